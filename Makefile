@@ -85,7 +85,7 @@ vuln: ## Look for known vulnerabilities in what the manager reaches. Needs acces
 .PHONY: verify
 verify: generate manifests ## Regenerate everything, and fail if anything differs from what is committed.
 	@for module in $(MODULES); do go -C $$module mod tidy -diff; done
-	@for overlay in default shared shared-selfsigned instance; do $(KUSTOMIZE) build config/$$overlay >/dev/null; done
+	@for overlay in default shared instance; do $(KUSTOMIZE) build config/$$overlay >/dev/null; done
 	@if [ -n "$$(git status --porcelain)" ]; then git status --short; git diff --stat; echo "Commit what 'make generate manifests' makes"; exit 1; fi
 
 ##@ Test
@@ -149,7 +149,7 @@ bench-micro: controlplane ## Run the benchmarks of single functions, for benchst
 	go test -run='^$$' -bench=. -benchmem $(PKG)
 
 .PHONY: demo
-demo: ## Start four clusters, and install, upgrade and remove add-ons. DEMO_EXIT=1 ends it by itself.
+demo: ## Start four clusters, and install, upgrade, crash and remove add-ons. DEMO_EXIT=1 ends it by itself.
 	go run ./hack/demo
 
 ##@ Release
@@ -162,7 +162,7 @@ docker-build: ## Build the container image IMG.
 ldflags: ## Print what the linker is told, for the image.
 	@echo "$(LDFLAGS)"
 
-RELEASED := addon-components.yaml shared-components.yaml shared-selfsigned-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
+RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
 
 .PHONY: release
 release: release-manifests sbom ## Write all files of a release into OUT, by default out/: manifests, SBOM, and checksums of these.
@@ -172,7 +172,7 @@ release: release-manifests sbom ## Write all files of a release into OUT, by def
 release-manifests: ## Write what clusterctl installs, and the shared overlays, into OUT.
 	@[[ -z '$(DIGEST)' || '$(DIGEST)' =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is to be sha256: and 64 hexadecimal digits: $(DIGEST)"; exit 1; }
 	mkdir -p $(OUT)
-	for overlay in default shared shared-selfsigned; do \
+	for overlay in default shared; do \
 		$(KUSTOMIZE) build config/$$overlay | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)$(addprefix @,$(DIGEST))|' \
 			>$(OUT)/$$(sed 's/^default$$/addon/' <<<$$overlay)-components.yaml; \
 	done

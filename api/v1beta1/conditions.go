@@ -103,6 +103,9 @@ const (
 	// InvalidSourceReason: the bundle of spec.source isn't what the spec takes it for.
 	InvalidSourceReason  = "InvalidSource"
 	InvalidVersionReason = "InvalidVersion"
+	// UnknownFieldsReason: the spec has fields that the instance doesn't know, as it is older than the CRDs. It can't
+	// know which of them restrict the stack, so it leaves alone what is installed.
+	UnknownFieldsReason = "UnknownFields"
 )
 
 // Reasons of the SourcesReady condition. While it is False, it has that of the
@@ -177,6 +180,9 @@ const (
 	APICompatibleReason       = "APICompatible"
 	APIVersionNotServedReason = "APIVersionNotServed"
 	APIFieldsMissingReason    = "APIFieldsMissing"
+	// APIFieldsUnknownReason: the CRDs have fields that the instance doesn't know. The condition is True:
+	// the instance works on AddonStacks that don't use them.
+	APIFieldsUnknownReason = "APIFieldsUnknown"
 )
 
 // Reasons of the NamespacesAccessible condition.

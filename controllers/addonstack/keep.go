@@ -65,7 +65,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e
 	return slices.Insert(others, 0, *known), nil
 }
 
-// served reads the stack as the API server serves it.
+// served reads the stack as the API server serves it. It fails if this program doesn't know all fields of its spec.
 func (r *Reconciler) served(ctx context.Context, s *addonsv1.AddonStack) (*unstructured.Unstructured, error) {
 	served := &unstructured.Unstructured{}
 	served.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
@@ -77,6 +77,13 @@ func (r *Reconciler) served(ctx context.Context, s *addonsv1.AddonStack) (*unstr
 	}
 	if served.GetUID() != s.UID || served.GetGeneration() != s.Generation {
 		return nil, errStale // what was validated isn't what is there now
+	}
+	unknown, err := stack.Unknown(served)
+	if err == nil && len(unknown) > 0 {
+		err = &unknownFieldsError{unknown}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return served, nil
 }

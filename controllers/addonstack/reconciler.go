@@ -114,7 +114,13 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 	case paused:
 		setValid(s, "")
 	default:
-		if f, err = r.snapshot(ctx, s, revisions); err != nil {
+		f, err = r.snapshot(ctx, s, revisions)
+		if newer, ok := errors.AsType[*unknownFieldsError](err); ok {
+			r.reportInvalid(s, addonsv1.UnknownFieldsReason, "Snapshot", newer.Error())
+			f = nil
+			break
+		}
+		if err != nil {
 			reportUnkept(s, err)
 			return 0, err
 		}

@@ -33,8 +33,8 @@ func (r *Reconciler) snapshot(
 			return f, r.reportNoBundle(s, f, err)
 		}
 	}
-	reportValid(s, e)
 	if len(f.waiting) > 0 {
+		reportValid(s, e)
 		r.reportSources(s, f)
 		return f, nil
 	}
@@ -46,6 +46,12 @@ func (r *Reconciler) snapshot(
 		}
 	}
 	s.Status.LatestRevision = revisions[0].Name
+	if _, unknown, err := stack.Read(&revisions[0]); err != nil {
+		return nil, err
+	} else if len(unknown) > 0 { // a newer instance made it
+		return nil, &unknownFieldsError{unknown}
+	}
+	reportValid(s, e)
 	if s.Status.Following, err = followingOf(s, &revisions[0], isNew, f, r.Clock.Now()); err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ type candidate struct {
 	name     string
 	spec     addonsv1.AddonStackSpec
 	revision string // "" if there is none: then the spec is what is written now
-	// lost says that the newest revision, as the stack's status names it, isn't there. Nobody knows then what
-	// is in force: an older one isn't.
+	// lost says that the newest revision, as the stack's status names it, isn't there, or has fields that this program
+	// doesn't know. Nobody knows then what is in force: an older one isn't.
 	lost bool
 	// revisions are the stack's, the newest first.
 	revisions []appsv1.ControllerRevision
@@ -53,7 +53,7 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 		}
 		c := candidate{name: s.Name, spec: s.Spec}
 		if own := stack.OwnRevisions(s, revisions.Items); len(own) > 0 {
-			spec, err := stack.SpecOf(&own[0])
+			spec, unknown, err := stack.Read(&own[0])
 			if err != nil {
 				return nil, err
 			}
@@ -62,7 +62,7 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 				c.written = &s.Spec
 			}
 			c.revisions = own
-			c.lost = s.Status.LatestRevision != "" && !slices.ContainsFunc(own, func(r appsv1.ControllerRevision) bool { return r.Name == s.Status.LatestRevision })
+			c.lost = len(unknown) > 0 || s.Status.LatestRevision != "" && !slices.ContainsFunc(own, func(r appsv1.ControllerRevision) bool { return r.Name == s.Status.LatestRevision })
 		}
 		candidates = append(candidates, c)
 	}

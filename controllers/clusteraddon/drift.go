@@ -143,7 +143,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, sta
 	countDrift(found)
 	was := one.status.Drift
 	one.status.Drift = driftStatus(was, found, memory, deliver.FieldManager(a.release()), q.now)
-	q.recordDrift(ctx, &one.status, was, found)
+	q.recordDrift(&one.status, was, found)
 	return one
 }
 

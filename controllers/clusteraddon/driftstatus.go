@@ -3,7 +3,6 @@
 package clusteraddon
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,7 +109,7 @@ func withUnwatched(was *addonsv1.AddonDrift, kinds map[schema.GroupKind]error) *
 }
 
 // recordDrift tells of what was found that wasn't told before.
-func (q *request) recordDrift(ctx context.Context, status *addonsv1.AddonStatus, was *addonsv1.AddonDrift, found []deliver.Difference) {
+func (q *request) recordDrift(status *addonsv1.AddonStatus, was *addonsv1.AddonDrift, found []deliver.Difference) {
 	is := status.Drift
 	if is == nil || was != nil && was.Message == is.Message && was.Repaired == is.Repaired {
 		return
@@ -120,5 +119,5 @@ func (q *request) recordDrift(ctx context.Context, status *addonsv1.AddonStatus,
 		e.kind, e.reason = corev1.EventTypeWarning, "DriftFound"
 	}
 	e.note = fmt.Sprintf("Add-on %s: %s", status.Name, is.Message)
-	q.record(ctx, q.ca, e)
+	q.record(q.ca, e)
 }

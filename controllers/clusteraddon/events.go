@@ -3,7 +3,6 @@
 package clusteraddon
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -24,19 +22,19 @@ type event struct {
 }
 
 // recordEvents sends events of what changed since the last ones. The cached status may be older.
-func (r *Reconciler) recordEvents(ctx context.Context, before, after *addonsv1.ClusterAddon) {
+func (r *Reconciler) recordEvents(before, after *addonsv1.ClusterAddon) {
 	memory := r.memoryOf(client.ObjectKeyFromObject(after))
 	if memory.lastEvents != nil {
 		before = &addonsv1.ClusterAddon{Status: *memory.lastEvents}
 	}
 	memory.lastEvents = lastEvents(&before.Status, &after.Status)
 	for _, e := range eventsOf(before, after) {
-		r.record(ctx, after, e)
+		r.record(after, e)
 	}
 }
 
-func (r *Reconciler) record(ctx context.Context, ca *addonsv1.ClusterAddon, e event) {
-	logf.FromContext(ctx).Info(e.note, "reason", e.reason)
+// record sends an event. The recorder logs it, too.
+func (r *Reconciler) record(ca *addonsv1.ClusterAddon, e event) {
 	r.Recorder.Eventf(ca, e.related(ca), e.kind, e.reason, e.action, "%s", shorten(e.note))
 }
 

@@ -3,7 +3,6 @@
 package clusteraddon
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -113,7 +112,7 @@ func TestPendingIsToldOnce(t *testing.T) {
 				}
 				after := before.DeepCopy()
 				after.Status.Addons = []addonsv1.AddonStatus{s}
-				r.recordEvents(context.Background(), before, after)
+				r.recordEvents(before, after)
 				before = after
 			}
 			close(recorder.Events)

@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	before, stored := ca.DeepCopy(), ca.DeepCopy()
 	defer func() {
 		summarize(ca)
-		r.recordEvents(ctx, before, ca)
+		r.recordEvents(before, ca)
 		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, stored, ca))
 		result, reterr = retry, errors.Join(reterr, err)
 	}()

@@ -150,7 +150,7 @@ func (q *request) remove(ctx context.Context, record deliver.Summary) addonResul
 		q.memory.installs.DeleteEntry(record.String())
 		delete(q.memory.drifts, record.Release)
 		q.workload.conn.InvalidateFacts()
-		q.record(ctx, q.ca, removedEvent(&status, outcome.Message))
+		q.record(q.ca, removedEvent(&status, outcome.Message))
 		return addonResult{gone: true}
 	}
 	return delivered(outcome, status)

@@ -18,7 +18,9 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/version"
 )
 
 // assignmentGrace is how long an assignment may be outdated, or name a stack that is gone, before
@@ -30,8 +32,10 @@ type assignedStack struct {
 	addonsv1.StackRevision
 	// written is the stack as it is written now, nil if it isn't there for this instance.
 	written *addonsv1.AddonStack
-	// spec is that of the revision, nil if it can't be found.
+	// spec is that of the revision, nil if it can't be found, or isn't known in full.
 	spec *addonsv1.AddonStackSpec
+	// unknown are the fields of the revision that this program doesn't know.
+	unknown []string
 }
 
 // unresolvedStack is an assigned stack of which it isn't known what it wants.
@@ -46,6 +50,9 @@ type unresolvedStack struct {
 	// isNew says that it has been so for a moment only. Mostly it isn't any more in the next one.
 	isNew bool
 }
+
+// maxFields is how many fields that this program doesn't know a text names.
+const maxFields = 3
 
 // stacks are what is known of all stacks that the cluster is to run.
 type stacks struct {
@@ -63,7 +70,7 @@ type stacks struct {
 func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
 	all := make([]assignedStack, 0, len(q.ca.Spec.Stacks))
 	for _, a := range q.ca.Spec.Stacks {
-		written, spec := &addonsv1.AddonStack{}, (*addonsv1.AddonStackSpec)(nil)
+		written, spec, unknown := &addonsv1.AddonStack{}, (*addonsv1.AddonStackSpec)(nil), []string(nil)
 		if err := q.Client.Get(ctx, q.keyOf(a.Name), written); apierrors.IsNotFound(err) {
 			written = nil
 		} else if err != nil {
@@ -73,13 +80,16 @@ func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
 			revision := &appsv1.ControllerRevision{}
 			err := q.Client.Get(ctx, q.keyOf(a.Revision), revision)
 			if err == nil {
-				spec, err = stack.SpecOf(revision)
+				spec, unknown, err = stack.Read(revision)
+			}
+			if len(unknown) > 0 {
+				spec = nil
 			}
 			if client.IgnoreNotFound(err) != nil { // its coming is an event
 				return nil, fmt.Errorf("reading revision of AddonStack %s: %w", a.Name, err)
 			}
 		}
-		all = append(all, assignedStack{StackRevision: a, written: written, spec: spec})
+		all = append(all, assignedStack{StackRevision: a, written: written, spec: spec, unknown: unknown})
 	}
 	return all, nil
 }
@@ -155,6 +165,10 @@ func (a *assignedStack) whyUnreadable() string {
 			return fmt.Sprintf("AddonStack %s is gone, and its add-ons are to be left behind: the cluster is told that first", a.Name)
 		}
 		return fmt.Sprintf("AddonStack %s has no valid revision that this instance can see: see the stack's watch label", a.Name)
+	}
+	if len(a.unknown) > 0 {
+		return fmt.Sprintf("AddonStack %s has %s, which version %s of the provider instance doesn't know: upgrade it",
+			a.Name, message.List(a.unknown, ", ", maxFields), version.Get())
 	}
 	if a.Revision != "" {
 		return fmt.Sprintf("ControllerRevision %s of AddonStack %s is gone. It is made again once the stack is valid, and neither paused nor waiting for a source: see its conditions",

@@ -9,18 +9,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
-	"github.com/cluster-chandler/chandler/test/process"
 )
 
 // namespace of the management cluster that everything is in.
@@ -35,7 +31,11 @@ func (d *demo) startClusters(ctx context.Context) error {
 		return err
 	}
 	d.members = []*member{{name: "bergen", region: "north"}, {name: "genoa", region: "south"}, {name: "osaka", region: "east"}}
-	options := []controlplane.Options{{Name: "management", Workers: true, CRDPaths: append(crds, filepath.Join(d.root, "config/crd/bases"))}}
+	own, err := d.prepareChandler()
+	if err != nil {
+		return err
+	}
+	options := []controlplane.Options{{Name: "management", Workers: true, CRDPaths: append(crds, own)}}
 	for _, m := range d.members {
 		options = append(options, controlplane.Options{Name: m.name, Workers: true, Nodes: 3})
 	}
@@ -82,54 +82,6 @@ func (d *demo) addClusters(ctx context.Context) error {
 			return fmt.Errorf("saying that Cluster %s is provisioned: %w", m.name, err)
 		}
 	}
-	return nil
-}
-
-// stackFile is the AddonStack that the demo applies.
-const stackFile = "config/samples/addonstack.yaml"
-
-// startChandler returns when the manager works: when it has looked at the AddonStack.
-func (d *demo) startChandler(ctx context.Context) error {
-	started := time.Now()
-	var err error
-	d.manager, err = process.Start(process.Options{
-		Name: "the manager", Binary: d.file("manager"), Home: d.dir, LogFile: d.file("manager.log"),
-		Env: []string{"KUBECONFIG=" + d.file(d.planes[0].Name()+".kubeconfig")},
-		Args: []string{
-			"--artifact-root=" + d.charts(),
-			"--allow-loopback", // where the workload clusters are
-			"--webhook-port=0", "--leader-elect=false", "--health-addr=0", "--diagnostics-address=0",
-		},
-	})
-	if err != nil {
-		return err
-	}
-	data, err := os.ReadFile(filepath.Join(d.root, stackFile))
-	if err != nil {
-		return err
-	}
-	d.stack = &addonsv1.AddonStack{}
-	if err := yaml.UnmarshalStrict(data, d.stack); err != nil {
-		return fmt.Errorf("%s: %w", stackFile, err)
-	}
-	if err := d.management.Create(ctx, d.stack); err != nil {
-		return err
-	}
-	err = d.until(ctx, func() error {
-		stack := &addonsv1.AddonStack{}
-		if err := d.management.Get(ctx, client.ObjectKeyFromObject(d.stack), stack); err != nil {
-			return err
-		}
-		valid := meta.FindStatusCondition(stack.Status.Conditions, addonsv1.ValidCondition)
-		if valid == nil || valid.Status != metav1.ConditionTrue {
-			return fmt.Errorf("AddonStack %s isn't valid yet: %+v", stack.Name, valid)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	done(started, "Chandler: process %d works on its first AddonStack; its log is %s", d.manager.PID(), d.manager.LogFile)
 	return nil
 }
 

@@ -30,6 +30,7 @@ type demo struct {
 	dir    string // temporary: the manager's binary, its log, kubeconfigs
 	binDir string // of the control planes' binaries, and kubectl
 
+	chandler   installation
 	planes     []*controlplane.ControlPlane // the management cluster's is the first
 	management client.Client
 	members    []*member
@@ -106,5 +107,8 @@ func (d *demo) showTheWay() {
 		fmt.Printf("  kubectl --context %s-admin@%[1]s get deployments,services,pods -A\n", plane.Name())
 	}
 	fmt.Printf("  helm --kube-context %s-admin@%[1]s list -A    # with a helm of yours\n", d.members[0].name)
+	heading("Metrics, for who may read them:")
+	fmt.Printf("  kubectl create clusterrolebinding metrics --clusterrole=system:monitoring --serviceaccount=default:default\n")
+	fmt.Printf("  curl -sk -H \"Authorization: Bearer $(kubectl create token default)\" https://%s/metrics | grep ^chandler\n", d.chandler.metrics)
 	heading("Ctrl-C stops everything and removes it.")
 }

@@ -5,6 +5,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -50,7 +51,7 @@ func setupInstance(mgr manager.Manager, o *Options, renderer *render.Renderer) (
 	if err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(r); err != nil {
+	if err := errors.Join(mgr.Add(r), mgr.Add(r.Standby())); err != nil {
 		return nil, fmt.Errorf("adding the registration of the instance: %w", err)
 	}
 	return r.Ready, nil

@@ -95,7 +95,7 @@ func managerOptions(config *rest.Config, o *Options) (manager.Options, webhook.S
 	}
 	result.Controller.CacheSyncTimeout = cacheSyncTimeout
 	if o.webhooks() {
-		hookServer, err := addServing(&result, config, o, tlsOptions)
+		hookServer, err := addServing(&result, o, tlsOptions)
 		return result, hookServer, err
 	}
 	return result, nil, nil

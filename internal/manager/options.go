@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/flags"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/source/store"
@@ -23,12 +25,6 @@ import (
 const (
 	runControllers = "controllers"
 	runWebhooks    = "webhooks"
-)
-
-// Values of --webhook-cert-source.
-const (
-	certFromFiles = "files"
-	certFromSelf  = "self"
 )
 
 // Options are the flags. Their names are those of Cluster API's own managers,
@@ -82,19 +78,14 @@ type Options struct {
 	profilerAddress      string
 	contentionProfiling  bool
 
-	webhookPort             int
-	webhookCertSource       string
-	webhookCertDir          string
-	webhookCertName         string
-	webhookKeyName          string
-	webhookClientCA         string
-	webhookCertLifetime     time.Duration
-	webhookCALifetime       time.Duration
-	webhookService          string
-	webhookServiceNamespace string
-	hookPort                int
-	hookClientCA            string
-	hookFailurePolicy       string
+	webhookPort       int
+	webhookCertDir    string
+	webhookCertName   string
+	webhookKeyName    string
+	webhookClientCA   string
+	hookPort          int
+	hookClientCA      string
+	hookFailurePolicy string
 
 	manager flags.ManagerOptions
 	logs    *logs.Options
@@ -160,22 +151,19 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.BoolVar(&o.contentionProfiling, "contention-profiling", false, "Profile blocking on locks.")
 
 	fs.IntVar(&o.webhookPort, "webhook-port", 9443, "Port of the webhook server. 0 means that this process serves no webhooks.")
-	fs.StringVar(&o.webhookCertSource, "webhook-cert-source", certFromFiles,
-		fmt.Sprintf("Where the webhook server's certificate comes from: %s in --webhook-cert-dir, as cert-manager provides them, or %s: the process makes and renews it, and tells the API server whom to trust.", certFromFiles, certFromSelf))
 	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/", "Directory of the webhook server's certificate.")
 	fs.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "Name of the certificate's file in --webhook-cert-dir.")
 	fs.StringVar(&o.webhookKeyName, "webhook-key-name", "tls.key", "Name of the key's file in --webhook-cert-dir.")
 	fs.StringVar(&o.webhookClientCA, "webhook-client-ca-file", "", "File of the authorities whose client certificates admission webhooks require of the API server, in PEM. It is read at the start. If unspecified, they answer everybody. Conversion always does: API servers show no certificate there.")
-	fs.DurationVar(&o.webhookCertLifetime, "webhook-cert-lifetime", 7*24*time.Hour, "How long a certificate is valid that the process makes. It is renewed after two thirds of that.")
-	fs.DurationVar(&o.webhookCALifetime, "webhook-ca-lifetime", 365*24*time.Hour, "How long the authority of such certificates is valid. It is renewed after two thirds of that.")
-	fs.StringVar(&o.webhookService, "webhook-service", "chandler-webhook-service", "Name of the Service that a certificate is for that the process makes.")
-	fs.StringVar(&o.webhookServiceNamespace, "webhook-service-namespace", "", "Namespace of that Service. Defaults to the namespace the process runs in; outside of a cluster to chandler-webhooks.")
 
 	fs.IntVar(&o.hookPort, "hook-port", 9444, "Port of the server of Cluster API's runtime hooks, which has the webhooks' certificate. 0 means that this process answers none.")
 	fs.StringVar(&o.hookClientCA, "hook-client-ca-file", "", "File of the authorities whose client certificates the runtime hooks require of Cluster API, in PEM. It is read at the start. If unspecified, they answer everybody who reaches the port.")
 	fs.StringVar(&o.hookFailurePolicy, "hook-failure-policy", hooks.FailurePolicies[0], "What Cluster API does before it upgrades a control plane, or deletes a Cluster, while nobody answers its runtime hooks: Fail waits, Ignore goes on. After something was upgraded it always goes on.")
 
 	flags.AddManagerOptions(fs, &o.manager)
+	management := flag.NewFlagSet("", flag.ContinueOnError)
+	config.RegisterFlags(management) // --kubeconfig
+	fs.AddGoFlagSet(management)
 	o.logs = logs.NewOptions()
 	logsv1.AddFlags(o.logs, fs)
 	return fs

@@ -15,6 +15,7 @@ func TestParse(t *testing.T) {
 		says string // "" if the options are good
 	}{
 		"no flags":                      {},
+		"a kubeconfig":                  {args: []string{"--kubeconfig=/x"}},
 		"several namespaces":            {args: []string{"--namespace=team-a,team-b"}},
 		"webhooks alone":                {args: []string{"--run=webhooks"}},
 		"controllers alone":             {args: []string{"--run=controllers", "--namespace=a", "--health-addr=:9443"}},
@@ -44,11 +45,7 @@ func TestParse(t *testing.T) {
 		"no credentials":                {args: []string{"--credentials-dir=/does/not/exist"}, says: "--credentials-dir"},
 		"a cache that is too small":     {args: []string{"--cache-size-mib=63"}, says: "--cache-size-mib"},
 		"a cache that isn't there yet":  {args: []string{"--cache-dir=/does/not/exist"}},
-		"certificates from nowhere":     {args: []string{"--webhook-cert-source=sky"}, says: "neither files nor self"},
-		"certificates of its own":       {args: []string{"--webhook-cert-source=self"}},
-		"an authority that dies early":  {args: []string{"--webhook-cert-source=self", "--webhook-ca-lifetime=24h"}, says: "--webhook-ca-lifetime"},
 		"no authorities of clients":     {args: []string{"--webhook-client-ca-file=/does/not/exist"}, says: "--webhook-client-ca-file"},
-		"a Service that is none":        {args: []string{"--webhook-cert-source=self", "--webhook-service=a.b"}, says: "--webhook-service"},
 		"an empty scope, as a manifest": {args: []string{"--namespace=", "--watch-filter=", "--instance-name="}},
 		"leases that can't be renewed":  {args: []string{"--leader-elect", "--leader-elect-lease-duration=5s"}, says: "--leader-elect-lease-duration"},
 		"no worker":                     {args: []string{"--clusteraddon-concurrency=0"}, says: "--clusteraddon-concurrency"},

@@ -3,14 +3,12 @@
 package manager
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/discovery"
@@ -25,7 +23,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/providerinstance"
-	"github.com/cluster-chandler/chandler/internal/certificates"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
 	"github.com/cluster-chandler/chandler/webhooks"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
@@ -36,29 +33,13 @@ import (
 
 // addServing prepares a manager for what setupWebhooks adds: servers, and a cache of what concerns all instances,
 // whatever the scope of the one in this process. The server of the runtime hooks is returned, nil if there is none.
-func addServing(m *manager.Options, config *rest.Config, o *Options, tlsOptions []func(*tls.Config)) (webhook.Server, error) {
+func addServing(m *manager.Options, o *Options, tlsOptions []func(*tls.Config)) (webhook.Server, error) {
 	if err := apiextensionsv1.AddToScheme(m.Scheme); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	maps.Copy(m.Cache.ByObject, migration.CacheByObject())
 	m.Cache.ByObject[&addonsv1.ProviderInstance{}] = cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
 
-	var source *certificates.Source
-	if o.webhookCertSource == certFromSelf {
-		var err error
-		source, err = certificates.New(certificates.Options{
-			Config:            config,
-			Namespace:         cmp.Or(o.webhookServiceNamespace, podNamespace(), "chandler-webhooks"),
-			Service:           o.webhookService,
-			Lifetime:          o.webhookCertLifetime,
-			AuthorityLifetime: o.webhookCALifetime,
-			CRDs:              []string{migration.CRD}, // the only one with versions to convert
-		})
-		if err != nil {
-			return nil, fmt.Errorf("setting up the webhooks' certificate: %w", err)
-		}
-		tlsOptions = append(slices.Clone(tlsOptions), source.TLSOption)
-	}
 	serve := func(port int, clientCA string) (webhook.Server, error) {
 		return reviews.New(reviews.Options{ClientCAFile: clientCA, Options: webhook.Options{
 			Port: port, CertDir: o.webhookCertDir, CertName: o.webhookCertName, KeyName: o.webhookKeyName, TLSOpts: tlsOptions,
@@ -67,9 +48,6 @@ func addServing(m *manager.Options, config *rest.Config, o *Options, tlsOptions 
 	server, err := serve(o.webhookPort, o.webhookClientCA)
 	if err != nil {
 		return nil, err
-	}
-	if source != nil {
-		server = source.Server(server)
 	}
 	m.WebhookServer = server
 	if o.hookPort == 0 {
@@ -117,7 +95,7 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager, hookServer webhook.
 func setupHooks(mgr manager.Manager, server webhook.Server, failurePolicy string) error {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS = -1 // each waiting Cluster asks every few seconds, and mustn't wait for the others
-	reader, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	direct, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return err
 	}
@@ -126,9 +104,9 @@ func setupHooks(mgr manager.Manager, server webhook.Server, failurePolicy string
 		return err
 	}
 	answers := &hooks.Server{
-		Reader: reader, Instances: mgr.GetClient(), RESTClient: discovery.RESTClient(),
+		Client: direct, Instances: mgr.GetClient(), RESTClient: discovery.RESTClient(),
 		FailurePolicy: hooksv1.FailurePolicy(failurePolicy), Clock: clock.RealClock{},
 	}
 	answers.Register(server)
-	return mgr.Add(server)
+	return errors.Join(mgr.Add(server), mgr.Add(manager.RunnableFunc(answers.Own)))
 }

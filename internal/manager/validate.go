@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/cluster-api/util/flags"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/certificates"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/webhooks/hooks"
 )
@@ -165,21 +164,6 @@ func (o *Options) validateCertificates() error {
 		}
 		if _, err := cert.NewPool(file); err != nil {
 			return fmt.Errorf("%s: %w", flag, err)
-		}
-	}
-	switch o.webhookCertSource {
-	case certFromFiles:
-		return nil
-	case certFromSelf:
-	default:
-		return fmt.Errorf("--webhook-cert-source: %q is neither %s nor %s", o.webhookCertSource, certFromFiles, certFromSelf)
-	}
-	if err := certificates.CheckLifetimes(o.webhookCertLifetime, o.webhookCALifetime); err != nil {
-		return fmt.Errorf("--webhook-cert-lifetime and --webhook-ca-lifetime: %w", err)
-	}
-	for flag, name := range map[string]string{"--webhook-service": o.webhookService, "--webhook-service-namespace": o.webhookServiceNamespace} {
-		if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {
-			return fmt.Errorf("%s: %q is no name: %s", flag, name, problems[0])
 		}
 	}
 	return nil

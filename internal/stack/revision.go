@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	kjson "sigs.k8s.io/json"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/changes"
@@ -127,11 +129,42 @@ func SetGeneration(revision *appsv1.ControllerRevision, generation int64) {
 
 // SpecOf returns the spec that a revision keeps.
 func SpecOf(revision *appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, error) {
-	spec := &addonsv1.AddonStackSpec{}
-	if err := json.Unmarshal(revision.Data.Raw, spec); err != nil {
-		return nil, fmt.Errorf("data of ControllerRevision %s: %w", revision.Name, err)
+	spec, _, err := Read(revision)
+	return spec, err
+}
+
+// Read returns the spec that a revision keeps, and the fields of it that this program doesn't know, as in
+// "spec.addons[0].tomorrow". A spec with such fields isn't to be used: nobody here knows which of them restrict it.
+func Read(revision *appsv1.ControllerRevision) (spec *addonsv1.AddonStackSpec, unknown []string, err error) {
+	if spec, unknown, err = decode(revision.Data.Raw); err != nil {
+		return nil, nil, fmt.Errorf("data of ControllerRevision %s: %w", revision.Name, err)
 	}
-	return spec, nil
+	return spec, unknown, nil
+}
+
+// Unknown returns the fields of an AddonStack's spec, as the API server serves it, that this program doesn't know.
+func Unknown(served *unstructured.Unstructured) ([]string, error) {
+	content, err := json.Marshal(served.Object["spec"])
+	if err != nil {
+		return nil, fmt.Errorf("spec of AddonStack %s: %w", served.GetName(), err)
+	}
+	_, unknown, err := decode(content)
+	return unknown, err
+}
+
+func decode(content []byte) (*addonsv1.AddonStackSpec, []string, error) {
+	spec := &addonsv1.AddonStackSpec{}
+	strict, err := kjson.UnmarshalStrict(content, spec, kjson.DisallowUnknownFields)
+	if err != nil {
+		return nil, nil, err
+	}
+	var unknown []string
+	for _, err := range strict {
+		if field, ok := errors.AsType[kjson.FieldError](err); ok {
+			unknown = append(unknown, "spec."+field.FieldPath())
+		}
+	}
+	return spec, unknown, nil
 }
 
 // OwnRevisions returns the stack's revisions, the newest first. The generation

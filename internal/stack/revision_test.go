@@ -5,6 +5,7 @@ package stack_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,6 +108,12 @@ func TestSnapshotKeepsUnknownFields(t *testing.T) {
 	}
 	if !stack.IsOf(revision, s, nil) {
 		t.Error("a field that this program doesn't know makes it look again and again")
+	}
+	if _, unknown, err := stack.Read(revision); err != nil || !slices.Equal(unknown, []string{"spec.addons[0].tomorrow"}) {
+		t.Errorf("Read() tells of %q, %v", unknown, err)
+	}
+	if _, unknown, err := stack.Read(stack.Snapshot(s, served(t, s, nil), 1)); err != nil || len(unknown) > 0 {
+		t.Errorf("Read() tells of %q, %v, where all is known", unknown, err)
 	}
 }
 

@@ -141,3 +141,25 @@ func names(code []string) []string {
 	}
 	return complete
 }
+
+// No field of spec has a default. An older instance beside a newer CRD would meet it in each AddonStack, as a field that it
+// doesn't know, and refuse them all.
+func TestSpecHasNoDefaults(t *testing.T) {
+	schema, err := Schema(root, "addonstacks", addonsv1.GroupVersion.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var look func(path string, s apiextensionsv1.JSONSchemaProps)
+	look = func(path string, s apiextensionsv1.JSONSchemaProps) {
+		if s.Default != nil {
+			t.Errorf("%s has a default", path)
+		}
+		if s.Items != nil {
+			look(path+"[]", *s.Items.Schema)
+		}
+		for name, property := range s.Properties {
+			look(path+"."+name, property)
+		}
+	}
+	look("spec", schema.Properties["spec"])
+}

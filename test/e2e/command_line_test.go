@@ -59,6 +59,12 @@ func TestCommandLine(t *testing.T) {
 		_, stderr, code := runBinary(t, "--webhook-port=0", "--health-addr=0")
 		g.Expect(code).To(Equal(1), "this is a failure, not wrong usage: %s", stderr)
 	})
+	t.Run("another kubeconfig than that of the environment", func(t *testing.T) {
+		g := NewWithT(t)
+		_, stderr, code := runBinary(t, "--webhook-port=0", "--health-addr=0", "--kubeconfig=/nowhere-else")
+		g.Expect(code).To(Equal(1))
+		g.Expect(stderr).To(ContainSubstring("/nowhere-else"))
+	})
 }
 
 // runBinary runs the manager in an empty environment until it ends.

@@ -5,10 +5,13 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
@@ -20,7 +23,7 @@ import (
 )
 
 // TestTwoVersions has two instances beside each other under newer CRDs: one of them
-// doesn't know a field that the other one writes, and that stacks use. It changes
+// doesn't know a field that the other one writes, and that a stack uses in the end. It changes
 // the CRDs of all tests, so it runs before those that run in parallel.
 func TestTwoVersions(t *testing.T) {
 	long.Test(t)
@@ -49,7 +52,7 @@ func TestTwoVersions(t *testing.T) {
 		if filter != addonsv1.SharedWatchFilter {
 			stack.Spec.ClusterSelector.MatchLabels = labels("home=" + name)
 		}
-		tn.create(stackOfTomorrow(stack))
+		tn.create(stack)
 	}
 	ready2 := func(tn *tenant, reason string) {
 		tn.t.Helper()
@@ -58,12 +61,10 @@ func TestTwoVersions(t *testing.T) {
 	ready2(tn, "both versions install it")
 	settleAll(t, managers...)
 
-	t.Run("they make one revision, of all that is written", func(t *testing.T) {
+	t.Run("they make one revision", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, name := range []string{"shared", "own-blue", "own-green"} {
-			revisions := tn.in(t).revisionsOf(name)
-			g.Expect(revisions).To(HaveLen(1), "of stack %s", name)
-			g.Expect(string(revisions[0].Data.Raw)).To(ContainSubstring(`"tomorrow":"yes"`), "the older version keeps what it doesn't know")
+			g.Expect(tn.in(t).revisionsOf(name)).To(HaveLen(1), "of stack %s", name)
 		}
 	})
 	t.Run("each writes what it knows", func(t *testing.T) {
@@ -102,6 +103,24 @@ func TestTwoVersions(t *testing.T) {
 		settleAll(t, managers...)
 		g.Expect(tn.tomorrowOf("two", "shared")).To(Equal("newer"), "also where the older version has written another revision")
 		g.Expect(tn.tomorrowOf("one", "shared")).To(Equal("newer"), "the newer version writes it where it wasn't")
+	})
+	t.Run("a stack that uses what is new is for the newer version", func(t *testing.T) {
+		g := NewWithT(t)
+		tn := tn.in(t)
+		use := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "add", "path": "/spec/addons/0/tomorrow", "value": "yes"}]`))
+		g.Expect(world.hub.Patch(t.Context(), tn.newStack("shared", nil), use)).To(Succeed())
+		tn.awaitStack("shared", "the older version refuses it", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.UnknownFieldsReason, "spec.addons[0].tomorrow")
+		settleAll(t, managers...)
+		usesIt := func(cluster string) bool { // as it is assigned
+			ca := &addonsv1.ClusterAddon{}
+			g.Expect(world.hub.Get(t.Context(), tn.key(cluster), ca)).To(Succeed())
+			return slices.ContainsFunc(tn.revisionsOf("shared"), func(r appsv1.ControllerRevision) bool {
+				return strings.Contains(string(r.Data.Raw), `"tomorrow":"yes"`) &&
+					slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Revision == r.Name })
+			})
+		}
+		g.Expect(usesIt("one")).To(BeTrue(), "the newer version takes it up")
+		g.Expect(usesIt("two")).To(BeFalse(), "the older version keeps what is there")
 	})
 	t.Run("at rest nothing changes", func(t *testing.T) {
 		g := NewWithT(t)

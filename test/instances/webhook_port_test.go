@@ -36,7 +36,7 @@ var webhookPaths = []string{
 func TestWebhooksRefuseWhatIsTooLarge(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	w := newWorld(t, worldOptions{shared: "config/shared-selfsigned"})
+	w := newWorld(t, worldOptions{shared: "config/shared"})
 	webhooks := (*w.webhooks)[0]
 	for _, path := range webhookPaths {
 		for name, tell := range map[string]bool{"a length that is told": true, "a length that isn't told": false} {
@@ -89,7 +89,7 @@ func TestAdmissionAnswersTheAPIServerAlone(t *testing.T) {
 	if err := os.WriteFile(authorities, ca.Certificate, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.installShared("config/shared-selfsigned", "--webhook-client-ca-file="+authorities)
+	w.installShared("config/shared", "--webhook-client-ca-file="+authorities)
 
 	stack := &addonsv1alpha1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
 	stack.Spec.ReleaseName = "settings"

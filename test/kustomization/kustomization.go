@@ -52,3 +52,24 @@ func Find[T any](objects []*unstructured.Unstructured, kind string) ([]T, error)
 	}
 	return found, nil
 }
+
+// Redirect replaces the Service in each clientConfig of an object, of webhooks and of conversions, by a URL. The server there
+// has a certificate of ca, which is PEM in base64.
+func Redirect(tree any, url, ca string) {
+	switch t := tree.(type) {
+	case map[string]any:
+		if config, ok := t["clientConfig"].(map[string]any); ok {
+			if service, ok := config["service"].(map[string]any); ok {
+				config["url"], config["caBundle"] = fmt.Sprint(url, service["path"]), ca
+				delete(config, "service")
+			}
+		}
+		for _, child := range t {
+			Redirect(child, url, ca)
+		}
+	case []any:
+		for _, child := range t {
+			Redirect(child, url, ca)
+		}
+	}
+}

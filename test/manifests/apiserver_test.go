@@ -40,9 +40,6 @@ func TestAPIServer(t *testing.T) {
 	t.Run("the CRD, for the webhooks", func(t *testing.T) { crdOfWebhooks(s.in(t), "system:serviceaccount:chandler-webhooks:chandler-manager") })
 	t.Run("spec of ClusterAddons", func(t *testing.T) { specOfClusterAddons(s.in(t)) })
 	t.Run("rights of people", func(t *testing.T) { rightsOfPeople(s.in(t)) })
-	// The variant takes over the objects of the other.
-	s.apply(selfSigned)
-	t.Run("rights of webhooks with their own certificate", func(t *testing.T) { rightsOfSelfSigned(s.in(t)) })
 	s.apply(allInOne)
 	t.Run("rights of all in one", func(t *testing.T) {
 		s := s.in(t)
@@ -84,16 +81,6 @@ func rightsOfWebhooks(s server) {
 	s.mayNot("list secrets", "get secrets -n team-a", "get secrets -n chandler-webhooks", "create secrets -n chandler-webhooks", "list clusters", "get clusters -n team-a",
 		"patch addonstacks -n team-a", "patch clusteraddons -n team-a", "update providerinstances -n chandler-red", "delete providerinstances -n chandler-red",
 		"list customresourcedefinitions", "patch customresourcedefinitions clusters.cluster.x-k8s.io", "patch validatingwebhookconfigurations chandler-validating-webhook-configuration")
-}
-
-func rightsOfSelfSigned(s server) {
-	s.user = "system:serviceaccount:chandler-webhooks:chandler-manager"
-	s.may("get secrets chandler-webhook-ca -n chandler-webhooks", "update secrets chandler-webhook-ca -n chandler-webhooks", "create secrets -n chandler-webhooks",
-		"patch validatingwebhookconfigurations chandler-validating-webhook-configuration", "watch validatingwebhookconfigurations chandler-validating-webhook-configuration",
-		"patch customresourcedefinitions addonstacks.addons.cluster.x-k8s.io")
-	s.mayNot("get secrets other -n chandler-webhooks", "list secrets -n chandler-webhooks", "delete secrets chandler-webhook-ca -n chandler-webhooks",
-		"create secrets -n team-a", "get secrets chandler-webhook-ca -n team-a", "patch validatingwebhookconfigurations other", "list validatingwebhookconfigurations",
-		"delete validatingwebhookconfigurations chandler-validating-webhook-configuration")
 }
 
 // rightsOfPeople is about the roles for people: parts of the built-in ones, and the one that confirms removals.

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/cluster-chandler/chandler/internal/certificates"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/kustomization"
 )
@@ -24,9 +23,8 @@ import (
 // overlay has an ExtensionConfig by itself: while its server is down, Cluster API doesn't start.
 func TestHooksAreReached(t *testing.T) {
 	for path, tc := range map[string]struct{ component, secret string }{
-		allInOne:   {"hooks", "chandler-webhook-service-cert"},
-		shared:     {"hooks", "chandler-webhook-service-cert"},
-		selfSigned: {"hooks-selfsigned", certificates.SecretName},
+		allInOne: {"hooks", "chandler-webhook-service-cert"},
+		shared:   {"hooks", "chandler-webhook-service-cert"},
 	} {
 		t.Run(path, func(t *testing.T) {
 			g := NewWithT(t)
@@ -48,7 +46,7 @@ func TestHooksAreReached(t *testing.T) {
 // by its own manifests.
 func TestWhoReachesThePorts(t *testing.T) {
 	core := clusterAPINamespace(t)
-	for _, path := range []string{allInOne, shared, selfSigned} {
+	for _, path := range []string{allInOne, shared} {
 		t.Run(path, func(t *testing.T) {
 			g := NewWithT(t)
 			objects := build(t, path)

@@ -21,9 +21,8 @@ import (
 )
 
 const (
-	allInOne   = "../../config/default"
-	shared     = "../../config/shared"
-	selfSigned = "../../config/shared-selfsigned"
+	allInOne = "../../config/default"
+	shared   = "../../config/shared"
 )
 
 // instances are overlays that each make one instance, and what it looks after; nothing
@@ -113,7 +112,7 @@ func TestDefaultKeepsClusterctlsContract(t *testing.T) {
 
 // Labels show what belongs to Chandler, and to one instance of it.
 func TestLabels(t *testing.T) {
-	overlays := []string{allInOne, shared, selfSigned}
+	overlays := []string{allInOne, shared}
 	for path := range instances {
 		overlays = append(overlays, path)
 	}
@@ -146,7 +145,6 @@ func TestArguments(t *testing.T) {
 	for path, want := range map[string][]string{
 		allInOne:                controllers("chandler", "", ""),
 		shared:                  {"--run=webhooks", "--diagnostics-address=0", "--v=2"},
-		selfSigned:              {"--run=webhooks", "--diagnostics-address=0", "--v=2", "--webhook-cert-source=self"},
 		"../../config/instance": alone(controllers("chandler", "chandler-instance", "")),
 		"instances/red":         alone(controllers("red", "team-a", "")),
 		"instances/blue":        alone(controllers("blue", "team-b", "blue")),

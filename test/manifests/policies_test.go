@@ -23,7 +23,7 @@ const patience = time.Minute
 
 const (
 	specPolicy     = "chandler-clusteraddon-spec"
-	webhooksPolicy = "chandler-webhook-certificates"
+	webhooksPolicy = "chandler-webhook-rights"
 )
 
 // refusedBy returns whether it was this policy that refused a request.

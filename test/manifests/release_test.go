@@ -62,7 +62,7 @@ func TestRelease(t *testing.T) {
 
 	t.Run("image", func(t *testing.T) {
 		g := NewWithT(t)
-		for _, overlay := range []string{"addon", "shared", "shared-selfsigned"} {
+		for _, overlay := range []string{"addon", "shared"} {
 			data, err := os.ReadFile(filepath.Join(dir, overlay+"-components.yaml"))
 			g.Expect(err).NotTo(HaveOccurred())
 			images := regexp.MustCompile(`(?m)^ *image: (.*)$`).FindAllSubmatch(data, -1)

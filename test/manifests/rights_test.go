@@ -35,6 +35,8 @@ var webhookRights = []string{
 	"authorization.k8s.io/subjectaccessreviews: create",
 	"apiextensions.k8s.io/customresourcedefinitions(addonstacks.addons.cluster.x-k8s.io): get list watch patch",
 	"apiextensions.k8s.io/customresourcedefinitions/status(addonstacks.addons.cluster.x-k8s.io): patch",
+	"runtime.cluster.x-k8s.io/extensionconfigs(chandler): get patch",
+	"rbac.authorization.k8s.io/clusterroles(chandler-webhooks): get",
 }
 
 // ownRights are what an instance may do in the namespace that it runs in.
@@ -147,18 +149,6 @@ func TestRightsOfWebhooks(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(given(t, shared)).To(HaveLen(1))
 	g.Expect(given(t, shared)[""]).To(ConsistOf(webhookRights))
-
-	self := given(t, selfSigned)
-	g.Expect(self).To(HaveLen(2))
-	g.Expect(self[""]).To(ConsistOf(append(slices.Clone(webhookRights),
-		"admissionregistration.k8s.io/mutatingwebhookconfigurations(chandler-mutating-webhook-configuration): get list watch patch",
-		"admissionregistration.k8s.io/validatingwebhookconfigurations(chandler-validating-webhook-configuration): get list watch patch",
-		"apiextensions.k8s.io/customresourcedefinitions(addonstacks.addons.cluster.x-k8s.io): get list watch patch",
-	)))
-	g.Expect(self["chandler-webhooks"]).To(ConsistOf(
-		"/secrets(chandler-webhook-ca): get list watch update",
-		"/secrets: create", // no name can limit a create
-	))
 }
 
 // All in one has the rights of both, for all namespaces.
@@ -190,7 +180,7 @@ func TestRightsToProfiles(t *testing.T) {
 // What is for people is there once, beside the CRDs. Edits are no part of what is viewed, nor confirmations of edits.
 func TestRolesOfPeople(t *testing.T) {
 	const aggregates = "rbac.authorization.k8s.io/aggregate-to-"
-	for _, path := range []string{allInOne, shared, selfSigned} {
+	for _, path := range []string{allInOne, shared} {
 		g := NewWithT(t)
 		into := map[string][]string{}
 		for _, role := range find[rbacv1.ClusterRole](t, build(t, path), "ClusterRole") {
@@ -230,7 +220,7 @@ func TestRightsAreBounded(t *testing.T) {
 // Instances can be installed beside each other and beside the shared deployment: no
 // object is in two overlays.
 func TestNoCollisions(t *testing.T) {
-	for _, webhooks := range []string{shared, selfSigned} {
+	for _, webhooks := range []string{shared} {
 		seen := map[string]string{}
 		for _, path := range append(slices.Collect(maps.Keys(instances)), webhooks) {
 			for _, o := range build(t, path) {

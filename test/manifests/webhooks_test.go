@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/cluster-chandler/chandler/internal/certificates"
 	"github.com/cluster-chandler/chandler/webhooks/migration"
 )
 
@@ -25,7 +24,7 @@ const injectFrom = "cert-manager.io/inject-ca-from"
 
 // The API server reaches the webhooks: by a Service that selects their pods.
 func TestWebhooksAreReached(t *testing.T) {
-	for _, path := range []string{allInOne, shared, selfSigned} {
+	for _, path := range []string{allInOne, shared} {
 		t.Run(path, func(t *testing.T) {
 			g := NewWithT(t)
 			objects := build(t, path)
@@ -35,10 +34,10 @@ func TestWebhooksAreReached(t *testing.T) {
 			g.Expect(pods.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Spec.Ports[0].TargetPort.StrVal)))
 
 			configuration := one[admissionv1.ValidatingWebhookConfiguration](t, objects, "ValidatingWebhookConfiguration")
-			g.Expect(configuration.Name).To(Equal(certificates.ConfigurationName))
+			g.Expect(configuration.Name).To(Equal("chandler-validating-webhook-configuration"))
 			g.Expect(configuration.Webhooks).NotTo(BeEmpty())
 			mutating := one[admissionv1.MutatingWebhookConfiguration](t, objects, "MutatingWebhookConfiguration")
-			g.Expect(mutating.Name).To(Equal(certificates.MutatingConfigurationName))
+			g.Expect(mutating.Name).To(Equal("chandler-mutating-webhook-configuration"))
 			clients := map[string]admissionv1.WebhookClientConfig{}
 			for _, webhook := range configuration.Webhooks {
 				clients[webhook.Name] = webhook.ClientConfig
@@ -97,21 +96,10 @@ func TestCertManager(t *testing.T) {
 	}
 }
 
-// Without it there is nothing of cert-manager's: no kinds, no annotations, no volume.
-func TestSelfSigned(t *testing.T) {
-	g := NewWithT(t)
-	objects := build(t, selfSigned)
-	for _, o := range objects {
-		g.Expect(o.GroupVersionKind().Group).NotTo(Equal("cert-manager.io"))
-		g.Expect(o.GetAnnotations()).NotTo(HaveKey(injectFrom), o.GetName())
-	}
-	g.Expect(one[appsv1.Deployment](t, objects, "Deployment").Spec.Template.Spec.Volumes).To(BeEmpty())
-}
-
 // Two replicas, of which one always serves: while nodes are drained, and while the
 // Deployment is rolled.
 func TestWebhooksStayUp(t *testing.T) {
-	for _, path := range []string{shared, selfSigned} {
+	for _, path := range []string{shared} {
 		g := NewWithT(t)
 		objects := build(t, path)
 		deployment := one[appsv1.Deployment](t, objects, "Deployment")

@@ -4,7 +4,6 @@ package topology
 
 import (
 	"encoding/base64"
-	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,31 +25,11 @@ func readManifests(config, url string, ca []byte) (*manifests, error) {
 	}
 	m := &manifests{}
 	for _, obj := range objects {
-		redirect(obj.Object, url, base64.StdEncoding.EncodeToString(ca))
+		kustomization.Redirect(obj.Object, url, base64.StdEncoding.EncodeToString(ca))
 		if kind := obj.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
 			m.webhooks = append(m.webhooks, obj)
 		}
 	}
 	m.crds, err = kustomization.Find[*apiextensionsv1.CustomResourceDefinition](objects, "CustomResourceDefinition")
 	return m, err
-}
-
-// redirect replaces the Service in each clientConfig, of webhooks and of conversions, by a URL.
-func redirect(tree any, url, ca string) {
-	switch t := tree.(type) {
-	case map[string]any:
-		if config, ok := t["clientConfig"].(map[string]any); ok {
-			if service, ok := config["service"].(map[string]any); ok {
-				config["url"], config["caBundle"] = fmt.Sprint(url, service["path"]), ca
-				delete(config, "service")
-			}
-		}
-		for _, child := range t {
-			redirect(child, url, ca)
-		}
-	case []any:
-		for _, child := range t {
-			redirect(child, url, ca)
-		}
-	}
 }

@@ -50,6 +50,7 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
 			TimeoutSeconds: ptr.To[int32](timeoutSeconds), FailurePolicy: &policy,
 		})
 	}
+	_ = s.Own(r.Context()) // there is an ExtensionConfig now
 	reply(w, r, response)
 }
 

@@ -35,7 +35,7 @@ var paths = []string{
 }
 
 // stored is a management cluster with one ClusterAddon, team/prod, which waits for everything.
-type stored struct{ client.Reader }
+type stored struct{ client.Client }
 
 func (stored) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	ca := obj.(*addonsv1.ClusterAddon)
@@ -54,7 +54,7 @@ func (stored) List(_ context.Context, list client.ObjectList, _ ...client.ListOp
 
 func newHandler() http.Handler {
 	server := webhook.NewServer(webhook.Options{})
-	answers := &hooks.Server{Reader: stored{}, Instances: stored{}, FailurePolicy: hooksv1.FailurePolicyFail, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
+	answers := &hooks.Server{Client: stored{}, Instances: stored{}, FailurePolicy: hooksv1.FailurePolicyFail, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
 	answers.Register(server)
 	return server.WebhookMux()
 }

@@ -31,8 +31,8 @@ import (
 
 // Server answers runtime hooks.
 type Server struct {
-	// Reader reads ClusterAddons from the API server: an answer isn't to be older than the question.
-	Reader client.Reader
+	// Client reads from the API server: an answer isn't to be older than the question.
+	Client client.Client
 	// Instances reads ProviderInstances of all namespaces. It may cache.
 	Instances client.Reader
 	// RESTClient reads which hooks Cluster API has.
@@ -82,7 +82,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h *hook) {
 // answer returns what is to be said of a Cluster. Nothing holds one that no instance looks after.
 func (s *Server) answer(ctx context.Context, key client.ObjectKey, h *hook, asked *request) (upgrade.Answer, error) {
 	ca := &addonsv1.ClusterAddon{}
-	if err := s.Reader.Get(ctx, key, ca); apierrors.IsNotFound(err) {
+	if err := s.Client.Get(ctx, key, ca); apierrors.IsNotFound(err) {
 		return upgrade.Answer{}, nil
 	} else if err != nil {
 		return upgrade.Answer{}, fmt.Errorf("reading ClusterAddon %s: %w", key, err)

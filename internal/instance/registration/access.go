@@ -93,9 +93,9 @@ func (r *Registration) missingIn(ctx context.Context, namespace string) (*right,
 	return nil, nil
 }
 
-// compatible returns condition APICompatible. Without the kind ProviderInstance it is an obstacle.
-func (r *Registration) compatible(ctx context.Context) metav1.Condition {
-	c := metav1.Condition{Type: addonsv1.APICompatibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.APICompatibleReason}
+// compatible returns condition APICompatible. Without the kind ProviderInstance it is an obstacle. It only reads.
+func (r *Registration) compatible(ctx context.Context) (c metav1.Condition, _ *obstacle) {
+	c = metav1.Condition{Type: addonsv1.APICompatibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.APICompatibleReason}
 	gap, err := skew.Check(ctx, r.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
 	switch {
 	case err != nil:
@@ -103,14 +103,17 @@ func (r *Registration) compatible(ctx context.Context) metav1.Condition {
 	case len(gap.Kinds) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.APIVersionNotServedReason, gap.String()
 		if slices.Contains(gap.Kinds, "ProviderInstance") {
-			r.result.obstacle = &obstacle{reason: c.Reason, message: c.Message}
+			return c, &obstacle{reason: c.Reason, message: c.Message}
 		}
 	case len(gap.Fields) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.APIFieldsMissingReason, gap.String()
 	default:
+		if newer := gap.Newer(); newer != "" {
+			c.Reason, c.Message = addonsv1.APIFieldsUnknownReason, newer
+		}
 		r.hasClusterAPI(ctx, &c)
 	}
-	return c
+	return c, nil
 }
 
 // hasClusterAPI adds to the condition whether there are Clusters to look after.

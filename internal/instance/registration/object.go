@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
@@ -76,7 +75,6 @@ func (r *Registration) write(ctx context.Context, claim addonsv1.ScopeClaim) err
 	}
 	r.object = next
 	if before != r.holder {
-		logf.FromContext(ctx).Info("Took the ProviderInstance over", "formerHolder", before)
 		r.event(corev1.EventTypeNormal, "TakenOver", fmt.Sprintf("%s took over from %s, which ended without a word", r.holder, before))
 	}
 	return nil

@@ -137,6 +137,7 @@ func (h *home) start(change ...processOption) *process {
 	p.Registration, err = New(mgr, o)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(mgr.Add(p.Registration)).To(Succeed())
+	h.Expect(mgr.Add(p.Standby())).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
 	go func() { p.ended <- mgr.Start(ctx) }()

@@ -14,6 +14,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -48,6 +49,8 @@ const (
 	beatsToExpiry = 4
 	// requestTimeout is longer than that of any admission webhook.
 	requestTimeout = 15 * time.Second
+	// defaultCompare is Options.Compare.
+	defaultCompare = 10 * time.Minute
 	// soon is after how long the first failed round is followed by another.
 	soon = time.Second
 )
@@ -67,6 +70,10 @@ type Options struct {
 
 	// Sandbox is status.sandbox.
 	Sandbox addonsv1.InstanceSandbox
+
+	// Compare is how often a running instance looks whether the CRDs have become newer than the program. Defaults to
+	// 10 minutes.
+	Compare time.Duration
 
 	// Reads are what the controllers list and watch in each namespace.
 	Reads []schema.GroupResource
@@ -96,10 +103,12 @@ type Registration struct {
 	former   *arbiter.Observer // of who held the object before us
 	granted  map[right]bool
 	result   roundResult
-	reported string // the reasons that were last logged
+	compared time.Time // with the CRDs
+	reported string    // the reasons that were last logged
 	warned   bool   // an event said that the instance waits
 
 	problem atomic.Value // string: why this isn't ready, "" if it is
+	standby atomic.Value // string: why this isn't ready to lead, "" if it is
 }
 
 var _ manager.LeaderElectionRunnable = &Registration{}
@@ -135,6 +144,7 @@ func New(mgr manager.Manager, o Options) (*Registration, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	o.Compare = cmp.Or(o.Compare, defaultCompare)
 	o.Scope = o.Scope.Canonical()
 	r := &Registration{
 		o:        o,
@@ -147,6 +157,7 @@ func New(mgr manager.Manager, o Options) (*Registration, error) {
 		granted:  map[right]bool{},
 	}
 	r.problem.Store("it is starting")
+	r.standby.Store("it is starting")
 	r.life = lifetime{clock: o.Clock, length: time.Duration(r.expirySeconds()) * time.Second * 2 / 3}
 	if o.LeaderElection {
 		r.elected = mgr.Elected()
@@ -194,21 +205,24 @@ func (r *Registration) await(ctx context.Context) bool {
 // pause returns the time between two rounds: short while that may help, in the end a
 // heartbeat. It is partly random, for two instances that refuse each other.
 func (r *Registration) pause(failed int) time.Duration {
-	longest := r.o.Heartbeat
 	if r.result.scope.Reason == addonsv1.ScopeTakenReason {
-		return wait.Jitter(longest*3/4, 0.5)
+		return wait.Jitter(r.o.Heartbeat*3/4, 0.5)
 	}
-	return wait.Jitter(min(longest, soon<<min(failed, 10))*3/4, 0.5)
+	return r.backoff(failed)
+}
+
+func (r *Registration) backoff(failed int) time.Duration {
+	return wait.Jitter(min(r.o.Heartbeat, soon<<min(failed, 10))*3/4, 0.5)
 }
 
 // round goes one way through all that leads to an Active claim.
 func (r *Registration) round(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	r.result.obstacle = nil
-	if r.result.api = r.compatible(ctx); r.result.obstacle != nil {
+	if r.result.api, r.result.obstacle = r.compatible(ctx); r.result.obstacle != nil {
 		return false
 	}
+	r.compared = r.o.Clock.Now()
 	r.result.namespaces = r.accessible(ctx)
 	if r.result.obstacle = r.take(ctx); r.result.obstacle != nil {
 		return false

@@ -46,7 +46,7 @@ func firstProblem(conditions ...metav1.Condition) *metav1.Condition {
 
 // ready returns condition Ready.
 func (f *roundResult) ready() metav1.Condition {
-	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
+	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason, Message: f.api.Message}
 	if problem := firstProblem(f.parts()...); problem != nil {
 		c.Status, c.Reason, c.Message = problem.Status, problem.Reason, problem.Message
 	}
@@ -62,8 +62,8 @@ func (f *roundResult) reasons() string {
 	return strings.Join(all, " ")
 }
 
-// report tells people what a round found out, once for each change: in the log, and as
-// an event if there is an object. The check for readyz has it always.
+// report tells people what a round found out, once for each change: as an event, which is logged, or in the log alone if there
+// is no object. The check for readyz has it always.
 func (r *Registration) report(ctx context.Context) {
 	r.problem.Store(r.result.problem())
 	now := r.result.reasons()
@@ -76,13 +76,17 @@ func (r *Registration) report(ctx context.Context) {
 	case r.result.obstacle != nil:
 		log.Info("The instance can't register yet", "reason", r.result.obstacle.reason, "message", r.result.obstacle.message)
 	case first != nil:
-		log.Info("The instance waits", "condition", first.Type, "reason", first.Reason, "message", first.Message)
 		r.event(corev1.EventTypeWarning, first.Reason, first.Message)
 		r.warned = true
 	default:
-		log.Info("The instance holds its scope")
-		if r.warned { // else nobody waits for this news
+		if !r.warned { // nobody waits for this news
+			log.Info("The instance holds its scope")
+		} else {
 			r.event(corev1.EventTypeNormal, addonsv1.ScopeHeldReason, "The instance holds its scope: "+r.o.Scope.Describe())
+			r.warned = false
+		}
+		if r.result.api.Message != "" {
+			r.event(corev1.EventTypeWarning, r.result.api.Reason, r.result.api.Message)
 		}
 	}
 }
@@ -93,32 +97,38 @@ func (r *Registration) event(kind, reason, note string) {
 }
 
 // problem returns why the process isn't ready, "" if it is. A process that waits for its own
-// predecessor is ready, as one that waits for the lease is. Otherwise a rollout, which waits
+// predecessor is ready if it could go on, as one that waits for the lease is. Otherwise a rollout, which waits
 // for the new process before it ends the old one, would wait for ever.
 func (f *roundResult) problem() string {
-	first := firstProblem(f.parts()...)
 	switch {
 	case f.obstacle != nil && f.obstacle.standby:
-		return ""
+		return describe(firstProblem(f.api))
 	case f.obstacle != nil:
 		return f.obstacle.reason + ": " + f.obstacle.message
-	case first != nil:
-		return first.Reason + ": " + first.Message
 	}
-	return ""
+	return describe(firstProblem(f.parts()...))
+}
+
+// describe returns the reason and the message of a condition, "" of none.
+func describe(c *metav1.Condition) string {
+	if c == nil {
+		return ""
+	}
+	return c.Reason + ": " + c.Message
 }
 
 // Ready is a check for readyz: whether the instance holds its scope, or stands by.
 func (r *Registration) Ready(*http.Request) error {
+	problem := &r.problem
 	if r.elected != nil {
 		select {
 		case <-r.elected:
 		default:
-			return nil // another replica leads
+			problem = &r.standby // another replica leads
 		}
 	}
-	if problem := r.problem.Load().(string); problem != "" {
-		return errors.New(problem)
+	if text := problem.Load().(string); text != "" {
+		return errors.New(text)
 	}
 	return nil
 }

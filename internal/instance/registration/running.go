@@ -108,7 +108,20 @@ func (r *Registration) keep(ctx context.Context) error {
 	if !r.life.isValid() {
 		return fmt.Errorf("%w: the heartbeat was answered too late", errLost)
 	}
+	r.compare(ctx)
 	return nil
+}
+
+// compare looks now and then whether the CRDs have become newer than this program. The next heartbeat tells of it.
+func (r *Registration) compare(ctx context.Context) {
+	now := r.o.Clock.Now()
+	if now.Sub(r.compared) < r.o.Compare {
+		return
+	}
+	if api, _ := r.compatible(ctx); api.Status == metav1.ConditionTrue { // else nothing is known
+		r.compared, r.result.api = now, api
+		r.report(ctx)
+	}
 }
 
 // patience returns how long a heartbeat may take: there has to be time for another.

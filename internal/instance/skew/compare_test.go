@@ -62,6 +62,29 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+func TestUnknown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		schema string
+		want   []string
+	}{
+		"all is known":                {schema: complete},
+		"less than is known":          {schema: `{"properties": {"apiVersion": {}, "kind": {}}}`},
+		"a field more":                {schema: `{"properties": {"wave": {"properties": {"below": {}}}, "number": {}, "Hidden": {}}}`, want: []string{".Hidden", ".wave"}},
+		"a field of a list's element": {schema: `{"properties": {"list": {"items": {"properties": {"text": {}, "wave": {}}}}}}`, want: []string{".list[].wave"}},
+		"anything below a free field": {schema: `{"properties": {"free": {"properties": {"wave": {}}}, "time": {"properties": {"wave": {}}}, "metadata": {"properties": {"wave": {}}}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			served := &skew.Schema{}
+			if err := json.Unmarshal([]byte(tc.schema), served); err != nil {
+				t.Fatal(err)
+			}
+			if got := skew.Unknown(served, reflect.TypeFor[*known](), ""); !slices.Equal(got, tc.want) {
+				t.Errorf("Unknown() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestGapSaysWhatToDo(t *testing.T) {
 	version := metav1.SchemeGroupVersion
 	for want, gap := range map[string]skew.Gap{

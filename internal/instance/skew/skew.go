@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,6 +32,17 @@ type Gap struct {
 	Kinds []string
 	// Fields that the CRDs don't have, as in "AddonStack.spec.addons[].chart".
 	Fields []string
+	// Unknown are fields of the CRDs that the Go types don't have: the CRDs are newer.
+	Unknown []string
+}
+
+// Newer returns which fields of the CRDs this program doesn't know, and what to do; "" if there is none.
+func (g Gap) Newer() string {
+	if len(g.Unknown) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The CRDs of %s are newer than this instance: it doesn't know %s. It leaves alone what AddonStacks with such fields "+
+		"in their spec install. Upgrade the instance", g.Version, message.List(g.Unknown, ", ", maxNamed))
 }
 
 // Empty reports whether nothing is missing.
@@ -82,6 +94,7 @@ func Check(ctx context.Context, server rest.Interface, version schema.GroupVersi
 		known := reflect.Indirect(reflect.ValueOf(kind)).Type()
 		if s := served[version.WithKind(known.Name())]; s != nil {
 			gap.Fields = append(gap.Fields, Missing(s, known, known.Name())...)
+			gap.Unknown = append(gap.Unknown, Unknown(s, known, known.Name())...)
 		} else {
 			gap.Kinds = append(gap.Kinds, known.Name())
 		}
@@ -134,6 +147,46 @@ func Missing(served *Schema, known reflect.Type, path string) []string {
 		}
 	}
 	return missing
+}
+
+// Unknown returns the fields of a schema that a Go type doesn't have, sorted, as in "AddonStack.spec.addons[].chart".
+// Fields below an unknown one are left out.
+func Unknown(served *Schema, known reflect.Type, path string) []string {
+	for known.Kind() == reflect.Pointer {
+		known = known.Elem()
+	}
+	switch {
+	case hasNoFields(known):
+		return nil
+	case known.Kind() == reflect.Slice && served.Items != nil:
+		return Unknown(served.Items, known.Elem(), path+"[]")
+	case known.Kind() != reflect.Struct:
+		return nil
+	}
+	fields := map[string]reflect.Type{}
+	collectFields(known, fields)
+	var unknown []string
+	for _, name := range slices.Sorted(maps.Keys(served.Properties)) {
+		if field, ok := fields[name]; ok {
+			unknown = append(unknown, Unknown(served.Properties[name], field, path+"."+name)...)
+		} else {
+			unknown = append(unknown, path+"."+name)
+		}
+	}
+	return unknown
+}
+
+// collectFields adds the type of each field of a struct, by its name in JSON.
+func collectFields(of reflect.Type, fields map[string]reflect.Type) {
+	for i := range of.NumField() {
+		field := of.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous && (name == "" || strings.Contains(options, "inline")) {
+			collectFields(field.Type, fields)
+		} else if name != "" {
+			fields[name] = field.Type
+		}
+	}
 }
 
 // hasNoFields reports whether a type has no fields of its own in JSON, or those of all objects.

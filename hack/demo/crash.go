@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/health"
+)
+
+// crash has the pods of an add-on that is Ready crash, and then run again. There are no kubelets, so the demo says of them
+// what a kubelet would.
+func (d *demo) crash(ctx context.Context) error {
+	m := d.members[0]
+	heading("Health: on %s all pods of the add-on %s crash, long after it was Ready. spec.degradedAfterSeconds is %.0f.", m.name, upgraded, degradedAfter.Seconds())
+	pods := &corev1.PodList{}
+	if err := m.client.List(ctx, pods, client.InNamespace(upgraded)); err != nil {
+		return err
+	}
+	started := time.Now()
+	for i := range pods.Items {
+		crashLoop(&pods.Items[i])
+		if err := m.client.Status().Update(ctx, &pods.Items[i]); err != nil {
+			return err
+		}
+	}
+	said, err := d.awaitStack(ctx, metav1.ConditionFalse, health.ReasonCrashLoopBackOff)
+	if err != nil {
+		return err
+	}
+	done(started, "the AddonStack says: %s", said)
+	started = time.Now()
+	for i := range pods.Items { // their ReplicaSet makes others, which run
+		if err := m.client.Delete(ctx, &pods.Items[i]); err != nil {
+			return err
+		}
+	}
+	if said, err = d.awaitStack(ctx, metav1.ConditionTrue, ""); err != nil {
+		return err
+	}
+	done(started, "other pods run, and the AddonStack says: %s", said)
+	return nil
+}
+
+// crashLoop makes a status that kubelets write of a pod whose containers end again and again.
+func crashLoop(pod *corev1.Pod) {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+			c.Status = corev1.ConditionFalse
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		c := &pod.Status.ContainerStatuses[i]
+		c.Ready, c.RestartCount = false, 4
+		c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: health.ReasonCrashLoopBackOff}}
+	}
+}
+
+// awaitStack waits until the AddonStack is Ready, or not, and says so with a text. It returns all that it says.
+func (d *demo) awaitStack(ctx context.Context, status metav1.ConditionStatus, text string) (said string, err error) {
+	err = d.until(ctx, func() error {
+		stack := &addonsv1.AddonStack{}
+		if err := d.management.Get(ctx, client.ObjectKeyFromObject(d.stack), stack); err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(stack.Status.Conditions, addonsv1.ReadyCondition)
+		if ready == nil || ready.Status != status || !strings.Contains(ready.Message, text) {
+			return fmt.Errorf("AddonStack %s isn't Ready=%s yet: %+v", stack.Name, status, ready)
+		}
+		said = ready.Message
+		return nil
+	})
+	return said, err
+}
