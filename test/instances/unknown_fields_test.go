@@ -91,6 +91,9 @@ func TestUnknownFields(t *testing.T) {
 	found, err := installed(t.Context(), s, w.addonNamespace("team-a"))
 	NewWithT(t).Expect(found, err).To(Equal(map[string]string{"settings": "one/none", "plain": "two/none"}))
 
+	revisions := &appsv1.ControllerRevisionList{}
+	NewWithT(t).Expect(w.List(t.Context(), revisions, client.InNamespace("team-a"), client.MatchingLabels{addonsv1.StackNameLabel: "platform"})).To(Succeed())
+	NewWithT(t).Expect(revisions.Items).To(HaveLen(1), "the refused spec isn't kept: a new Cluster gets what is in force")
 	refused := stackNamed("team-a", "platform", nil)
 	NewWithT(t).Expect(w.Get(t.Context(), client.ObjectKeyFromObject(refused), refused)).To(Succeed())
 	wait.Throughout(t, 3*time.Second, "what is refused isn't written again", func() error {
@@ -105,7 +108,8 @@ func TestUnknownFields(t *testing.T) {
 
 	log, err := os.ReadFile(i.last().LogFile)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	for _, event := range []string{"Installed add-on settings", "Kept spec as revision 1, platform"} {
+	first := "Installed add-on settings 1.0.0 in namespace " + w.addonNamespace("team-a") + " (release revision 1)"
+	for _, event := range []string{first, "Kept spec as revision 1, platform"} {
 		NewWithT(t).Expect(strings.Count(string(log), event)).To(Equal(1), "each event is logged once: %s", event)
 	}
 }

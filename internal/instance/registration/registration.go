@@ -105,7 +105,7 @@ type Registration struct {
 	result   roundResult
 	compared time.Time // with the CRDs
 	reported string    // the reasons that were last logged
-	warned   bool   // an event said that the instance waits
+	warned   bool      // an event said that the instance waits
 
 	problem atomic.Value // string: why this isn't ready, "" if it is
 	standby atomic.Value // string: why this isn't ready to lead, "" if it is
