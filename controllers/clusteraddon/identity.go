@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -35,7 +36,7 @@ func (q *request) isSame(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 		defer cancel()
 		system, err := q.workload.conn.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-		if err != nil || len(system.UID) > 64 {
+		if err != nil || system.UID == "" || len(content.IsLabelValue(string(system.UID))) > 0 { // which keeps a hostile text out of the status
 			return true
 		}
 		*known = identity{conn: q.workload.conn, uid: system.UID}
