@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -180,6 +181,7 @@ func TestWhyKept(t *testing.T) {
 		assigned   string
 		proven     bool
 		takenOver  bool
+		observed   types.UID // of the status; that of the ClusterAddon if it is empty
 		want       string
 	}{
 		"its record is proven, and its stack is gone":   {proven: true},
@@ -195,12 +197,16 @@ func TestWhyKept(t *testing.T) {
 		"a stack is awaited":                            {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, proven: true, want: reasons.StackUndecided},
 		"a stack is awaited, and its own dropped it":    {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, proven: true, assigned: "platform"},
 		"another management cluster took it over":       {takenOver: true, want: deliver.ReasonReleaseTakenOver},
+		"one had taken it over, says a backup":          {takenOver: true, observed: "other", want: reasons.StackUnknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{ObservedUID: "own"}}
 			ca.UID = "own"
 			ca.Spec.Stacks = []addonsv1.StackRevision{{Name: tc.assigned}}
+			if tc.observed != "" {
+				ca.Status.ObservedUID = tc.observed
+			}
 			if tc.takenOver {
 				ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Reason: deliver.ReasonReleaseTakenOver}}
 			}

@@ -35,3 +35,20 @@ func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
 		t.Errorf("it comes again after %s: %v", one.retryAfter, one.err)
 	}
 }
+
+// A record of an older version doesn't say what was applied: its objects are compared, to note that.
+func TestRecordsWithoutWhatWasAppliedAreLookedAt(t *testing.T) {
+	for applied, looks := range map[string]bool{"none": false, "": true} {
+		record := installedAddon("platform", "web")
+		record.Applied = applied
+		q, asked := askedCluster(t, record)
+		q.watched = fleetwatch.NewObjects(func(multicluster.ClusterName) {})
+		a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, stack: "platform"}
+		one := addonResult{status: a.status()}
+		one.status.Revision = 1
+		q.correctDrift(t.Context(), a, record, one)
+		if (*asked > 0) != looks {
+			t.Errorf("applied %q: the cluster is asked %d times", applied, *asked)
+		}
+	}
+}

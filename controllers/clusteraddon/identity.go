@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -35,10 +37,16 @@ func (q *request) isSame(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 		defer cancel()
 		system, err := q.workload.conn.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-		if err != nil || len(system.UID) > 64 {
+		switch {
+		case apierrors.IsForbidden(err): // until there is another connection
+			system = &metav1.PartialObjectMetadata{}
+		case err != nil || len(content.IsLabelValue(string(system.UID))) > 0: // which keeps a hostile text out of the status
 			return true
 		}
 		*known = identity{conn: q.workload.conn, uid: system.UID}
+	}
+	if known.uid == "" {
+		return true
 	}
 	status := &q.ca.Status
 	isInstalled := status.ObservedUID == q.ca.UID && slices.ContainsFunc(status.Addons, func(a addonsv1.AddonStatus) bool { return a.Revision > 0 })

@@ -120,3 +120,20 @@ func TestOrphanOfALargeRelease(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "c0")).To(BeNil())
 	e.Expect(e.snapshot(ns)).To(ContainElement("0 secrets"))
 }
+
+// TestOrphanThatHelmHasFieldsOf lets go of an object of which Helm set a field meanwhile: all of it is Helm's then.
+func TestOrphanThatHelmHasFieldsOf(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
+	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	e.install(want)
+	e.apply("helm", theirConfigMap(ns, "x", "a"))
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	x := e.get("v1", "ConfigMap", ns, "x")
+	e.Expect(x.GetLabels()).NotTo(HaveKey(addonsv1.AddonLabel))
+	e.Expect(x.Object["data"]).To(Equal(map[string]any{"key": "a"}))
+	e.Expect(x.GetManagedFields()).To(HaveLen(1))
+	e.Expect(x.GetManagedFields()[0].Manager).To(Equal("helm"))
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -221,6 +222,20 @@ func TestRecreate(t *testing.T) {
 		e.Expect(e.get("apps/v1", "Deployment", ns, "app").GetUID()).NotTo(Equal(first.GetUID()))
 		e.Expect(e.get("apps/v1", "Deployment", ns, "second").GetUID()).NotTo(Equal(second.GetUID()))
 	})
+	t.Run("never what is kept", func(t *testing.T) {
+		e := newEnv(t)
+		ns := e.namespace()
+		kept := func(app string) string {
+			return strings.Replace(deployment(app), "{name: app}", "{name: app, annotations: {helm.sh/resource-policy: keep}}", 1)
+		}
+		e.install(e.want(ns, chart{version: "1", manifest: kept("one")}))
+		uid := e.get("apps/v1", "Deployment", ns, "app").GetUID()
+		want := e.want(ns, chart{version: "2", manifest: kept("two")})
+		want.Recreate = true
+		o := e.settle(want)
+		e.Expect(o.Reason).To(Equal(deliver.ReasonImmutableField), "%+v", o)
+		e.Expect(e.get("apps/v1", "Deployment", ns, "app").GetUID()).To(Equal(uid))
+	})
 	t.Run("never what holds data", func(t *testing.T) {
 		e := newEnv(t)
 		ns := e.namespace()
@@ -310,4 +325,37 @@ func TestCRDPolicy(t *testing.T) {
 			e.Expect(e.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things."+group) != nil).To(Equal(tc.makes), "it is never deleted")
 		})
 	}
+}
+
+// TestNoRollBackOfWhatWorks upgrades to what works, but for an old object that nobody may delete.
+func TestNoRollBackOfWhatWorks(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("kept", "1") + configMap("old", "1")}))
+	e.apply("kubectl", strings.ReplaceAll(`---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: NAME}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [DELETE]}]}
+  validations: [{expression: "oldObject.metadata.namespace != 'NAME'", message: it stays}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: NAME}
+spec: {policyName: NAME, validationActions: [Deny]}
+`, "NAME", ns))
+	e.Eventually(func() error {
+		return e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "kept"), client.DryRunAll)
+	}).WithTimeout(time.Minute).ShouldNot(Succeed())
+	want := e.rollingBack(ns, chart{version: "2", manifest: configMap("kept", "2")})
+	e.Expect(e.settle(want).Reason).To(Equal(deliver.ReasonPruneFailed))
+	for range 3 {
+		e.clock.step(10 * time.Minute)
+		o, err := e.d.Ensure(e.ctx, e.target, want)
+		e.Expect(err).NotTo(HaveOccurred())
+		e.Expect(o.Reason).To(Equal(deliver.ReasonPruneFailed), "%+v", o)
+	}
+	e.Expect(e.get("v1", "ConfigMap", ns, "kept").Object["data"]).To(HaveKeyWithValue("key", "2"))
 }

@@ -10,11 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -410,5 +413,28 @@ func TestReplacements(t *testing.T) {
 				t.Error("what was given was changed")
 			}
 		})
+	}
+}
+
+// An object of which the manager owns nothing adds nothing to a sum: it is as if it weren't there.
+func TestSumOfNothing(t *testing.T) {
+	var sum drift.Sum
+	if sum.Add(types.NamespacedName{Name: "web"}, 0); sum != 0 {
+		t.Errorf("the sum is %x", sum)
+	}
+}
+
+// A key of an item may be left out if it has a default, as the protocol of a port.
+func TestItemWithADefaultKey(t *testing.T) {
+	protocol, port := value.NewValueInterface("TCP"), value.NewValueInterface(int64(80))
+	key := value.FieldList{{Name: "containerPort", Value: port}, {Name: "protocol", Value: protocol}}
+	o := &unstructured.Unstructured{Object: map[string]any{"ports": []any{
+		map[string]any{"containerPort": int64(81)}, map[string]any{"containerPort": int64(80)}, map[string]any{"containerPort": int64(80), "protocol": "UDP"},
+	}}}
+	left := drift.Without(o, []drift.Change{{Path: fieldpath.Path{{FieldName: ptr.To("ports")}, {Key: &key}}}})
+	ports, _, _ := unstructured.NestedSlice(left.Object, "ports")
+	want := []any{map[string]any{"containerPort": int64(81)}, map[string]any{"containerPort": int64(80), "protocol": "UDP"}}
+	if diff := cmp.Diff(want, ports); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

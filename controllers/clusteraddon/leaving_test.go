@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/connection"
+)
+
+// recordsOf are those of a cluster.
+type recordsOf map[deliver.Release]deliver.Summary
+
+func (r recordsOf) Of(multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool) {
+	return r, true
+}
+func (recordsOf) Failure(multicluster.ClusterName) error { return nil }
+
+// installedAddon returns the proven record of an add-on that is deployed.
+func installedAddon(stack, name string, dependsOn ...string) deliver.Summary {
+	record := proven(deliver.Summary{Stack: stack, Installed: true, DependsOn: dependsOn})
+	record.Name, record.Namespace, record.Status, record.Revision = name, "apps", deliver.StatusDeployed, 1
+	return record
+}
+
+// askedCluster returns a request about a cluster that answers nothing, and how often that was asked for something.
+func askedCluster(t *testing.T, records ...deliver.Summary) (q *request, asked *int) {
+	t.Helper()
+	asked = new(int)
+	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { *asked++; w.WriteHeader(http.StatusInternalServerError) })
+	sources, err := source.New(source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q = &request{
+		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{}), Sources: sources, records: recordsOf{}, Clock: testingclock.NewFakePassiveClock(time.Now())},
+		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, workload: &workload{name: "team/prod", conn: conn},
+		memory: newMemory(), installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf(records...), now: time.Now(),
+	}
+	for _, r := range records {
+		q.installed[r.Release] = r
+	}
+	return q, asked
+}
+
+// What has to go waits for what depends on it, or may take over its objects.
+func TestLeavingWaits(t *testing.T) {
+	base, web := installedAddon("platform", "base"), installedAddon("other", "web", "platform/base")
+	for name, tc := range map[string]struct {
+		prepare    func(q *request)
+		successors []*addon
+		want       string
+	}{
+		"a wanted add-on depends on it": {func(q *request) {
+			wanted := addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", DependsOn: []string{"platform/base"}}, stack: "other"}
+			q.wanted = []addon{wanted}
+		}, nil, reasons.WaitingForDependent},
+		"one that is left as it is depends on it": {func(q *request) {
+			q.kept = []addonsv1.AddonStatus{statusOf(web, addonsv1.AddonUnassigned)}
+		}, nil, reasons.WaitingForDependent},
+		"another one goes before": {func(q *request) { q.leaving = append(q.leaving, web) }, nil, reasons.WaitingForDependent},
+		"one of its stack may take over its objects": {func(*request) {}, []*addon{
+			{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, stack: "platform"},
+		}, reasons.WaitingForSuccessor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, _ := askedCluster(t, base, web)
+			q.leaving = []deliver.Summary{base}
+			tc.prepare(q)
+			var all result
+			q.removeLeaving(t.Context(), tc.successors, &all)
+			at := slices.IndexFunc(all.statuses, func(s addonsv1.AddonStatus) bool { return s.Name == "base" })
+			if at < 0 || all.statuses[at].Reason != tc.want || all.statuses[at].Phase != addonsv1.AddonRemoving {
+				t.Errorf("got %+v, want %s", all.statuses, tc.want)
+			}
+		})
+	}
+}
+
+// Two Clusters may have one API server: each sees its own releases.
+func TestReleasesOfOtherClusterAddons(t *testing.T) {
+	own, other := installedAddon("platform", "own"), installedAddon("platform", "other")
+	own.Owner, other.Owner = "team/prod", "team/test"
+	q, _ := askedCluster(t)
+	q.ca.Namespace, q.ca.Name = "team", "prod"
+	q.records = recordsOf{own.Release: own, other.Release: other}
+	if _, err := q.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, has := q.installed[own.Release]; !has || len(q.installed) != 1 {
+		t.Errorf("installed: %v", q.installed)
+	}
+}
+
+// Changed terms are written, as a removal will work by them. Those of a record that isn't proven aren't.
+func TestTermsAreWritten(t *testing.T) {
+	record := installedAddon("platform", "web")
+	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, stack: "platform"}
+	changed := record.Terms()
+	changed.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	for name, tc := range map[string]struct {
+		terms  deliver.Terms
+		proven bool
+		asks   bool
+	}{
+		"they are the same":       {record.Terms(), true, false},
+		"they changed":            {changed, true, true},
+		"the record isn't proven": {changed, false, false},
+	} {
+		q, asked := askedCluster(t, record)
+		if !tc.proven {
+			q.proofs = map[deliver.Release]string{}
+		}
+		q.setTerms(t.Context(), a, record, tc.terms)
+		if (*asked > 0) != tc.asks {
+			t.Errorf("%s: the cluster is asked %d times", name, *asked)
+		}
+	}
+}
+
+// The status is about a generation only once all of it was looked at.
+func TestGenerationThatWasSeen(t *testing.T) {
+	for _, unreachable := range []bool{false, true} {
+		q, _ := askedCluster(t)
+		q.ca.Generation, q.ca.Status.ObservedGeneration = 2, 1
+		if _, err := q.finish(result{followUp: followUp{unreachable: unreachable}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if seen := q.ca.Status.ObservedGeneration == 2; seen == unreachable {
+			t.Errorf("unreachable %t: the status is about generation %d", unreachable, q.ca.Status.ObservedGeneration)
+		}
+	}
+}
