@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -139,6 +141,35 @@ func TestGenerationThatWasSeen(t *testing.T) {
 		}
 		if seen := q.ca.Status.ObservedGeneration == 2; seen == unreachable {
 			t.Errorf("unreachable %t: the status is about generation %d", unreachable, q.ca.Status.ObservedGeneration)
+		}
+	}
+}
+
+// An add-on is Ready while its source is down, if it is installed as it is to be: with the values that it has now, too.
+func TestReadyWhileItsSourceIsDown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*addon)
+		ready  bool
+	}{
+		"its source is down":            {failure.SourceUnavailable, func(*addon) {}, true},
+		"it fails for another reason":   {deliver.ReasonForbidden, func(*addon) {}, false},
+		"its values have changed since": {failure.SourceUnavailable, func(a *addon) { a.Values = &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)} }, false},
+		"another chart is wanted":       {failure.SourceUnavailable, func(a *addon) { a.Chart.Path = "other" }, false},
+	} {
+		a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "web"}}, stack: "platform"}
+		q, _ := askedCluster(t)
+		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:1"}
+		if err := q.readValues(t.Context(), in, deliver.Summary{}); err != nil {
+			t.Fatal(err)
+		}
+		record := installedAddon("platform", "web")
+		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.artifact, specDigest(a), in.digest(factsNone)
+		q.proofs = proofsOf(record)
+		tc.change(a)
+		one := q.keepReady(t.Context(), a, record, because(a.status(), tc.reason, "why"))
+		if ready := one.status.Phase == addonsv1.AddonReady; ready != tc.ready {
+			t.Errorf("%s: %+v", name, one.status)
 		}
 	}
 }

@@ -195,3 +195,23 @@ func TestHelmUninstallsAtThisMoment(t *testing.T) {
 	e.install(want)
 	e.Expect(e.get("v1", "ConfigMap", ns, "x")).NotTo(BeNil())
 }
+
+// TestUninstalledReleaseHasNothing installs an add-on of a release of which `helm uninstall --keep-history` left the
+// record. An object that somebody made again since isn't the add-on's.
+func TestUninstalledReleaseHasNothing(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
+	want.Adoption = addonsv1.AdoptionPolicyAdopt
+	e.helmInstalls(want.Release, ns, theirChart("1", configMap("old", "theirs")))
+	uninstall := action.NewUninstall(helm(e, ns))
+	uninstall.KeepHistory, uninstall.WaitStrategy, uninstall.Timeout = true, helmkube.HookOnlyStrategy, time.Minute
+	_, err := uninstall.Run(want.Name)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.apply("kubectl", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: old, namespace: %s, annotations: {meta.helm.sh/release-name: demo, meta.helm.sh/release-namespace: %s}}\n", ns, ns))
+	e.install(want)
+	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
+}

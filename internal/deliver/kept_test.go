@@ -30,7 +30,7 @@ func TestReleaseClaimsAgainWhatItKept(t *testing.T) {
 	other := e.wantNamed("other", ns, chart{version: "1", manifest: keptConfigMap("other")})
 	o := e.settle(other)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists))
-	e.Expect(o.Message).To(And(ContainSubstring(want.Release.String()), Not(ContainSubstring("helm"))), "nobody used Helm")
+	e.Expect(o.Message).To(And(ContainSubstring(want.String()), Not(ContainSubstring("helm"))), "nobody used Helm")
 	e.Expect(e.remove(other.Release).Gone).To(BeTrue())
 
 	e.install(e.want(ns, chart{version: "2", manifest: keptConfigMap("two") + configMap("x", "a")}))
