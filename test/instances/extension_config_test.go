@@ -88,9 +88,9 @@ components: [../config/hooks]
 		`{"spec":{"clientConfig":{"service":{"namespace":"elsewhere"}}}}`,
 		`{"metadata":{"annotations":{"runtime.cluster.x-k8s.io/inject-ca-from-secret":"elsewhere/ca"}}}`,
 	} {
-		err := c.Patch(t.Context(), config.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
-		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", patch, err)
-		g.Expect(err).To(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))
+		g.Eventually(func() error { // the API server learns of a policy after a moment
+			return c.Patch(t.Context(), config.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+		}, patience).Should(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("ValidatingAdmissionPolicy"))), patch)
 	}
 
 	for _, o := range build(t, shared.root+"/config/shared") {
