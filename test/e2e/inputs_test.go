@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
@@ -75,7 +76,7 @@ func (i *input) says(wrong func()) {
 
 func (i *input) saysIn(namespace string, wrong func()) {
 	i.t.Helper()
-	start := time.Now()
+	before, start := i.printed(namespace), time.Now()
 	wrong()
 	file := filepath.Join("testdata", "inputs", i.name+".txt")
 	if os.Getenv(updateInputs) != "" {
@@ -84,7 +85,7 @@ func (i *input) saysIn(namespace string, wrong func()) {
 			if now := i.printed(namespace); now != printed {
 				printed, since = now, time.Now()
 			}
-			if left := 10*time.Second - time.Since(since); left > 0 {
+			if left := 10*time.Second - time.Since(since); left > 0 || printed == before {
 				return fmt.Errorf("another %s", left)
 			}
 			return nil
@@ -131,12 +132,16 @@ var unlike = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{8}\b`), "HASH"},
 }
 
-// printed returns what kubectl prints of the stack: the API server makes the table, and kubectl's own printer its text.
+// printed returns what kubectl prints of the stack, "" if there is none: the API server makes the table, and kubectl's own
+// printer its text.
 func (i *input) printed(namespace string) string {
 	i.t.Helper()
 	data, err := world.hub.clientset.RESTClient().Get().
 		AbsPath("/apis", addonsv1.GroupVersion.Group, addonsv1.GroupVersion.Version, "namespaces", namespace, "addonstacks", i.name).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(i.t.Context())
+	if apierrors.IsNotFound(err) {
+		return ""
+	}
 	if err != nil {
 		i.t.Fatal(err)
 	}
