@@ -13,7 +13,7 @@ import (
 // makeBadClusters makes the Clusters to which something happens: for each such input one.
 func (i *input) makeBadClusters() {
 	i.t.Helper()
-	i.makeCluster("lima", workloadServer(i.t, 0), labels("name=lima"))
+	i.makeCluster("lima", workloadServer(i.t, 2), labels("name=lima"))
 	i.makeCluster("porto", workloadServer(i.t, 1), labels("name=porto"))
 	i.tokyo = i.startProxy("tokyo", workloadServer(i.t, 2))
 	i.makeClusterObject("tokyo", labels("name=tokyo"))
