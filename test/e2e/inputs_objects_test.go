@@ -3,7 +3,10 @@
 package e2e
 
 import (
+	"errors"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,24 +40,27 @@ func objectInputs(charts inputCharts) map[string]func(*input) {
 		},
 		"quota": func(i *input) {
 			limited := i.namespace + "-quota"
-			quotas := map[*server]*corev1.ResourceQuota{}
 			allow := func(most string) {
-				for s, quota := range quotas {
+				i.everyServer(func(s *server) {
+					quota := &corev1.ResourceQuota{}
+					quota.Namespace, quota.Name = limited, "small"
 					hard := corev1.ResourceList{corev1.ResourceConfigMaps: resource.MustParse(most)}
 					changeOn(i.t, s, quota, func(q *corev1.ResourceQuota) { q.Spec.Hard = hard })
-					quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{corev1.ResourceConfigMaps: resource.MustParse("1")}}
-					if err := s.Status().Update(i.t.Context(), quota); err != nil { // nobody else counts here
-						i.t.Fatal(err)
-					}
-				}
+					await(i.t, s, quota, patience, "it is in force", func(q *corev1.ResourceQuota) error {
+						if !equality.Semantic.DeepEqual(q.Status.Hard, hard) {
+							return errors.New("it isn't counted yet")
+						}
+						return nil
+					})
+				})
 			}
 			i.everyServer(func(s *server) {
 				s.createNamespace(i.t, limited)
-				quotas[s] = &corev1.ResourceQuota{}
-				quotas[s].Namespace, quotas[s].Name = limited, "small"
-				i.createOn(s, quotas[s])
+				quota := &corev1.ResourceQuota{}
+				quota.Namespace, quota.Name = limited, "small"
+				i.createOn(s, quota)
 			})
-			allow("1")
+			allow("0")
 			i.says(i.made(i.addon(i.name, charts.settings, inNamespace(limited))))
 			i.mended(func() { allow("9") })
 		},
