@@ -40,8 +40,8 @@ var everywhere = labels("fleet=all")
 // inputClusters are the Clusters of everywhere, on the workload servers of these numbers.
 var inputClusters = []string{"bergen", "genoa", "osaka"}
 
-// TestWhatIsWrongIsOnTheStack does what people do wrong, each in a stack of its own, sees what "kubectl get addonstacks"
-// says of it, and then that nothing is left of it once it is put right. Its log has how long each took.
+// TestWhatIsWrongIsOnTheStack does what people do wrong, each in a stack of its own. It sees what "kubectl get addonstacks"
+// says of it, and that nothing is left of it once it is put right. The log has how long each took.
 func TestWhatIsWrongIsOnTheStack(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
