@@ -197,7 +197,7 @@ func TestMachine(t *testing.T) {
 		},
 		"a new kubeconfig that fails leaves the connection": {
 			steps: steps(connected, accepted("2"), planned, dialled(refusedFault)), phase: PhaseConnected, reason: ReasonConnectionRefused,
-			says: "Connected with an earlier kubeconfig, until it is refused or the manager restarts. api:6443 refuses", plan: "1s",
+			says: "api:6443 refuses connections. The cluster is connected with an earlier kubeconfig, until that is refused or the manager restarts", plan: "1s",
 		},
 		"a new kubeconfig that works is adopted": {
 			steps: steps(connected, accepted("2"), planned, dialled(nil)), phase: PhaseConnected, reason: ReasonConnected,

@@ -127,7 +127,7 @@ func (m *machine) state() State {
 	}
 	if m.using != "" {
 		s.Phase = PhaseConnected
-		s.Message = "Connected with an earlier kubeconfig, until it is refused or the manager restarts. " + s.Message
+		s.Message += ". The cluster is connected with an earlier kubeconfig, until that is refused or the manager restarts"
 	}
 	return s
 }

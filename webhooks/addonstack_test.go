@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,58 +30,48 @@ import (
 	"github.com/cluster-chandler/chandler/webhooks"
 )
 
-// The webhook as the API server calls it, with the configuration of
-// config/webhook, but for its address.
-func TestAddonStackAdmission(t *testing.T) {
-	c := startWithWebhook(t)
-	ctx := t.Context()
+// updateRefusals names the variable that, if it is set, has TestRefusals write the files instead of comparing with them.
+// Read each of them then: does it name the field, what is wrong with it, and the way out?
+const updateRefusals = "CHANDLER_UPDATE_REFUSALS"
 
-	all := &metav1.LabelSelector{}
-	stackOf := func(name string, addons ...addonsv1.Addon) *addonsv1.AddonStack {
-		for i := range addons {
-			addons[i].Chart.Path = "chart"
-		}
-		return &addonsv1.AddonStack{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-			Spec:       addonsv1.AddonStackSpec{ClusterSelector: all, Addons: addons},
-		}
+// TestRefusals applies the stacks of testdata/refusals, each wrong in its own way, with kubectl. The API server has the
+// CRDs, and calls the webhook with the configuration of config/webhook, but for its address. What kubectl prints is in
+// the file beside each stack.
+func TestRefusals(t *testing.T) {
+	c, kubectl := startWithWebhook(t)
+	stacks, err := filepath.Glob("testdata/refusals/*.yaml")
+	if err != nil || len(stacks) < 17 {
+		t.Fatalf("%d stacks, %v", len(stacks), err)
 	}
-	cases := map[string]struct {
-		stack *addonsv1.AddonStack
-		says  string
-	}{
-		"a cycle": {
-			stack: stackOf("cycle", addonsv1.Addon{Name: "a", DependsOn: []string{"b"}}, addonsv1.Addon{Name: "b", DependsOn: []string{"a"}}),
-			says:  "spec.addons[0].dependsOn",
-		},
-		"an unknown dependency": {
-			stack: stackOf("unknown", addonsv1.Addon{Name: "a", DependsOn: []string{"ghost"}}),
-			says:  "spec.addons[0].dependsOn[0]",
-		},
-		"a selector with an unknown operator": {
-			stack: func() *addonsv1.AddonStack {
-				s := stackOf("selector", addonsv1.Addon{Name: "a"})
-				s.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near"}}}
-				return s
-			}(),
-			says: "spec.clusterSelector",
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			err := c.Create(ctx, tc.stack)
-			if err == nil || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("Create() = %v; want an error that names %s", err, tc.says)
+	for _, input := range stacks {
+		t.Run(strings.TrimSuffix(filepath.Base(input), ".yaml"), func(t *testing.T) {
+			printed, err := kubectl("apply", "--server-side", "-f", input)
+			if err == nil {
+				t.Fatalf("it isn't refused: %s", printed)
+			}
+			file := strings.TrimSuffix(input, ".yaml") + ".txt"
+			if os.Getenv(updateRefusals) != "" {
+				if err := os.WriteFile(file, printed, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(file); err != nil || !bytes.Equal(printed, want) {
+				t.Errorf("kubectl prints\n%s\ninstead of\n%s (%v)", printed, want, err)
 			}
 		})
 	}
 
-	good := stackOf("good", addonsv1.Addon{Name: "a"}, addonsv1.Addon{Name: "b", DependsOn: []string{"a"}})
-	if err := c.Create(ctx, good); err != nil {
+	good := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "good"}}
+	good.Spec.ClusterSelector = &metav1.LabelSelector{}
+	good.Spec.Addons = []addonsv1.Addon{{Name: "a"}, {Name: "b", DependsOn: []string{"a"}}}
+	for i := range good.Spec.Addons {
+		good.Spec.Addons[i].Chart.Path = "chart"
+	}
+	if err := c.Create(t.Context(), good); err != nil {
 		t.Fatalf("a good stack was refused: %v", err)
 	}
 	good.Spec.Addons[0].DependsOn = []string{"b"}
-	if err := c.Update(ctx, good); err == nil || !strings.Contains(err.Error(), "a -> b -> a") {
+	if err := c.Update(t.Context(), good); err == nil || !strings.Contains(err.Error(), "a -> b -> a") {
 		t.Errorf("Update() = %v; want an error that names the cycle", err)
 	}
 }
@@ -100,7 +91,7 @@ func TestUpdatesMayKeepOldProblems(t *testing.T) {
 	}
 }
 
-func startWithWebhook(t *testing.T) client.Client {
+func startWithWebhook(t *testing.T) (client.Client, func(args ...string) ([]byte, error)) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{addonsv1.AddToScheme, admissionv1.AddToScheme} {
@@ -146,7 +137,23 @@ func startWithWebhook(t *testing.T) client.Client {
 		t.Fatal(err)
 	}
 	configure(t, c, fmt.Sprintf("https://127.0.0.1:%d", port), certificate)
-	return c
+	return c, kubectlOf(t, cp)
+}
+
+// kubectlOf returns a function that runs kubectl, and returns what that prints.
+func kubectlOf(t *testing.T, cp *controlplane.ControlPlane) func(args ...string) ([]byte, error) {
+	t.Helper()
+	dir, err := controlplane.BinDir(t.Context(), os.Stderr, "kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, cp.Kubeconfig(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(args ...string) ([]byte, error) {
+		return exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), append([]string{"--kubeconfig=" + kubeconfig}, args...)...).CombinedOutput()
+	}
 }
 
 // configure installs the generated webhook configuration, and waits until the

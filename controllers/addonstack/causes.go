@@ -37,6 +37,8 @@ const (
 	somebodyActs
 	// passesByItself: people are told once it has lasted for tellAfter.
 	passesByItself
+	// onlyNoted: the cluster is ready all the same.
+	onlyNoted
 )
 
 // tellAfter is how long something may pass by itself before people are told. An installation that goes well is told of
@@ -52,7 +54,7 @@ type cause struct {
 }
 
 // standingOf decides from a ClusterAddon's status where its cluster is with the stack, which has these add-ons, and why
-// it isn't ready.
+// it isn't ready, or won't be for long.
 func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addonsv1.Addon) (clusterState, []cause) {
 	if c := blocking(ca); c != nil {
 		return waiting, []cause{causeOfCondition(c)}
@@ -65,6 +67,9 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addo
 		return progressing, nil // what the status says is of another revision
 	}
 	var why []cause
+	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.Message != "" {
+		why = append(why, cause{urgency: onlyNoted, key: c.Message, text: c.Message})
+	}
 	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Status == metav1.ConditionUnknown {
 		why = append(why, causeOfCondition(c))
 	}
@@ -76,15 +81,19 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addo
 			continue
 		}
 		delete(missing, addon.Namespace+"/"+addon.Name)
-		if addon.Phase != addonsv1.AddonReady {
+		switch {
+		case addon.Phase != addonsv1.AddonReady:
 			why = append(why, causeOfAddon(addon))
+		case addon.Message != "" && addon.Reason == "": // a source's reason is in SourcesReady
+			text := "add-on " + addon.Name + ": " + addon.Message
+			why = append(why, cause{urgency: onlyNoted, key: text, text: text})
 		}
 	}
 	switch {
 	case slices.ContainsFunc(why, func(c cause) bool { return c.urgency == addonFailed }):
 		return failed, why
-	case len(why) == 0 && len(missing) == 0 && assigned == s.Status.LatestRevision:
-		return ready, nil
+	case !slices.ContainsFunc(why, func(c cause) bool { return c.urgency != onlyNoted }) && len(missing) == 0 && assigned == s.Status.LatestRevision:
+		return ready, why
 	}
 	return progressing, why
 }

@@ -139,7 +139,7 @@ func clustersReady(counts *addonsv1.ClusterCounts, why []string) metav1.Conditio
 	case counts.Failed > 0:
 		c.Reason, c.Message = addonsv1.ClustersFailedReason, fmt.Sprintf("%d of %d clusters failed", counts.Failed, counts.Total)
 	case counts.Ready == counts.Total:
-		return newCondition(kind, metav1.ConditionTrue, addonsv1.ClustersReadyReason, c.Message)
+		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.ClustersReadyReason
 	case counts.Waiting > 0:
 		c.Message += fmt.Sprintf("; %d can't be worked on now", counts.Waiting)
 	}

@@ -109,28 +109,34 @@ func TestCauses(t *testing.T) {
 		}
 	}
 	noSecret := addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret a doesn't exist")
+	noDependency := addon("web", addonsv1.AddonReady, "", "dependsOn: no add-on db")
 	for name, tc := range map[string]struct {
 		a, b, c func(*addonsv1.ClusterAddon)
 		want    []string
+		ready   string // clusters that are all the same
 	}{
 		"nothing is wrong":                     {},
-		"a Secret is missing on all":           {noSecret, noSecret, noSecret, []string{"a, b, c: add-on web: ValuesNotFound: Secret a doesn't exist"}},
+		"a Secret is missing on all":           {noSecret, noSecret, noSecret, []string{"a, b, c: add-on web: ValuesNotFound: Secret a doesn't exist"}, ""},
 		"two other Secrets are":                {a: noSecret, b: addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret b doesn't exist"), want: []string{"a: add-on web: ValuesNotFound: Secret a doesn't exist", "b: add-on web: ValuesNotFound: Secret b doesn't exist"}},
-		"an image is, and clusters are as far": {addon("web", addonsv1.AddonInstalling, "WaitingForObjects", "Deployment web: 0/2"), addon("web", addonsv1.AddonUpgrading, "WaitingForObjects", "Deployment web: 1/2"), nil, []string{"a, b: add-on web: WaitingForObjects: Deployment web: 0/2"}},
+		"an image is, and clusters are as far": {addon("web", addonsv1.AddonInstalling, "WaitingForObjects", "Deployment web: 0/2"), addon("web", addonsv1.AddonUpgrading, "WaitingForObjects", "Deployment web: 1/2"), nil, []string{"a, b: add-on web: WaitingForObjects: Deployment web: 0/2"}, ""},
 		"a failure comes first": {noSecret, noSecret, addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
-			"c: add-on db: HookFailed: Job migrate", "a, b: add-on web: ValuesNotFound: Secret a doesn't exist"}},
+			"c: add-on db: HookFailed: Job migrate", "a, b: add-on web: ValuesNotFound: Secret a doesn't exist"}, ""},
 		"a dependency comes last": {addon("web", addonsv1.AddonPending, "WaitingForDependency", "Waiting for add-on db to be ready"), nil, addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
-			"c: add-on db: HookFailed: Job migrate", "a: add-on web: WaitingForDependency: Waiting for add-on db to be ready"}},
+			"c: add-on db: HookFailed: Job migrate", "a: add-on web: WaitingForDependency: Waiting for add-on db to be ready"}, ""},
 		"one is down, one is paused, one's records can't be read": {
 			is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "it never answers"),
 			is(addonsv1.PausedCondition, metav1.ConditionTrue, "Paused", "spec.paused of Cluster b is true"),
 			is(addonsv1.AddonsReadyCondition, metav1.ConditionUnknown, "RecordsUnreadable", "Secrets is forbidden"),
-			[]string{"a: ProbeFailed: it never answers", "b: Paused", "c: RecordsUnreadable: Secrets is forbidden"},
+			[]string{"a: ProbeFailed: it never answers", "b: Paused", "c: RecordsUnreadable: Secrets is forbidden"}, "",
 		},
-		"two are down, in words of their own": {is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://a"), is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://b"), nil, []string{"a, b: ProbeFailed: https://a"}},
+		"two are down, in words of their own": {is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://a"), is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://b"), nil, []string{"a, b: ProbeFailed: https://a"}, ""},
 		"two have no control plane yet": {is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster a"), nil, is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster c"), []string{
-			"a, c: ControlPlaneNotInitialized"}},
-		"nobody knows what it runs": {a: is(addonsv1.AddonsReadyCondition, metav1.ConditionUnknown, "AddonsUnknown", "they are being read"), want: []string{"a: AddonsUnknown: they are being read"}},
+			"a, c: ControlPlaneNotInitialized"}, ""},
+		"an installed one's dependency is missing": {noDependency, noDependency, nil, []string{"a, b: add-on web: dependsOn: no add-on db"}, "ab"},
+		"what is ready comes last":                 {a: noDependency, b: noSecret, want: []string{"b: add-on web: ValuesNotFound: Secret a doesn't exist", "a: add-on web: dependsOn: no add-on db"}, ready: "a"},
+		"a source of an installed one is down":     {a: addon("web", addonsv1.AddonReady, "SourceUnavailable", "Installed"), ready: "a"},
+		"a newer kubeconfig can't be used":         {a: is(addonsv1.ClusterReachableCondition, metav1.ConditionTrue, "Connected", "Secret a is no kubeconfig"), want: []string{"a: Secret a is no kubeconfig"}, ready: "a"},
+		"nobody knows what it runs":                {a: is(addonsv1.AddonsReadyCondition, metav1.ConditionUnknown, "AddonsUnknown", "they are being read"), want: []string{"a: AddonsUnknown: they are being read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := causes{}
@@ -142,7 +148,7 @@ func TestCauses(t *testing.T) {
 					change(ca)
 				}
 				state, why := standingOf(ca, s, nil)
-				if isReady := state == ready; isReady != (change == nil) {
+				if isReady := state == ready; isReady != (change == nil || strings.Contains(tc.ready, ca.Name)) {
 					t.Errorf("%s is ready: %t", ca.Name, isReady)
 				}
 				for _, each := range why {

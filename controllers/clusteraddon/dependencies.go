@@ -15,7 +15,7 @@ func (q *request) missingDependency(a *addon) string {
 	for _, d := range a.DependsOn {
 		name := stack.Qualified(a.stack, d)
 		if !q.isWanted(name) && !q.absent[name] {
-			return fmt.Sprintf("dependsOn: this cluster is to have no add-on %s, and the next change will wait for it", name)
+			return fmt.Sprintf("dependsOn: no AddonStack gives this cluster add-on %s, and the next change will wait for it. Add it, or take it out of dependsOn", name)
 		}
 	}
 	return ""

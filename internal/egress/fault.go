@@ -92,13 +92,13 @@ func explain(ctx context.Context, host string, err error) *Fault {
 	case errors.As(err, &operation) && (operation.Op == "proxyconnect" || strings.HasPrefix(operation.Op, "socks ")):
 		return ofProxy(host, cause(ctx, err))
 	}
-	return fault(Unavailable, "%s %s; correct the address, or have the host mended: it is asked again", host, cause(ctx, err))
+	return fault(Unavailable, "%s %s; check the address and the host. It is asked again", host, cause(ctx, err))
 }
 
 // ofProxy returns a fault of the proxy on the way to a host, said without its address. Which one is
 // asked is the administrator's choice: whoever named the host can't mend it.
 func ofProxy(host, what string) *Fault {
-	return fault(Unavailable, "the proxy on the way to %s %s; have the proxy mended, or HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider corrected", host, what)
+	return fault(Unavailable, "the proxy on the way to %s %s; check the proxy, or correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider", host, what)
 }
 
 // judgeConnect returns the fault in what a proxy answers when it has to connect to a host.

@@ -43,7 +43,7 @@ func silent(t *testing.T) string {
 // What the proxy does wrong isn't said of the host behind it, nor is its address told.
 func TestFaultsOfTheProxy(t *testing.T) {
 	const host = "registry.example.org"
-	wayOut := "; have the proxy mended, or HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider corrected"
+	wayOut := "; check the proxy, or correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider"
 	for name, tc := range map[string]struct {
 		proxy, https, http string // what is said of it; "" if it is the host's own answer
 	}{

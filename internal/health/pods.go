@@ -46,7 +46,11 @@ var waitingReasons = map[string]string{
 func whyNoneRuns(pods []corev1.Pod) (found *Finding) {
 	for i := range pods {
 		if reason, container := whyNotRunning(&pods[i]); reason != "" {
-			return &Finding{reason, fmt.Sprintf("Container %s of pod %s: %s", container, pods[i].Name, reason)}
+			text := fmt.Sprintf("Container %s of pod %s: %s", container.Name, pods[i].Name, reason)
+			if reason == ReasonImagePullBackOff {
+				text += ", image " + container.Image
+			}
+			return &Finding{reason, text}
 		}
 		if isUnschedulable(&pods[i]) && found == nil {
 			found = &Finding{ReasonUnschedulable, fmt.Sprintf("Pod %s has no node", pods[i].Name)}
@@ -56,17 +60,17 @@ func whyNoneRuns(pods []corev1.Pod) (found *Finding) {
 }
 
 // whyNotRunning returns why a container of a pod doesn't run; "" if it runs, or may soon.
-func whyNotRunning(pod *corev1.Pod) (reason, container string) {
+func whyNotRunning(pod *corev1.Pod) (reason string, container corev1.ContainerStatus) {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		switch {
 		case c.State.Waiting != nil && waitingReasons[c.State.Waiting.Reason] != "":
-			return waitingReasons[c.State.Waiting.Reason], c.Name
+			return waitingReasons[c.State.Waiting.Reason], c
 		// Between its ends, a container that crashes runs for a moment, or has ended.
 		case c.RestartCount >= crashes && !c.Ready && c.LastTerminationState.Terminated != nil && c.LastTerminationState.Terminated.ExitCode != 0:
-			return ReasonCrashLoopBackOff, c.Name
+			return ReasonCrashLoopBackOff, c
 		}
 	}
-	return "", ""
+	return "", container
 }
 
 // crashes is after how many restarts a container that isn't ready counts as one that crashes.

@@ -64,7 +64,7 @@ func hookOf(doc document) (hook Hook, isHook bool, err error) {
 	}
 	annotations, _, err := unstructured.NestedNullCoercingStringMap(doc.object.Object, "metadata", "annotations")
 	if err != nil {
-		return Hook{}, false, failf(ReasonManifestInvalid, "%s: metadata.annotations is no map of strings to strings", doc.path)
+		return Hook{}, false, failf(ReasonManifestInvalid, "%s: %w", doc.path, checkStrings(doc.object.Object, "annotations"))
 	}
 	events, isHook := annotations[helmrelease.HookAnnotation]
 	if !isHook {

@@ -5,6 +5,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -115,11 +116,25 @@ func checkObject(object *unstructured.Unstructured) error {
 		return fmt.Errorf("%s %s: metadata.namespace is no string", kind, name)
 	}
 	for _, field := range []string{"labels", "annotations"} {
-		if _, _, err := unstructured.NestedNullCoercingStringMap(content, "metadata", field); err != nil {
-			return fmt.Errorf("%s %s: metadata.%s is no map of strings to strings", kind, name, field)
+		if err := checkStrings(content, field); err != nil {
+			return fmt.Errorf("%s %s: %w", kind, name, err)
 		}
 	}
 	return nil
+}
+
+// checkStrings names the first label or annotation that is no string, as true and 1 are without quotes.
+func checkStrings(content map[string]any, field string) error {
+	if _, _, err := unstructured.NestedNullCoercingStringMap(content, "metadata", field); err == nil {
+		return nil
+	}
+	values, _, _ := unstructured.NestedMap(content, "metadata", field)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if _, is := values[key].(string); !is && values[key] != nil {
+			return fmt.Errorf("metadata.%s[%s] is no string; put its value in quotes", field, key)
+		}
+	}
+	return fmt.Errorf("metadata.%s is no map of strings to strings", field)
 }
 
 // compareKinds orders kinds as Helm installs them; unknown ones come last, by name.

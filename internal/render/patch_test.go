@@ -188,7 +188,7 @@ func TestPatchesThatFail(t *testing.T) {
 		"a path that isn't there":       {to(deploy, "[{op: replace, path: /spec/x/y, value: 1}]"), false, []string{"patches[1] can't be applied to Deployment web", "/spec/x/y"}},
 		"a test that fails":             {to(deploy, "[{op: test, path: /spec/replicas, value: 2}]"), false, []string{"patches[1]", "/spec/replicas"}},
 		"a name that goes":              {to(deploy, "[{op: remove, path: /metadata/name}]"), false, []string{"patches[1]", "without metadata.name"}},
-		"labels that are numbers":       {to(deploy, "metadata: {labels: {a: 1}}"), false, []string{"patches[1]", "labels"}},
+		"labels that are numbers":       {to(deploy, "metadata: {labels: {b: true, a: 1, c: x}}"), false, []string{"patches[1]", "metadata.labels[a] is no string"}},
 		"an index far away":             {to(deploy, "[{op: add, path: /spec/template/spec/containers/1000000000, value: 1}]"), false, []string{"patches[1]"}},
 		"text":                          {addonsv1.Patch{Patch: "text"}, true, []string{"patches[1].patch", "neither"}},
 		"nothing but a comment":         {addonsv1.Patch{Patch: "# text"}, true, []string{"patches[1].patch", "neither"}},

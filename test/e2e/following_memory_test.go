@@ -33,6 +33,9 @@ func TestMemoryOfManyLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v2/" {
+			return // it is a registry
+		}
 		if !strings.HasSuffix(r.URL.Path, "/tags/list") {
 			w.WriteHeader(http.StatusNotFound)
 			return

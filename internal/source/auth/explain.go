@@ -52,7 +52,7 @@ func (c *Client) Explain(ctx context.Context, err error) error {
 	switch {
 	case fault == nil:
 		return failure.New(failure.SourceUnavailable, "%s answers with what can't be used: it may be no registry, want username and password in place of a token, "+
-			"or refer to a token service without TLS or at a private address; correct the address or the credentials, or have the registry mended", c.host)
+			"or refer to a token service without TLS or at a private address; check the address, the credentials and the registry", c.host)
 	case fault.Kind == egress.Unauthorized && c.Ref.Chart.OCI != nil: // or its token service
 		return c.unauthorized(c.Ref.Base(), fault.Error())
 	case fault.Kind == egress.Unauthorized:

@@ -155,13 +155,13 @@ func (h Chart) archiveURL(written string) (*url.URL, error) {
 	at, err := base.Parse(written)
 	switch {
 	case err != nil:
-		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL; have the index mended, or correct version")
+		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL; correct the index or version")
 	case at.Scheme == "oci":
 		return nil, failure.New(failure.ArtifactInvalid, "the index says that the chart is in a registry, at %s; use chart.oci", failure.Quote(written))
 	case at.User == nil && (at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(h.PlainHTTP, false)):
 		return at, nil
 	}
-	return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL without TLS, or with a user in it; have the index mended: https:// is needed, or helm.plainHTTP, and credentials are in helm.secretRef")
+	return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL without TLS, or with a user in it; correct the index: https:// is needed, or helm.plainHTTP, and credentials are in helm.secretRef")
 }
 
 // indexCache is how large the indexes are in sum of which the versions are kept in memory:

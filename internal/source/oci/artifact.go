@@ -60,11 +60,22 @@ func (a Artifact) manifest(ctx context.Context, repository *orasremote.Repositor
 	described, manifest, err := readManifest(ctx, repository, named)
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
-		err = failure.NotPublished("the registry has no %s here, or doesn't show it to these credentials; publish it, or correct %s", what, wayOut)
+		err = notPublished(ctx, repository, "the registry has no %s here, or doesn't show it to these credentials; publish it, or correct %s", what, wayOut)
 	case err == nil && a.Digest != "" && described.Digest.String() != a.Digest:
 		err = failure.New(failure.DigestMismatch, "the registry's manifest isn't the one of oci.digest; push it again, or correct oci.digest")
 	}
 	return described, manifest, err
+}
+
+// notPublished returns the error for an artifact that isn't found. A server without the API of registries is told apart.
+func notPublished(ctx context.Context, repository *orasremote.Repository, format string, args ...any) error {
+	if registry, err := orasremote.NewRegistry(repository.Reference.Registry); err == nil {
+		registry.PlainHTTP, registry.Client = repository.PlainHTTP, repository.Client
+		if errors.Is(registry.Ping(ctx), errdef.ErrNotFound) {
+			return failure.NotPublished("the server is no OCI registry, as it has nothing at /v2/; correct oci.url, or set helm or http in the place of oci")
+		}
+	}
+	return failure.NotPublished(format, args...)
 }
 
 // readManifest reads a manifest, and verifies its digest.
@@ -191,7 +202,7 @@ func (a Artifact) Versions(ctx context.Context, c *auth.Client) (found []string,
 	})
 	switch answer, _ := errors.AsType[*errcode.ErrorResponse](err); {
 	case answer != nil && answer.StatusCode == http.StatusNotFound:
-		return nil, failure.NotPublished("the registry has no such repository, or doesn't show it to these credentials; publish it, or correct oci.url")
+		return nil, notPublished(ctx, repository, "the registry has no such repository, or doesn't show it to these credentials; publish it, or correct oci.url")
 	case errors.Is(err, errdef.ErrTooManyPages):
 		return nil, failure.TooMany("pages of tags", maxTagPages)
 	}
