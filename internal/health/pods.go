@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Reasons of findings. They are stable API.
@@ -48,7 +50,7 @@ func whyNoneRuns(pods []corev1.Pod) (found *Finding) {
 		if reason, container := whyNotRunning(&pods[i]); reason != "" {
 			text := fmt.Sprintf("Container %s of pod %s: %s", container.Name, pods[i].Name, reason)
 			if reason == ReasonImagePullBackOff {
-				text += ", image " + container.Image
+				text += ", image " + message.Shorten(container.Image, maxImage)
 			}
 			return &Finding{reason, text}
 		}
@@ -58,6 +60,9 @@ func whyNoneRuns(pods []corev1.Pod) (found *Finding) {
 	}
 	return found
 }
+
+// maxImage is the length in bytes of an image's name in a message: the cluster says what it is.
+const maxImage = 256
 
 // whyNotRunning returns why a container of a pod doesn't run; "" if it runs, or may soon.
 func whyNotRunning(pod *corev1.Pod) (reason string, container corev1.ContainerStatus) {
