@@ -134,6 +134,7 @@ var unlike = []struct {
 	{regexp.MustCompile(`whatiswrongisonthestack-[a-z0-9]{4}`), "team"},
 	{regexp.MustCompile(`(127\.0\.0\.1|localhost):\d+`), "$1:PORT"},
 	{regexp.MustCompile(`-[0-9a-f]{8,10}-[a-z0-9]{5}\b`), "-HASH-POD"},
+	{regexp.MustCompile(`used: configmaps=\d`), "used: configmaps=N"},
 	{regexp.MustCompile(`confirm-removal=[^;]+`), "confirm-removal=VALUE"},
 }
 
