@@ -138,12 +138,20 @@ func (m *healthMemory) note(key deliver.ObjectKey, is objectHealth, now time.Tim
 	case is.finding == nil && is.before == (health.Before{}):
 		delete(m.objects, key)
 		return
-	case is.finding != nil && was.finding != nil:
+	case is.finding != nil && was.finding != nil && isSameFinding(was.finding, is.finding):
 		is.since = was.since
 	case is.finding != nil:
 		is.since = now
 	}
 	m.objects[key] = is
+}
+
+// isSameFinding reports whether a finding goes on. The new one keeps what the earlier one is about, if it doesn't say.
+func isSameFinding(was, is *health.Finding) bool {
+	if is.Seen == "" {
+		is.Seen = was.Seen
+	}
+	return was.Seen == "" || was.Seen == is.Seen
 }
 
 // countFrom has all that is wrong count as found at that time.

@@ -11,7 +11,12 @@ import (
 )
 
 // Finding is why an object isn't ready any more. Its message has no words of the cluster's but names.
-type Finding struct{ Reason, Message string }
+type Finding struct {
+	Reason, Message string
+	// Seen is which replicas of which generation it is about, where no pod says why they are missing; else "". While that
+	// changes, somebody is at work: a finding lasts from when it was last another one.
+	Seen string
+}
 
 // Before is what was seen of a workload when it was found well last: how many replicas were available at the most since
 // then. Zero means that this isn't known.
@@ -44,7 +49,7 @@ func (is replicas) judge(pods []corev1.Pod, before Before) (*Finding, Before) {
 func verdict(is replicas, pods []corev1.Pod, before int32) *Finding {
 	counts := fmt.Sprintf("%d of %d replicas are available", is.available, is.wanted)
 	if is.refused != "" {
-		return &Finding{ReasonPodsRefused, counts + ", and no pod can be made. See its condition ReplicaFailure"}
+		return &Finding{Reason: ReasonPodsRefused, Message: counts + ", and no pod can be made. See its condition ReplicaFailure"}
 	}
 	waits := whyNoneRuns(pods)
 	if waits != nil {
@@ -55,11 +60,12 @@ func verdict(is replicas, pods []corev1.Pod, before int32) *Finding {
 	case waits != nil && waits.Reason != ReasonUnschedulable:
 		return waits
 	case is.stuck:
-		return &Finding{ReasonUpdateStuck, counts + ", and its rolling update didn't come to its end in time"}
+		return &Finding{Reason: ReasonUpdateStuck, Message: counts + ", and its rolling update didn't come to its end in time"}
 	case is.updating || !isLess:
 		return nil
-	case waits != nil:
-		return waits
+	case waits == nil:
+		waits = &Finding{Reason: ReasonReplicasUnavailable, Message: counts}
 	}
-	return &Finding{ReasonReplicasUnavailable, counts}
+	waits.Seen = fmt.Sprintf("%s of generation %d", counts, is.generation)
+	return waits
 }

@@ -105,6 +105,7 @@ func TestDeployment(t *testing.T) {
 			g.Expect(found).NotTo(BeNil())
 			g.Expect(found.Reason).To(Equal(tc.want))
 			g.Expect(found.Message).To(ContainSubstring(" of 4 replicas are available"))
+			g.Expect(found.Seen != "").To(Equal(tc.want == health.ReasonReplicasUnavailable || tc.want == health.ReasonUnschedulable))
 			g.Expect(strings.Contains(found.Message, "secret")).To(BeFalse(), fmt.Sprint("the cluster's words: ", found.Message))
 		})
 	}

@@ -63,7 +63,7 @@ func Look(ctx context.Context, c client.Client, key record.ObjectKey, checks rea
 		}
 	}
 	if check, isUnmet := checks.FirstUnmet(ctx, o); isUnmet {
-		return named(key, &Finding{ReasonObjectNotReady, "readiness check isn't true any more: " + check.Expression}), before, requests, nil
+		return named(key, &Finding{Reason: ReasonObjectNotReady, Message: "readiness check isn't true any more: " + check.Expression}), before, requests, nil
 	}
 	return nil, before, requests, nil
 }
@@ -73,7 +73,7 @@ func named(key record.ObjectKey, finding *Finding) *Finding {
 	if finding == nil {
 		return nil
 	}
-	return &Finding{finding.Reason, fmt.Sprintf("%s: %s", key, finding.Message)}
+	return &Finding{Reason: finding.Reason, Message: fmt.Sprintf("%s: %s", key, finding.Message), Seen: finding.Seen}
 }
 
 // lookAtWorkload judges a workload that was read.

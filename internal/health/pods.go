@@ -52,10 +52,10 @@ func whyNoneRuns(pods []corev1.Pod) (found *Finding) {
 			if reason == ReasonImagePullBackOff {
 				text += ", image " + message.Shorten(container.Image, maxImage)
 			}
-			return &Finding{reason, text}
+			return &Finding{Reason: reason, Message: text}
 		}
 		if isUnschedulable(&pods[i]) && found == nil {
-			found = &Finding{ReasonUnschedulable, fmt.Sprintf("Pod %s has no node", pods[i].Name)}
+			found = &Finding{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %s has no node", pods[i].Name)}
 		}
 	}
 	return found

@@ -16,6 +16,7 @@ import (
 // replicas is where a workload stands.
 type replicas struct {
 	wanted, available int32
+	generation        int64
 	updating          bool   // pods are being replaced
 	refused           string // why no pods are made, "" if they are
 	stuck             bool   // an update didn't come to its end in its time
@@ -36,14 +37,14 @@ func replicasOf(o *unstructured.Unstructured) (replicas, error) {
 		s := &appsv1.StatefulSet{}
 		err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, s)
 		return replicas{
-			wanted: ptr.Deref(s.Spec.Replicas, 1), available: s.Status.AvailableReplicas, selector: s.Spec.Selector,
+			wanted: ptr.Deref(s.Spec.Replicas, 1), available: s.Status.AvailableReplicas, generation: s.Generation, selector: s.Spec.Selector,
 			updating: s.Status.ObservedGeneration < s.Generation || s.Status.UpdateRevision != s.Status.CurrentRevision,
 		}, err
 	default:
 		d := &appsv1.DaemonSet{}
 		err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, d)
 		return replicas{
-			wanted: d.Status.DesiredNumberScheduled, available: d.Status.NumberAvailable, selector: d.Spec.Selector,
+			wanted: d.Status.DesiredNumberScheduled, available: d.Status.NumberAvailable, generation: d.Generation, selector: d.Spec.Selector,
 			updating: d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedNumberScheduled < d.Status.DesiredNumberScheduled,
 		}, err
 	}
@@ -51,7 +52,7 @@ func replicasOf(o *unstructured.Unstructured) (replicas, error) {
 
 func ofDeployment(d *appsv1.Deployment) replicas {
 	r := replicas{
-		wanted: ptr.Deref(d.Spec.Replicas, 1), available: d.Status.AvailableReplicas, selector: d.Spec.Selector,
+		wanted: ptr.Deref(d.Spec.Replicas, 1), available: d.Status.AvailableReplicas, generation: d.Generation, selector: d.Spec.Selector,
 		updating: d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < d.Status.Replicas,
 	}
 	for _, c := range d.Status.Conditions {

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	illness "github.com/cluster-chandler/chandler/internal/health"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // scaledChart has a Deployment that others scale, and a Service that others give an address.
@@ -125,6 +126,7 @@ func TestDegradedByCluster(t *testing.T) {
 
 // TestNoAlarm has others scale, move and replace the pods of an installed add-on: it stays Ready all the while.
 func TestNoAlarm(t *testing.T) {
+	long.Test(t)
 	d := newScaled(t, 2)
 	end := time.Now().Add(3 * degradedSoon)
 	done := make(chan struct{})
@@ -147,6 +149,7 @@ func TestNoAlarm(t *testing.T) {
 
 // TestRestlessPodIsCheap has a pod become ready and unready every half second: what that costs the cluster is bounded.
 func TestRestlessPodIsCheap(t *testing.T) {
+	long.Test(t)
 	d := newScaled(t, 0)
 	d.settle()
 	mark := d.s.mark(t)

@@ -318,7 +318,9 @@ func TestSuccessorWithARefusedCRD(t *testing.T) {
 	tn.makeStack("platform", nil, tn.addon("one", one))
 	tn.awaitReady("platform", "it is installed")
 	before, deletions := tn.configMapsOn(s)["shared"].UID, tn.watchDeletions(s)
-	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0] = tn.addon("two", tn.writeChart("two", "1.0.0", bad)) })
+	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons[0] = tn.addon("two", tn.writeChart("two", "1.0.0", bad))
+	})
 	tn.awaitCluster("prod", "its CRD is refused", phase("two", addonsv1.AddonFailed, deliver.ReasonObjectRejected, ""),
 		phase("one", addonsv1.AddonRemoving, reasons.WaitingForSuccessor, ""))
 	tn.settle()

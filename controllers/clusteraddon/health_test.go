@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/health"
+)
+
+// While the replicas of a workload change, what is missing of them is counted from then on. A cause that a pod names lasts.
+func TestFindingsThatGoOn(t *testing.T) {
+	few := func(seen string) *health.Finding { return &health.Finding{Reason: health.ReasonReplicasUnavailable, Seen: seen} }
+	crash := func() *health.Finding { return &health.Finding{Reason: health.ReasonCrashLoopBackOff} }
+	for name, tc := range map[string]struct {
+		looks []*health.Finding // a second between them
+		since int               // the look from which the last one is counted
+	}{
+		"the same":                       {[]*health.Finding{few("1 of 2"), few("1 of 2"), few("1 of 2")}, 0},
+		"others":                         {[]*health.Finding{few("1 of 2"), few("2 of 5"), few("3 of 5")}, 2},
+		"a pod says why":                 {[]*health.Finding{few("1 of 2"), crash(), crash()}, 0},
+		"it runs for a moment":           {[]*health.Finding{few("1 of 2"), crash(), few("1 of 2")}, 0},
+		"other ones, after a pod's":      {[]*health.Finding{few("1 of 2"), crash(), few("1 of 3")}, 2},
+		"a pod's, and then the replicas": {[]*health.Finding{crash(), few("1 of 2"), few("1 of 2")}, 0},
+		"all was well":                   {[]*health.Finding{few("1 of 2"), nil, few("1 of 2")}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory, key, start := &healthMemory{objects: map[deliver.ObjectKey]objectHealth{}}, deliver.ObjectKey{Kind: "Deployment", Name: "web"}, time.Now()
+			for i, finding := range tc.looks {
+				memory.note(key, objectHealth{finding: finding, before: health.Before{Available: 2}}, start.Add(time.Duration(i)*time.Second))
+			}
+			if since := memory.worst().since.Sub(start); since != time.Duration(tc.since)*time.Second {
+				t.Errorf("it is counted from %s, want look %d", since, tc.since)
+			}
+		})
+	}
+}
