@@ -12,7 +12,9 @@ import (
 
 // While the replicas of a workload change, what is missing of them is counted from then on. A cause that a pod names lasts.
 func TestFindingsThatGoOn(t *testing.T) {
-	few := func(seen string) *health.Finding { return &health.Finding{Reason: health.ReasonReplicasUnavailable, Seen: seen} }
+	few := func(seen string) *health.Finding {
+		return &health.Finding{Reason: health.ReasonReplicasUnavailable, Seen: seen}
+	}
 	crash := func() *health.Finding { return &health.Finding{Reason: health.ReasonCrashLoopBackOff} }
 	for name, tc := range map[string]struct {
 		looks []*health.Finding // a second between them
