@@ -88,9 +88,12 @@ func (q *request) judgeHealth(ctx context.Context, a *addon, record deliver.Summ
 		memory.countFrom(q.now.Add(-a.degradedAfter()))
 	}
 	memory.looked = memory.looked || listed && err == nil
-	worst := memory.worst()
+	worst, key := memory.worst()
 	if worst == nil {
 		return one
+	}
+	if was.Phase != addonsv1.AddonDegraded && !slices.Contains(changed, key) && q.watched.HasChanged(q.workload.conn, release, key) {
+		return one // it may be well by now: the next look, which is due soon, tells
 	}
 	if left := worst.since.Add(a.degradedAfter()).Sub(q.now); left > 0 {
 		one.retryAfter = management.Sooner(one.retryAfter, left)
@@ -164,10 +167,8 @@ func (m *healthMemory) countFrom(since time.Time) {
 	}
 }
 
-// worst returns the object that something has been wrong with for the longest time; nil if nothing is wrong.
-func (m *healthMemory) worst() *objectHealth {
-	var worst *objectHealth
-	var of deliver.ObjectKey
+// worst returns the object that something has been wrong with for the longest time, and its key; nil if nothing is wrong.
+func (m *healthMemory) worst() (worst *objectHealth, of deliver.ObjectKey) {
 	for key, is := range m.objects {
 		if is.finding == nil {
 			continue
@@ -176,7 +177,7 @@ func (m *healthMemory) worst() *objectHealth {
 			worst, of = &is, key
 		}
 	}
-	return worst
+	return worst, of
 }
 
 // healthOf returns what is remembered of an add-on's revision. Nothing is wrong with a new one at first, and its workloads

@@ -33,7 +33,8 @@ func TestFindingsThatGoOn(t *testing.T) {
 			for i, finding := range tc.looks {
 				memory.note(key, objectHealth{finding: finding, before: health.Before{Available: 2}}, start.Add(time.Duration(i)*time.Second))
 			}
-			if since := memory.worst().since.Sub(start); since != time.Duration(tc.since)*time.Second {
+			worst, _ := memory.worst()
+			if since := worst.since.Sub(start); since != time.Duration(tc.since)*time.Second {
 				t.Errorf("it is counted from %s, want look %d", since, tc.since)
 			}
 		})

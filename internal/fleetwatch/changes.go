@@ -84,6 +84,15 @@ func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (obje
 	return objects, listed
 }
 
+// HasChanged reports whether an object has changed since the last call of Changed that returned it.
+func (w *Objects) HasChanged(conn *fleet.Connection, release deliver.Release, key deliver.ObjectKey) (changed bool) {
+	w.with(conn, release, func(c *clusterObjects, _ *followed) {
+		is := c.changes[release]
+		changed = is != nil && is.objects[key]
+	})
+	return changed
+}
+
 // LookAgain has objects looked at once more, and none of the add-on's before the pause is over.
 func (w *Objects) LookAgain(conn *fleet.Connection, release deliver.Release, pause time.Duration, objects ...deliver.ObjectKey) {
 	w.with(conn, release, func(c *clusterObjects, _ *followed) {
