@@ -72,13 +72,7 @@ func (q *request) judgeHealth(ctx context.Context, a *addon, record deliver.Summ
 		}
 		return one
 	}
-	pause, err := q.look(ctx, a, memory, changed)
-	if pause > 0 {
-		q.watched.LookAgain(q.workload.conn, release, pause)
-	}
-	if err != nil {
-		q.watched.LookAgain(q.workload.conn, release, pauseForRequest, changed...)
-	}
+	err := q.lookAtChanged(ctx, a, memory, changed)
 	was := q.previousStatus(one.status)
 	if !memory.looked && was.Phase == addonsv1.AddonDegraded && was.Revision == one.status.Revision {
 		if !listed || err != nil { // nothing says that it is otherwise now
@@ -101,6 +95,18 @@ func (q *request) judgeHealth(ctx context.Context, a *addon, record deliver.Summ
 	}
 	one.status.Phase, one.status.Reason, one.status.Message = addonsv1.AddonDegraded, worst.finding.Reason, shorten(worst.finding.Message)
 	return one
+}
+
+// lookAtChanged looks at objects that have changed, and notes when the next look may come.
+func (q *request) lookAtChanged(ctx context.Context, a *addon, memory *healthMemory, changed []deliver.ObjectKey) error {
+	pause, err := q.look(ctx, a, memory, changed)
+	if pause > 0 {
+		q.watched.LookAgain(q.workload.conn, a.release(), pause)
+	}
+	if err != nil {
+		q.watched.LookAgain(q.workload.conn, a.release(), pauseForRequest, changed...)
+	}
+	return err
 }
 
 // look reads objects, and notes what is wrong with them. It returns how long the next look is to wait.

@@ -162,11 +162,11 @@ func (d *demo) createStack(ctx context.Context) error {
 	d.stack.Spec.DegradedAfterSeconds = ptr.To(int32(degradedAfter.Seconds()))
 	wrong := d.stack.DeepCopy()
 	wrong.Spec.Addons[0].DependsOn = []string{"nobody"}
-	if err := d.management.Create(ctx, wrong); err == nil {
+	refusal := d.management.Create(ctx, wrong)
+	if refusal == nil {
 		return errors.New("no webhook refuses an AddonStack with a dependency that isn't there")
-	} else {
-		fmt.Printf("  An AddonStack with a mistake is refused at once: %v\n", err)
 	}
+	fmt.Printf("  An AddonStack with a mistake is refused at once: %v\n", refusal)
 	if err := d.management.Create(ctx, d.stack); err != nil {
 		return err
 	}

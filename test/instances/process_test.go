@@ -4,7 +4,6 @@ package instances
 
 import (
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -70,16 +69,4 @@ func (m *process) ready() error {
 		return fmt.Errorf("%s: /readyz says %s: %s", m.name, response.Status, bytes.TrimSpace(body))
 	}
 	return nil
-}
-
-// certificate returns the serial number of the certificate that the process serves
-// webhooks with.
-func (m *process) certificate() (string, error) {
-	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
-	conn, err := dialer.DialContext(m.w.root.Context(), "tcp", m.serves)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String(), nil
 }

@@ -27,7 +27,6 @@ type services struct {
 	mu       sync.Mutex
 	backends map[string]string // address by pod
 	next     int
-	conns    map[net.Conn]struct{}
 }
 
 const egressConfig = `apiVersion: apiserver.k8s.io/v1beta1
@@ -46,7 +45,7 @@ func startServices(t *testing.T) *services {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &services{config: filepath.Join(dir, "egress.yaml"), backends: map[string]string{}, conns: map[net.Conn]struct{}{}}
+	s := &services{config: filepath.Join(dir, "egress.yaml"), backends: map[string]string{}}
 	socket := filepath.Join(dir, "socket")
 	if err := os.WriteFile(s.config, fmt.Appendf(nil, egressConfig, socket), 0o600); err != nil {
 		t.Fatal(err)
@@ -84,8 +83,6 @@ func (s *services) tunnel(conn net.Conn) {
 	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connected\r\n\r\n"); err != nil {
 		return
 	}
-	s.track(conn, backend)
-	defer s.untrack(conn, backend)
 	done := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{conn, backend}, {backend, conn}} {
 		go func() { _, _ = io.Copy(way[0], way[1]); done <- struct{}{} }()
@@ -123,29 +120,4 @@ func (s *services) remove(pod string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.backends, pod)
-}
-
-// reconnect breaks all connections: the API server has to make new ones.
-func (s *services) reconnect() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for conn := range s.conns {
-		_ = conn.Close()
-	}
-}
-
-func (s *services) track(conns ...net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, conn := range conns {
-		s.conns[conn] = struct{}{}
-	}
-}
-
-func (s *services) untrack(conns ...net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, conn := range conns {
-		delete(s.conns, conn)
-	}
 }
