@@ -60,7 +60,7 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addo
 		return waiting, []cause{causeOfCondition(c)}
 	}
 	assigned := stack.AssignedRevision(ca.Spec.Stacks, s.Name)
-	if assigned != s.Status.LatestRevision && !isHeld(ca, s.Name) {
+	if assigned != s.Status.LatestRevision && stack.HeldRemoval(ca.Spec.Stacks, s.Name) == nil {
 		return progressing, nil // a failure of an older revision is no news of this one
 	}
 	if !slices.ContainsFunc(ca.Status.Stacks, func(is addonsv1.StackStatus) bool { return is.Name == s.Name && is.Revision == assigned }) {
@@ -68,7 +68,7 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addo
 	}
 	var why []cause
 	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.Message != "" {
-		why = append(why, cause{urgency: onlyNoted, key: c.Message, text: c.Message})
+		why = append(why, noted(c.Message))
 	}
 	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Status == metav1.ConditionUnknown {
 		why = append(why, causeOfCondition(c))
@@ -85,8 +85,7 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addo
 		case addon.Phase != addonsv1.AddonReady:
 			why = append(why, causeOfAddon(addon))
 		case addon.Message != "" && addon.Reason == "": // a source's reason is in SourcesReady
-			text := "add-on " + addon.Name + ": " + addon.Message
-			why = append(why, cause{urgency: onlyNoted, key: text, text: text})
+			why = append(why, noted("add-on "+addon.Name+": "+addon.Message))
 		}
 	}
 	switch {
@@ -98,10 +97,8 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addo
 	return progressing, why
 }
 
-// isHeld reports whether a removal of the stack waits for confirmation, and the cluster stays at an older revision.
-func isHeld(ca *addonsv1.ClusterAddon, stack string) bool {
-	return slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == stack && s.HeldRemoval != nil })
-}
+// noted returns a cause that keeps no cluster from being ready.
+func noted(text string) cause { return cause{urgency: onlyNoted, key: text, text: text} }
 
 // blocking returns the condition that says why nothing can be done on a cluster now, nil if there is none.
 func blocking(ca *addonsv1.ClusterAddon) *metav1.Condition {

@@ -14,19 +14,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// guarded returns the losses that spec.allowedRemovals of the stacks doesn't allow, by their stack.
-func guarded(cluster *member.Member, ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidates []candidate) map[string][]string {
-	lost := losses(ca, wanted, candidates)
-	for name, releases := range lost {
-		target := find(candidates, name)
-		if target == nil || target.spec.AllowedRemovals == nil {
-			continue
-		}
-		if names(wanted, name) {
-			lost[name] = slices.DeleteFunc(releases, target.allowsDropping)
-		} else if target.allowsLeaving(cluster, stack.AssignedRevision(ca.Spec.Stacks, name)) {
-			delete(lost, name)
-		}
+// unallowed returns which of the losses of a stack, as [losses] has them, its spec.allowedRemovals doesn't allow.
+func unallowed(cluster *member.Member, ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, target *candidate, lost []string) []string {
+	switch {
+	case target == nil || target.spec.AllowedRemovals == nil:
+	case names(wanted, target.name):
+		return slices.DeleteFunc(slices.Clone(lost), target.allowsDropping)
+	case target.allowsLeaving(cluster, stack.AssignedRevision(ca.Spec.Stacks, target.name)):
+		return nil
 	}
 	return lost
 }

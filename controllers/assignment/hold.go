@@ -29,7 +29,7 @@ type plan struct {
 // confirmed. What isn't held counts towards the limit. A cluster that hasn't been told that add-ons are left
 // behind is told first.
 func (r *Reconciler) hold(ctx context.Context, p *plan) error {
-	lost, unallowed := losses(p.ca, p.wanted, p.candidates), guarded(p.cluster, p.ca, p.wanted, p.candidates)
+	lost := losses(p.ca, p.wanted, p.candidates)
 	for _, former := range p.ca.Spec.Stacks {
 		switch {
 		case len(lost[former.Name]) == 0:
@@ -44,7 +44,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 		if isTold && former.HeldRemoval == nil {
 			continue // the cluster was told to remove them when that was allowed
 		}
-		held, err := r.held(ctx, p, former, unallowed[former.Name])
+		held, err := r.held(ctx, p, former, lost[former.Name])
 		if err != nil {
 			return err
 		}
@@ -63,6 +63,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 // confirmed, or another one comes in its place.
 func (r *Reconciler) held(ctx context.Context, p *plan, former addonsv1.StackRevision, lost []string) (*addonsv1.HeldRemoval, error) {
 	key, target := stackKey(p.ca.Namespace, former.Name), find(p.candidates, former.Name)
+	lost = slices.Sorted(slices.Values(unallowed(p.cluster, p.ca, p.wanted, target, lost)))
 	change, cause := changeOf(key, former.Revision, target, p.wanted)
 	is := &addonsv1.HeldRemoval{Cause: cause}
 	isHeld := former.HeldRemoval != nil && isOf(former.HeldRemoval.Confirmation, change)
@@ -75,14 +76,13 @@ func (r *Reconciler) held(ctx context.Context, p *plan, former addonsv1.StackRev
 	if len(lost) == 0 {
 		return nil, nil
 	}
-	slices.Sort(lost)
 	is.Addons = lost[:min(len(lost), maxHeldAddons)]
-	if isHeld && !confirms(p.ca, is.Confirmation) {
-		return is, nil
-	}
-	if isHeld {
+	if isHeld && confirms(p.ca, is.Confirmation) {
 		r.confirmations.spend(change)
 		return nil, nil
+	}
+	if isHeld {
+		return is, nil
 	}
 	cas := &addonsv1.ClusterAddonList{}
 	if err := r.Client.List(ctx, cas, client.InNamespace(p.ca.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
@@ -125,12 +125,18 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string, cas []add
 			losing++
 		case cluster == nil || cluster.Deleting || !has(ca, name):
 			continue
-		case !isPaused(cluster, ca) && len(guarded(cluster, ca, assign(cluster, p.candidates, ca.Spec.Stacks), p.candidates)[name]) > 0:
+		case !isPaused(cluster, ca) && p.loses(cluster, ca, name):
 			losing++
 		}
 		all++
 	}
 	return losing, all, nil
+}
+
+// loses reports whether a cluster is to lose add-ons of a stack that nobody has allowed.
+func (p *plan) loses(cluster *member.Member, ca *addonsv1.ClusterAddon, name string) bool {
+	wanted := assign(cluster, p.candidates, ca.Spec.Stacks)
+	return len(unallowed(cluster, ca, wanted, find(p.candidates, name), losses(ca, wanted, p.candidates)[name])) > 0
 }
 
 // keepHeld leaves what is held. Add-ons that their stack has no more stay beside its newest revision; else the whole

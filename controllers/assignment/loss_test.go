@@ -188,7 +188,7 @@ func TestAllowedRemovals(t *testing.T) {
 				})
 			}
 			cluster := &member.Member{Labels: map[string]string{"env": "test"}}
-			got := guarded(cluster, ca, tc.wanted, []candidate{target})["a"]
+			got := unallowed(cluster, ca, tc.wanted, &target, losses(ca, tc.wanted, []candidate{target})["a"])
 			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -137,7 +137,7 @@ func (q *request) compare(ctx context.Context, a *addon, record deliver.Summary)
 func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
 	a := in.addon
 	record, installed := q.installed[a.release()]
-	if !installed && q.awaitsHeld(a.stack) {
+	if !installed && stack.HeldRemoval(q.ca.Spec.Stacks, a.stack) != nil {
 		return because(status, reasons.WaitingForConfirmation, fmt.Sprintf(
 			"Waiting until the removal of other add-ons of AddonStack %s is confirmed or undone: it may come in the place of one of them", a.stack))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // maxUnknown is how many add-ons are in the status that the ClusterAddon has never run. Nothing else
@@ -51,15 +52,8 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 
 // holdsAddon reports whether the removal of an add-on that its stack has no more waits for confirmation.
 func (q *request) holdsAddon(record deliver.Summary) bool {
-	return slices.ContainsFunc(q.ca.Spec.Stacks, func(s addonsv1.StackRevision) bool {
-		return s.Name == record.Stack && s.HeldRemoval != nil && slices.Contains(s.HeldRemoval.Addons, record.String())
-	})
-}
-
-// awaitsHeld reports whether removals of the stack wait for confirmation. An add-on that is new may be meant to come in
-// the place of one that is held, so it waits, too.
-func (q *request) awaitsHeld(stack string) bool {
-	return slices.ContainsFunc(q.ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == stack && s.HeldRemoval != nil })
+	held := stack.HeldRemoval(q.ca.Spec.Stacks, record.Stack)
+	return held != nil && slices.Contains(held.Addons, record.String())
 }
 
 // isUndecidedOnlyNow reports whether nobody has to be told yet that a stack can't be read.

@@ -77,8 +77,9 @@ func delivered(outcome deliver.Outcome, status addonsv1.AddonStatus) addonResult
 	}
 	if outcome.Revision != 0 {
 		status.Revision, status.Digest = outcome.Revision, outcome.Digest
-		if status.Objects = (&addonsv1.ObjectCounts{Total: outcome.Total, Ready: outcome.Ready}); outcome.Untouched {
-			status.Objects = nil
+		status.Objects = nil
+		if !outcome.Untouched {
+			status.Objects = &addonsv1.ObjectCounts{Total: outcome.Total, Ready: outcome.Ready}
 		}
 	}
 	return addonResult{

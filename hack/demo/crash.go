@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/health"
+	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
 // crash has the pods of an add-on that is Ready crash, and then run again. There are no kubelets, so the demo says of them
@@ -28,7 +29,7 @@ func (d *demo) crash(ctx context.Context) error {
 	}
 	started := time.Now()
 	for i := range pods.Items {
-		crashLoop(&pods.Items[i])
+		controlplane.Break(&pods.Items[i], health.ReasonCrashLoopBackOff)
 		if err := m.client.Status().Update(ctx, &pods.Items[i]); err != nil {
 			return err
 		}
@@ -49,20 +50,6 @@ func (d *demo) crash(ctx context.Context) error {
 	}
 	done(started, "other pods run, and the AddonStack says: %s", said)
 	return nil
-}
-
-// crashLoop makes a status that kubelets write of a pod whose containers end again and again.
-func crashLoop(pod *corev1.Pod) {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
-			c.Status = corev1.ConditionFalse
-		}
-	}
-	for i := range pod.Status.ContainerStatuses {
-		c := &pod.Status.ContainerStatuses[i]
-		c.Ready, c.RestartCount = false, 4
-		c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: health.ReasonCrashLoopBackOff}}
-	}
 }
 
 // awaitStack waits until the AddonStack is Ready, or not, and says so with a text. It returns all that it says.

@@ -287,6 +287,25 @@ func (e *env) get(apiVersion, kind, ns, name string) *unstructured.Unstructured 
 	return u
 }
 
+// deny has the API server refuse what an operation on a resource does, unless the expression is true of it. The name of the
+// policy is that of the namespace.
+func (e *env) deny(ns, operation, resource, expression, message string) {
+	e.t.Helper()
+	e.apply("kubectl", strings.NewReplacer("NAME", ns, "OPERATION", operation, "RESOURCE", resource, "EXPRESSION", expression, "MESSAGE", message).Replace(`---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: NAME}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [RESOURCE], operations: [OPERATION]}]}
+  validations: [{expression: "EXPRESSION", message: MESSAGE}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: NAME}
+spec: {policyName: NAME, validationActions: [Deny]}
+`))
+}
+
 // apply writes YAML as somebody else.
 func (e *env) apply(manager, text string) {
 	e.t.Helper()

@@ -169,19 +169,7 @@ func TestNamespaceThatAPolicyRefuses(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace() + "-refused"
-	e.apply("kubectl", strings.ReplaceAll(`---
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: NAME}
-spec:
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [namespaces], operations: [CREATE]}]}
-  validations: [{expression: "object.metadata.name != 'NAME'", message: every namespace needs a team}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: NAME}
-spec: {policyName: NAME, validationActions: [Deny]}
-`, "NAME", ns))
+	e.deny(ns, "CREATE", "namespaces", "object.metadata.name != '"+ns+"'", "every namespace needs a team")
 	e.Eventually(func() error {
 		return e.target.Client.Create(e.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, client.DryRunAll)
 	}).WithTimeout(time.Minute).ShouldNot(Succeed())

@@ -333,19 +333,7 @@ func TestNoRollBackOfWhatWorks(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
 	e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("kept", "1") + configMap("old", "1")}))
-	e.apply("kubectl", strings.ReplaceAll(`---
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: NAME}
-spec:
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [DELETE]}]}
-  validations: [{expression: "oldObject.metadata.namespace != 'NAME'", message: it stays}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: NAME}
-spec: {policyName: NAME, validationActions: [Deny]}
-`, "NAME", ns))
+	e.deny(ns, "DELETE", "configmaps", "oldObject.metadata.namespace != '"+ns+"'", "it stays")
 	e.Eventually(func() error {
 		return e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "kept"), client.DryRunAll)
 	}).WithTimeout(time.Minute).ShouldNot(Succeed())

@@ -12,6 +12,16 @@ import (
 // maxHeldNamed is how many add-ons of a held removal are named in a message.
 const maxHeldNamed = 3
 
+// HeldRemoval returns what of a stack is held on a cluster; nil if nothing is.
+func HeldRemoval(assigned []addonsv1.StackRevision, name string) *addonsv1.HeldRemoval {
+	for i := range assigned {
+		if assigned[i].Name == name {
+			return assigned[i].HeldRemoval
+		}
+	}
+	return nil
+}
+
 // DescribeHeld returns what a held removal would take away from one cluster, and the ways out.
 func DescribeHeld(namespace string, s *addonsv1.StackRevision) string {
 	return fmt.Sprintf("%s; that would remove %s from this cluster and from others, more than the stack's removalLimit allows at once. Nothing of it is removed. %s",

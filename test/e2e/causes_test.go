@@ -9,9 +9,36 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
+
+// makeClusterWithoutRights makes a Cluster whose kubeconfig's user may ask for no object. It returns the user's
+// role.
+func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[string]string) *rbacv1.ClusterRole {
+	tn.t.Helper()
+	user, err := s.AddUser(tn.clusterUser(name))
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	all := []string{"*"}
+	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{NonResourceURLs: all, Verbs: all}}}
+	role.Name = "limited-" + tn.namespace
+	binding := &rbacv1.ClusterRoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tn.clusterUser(name)}},
+	}
+	binding.Name = role.Name
+	for _, o := range []client.Object{role, binding} {
+		if err := s.Create(tn.t.Context(), o); err != nil {
+			tn.t.Fatal(err)
+		}
+	}
+	tn.writeKubeconfig(name, user.Kubeconfig)
+	tn.makeClusterObject(name, labels)
+	return role
+}
 
 // TestStackNamesCauses has a stack on four clusters. All lack a Secret, one is paused, and one doesn't let its records
 // be read. The stack alone says so, and nothing of it once it is over.
@@ -20,24 +47,11 @@ func TestStackNamesCauses(t *testing.T) {
 	g := NewWithT(t)
 	tn := newTenant(t)
 	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	s := workloadServer(t, 2)
 	tn.makeCluster("bergen", workloadServer(t, 0), nil)
 	tn.makeCluster("genoa", workloadServer(t, 1), nil)
 	tn.makeCluster("osaka", workloadServer(t, 0), nil, func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
-	user, err := s.AddUser(tn.clusterUser("porto"))
-	g.Expect(err).NotTo(HaveOccurred())
-	all := []string{"*"}
-	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{NonResourceURLs: all, Verbs: all}}}
-	role.Name = "limited-" + tn.namespace
-	binding := &rbacv1.ClusterRoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tn.clusterUser("porto")}},
-	}
-	binding.Name = role.Name
-	g.Expect(s.Create(t.Context(), role)).To(Succeed())
-	g.Expect(s.Create(t.Context(), binding)).To(Succeed())
-	tn.writeKubeconfig("porto", user.Kubeconfig)
-	tn.makeClusterObject("porto", nil)
+	s := workloadServer(t, 2)
+	role := tn.makeClusterWithoutRights("porto", s, nil)
 
 	tn.startManager()
 	tn.makeStack("platform", nil,
@@ -67,6 +81,7 @@ func TestStackNamesCauses(t *testing.T) {
 
 	tn.create(tn.secret("late", map[string]string{"values.yaml": "text: here\n"}))
 	changeOn(t, s, role, func(r *rbacv1.ClusterRole) {
+		all := []string{"*"}
 		r.Rules = append(r.Rules, rbacv1.PolicyRule{APIGroups: all, Resources: all, Verbs: all})
 	})
 	tn.awaitStack("platform", "all but a pause is over", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason,

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	illness "github.com/cluster-chandler/chandler/internal/health"
+	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -36,7 +38,7 @@ metadata: {name: web}
 spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
 `}
 
-// scaled is a cluster with an add-on web of scaledChart, of two replicas.
+// newScaled returns a cluster with an add-on web of scaledChart, of two replicas.
 func newScaled(t *testing.T, number int) *drifting {
 	t.Helper()
 	t.Parallel()
@@ -51,7 +53,22 @@ func newScaled(t *testing.T, number int) *drifting {
 	d.giveAddress("192.0.2.1")
 	d.awaitReady("platform", "it is installed")
 	d.scale(2)
+	d.awaitLook()
 	return d
+}
+
+// awaitLook changes what others own of the Deployment, and waits until the manager has looked at it: replicas that it
+// has never seen available aren't missed.
+func (d *drifting) awaitLook() {
+	d.t.Helper()
+	mark := d.s.mark(d.t)
+	d.patch(d.deployment(), "somebody", `{"metadata":{"annotations":{"example.org/look":"now"}}}`)
+	poll(d.t, patience, "the Deployment is to be looked at", func() error {
+		if len(reads(mark.requests(d.t, d.clusterUser("prod")), "deployments", "web", "get")) == 0 {
+			return errors.New("it isn't")
+		}
+		return nil
+	})
 }
 
 // giveAddress has the Service's status name an address, or none.
@@ -93,14 +110,10 @@ func (d *drifting) pods() []corev1.Pod {
 	return alive
 }
 
-// setReady has a pod's status say whether it is ready, as the kubelet does, or the node controller for a lost node.
+// setReady writes whether a pod is ready.
 func (d *drifting) setReady(p *corev1.Pod, status corev1.ConditionStatus) {
 	d.t.Helper()
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
-			c.Status = status
-		}
-	}
+	controlplane.SetReady(p, status)
 	d.Expect(d.s.Status().Update(d.t.Context(), p)).To(Succeed())
 }
 

@@ -114,16 +114,7 @@ func (d *drifting) breakPod(reason string) *corev1.Pod {
 		}
 		return nil
 	})
-	for i := range broken.Status.Conditions {
-		if c := &broken.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
-			c.Status = corev1.ConditionFalse
-		}
-	}
-	for i := range broken.Status.ContainerStatuses {
-		c := &broken.Status.ContainerStatuses[i]
-		c.Ready, c.RestartCount = false, 4
-		c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "back-off"}}
-	}
+	controlplane.Break(broken, reason)
 	if err := d.s.Status().Update(d.t.Context(), broken); err != nil {
 		d.t.Fatal(errors.Join(errors.New("breaking a pod"), err))
 	}

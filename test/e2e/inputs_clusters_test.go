@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -18,23 +17,7 @@ func (i *input) makeBadClusters() {
 	i.tokyo = i.startProxy("tokyo", workloadServer(i.t, 2))
 	i.makeClusterObject("tokyo", labels("name=tokyo"))
 
-	s := workloadServer(i.t, 1)
-	user, err := s.AddUser(i.clusterUser("lagos"))
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	all := []string{"*"}
-	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{NonResourceURLs: all, Verbs: all}}}
-	role.Name = "limited-" + i.namespace
-	binding := &rbacv1.ClusterRoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: i.clusterUser("lagos")}},
-	}
-	binding.Name = role.Name
-	i.createOn(s, role)
-	i.createOn(s, binding)
-	i.writeKubeconfig("lagos", user.Kubeconfig)
-	i.makeClusterObject("lagos", labels("name=lagos"))
+	i.makeClusterWithoutRights("lagos", workloadServer(i.t, 1), labels("name=lagos"))
 }
 
 // on makes the stack on bergen, with which nothing is wrong, and another Cluster.

@@ -24,7 +24,7 @@ import (
 // itself.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{shared: "config/shared"})
+	w := newWorld(t, usual)
 	s := workload(t, 2)
 	begin := s.Audit.Mark(t)
 	one := w.startInstance(overlay{name: "one", namespaces: []string{"team-a"}})

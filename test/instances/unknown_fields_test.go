@@ -28,7 +28,7 @@ import (
 // leaves alone what the others have installed: a new field may restrict them.
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{shared: "config/shared"})
+	w := newWorld(t, usual)
 	s := workload(t, 1)
 	i := w.startInstance(overlay{name: "older", namespaces: []string{"team-a"}})
 	w.installSettings(s, "team-a", "prod")

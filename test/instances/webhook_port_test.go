@@ -36,7 +36,7 @@ var webhookPaths = []string{
 func TestWebhooksRefuseWhatIsTooLarge(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	w := newWorld(t, worldOptions{shared: "config/shared"})
+	w := newWorld(t, usual)
 	webhooks := (*w.webhooks)[0]
 	for _, path := range webhookPaths {
 		for name, tell := range map[string]bool{"a length that is told": true, "a length that isn't told": false} {
