@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/kustomization"
@@ -58,6 +60,8 @@ func (w *world) apply(objects []*unstructured.Unstructured) {
 	}
 }
 
+// awaitEstablished returns once discovery has each version of the CRD: an API server calls a CRD established before
+// discovery shows it.
 func (w *world) awaitEstablished(name string) {
 	w.t.Helper()
 	wait.Until(w.t, patience, "the API server is to serve a CRD that was applied", func() error {
@@ -65,11 +69,18 @@ func (w *world) awaitEstablished(name string) {
 		if err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
 			return err
 		}
-		for _, c := range crd.Status.Conditions {
-			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-				return nil
+		if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+			return fmt.Errorf("CRD %s isn't established", name)
+		}
+		kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+		for _, version := range crd.Spec.Versions {
+			if !version.Served {
+				continue
+			}
+			if _, err := w.RESTMapper().RESTMapping(kind, version.Name); err != nil {
+				return err
 			}
 		}
-		return fmt.Errorf("CRD %s isn't established", name)
+		return nil
 	})
 }
