@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -119,6 +121,29 @@ func TestWorkersMayDoNothingElse(t *testing.T) {
 	for _, line := range []string{"Seccomp:\t2\n", "NoNewPrivs:\t1\n"} {
 		if !strings.Contains(string(status), line) {
 			t.Errorf("a worker that rendered has no %q", line)
+		}
+	}
+}
+
+func TestManagerRunsBeforeWorkers(t *testing.T) {
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRenderer(t)
+	mustRender(t, r)
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", r.pids()[0]))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("threads %v: %v", threads, err)
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(filepath.Base(thread))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A thread that has ended since has no priority to compare.
+		if priority, err := unix.Getpriority(unix.PRIO_PROCESS, id); err == nil && priority >= own {
+			t.Errorf("thread %d has priority %d, as the manager's is %d", id, priority, own)
 		}
 	}
 }
