@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -100,7 +102,7 @@ func mayTakeOver(one addonResult) bool {
 	case phase != addonsv1.AddonFailed:
 		return true
 	}
-	isInTheWay := reason == deliver.ReasonImmutableField || reason == deliver.ReasonObjectRejected
+	isInTheWay := reason == object.ReasonImmutableField || reason == object.ReasonObjectRejected
 	return !one.applied && (!one.tried || !isInTheWay)
 }
 

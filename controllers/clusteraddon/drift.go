@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -142,7 +144,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, sta
 	memory.note(q.now, found)
 	countDrift(found)
 	was := one.status.Drift
-	one.status.Drift = driftStatus(was, found, memory, deliver.FieldManager(a.release()), q.now)
+	one.status.Drift = driftStatus(was, found, memory, object.FieldManager(a.release()), q.now)
 	q.recordDrift(&one.status, was, found)
 	return one
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -25,13 +27,13 @@ func TestWhichPendingAddonsAreToldOf(t *testing.T) {
 			failure.ArtifactNotFound, failure.ArtifactInvalid, failure.ArtifactTooLarge, failure.ArtifactRefused, failure.SourceDisabled,
 			failure.DigestMismatch, failure.SourceUnauthorized, failure.SignatureMissing, failure.SignatureInvalid, failure.VerificationPolicyInvalid,
 			reasons.ValuesNotFound, render.ReasonValuesInvalid, render.ReasonTemplateNotRepeatable, reasons.ProviderObjectUnavailable, reasons.ProviderObjectRefused, reasons.ReleaseTaken, reasons.StackUnknown,
-			render.ReasonTemplateFailed, render.ReasonChartInvalid, deliver.ReasonNamespaceMissing, deliver.ReasonForbidden,
+			render.ReasonTemplateFailed, render.ReasonChartInvalid, object.ReasonNamespaceMissing, object.ReasonForbidden,
 		},
 		false: {
 			"", failure.ArtifactPending, failure.ArtifactChanged, failure.SourceUnavailable,
 			reasons.WaitingForDependency, reasons.WaitingForPrecondition, reasons.WaitingForDependent, reasons.WaitingForSuccessor, reasons.StackUndecided, reasons.Retrying,
-			deliver.ReasonReleaseLocked, deliver.ReasonRunningHook, deliver.ReasonWaitingForCRDs, deliver.ReasonWaitingForObjects,
-			deliver.ReasonWaitingForDeletion, deliver.ReasonWaitingForPostcondition, deliver.ReasonWaitingForWebhook,
+			deliver.ReasonReleaseLocked, deliver.ReasonRunningHook, object.ReasonWaitingForCRDs, deliver.ReasonWaitingForObjects,
+			object.ReasonWaitingForDeletion, deliver.ReasonWaitingForPostcondition, object.ReasonWaitingForWebhook,
 		},
 	}
 	for want, reasons := range cases {
@@ -54,7 +56,7 @@ func TestPendingIsToldOnce(t *testing.T) {
 	pending := func(reason, message string) addonsv1.AddonStatus {
 		return addonIn("web", addonsv1.AddonPending, reason, message)
 	}
-	const invalid, rejected = failure.ArtifactInvalid, deliver.ReasonObjectRejected
+	const invalid, rejected = failure.ArtifactInvalid, object.ReasonObjectRejected
 	failed := func(reason, message string) addonsv1.AddonStatus {
 		return addonIn("web", addonsv1.AddonFailed, reason, message)
 	}

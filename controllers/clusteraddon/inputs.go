@@ -162,7 +162,7 @@ func stringsIn(found []string, value any) []string {
 
 // valuesFrom returns the values of a source; false if that is optional, and isn't there.
 func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (values map[string]any, ok bool, err error) {
-	o := object{kind: ref.Kind, key: q.keyOf(ref.Name)}
+	o := inputObject{kind: ref.Kind, key: q.keyOf(ref.Name)}
 	key := valuesKey(ref)
 	data, found, err := q.objects.data(ctx, o)
 	if err != nil {

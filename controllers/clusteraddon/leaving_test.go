@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -153,7 +155,7 @@ func TestReadyWhileItsSourceIsDown(t *testing.T) {
 		ready  bool
 	}{
 		"its source is down":            {failure.SourceUnavailable, func(*addon) {}, true},
-		"it fails for another reason":   {deliver.ReasonForbidden, func(*addon) {}, false},
+		"it fails for another reason":   {object.ReasonForbidden, func(*addon) {}, false},
 		"its values have changed since": {failure.SourceUnavailable, func(a *addon) { a.Values = &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)} }, false},
 		"another chart is wanted":       {failure.SourceUnavailable, func(a *addon) { a.Chart.Path = "other" }, false},
 	} {

@@ -29,7 +29,7 @@ const objectCacheSize = 4096
 type objectReader struct {
 	metadata client.Reader // the manager's cache
 	live     client.Reader
-	contents *lru.Cache[object, objectContent]
+	contents *lru.Cache[inputObject, objectContent]
 }
 
 type objectContent struct {
@@ -38,11 +38,11 @@ type objectContent struct {
 }
 
 func newObjectReader(metadata, live client.Reader) *objectReader {
-	return &objectReader{metadata: metadata, live: live, contents: lru.New[object](objectCacheSize, lru.One[objectContent])}
+	return &objectReader{metadata: metadata, live: live, contents: lru.New[inputObject](objectCacheSize, lru.One[objectContent])}
 }
 
 // data returns an object's content; false if there is no such object.
-func (r *objectReader) data(ctx context.Context, o object) (map[string][]byte, bool, error) {
+func (r *objectReader) data(ctx context.Context, o inputObject) (map[string][]byte, bool, error) {
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(o.kind))
 	content, err := objectContent{}, r.metadata.Get(ctx, o.key, metadata)
@@ -62,7 +62,7 @@ func (r *objectReader) data(ctx context.Context, o object) (map[string][]byte, b
 	return content.data, true, nil
 }
 
-func (r *objectReader) read(ctx context.Context, o object) (objectContent, error) {
+func (r *objectReader) read(ctx context.Context, o inputObject) (objectContent, error) {
 	if o.kind == "Secret" {
 		secret := &corev1.Secret{}
 		if err := r.live.Get(ctx, o.key, secret); err != nil {
@@ -89,13 +89,13 @@ func (r *objectReader) read(ctx context.Context, o object) (objectContent, error
 // version that the API server prefers.
 type providerObjects struct {
 	local   cluster.Cluster
-	changed func(object)
+	changed func(inputObject)
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]cache.Informer
 }
 
-func newProviderObjects(local cluster.Cluster, changed func(object)) *providerObjects {
+func newProviderObjects(local cluster.Cluster, changed func(inputObject)) *providerObjects {
 	return &providerObjects{local: local, changed: changed, watched: map[schema.GroupVersionKind]cache.Informer{}}
 }
 
@@ -142,7 +142,7 @@ func (o *providerObjects) watch(ctx context.Context, gvk schema.GroupVersionKind
 	}
 	notify := func(obj any) {
 		if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
-			o.changed(object{kind: gvk.GroupKind().String(), key: name.AsNamespacedName()})
+			o.changed(inputObject{kind: gvk.GroupKind().String(), key: name.AsNamespacedName()})
 		}
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

@@ -12,8 +12,8 @@ import (
 func TestReferences(t *testing.T) {
 	r := references{}
 	one, two := client.ObjectKey{Name: "one"}, client.ObjectKey{Name: "two"}
-	values := object{kind: "Secret", key: client.ObjectKey{Name: "values"}}
-	chart := object{kind: "ConfigMap", key: client.ObjectKey{Name: "chart"}}
+	values := inputObject{kind: "Secret", key: client.ObjectKey{Name: "values"}}
+	chart := inputObject{kind: "ConfigMap", key: client.ObjectKey{Name: "chart"}}
 
 	r.usedBy.Store(one, sets.New(values))
 	r.usedBy.Store(one, sets.New(values, chart))

@@ -67,7 +67,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 // usersOf maps a ConfigMap or Secret to the ClusterAddons that take input from it.
 func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	return func(_ context.Context, obj client.Object) []client.ObjectKey {
-		return r.users.of(object{kind: kind, key: client.ObjectKeyFromObject(obj)})
+		return r.users.of(inputObject{kind: kind, key: client.ObjectKeyFromObject(obj)})
 	}
 }
 
@@ -88,11 +88,11 @@ func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []c
 
 // PathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.
 func (r *Reconciler) PathChanged(changed string) {
-	r.enqueueUsers(object{kind: kindPath, key: client.ObjectKey{Name: changed}})
+	r.enqueueUsers(inputObject{kind: kindPath, key: client.ObjectKey{Name: changed}})
 }
 
 // enqueueUsers enqueues the ClusterAddons that take input from an object.
-func (r *Reconciler) enqueueUsers(o object) {
+func (r *Reconciler) enqueueUsers(o inputObject) {
 	for _, user := range r.users.of(o) {
 		r.Queue.Add(user)
 	}
@@ -119,8 +119,8 @@ func (q *Queue) AddBegunCluster(name string) {
 	}
 }
 
-// object names an object of the management cluster that add-ons take input from.
-type object struct {
+// inputObject names an object of the management cluster that add-ons take input from.
+type inputObject struct {
 	kind string // as in "Secret", "DockerCluster.infrastructure.cluster.x-k8s.io", or kindPath
 	key  client.ObjectKey
 }
@@ -131,13 +131,13 @@ const kindPath = "path"
 // references remembers which ClusterAddons use which objects, for changes of these. Reconciles fill
 // it: after a restart, each ClusterAddon is reconciled once.
 type references struct {
-	usedBy sync.Map // client.ObjectKey of a ClusterAddon to sets.Set[object]
+	usedBy sync.Map // client.ObjectKey of a ClusterAddon to sets.Set[inputObject]
 }
 
 // of returns the users of o.
-func (r *references) of(o object) (users []client.ObjectKey) {
+func (r *references) of(o inputObject) (users []client.ObjectKey) {
 	r.usedBy.Range(func(user, used any) bool {
-		if used.(sets.Set[object]).Has(o) {
+		if used.(sets.Set[inputObject]).Has(o) {
 			users = append(users, user.(client.ObjectKey))
 		}
 		return true
@@ -146,8 +146,8 @@ func (r *references) of(o object) (users []client.ObjectKey) {
 }
 
 // usedObjects returns what the add-ons take input from, also what isn't there yet.
-func (q *request) usedObjects() sets.Set[object] {
-	used := sets.New[object]()
+func (q *request) usedObjects() sets.Set[inputObject] {
+	used := sets.New[inputObject]()
 	for i := range q.wanted {
 		a := &q.wanted[i]
 		at := q.reference(a)
@@ -156,21 +156,21 @@ func (q *request) usedObjects() sets.Set[object] {
 			q.useSource(used, reference.BundleOf(q.ca.Namespace, at.Bundle))
 		}
 		for _, ref := range a.ValuesFrom {
-			used.Insert(object{kind: ref.Kind, key: q.keyOf(ref.Name)})
+			used.Insert(inputObject{kind: ref.Kind, key: q.keyOf(ref.Name)})
 		}
 		for _, ref := range templateRoots(q.cluster.Cluster, a.ValuesTemplate) {
-			used.Insert(object{kind: ref.GroupKind().String(), key: q.keyOf(ref.Name)})
+			used.Insert(inputObject{kind: ref.GroupKind().String(), key: q.keyOf(ref.Name)})
 		}
 	}
 	return used
 }
 
 // useSource adds a path, or an object with what is there, credentials, or keys.
-func (q *request) useSource(used sets.Set[object], at reference.Reference) {
+func (q *request) useSource(used sets.Set[inputObject], at reference.Reference) {
 	for _, o := range at.Objects() {
-		used.Insert(object{kind: o.Kind, key: q.keyOf(o.Name)})
+		used.Insert(inputObject{kind: o.Kind, key: q.keyOf(o.Name)})
 	}
 	if at.Bundle == nil && at.Chart.Path != "" {
-		used.Insert(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Chart.Path)}})
+		used.Insert(inputObject{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Chart.Path)}})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	"github.com/google/go-cmp/cmp"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -59,10 +61,10 @@ func TestMayTakeOver(t *testing.T) {
 		"another one has the release":         {phase: addonsv1.AddonFailed, reason: reasons.ReleaseTaken},
 		"it fails before its objects":         {phase: addonsv1.AddonFailed, reason: deliver.ReasonHookFailed, want: true},
 		"it has all, and fails":               {phase: addonsv1.AddonFailed, reason: deliver.ReasonHookFailed, tried: true, applied: true},
-		"its CRD is refused":                  {phase: addonsv1.AddonFailed, reason: deliver.ReasonObjectRejected, want: true},
-		"an object is refused, and all tried": {phase: addonsv1.AddonFailed, reason: deliver.ReasonObjectRejected, tried: true},
-		"a field can't change, and all tried": {phase: addonsv1.AddonFailed, reason: deliver.ReasonImmutableField, tried: true},
-		"another reason, and all were tried":  {phase: addonsv1.AddonFailed, reason: deliver.ReasonForbidden, tried: true, want: true},
+		"its CRD is refused":                  {phase: addonsv1.AddonFailed, reason: object.ReasonObjectRejected, want: true},
+		"an object is refused, and all tried": {phase: addonsv1.AddonFailed, reason: object.ReasonObjectRejected, tried: true},
+		"a field can't change, and all tried": {phase: addonsv1.AddonFailed, reason: object.ReasonImmutableField, tried: true},
+		"another reason, and all were tried":  {phase: addonsv1.AddonFailed, reason: object.ReasonForbidden, tried: true, want: true},
 	} {
 		one := addonResult{status: addonsv1.AddonStatus{Phase: tc.phase, Reason: tc.reason}, tried: tc.tried, applied: tc.applied}
 		if got := mayTakeOver(one); got != tc.want {

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/message"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,14 +23,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
-// helmManager is Helm's field manager. Helm 3 updates with it, Helm 4 applies.
-const helmManager = "helm"
-
 // differs refuses an object if applying it would change a field of it beside our labels. The
 // server is asked, so that defaults and other spellings don't count. Values aren't told: they may
 // be secret.
 func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
-	changes, err := r.overwritten(ctx, unlabelled(o), live)
+	changes, err := r.overwritten(ctx, object.Unlabelled(o), live)
 	if len(changes) == 0 || err != nil {
 		return err
 	}
@@ -39,9 +39,9 @@ func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, live *m
 		}
 		fields = append(fields, field)
 	}
-	return reject(record.KeyOf(o), ReasonObjectExists, fmt.Sprintf(
-		"it exists already, and the add-on would change %s. Change the add-on's values, or set "+adoptionPolicyField+" to Adopt",
-		firstOf(fields)))
+	return object.Reject(record.KeyOf(o), object.ReasonObjectExists, fmt.Sprintf(
+		"it exists already, and the add-on would change %s. Change the add-on's values, or set "+object.AdoptionPolicyField+" to Adopt",
+		message.FirstFew(fields)))
 }
 
 // overwritten returns the fields of an object that is there which would have another value once it is applied.
@@ -58,7 +58,7 @@ func (r *run) overwritten(ctx context.Context, o *unstructured.Unstructured, liv
 // stay for ever, as they would still be said to want it. The same goes for those of
 // other managers, whose objects are taken over.
 func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata, managers ...string) error {
-	former := append(predecessors(&live.ObjectMeta), managers...)
+	former := append(object.Predecessors(&live.ObjectMeta), managers...)
 	if len(former) == 0 {
 		return nil
 	}
@@ -71,8 +71,8 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(former...), r.manager); err != nil {
 		return err
 	}
-	if slices.Contains(former, operatorManager) {
-		kept, err := operatorLabels(live.ManagedFields)
+	if slices.Contains(former, object.OperatorManager) {
+		kept, err := object.OperatorLabels(live.ManagedFields)
 		if err != nil {
 			return err
 		}
@@ -87,25 +87,25 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 func (r *run) disownObject(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
 	let := live.DeepCopy()
 	if kept {
-		metav1.SetMetaDataAnnotation(&let.ObjectMeta, KeptByAnnotation, r.release.String())
+		metav1.SetMetaDataAnnotation(&let.ObjectMeta, object.KeptByAnnotation, r.release.String())
 	} else {
-		delete(let.Annotations, KeptByAnnotation)
+		delete(let.Annotations, object.KeptByAnnotation)
 	}
 	delete(let.Labels, addonsv1.AddonLabel)
 	delete(let.Labels, addonsv1.AddonNamespaceLabel)
 	if equality.Semantic.DeepEqual(let, live) {
 		return nil
 	}
-	taken := managedBy(&live.ObjectMeta, helmManager)
+	taken := object.ManagedBy(&live.ObjectMeta, object.HelmManager)
 	let.ManagedFields = slices.DeleteFunc(let.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == r.manager && taken
 	})
 	for i := range let.ManagedFields {
 		if let.ManagedFields[i].Manager == r.manager {
-			let.ManagedFields[i].Manager = helmManager
+			let.ManagedFields[i].Manager = object.HelmManager
 		}
 	}
-	return r.patchMetadata(ctx, live, let, helmManager)
+	return r.patchMetadata(ctx, live, let, object.HelmManager)
 }
 
 // patchMetadata changes an object's metadata as a manager, if the object is still as it was read.
@@ -118,7 +118,7 @@ func (r *run) patchMetadata(ctx context.Context, live, changed *metav1.PartialOb
 // share sets fields of a namespace that isn't this add-on's, without its labels. What
 // another manager has set differently stays as it is.
 func (r *run) share(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
-	shared := unlabelled(o)
+	shared := object.Unlabelled(o)
 	theirs, err := r.overwritten(ctx, shared, live)
 	if err != nil {
 		return err
@@ -126,14 +126,4 @@ func (r *run) share(ctx context.Context, o *unstructured.Unstructured, live *met
 	r.wrote.Store(true)
 	result, err := r.patch(ctx, drift.Without(shared, drift.Owned(theirs)), false)
 	return r.noteApplied(o, result, true, err)
-}
-
-// unlabelled returns an object without the labels of its add-on.
-func unlabelled(o *unstructured.Unstructured) *unstructured.Unstructured {
-	o = o.DeepCopy()
-	labels := o.GetLabels()
-	delete(labels, addonsv1.AddonLabel)
-	delete(labels, addonsv1.AddonNamespaceLabel)
-	o.SetLabels(labels)
-	return o
 }

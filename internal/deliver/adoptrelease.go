@@ -47,7 +47,7 @@ func (r *run) inheritRelease(ctx context.Context) ([]record.Entry, error) {
 			newest.Release, rec.Helm.Namespace))
 	}
 	r.adopted = &record.AdoptedRelease{Name: r.want.AdoptRelease.Name, StorageNamespace: r.want.AdoptRelease.Namespace}
-	return r.inventoryOf(rec)
+	return r.scope.InventoryOf(rec)
 }
 
 // retireAdopted deletes the records of the release that was taken over.

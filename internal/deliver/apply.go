@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,7 +47,7 @@ func (r *run) applyObjects(ctx context.Context) error {
 // applyAll applies what isn't yet, wave by wave. One object that is rejected
 // doesn't keep the others from being applied.
 func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) error {
-	inventory, err := r.normalize(r.rec.State.Inventory) // kinds may have come since it was written
+	inventory, err := r.scope.Normalize(r.rec.State.Inventory) // kinds may have come since it was written
 	if err != nil {
 		return err
 	}
@@ -57,36 +59,36 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 	for _, e := range inventory {
 		known[e.Key()] = e
 	}
-	var failed failures
-	for _, wave := range waves(objects) {
+	var failed object.Failures
+	for _, wave := range object.Waves(objects) {
 		todo := r.unapplied(wave)
 		for some := range slices.Chunk(todo, betweenTurns) {
-			failed = append(failed, inParallel(len(some), func(i int) *failure {
+			failed = append(failed, object.InParallel(len(some), func(i int) *object.Failure {
 				key := record.KeyOf(some[i])
 				return r.failureOf(key, r.applyOne(ctx, some[i], known[key], crds))
 			})...)
-			if err := failed.transient(); err != nil {
+			if err := failed.Transient(); err != nil {
 				return err
 			}
 			if r.turnIsOver() && len(failed) == 0 {
 				return r.awaitTurn(time.Second)
 			}
 		}
-		if wave[0].GroupVersionKind().GroupKind() != crdKind {
+		if wave[0].GroupVersionKind().GroupKind() != object.CRDKind {
 			continue
 		}
 		if len(todo) > 0 {
-			meta.MaybeResetRESTMapper(r.scope.mapper)
+			meta.MaybeResetRESTMapper(r.scope.Mapper)
 		}
 		if err := r.established(ctx, wave, failed); err != nil {
 			return err
 		}
 	}
 	r.allTried = !crds
-	if reason, message := failed.first(rejected); reason != "" {
+	if reason, message := failed.First(object.Rejected); reason != "" {
 		return r.fail(ctx, reason, message)
 	}
-	if reason, message := failed.first(deferred); reason != "" {
+	if reason, message := failed.First(object.Deferred); reason != "" {
 		return r.deferred(ctx, reason, message)
 	}
 	r.applied = !crds
@@ -120,7 +122,7 @@ func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Un
 func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	key := record.KeyOf(o)
 	if key.Name == "" {
-		return &failure{kind: rejected, reason: ReasonObjectRejected, message: fmt.Sprintf("A %s has no name", key.Kind)}
+		return &object.Failure{Kind: object.Rejected, Reason: object.ReasonObjectRejected, Message: fmt.Sprintf("A %s has no name", key.Kind)}
 	}
 	if left, err := r.leaveAsDeployed(ctx, o); left {
 		return err
@@ -177,21 +179,21 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 		return err
 	}
 	force := true
-	c := claimant{
-		release: r.release, key: key, manager: r.manager, policy: r.want.Adoption, crd: crd, had: entry.UID != "", helm: entry.Helm, leaving: r.want.Leaving,
+	c := object.Claimant{
+		Release: r.release, Key: key, Policy: r.want.Adoption, CRD: crd, Had: entry.UID != "", Helm: entry.Helm, Leaving: r.want.Leaving,
 	}
-	switch verdict, reason, message := c.decide(&live.ObjectMeta); verdict {
-	case claimRefuse:
-		return reject(key, reason, message)
-	case claimLeave:
+	switch verdict, reason, message := c.Decide(&live.ObjectMeta); verdict {
+	case object.ClaimRefuse:
+		return object.Reject(key, reason, message)
+	case object.ClaimLeave:
 		return r.leave(ctx, o)
-	case claimShare:
+	case object.ClaimShare:
 		return r.share(ctx, o, live)
-	case claimIfEqual:
+	case object.ClaimIfEqual:
 		force, err = false, r.differs(ctx, o, live)
-	case claimAdopt:
+	case object.ClaimAdopt:
 		err = r.takeFields(ctx, live)
-	case claimTakeOver:
+	case object.ClaimTakeOver:
 		err = r.takeOver(ctx, live, key)
 	}
 	if err != nil {
@@ -240,7 +242,7 @@ func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, err e
 
 // observed returns how an object is watched that was applied, or is to go, as it is now.
 func (r *run) observed(o *unstructured.Unstructured, now *unstructured.Unstructured, judge observe.Judge) (observe.Object, error) {
-	mapping, err := r.scope.mapping(o.GroupVersionKind())
+	mapping, err := r.scope.Mapping(o.GroupVersionKind())
 	if err != nil {
 		return observe.Object{}, err
 	}
@@ -263,7 +265,7 @@ func (r *run) note(key record.ObjectKey, a applied) {
 // until the deadline.
 func (r *run) deferred(ctx context.Context, reason, message string) error {
 	since := r.rec.Helm.Info.LastDeployed
-	if reason == ReasonWaitingForDeletion && r.s.recreatesSince.After(since) {
+	if reason == object.ReasonWaitingForDeletion && r.s.recreatesSince.After(since) {
 		since = r.s.recreatesSince // to be made anew
 	}
 	if r.now().After(since.Add(r.want.ProgressDeadline)) {
@@ -271,7 +273,7 @@ func (r *run) deferred(ctx context.Context, reason, message string) error {
 	}
 	r.watchUnready(r.s.objects)
 	after := webhookRetry
-	if reason == ReasonWaitingForCRDs {
+	if reason == object.ReasonWaitingForCRDs {
 		after = discoveryRetry
 	}
 	return r.wait(reason, "Waiting: "+message, after)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -23,9 +25,9 @@ func TestAdoption(t *testing.T) {
 		reason string
 		words  []string
 	}{
-		{"Fail", addonsv1.AdoptionPolicyFail, "x", deliver.ReasonObjectExists, []string{"ConfigMap", "settings", "kubectl", "adoptionPolicy"}},
+		{"Fail", addonsv1.AdoptionPolicyFail, "x", object.ReasonObjectExists, []string{"ConfigMap", "settings", "kubectl", "adoptionPolicy"}},
 		{"AdoptIfEqual, equal", addonsv1.AdoptionPolicyAdoptIfEqual, "x", deliver.ReasonReady, nil},
-		{"AdoptIfEqual, different", addonsv1.AdoptionPolicyAdoptIfEqual, "y", deliver.ReasonObjectExists, []string{".data.key", "kubectl"}},
+		{"AdoptIfEqual, different", addonsv1.AdoptionPolicyAdoptIfEqual, "y", object.ReasonObjectExists, []string{".data.key", "kubectl"}},
 		{"Adopt, different", addonsv1.AdoptionPolicyAdopt, "y", deliver.ReasonReady, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -58,7 +60,7 @@ func TestAnotherPolicyIsTriedAtOnce(t *testing.T) {
 	e.apply("kubectl", strings.Replace(configMap("settings", "y"), "name: settings", "name: settings\n  namespace: "+ns, 1))
 	want := e.want(ns, chart{version: "1", manifest: configMap("settings", "x")})
 	o := e.settle(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
 	e.Expect(o.RetryAfter).To(BeNumerically(">", 0), "it is to be tried again by itself, some time")
 	want.Adoption = addonsv1.AdoptionPolicyAdopt
 	o = e.settle(want)
@@ -73,7 +75,7 @@ func TestTwoAddonsOneObject(t *testing.T) {
 	second := e.want(ns, chart{version: "1", manifest: configMap("shared", "second") + configMap("mine", "x")})
 	second.Name, second.Adoption = "other", addonsv1.AdoptionPolicyAdopt
 	o := e.settle(second)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonOwnedByOther))
+	e.Expect(o.Reason).To(Equal(object.ReasonOwnedByOther))
 	e.Expect(o.Message).To(And(ContainSubstring("shared"), ContainSubstring(ns+"/demo")))
 	e.Expect(e.remove(second.Release).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "shared")).NotTo(BeNil())
@@ -92,7 +94,7 @@ func TestOneOfManyRejected(t *testing.T) {
 	bad := e.want(ns, chart{version: "2", manifest: manifest})
 	o := e.settle(bad)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectRejected))
+	e.Expect(o.Reason).To(Equal(object.ReasonObjectRejected))
 	e.Expect(o.Message).To(And(ContainSubstring("Service "+ns+"/broken"), ContainSubstring("spec.ports[0].port")))
 	e.Expect([]int32{o.Total, o.Ready}).To(Equal([]int32{40, 39}))
 	e.Expect(o.RetryAfter).To(BeNumerically("~", 10*time.Second, time.Second))
@@ -158,7 +160,7 @@ func TestImmutableField(t *testing.T) {
 	ns := e.namespace()
 	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
 	o := e.settle(e.want(ns, chart{version: "2", manifest: strings.Replace(deployment("app"), "app: app", "app: other", 2)}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonImmutableField), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonImmutableField), o.Message)
 	e.Expect(o.Message).To(And(ContainSubstring("spec.selector"), ContainSubstring("immutableFieldPolicy")))
 }
 
@@ -166,7 +168,7 @@ func TestKindMissing(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
 	o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "x") + "---\napiVersion: nowhere.example.com/v1\nkind: Thing\nmetadata: {name: a}\n"}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonKindMissing))
+	e.Expect(o.Reason).To(Equal(object.ReasonKindMissing))
 	e.Expect(o.Message).To(ContainSubstring("nowhere.example.com"))
 	e.Expect(e.remove(deliver.Release{Namespace: ns, Name: "demo"}).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())

@@ -11,6 +11,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
@@ -107,7 +109,7 @@ func (r *run) make(ctx context.Context, number int, generated map[string]string)
 	if err != nil {
 		return nil, err
 	}
-	weight := weightOf(rendering.Objects...) + weightOf(rendering.CRDs...)
+	weight := object.Weight(rendering.Objects...) + object.Weight(rendering.CRDs...)
 	if err := r.fits(2*weight + len(rec.Helm.Manifest) + r.s.size()); err != nil {
 		return nil, err
 	}
@@ -118,7 +120,7 @@ func (r *run) make(ctx context.Context, number int, generated map[string]string)
 // create records a new revision with these CRDs and objects, beside what is in the inventory
 // of those before it. Nothing of it is in the cluster yet.
 func (r *run) create(ctx context.Context, rec *record.Record, inventory []record.Entry, crds, objects []*unstructured.Unstructured) error {
-	entries := entriesOf(crds, objects)
+	entries := object.EntriesOf(crds, objects)
 	rec.State.Inventory = record.Union(inventory, entries)
 	rec.Objects, rec.Kinds = int32(len(entries)), record.Kinds(entries)
 	r.hidden.keepIn(rec)
@@ -130,7 +132,7 @@ func (r *run) create(ctx context.Context, rec *record.Record, inventory []record
 	r.records = append([]Summary{rec.Summary}, r.records...)
 	r.s.turnTo(rec.UID, false)
 	r.s.keep(crds, objects)
-	r.s.unscoped = r.scope.unknown
+	r.s.unscoped = r.scope.Unknown
 	return r.trim(ctx)
 }
 
@@ -147,7 +149,7 @@ func (r *run) inherit(ctx context.Context) ([]record.Entry, map[string]string, e
 		if err != nil {
 			return nil, nil, err
 		}
-		entries, err := r.inventoryOf(rec)
+		entries, err := r.scope.InventoryOf(rec)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -270,20 +272,6 @@ func helmHooks(hooks []render.Hook) []*helmrelease.Hook {
 		list = append(list, hook)
 	}
 	return list
-}
-
-// entriesOf is the inventory of CRDs of crds/ and of objects.
-func entriesOf(crds, objects []*unstructured.Unstructured) []record.Entry {
-	entries := make([]record.Entry, 0, len(crds)+len(objects))
-	for _, o := range crds {
-		e := record.EntryOf(o)
-		e.CRD = true
-		entries = append(entries, e)
-	}
-	for _, o := range objects {
-		entries = append(entries, record.EntryOf(o))
-	}
-	return entries
 }
 
 // trim deletes records that are too old.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +35,7 @@ func TestAdoptionIsCalledOff(t *testing.T) {
 			if former != "demo" {
 				want.AdoptRelease = deliver.Release{Namespace: ns, Name: former}
 			}
-			e.Expect(e.settle(want).Reason).To(Equal(deliver.ReasonObjectRejected))
+			e.Expect(e.settle(want).Reason).To(Equal(object.ReasonObjectRejected))
 			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 			e.Expect(e.get("v1", "ConfigMap", ns, "kept").GetLabels()).NotTo(HaveKey(addonsv1.AddonLabel), "Helm's release has it still")
 			e.Expect(e.get("v1", "ConfigMap", ns, "alone")).NotTo(BeNil())
@@ -71,7 +73,7 @@ func TestRecreateOnlyWhatCanBeMade(t *testing.T) {
 	want := e.want(ns, chart{version: "2", manifest: "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\n" +
 		"spec: {replicas: 1, selector: {matchLabels: {app: other}}, template: {metadata: {labels: {app: third}}, spec: {containers: [{name: c, image: i}]}}}\n"})
 	want.Recreate = true
-	e.Expect(e.settle(want).Reason).To(Equal(deliver.ReasonObjectRejected))
+	e.Expect(e.settle(want).Reason).To(Equal(object.ReasonObjectRejected))
 	e.Expect(e.get("apps/v1", "Deployment", ns, "app")).NotTo(BeNil(), "it runs still")
 }
 
@@ -120,7 +122,7 @@ func TestLabelsMakeNoOwner(t *testing.T) {
 	ns := e.namespace()
 	e.apply("kubectl", fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %[1]s, labels: {%[2]s: demo, %[3]s: %[1]s}}\ndata: {key: theirs}\n",
 		ns, addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel))
-	e.Expect(e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})).Reason).To(Equal(deliver.ReasonObjectExists))
+	e.Expect(e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})).Reason).To(Equal(object.ReasonObjectExists))
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
 }
 

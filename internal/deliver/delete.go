@@ -9,6 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/message"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +34,7 @@ type going struct {
 // labels. A wave begins once the one before is gone; with toTheEnd, the last
 // one is waited for, too. It returns nil when there is nothing more to do.
 func (r *run) deleteEntries(ctx context.Context, entries []record.Entry, toTheEnd bool) error {
-	grouped := removalWaves(entries)
+	grouped := object.RemovalWaves(entries)
 	left := len(entries)
 	for _, wave := range grouped {
 		left -= len(wave)
@@ -49,14 +52,14 @@ func (r *run) deleteEntries(ctx context.Context, entries []record.Entry, toTheEn
 
 // stopFor stops the run if an object couldn't be deleted or let go of. "" for rejected means the
 // reason of the object.
-func (r *run) stopFor(ctx context.Context, failed failures, rejection string) error {
-	if err := failed.transient(); err != nil {
+func (r *run) stopFor(ctx context.Context, failed object.Failures, rejection string) error {
+	if err := failed.Transient(); err != nil {
 		return err
 	}
-	if reason, message := failed.first(rejected); reason != "" {
+	if reason, message := failed.First(object.Rejected); reason != "" {
 		return r.fail(ctx, cmp.Or(rejection, reason), message)
 	}
-	if reason, message := failed.first(deferred); reason != "" {
+	if reason, message := failed.First(object.Deferred); reason != "" {
 		return r.wait(reason, "Waiting: "+message, webhookRetry)
 	}
 	return nil
@@ -87,11 +90,11 @@ func (r *run) waitGone(ctx context.Context, remaining []going, late, what string
 	}
 	r.track(watch...)
 	if left > 0 {
-		return r.wait(ReasonWaitingForDeletion, "Waiting for these to be gone: "+firstOf(texts), min(retry, left))
+		return r.wait(object.ReasonWaitingForDeletion, "Waiting for these to be gone: "+message.FirstFew(texts), min(retry, left))
 	}
 	return r.failed(ctx, late, fmt.Sprintf(
 		"%sThese were deleted, and aren't gone within %s: %s. See who is to remove their finalizers. They are still waited for",
-		what, r.deadline(), firstOf(texts)), retry)
+		what, r.deadline(), message.FirstFew(texts)), retry)
 }
 
 // goneRetry is when to look again after what was deleted, in case it was
@@ -102,9 +105,9 @@ const (
 )
 
 // deleteWave deletes the objects of a wave, and returns those that may still be there.
-func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, failures) {
+func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, object.Failures) {
 	todo := slices.DeleteFunc(slices.Clone(wave), func(e record.Entry) bool { return r.s.removed[e.Key()] })
-	failed := inParallel(len(todo), func(i int) *failure {
+	failed := object.InParallel(len(todo), func(i int) *object.Failure {
 		return r.failureOf(todo[i].Key(), r.deleteOne(ctx, todo[i]))
 	})
 	var remaining []going
@@ -122,8 +125,8 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 		r.noteRemoved(e, "isn't this add-on's alone")
 		return nil
 	}
-	mapping, err := r.scope.mapping(e.GroupVersionKind())
-	if isNoMatch(err) {
+	mapping, err := r.scope.Mapping(e.GroupVersionKind())
+	if object.IsNoMatch(err) {
 		r.noteRemoved(e, "") // with its kind
 		return nil
 	}
@@ -168,8 +171,8 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 // whyStays reports whether an object isn't deleted, and why, if people are to know that. One that
 // is kept has a note then.
 func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (why string, stays bool, _ error) {
-	owner := OwnerOf(&live.ObjectMeta)
-	switch owns := r.owns(&live.ObjectMeta, e); {
+	owner := object.OwnerOf(&live.ObjectMeta)
+	switch owns := object.IsOwned(&live.ObjectMeta, e, r.release, r.adopted); {
 	case !owns && owner != Release{}:
 		return fmt.Sprintf("belongs to add-on %s now", owner), true, nil
 	case owns && r.calledOff && e.Helm:
@@ -191,7 +194,7 @@ func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.Partial
 // goingOf notes that an object was asked to go, and returns what is waited for. It is going since
 // it was asked first or, after a restart, since when the object says.
 func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (going, error) {
-	mapping, err := r.scope.mapping(e.GroupVersionKind())
+	mapping, err := r.scope.Mapping(e.GroupVersionKind())
 	if err != nil {
 		return going{}, err
 	}
@@ -201,7 +204,7 @@ func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (going
 	if !asked {
 		g.since = cmp.Or(live.DeletionTimestamp, &metav1.Time{Time: r.now()}).Time
 	}
-	g.entry, g.unlabelled = e, OwnerOf(&live.ObjectMeta) != r.release
+	g.entry, g.unlabelled = e, object.OwnerOf(&live.ObjectMeta) != r.release
 	g.object = observe.Object{
 		Resource: mapping.Resource, Key: client.ObjectKeyFromObject(live),
 		Judge: readiness.StillThere, ResourceVersion: live.ResourceVersion,

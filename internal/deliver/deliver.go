@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	"golang.org/x/sync/semaphore"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -233,6 +235,6 @@ func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, owner typ
 // storeOf has a release's records, for who looks at them apart from a session.
 func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
 	return &record.Store{
-		Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: FieldManager(r), Decoding: d.decoding,
+		Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: object.FieldManager(r), Decoding: d.decoding,
 	}
 }

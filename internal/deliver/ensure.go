@@ -160,12 +160,12 @@ func (r *run) resume(ctx context.Context) error {
 			return err
 		}
 		r.s.keep(crds, objects)
-		r.s.unscoped = r.scope.unknown
+		r.s.unscoped = r.scope.Unknown
 		if err := r.fits(r.s.size()); err != nil {
 			return err
 		}
 	}
-	r.scope.learn(slices.Concat(r.s.crds, r.s.objects))
+	r.scope.Learn(slices.Concat(r.s.crds, r.s.objects))
 	return nil
 }
 

@@ -23,7 +23,7 @@ func (r *run) pruneEarly(ctx context.Context) error {
 
 // obsolete returns what earlier revisions had and this one hasn't.
 func (r *run) obsolete() ([]record.Entry, error) {
-	inventory, err := r.inventoryOf(r.rec)
+	inventory, err := r.scope.InventoryOf(r.rec)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -144,7 +147,7 @@ func secretsIn(rec *record.Record) []string {
 
 // conceal takes the secrets out of an answer of the API server, which quotes what it refuses.
 func (r *run) conceal(err error) error {
-	status, answered := answerOf(err)
+	status, answered := object.AnswerOf(err)
 	if !answered {
 		return err
 	}
@@ -176,4 +179,13 @@ func (r *run) concealAll(err error) error {
 		return &concealed{words: words, err: r.conceal(err)}
 	}
 	return err
+}
+
+// failureOf returns what an error about an object means, nil for none. It tells nothing that comes
+// from Secrets.
+func (r *run) failureOf(key record.ObjectKey, err error) *object.Failure {
+	if f, ok := errors.AsType[*object.Failure](err); ok || err == nil {
+		return f
+	}
+	return object.Classify(r.conceal(err), key, r.scope.Defines(schema.GroupKind{Group: key.Group, Kind: key.Kind}))
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +28,7 @@ func (r *run) hookObject(h *helmrelease.Hook) (*unstructured.Unstructured, error
 	if err != nil {
 		return nil, fmt.Errorf("hook %s: %w", h.Path, err)
 	}
-	prepared, err := r.prepare(objects)
+	prepared, err := r.scope.Prepare(objects)
 	if err != nil {
 		return nil, err
 	}
@@ -86,19 +88,19 @@ func (r *run) applyHook(ctx context.Context, h hook, o *unstructured.Unstructure
 		return err
 	}
 	f := r.failureOf(record.KeyOf(o), err)
-	switch f.kind {
-	case transient:
+	switch f.Kind {
+	case object.Transient:
 		return f
-	case deferred:
-		return r.wait(f.reason, "Waiting: "+f.message, webhookRetry)
+	case object.Deferred:
+		return r.wait(f.Reason, "Waiting: "+f.Message, webhookRetry)
 	}
-	return r.failHook(ctx, h, f.message)
+	return r.failHook(ctx, h, f.Message)
 }
 
 // staysAsHook reports whether a hook's object of a kind isn't deleted to be made again: a CRD, as in Helm, and what
 // holds data, unless the add-on's dataPolicy is Delete.
 func (r *run) staysAsHook(gk schema.GroupKind) bool {
-	return gk == crdKind || (gk == claimKind || gk == namespaceKind) && r.dataPolicy() != addonsv1.DataPolicyDelete
+	return gk == object.CRDKind || (gk == object.ClaimKind || gk == object.NamespaceKind) && r.dataPolicy() != addonsv1.DataPolicyDelete
 }
 
 // replaceHook applies a hook's object where there may be one of its name.
@@ -106,14 +108,14 @@ func (r *run) replaceHook(ctx context.Context, h hook, o *unstructured.Unstructu
 	e := record.EntryOf(o)
 	there, err := r.metadata(ctx, e)
 	switch {
-	case isGone(err): // nothing is in its place
+	case object.IsGone(err): // nothing is in its place
 	case err != nil:
 		return nil, err
 	case isRun(there, o):
 		if live, err := r.liveHook(ctx, o); !apierrors.IsNotFound(err) {
 			return live, err
 		}
-	case r.staysAsHook(o.GroupVersionKind().GroupKind()) && (OwnerOf(&there.ObjectMeta) == r.release || o.GroupVersionKind().GroupKind() == crdKind):
+	case r.staysAsHook(o.GroupVersionKind().GroupKind()) && (object.OwnerOf(&there.ObjectMeta) == r.release || o.GroupVersionKind().GroupKind() == object.CRDKind):
 	default:
 		if err := r.clearLive(ctx, h, e, there); err != nil {
 			return nil, err
@@ -124,7 +126,7 @@ func (r *run) replaceHook(ctx context.Context, h hook, o *unstructured.Unstructu
 
 // clearLive deletes what is in the place of a hook's object, if that is allowed, and waits for it.
 func (r *run) clearLive(ctx context.Context, h hook, e record.Entry, live *metav1.PartialObjectMetadata) error {
-	owner := OwnerOf(&live.ObjectMeta)
+	owner := object.OwnerOf(&live.ObjectMeta)
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
 	// What a leaving add-on has is about to be deleted anyway.
 	ours := owner == r.release || r.want != nil && slices.Contains(r.want.Leaving, owner)
@@ -176,9 +178,9 @@ func (r *run) deleteHook(ctx context.Context, h hook) error {
 	}
 	live, err := r.metadata(ctx, e)
 	switch {
-	case isGone(err):
+	case object.IsGone(err):
 		return nil
-	case err == nil && (OwnerOf(&live.ObjectMeta) != r.release || live.DeletionTimestamp != nil):
+	case err == nil && (object.OwnerOf(&live.ObjectMeta) != r.release || live.DeletionTimestamp != nil):
 		return nil
 	case err == nil:
 		err = r.delete(ctx, live, live.UID, metav1.DeletePropagationBackground)

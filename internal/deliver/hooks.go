@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +68,7 @@ func hooksFor(hooks []*helmrelease.Hook, event helmrelease.HookEvent) []*helmrel
 		return cmp.Or(
 			cmp.Compare(a.Weight, b.Weight),
 			cmp.Compare(a.Name, b.Name),
-			cmp.Compare(rank(releaseutil.InstallOrder, a.Kind), rank(releaseutil.InstallOrder, b.Kind)),
+			cmp.Compare(object.Rank(releaseutil.InstallOrder, a.Kind), object.Rank(releaseutil.InstallOrder, b.Kind)),
 		)
 	})
 	return matching
@@ -108,7 +110,7 @@ func (r *run) runHook(ctx context.Context, h hook) error {
 	if progress != nil && progress.Phase == helmrelease.HookPhaseSucceeded {
 		return nil
 	}
-	object, err := r.hookObject(h.Hook)
+	o, err := r.hookObject(h.Hook)
 	if err != nil {
 		return r.failHook(ctx, h, err.Error())
 	}
@@ -121,18 +123,18 @@ func (r *run) runHook(ctx context.Context, h hook) error {
 		attempt++
 		delete(r.s.hooks, h.key())
 	}
-	annotations.AddAnnotations(object, map[string]string{
+	annotations.AddAnnotations(o, map[string]string{
 		HookRunAnnotation: fmt.Sprintf("%d.%s.%d.%s", r.rec.Revision, h.event, attempt, r.rec.UID),
 	})
 	if _, ok := r.s.hooks[h.key()]; !ok {
-		if err := r.applyHook(ctx, h, object, attempt); err != nil {
+		if err := r.applyHook(ctx, h, o, attempt); err != nil {
 			return r.stillFailed(h, err)
 		}
 	}
 	if starts {
 		r.startRun(h)
 	}
-	return r.stillFailed(h, r.awaitHook(ctx, h, object))
+	return r.stillFailed(h, r.awaitHook(ctx, h, o))
 }
 
 // stillFailed returns the outcome of a hook that is waited for. One that is tried again has failed, with the words of
@@ -146,12 +148,12 @@ func (r *run) stillFailed(h hook, err error) error {
 }
 
 // awaitHook looks whether a running hook is done.
-func (r *run) awaitHook(ctx context.Context, h hook, object *unstructured.Unstructured) error {
+func (r *run) awaitHook(ctx context.Context, h hook, o *unstructured.Unstructured) error {
 	a, progress := r.s.hooks[h.key()], r.progressOf(h)
 	status := r.statusOf(a)
 	if a.watched && !status.Final && r.s.tracker.Failing() != nil {
 		var err error
-		if status, err = r.lookAtHook(ctx, object); err != nil {
+		if status, err = r.lookAtHook(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -162,7 +164,7 @@ func (r *run) awaitHook(ctx context.Context, h hook, object *unstructured.Unstru
 		h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseSucceeded
 		return nil
 	case observe.Failed:
-		return r.failHook(ctx, h, what+": "+message.Shorten(r.hidden.inWords(status.Message), maxWords)+
+		return r.failHook(ctx, h, what+": "+message.Shorten(r.hidden.inWords(status.Message), object.MaxWords)+
 			". See the logs of its pods, and correct what it needs, or the add-on's values. It is tried again")
 	case observe.Gone:
 		return r.failHook(ctx, h, what+" was deleted before its end was seen. If it has ttlSecondsAfterFinished, raise it or leave it out; if not, see who deletes it")

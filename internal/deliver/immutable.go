@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +22,7 @@ import (
 // hold data of people, as custom resources can, may not be. Neither may those whose deletion
 // takes others along.
 func mayRecreate(gk schema.GroupKind) bool {
-	return builtin(gk) && gk != crdKind && gk != namespaceKind && gk != claimKind && gk != volumeKind
+	return object.IsBuiltin(gk) && gk != object.CRDKind && gk != object.NamespaceKind && gk != object.ClaimKind && gk != object.VolumeKind
 }
 
 // orRecreate returns the failure to apply an object. If that is for a field that can't be changed,
@@ -29,22 +31,22 @@ func mayRecreate(gk schema.GroupKind) bool {
 func (r *run) orRecreate(ctx context.Context, o *unstructured.Unstructured, err error) error {
 	key := record.KeyOf(o)
 	f := r.failureOf(key, err)
-	if f.reason != ReasonImmutableField || !r.want.Recreate || !mayRecreate(o.GroupVersionKind().GroupKind()) {
+	if f.Reason != object.ReasonImmutableField || !r.want.Recreate || !mayRecreate(o.GroupVersionKind().GroupKind()) {
 		return f
 	}
 	live, err := r.get(ctx, o)
 	if apierrors.IsNotFound(err) {
-		return postpone(key, "it is made anew")
+		return object.Postpone(key, "it is made anew")
 	}
 	if err != nil {
 		return err
 	}
-	if OwnerOf(&metav1.ObjectMeta{Labels: live.GetLabels()}) != r.release ||
+	if object.OwnerOf(&metav1.ObjectMeta{Labels: live.GetLabels()}) != r.release ||
 		live.GetAnnotations()[record.ResourcePolicyAnnotation] == record.ResourcePolicyKeep {
 		return f
 	}
 	if first := r.recreates(key); first != key {
-		return postpone(key, fmt.Sprintf("it is made anew after %s", first))
+		return object.Postpone(key, fmt.Sprintf("it is made anew after %s", first))
 	}
 	if going, err := r.observed(o, live, readiness.StillThere); err == nil { // else it is looked at again after a while
 		r.s.noting.Lock()
@@ -56,7 +58,7 @@ func (r *run) orRecreate(ctx context.Context, o *unstructured.Unstructured, err 
 			return err
 		}
 	}
-	return postpone(key, "a field is to change that can't be changed: the object was deleted, and is made anew once it is gone")
+	return object.Postpone(key, "a field is to change that can't be changed: the object was deleted, and is made anew once it is gone")
 }
 
 // recreates returns the object that is made anew now: the given one, unless there is another.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,19 +28,19 @@ func (r *run) keepReason(ctx context.Context, e record.Entry, live *metav1.Parti
 		return "is from the chart's crds/ directory, whose CustomResourceDefinitions are never deleted", nil
 	case live.Annotations[record.ResourcePolicyAnnotation] == record.ResourcePolicyKeep:
 		return "is kept by its annotation " + record.ResourcePolicyAnnotation, nil
-	case keepsData && gk == claimKind:
+	case keepsData && gk == object.ClaimKind:
 		return "holds data, and is kept by the add-on's dataPolicy", nil
-	case keepsData && gk == volumeKind:
+	case keepsData && gk == object.VolumeKind:
 		return r.volumeInUse(ctx, e)
-	case gk == crdKind:
+	case gk == object.CRDKind:
 		return r.crdInUse(ctx, e)
-	case gk == namespaceKind && e.Name == r.release.Namespace:
+	case gk == object.NamespaceKind && e.Name == r.release.Namespace:
 		return "holds the release record", nil
-	case gk == namespaceKind && isOfKubernetes(e.Name):
+	case gk == object.NamespaceKind && object.IsOfKubernetes(e.Name):
 		return "is one of Kubernetes' own", nil
-	case keepsData && gk == namespaceKind:
+	case keepsData && gk == object.NamespaceKind:
 		return "is kept by the add-on's dataPolicy", nil
-	case gk == namespaceKind:
+	case gk == object.NamespaceKind:
 		return r.namespaceInUse(ctx, e.Name)
 	}
 	return "", nil
@@ -60,7 +62,7 @@ func (r *run) volumeInUse(ctx context.Context, e record.Entry) (string, error) {
 	}
 	of := volume.Spec.ClaimRef
 	claim := &metav1.PartialObjectMetadata{}
-	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(claimKind.Kind))
+	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(object.ClaimKind.Kind))
 	err := r.t.own().Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, claim)
 	if err != nil || claim.UID != of.UID || claim.DeletionTimestamp != nil {
 		return "", client.IgnoreNotFound(err)
@@ -79,7 +81,7 @@ func (r *run) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	first, err := r.firstOf(ctx, schema.GroupKind{Group: group, Kind: kind}, "", func(*metav1.PartialObjectMetadata) bool { return false })
-	if status, _ := answerOf(err); webhookUnavailable(status) {
+	if status, _ := object.AnswerOf(err); object.WebhookUnavailable(status) {
 		return fmt.Sprintf("may still have instances: %s can't be listed without its conversion webhook", kind), nil
 	}
 	if err != nil || first == "" {
@@ -91,8 +93,8 @@ func (r *run) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 // firstOf returns the first object of a kind that isn't to be ignored, "" if there
 // is none. An empty namespace means all.
 func (r *run) firstOf(ctx context.Context, gk schema.GroupKind, namespace string, ignore func(*metav1.PartialObjectMetadata) bool) (string, error) {
-	mapping, err := r.scope.mapper.RESTMapping(gk)
-	if isNoMatch(err) {
+	mapping, err := r.scope.Mapper.RESTMapping(gk)
+	if object.IsNoMatch(err) {
 		return "", nil
 	}
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,7 +52,7 @@ func (r *run) disposable(gk schema.GroupKind, m *metav1.PartialObjectMetadata, c
 	switch {
 	case m.DeletionTimestamp != nil:
 		return true
-	case OwnerOf(&m.ObjectMeta) == r.release && managedBy(&m.ObjectMeta, r.manager):
+	case object.OwnerOf(&m.ObjectMeta) == r.release && object.ManagedBy(&m.ObjectMeta, r.manager):
 		return !r.s.hasApplied(m.UID)
 	case gk.Kind == "ServiceAccount" && m.Name == "default", gk.Kind == "ConfigMap" && m.Name == "kube-root-ca.crt":
 		return true
@@ -104,7 +106,7 @@ func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFai
 		switch {
 		case err == nil:
 			return gv.String(), nil
-		case !isGone(err):
+		case !object.IsGone(err):
 			return "", fmt.Errorf("looking for API %s: %w", gv, err)
 		}
 	}
@@ -115,13 +117,13 @@ func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFai
 // CRD of it, or its version is another server's. If not, its objects are gone with the CRD.
 func (r *run) hasAPI(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
 	_, err := r.metadataWith(ctx, r.t.own(), record.Entry{
-		Group: crdKind.Group, Version: "v1", Kind: crdKind.Kind, Name: resource.Resource + "." + resource.Group,
+		Group: object.CRDKind.Group, Version: "v1", Kind: object.CRDKind.Kind, Name: resource.Resource + "." + resource.Group,
 	})
-	if !isGone(err) {
+	if !object.IsGone(err) {
 		return err == nil, err
 	}
 	api, err := r.apiService(ctx, resource.GroupVersion())
-	if isGone(err) {
+	if object.IsGone(err) {
 		return false, nil
 	}
 	return err == nil && api.Labels[autoManaged] == "", err

@@ -6,6 +6,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +28,7 @@ func TestSpared(t *testing.T) {
 		"an object":                {entry: settings},
 		"an object that is kept":   {entry: settings, policy: "keep", want: true},
 		"any other policy":         {entry: settings, policy: "delete"},
-		"a CRD of crds/":           {entry: record.Entry{Group: crdKind.Group, Version: "v1", Kind: crdKind.Kind, Name: "a", CRD: true}, want: true},
+		"a CRD of crds/":           {entry: record.Entry{Group: object.CRDKind.Group, Version: "v1", Kind: object.CRDKind.Kind, Name: "a", CRD: true}, want: true},
 		"a claim":                  {entry: record.Entry{Version: "v1", Kind: "PersistentVolumeClaim", Namespace: "n", Name: "data"}, want: true},
 		"another namespace":        {entry: namespaced("own"), want: true},
 		"the release's namespace":  {entry: namespaced("n"), want: true},
@@ -60,7 +62,7 @@ func (twoPages) List(_ context.Context, into client.ObjectList, options ...clien
 func TestLookGoesOnToTheLastPage(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
-	r := &run{t: Target{Client: twoPages{}}, scope: &scope{mapper: mapper}}
+	r := &run{t: Target{Client: twoPages{}}, scope: &object.Scope{Mapper: mapper}}
 	for ignored, want := range map[string]string{"": "first", "first": "second"} {
 		got, err := r.firstOf(t.Context(), schema.GroupKind{Kind: "ConfigMap"}, "n",
 			func(m *metav1.PartialObjectMetadata) bool { return m.Name == ignored })

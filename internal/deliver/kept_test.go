@@ -6,11 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
 // keptConfigMap stays when its release goes.
@@ -25,11 +26,11 @@ func TestReleaseClaimsAgainWhatItKept(t *testing.T) {
 	want := e.want(ns, chart{version: "1", manifest: keptConfigMap("one") + configMap("x", "a")})
 	e.install(want)
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-	e.Expect(e.get("v1", "ConfigMap", ns, "kept").GetAnnotations()).To(HaveKeyWithValue(deliver.KeptByAnnotation, ns+"/demo"))
+	e.Expect(e.get("v1", "ConfigMap", ns, "kept").GetAnnotations()).To(HaveKeyWithValue(object.KeptByAnnotation, ns+"/demo"))
 
 	other := e.wantNamed("other", ns, chart{version: "1", manifest: keptConfigMap("other")})
 	o := e.settle(other)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists))
+	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists))
 	e.Expect(o.Message).To(And(ContainSubstring(want.String()), Not(ContainSubstring("helm"))), "nobody used Helm")
 	e.Expect(e.remove(other.Release).Gone).To(BeTrue())
 
@@ -37,7 +38,7 @@ func TestReleaseClaimsAgainWhatItKept(t *testing.T) {
 	kept := e.get("v1", "ConfigMap", ns, "kept")
 	e.Expect(kept.Object["data"]).To(Equal(map[string]any{"key": "two"}))
 	e.Expect(kept.GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, "demo"))
-	e.Expect(kept.GetAnnotations()).NotTo(HaveKey(deliver.KeptByAnnotation))
+	e.Expect(kept.GetAnnotations()).NotTo(HaveKey(object.KeptByAnnotation))
 	for _, entry := range kept.GetManagedFields() {
 		e.Expect(entry.Manager).To(Equal("chandler/" + ns + "/demo"))
 	}
@@ -54,7 +55,7 @@ func TestReleaseClaimsAgainACRDThatWasInUse(t *testing.T) {
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 
 	o := e.settle(e.wantNamed("other", ns, chart{version: "1", manifest: crd(group)}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists))
+	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists))
 	e.Expect(o.Message).To(And(ContainSubstring("adoptionPolicy"), Not(MatchRegexp("(?i)delete"))))
 	e.install(want)
 	e.Expect(e.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+group).GetLabels()).
@@ -90,9 +91,9 @@ func TestNobodyIsToldToDeleteWhatHoldsData(t *testing.T) {
 	_, err := e.d.Ensure(e.ctx, e.target, want)
 	e.Expect(err).NotTo(HaveOccurred())
 	o := e.settle(e.want(ns, chart{version: "2", manifest: claim("two")}))
-	e.Expect(o.Reason).To(BeElementOf(deliver.ReasonImmutableField, deliver.ReasonObjectRejected), o.Message)
+	e.Expect(o.Reason).To(BeElementOf(object.ReasonImmutableField, object.ReasonObjectRejected), o.Message)
 	e.Expect(o.Message).NotTo(MatchRegexp("(?i)delete the object"))
 
 	o = e.settle(e.wantNamed("other", ns, chart{version: "1", manifest: claim("one")}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonOwnedByOther), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonOwnedByOther), o.Message)
 }

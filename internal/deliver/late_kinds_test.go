@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -35,7 +37,7 @@ func TestClusterScopedObjectOfALaterCRD(t *testing.T) {
 			ns := e.namespace()
 			group := ns + ".example.com"
 			policies := e.wantNamed("policies", ns, chart{version: "1", manifest: widget(group, "policy") + configMap("x", "a")})
-			e.Expect(e.settle(policies).Reason).To(Equal(deliver.ReasonKindMissing))
+			e.Expect(e.settle(policies).Reason).To(Equal(object.ReasonKindMissing))
 			e.install(e.wantNamed("engine", ns, chart{version: "1", manifest: clusterScoped(crd(group))}))
 
 			e.clock.step(11 * time.Second)
@@ -63,7 +65,7 @@ func TestClusterScopedObjectOfACRDInAHook(t *testing.T) {
 		Manifest: clusterScoped(crd(group)), Events: []string{"pre-install"},
 	}}
 	want := e.want(ns, chart{version: "1", manifest: widget(group, "policy") + configMap("x", "a"), hooks: hooks})
-	if o := e.settle(want); o.Reason == deliver.ReasonKindMissing { // discovery may be a moment behind
+	if o := e.settle(want); o.Reason == object.ReasonKindMissing { // discovery may be a moment behind
 		e.clock.step(11 * time.Second)
 		e.install(want)
 	}

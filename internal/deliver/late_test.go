@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -56,7 +58,7 @@ func TestDeletionThatTakesTooLong(t *testing.T) {
 			}
 			o, err := act()
 			e.Expect(err).NotTo(HaveOccurred())
-			e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForDeletion))
+			e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion))
 			e.Expect(o.RetryAfter).To(BeNumerically(">", 0))
 			for _, happens := range []func(){func() { e.clock.step(time.Hour) }, e.restart} {
 				happens()

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -34,6 +36,6 @@ func (r *run) inheritLeaving(ctx context.Context) (entries []record.Entry, gener
 
 // isLeft reports whether an object is of a release that goes, as its field manager shows.
 func (r *run) isLeft(m *metav1.ObjectMeta) bool {
-	owner := OwnerOf(m)
-	return r.want != nil && slices.Contains(r.want.Leaving, owner) && managedBy(m, FieldManager(owner))
+	owner := object.OwnerOf(m)
+	return r.want != nil && slices.Contains(r.want.Leaving, owner) && object.ManagedBy(m, object.FieldManager(owner))
 }

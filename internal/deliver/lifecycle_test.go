@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
@@ -116,7 +118,7 @@ func TestWantedAgainWhileItIsRemoved(t *testing.T) {
 	e.install(want)
 	o, err := e.d.Remove(e.ctx, e.target, want.Release)
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForDeletion), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion), o.Message)
 	e.Expect(e.get("v1", "ConfigMap", ns, "x")).To(BeNil())
 	e.Expect(e.records(ns)[want.Release].Status).To(Equal(deliver.StatusUninstalling))
 
@@ -168,7 +170,7 @@ func TestNamespace(t *testing.T) {
 	want := e.want(ns, demo("1", "x"))
 	want.CreateNamespace = false
 	o := e.settle(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonNamespaceMissing))
+	e.Expect(o.Reason).To(Equal(object.ReasonNamespaceMissing))
 	e.Expect(o.Message).To(ContainSubstring("createNamespace"))
 
 	e.restart()

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,7 +68,7 @@ func (r *reader) lookup(ctx context.Context, asked []render.Lookup) ([]render.Lo
 func (r *reader) live(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, e := range r.inventory {
-		if e.GroupVersionKind().GroupKind() == crdKind {
+		if e.GroupVersionKind().GroupKind() == object.CRDKind {
 			continue
 		}
 		o, err := r.read(ctx, e)
@@ -87,17 +89,17 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	o.SetGroupVersionKind(e.GroupVersionKind())
 	err := r.run.t.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, o)
 	switch {
-	case isGone(err):
+	case object.IsGone(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, &render.Error{Reason: ReasonForbidden, Err: fmt.Errorf(
-			"reading %s, whose values the chart keeps: %w; allow it", e.Key(), redact(err, e.Key()))}
+		return nil, &render.Error{Reason: object.ReasonForbidden, Err: fmt.Errorf(
+			"reading %s, whose values the chart keeps: %w; allow it", e.Key(), object.Redact(err, e.Key()))}
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
+		return nil, fmt.Errorf("%s: %w", e.Key(), object.Redact(err, e.Key()))
 	}
 	e.Helm = true // the record may be ours, and the object Helm's still
 	m := &metav1.ObjectMeta{UID: o.GetUID(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ManagedFields: o.GetManagedFields()}
-	if !r.run.owns(m, e) && !r.run.isLeft(m) {
+	if !object.IsOwned(m, e, r.run.release, r.run.adopted) && !r.run.isLeft(m) {
 		return nil, nil
 	}
 	o.SetManagedFields(nil)

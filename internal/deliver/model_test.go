@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -91,14 +93,14 @@ func (m *model) choose() {
 	for _, name := range modelReleases {
 		there[name] = m.random.IntN(4) > 0
 	}
-	for _, object := range modelObjects {
+	for _, settings := range modelObjects {
 		to, stays := modelReleases[m.random.IntN(len(modelReleases))], m.random.IntN(2) == 0
 		switch {
-		case stays && there[m.owners[object]]:
+		case stays && there[m.owners[settings]]:
 		case there[to]:
-			m.owners[object] = to
+			m.owners[settings] = to
 		default:
-			delete(m.owners, object)
+			delete(m.owners, settings)
 		}
 	}
 	for name := range m.wanted() {
@@ -109,9 +111,9 @@ func (m *model) choose() {
 // wanted returns the objects of each release that is to be there.
 func (m *model) wanted() map[string][]string {
 	wanted := map[string][]string{}
-	for _, object := range modelObjects {
-		if name := m.owners[object]; name != "" {
-			wanted[name] = append(wanted[name], object)
+	for _, settings := range modelObjects {
+		if name := m.owners[settings]; name != "" {
+			wanted[name] = append(wanted[name], settings)
 		}
 	}
 	return wanted
@@ -120,8 +122,8 @@ func (m *model) wanted() map[string][]string {
 // swaps reports whether an object moves between releases that both stay.
 func (m *model) swaps(before map[string]string) bool {
 	wanted := m.wanted()
-	return slices.ContainsFunc(modelObjects, func(object string) bool {
-		from, to := before[object], m.owners[object]
+	return slices.ContainsFunc(modelObjects, func(settings string) bool {
+		from, to := before[settings], m.owners[settings]
 		return from != "" && to != "" && from != to && len(wanted[from]) > 0
 	})
 }
@@ -130,8 +132,8 @@ func (m *model) valueOf(name string) string { return fmt.Sprintf("%s-%d", name, 
 
 func (m *model) desired(name string, objects []string, leaving []deliver.Release) deliver.Desired {
 	c := chart{version: strconv.Itoa(m.versions[name])}
-	for _, object := range objects {
-		c.manifest += configMap(object, m.valueOf(name))
+	for _, settings := range objects {
+		c.manifest += configMap(settings, m.valueOf(name))
 	}
 	want := m.wantNamed(name, m.ns, c)
 	want.Leaving, want.DataPolicy = leaving, addonsv1.DataPolicyKeep
@@ -193,14 +195,14 @@ func (m *model) round(wanted map[string][]string) (isDone bool) {
 func (m *model) compare(before map[string]string, installed map[deliver.Release]deliver.Summary) {
 	m.t.Helper()
 	wanted := m.wanted()
-	for _, object := range modelObjects {
-		about := fmt.Sprintf("step %d: from %v to %v: %s", m.step, before, m.owners, object)
-		live, name, from := m.get("v1", "ConfigMap", m.ns, object), m.owners[object], before[object]
+	for _, settings := range modelObjects {
+		about := fmt.Sprintf("step %d: from %v to %v: %s", m.step, before, m.owners, settings)
+		live, name, from := m.get("v1", "ConfigMap", m.ns, settings), m.owners[settings], before[settings]
 		if name == "" {
 			if live != nil {
 				m.Expect(live.GetLabels()).NotTo(HaveKey(addonsv1.AddonLabel), "%s is left", about)
 			}
-			delete(m.uids, object)
+			delete(m.uids, settings)
 			continue
 		}
 		m.Expect(live).NotTo(BeNil(), about)
@@ -210,20 +212,20 @@ func (m *model) compare(before map[string]string, installed map[deliver.Release]
 		for _, entry := range live.GetManagedFields() {
 			managers = append(managers, entry.Manager)
 		}
-		m.Expect(managers).To(Equal([]string{deliver.FieldManager(deliver.Release{Namespace: m.ns, Name: name})}), about)
+		m.Expect(managers).To(Equal([]string{object.FieldManager(deliver.Release{Namespace: m.ns, Name: name})}), about)
 		_, wasInstalled := installed[deliver.Release{Namespace: m.ns, Name: from}]
-		if stays := from == name || from != "" && len(wanted[from]) == 0 && wasInstalled; stays && m.uids[object] != "" {
-			m.Expect(live.GetUID()).To(Equal(m.uids[object]), "%s was made anew", about)
+		if stays := from == name || from != "" && len(wanted[from]) == 0 && wasInstalled; stays && m.uids[settings] != "" {
+			m.Expect(live.GetUID()).To(Equal(m.uids[settings]), "%s was made anew", about)
 		}
-		m.uids[object] = live.GetUID()
+		m.uids[settings] = live.GetUID()
 	}
 }
 
 // clear takes everything away, and forgets it.
 func (m *model) clear() {
 	m.t.Helper()
-	for _, object := range modelObjects {
-		if live := m.get("v1", "ConfigMap", m.ns, object); live != nil {
+	for _, settings := range modelObjects {
+		if live := m.get("v1", "ConfigMap", m.ns, settings); live != nil {
 			m.delete(live)
 		}
 	}

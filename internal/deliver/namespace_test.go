@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -178,7 +179,7 @@ func TestNamespaceThatAPolicyRefuses(t *testing.T) {
 		o, err := e.d.Ensure(e.ctx, e.target, want)
 		e.Expect(err).NotTo(HaveOccurred())
 		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
-		e.Expect(o.Reason).To(BeElementOf(deliver.ReasonForbidden, deliver.ReasonObjectRejected))
+		e.Expect(o.Reason).To(BeElementOf(object.ReasonForbidden, object.ReasonObjectRejected))
 		e.Expect(o.Message).To(And(ContainSubstring("Namespace "+ns), ContainSubstring("every namespace needs a team")))
 		e.Expect(o.Wrote).To(BeFalse(), "nothing was installed")
 		e.clock.step(10 * time.Minute)

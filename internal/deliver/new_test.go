@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
 // TestNewObjects has objects of which one is there already: nobody's new one is applied over it.
@@ -26,7 +27,7 @@ func TestNewObjects(t *testing.T) {
 		e.apply("kubectl", namespaced(ns, configMap("c3", theirs)))
 		want := e.want(ns, c)
 		o := e.settle(want)
-		e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists), o.Message)
+		e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
 		e.Expect(o.Message).To(ContainSubstring("c3"))
 		there := e.get("v1", "ConfigMap", ns, "c3")
 		e.Expect(there.Object["data"]).To(HaveKeyWithValue("key", theirs))

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	"helm.sh/helm/v4/pkg/action"
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +55,7 @@ webhooks:
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Gone).To(BeFalse())
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonRemoving))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForWebhook))
+	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForWebhook))
 	e.Expect(o.Message).To(ContainSubstring("check." + ns))
 	e.Expect(o.RetryAfter).To(Equal(5 * time.Second))
 	e.Expect(e.records(ns)[want.Release].Owned).To(BeTrue())

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Outcome is where an add-on stands after Ensure or Remove. It is the same each
@@ -63,19 +62,12 @@ const (
 
 	// ReasonRunningHook: a hook's Job or Pod is running.
 	ReasonRunningHook = "RunningHook"
-	// ReasonWaitingForCRDs: CustomResourceDefinitions aren't established yet.
-	ReasonWaitingForCRDs = "WaitingForCRDs"
 	// ReasonWaitingForObjects: objects aren't ready yet.
 	ReasonWaitingForObjects = "WaitingForObjects"
 	// ReasonWaitingForTurn: other large add-ons are being applied, and all of them would take too much memory.
 	ReasonWaitingForTurn = "WaitingForTurn"
-	// ReasonWaitingForDeletion: objects aren't gone yet.
-	ReasonWaitingForDeletion = "WaitingForDeletion"
 	// ReasonWaitingForPostcondition: a condition of postconditions doesn't hold.
 	ReasonWaitingForPostcondition = "WaitingForPostcondition"
-	// ReasonWaitingForWebhook: the API server couldn't call an admission or
-	// conversion webhook, which this add-on may be about to bring.
-	ReasonWaitingForWebhook = "WaitingForWebhook"
 	// ReasonReleaseLocked: Helm is working on the release.
 	ReasonReleaseLocked = "ReleaseLocked"
 
@@ -87,8 +79,6 @@ const (
 	// ReasonRolledBack: an upgrade failed, and what was deployed before is installed again.
 	ReasonRolledBack = "RolledBack"
 
-	// ReasonNamespaceMissing: the release's namespace isn't there, or is going away.
-	ReasonNamespaceMissing = "NamespaceMissing"
 	// ReasonReleaseExists: Helm installed a release of this name.
 	ReasonReleaseExists = "ReleaseExists"
 	// ReasonReleaseOwnedByOther: another ClusterAddon installed a release of this name.
@@ -96,20 +86,6 @@ const (
 	// ReasonReleaseTakenOver: the ClusterAddon of this name in another management cluster
 	// made the newest revision.
 	ReasonReleaseTakenOver = "ReleaseTakenOver"
-	// ReasonObjectExists: an object is there and isn't this add-on's.
-	ReasonObjectExists = "ObjectExists"
-	// ReasonOwnedByOther: an object belongs to another add-on.
-	ReasonOwnedByOther = "OwnedByOther"
-	// ReasonFieldConflict: somebody else owns a field of an object and set it differently.
-	ReasonFieldConflict = "FieldConflict"
-	// ReasonImmutableField: a change of a field that can't be changed.
-	ReasonImmutableField = "ImmutableField"
-	// ReasonKindMissing: the cluster doesn't know an object's kind.
-	ReasonKindMissing = "KindMissing"
-	// ReasonForbidden: Chandler's user in the cluster may not do this.
-	ReasonForbidden = "Forbidden"
-	// ReasonObjectRejected: the API server, or a webhook, refused an object.
-	ReasonObjectRejected = "ObjectRejected"
 	// ReasonObjectFailed: an object says that it failed.
 	ReasonObjectFailed = "ObjectFailed"
 	// ReasonReadinessTimeout: objects didn't become ready in time.
@@ -132,11 +108,3 @@ const (
 	// ReasonInternalError: a fault of Chandler's, which the log tells of.
 	ReasonInternalError = "InternalError"
 )
-
-// maxNamed is the number of objects that a message names.
-const maxNamed = 3
-
-// firstOf joins the first few of many texts.
-func firstOf(texts []string) string {
-	return message.List(texts, "; ", maxNamed)
-}

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -43,7 +44,7 @@ func TestObjectMadeAnewByAnotherAddonStaysItsOwn(t *testing.T) {
 	e.install(second)
 
 	o := e.settle(e.wantNamed("first", ns, chart{version: "2", manifest: configMap("x", "c") + configMap("mine", "2")}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonOwnedByOther), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonOwnedByOther), o.Message)
 	e.Expect(o.Message).To(ContainSubstring(ns + "/second"))
 	e.Expect(e.remove(first.Release).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "mine")).To(BeNil())
@@ -63,7 +64,7 @@ func TestObjectMadeAnewBySomebodyIsJudgedByTheAdoptionPolicy(t *testing.T) {
 
 	next := e.want(ns, chart{version: "2", manifest: configMap("x", "b")})
 	o := e.settle(next)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
 	e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
 	next.Adoption = addonsv1.AdoptionPolicyAdopt
 	e.install(next)
@@ -107,7 +108,7 @@ func TestRepairLeavesWhatSomebodyMadeAnew(t *testing.T) {
 	e.apply("kubectl", theirConfigMap(ns, "x", "theirs"))
 	o, err := e.repair(want.Release)
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
 	e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
 }
 

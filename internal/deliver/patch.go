@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +67,7 @@ func (r *run) forgetUpdate(ctx context.Context, o *unstructured.Unstructured) er
 // when the chart drops them.
 func (r *run) ownAlone(ctx context.Context, o *unstructured.Unstructured) error {
 	return r.setManagers(ctx, o, func(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-		return drift.Apart(managed, r.manager, beforeFirstApply)
+		return drift.Apart(managed, r.manager, object.BeforeFirstApply)
 	})
 }
 
@@ -110,7 +112,7 @@ func (r *run) patchNew(ctx context.Context, o *unstructured.Unstructured) (*unst
 // isThere reports whether a new object wasn't applied as there is one. So it may be, too, if an
 // aggregated API server has something to say about resourceVersions.
 func isThere(err error) bool {
-	answer, _ := answerOf(err)
+	answer, _ := object.AnswerOf(err)
 	return apierrors.IsConflict(err) || strings.Contains(strings.ToLower(answer.Message), "resourceversion")
 }
 
@@ -129,7 +131,9 @@ func (r *run) patchOwn(ctx context.Context, o *unstructured.Unstructured, uid ty
 	return result, err
 }
 
-func isOfAnother(err error) bool { return apierrors.IsConflict(err) || isAbout(err, "metadata.uid") }
+func isOfAnother(err error) bool {
+	return apierrors.IsConflict(err) || object.IsAbout(err, "metadata.uid")
+}
 
 // delete deletes an object, if it has this UID still. One that is gone is no error.
 func (r *run) delete(ctx context.Context, o client.Object, uid types.UID, propagation metav1.DeletionPropagation) error {
@@ -144,7 +148,7 @@ func (r *run) metadata(ctx context.Context, e record.Entry) (*metav1.PartialObje
 
 func (r *run) metadataWith(ctx context.Context, reader client.Reader, e record.Entry) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
-	mapping, err := r.scope.mapping(e.GroupVersionKind())
+	mapping, err := r.scope.Mapping(e.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +166,7 @@ var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 func isRolled(o *unstructured.Unstructured, err error) bool {
 	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "strategy", "type")
 	return apierrors.IsInvalid(err) && o.GroupVersionKind().GroupKind() == deploymentKind &&
-		strategy == string(appsv1.RecreateDeploymentStrategyType) && isAbout(err, "spec.strategy.rollingUpdate")
+		strategy == string(appsv1.RecreateDeploymentStrategyType) && object.IsAbout(err, "spec.strategy.rollingUpdate")
 }
 
 // withoutStrategy returns a copy of a Deployment without how to bring it up to date.

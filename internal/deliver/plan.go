@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -98,7 +100,7 @@ func refusal(records []Summary, want *Desired, now time.Time) decision {
 		return decision{} // what `helm uninstall --keep-history` left
 	case !newest.Owned && want.Adoption != addonsv1.AdoptionPolicyAdopt && want.Adoption != addonsv1.AdoptionPolicyAdoptIfEqual:
 		return decision{stepRefuse, ReasonReleaseExists, fmt.Sprintf(
-			"Helm installed a release %s (revision %d, %s). Uninstall it, or set "+adoptionPolicyField+" to Adopt or AdoptIfEqual",
+			"Helm installed a release %s (revision %d, %s). Uninstall it, or set "+object.AdoptionPolicyField+" to Adopt or AdoptIfEqual",
 			newest.Release, newest.Revision, newest.Status)}
 	case isLocked(newest, want, now):
 		return decision{stepRefuse, ReasonReleaseLocked, fmt.Sprintf(

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -80,7 +82,7 @@ func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []s
 			continue
 		}
 		s := r.statusOf(a)
-		text := fmt.Sprintf("%s: %s", record.KeyOf(o), message.Shorten(r.hidden.inWords(s.Message), maxWords))
+		text := fmt.Sprintf("%s: %s", record.KeyOf(o), message.Shorten(r.hidden.inWords(s.Message), object.MaxWords))
 		switch s.Phase {
 		case observe.Current:
 		case observe.Failed:
@@ -93,23 +95,23 @@ func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []s
 }
 
 // established waits for CRDs to be served.
-func (r *run) established(ctx context.Context, crds []*unstructured.Unstructured, rejections failures) error {
+func (r *run) established(ctx context.Context, crds []*unstructured.Unstructured, rejections object.Failures) error {
 	failed, waiting := r.unready(crds)
 	if len(failed)+len(waiting) == 0 {
 		return nil
 	}
 	r.watchUnready(crds)
 	if len(failed) > 0 {
-		return r.failed(ctx, ReasonObjectFailed, firstOf(failed), 0)
+		return r.failed(ctx, ReasonObjectFailed, message.FirstFew(failed), 0)
 	}
 	deadline := r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)
 	if !r.now().Before(deadline) {
-		return r.failed(ctx, ReasonReadinessTimeout, firstOf(waiting), 0)
+		return r.failed(ctx, ReasonReadinessTimeout, message.FirstFew(waiting), 0)
 	}
-	if _, message := rejections.first(rejected); message != "" {
+	if _, message := rejections.First(object.Rejected); message != "" {
 		waiting = append(waiting, message)
 	}
-	return r.wait(ReasonWaitingForCRDs, "Waiting for "+firstOf(waiting), deadline.Sub(r.now()))
+	return r.wait(object.ReasonWaitingForCRDs, "Waiting for "+message.FirstFew(waiting), deadline.Sub(r.now()))
 }
 
 // awaitReady waits until all objects are ready. When they aren't in time, the
@@ -125,14 +127,14 @@ func (r *run) awaitReady(ctx context.Context) error {
 		return err
 	}
 	if len(failed) > 0 {
-		return r.failed(ctx, ReasonObjectFailed, firstOf(failed), 0)
+		return r.failed(ctx, ReasonObjectFailed, message.FirstFew(failed), 0)
 	}
 	podsAgain := r.lookAtPods(ctx, r.want.ProgressDeadline-left)
 	reason, why := r.s.pods.seen(ReasonWaitingForObjects)
 	if left <= 0 {
 		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
 			"%s%d of %d objects aren't ready within %s: %s%s",
-			why, len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting), r.inTheWay()), 0)
+			why, len(waiting), r.rec.Objects, r.want.ProgressDeadline, message.FirstFew(waiting), r.inTheWay()), 0)
 	}
 	if r.s.tracker.Failing() != nil {
 		// What can't be watched is applied again, to see its status.
@@ -142,7 +144,7 @@ func (r *run) awaitReady(ctx context.Context) error {
 			}
 		}
 	}
-	return r.wait(reason, fmt.Sprintf("%sWaiting for %s", why, firstOf(waiting)), shorter(retryAfter, podsAgain))
+	return r.wait(reason, fmt.Sprintf("%sWaiting for %s", why, message.FirstFew(waiting)), shorter(retryAfter, podsAgain))
 }
 
 // inTheWay names workloads that go once all is ready: what isn't ready may wait for them.
@@ -161,7 +163,7 @@ func (r *run) inTheWay() string {
 		return ""
 	}
 	return fmt.Sprintf(". If it waits for a port, a volume or a lock of %s, which is deleted after that, set the add-on's prunePolicy to %s",
-		firstOf(texts), addonsv1.PrunePolicyBeforeReady)
+		message.FirstFew(texts), addonsv1.PrunePolicyBeforeReady)
 }
 
 // noteAfter is how long objects are waited for before the record says that they were applied. An
@@ -196,7 +198,7 @@ func (r *run) withUIDs(entries []record.Entry) []record.Entry {
 	out := make([]record.Entry, 0, len(entries))
 	for _, e := range entries {
 		if a, ok := r.s.applied[e.Key()]; ok {
-			e.Shared = a.left && e.GroupVersionKind().GroupKind() == namespaceKind
+			e.Shared = a.left && e.GroupVersionKind().GroupKind() == object.NamespaceKind
 			if !a.left {
 				e.UID, e.Fields = a.uid, a.fields
 			}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -31,23 +33,23 @@ func (r *run) stopForRecord(err error) error {
 		return err // another write came first
 	}
 	namespace, name, _ := strings.Cut(write.Secret, "/")
-	f := classify(write.Err, record.ObjectKey{Kind: "Secret", Namespace: namespace, Name: name}, false)
-	gone := apierrors.IsNotFound(err) && f.reason != ReasonNamespaceMissing
+	f := object.Classify(write.Err, record.ObjectKey{Kind: "Secret", Namespace: namespace, Name: name}, false)
+	gone := apierrors.IsNotFound(err) && f.Reason != object.ReasonNamespaceMissing
 	switch {
-	case f.kind == transient || gone:
+	case f.Kind == object.Transient || gone:
 		return err
-	case f.kind == deferred:
-		return r.wait(f.reason, "Waiting: "+f.message, webhookRetry)
+	case f.Kind == object.Deferred:
+		return r.wait(f.Reason, "Waiting: "+f.Message, webhookRetry)
 	}
-	if answer, _ := answerOf(write.Err); refusalWords.MatchString(answer.Message) {
+	if answer, _ := object.AnswerOf(write.Err); refusalWords.MatchString(answer.Message) {
 		why := refusalWords.FindString(answer.Message)
-		f.message += " (" + why + ")"
+		f.Message += " (" + why + ")"
 	}
-	f.message += ". It is to hold the release record"
-	if f.reason == ReasonForbidden || f.reason == ReasonObjectRejected {
-		f.message += fmt.Sprintf(": let the kubeconfig's user create, update and delete Secrets in namespace %s", namespace)
+	f.Message += ". It is to hold the release record"
+	if f.Reason == object.ReasonForbidden || f.Reason == object.ReasonObjectRejected {
+		f.Message += fmt.Sprintf(": let the kubeconfig's user create, update and delete Secrets in namespace %s", namespace)
 	}
-	return r.refuse(f.reason, f.message)
+	return r.refuse(f.Reason, f.Message)
 }
 
 // unreadable says what is wrong with a record, and what is lost with it.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +29,7 @@ func TestRecordThatIsRefused(t *testing.T) {
 kind: ResourceQuota
 metadata: {name: few, namespace: NS}
 spec: {hard: {count/secrets: "0"}}
-`, deliver.ReasonForbidden, "few"},
+`, object.ReasonForbidden, "few"},
 		"by an admission policy": {`---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -43,7 +45,7 @@ spec:
   policyName: NS
   validationActions: [Deny]
   matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}}
-`, deliver.ReasonObjectRejected, "ValidatingAdmissionPolicy"},
+`, object.ReasonObjectRejected, "ValidatingAdmissionPolicy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/message"
+
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
@@ -82,11 +85,11 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 	if r.calledOff { // Helm's records stay
 		r.records = slices.DeleteFunc(r.records, func(s Summary) bool { return !s.Owned })
 	}
-	message := ""
+	left := ""
 	if notes := r.rec.State.Notes; len(notes) > 0 {
-		message = "Left in the cluster: " + firstOf(notes)
+		left = "Left in the cluster: " + message.FirstFew(notes)
 	}
-	return r.gone(ctx, message)
+	return r.gone(ctx, left)
 }
 
 // isCalledOff reports whether the release is one of Helm's that was to be taken over, and of which no revision of
@@ -121,7 +124,7 @@ func (r *run) deleteObjects(ctx context.Context) error {
 	if r.rec.State.ObjectsGone {
 		return nil
 	}
-	inventory, err := r.inventoryOf(r.rec)
+	inventory, err := r.scope.InventoryOf(r.rec)
 	if err != nil {
 		return err
 	}
@@ -167,11 +170,11 @@ func (r *run) gone(ctx context.Context, message string) (Outcome, error) {
 // orphan lets go of all objects, and makes the records plain Helm ones. The
 // objects lose our labels, as what has them is never taken over by another add-on.
 func (r *run) orphan(ctx context.Context) (Outcome, error) {
-	inventory, err := r.inventoryOf(r.rec)
+	inventory, err := r.scope.InventoryOf(r.rec)
 	if err != nil {
 		return Outcome{}, err
 	}
-	failed := inParallel(len(inventory), func(i int) *failure {
+	failed := object.InParallel(len(inventory), func(i int) *object.Failure {
 		return r.failureOf(inventory[i].Key(), r.orphanObject(ctx, inventory[i]))
 	})
 	if err := r.stopFor(ctx, failed, ""); err != nil {
@@ -210,10 +213,10 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 // orphanObject makes an object nobody's.
 func (r *run) orphanObject(ctx context.Context, e record.Entry) error {
 	live, err := r.metadataWith(ctx, r.t.own(), e)
-	if err == nil && OwnerOf(&live.ObjectMeta) == r.release {
+	if err == nil && object.OwnerOf(&live.ObjectMeta) == r.release {
 		err = r.disownObject(ctx, live, false)
 	}
-	if isGone(err) {
+	if object.IsGone(err) {
 		return nil
 	}
 	return err

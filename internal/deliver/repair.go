@@ -6,6 +6,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -119,15 +121,15 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, 
 		return Outcome{}, nil, err
 	}
 	var found []Difference
-	var failed failures
+	var failed object.Failures
 	for _, wave := range suspects {
 		differences := make([]Difference, len(wave))
-		failed = append(failed, inParallel(len(wave), func(i int) *failure {
+		failed = append(failed, object.InParallel(len(wave), func(i int) *object.Failure {
 			d := &differences[i]
 			f := r.failureOf(wave[i].entry.Key(), r.repairOne(ctx, wave[i], want, d))
-			f.madeOtherwise()
-			if f != nil && f.kind == rejected && want.Report {
-				d.Refused, f = f.message, nil
+			f.MadeOtherwise()
+			if f != nil && f.Kind == object.Rejected && want.Report {
+				d.Refused, f = f.Message, nil
 			}
 			return f
 		})...)
@@ -136,15 +138,15 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, 
 	if err := r.noteFields(ctx, rec, found); err != nil {
 		return Outcome{}, found, err
 	}
-	if err := failed.transient(); err != nil {
+	if err := failed.Transient(); err != nil {
 		return Outcome{}, found, err
 	}
 	ready := readyOutcome(rec.Summary)
 	phase := addonsv1.AddonFailed
-	reason, message := failed.first(rejected)
+	reason, message := failed.First(object.Rejected)
 	if reason == "" {
 		phase = addonsv1.AddonUpgrading
-		reason, message = failed.first(deferred)
+		reason, message = failed.First(object.Deferred)
 	}
 	if reason != "" {
 		ready.Phase, ready.Reason, ready.Message = phase, reason, r.hidden.in(message)
@@ -166,10 +168,10 @@ func (r *run) suspects(rec *record.Record, want *Repair) ([][]suspect, error) {
 	if err != nil {
 		return nil, err
 	}
-	if objects, err = r.prepare(objects); err != nil {
+	if objects, err = r.scope.Prepare(objects); err != nil {
 		return nil, err
 	}
-	inventory, err := r.inventoryOf(rec)
+	inventory, err := r.scope.InventoryOf(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +187,7 @@ func (r *run) suspects(rec *record.Record, want *Repair) ([][]suspect, error) {
 		}
 	}
 	var all [][]suspect
-	for _, wave := range waves(objects) {
+	for _, wave := range object.Waves(objects) {
 		var here []suspect
 		for _, o := range wave {
 			e, ok := entries[record.KeyOf(o)]

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,7 +60,7 @@ func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair, d *Differe
 	switch {
 	case s.manifest == nil: // nothing says what it is to be
 		return nil
-	case live != nil && !want.Values && d.Now == d.Applied && d.Now != 0 && OwnerOf(&live.ObjectMeta) == r.release:
+	case live != nil && !want.Values && d.Now == d.Applied && d.Now != 0 && object.OwnerOf(&live.ObjectMeta) == r.release:
 		return nil // whoever saw a difference was late, or another run has repaired it
 	case live != nil && live.DeletionTimestamp != nil:
 		return nil // once it is gone it is made anew
@@ -87,22 +89,22 @@ func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair, d *Differe
 // that names another add-on, which has set no field, is but a change. An object that another
 // client made anew is adopted by policy, as in an upgrade.
 func (r *run) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry, want *Repair) error {
-	owner := OwnerOf(&live.ObjectMeta)
-	isOurs := live.UID == entry.UID || managedBy(&live.ObjectMeta, r.manager) // the record may be of the one before
-	if isOurs && (owner == r.release || !managedBy(&live.ObjectMeta, FieldManager(owner))) {
+	owner := object.OwnerOf(&live.ObjectMeta)
+	isOurs := live.UID == entry.UID || object.ManagedBy(&live.ObjectMeta, r.manager) // the record may be of the one before
+	if isOurs && (owner == r.release || !object.ManagedBy(&live.ObjectMeta, object.FieldManager(owner))) {
 		return nil
 	}
-	c := claimant{release: r.release, key: entry.Key(), manager: r.manager, policy: r.want.Adoption, had: entry.UID != ""}
-	verdict, reason, message := c.decide(&live.ObjectMeta)
+	c := object.Claimant{Release: r.release, Key: entry.Key(), Policy: r.want.Adoption, Had: entry.UID != ""}
+	verdict, reason, message := c.Decide(&live.ObjectMeta)
 	switch {
-	case verdict == claimOwn, verdict == claimAdopt && want.Report:
+	case verdict == object.ClaimOwn, verdict == object.ClaimAdopt && want.Report:
 		return nil
-	case verdict == claimAdopt:
+	case verdict == object.ClaimAdopt:
 		return r.takeFields(ctx, live)
 	case message == "": // it might be shared, or taken if it is equal: people are to see it
-		reason, message = ReasonObjectExists, c.exists(&live.ObjectMeta)
+		reason, message = object.ReasonObjectExists, c.Exists(&live.ObjectMeta)
 	}
-	return reject(entry.Key(), reason, message)
+	return object.Reject(entry.Key(), reason, message)
 }
 
 // compare finds out what was changed of an object, by a dry run, and notes it. It returns what
@@ -236,8 +238,8 @@ func (r *run) repairObject(ctx context.Context, o *unstructured.Unstructured, li
 	if err != nil {
 		return err
 	}
-	if live == nil && o.GroupVersionKind().GroupKind() == crdKind {
-		meta.MaybeResetRESTMapper(r.scope.mapper)
+	if live == nil && o.GroupVersionKind().GroupKind() == object.CRDKind {
+		meta.MaybeResetRESTMapper(r.scope.Mapper)
 	}
 	d.Repaired, d.Now = true, drift.FieldsOf(result.GetManagedFields(), r.manager)
 	return nil
@@ -259,7 +261,7 @@ func (r *run) noteFields(ctx context.Context, rec *record.Record, found []Differ
 	if len(now) == 0 && rec.Applied != "" {
 		return nil
 	}
-	inventory, err := r.inventoryOf(rec)
+	inventory, err := r.scope.InventoryOf(rec)
 	if err != nil {
 		return err
 	}

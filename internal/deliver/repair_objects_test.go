@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -175,7 +177,7 @@ func TestRepairOfWhatCanNotBeChanged(t *testing.T) {
 			text = found[0].Refused
 		} else {
 			e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "it isn't as it is to be")
-			e.Expect(o.Reason).To(Equal(deliver.ReasonImmutableField))
+			e.Expect(o.Reason).To(Equal(object.ReasonImmutableField))
 		}
 		e.Expect(text).To(ContainSubstring("Deployment "+ns+"/app"), "report %t", report)
 		e.Expect(text).NotTo(ContainSubstring("immutableFieldPolicy"), "report %t: it is set", report)
@@ -211,7 +213,7 @@ func TestRepairOfTheLabels(t *testing.T) {
 			x := func() *unstructured.Unstructured { return e.get("v1", "ConfigMap", ns, "x") }
 			other := deliver.Release{Namespace: ns, Name: "other"}
 			if tc.owned {
-				e.edit(deliver.FieldManager(other), x(), `{"data":{"key":"of other"}}`)
+				e.edit(object.FieldManager(other), x(), `{"data":{"key":"of other"}}`)
 			}
 			e.edit("kubectl-label", x(), `{"metadata":{"labels":`+tc.labels+`}}`)
 			e.edit("kubectl-edit", e.get("v1", "ConfigMap", ns, "second"), `{"data":{"key":"b"}}`)
@@ -220,7 +222,7 @@ func TestRepairOfTheLabels(t *testing.T) {
 			e.Expect(err).NotTo(HaveOccurred())
 			e.Expect(e.get("v1", "ConfigMap", ns, "second").Object["data"]).To(Equal(map[string]any{"key": "a"}), "another object is repaired nevertheless")
 			if tc.owned && strings.HasPrefix(title, "another") {
-				e.Expect([]any{o.Phase, o.Reason}).To(Equal([]any{addonsv1.AddonFailed, deliver.ReasonOwnedByOther}), o.Message)
+				e.Expect([]any{o.Phase, o.Reason}).To(Equal([]any{addonsv1.AddonFailed, object.ReasonOwnedByOther}), o.Message)
 				e.Expect(o.RetryAfter).To(BeNumerically(">", 0))
 				e.Expect(x().GetLabels()).To(Equal(labels))
 				e.Expect(x().Object["data"]).To(Equal(map[string]any{"key": "of other"}))

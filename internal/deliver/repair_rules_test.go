@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -267,7 +269,7 @@ func TestRepairSparesWhatSomebodyMakesMeanwhile(t *testing.T) {
 			e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
 			o, err = e.repair(want.Release)
 			e.Expect(err).NotTo(HaveOccurred())
-			e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists), o.Message)
+			e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
 			x := e.get("v1", "ConfigMap", ns, "x")
 			e.Expect(x.Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
 			e.Expect(x.GetLabels()).NotTo(HaveKey(addonsv1.AddonLabel))

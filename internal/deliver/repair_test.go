@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,7 +97,7 @@ func (e *env) fieldsNow(release deliver.Release, key deliver.ObjectKey) drift.Fi
 		e.Expect(client.IgnoreNotFound(err)).To(Succeed())
 		return 0
 	}
-	return drift.FieldsOf(m.ManagedFields, deliver.FieldManager(release))
+	return drift.FieldsOf(m.ManagedFields, object.FieldManager(release))
 }
 
 // labelled is a ConfigMap with a label, and two keys.

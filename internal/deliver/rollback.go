@@ -51,7 +51,7 @@ func (r *run) rollBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if objects, err = r.prepare(objects); err != nil {
+	if objects, err = r.scope.Prepare(objects); err != nil {
 		return err
 	}
 	return r.create(ctx, r.copyOf(old, failed), inventory, nil, objects)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -130,7 +132,7 @@ func TestRollBackOfNothing(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
 	o := e.settle(e.rollingBack(ns, chart{version: "1", manifest: configMap("a", "1") + refused}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectRejected))
+	e.Expect(o.Reason).To(Equal(object.ReasonObjectRejected))
 	e.Expect(o.Revision).To(BeEquivalentTo(1))
 }
 
@@ -215,7 +217,7 @@ func TestRecreate(t *testing.T) {
 		e.install(e.want(ns, chart{version: "1", manifest: deployment("one")}))
 		first, second := e.get("apps/v1", "Deployment", ns, "app"), e.get("apps/v1", "Deployment", ns, "second")
 		want := e.want(ns, chart{version: "2", manifest: deployment("two")})
-		e.Expect(e.settle(want).Reason).To(Equal(deliver.ReasonImmutableField), "not by default")
+		e.Expect(e.settle(want).Reason).To(Equal(object.ReasonImmutableField), "not by default")
 		e.Expect(e.get("apps/v1", "Deployment", ns, "app").GetUID()).To(Equal(first.GetUID()))
 		want.Recreate = true
 		e.install(want)
@@ -233,7 +235,7 @@ func TestRecreate(t *testing.T) {
 		want := e.want(ns, chart{version: "2", manifest: kept("two")})
 		want.Recreate = true
 		o := e.settle(want)
-		e.Expect(o.Reason).To(Equal(deliver.ReasonImmutableField), "%+v", o)
+		e.Expect(o.Reason).To(Equal(object.ReasonImmutableField), "%+v", o)
 		e.Expect(e.get("apps/v1", "Deployment", ns, "app").GetUID()).To(Equal(uid))
 	})
 	t.Run("never what holds data", func(t *testing.T) {

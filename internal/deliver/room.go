@@ -11,7 +11,6 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -150,29 +149,4 @@ func (r *run) end(err error) {
 	if r.room != nil {
 		r.room.Release()
 	}
-}
-
-// weightOf estimates how many bytes of memory objects take.
-func weightOf(objects ...*unstructured.Unstructured) (bytes int) {
-	for _, o := range objects {
-		bytes += weightOfValue(o.Object)
-	}
-	return bytes
-}
-
-func weightOfValue(value any) int {
-	bytes := 16
-	switch value := value.(type) {
-	case map[string]any:
-		for key, field := range value {
-			bytes += 32 + len(key) + weightOfValue(field)
-		}
-	case []any:
-		for _, item := range value {
-			bytes += weightOfValue(item)
-		}
-	case string:
-		bytes += len(value)
-	}
-	return bytes
 }

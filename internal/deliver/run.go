@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -37,7 +39,7 @@ type run struct {
 	rec      *record.Record // the revision that is being worked on
 	adopted  *record.AdoptedRelease
 	checks   readiness.Checks
-	scope    *scope
+	scope    *object.Scope
 	wrote    atomic.Bool
 	applied  bool // all objects are
 	allTried bool // each object is, whatever came of it
@@ -56,8 +58,8 @@ type run struct {
 
 func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) *run {
 	r := &run{
-		d: d, s: d.session(t, release), t: t, release: release, manager: FieldManager(release), want: want, proof: proof,
-		scope: &scope{mapper: t.Client.RESTMapper()}, hidden: hidden{release: release},
+		d: d, s: d.session(t, release), t: t, release: release, manager: object.FieldManager(release), want: want, proof: proof,
+		scope: &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}, hidden: hidden{release: release},
 	}
 	if want != nil {
 		r.hidden.learn(want.Sensitive...)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -53,20 +54,20 @@ func (r *run) awaitRunningHooks(ctx context.Context) error {
 // awaitRunningHook waits for a hook of the revision. The object says whether it is of this revision, as the record
 // says so only once it is done.
 func (r *run) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, removal bool) error {
-	object, err := r.hookObject(h)
+	o, err := r.hookObject(h)
 	if err != nil {
 		return nil //nolint:nilerr // it can't be there
 	}
-	live, err := r.get(ctx, object)
-	if isGone(err) {
+	live, err := r.get(ctx, o)
+	if object.IsGone(err) {
 		return nil
 	}
 	if err != nil {
-		return r.failureOf(record.KeyOf(object), err)
+		return r.failureOf(record.KeyOf(o), err)
 	}
 	run := live.GetAnnotations()[HookRunAnnotation]
 	isOurs := strings.HasPrefix(run, fmt.Sprintf("%d.", r.rec.Revision)) && strings.HasSuffix(run, "."+string(r.rec.UID))
-	now, err := r.observed(object, live, readiness.HookDone)
+	now, err := r.observed(o, live, readiness.HookDone)
 	if err != nil || !isOurs || live.GetDeletionTimestamp() != nil || now.Status.Phase != observe.InProgress {
 		return err
 	}
@@ -78,7 +79,7 @@ func (r *run) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, removal
 		r.track(now)
 		return r.wait(ReasonRunningHook, fmt.Sprintf(
 			"Waiting for hook %s of revision %d, which another revision would end in the middle. To end it at once, annotate the ClusterAddon with %s",
-			record.KeyOf(object), r.rec.Revision, addonsv1.ReconcileNowAnnotation), left)
+			record.KeyOf(o), r.rec.Revision, addonsv1.ReconcileNowAnnotation), left)
 	}
 	if removal {
 		return r.delete(ctx, live, live.GetUID(), metav1.DeletePropagationBackground)

@@ -3,15 +3,15 @@
 package deliver
 
 import (
-	"fmt"
 	"sync"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -105,7 +105,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 		d.mu.Lock()
 		s, ok := d.sessions[key]
 		if !ok {
-			s = &session{tracker: observe.New(selectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock)}
+			s = &session{tracker: observe.New(object.SelectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock)}
 			s.restart(d.storeOf(t, r))
 			d.sessions[key] = s
 		}
@@ -180,7 +180,7 @@ func (s *session) turn(about subject) {
 // keep takes CRDs of crds/ and objects, as they are to be applied.
 func (s *session) keep(crds, objects []*unstructured.Unstructured) {
 	s.crds, s.objects = crds, objects
-	s.weight = weightOf(crds...) + weightOf(objects...)
+	s.weight = object.Weight(crds...) + object.Weight(objects...)
 }
 
 // size returns about how many bytes the objects and records take that the session keeps.
@@ -229,15 +229,4 @@ func (b *backoff) waiting(now time.Time, digest string) (Outcome, bool) {
 	o := b.outcome
 	o.RetryAfter = b.until.Sub(now)
 	return o, true
-}
-
-// FieldManager returns the field manager of an add-on's objects. At most 128 characters are allowed: an
-// add-on's name has up to 53, a namespace up to 63.
-func FieldManager(r Release) string { return managerPrefix + r.Namespace + "/" + r.Name }
-
-const managerPrefix = "chandler/"
-
-// selectorOf selects an add-on's objects.
-func selectorOf(r Release) string {
-	return fmt.Sprintf("%s=%s,%s=%s", addonsv1.AddonLabel, r.Name, addonsv1.AddonNamespaceLabel, r.Namespace)
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,16 +21,16 @@ import (
 
 // takeOver makes an object of a leaving release ours to apply.
 func (r *run) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, key record.ObjectKey) error {
-	from := OwnerOf(&live.ObjectMeta)
+	from := object.OwnerOf(&live.ObjectMeta)
 	if from != r.release && live.DeletionTimestamp != nil {
-		return postpone(key, fmt.Sprintf("it was deleted with add-on %s, and isn't gone yet", from))
+		return object.Postpone(key, fmt.Sprintf("it was deleted with add-on %s, and isn't gone yet", from))
 	}
 	if from != r.release {
 		if err := r.markTransferred(ctx, from); err != nil {
 			return err
 		}
 	}
-	return r.takeFields(ctx, live, managersAmong(&live.ObjectMeta, r.want.Leaving)...)
+	return r.takeFields(ctx, live, object.ManagersAmong(&live.ObjectMeta, r.want.Leaving)...)
 }
 
 // markTransferred notes in the newest record of a release that something of it has another
@@ -62,7 +64,7 @@ func (r *run) markTransferred(ctx context.Context, from Release) error {
 // Keys returns the keys of a rendering's objects, as a release would have them in the
 // cluster.
 func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey, error) {
-	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
+	r := &run{d: d, t: t, release: release, scope: &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}}
 	crds, objects, err := r.prepareBoth(in.CRDs, in.Objects)
 	var keys []ObjectKey
 	for _, o := range slices.Concat(crds, objects) {
@@ -100,8 +102,8 @@ func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]Obj
 	if err != nil {
 		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
 	}
-	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
-	inventory, err := r.inventoryOf(rec)
+	r := &run{d: d, t: t, release: release, scope: &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}}
+	inventory, err := r.scope.InventoryOf(rec)
 	if err != nil {
 		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
 	}
@@ -117,7 +119,7 @@ func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]Obj
 // newOwner returns an object of the inventory that now belongs to another add-on, one that
 // stays, and that add-on.
 func (r *run) newOwner(ctx context.Context) (record.ObjectKey, Release, error) {
-	inventory, err := r.inventoryOf(r.rec)
+	inventory, err := r.scope.InventoryOf(r.rec)
 	if err != nil {
 		return record.ObjectKey{}, Release{}, err
 	}
@@ -126,13 +128,13 @@ func (r *run) newOwner(ctx context.Context) (record.ObjectKey, Release, error) {
 			continue
 		}
 		live, err := r.metadataWith(ctx, r.t.own(), e)
-		if isGone(err) {
+		if object.IsGone(err) {
 			continue
 		}
 		if err != nil {
 			return record.ObjectKey{}, Release{}, r.failureOf(e.Key(), err)
 		}
-		if owner := OwnerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !e.CRD && !slices.Contains(r.leaving, owner) {
+		if owner := object.OwnerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !e.CRD && !slices.Contains(r.leaving, owner) {
 			return e.Key(), owner, nil
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -171,13 +173,13 @@ func TestTakeOverOfWhatIsGoing(t *testing.T) {
 	e.install(former)
 	o, err := e.d.Remove(e.ctx, e.target, former.Release)
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForDeletion), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion), o.Message)
 
 	later := e.want(ns, chart{version: "1", manifest: configMap("held", "x")})
 	later.Name, later.Leaving = "later", []deliver.Release{former.Release}
 	o, err = e.d.Ensure(e.ctx, e.target, later)
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForDeletion), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion), o.Message)
 	e.Expect(o.Applied).To(BeFalse())
 	e.Expect(o.Message).To(ContainSubstring("ConfigMap %s/held: it was deleted with add-on %s/demo", ns, ns))
 	live := e.get("v1", "ConfigMap", ns, "held")

@@ -28,7 +28,7 @@ func (r *run) deployedObjects(ctx context.Context) ([]*unstructured.Unstructured
 	if err != nil {
 		return nil, nil //nolint:nilerr // so all objects are applied
 	}
-	return r.prepare(objects)
+	return r.scope.Prepare(objects)
 }
 
 // asDeployed returns the entries of those wanted objects that the deployed revision has just the

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +43,7 @@ func (e *env) seen(release deliver.Release) func(deliver.ObjectKey) (drift.Field
 		if key.Kind != "ConfigMap" || o == nil {
 			return 0, key.Kind == "ConfigMap"
 		}
-		return drift.FieldsOf(o.GetManagedFields(), deliver.FieldManager(release)), true
+		return drift.FieldsOf(o.GetManagedFields(), object.FieldManager(release)), true
 	}
 }
 
@@ -96,7 +98,7 @@ func TestUpgradeOfAnObjectMadeAnew(t *testing.T) {
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "b"))).To(Succeed())
 	e.apply("somebody", strings.Replace(configMap("b", "theirs"), "name: b", "name: b\n  namespace: "+ns, 1))
 	o := e.settle(e.want(ns, configMaps("2", "two")))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists), o.Message)
+	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
 	e.Expect(e.get("v1", "ConfigMap", ns, "b").Object["data"]).To(HaveKeyWithValue("key", "theirs"))
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -155,8 +157,8 @@ webhooks:
 		o, err = e.d.Ensure(e.ctx, e.target, want)
 		return o, err
 	},
-		func(o deliver.Outcome) bool { return o.Reason != deliver.ReasonWaitingForCRDs })
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForWebhook), o.Message)
+		func(o deliver.Outcome) bool { return o.Reason != object.ReasonWaitingForCRDs })
+	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForWebhook), o.Message)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonInstalling))
 	e.Expect(o.RetryAfter).To(Equal(5 * time.Second))
 	e.Expect(o.Message).To(ContainSubstring("check." + ns))

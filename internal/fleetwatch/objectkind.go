@@ -85,7 +85,7 @@ type kindOfObjects struct {
 	stop    context.CancelFunc
 
 	// These are guarded by the lock of the cluster.
-	objects map[types.NamespacedName]object // nil until they have been listed
+	objects map[types.NamespacedName]seenObject // nil until they have been listed
 	sums    map[deliver.Release]drift.Sum
 	err     error // why they can't be watched
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -83,7 +85,7 @@ func TestChangesOfObjects(t *testing.T) {
 			o.ManagedFields = append([]metav1.ManagedFieldsEntry{entryOf("kubectl", "c")}, o.ManagedFields...)
 		}), false},
 		"a status": {change(func(o *metav1.PartialObjectMetadata) {
-			status := entryOf(deliver.FieldManager(web), "status")
+			status := entryOf(object.FieldManager(web), "status")
 			status.Subresource = "status"
 			o.ManagedFields = append([]metav1.ManagedFieldsEntry{status}, o.ManagedFields...)
 		}), false},

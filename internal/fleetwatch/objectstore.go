@@ -10,11 +10,12 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
-// object is what is kept of an object.
-type object struct {
+// seenObject is what is kept of an object.
+type seenObject struct {
 	release deliver.Release
 	fields  drift.Fields
 	version uint64 // a hash of its resourceVersion
@@ -33,7 +34,7 @@ func slim(m *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 		},
 		Annotations: map[string]string{deliver.HookRunAnnotation: m.Annotations[deliver.HookRunAnnotation]},
 	}}
-	manager := deliver.FieldManager(deliver.OwnerOf(&m.ObjectMeta))
+	manager := object.FieldManager(object.OwnerOf(&m.ObjectMeta))
 	for _, e := range m.ManagedFields {
 		if e.Manager == manager {
 			kept.ManagedFields = append(kept.ManagedFields, e)
@@ -43,10 +44,10 @@ func slim(m *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 }
 
 // objectOf returns what is kept of an object; no fields if nothing of it is to be compared.
-func objectOf(m *metav1.PartialObjectMetadata) object {
-	o := object{release: deliver.OwnerOf(&m.ObjectMeta), version: versionOf(m.ResourceVersion)}
+func objectOf(m *metav1.PartialObjectMetadata) seenObject {
+	o := seenObject{release: object.OwnerOf(&m.ObjectMeta), version: versionOf(m.ResourceVersion)}
 	if m.Annotations[deliver.HookRunAnnotation] == "" { // hooks run when their time comes
-		o.fields = drift.FieldsOf(m.ManagedFields, deliver.FieldManager(o.release))
+		o.fields = drift.FieldsOf(m.ManagedFields, object.FieldManager(o.release))
 	}
 	return o
 }
@@ -59,7 +60,7 @@ func versionOf(resourceVersion string) uint64 {
 
 // replace takes in a list, which is complete.
 func (k *kindOfObjects) replace(list *metav1.PartialObjectMetadataList) error {
-	objects, sums := make(map[types.NamespacedName]object, len(list.Items)), map[deliver.Release]drift.Sum{}
+	objects, sums := make(map[types.NamespacedName]seenObject, len(list.Items)), map[deliver.Release]drift.Sum{}
 	for i := range list.Items {
 		put(objects, sums, nameOf(&list.Items[i]), objectOf(&list.Items[i]))
 	}
@@ -88,7 +89,7 @@ func (k *kindOfObjects) replace(list *metav1.PartialObjectMetadataList) error {
 
 // change takes in an event. What isn't about fields of an add-on ends here.
 func (k *kindOfObjects) change(m *metav1.PartialObjectMetadata, there bool) error {
-	var now object
+	var now seenObject
 	if there {
 		now = objectOf(m)
 	}
@@ -130,7 +131,7 @@ func (c *clusterObjects) unlockAndTell(news bool) error {
 }
 
 // put puts an object in the place of the one of its name. One without fields isn't kept.
-func put(objects map[types.NamespacedName]object, sums map[deliver.Release]drift.Sum, name types.NamespacedName, o object) {
+func put(objects map[types.NamespacedName]seenObject, sums map[deliver.Release]drift.Sum, name types.NamespacedName, o seenObject) {
 	if was, known := objects[name]; known {
 		sum := sums[was.release]
 		sum.Remove(name, was.fields)

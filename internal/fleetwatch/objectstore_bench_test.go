@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -25,7 +27,7 @@ func BenchmarkObjectsKept(b *testing.B) {
 			Namespace: "ingress-nginx", Name: fmt.Sprintf("ingress-nginx-controller-%d", i), ResourceVersion: fmt.Sprint(i + 1),
 			Labels: map[string]string{addonsv1.AddonLabel: "ingress-nginx", addonsv1.AddonNamespaceLabel: "ingress-nginx", "app.kubernetes.io/name": "ingress-nginx"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
-				Manager: deliver.FieldManager(deliver.Release{Namespace: "ingress-nginx", Name: "ingress-nginx"}), Operation: metav1.ManagedFieldsOperationApply,
+				Manager: object.FieldManager(deliver.Release{Namespace: "ingress-nginx", Name: "ingress-nginx"}), Operation: metav1.ManagedFieldsOperationApply,
 				FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:addons.cluster.x-k8s.io/addon":{}}},"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:targetPort":{}}},"f:selector":{},"f:type":{}}}`)},
 			}},
 		}}

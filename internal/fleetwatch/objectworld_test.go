@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -124,7 +126,7 @@ func (w *watched) install(objects ...metav1.PartialObjectMetadata) Expected {
 		w.server.put(o)
 	}
 	e := Expected{Objects: len(objects), Applied: sumsOf(objects...)}
-	w.follow(map[deliver.Release]Expected{deliver.OwnerOf(&objects[0].ObjectMeta): e})
+	w.follow(map[deliver.Release]Expected{object.OwnerOf(&objects[0].ObjectMeta): e})
 	w.awaitListed(objects...)
 	w.clock.step(settlesAfterUpgrade)
 	w.expectTold(0, "the objects are as expected")
@@ -161,7 +163,7 @@ func (w *watched) sync(kinds ...string) {
 }
 
 func (w *watched) seen(o metav1.PartialObjectMetadata) (drift.Fields, bool) {
-	return w.Seen(w.conn, deliver.OwnerOf(&o.ObjectMeta))(keyOf(o))
+	return w.Seen(w.conn, object.OwnerOf(&o.ObjectMeta))(keyOf(o))
 }
 
 func (w *watched) state() State { return w.State(w.conn, web) }
@@ -213,7 +215,7 @@ func shown(kind string, release deliver.Release, name string, fields ...string) 
 	}
 	o.Namespace, o.Name = "apps", name
 	o.Labels = map[string]string{addonsv1.AddonLabel: release.Name, addonsv1.AddonNamespaceLabel: release.Namespace}
-	o.ManagedFields = []metav1.ManagedFieldsEntry{entryOf(deliver.FieldManager(release), fields...)}
+	o.ManagedFields = []metav1.ManagedFieldsEntry{entryOf(object.FieldManager(release), fields...)}
 	return o
 }
 
@@ -242,7 +244,7 @@ func keyOf(o metav1.PartialObjectMetadata) deliver.ObjectKey {
 }
 
 func fieldsOf(o metav1.PartialObjectMetadata) drift.Fields {
-	return drift.FieldsOf(o.ManagedFields, deliver.FieldManager(deliver.OwnerOf(&o.ObjectMeta)))
+	return drift.FieldsOf(o.ManagedFields, object.FieldManager(object.OwnerOf(&o.ObjectMeta)))
 }
 
 // sumsOf is what the record of an add-on says that has applied these objects.

@@ -16,6 +16,9 @@ func List(texts []string, separator string, most int) string {
 	return fmt.Sprintf("%s%sand %d more", strings.Join(texts[:most], separator), separator, len(texts)-most)
 }
 
+// FirstFew joins the first three of many texts: a message that names more isn't read.
+func FirstFew(texts []string) string { return List(texts, "; ", 3) }
+
 var lineBreaks = regexp.MustCompile(`\s*[\r\n]\s*`)
 
 // gap stands for what was cut.

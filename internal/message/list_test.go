@@ -35,3 +35,9 @@ func TestShorten(t *testing.T) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }
+
+func TestFirstFew(t *testing.T) {
+	if got := message.FirstFew([]string{"a", "b", "c", "d", "e"}); got != "a; b; c; and 2 more" {
+		t.Error(got)
+	}
+}

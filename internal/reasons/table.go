@@ -6,6 +6,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/health"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
@@ -82,7 +83,7 @@ var Table = []Reason{
 	{render.ReasonGeneratedValuesLost, failed, 0,
 		"a Helm release isn't taken over, as the chart would generate fields of its objects anew; set these values in the " +
 			"add-on's values"},
-	{deliver.ReasonNamespaceMissing, failed, 0, "create the namespace, or set `createNamespace`"},
+	{object.ReasonNamespaceMissing, failed, 0, "create the namespace, or set `createNamespace`"},
 	{ReleaseTaken, failed, 0, "another AddonStack has an add-on of this name and namespace"},
 	{deliver.ReasonReleaseExists, failed, 0, "a Helm release of this name is there; see `adoptionPolicy`"},
 	{deliver.ReasonReleaseOwnedByOther, failed, 0, ""},
@@ -90,16 +91,16 @@ var Table = []Reason{
 		"another management cluster has a ClusterAddon of this name, too, and has made a newer revision: remove the " +
 			"Cluster from one of them. To take the release back, delete this ClusterAddon; it is made anew. It isn't " +
 			"uninstalled from here"},
-	{deliver.ReasonObjectExists, failed, SourceRead, "an object is [someone else's](../concepts.md#whose-an-object-is)"},
-	{deliver.ReasonOwnedByOther, failed, SourceRead, ""},
-	{deliver.ReasonFieldConflict, failed, 0, ""},
-	{deliver.ReasonImmutableField, failed, 0,
+	{object.ReasonObjectExists, failed, SourceRead, "an object is [someone else's](../concepts.md#whose-an-object-is)"},
+	{object.ReasonOwnedByOther, failed, SourceRead, ""},
+	{object.ReasonFieldConflict, failed, 0, ""},
+	{object.ReasonImmutableField, failed, 0,
 		"a field can't be changed; set `immutableFieldPolicy: Recreate`, delete the object by hand if no data goes with it, or undo the change"},
-	{deliver.ReasonKindMissing, failed, SourceRead, "the cluster doesn't know a kind: install its CRD first, as with `dependsOn`"},
-	{deliver.ReasonForbidden, failed, 0,
+	{object.ReasonKindMissing, failed, SourceRead, "the cluster doesn't know a kind: install its CRD first, as with `dependsOn`"},
+	{object.ReasonForbidden, failed, 0,
 		"the kubeconfig's user may not do this: apply or delete an object, or write the Secret of the release record; or " +
 			"a quota or a webhook refuses that"},
-	{deliver.ReasonObjectRejected, failed, SourceRead,
+	{object.ReasonObjectRejected, failed, SourceRead,
 		"the API server refused an object; all others were applied, and nothing was pruned"},
 	{deliver.ReasonObjectFailed, failed, 0, "an object says that it failed, as a Job whose pods do"},
 	{deliver.ReasonHookFailed, failed, 0,
@@ -126,11 +127,11 @@ var Table = []Reason{
 	{deliver.ReasonWaitingForPostcondition, installing, Passing,
 		"a condition of `postconditions` doesn't hold; the message says which, and why"},
 	{deliver.ReasonRunningHook, underWay, Passing, "on the way"},
-	{deliver.ReasonWaitingForCRDs, underWay, Passing, ""},
+	{object.ReasonWaitingForCRDs, underWay, Passing, ""},
 	{deliver.ReasonWaitingForObjects, underWay, Passing, ""},
 	{deliver.ReasonWaitingForTurn, underWay, Passing, ""},
-	{deliver.ReasonWaitingForDeletion, underWay, Passing, ""},
-	{deliver.ReasonWaitingForWebhook, underWay, Passing, ""},
+	{object.ReasonWaitingForDeletion, underWay, Passing, ""},
+	{object.ReasonWaitingForWebhook, underWay, Passing, ""},
 	{health.ReasonCrashLoopBackOff, degradedOrUnderWay, 0, "a container ends again and again: see its log, with `kubectl logs --previous`"},
 	{health.ReasonImagePullBackOff, degradedOrUnderWay, 0, "an image can't be pulled: see the pod's events"},
 	{health.ReasonContainerError, degradedOrUnderWay, 0, "a container can't be made or started, mostly for a Secret or ConfigMap that is gone: see the pod's events"},

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/long"
 )
@@ -321,7 +322,7 @@ func TestSuccessorWithARefusedCRD(t *testing.T) {
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
 		spec.Addons[0] = tn.addon("two", tn.writeChart("two", "1.0.0", bad))
 	})
-	tn.awaitCluster("prod", "its CRD is refused", phase("two", addonsv1.AddonFailed, deliver.ReasonObjectRejected, ""),
+	tn.awaitCluster("prod", "its CRD is refused", phase("two", addonsv1.AddonFailed, object.ReasonObjectRejected, ""),
 		phase("one", addonsv1.AddonRemoving, reasons.WaitingForSuccessor, ""))
 	tn.settle()
 	g.Expect(deletions()).NotTo(ContainElement("shared"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package object
 
 import (
 	"errors"
@@ -14,97 +14,96 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// kindOfFailure says what to do about an error of the API server.
-type kindOfFailure int
+// FailureKind says what to do about an error of the API server.
+type FailureKind int
 
 const (
-	// transient: not about the object. The caller retries.
-	transient kindOfFailure = iota
-	// deferred: something that may come by itself, so it isn't a failure yet.
-	deferred
-	// rejected: somebody has to change something.
-	rejected
+	// Transient: not about the object. The caller retries.
+	Transient FailureKind = iota
+	// Deferred: something that may come by itself, so it isn't a failure yet.
+	Deferred
+	// Rejected: somebody has to change something.
+	Rejected
 )
 
-// failure is an object that couldn't be applied or deleted.
-type failure struct {
-	kind    kindOfFailure
-	reason  string
-	message string // begins with the object
+// Failure is an object that couldn't be applied or deleted.
+type Failure struct {
+	Kind    FailureKind
+	Reason  string
+	Message string // begins with the object
 	err     error
 }
 
-func (f *failure) Error() string { return f.message }
+func (f *Failure) Error() string { return f.Message }
 
 // Unwrap returns what the API server, or the connection to it, said.
-func (f *failure) Unwrap() error { return f.err }
+func (f *Failure) Unwrap() error { return f.err }
 
-// maxWords bounds what is quoted of the API server, in bytes.
-const maxWords = 300
+// MaxWords bounds what is quoted of the API server, in bytes.
+const MaxWords = 300
 
-// classify tells what an error about an object means. ownKind says that a CRD of
+// Classify tells what an error about an object means. ownKind says that a CRD of
 // this add-on defines the object's kind.
-func classify(err error, key record.ObjectKey, ownKind bool) *failure {
+func Classify(err error, key record.ObjectKey, ownKind bool) *Failure {
 	kind, reason, meaning := meaningOf(err, key, ownKind)
-	return &failure{
-		kind: kind, reason: reason, message: fmt.Sprintf("%s: %s", key, meaning),
-		err: fmt.Errorf("%s: %w", key, redact(err, key)),
+	return &Failure{
+		Kind: kind, Reason: reason, Message: fmt.Sprintf("%s: %s", key, meaning),
+		err: fmt.Errorf("%s: %w", key, Redact(err, key)),
 	}
 }
 
-func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind kindOfFailure, reason, meaning string) {
-	status, answered := answerOf(err)
+func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind FailureKind, reason, meaning string) {
+	status, answered := AnswerOf(err)
 	words := wordsOf(status, key)
 	switch {
-	case isNoMatch(err) && ownKind, apierrors.IsNotFound(err) && ownKind && status.Details.Kind != "namespaces":
+	case IsNoMatch(err) && ownKind, apierrors.IsNotFound(err) && ownKind && status.Details.Kind != "namespaces":
 		// Its CRD is established, yet discovery is a moment behind.
-		return deferred, ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet"
-	case isNoMatch(err):
-		return rejected, ReasonKindMissing, fmt.Sprintf(
+		return Deferred, ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet"
+	case IsNoMatch(err):
+		return Rejected, ReasonKindMissing, fmt.Sprintf(
 			"the cluster has no kind %s in API group %q. Install its CustomResourceDefinition first, as with an add-on that this one depends on",
 			key.Kind, key.Group)
 	case !answered && unaskable(key) != "":
-		return rejected, ReasonObjectRejected, unaskable(key)
+		return Rejected, ReasonObjectRejected, unaskable(key)
 	case !answered:
-		return transient, "", err.Error()
+		return Transient, "", err.Error()
 	case malformed(status):
-		return rejected, ReasonObjectRejected, words
+		return Rejected, ReasonObjectRejected, words
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return deferred, ReasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted", key.Namespace)
-	case webhookUnavailable(status):
-		return deferred, ReasonWaitingForWebhook, words
+		return Deferred, ReasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted", key.Namespace)
+	case WebhookUnavailable(status):
+		return Deferred, ReasonWaitingForWebhook, words
 	case apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
 		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), status.Code >= http.StatusInternalServerError,
 		apierrors.IsConflict(err) && conflicts(status) == "":
-		return transient, "", words
+		return Transient, "", words
 	case apierrors.IsForbidden(err):
-		return rejected, ReasonForbidden, words
+		return Rejected, ReasonForbidden, words
 	case apierrors.IsConflict(err):
-		return rejected, ReasonFieldConflict, conflicts(status) +
-			". Set " + adoptionPolicyField + " to Adopt to take them over, or leave the fields out of its values"
+		return Rejected, ReasonFieldConflict, conflicts(status) +
+			". Set " + AdoptionPolicyField + " to Adopt to take them over, or leave the fields out of its values"
 	case apierrors.IsNotFound(err) && status.Details.Kind == "namespaces":
-		return rejected, ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace)
+		return Rejected, ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace)
 	case immutable(status):
-		return rejected, ReasonImmutableField, words + keepOrRecreate
+		return Rejected, ReasonImmutableField, words + keepOrRecreate
 	default:
-		return rejected, ReasonObjectRejected, words
+		return Rejected, ReasonObjectRejected, words
 	}
 }
 
 // keepOrRecreate is the way out of a change of a field that can't be changed.
 const keepOrRecreate = ". Keep the value as it was. If nothing is lost with the object, set the add-on's immutableFieldPolicy to Recreate"
 
-// madeOtherwise turns the failure to repair an object. The add-on has changed no field of it: somebody made the
+// MadeOtherwise turns the failure to repair an object. The add-on has changed no field of it: somebody made the
 // object again with another value of a field that can't be changed.
-func (f *failure) madeOtherwise() {
-	if f != nil && f.reason == ReasonImmutableField {
-		f.message = strings.TrimSuffix(f.message, keepOrRecreate) +
+func (f *Failure) MadeOtherwise() {
+	if f != nil && f.Reason == ReasonImmutableField {
+		f.Message = strings.TrimSuffix(f.Message, keepOrRecreate) +
 			". Somebody made the object again with another value. Delete it if nothing is lost with it: then it is made as the add-on has it"
 	}
 }
@@ -120,9 +119,9 @@ func unaskable(key record.ObjectKey) string {
 	return ""
 }
 
-// webhookUnavailable says that the API server couldn't call a webhook (its texts:
+// WebhookUnavailable says that the API server couldn't call a webhook (its texts:
 // k8s.io/apiserver, webhook/errors/statuserror.go and conversion/webhook_converter.go).
-func webhookUnavailable(s metav1.Status) bool {
+func WebhookUnavailable(s metav1.Status) bool {
 	return s.Code == http.StatusInternalServerError &&
 		(strings.Contains(s.Message, "failed calling webhook") || strings.Contains(s.Message, "conversion webhook for"))
 }
@@ -157,14 +156,14 @@ func conflicts(s metav1.Status) string {
 		}
 	}
 	slices.Sort(texts)
-	return message.Shorten(firstOf(texts), maxWords)
+	return message.Shorten(message.FirstFew(texts), MaxWords)
 }
 
 // wordsOf is what the server said. Of a Secret only the fields are told, as the
 // server quotes values.
 func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	if key.Kind != "Secret" || key.Group != "" {
-		return message.Shorten(s.Message, maxWords)
+		return message.Shorten(s.Message, MaxWords)
 	}
 	text := string(s.Reason)
 	if text == "" {
@@ -181,14 +180,14 @@ func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	}
 	slices.Sort(fields)
 	if fields = slices.Compact(fields); len(fields) > 0 {
-		text += " (" + firstOf(fields) + ")"
+		text += " (" + message.FirstFew(fields) + ")"
 	}
-	return message.Shorten(text, maxWords)
+	return message.Shorten(text, MaxWords)
 }
 
-// redact drops the words about a Secret from an error that is to be returned.
-func redact(err error, key record.ObjectKey) error {
-	status, answered := answerOf(err)
+// Redact drops the words about a Secret from an error that is to be returned.
+func Redact(err error, key record.ObjectKey) error {
+	status, answered := AnswerOf(err)
 	if key.Kind != "Secret" || key.Group != "" || !answered {
 		return err
 	}
@@ -198,55 +197,46 @@ func redact(err error, key record.ObjectKey) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// failureOf returns what an error about an object means, nil for none. It tells nothing that comes
-// from Secrets.
-func (r *run) failureOf(key record.ObjectKey, err error) *failure {
-	if f, ok := errors.AsType[*failure](err); ok || err == nil {
-		return f
-	}
-	return classify(r.conceal(err), key, r.scope.defines(schema.GroupKind{Group: key.Group, Kind: key.Kind}))
+// Reject returns the failure of an object that somebody has to change something for.
+func Reject(key record.ObjectKey, reason, message string) error {
+	return &Failure{Kind: Rejected, Reason: reason, Message: fmt.Sprintf("%s: %s", key, message)}
 }
 
-// reject returns the failure of an object that somebody has to change something for.
-func reject(key record.ObjectKey, reason, message string) error {
-	return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
+// Postpone returns the failure of an object that is gone, or there, after a while.
+func Postpone(key record.ObjectKey, message string) error {
+	return &Failure{Kind: Deferred, Reason: ReasonWaitingForDeletion, Message: fmt.Sprintf("%s: %s", key, message)}
 }
 
-// postpone returns the failure of an object that is gone, or there, after a while.
-func postpone(key record.ObjectKey, message string) error {
-	return &failure{kind: deferred, reason: ReasonWaitingForDeletion, message: fmt.Sprintf("%s: %s", key, message)}
-}
+// Failures are those of one pass over the objects, in the objects' order.
+type Failures []*Failure
 
-// failures are those of one pass over the objects, in the objects' order.
-type failures []*failure
-
-// transient returns an error of those that are to be retried, nil if there is none.
-func (f failures) transient() error {
+// Transient returns an error of those that are to be retried, nil if there is none.
+func (f Failures) Transient() error {
 	for _, each := range f {
-		if each.kind == transient {
+		if each.Kind == Transient {
 			return each.err
 		}
 	}
 	return nil
 }
 
-// first returns the reason of the first of a kind, and the messages of the first few.
-func (f failures) first(kind kindOfFailure) (reason, message string) {
+// First returns the reason of the first of a kind, and the messages of the first few.
+func (f Failures) First(kind FailureKind) (reason, text string) {
 	var messages []string
 	for _, each := range f {
-		if each.kind != kind {
+		if each.Kind != kind {
 			continue
 		}
 		if reason == "" {
-			reason = each.reason
+			reason = each.Reason
 		}
-		messages = append(messages, each.message)
+		messages = append(messages, each.Message)
 	}
-	return reason, firstOf(messages)
+	return reason, message.FirstFew(messages)
 }
 
-// answerOf returns what the API server answered; false if the error is none of its answers.
-func answerOf(err error) (metav1.Status, bool) {
+// AnswerOf returns what the API server answered; false if the error is none of its answers.
+func AnswerOf(err error) (metav1.Status, bool) {
 	api := apierrors.APIStatus(nil)
 	answered := errors.As(err, &api)
 	status := metav1.Status{}
@@ -259,11 +249,11 @@ func answerOf(err error) (metav1.Status, bool) {
 	return status, answered
 }
 
-// isAbout says that the server found a field wrong.
-func isAbout(err error, field string) bool {
-	status, _ := answerOf(err)
+// IsAbout says that the server found a field wrong.
+func IsAbout(err error, field string) bool {
+	status, _ := AnswerOf(err)
 	return slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
 
-// isGone says that an object isn't there, or its kind isn't.
-func isGone(err error) bool { return apierrors.IsNotFound(err) || isNoMatch(err) }
+// IsGone says that an object isn't there, or its kind isn't.
+func IsGone(err error) bool { return apierrors.IsNotFound(err) || IsNoMatch(err) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package object
 
 import (
 	"cmp"
@@ -14,13 +14,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
+// Kinds that are treated otherwise than others.
 var (
-	crdKind         = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	namespaceKind   = schema.GroupKind{Kind: "Namespace"}
-	secretKind      = schema.GroupKind{Kind: "Secret"}
+	CRDKind         = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	NamespaceKind   = schema.GroupKind{Kind: "Namespace"}
+	SecretKind      = schema.GroupKind{Kind: "Secret"}
 	clusterRoleKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
-	claimKind       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-	volumeKind      = schema.GroupKind{Kind: "PersistentVolume"}
+	ClaimKind       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	VolumeKind      = schema.GroupKind{Kind: "PersistentVolume"}
 )
 
 // installWaves are the kinds of each wave: an object is applied after those of
@@ -41,15 +42,15 @@ var installWaves = [][]string{
 	{"ValidatingWebhookConfiguration"},
 }
 
-// waves groups objects for applying. Custom resources, and kinds that Helm
+// Waves groups objects for applying. Custom resources, and kinds that Helm
 // doesn't rank, come last: after the CRDs that define them and the webhooks that
 // default and check them.
-func waves(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured {
+func Waves(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured {
 	grouped := make([][]*unstructured.Unstructured, len(installWaves)+1)
 	for _, o := range objects {
 		gk := o.GroupVersionKind().GroupKind()
 		wave := slices.IndexFunc(installWaves, func(kinds []string) bool { return slices.Contains(kinds, gk.Kind) })
-		if wave < 0 || !builtin(gk) {
+		if wave < 0 || !IsBuiltin(gk) {
 			wave = len(installWaves)
 		}
 		grouped[wave] = append(grouped[wave], o)
@@ -66,41 +67,41 @@ const (
 	removalWaveCount
 )
 
-// removalWaves groups entries for deletion, each wave in Helm's uninstall order.
-func removalWaves(entries []record.Entry) [removalWaveCount][]record.Entry {
+// RemovalWaves groups entries for deletion, each wave in Helm's uninstall order.
+func RemovalWaves(entries []record.Entry) [removalWaveCount][]record.Entry {
 	var grouped [removalWaveCount][]record.Entry
 	for _, e := range entries {
 		gk := e.GroupVersionKind().GroupKind()
 		wave := removeOrdinary
 		switch {
-		case gk == crdKind:
+		case gk == CRDKind:
 			wave = removeCRDs
-		case gk == namespaceKind:
+		case gk == NamespaceKind:
 			wave = removeNamespaces
-		case !builtin(gk):
+		case !IsBuiltin(gk):
 			wave = removeCustom
 		}
 		grouped[wave] = append(grouped[wave], e)
 	}
 	for _, wave := range grouped {
 		slices.SortStableFunc(wave, func(a, b record.Entry) int {
-			return cmp.Compare(rank(releaseutil.UninstallOrder, a.Kind), rank(releaseutil.UninstallOrder, b.Kind))
+			return cmp.Compare(Rank(releaseutil.UninstallOrder, a.Kind), Rank(releaseutil.UninstallOrder, b.Kind))
 		})
 	}
 	return grouped
 }
 
-// rank returns the place of a kind in Helm's order. Kinds that Helm doesn't rank come last.
-func rank(order releaseutil.KindSortOrder, kind string) int {
+// Rank returns the place of a kind in Helm's order. Kinds that Helm doesn't rank come last.
+func Rank(order releaseutil.KindSortOrder, kind string) int {
 	if i := slices.Index(order, kind); i >= 0 {
 		return i
 	}
 	return len(order)
 }
 
-// builtin says whether a kind is part of Kubernetes itself.
-func builtin(gk schema.GroupKind) bool {
-	if gk == crdKind || gk.Group == "apiregistration.k8s.io" {
+// IsBuiltin says whether a kind is part of Kubernetes itself.
+func IsBuiltin(gk schema.GroupKind) bool {
+	if gk == CRDKind || gk.Group == "apiregistration.k8s.io" {
 		return true
 	}
 	// Kinds of groups that Kubernetes has dropped are gone, too.

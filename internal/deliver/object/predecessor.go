@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package object
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// operatorManager is the field manager that the Cluster Stack Operator applies with.
-	operatorManager = "kubectl"
+	// OperatorManager is the field manager that the Cluster Stack Operator applies with.
+	OperatorManager = "kubectl"
 	// operatorLabel is on all objects that it applied, and in their pods' templates.
 	operatorLabel = "clusterstack.x-k8s.io/instance"
 	// clientSideManager is the field manager of `kubectl apply` without --server-side, and
@@ -22,21 +22,21 @@ const (
 	lastApplied       = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// beforeFirstApply is the field manager of what had none when it was applied (k8s.io/apimachinery,
+// BeforeFirstApply is the field manager of what had none when it was applied (k8s.io/apimachinery,
 // util/managedfields/internal/fieldmanager.go): somebody has stripped the object's managedFields.
-const beforeFirstApply = "before-first-apply"
+const BeforeFirstApply = "before-first-apply"
 
-// predecessors returns the field managers that set an object's fields before it was taken
+// Predecessors returns the field managers that set an object's fields before it was taken
 // over, as the chart wanted them then. The name of Helm's manager is that of the program that
 // Helm's library is in: helm-controller for Flux, manager for the Helm add-on provider. So it
 // is known by the annotation that it sets.
-func predecessors(live *metav1.ObjectMeta) []string {
+func Predecessors(live *metav1.ObjectMeta) []string {
 	_, labelled := live.Labels[operatorLabel]
 	_, applied := live.Annotations[lastApplied]
 	var managers []string
 	for _, e := range live.ManagedFields {
-		was := e.Manager == helmManager || labelled && e.Manager == operatorManager || applied && e.Manager == clientSideManager ||
-			e.Subresource == "" && strings.Contains(fieldsOf(e), `"f:`+helmReleaseName+`"`)
+		was := e.Manager == HelmManager || labelled && e.Manager == OperatorManager || applied && e.Manager == clientSideManager ||
+			e.Subresource == "" && strings.Contains(fieldsOf(e), `"f:`+HelmReleaseName+`"`)
 		if was && !strings.HasPrefix(e.Manager, managerPrefix) && !slices.Contains(managers, e.Manager) {
 			managers = append(managers, e.Manager)
 		}
@@ -51,12 +51,12 @@ func fieldsOf(e metav1.ManagedFieldsEntry) string {
 	return string(e.FieldsV1.GetRawBytes())
 }
 
-// operatorLabels returns the fields that stay the Cluster Stack Operator's: its
+// OperatorLabels returns the fields that stay the Cluster Stack Operator's: its
 // label. Without it in their template, all pods would be restarted.
-func operatorLabels(managers []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
+func OperatorLabels(managers []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, e := range managers {
-		if e.Manager != operatorManager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
+		if e.Manager != OperatorManager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
 			continue
 		}
 		fields, labels := fieldpath.NewSet(), fieldpath.NewSet()

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"cmp"
+	"encoding/base64"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// Prepare returns copies of rendered objects as they are to be applied. Of
+// objects with the same key, the last one counts.
+func (s *Scope) Prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	s.Learn(rendered)
+	objects := make([]*unstructured.Unstructured, 0, len(rendered))
+	index := make(map[record.ObjectKey]int, len(rendered))
+	for _, original := range rendered {
+		o := original.DeepCopy()
+		namespace, err := s.NamespaceOf(o.GroupVersionKind(), o.GetNamespace())
+		if err != nil {
+			return nil, err
+		}
+		o.SetNamespace(namespace)
+		leaveOut(o)
+		label(o, s.Release)
+		if o.GroupVersionKind().GroupKind() == SecretKind {
+			encodeStringData(o)
+		}
+		if i, again := index[record.KeyOf(o)]; again {
+			objects[i] = o
+			continue
+		}
+		index[record.KeyOf(o)] = len(objects)
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+// Normalize returns inventory entries with the namespace that they have in the cluster:
+// one in a manifest may lack it, or have one that means nothing.
+func (s *Scope) Normalize(entries []record.Entry) ([]record.Entry, error) {
+	normal := slices.Clone(entries)
+	for i := range normal {
+		var err error
+		if normal[i].Namespace, err = s.NamespaceOf(normal[i].GroupVersionKind(), normal[i].Namespace); err != nil {
+			return nil, err
+		}
+	}
+	return normal, nil
+}
+
+// InventoryOf returns the inventory of a record, as far as kinds are known now.
+func (s *Scope) InventoryOf(rec *record.Record) ([]record.Entry, error) {
+	entries, err := rec.Inventory()
+	if err != nil {
+		return nil, err
+	}
+	return s.Normalize(entries)
+}
+
+// NamespaceOf returns the namespace of an object in the cluster: none if its kind isn't namespaced, and
+// the release's if it names none.
+func (s *Scope) NamespaceOf(gvk schema.GroupVersionKind, named string) (string, error) {
+	namespaced, known, err := s.Namespaced(gvk)
+	if known && !namespaced {
+		return "", err
+	}
+	return cmp.Or(named, s.Release.Namespace), err
+}
+
+// ofServer are the fields of metadata that API servers set. Exported objects have them.
+var ofServer = []string{"creationTimestamp", "managedFields", "uid", "resourceVersion", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
+
+// leaveOut takes out of an object what isn't its author's to set, so that the add-on doesn't own it. These are a status,
+// what API servers set, nulls, and the rules of an aggregated ClusterRole.
+func leaveOut(o *unstructured.Unstructured) {
+	delete(o.Object, "status")
+	for _, field := range ofServer {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	if o.GroupVersionKind().GroupKind() == clusterRoleKind && o.Object["aggregationRule"] != nil {
+		delete(o.Object, "rules")
+	}
+	withoutNulls(o.Object)
+}
+
+// withoutNulls deletes the fields that are null: kubectl and Helm 3 leave them to their defaults, and server-side
+// apply refuses them, or owns an empty map.
+func withoutNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			if field == nil {
+				delete(value, key)
+			} else {
+				withoutNulls(field)
+			}
+		}
+	case []any:
+		for _, item := range value {
+			withoutNulls(item)
+		}
+	}
+}
+
+// encodeStringData moves stringData of a Secret to data: the server copies it there and
+// forgets who set it, so that a key which the chart drops later would stay. What isn't
+// right in it is left for the server to refuse.
+func encodeStringData(o *unstructured.Unstructured) {
+	texts, found, err := unstructured.NestedStringMap(o.Object, "stringData")
+	if !found || err != nil {
+		return
+	}
+	data, _, err := unstructured.NestedMap(o.Object, "data")
+	if err != nil {
+		return
+	}
+	if data == nil {
+		data = make(map[string]any, len(texts))
+	}
+	for key, text := range texts {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	o.Object["data"] = data
+	delete(o.Object, "stringData")
+}
+
+// label sets the labels that say which add-on an object belongs to. They are on the
+// object itself, not on what it makes.
+func label(o *unstructured.Unstructured, release record.Release) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = make(map[string]string, 2)
+	}
+	labels[addonsv1.AddonLabel] = release.Name
+	labels[addonsv1.AddonNamespaceLabel] = release.Namespace
+	o.SetLabels(labels)
+}
+
+// Unlabelled returns an object without the labels of its add-on.
+func Unlabelled(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	labels := o.GetLabels()
+	delete(labels, addonsv1.AddonLabel)
+	delete(labels, addonsv1.AddonNamespaceLabel)
+	o.SetLabels(labels)
+	return o
+}

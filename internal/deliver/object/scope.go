@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// Scope knows which kinds are namespaced: from the cluster, and from CRDs that
+// aren't there yet.
+type Scope struct {
+	// Release is the add-on's: its namespace is that of objects that name none.
+	Release record.Release
+	Mapper  meta.RESTMapper
+	own     map[schema.GroupKind]bool // namespaced, by CRDs of this add-on
+	// Unknown says that a kind was asked for that nobody knows yet.
+	Unknown bool
+}
+
+// Learn takes in the CRDs among objects.
+func (s *Scope) Learn(objects []*unstructured.Unstructured) {
+	if s.own == nil {
+		s.own = make(map[schema.GroupKind]bool)
+	}
+	for _, o := range objects {
+		if o.GroupVersionKind().GroupKind() != CRDKind {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		where, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
+		s.own[schema.GroupKind{Group: group, Kind: kind}] = where == "Namespaced"
+	}
+}
+
+// Defines says whether a CRD of this add-on defines the kind.
+func (s *Scope) Defines(gk schema.GroupKind) bool {
+	_, ok := s.own[gk]
+	return ok
+}
+
+// Namespaced says whether a kind is; known is false if the cluster has no such kind.
+func (s *Scope) Namespaced(gvk schema.GroupVersionKind) (namespaced, known bool, err error) {
+	if n, ok := s.own[gvk.GroupKind()]; ok {
+		return n, true, nil
+	}
+	mapping, err := s.Mapping(gvk)
+	switch {
+	case IsNoMatch(err):
+		s.Unknown = true
+		return false, false, nil
+	case err != nil:
+		return false, false, err
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true, nil
+}
+
+// Mapping returns the resource of a kind, in another version if the cluster no longer has that one.
+func (s *Scope) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := s.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if IsNoMatch(err) {
+		// A kind can have moved to another version since it was recorded.
+		if other, otherErr := s.Mapper.RESTMapping(gvk.GroupKind()); otherErr == nil {
+			return other, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking up kind %s: %w", gvk.Kind, err)
+	}
+	return mapping, nil
+}
+
+// IsNoMatch says that the cluster doesn't know a kind.
+func IsNoMatch(err error) bool {
+	kind, resource := (*meta.NoKindMatchError)(nil), (*meta.NoResourceMatchError)(nil)
+	return errors.As(err, &kind) || errors.As(err, &resource)
+}
