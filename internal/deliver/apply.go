@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -127,7 +129,7 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 	if left, err := r.leaveAsDeployed(ctx, o); left {
 		return err
 	}
-	o, whole, err := r.withoutIgnored(ctx, o, entry)
+	o, whole, err := r.applier.WithoutIgnored(ctx, o, entry, r.want.Ignore)
 	if err != nil {
 		return err
 	}
@@ -147,18 +149,18 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 // applyUnignored applies what rules don't leave to others of an object.
 func (r *run) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	if crd && r.want.CRDPolicy == addonsv1.CRDPolicyCreate {
-		if _, err := r.metadata(ctx, entry); !apierrors.IsNotFound(err) {
+		if _, err := r.applier.Metadata(ctx, entry); !apierrors.IsNotFound(err) {
 			return r.leave(ctx, o) // an error comes up there again
 		}
 	}
 	if entry.UID != "" {
 		r.wrote.Store(true)
-		if result, err := r.patchOwn(ctx, o, entry.UID); !errors.Is(err, errAnother) {
+		if result, err := r.applier.ApplyOwn(ctx, o, entry.UID); !errors.Is(err, apply.ErrAnother) {
 			return r.noteApplied(o, result, false, err)
 		}
 	}
 	if !entry.Helm { // else it is there
-		if result, err := r.patchNew(ctx, o); !isThere(err) {
+		if result, err := r.applier.ApplyNew(ctx, o); !apply.IsThere(err) {
 			r.wrote.Store(true)
 			return r.noteApplied(o, result, false, err)
 		}
@@ -169,10 +171,10 @@ func (r *run) applyUnignored(ctx context.Context, o *unstructured.Unstructured, 
 // applyFirst applies an object that is there, and isn't known to be ours, after a look at it.
 func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	key := record.KeyOf(o)
-	live, err := r.metadata(ctx, entry)
+	live, err := r.applier.Metadata(ctx, entry)
 	if apierrors.IsNotFound(err) { // if somebody makes it in this moment, there is a conflict
 		r.wrote.Store(true)
-		result, err := r.patch(ctx, o, false)
+		result, err := r.applier.Apply(ctx, o, false)
 		return r.noteApplied(o, result, false, err)
 	}
 	if err != nil {
@@ -188,11 +190,12 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 	case object.ClaimLeave:
 		return r.leave(ctx, o)
 	case object.ClaimShare:
-		return r.share(ctx, o, live)
+		result, err := r.applier.Share(ctx, o, live)
+		return r.noteApplied(o, result, true, err)
 	case object.ClaimIfEqual:
-		force, err = false, r.differs(ctx, o, live)
+		force, err = false, r.applier.Differs(ctx, o, live)
 	case object.ClaimAdopt:
-		err = r.takeFields(ctx, live)
+		err = r.applier.TakeFields(ctx, live)
 	case object.ClaimTakeOver:
 		err = r.takeOver(ctx, live, key)
 	}
@@ -202,23 +205,16 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 	r.wrote.Store(true)
 	var result *unstructured.Unstructured
 	if force {
-		result, err = r.patchOwn(ctx, o, live.UID)
+		result, err = r.applier.ApplyOwn(ctx, o, live.UID)
 	} else {
-		result, err = r.patch(ctx, o, false)
+		result, err = r.applier.Apply(ctx, o, false)
 	}
 	return r.noteApplied(o, result, false, err)
 }
 
-// get reads an object as it is in the cluster.
-func (r *run) get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(o.GroupVersionKind())
-	return live, r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
-}
-
 // leave takes an object as it is.
 func (r *run) leave(ctx context.Context, o *unstructured.Unstructured) error {
-	live, err := r.get(ctx, o)
+	live, err := r.applier.Get(ctx, o)
 	return r.noteApplied(o, live, true, err)
 }
 
@@ -227,15 +223,15 @@ func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, err e
 	if err != nil {
 		return err
 	}
-	object, err := r.observed(o, result, r.checks.For(o).Judge())
+	watched, err := r.observed(o, result, r.checks.For(o).Judge())
 	if err != nil {
 		return err
 	}
 	if left {
-		object.Status.Phase = observe.Current // whoever owns it looks after it
+		watched.Status.Phase = observe.Current // whoever owns it looks after it
 	}
 	r.note(record.KeyOf(o), applied{
-		Object: object, uid: result.GetUID(), fields: drift.FieldsOf(result.GetManagedFields(), r.manager), left: left,
+		Object: watched, uid: result.GetUID(), fields: drift.FieldsOf(result.GetManagedFields(), object.FieldManager(r.release)), left: left,
 	})
 	return nil
 }

@@ -3,6 +3,9 @@
 package deliver
 
 import (
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/keep"
+
 	"cmp"
 	"context"
 	"fmt"
@@ -141,7 +144,7 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 	if asked && watched && !g.unlabelled && status.Phase != observe.Gone && r.s.tracker.Live(mapping.Resource) {
 		return nil
 	}
-	live, err := r.metadataWith(ctx, r.t.own(), e)
+	live, err := r.scope.Metadata(ctx, r.t.own(), e)
 	if apierrors.IsNotFound(err) {
 		// Before its CRD goes, and the watch with it.
 		r.s.tracker.Untrack(mapping.Resource, key)
@@ -160,7 +163,7 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 		return nil
 	}
 	if live.DeletionTimestamp == nil {
-		if err := r.delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
+		if err := r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
 			return err
 		}
 	}
@@ -176,7 +179,7 @@ func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.Partial
 	case !owns && owner != Release{}:
 		return fmt.Sprintf("belongs to add-on %s now", owner), true, nil
 	case owns && r.calledOff && e.Helm:
-		return "is left to Helm's release, as the add-on never had it whole", true, client.IgnoreNotFound(r.disownObject(ctx, live, false))
+		return "is left to Helm's release, as the add-on never had it whole", true, client.IgnoreNotFound(r.applier.Disown(ctx, live, false))
 	case !owns:
 		return "isn't this add-on's any more", true, nil
 	case r.s.hasApplied(live.UID): // under another key, as after a move between API groups
@@ -184,11 +187,26 @@ func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.Partial
 	case live.DeletionTimestamp != nil:
 		return "", false, nil
 	}
-	why, err := r.keepReason(ctx, e, live)
+	why, err := r.keeper().Reason(ctx, e, live)
 	if err != nil || why == "" {
 		return "", false, err
 	}
-	return why, true, client.IgnoreNotFound(r.disownObject(ctx, live, true))
+	return why, true, client.IgnoreNotFound(r.applier.Disown(ctx, live, true))
+}
+
+// keeper tells what stays of the add-on.
+func (r *run) keeper() *keep.Keeper {
+	return &keep.Keeper{
+		Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.scope, DataPolicy: r.dataPolicy(), IsApplied: r.s.hasApplied,
+	}
+}
+
+// dataPolicy is that of the add-on as it is wanted, or else of its record.
+func (r *run) dataPolicy() addonsv1.DataPolicy {
+	if r.want != nil {
+		return r.want.DataPolicy
+	}
+	return r.rec.DataPolicy
 }
 
 // goingOf notes that an object was asked to go, and returns what is waited for. It is going since

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
@@ -48,7 +50,7 @@ func isRun(there, o metav1.Object) bool {
 // liveHook reads a hook's object, if it is of this run; else it is a NotFound. One that is being
 // deleted isn't.
 func (r *run) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live, err := r.get(ctx, o)
+	live, err := r.applier.Get(ctx, o)
 	if err == nil && !isRun(live, o) {
 		err = apierrors.NewNotFound(metav1.SchemeGroupVersion.WithResource("hooks").GroupResource(), o.GetName())
 	}
@@ -73,9 +75,9 @@ func (r *run) applyHook(ctx context.Context, h hook, o *unstructured.Unstructure
 	var result *unstructured.Unstructured
 	var err error
 	if attempt == 1 {
-		result, err = r.patchNew(ctx, o)
+		result, err = r.applier.ApplyNew(ctx, o)
 	}
-	if attempt > 1 || isThere(err) {
+	if attempt > 1 || apply.IsThere(err) {
 		result, err = r.replaceHook(ctx, h, o)
 	}
 	if err == nil {
@@ -106,7 +108,7 @@ func (r *run) staysAsHook(gk schema.GroupKind) bool {
 // replaceHook applies a hook's object where there may be one of its name.
 func (r *run) replaceHook(ctx context.Context, h hook, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	e := record.EntryOf(o)
-	there, err := r.metadata(ctx, e)
+	there, err := r.applier.Metadata(ctx, e)
 	switch {
 	case object.IsGone(err): // nothing is in its place
 	case err != nil:
@@ -121,7 +123,7 @@ func (r *run) replaceHook(ctx context.Context, h hook, o *unstructured.Unstructu
 			return nil, err
 		}
 	}
-	return r.patch(ctx, o, false)
+	return r.applier.Apply(ctx, o, false)
 }
 
 // clearLive deletes what is in the place of a hook's object, if that is allowed, and waits for it.
@@ -144,7 +146,7 @@ func (r *run) clearLive(ctx context.Context, h hook, e record.Entry, live *metav
 		return err
 	}
 	if live.DeletionTimestamp == nil {
-		if err := r.delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
+		if err := r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
 			return err
 		}
 	}
@@ -169,21 +171,21 @@ func (r *run) deleteHook(ctx context.Context, h hook) error {
 	}
 	e := record.EntryOf(o)
 	if made, ok := r.s.hooks[h.key()]; ok {
-		if err = r.delete(ctx, o, made.uid, metav1.DeletePropagationBackground); err == nil {
+		if err = r.applier.Delete(ctx, o, made.uid, metav1.DeletePropagationBackground); err == nil {
 			return nil
 		}
 		if !apierrors.IsConflict(err) { // else another one is in its place
 			return r.failureOf(e.Key(), err)
 		}
 	}
-	live, err := r.metadata(ctx, e)
+	live, err := r.applier.Metadata(ctx, e)
 	switch {
 	case object.IsGone(err):
 		return nil
 	case err == nil && (object.OwnerOf(&live.ObjectMeta) != r.release || live.DeletionTimestamp != nil):
 		return nil
 	case err == nil:
-		err = r.delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
+		err = r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
 	}
 	if err != nil {
 		return r.failureOf(e.Key(), err)

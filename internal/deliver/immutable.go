@@ -34,7 +34,7 @@ func (r *run) orRecreate(ctx context.Context, o *unstructured.Unstructured, err 
 	if f.Reason != object.ReasonImmutableField || !r.want.Recreate || !mayRecreate(o.GroupVersionKind().GroupKind()) {
 		return f
 	}
-	live, err := r.get(ctx, o)
+	live, err := r.applier.Get(ctx, o)
 	if apierrors.IsNotFound(err) {
 		return object.Postpone(key, "it is made anew")
 	}
@@ -54,7 +54,7 @@ func (r *run) orRecreate(ctx context.Context, o *unstructured.Unstructured, err 
 		r.s.noting.Unlock()
 	}
 	if live.GetDeletionTimestamp() == nil {
-		if err := r.delete(ctx, live, live.GetUID(), propagation(o, live)); err != nil {
+		if err := r.applier.Delete(ctx, live, live.GetUID(), propagation(o, live)); err != nil {
 			return err
 		}
 	}

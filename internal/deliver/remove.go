@@ -212,9 +212,9 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 
 // orphanObject makes an object nobody's.
 func (r *run) orphanObject(ctx context.Context, e record.Entry) error {
-	live, err := r.metadataWith(ctx, r.t.own(), e)
+	live, err := r.scope.Metadata(ctx, r.t.own(), e)
 	if err == nil && object.OwnerOf(&live.ObjectMeta) == r.release {
-		err = r.disownObject(ctx, live, false)
+		err = r.applier.Disown(ctx, live, false)
 	}
 	if object.IsGone(err) {
 		return nil

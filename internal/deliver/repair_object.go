@@ -7,15 +7,15 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -48,14 +48,14 @@ func (r *run) repairOne(ctx context.Context, s suspect, want *Repair, d *Differe
 
 func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair, d *Difference) error {
 	*d = Difference{Object: s.entry.Key(), Applied: s.entry.Fields, Now: s.entry.Fields, hidden: &r.hidden}
-	live, err := r.metadata(ctx, s.entry)
+	live, err := r.applier.Metadata(ctx, s.entry)
 	switch {
 	case apierrors.IsNotFound(err):
 		d.Gone, d.Now, live = true, 0, nil
 	case err != nil:
 		return err
 	default:
-		d.Now = drift.FieldsOf(live.ManagedFields, r.manager)
+		d.Now = drift.FieldsOf(live.ManagedFields, object.FieldManager(r.release))
 	}
 	switch {
 	case s.manifest == nil: // nothing says what it is to be
@@ -90,7 +90,7 @@ func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair, d *Differe
 // client made anew is adopted by policy, as in an upgrade.
 func (r *run) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry, want *Repair) error {
 	owner := object.OwnerOf(&live.ObjectMeta)
-	isOurs := live.UID == entry.UID || object.ManagedBy(&live.ObjectMeta, r.manager) // the record may be of the one before
+	isOurs := live.UID == entry.UID || object.ManagedBy(&live.ObjectMeta, object.FieldManager(r.release)) // the record may be of the one before
 	if isOurs && (owner == r.release || !object.ManagedBy(&live.ObjectMeta, object.FieldManager(owner))) {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (r *run) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata,
 	case verdict == object.ClaimOwn, verdict == object.ClaimAdopt && want.Report:
 		return nil
 	case verdict == object.ClaimAdopt:
-		return r.takeFields(ctx, live)
+		return r.applier.TakeFields(ctx, live)
 	case message == "": // it might be shared, or taken if it is equal: people are to see it
 		reason, message = object.ReasonObjectExists, c.Exists(&live.ObjectMeta)
 	}
@@ -110,13 +110,13 @@ func (r *run) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata,
 // compare finds out what was changed of an object, by a dry run, and notes it. It returns what
 // is to be applied: the manifest without what rules leave to others, nil for nothing.
 func (r *run) compare(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, want *Repair, d *Difference) (*unstructured.Unstructured, error) {
-	changes, applied, err := r.changes(ctx, o, live)
+	changes, applied, err := r.applier.Changes(ctx, o, live)
 	if apierrors.IsInvalid(err) && !want.Report {
-		if d.displaced = drift.Replacements(o, live.ManagedFields, r.manager); len(d.displaced) > 0 {
+		if d.displaced = drift.Replacements(o, live.ManagedFields, object.FieldManager(r.release)); len(d.displaced) > 0 {
 			changes, err, applied = d.displaced[0].Changes, nil, o
 		}
 	}
-	if errors.Is(err, errAnother) {
+	if errors.Is(err, apply.ErrAnother) {
 		d.raced, d.Wait = true, raceRetry
 		return nil, nil
 	}
@@ -124,21 +124,21 @@ func (r *run) compare(ctx context.Context, o *unstructured.Unstructured, live *m
 		return nil, err
 	}
 	if want.Values && d.displaced == nil {
-		now, err := r.get(ctx, applied)
+		now, err := r.applier.Get(ctx, applied)
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, drift.Stale(now.Object, applied, r.manager, changes)...)
+		changes = append(changes, drift.Stale(now.Object, applied, object.FieldManager(r.release), changes)...)
 	}
-	d.wanted = drift.FieldsOf(applied.GetManagedFields(), r.manager)
+	d.wanted = drift.FieldsOf(applied.GetManagedFields(), object.FieldManager(r.release))
 	rules := want.Ignore.For(o)
 	ignored, rest := rules.Split(o, changes)
 	if want.Report {
-		if rest, err = r.differing(ctx, rest, applied); err != nil {
+		if rest, err = r.applier.Differing(ctx, rest, applied); err != nil {
 			return nil, err
 		}
 	}
-	d.Changes, d.Managers = rest, drift.ManagersOf(rest, live.ManagedFields, r.manager)
+	d.Changes, d.Managers = rest, drift.ManagersOf(rest, live.ManagedFields, object.FieldManager(r.release))
 	d.whole = len(ignored) == 0
 	if len(rest) == 0 && (!d.whole || d.wanted == d.Now) {
 		d.Managers = nil
@@ -151,72 +151,6 @@ func (r *run) compare(ctx context.Context, o *unstructured.Unstructured, live *m
 	return o, nil
 }
 
-// changes returns what was changed of an object, by a dry run, and what that comes to.
-func (r *run) changes(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) ([]drift.Change, *unstructured.Unstructured, error) {
-	applied, err := r.dryRun(ctx, o, live)
-	rolled := isRolled(o, err)
-	if rolled { // its strategy was changed, and takes two steps to set back
-		applied, err = r.dryRun(ctx, withoutStrategy(o), live)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	changes := drift.Changes(live.ManagedFields, applied.GetManagedFields(), r.manager)
-	if rolled {
-		changes = append(changes, drift.ChangeAt(strategyType, live.ManagedFields, r.manager))
-		if err := unstructured.SetNestedField(applied.Object, string(appsv1.RecreateDeploymentStrategyType), "spec", "strategy", "type"); err != nil {
-			return nil, nil, err
-		}
-	}
-	return changes, applied, nil
-}
-
-// patchDisplacing applies an object that is there. The server may refuse it beside items of lists that others put in
-// the place of ours. Then these go with it: those of one manager after the other, until it does.
-func (r *run) patchDisplacing(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, by []drift.Replacement) (*unstructured.Unstructured, error) {
-	if len(by) == 0 {
-		return r.patchOwn(ctx, o, live.UID)
-	}
-	var result *unstructured.Unstructured
-	for _, items := range by {
-		displaced := live.DeepCopy()
-		displaced.ManagedFields = items.Managed
-		err := r.patchMetadata(ctx, live, displaced, r.manager)
-		if apierrors.IsConflict(err) {
-			return nil, errAnother
-		}
-		if err != nil {
-			return nil, err
-		}
-		if result, err = r.patchOwn(ctx, o, live.UID); !apierrors.IsInvalid(err) {
-			return result, err
-		}
-		live = displaced
-	}
-	return r.patchOwn(ctx, o, live.UID)
-}
-
-// differing returns the changes that are still of consequence.
-func (r *run) differing(ctx context.Context, changes []drift.Change, applied *unstructured.Unstructured) ([]drift.Change, error) {
-	live, err := r.get(ctx, applied)
-	if err != nil {
-		return nil, err
-	}
-	return drift.Differing(changes, live.Object, applied.Object), nil
-}
-
-// dryRun returns what would become of an object that is there. It is errAnother if that isn't
-// there any more.
-func (r *run) dryRun(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
-	result := o.DeepCopy()
-	result.SetUID(live.UID)
-	err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), client.FieldOwner(r.manager), client.ForceOwnership, client.DryRunAll)
-	if isOfAnother(err) {
-		return nil, errAnother
-	}
-	return result, err
-}
-
 // repairObject applies an object that was changed, or is gone.
 func (r *run) repairObject(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d *Difference) error {
 	r.wrote.Store(true)
@@ -224,14 +158,14 @@ func (r *run) repairObject(ctx context.Context, o *unstructured.Unstructured, li
 	var err error
 	if live == nil {
 		d.whole = true
-		result, err = r.patch(ctx, o, false)
+		result, err = r.applier.Apply(ctx, o, false)
 	} else {
-		result, err = r.patchDisplacing(ctx, o, live, d.displaced)
+		result, err = r.applier.ApplyDisplacing(ctx, o, live, d.displaced)
 	}
 	if err == nil {
-		err = r.ownAlone(ctx, result)
+		err = r.applier.OwnAlone(ctx, result)
 	}
-	if errors.Is(err, errAnother) {
+	if errors.Is(err, apply.ErrAnother) {
 		d.raced, d.Wait = true, raceRetry
 		return nil
 	}
@@ -241,7 +175,7 @@ func (r *run) repairObject(ctx context.Context, o *unstructured.Unstructured, li
 	if live == nil && o.GroupVersionKind().GroupKind() == object.CRDKind {
 		meta.MaybeResetRESTMapper(r.scope.Mapper)
 	}
-	d.Repaired, d.Now = true, drift.FieldsOf(result.GetManagedFields(), r.manager)
+	d.Repaired, d.Now = true, drift.FieldsOf(result.GetManagedFields(), object.FieldManager(r.release))
 	return nil
 }
 
@@ -273,33 +207,4 @@ func (r *run) noteFields(ctx context.Context, rec *record.Record, found []Differ
 	r.rec = rec
 	rec.State.Inventory, rec.Applied = inventory, record.SumsOf(inventory).String()
 	return r.update(ctx)
-}
-
-// withoutIgnored returns the object without the fields that rules leave to the managers that own them.
-// If there are any, it also returns what the add-on would own with them: once the rules are
-// gone, that is what is missing.
-func (r *run) withoutIgnored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry) (*unstructured.Unstructured, drift.Fields, error) {
-	rules := r.want.Ignore.For(o)
-	if len(rules) == 0 {
-		return o, 0, nil
-	}
-	live, err := r.metadata(ctx, entry)
-	if apierrors.IsNotFound(err) {
-		return o, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	changes, applied, err := r.changes(ctx, o, live)
-	if errors.Is(err, errAnother) || apierrors.IsInvalid(err) { // which is what the apply is about to say
-		return o, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	ignored, _ := rules.Split(o, changes)
-	if ignored = drift.Owned(ignored); len(ignored) == 0 {
-		return o, 0, nil
-	}
-	return drift.Without(o, ignored), drift.FieldsOf(applied.GetManagedFields(), r.manager), nil
 }

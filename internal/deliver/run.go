@@ -3,6 +3,8 @@
 package deliver
 
 import (
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +30,7 @@ type run struct {
 	s       *session
 	t       Target
 	release Release
-	manager string
+	applier apply.Applier
 	want    *Desired // nil in Remove
 	hidden  hidden
 
@@ -57,10 +59,12 @@ type run struct {
 }
 
 func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) *run {
+	scope := &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
 	r := &run{
-		d: d, s: d.session(t, release), t: t, release: release, manager: object.FieldManager(release), want: want, proof: proof,
-		scope: &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}, hidden: hidden{release: release},
+		d: d, s: d.session(t, release), t: t, release: release, want: want, proof: proof,
+		scope: scope, hidden: hidden{release: release},
 	}
+	r.applier = apply.Applier{Client: t.Client, Scope: scope, Wrote: &r.wrote}
 	if want != nil {
 		r.hidden.learn(want.Sensitive...)
 	}

@@ -58,7 +58,7 @@ func (r *run) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, removal
 	if err != nil {
 		return nil //nolint:nilerr // it can't be there
 	}
-	live, err := r.get(ctx, o)
+	live, err := r.applier.Get(ctx, o)
 	if object.IsGone(err) {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (r *run) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, removal
 			record.KeyOf(o), r.rec.Revision, addonsv1.ReconcileNowAnnotation), left)
 	}
 	if removal {
-		return r.delete(ctx, live, live.GetUID(), metav1.DeletePropagationBackground)
+		return r.applier.Delete(ctx, live, live.GetUID(), metav1.DeletePropagationBackground)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (r *run) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, 
 			return err
 		}
 	}
-	return r.takeFields(ctx, live, object.ManagersAmong(&live.ObjectMeta, r.want.Leaving)...)
+	return r.applier.TakeFields(ctx, live, object.ManagersAmong(&live.ObjectMeta, r.want.Leaving)...)
 }
 
 // markTransferred notes in the newest record of a release that something of it has another
@@ -127,7 +127,7 @@ func (r *run) newOwner(ctx context.Context) (record.ObjectKey, Release, error) {
 		if e.Shared {
 			continue
 		}
-		live, err := r.metadataWith(ctx, r.t.own(), e)
+		live, err := r.scope.Metadata(ctx, r.t.own(), e)
 		if object.IsGone(err) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -71,11 +72,11 @@ func (r *run) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured)
 			return true, nil
 		}
 	}
-	live, err := r.get(ctx, o)
+	live, err := r.applier.Get(ctx, o)
 	if err != nil {
 		return false, nil //nolint:nilerr // applying it tells what is wrong
 	}
-	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), r.manager) != e.Fields {
+	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), object.FieldManager(r.release)) != e.Fields {
 		return false, nil
 	}
 	return true, r.noteApplied(o, live, false, nil)

@@ -3,6 +3,11 @@
 package object
 
 import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"errors"
 	"fmt"
 
@@ -81,4 +86,15 @@ func (s *Scope) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) 
 func IsNoMatch(err error) bool {
 	kind, resource := (*meta.NoKindMatchError)(nil), (*meta.NoResourceMatchError)(nil)
 	return errors.As(err, &kind) || errors.As(err, &resource)
+}
+
+// Metadata reads the metadata of an object of an inventory.
+func (s *Scope) Metadata(ctx context.Context, reader client.Reader, e record.Entry) (*metav1.PartialObjectMetadata, error) {
+	mapping, err := s.Mapping(e.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(mapping.GroupVersionKind)
+	return m, reader.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, m)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package keep
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 
 // namespaceInUse returns what a namespace holds, or may hold, that isn't this
 // add-on's; "" if there is nothing.
-func (r *run) namespaceInUse(ctx context.Context, name string) (string, error) {
-	kinds, unknown, err := r.namespacedKinds(ctx)
+func (k *Keeper) namespaceInUse(ctx context.Context, name string) (string, error) {
+	kinds, unknown, err := k.namespacedKinds(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +31,7 @@ func (r *run) namespaceInUse(ctx context.Context, name string) (string, error) {
 		return fmt.Sprintf("may still hold objects of %s, an API that doesn't answer", unknown), nil
 	}
 	for _, gk := range kinds {
-		first, err := r.firstOf(ctx, gk, name, func(m *metav1.PartialObjectMetadata) bool { return r.disposable(gk, m, kinds) })
+		first, err := k.firstOf(ctx, gk, name, func(m *metav1.PartialObjectMetadata) bool { return k.disposable(gk, m, kinds) })
 		if apierrors.IsForbidden(err) {
 			return fmt.Sprintf("may still hold objects of kind %s, which the kubeconfig's user may not list", gk), nil
 		}
@@ -48,12 +48,12 @@ func (r *run) namespaceInUse(ctx context.Context, name string) (string, error) {
 // disposable reports whether an object doesn't keep its namespace. It may be this add-on's and
 // not be wanted any more, or be one that each namespace has. Or its controller is in the
 // namespace and counts itself: once that is gone, the object is about to follow.
-func (r *run) disposable(gk schema.GroupKind, m *metav1.PartialObjectMetadata, counted []schema.GroupKind) bool {
+func (k *Keeper) disposable(gk schema.GroupKind, m *metav1.PartialObjectMetadata, counted []schema.GroupKind) bool {
 	switch {
 	case m.DeletionTimestamp != nil:
 		return true
-	case object.OwnerOf(&m.ObjectMeta) == r.release && object.ManagedBy(&m.ObjectMeta, r.manager):
-		return !r.s.hasApplied(m.UID)
+	case object.OwnerOf(&m.ObjectMeta) == k.Scope.Release && object.ManagedBy(&m.ObjectMeta, object.FieldManager(k.Scope.Release)):
+		return !k.IsApplied(m.UID)
 	case gk.Kind == "ServiceAccount" && m.Name == "default", gk.Kind == "ConfigMap" && m.Name == "kube-root-ca.crt":
 		return true
 	}
@@ -69,14 +69,14 @@ var madeByKubernetes = []schema.GroupKind{
 
 // namespacedKinds returns all kinds whose objects go with their namespace. Unknown
 // is a version of an API that can't be discovered, "" if there is none.
-func (r *run) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind, unknown string, err error) {
-	client, err := r.t.Discovery(ctx)
+func (k *Keeper) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind, unknown string, err error) {
+	client, err := k.Discovery(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("discovering namespaced kinds: %w", err)
 	}
 	lists, err := client.ServerPreferredNamespacedResources()
 	if failed := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &failed) {
-		if unknown, err = r.silent(ctx, failed); unknown != "" || err != nil {
+		if unknown, err = k.silent(ctx, failed); unknown != "" || err != nil {
 			return nil, unknown, err
 		}
 	}
@@ -100,9 +100,9 @@ func (r *run) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind, un
 
 // silent returns one of the versions of APIs that couldn't be discovered, "" if all of them
 // are gone: discovery shows an API a while longer than it is there.
-func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFailed) (string, error) {
+func (k *Keeper) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFailed) (string, error) {
 	for _, gv := range slices.SortedFunc(maps.Keys(failed.Groups), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }) {
-		_, err := r.apiService(ctx, gv)
+		_, err := k.apiService(ctx, gv)
 		switch {
 		case err == nil:
 			return gv.String(), nil
@@ -115,14 +115,14 @@ func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFai
 
 // hasAPI reports whether a resource that the server doesn't know is to be served: there is a
 // CRD of it, or its version is another server's. If not, its objects are gone with the CRD.
-func (r *run) hasAPI(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
-	_, err := r.metadataWith(ctx, r.t.own(), record.Entry{
+func (k *Keeper) hasAPI(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
+	_, err := k.metadata(ctx, record.Entry{
 		Group: object.CRDKind.Group, Version: "v1", Kind: object.CRDKind.Kind, Name: resource.Resource + "." + resource.Group,
 	})
 	if !object.IsGone(err) {
 		return err == nil, err
 	}
-	api, err := r.apiService(ctx, resource.GroupVersion())
+	api, err := k.apiService(ctx, resource.GroupVersion())
 	if object.IsGone(err) {
 		return false, nil
 	}
@@ -131,10 +131,14 @@ func (r *run) hasAPI(ctx context.Context, resource schema.GroupVersionResource) 
 
 // apiService reads the metadata of the APIService, which names the server of a version of an
 // API.
-func (r *run) apiService(ctx context.Context, gv schema.GroupVersion) (*metav1.PartialObjectMetadata, error) {
-	return r.metadataWith(ctx, r.t.own(), record.Entry{
+func (k *Keeper) apiService(ctx context.Context, gv schema.GroupVersion) (*metav1.PartialObjectMetadata, error) {
+	return k.metadata(ctx, record.Entry{
 		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: gv.Version + "." + gv.Group,
 	})
+}
+
+func (k *Keeper) metadata(ctx context.Context, e record.Entry) (*metav1.PartialObjectMetadata, error) {
+	return k.Scope.Metadata(ctx, k.Reader, e)
 }
 
 // autoManaged is a label of the APIServices that an API server makes for what it serves itself

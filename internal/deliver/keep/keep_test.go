@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package keep
 
 import (
 	"context"
@@ -37,8 +37,8 @@ func TestSpared(t *testing.T) {
 	} {
 		live := &metav1.PartialObjectMetadata{}
 		live.Annotations = map[string]string{record.ResourcePolicyAnnotation: tc.policy}
-		r := &run{release: Release{Namespace: "n", Name: "web"}, want: &Desired{}}
-		if why, err := r.keepReason(t.Context(), tc.entry, live); (why != "") != tc.want || err != nil {
+		k := &Keeper{Scope: &object.Scope{Release: record.Release{Namespace: "n", Name: "web"}}}
+		if why, err := k.Reason(t.Context(), tc.entry, live); (why != "") != tc.want || err != nil {
 			t.Errorf("%s: %q, %v", name, why, err)
 		}
 	}
@@ -62,9 +62,9 @@ func (twoPages) List(_ context.Context, into client.ObjectList, options ...clien
 func TestLookGoesOnToTheLastPage(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
-	r := &run{t: Target{Client: twoPages{}}, scope: &object.Scope{Mapper: mapper}}
+	k := &Keeper{Reader: twoPages{}, Scope: &object.Scope{Mapper: mapper}}
 	for ignored, want := range map[string]string{"": "first", "first": "second"} {
-		got, err := r.firstOf(t.Context(), schema.GroupKind{Kind: "ConfigMap"}, "n",
+		got, err := k.firstOf(t.Context(), schema.GroupKind{Kind: "ConfigMap"}, "n",
 			func(m *metav1.PartialObjectMetadata) bool { return m.Name == ignored })
 		if err != nil || got != want {
 			t.Errorf("without %q: %q, %v; want %q", ignored, got, err, want)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package apply
 
 import (
 	"context"
@@ -23,11 +23,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
-// differs refuses an object if applying it would change a field of it beside our labels. The
+// Differs refuses an object if applying it would change a field of it beside our labels. The
 // server is asked, so that defaults and other spellings don't count. Values aren't told: they may
 // be secret.
-func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
-	changes, err := r.overwritten(ctx, object.Unlabelled(o), live)
+func (a *Applier) Differs(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
+	changes, err := a.overwritten(ctx, object.Unlabelled(o), live)
 	if len(changes) == 0 || err != nil {
 		return err
 	}
@@ -45,19 +45,19 @@ func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, live *m
 }
 
 // overwritten returns the fields of an object that is there which would have another value once it is applied.
-func (r *run) overwritten(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) ([]drift.Change, error) {
-	changes, applied, err := r.changes(ctx, o, live)
+func (a *Applier) overwritten(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) ([]drift.Change, error) {
+	changes, applied, err := a.Changes(ctx, o, live)
 	if err != nil {
 		return nil, err
 	}
-	return r.differing(ctx, changes, applied)
+	return a.Differing(ctx, changes, applied)
 }
 
-// takeFields moves the fields that Helm, or the Cluster Stack Operator, set on an object
+// TakeFields moves the fields that Helm, or the Cluster Stack Operator, set on an object
 // to our manager before we apply it. Otherwise a field that the chart drops later would
 // stay for ever, as they would still be said to want it. The same goes for those of
 // other managers, whose objects are taken over.
-func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata, managers ...string) error {
+func (a *Applier) TakeFields(ctx context.Context, live *metav1.PartialObjectMetadata, managers ...string) error {
 	former := append(object.Predecessors(&live.ObjectMeta), managers...)
 	if len(former) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 			e.Operation = metav1.ManagedFieldsOperationUpdate // what csaupgrade looks for
 		}
 	}
-	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(former...), r.manager); err != nil {
+	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(former...), a.manager()); err != nil {
 		return err
 	}
 	if slices.Contains(former, object.OperatorManager) {
@@ -78,16 +78,16 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 		}
 		upgraded.ManagedFields = append(upgraded.ManagedFields, kept...)
 	}
-	return r.patchMetadata(ctx, live, upgraded, r.manager)
+	return a.PatchMetadata(ctx, live, upgraded, a.manager())
 }
 
-// disownObject makes an object no add-on's: our labels go, and our fields are
+// Disown makes an object no add-on's: our labels go, and our fields are
 // Helm's from now on, so that `helm upgrade` can change them. One that is kept, while its
 // release goes, has a note by which that release may have it again.
-func (r *run) disownObject(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
+func (a *Applier) Disown(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
 	let := live.DeepCopy()
 	if kept {
-		metav1.SetMetaDataAnnotation(&let.ObjectMeta, object.KeptByAnnotation, r.release.String())
+		metav1.SetMetaDataAnnotation(&let.ObjectMeta, object.KeptByAnnotation, a.Scope.Release.String())
 	} else {
 		delete(let.Annotations, object.KeptByAnnotation)
 	}
@@ -98,32 +98,31 @@ func (r *run) disownObject(ctx context.Context, live *metav1.PartialObjectMetada
 	}
 	taken := object.ManagedBy(&live.ObjectMeta, object.HelmManager)
 	let.ManagedFields = slices.DeleteFunc(let.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == r.manager && taken
+		return e.Manager == a.manager() && taken
 	})
 	for i := range let.ManagedFields {
-		if let.ManagedFields[i].Manager == r.manager {
+		if let.ManagedFields[i].Manager == a.manager() {
 			let.ManagedFields[i].Manager = object.HelmManager
 		}
 	}
-	return r.patchMetadata(ctx, live, let, object.HelmManager)
+	return a.PatchMetadata(ctx, live, let, object.HelmManager)
 }
 
-// patchMetadata changes an object's metadata as a manager, if the object is still as it was read.
-func (r *run) patchMetadata(ctx context.Context, live, changed *metav1.PartialObjectMetadata, as string) error {
-	r.wrote.Store(true)
+// PatchMetadata changes an object's metadata as a manager, if the object is still as it was read.
+func (a *Applier) PatchMetadata(ctx context.Context, live, changed *metav1.PartialObjectMetadata, as string) error {
+	a.Wrote.Store(true)
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-	return r.t.Client.Patch(ctx, changed, patch, client.FieldOwner(as))
+	return a.Client.Patch(ctx, changed, patch, client.FieldOwner(as))
 }
 
-// share sets fields of a namespace that isn't this add-on's, without its labels. What
-// another manager has set differently stays as it is.
-func (r *run) share(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
+// Share sets fields of a namespace that isn't this add-on's, without its labels, and returns it as the server has it.
+// A field that another manager has set differently stays as it is.
+func (a *Applier) Share(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
 	shared := object.Unlabelled(o)
-	theirs, err := r.overwritten(ctx, shared, live)
+	theirs, err := a.overwritten(ctx, shared, live)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.wrote.Store(true)
-	result, err := r.patch(ctx, drift.Without(shared, drift.Owned(theirs)), false)
-	return r.noteApplied(o, result, true, err)
+	a.Wrote.Store(true)
+	return a.Apply(ctx, drift.Without(shared, drift.Owned(theirs)), false)
 }

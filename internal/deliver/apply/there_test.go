@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package apply_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 )
 
 func TestIsThere(t *testing.T) {
@@ -22,7 +24,7 @@ func TestIsThere(t *testing.T) {
 		"forbidden":                {apierrors.NewForbidden(of, "a", nil), false},
 		"no answer":                {errors.New("connection refused"), false},
 	} {
-		if isThere(tc.err) != tc.want {
+		if apply.IsThere(tc.err) != tc.want {
 			t.Errorf("%s: %t", name, !tc.want)
 		}
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+// Package keep tells which objects of an add-on stay in the cluster though the add-on no longer has them, and why.
+package keep
 
 import (
 	"context"
@@ -13,16 +14,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// keepReason tells why an object of this add-on stays in the cluster, "" if it goes.
-func (r *run) keepReason(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (string, error) {
+// Keeper looks at what an add-on has in one cluster.
+type Keeper struct {
+	// Reader reads metadata, PersistentVolumes, CRDs and instances of kinds, with the manager's rights.
+	Reader client.Reader
+	// Discovery returns a client that tells which kinds there are.
+	Discovery func(context.Context) (discovery.DiscoveryInterface, error)
+	Scope     *object.Scope
+	// DataPolicy is the add-on's.
+	DataPolicy addonsv1.DataPolicy
+	// IsApplied reports whether the object with a UID is one that the add-on has applied, and still has.
+	IsApplied func(types.UID) bool
+}
+
+// Reason returns why an object of this add-on stays in the cluster, "" if it goes.
+func (k *Keeper) Reason(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (string, error) {
 	gk := e.GroupVersionKind().GroupKind()
-	keepsData := r.dataPolicy() != addonsv1.DataPolicyDelete
+	keepsData := k.DataPolicy != addonsv1.DataPolicyDelete
 	switch {
 	case e.CRD:
 		return "is from the chart's crds/ directory, whose CustomResourceDefinitions are never deleted", nil
@@ -31,39 +47,31 @@ func (r *run) keepReason(ctx context.Context, e record.Entry, live *metav1.Parti
 	case keepsData && gk == object.ClaimKind:
 		return "holds data, and is kept by the add-on's dataPolicy", nil
 	case keepsData && gk == object.VolumeKind:
-		return r.volumeInUse(ctx, e)
+		return k.volumeInUse(ctx, e)
 	case gk == object.CRDKind:
-		return r.crdInUse(ctx, e)
-	case gk == object.NamespaceKind && e.Name == r.release.Namespace:
+		return k.crdInUse(ctx, e)
+	case gk == object.NamespaceKind && e.Name == k.Scope.Release.Namespace:
 		return "holds the release record", nil
 	case gk == object.NamespaceKind && object.IsOfKubernetes(e.Name):
 		return "is one of Kubernetes' own", nil
 	case keepsData && gk == object.NamespaceKind:
 		return "is kept by the add-on's dataPolicy", nil
 	case gk == object.NamespaceKind:
-		return r.namespaceInUse(ctx, e.Name)
+		return k.namespaceInUse(ctx, e.Name)
 	}
 	return "", nil
 }
 
-// dataPolicy is that of the add-on as it is wanted, or else of its record.
-func (r *run) dataPolicy() addonsv1.DataPolicy {
-	if r.want != nil {
-		return r.want.DataPolicy
-	}
-	return r.rec.DataPolicy
-}
-
 // volumeInUse says so if a PersistentVolume is bound to a claim that is there: it would never be gone.
-func (r *run) volumeInUse(ctx context.Context, e record.Entry) (string, error) {
+func (k *Keeper) volumeInUse(ctx context.Context, e record.Entry) (string, error) {
 	volume := &corev1.PersistentVolume{}
-	if err := r.t.own().Get(ctx, client.ObjectKey{Name: e.Name}, volume); err != nil || volume.Spec.ClaimRef == nil {
+	if err := k.Reader.Get(ctx, client.ObjectKey{Name: e.Name}, volume); err != nil || volume.Spec.ClaimRef == nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	of := volume.Spec.ClaimRef
 	claim := &metav1.PartialObjectMetadata{}
 	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(object.ClaimKind.Kind))
-	err := r.t.own().Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, claim)
+	err := k.Reader.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, claim)
 	if err != nil || claim.UID != of.UID || claim.DeletionTimestamp != nil {
 		return "", client.IgnoreNotFound(err)
 	}
@@ -72,15 +80,15 @@ func (r *run) volumeInUse(ctx context.Context, e record.Entry) (string, error) {
 
 // crdInUse says so if there are instances of a CRD, or if none can be listed as they can't be converted. Those of
 // this add-on are gone by now.
-func (r *run) crdInUse(ctx context.Context, e record.Entry) (string, error) {
+func (k *Keeper) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(e.GroupVersionKind())
-	if err := r.t.own().Get(ctx, client.ObjectKey{Name: e.Name}, crd); err != nil {
+	if err := k.Reader.Get(ctx, client.ObjectKey{Name: e.Name}, crd); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	first, err := r.firstOf(ctx, schema.GroupKind{Group: group, Kind: kind}, "", func(*metav1.PartialObjectMetadata) bool { return false })
+	first, err := k.firstOf(ctx, schema.GroupKind{Group: group, Kind: kind}, "", func(*metav1.PartialObjectMetadata) bool { return false })
 	if status, _ := object.AnswerOf(err); object.WebhookUnavailable(status) {
 		return fmt.Sprintf("may still have instances: %s can't be listed without its conversion webhook", kind), nil
 	}
@@ -92,8 +100,8 @@ func (r *run) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 
 // firstOf returns the first object of a kind that isn't to be ignored, "" if there
 // is none. An empty namespace means all.
-func (r *run) firstOf(ctx context.Context, gk schema.GroupKind, namespace string, ignore func(*metav1.PartialObjectMetadata) bool) (string, error) {
-	mapping, err := r.scope.Mapper.RESTMapping(gk)
+func (k *Keeper) firstOf(ctx context.Context, gk schema.GroupKind, namespace string, ignore func(*metav1.PartialObjectMetadata) bool) (string, error) {
+	mapping, err := k.Scope.Mapper.RESTMapping(gk)
 	if object.IsNoMatch(err) {
 		return "", nil
 	}
@@ -103,9 +111,9 @@ func (r *run) firstOf(ctx context.Context, gk schema.GroupKind, namespace string
 	list := &metav1.PartialObjectMetadataList{}
 	for {
 		list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
-		if err := r.t.own().List(ctx, list, client.InNamespace(namespace), client.Limit(100), client.Continue(list.Continue)); err != nil {
+		if err := k.Reader.List(ctx, list, client.InNamespace(namespace), client.Limit(100), client.Continue(list.Continue)); err != nil {
 			if apierrors.IsNotFound(err) {
-				if there, err := r.hasAPI(ctx, mapping.Resource); !there {
+				if there, err := k.hasAPI(ctx, mapping.Resource); !there {
 					return "", err
 				}
 			}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apply writes single objects to a workload cluster, and asks by dry run what a write would change. It knows
+// nothing of revisions, or of what an add-on waits for.
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// Applier applies single objects of an add-on to one cluster, by server-side apply, with the add-on's field manager.
+type Applier struct {
+	// Client has the add-on's rights.
+	Client client.Client
+	Scope  *object.Scope
+	// Wrote is set once the cluster may have been written to.
+	Wrote *atomic.Bool
+}
+
+func (a *Applier) manager() string { return object.FieldManager(a.Scope.Release) }
+
+// Apply applies an object, and returns it as the server has it.
+func (a *Applier) Apply(ctx context.Context, o *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+	result := o.DeepCopy()
+	options := []client.ApplyOption{client.FieldOwner(a.manager())}
+	if force {
+		options = append(options, client.ForceOwnership)
+	}
+	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
+	if !force || !isRolled(o, err) {
+		return result, err
+	}
+	// There may be more that the server has against it.
+	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(withoutStrategy(o)), append(options, client.DryRunAll)...); err != nil {
+		return nil, err
+	}
+	version, err := a.stopRolling(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if result = o.DeepCopy(); o.GetResourceVersion() != "" {
+		result.SetResourceVersion(version)
+	}
+	if err = a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...); err != nil {
+		return nil, err
+	}
+	return result, a.forgetUpdate(ctx, result)
+}
+
+// neverVersion is a resourceVersion that no object has: etcd's first revision is an empty one's.
+const neverVersion = "1"
+
+// ApplyNew applies an object that isn't there. If it is, the API server answers Conflict, as it has
+// another resourceVersion than the one that is asked for; see IsThere.
+func (a *Applier) ApplyNew(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	fresh := o.DeepCopy()
+	fresh.SetResourceVersion(neverVersion)
+	return a.Apply(ctx, fresh, false)
+}
+
+// IsThere reports whether a new object wasn't applied as there is one. So it may be, too, if an
+// aggregated API server has something to say about resourceVersions.
+func IsThere(err error) bool {
+	answer, _ := object.AnswerOf(err)
+	return apierrors.IsConflict(err) || strings.Contains(strings.ToLower(answer.Message), "resourceversion")
+}
+
+// ErrAnother: an object is gone, or somebody made another one of its name.
+var ErrAnother = errors.New("it isn't the object that was looked at")
+
+// ApplyOwn applies an object that was seen with this UID, and is ours. The API server answers
+// Conflict if it is gone, and Invalid if there is another one: that is ErrAnother.
+func (a *Applier) ApplyOwn(ctx context.Context, o *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
+	own := o.DeepCopy()
+	own.SetUID(uid)
+	result, err := a.Apply(ctx, own, true)
+	if isOfAnother(err) {
+		return nil, ErrAnother
+	}
+	return result, err
+}
+
+func isOfAnother(err error) bool {
+	return apierrors.IsConflict(err) || object.IsAbout(err, "metadata.uid")
+}
+
+// Delete deletes an object, if it has this UID still. One that is gone is no error.
+func (a *Applier) Delete(ctx context.Context, o client.Object, uid types.UID, propagation metav1.DeletionPropagation) error {
+	a.Wrote.Store(true)
+	return client.IgnoreNotFound(a.Client.Delete(ctx, o, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)))
+}
+
+// Metadata reads an object's metadata.
+func (a *Applier) Metadata(ctx context.Context, e record.Entry) (*metav1.PartialObjectMetadata, error) {
+	return a.Scope.Metadata(ctx, a.Client, e)
+}
+
+// Get reads an object as it is in the cluster.
+func (a *Applier) Get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(o.GroupVersionKind())
+	return live, a.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
+}
