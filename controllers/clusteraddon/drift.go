@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
+
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -216,7 +218,7 @@ func (m *driftMemory) wait(now time.Time) func(deliver.ObjectKey, []drift.Change
 }
 
 // note takes in what was repaired.
-func (m *driftMemory) note(now time.Time, found []deliver.Difference) {
+func (m *driftMemory) note(now time.Time, found []repair.Difference) {
 	for key, c := range m.contests {
 		if c.IsOver(now) {
 			delete(m.contests, key)

@@ -8,17 +8,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // driftStatus returns the drift in the status. It stays the same while the same things differ.
-func driftStatus(was *addonsv1.AddonDrift, found []deliver.Difference, memory *driftMemory, manager string, now time.Time) *addonsv1.AddonDrift {
+func driftStatus(was *addonsv1.AddonDrift, found []repair.Difference, memory *driftMemory, manager string, now time.Time) *addonsv1.AddonDrift {
 	is := &addonsv1.AddonDrift{}
 	if was != nil {
 		is = was.DeepCopy()
@@ -56,7 +57,7 @@ func driftStatus(was *addonsv1.AddonDrift, found []deliver.Difference, memory *d
 }
 
 // describeDifference says what was changed of an object, by whom, and what became of that.
-func describeDifference(d deliver.Difference, fought bool, manager string) string {
+func describeDifference(d repair.Difference, fought bool, manager string) string {
 	if d.Refused != "" { // which begins with the object
 		return d.Refused
 	}
@@ -109,13 +110,13 @@ func withUnwatched(was *addonsv1.AddonDrift, kinds map[schema.GroupKind]error) *
 }
 
 // recordDrift tells of what was found that wasn't told before.
-func (q *request) recordDrift(status *addonsv1.AddonStatus, was *addonsv1.AddonDrift, found []deliver.Difference) {
+func (q *request) recordDrift(status *addonsv1.AddonStatus, was *addonsv1.AddonDrift, found []repair.Difference) {
 	is := status.Drift
 	if is == nil || was != nil && was.Message == is.Message && was.Repaired == is.Repaired {
 		return
 	}
 	e := event{kind: corev1.EventTypeNormal, reason: "DriftRepaired", action: "Repair", addon: status}
-	if slices.ContainsFunc(found, deliver.Difference.Differs) {
+	if slices.ContainsFunc(found, repair.Difference.Differs) {
 		e.kind, e.reason = corev1.EventTypeWarning, "DriftFound"
 	}
 	e.note = fmt.Sprintf("Add-on %s: %s", status.Name, is.Message)

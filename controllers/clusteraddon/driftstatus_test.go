@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -23,16 +25,16 @@ func TestDriftStatus(t *testing.T) {
 		return deliver.ObjectKey{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: name}
 	}
 	replicas := []drift.Change{{Path: fieldpath.MakePathOrDie("spec", "replicas"), Managers: []string{"hpa"}}}
-	changed := deliver.Difference{Object: key("web"), Changes: replicas, Managers: []string{"hpa"}}
+	changed := repair.Difference{Object: key("web"), Changes: replicas, Managers: []string{"hpa"}}
 	fixed := changed
 	fixed.Repaired = true
-	gone := deliver.Difference{Object: key("web"), Gone: true}
-	ignored := deliver.Difference{Object: key("web"), Applied: 1, Now: 2}
-	refused := deliver.Difference{Object: key("web"), Refused: "Deployment ns/web: no"}
+	gone := repair.Difference{Object: key("web"), Gone: true}
+	ignored := repair.Difference{Object: key("web"), Applied: 1, Now: 2}
+	refused := repair.Difference{Object: key("web"), Refused: "Deployment ns/web: no"}
 	was := &addonsv1.AddonDrift{Repaired: 4, Message: "before", LastManagers: []string{"kubectl"}}
 	for title, tc := range map[string]struct {
 		was      *addonsv1.AddonDrift
-		found    []deliver.Difference
+		found    []repair.Difference
 		objects  int32
 		repaired int64
 		message  string
@@ -40,11 +42,11 @@ func TestDriftStatus(t *testing.T) {
 	}{
 		"nothing ever":            {nil, nil, 0, 0, "", false},
 		"nothing now":             {was, nil, 0, 4, "before", true},
-		"a rule leaves it":        {nil, []deliver.Difference{ignored}, 0, 0, "", false},
-		"repaired":                {nil, []deliver.Difference{fixed}, 0, 1, "Deployment ns/web has another .spec.replicas, by hpa; repaired", true},
-		"repaired once more":      {was, []deliver.Difference{fixed}, 0, 5, "repaired", true},
-		"left":                    {was, []deliver.Difference{changed, gone}, 2, 4, "was deleted", true},
-		"left, and it is refused": {nil, []deliver.Difference{refused}, 1, 0, "Deployment ns/web: ", true},
+		"a rule leaves it":        {nil, []repair.Difference{ignored}, 0, 0, "", false},
+		"repaired":                {nil, []repair.Difference{fixed}, 0, 1, "Deployment ns/web has another .spec.replicas, by hpa; repaired", true},
+		"repaired once more":      {was, []repair.Difference{fixed}, 0, 5, "repaired", true},
+		"left":                    {was, []repair.Difference{changed, gone}, 2, 4, "was deleted", true},
+		"left, and it is refused": {nil, []repair.Difference{refused}, 1, 0, "Deployment ns/web: ", true},
 	} {
 		t.Run(title, func(t *testing.T) {
 			is := driftStatus(tc.was, tc.found, newDriftMemory(), "chandler/ns/web", now)

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -69,7 +71,7 @@ func (m *memory) timeReady(release deliver.Release, phase addonsv1.AddonPhase, r
 	}
 }
 
-func countDrift(found []deliver.Difference) {
+func countDrift(found []repair.Difference) {
 	for _, d := range found {
 		switch {
 		case d.Repaired:

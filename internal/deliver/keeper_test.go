@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
+
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -50,7 +52,7 @@ func (k *keeper) Remove(ctx context.Context, t deliver.Target, r deliver.Release
 	return k.Deliverer.Remove(ctx, t, r, k.proofs.of(r), leaving...)
 }
 
-func (k *keeper) Repair(ctx context.Context, t deliver.Target, want deliver.Repair) (deliver.Outcome, []deliver.Difference, error) {
+func (k *keeper) Repair(ctx context.Context, t deliver.Target, want deliver.Repair) (deliver.Outcome, []repair.Difference, error) {
 	want.Proof = k.proofs.of(want.Release)
 	return k.Deliverer.Repair(ctx, t, want)
 }

@@ -3,12 +3,12 @@
 package deliver
 
 import (
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
+
 	"context"
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
@@ -41,54 +41,14 @@ type Repair struct {
 	Wait func(ObjectKey, []drift.Change) time.Duration
 }
 
-// Difference is an object that isn't as it was applied.
-type Difference struct {
-	Object ObjectKey
-	// Gone says that it was deleted.
-	Gone bool
-	// Changes are the fields that were changed, without those that rules leave.
-	Changes []drift.Change
-	// Managers made the changes, as far as that is known.
-	Managers []string
-	// Refused says why the object can't be compared, where differences are only reported.
-	Refused string
-	// Repaired says that the object is as it was applied again, but for what rules leave.
-	Repaired bool
-	// Wait is for how long the object is left as it is.
-	Wait time.Duration
-	// Fields of the add-on, as they were applied, and as they are now.
-	Applied, Now drift.Fields
-
-	whole  bool         // nothing of the manifest was left out
-	raced  bool         // somebody wrote to it in the same moment
-	wanted drift.Fields // that the manifest sets, as far as that was found out
-	// displaced are items of lists beside which the object can't be applied, nil if it can be
-	// as it is.
-	displaced []drift.Replacement
-	hidden    *hidden
-}
-
-// Hide returns a text about the add-on's objects without its secrets, which may be in names and fields.
-func (d Difference) Hide(text string) string {
-	if d.hidden == nil {
-		return text
-	}
-	return d.hidden.in(text)
-}
-
-// Differs reports whether the object is left otherwise than it is to be.
-func (d Difference) Differs() bool {
-	return !d.Repaired && (d.Gone || len(d.Changes) > 0 || d.Refused != "")
-}
-
 // Repair compares the objects of a deployed add-on with what it applied, and applies those
 // that differ, and nothing else. It works from the record: nothing is rendered, no revision
 // is made, and no source is asked. An add-on that isn't deployed is left to Ensure. CRDs of
 // crds/ aren't in the record: they are reported when they are gone. The error is [ErrUnproven]
 // if the record is another one than was written.
-func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []Difference, error) {
+func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []repair.Difference, error) {
 	var o Outcome
-	var differences []Difference
+	var differences []repair.Difference
 	wanted := &Desired{Release: want.Release, Adoption: want.Adoption}
 	err := d.within(t, want.Release, wanted, want.Proof, func(r *run) (err error) {
 		o, err = r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
@@ -101,7 +61,7 @@ func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome,
 	return o, differences, err
 }
 
-func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, error) {
+func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []repair.Difference, error) {
 	if err := r.list(ctx); err != nil {
 		return Outcome{}, nil, err
 	}
@@ -120,13 +80,16 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, 
 	if err != nil {
 		return Outcome{}, nil, err
 	}
-	var found []Difference
+	repairer := &repair.Repairer{
+		Applier: r.applier, Values: want.Values, Report: want.Report, Adoption: want.Adoption, Ignore: want.Ignore, Wait: want.Wait, Hide: r.hidden.in,
+	}
+	var found []repair.Difference
 	var failed object.Failures
 	for _, wave := range suspects {
-		differences := make([]Difference, len(wave))
+		differences := make([]repair.Difference, len(wave))
 		failed = append(failed, object.InParallel(len(wave), func(i int) *object.Failure {
 			d := &differences[i]
-			f := r.failureOf(wave[i].entry.Key(), r.repairOne(ctx, wave[i], want, d))
+			f := r.failureOf(wave[i].Entry.Key(), repairer.Repair(ctx, wave[i], d))
 			f.MadeOtherwise()
 			if f != nil && f.Kind == object.Rejected && want.Report {
 				d.Refused, f = f.Message, nil
@@ -156,14 +119,8 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, 
 	return ready, found, nil
 }
 
-// suspect is an object that may differ. Its manifest is nil if it is a CRD of crds/.
-type suspect struct {
-	manifest *unstructured.Unstructured
-	entry    record.Entry
-}
-
 // suspects returns the objects that may differ, wave by wave.
-func (r *run) suspects(rec *record.Record, want *Repair) ([][]suspect, error) {
+func (r *run) suspects(rec *record.Record, want *Repair) ([][]repair.Suspect, error) {
 	objects, err := rec.Manifest()
 	if err != nil {
 		return nil, err
@@ -186,23 +143,49 @@ func (r *run) suspects(rec *record.Record, want *Repair) ([][]suspect, error) {
 			entries[e.Key()] = e
 		}
 	}
-	var all [][]suspect
+	var all [][]repair.Suspect
 	for _, wave := range object.Waves(objects) {
-		var here []suspect
+		var here []repair.Suspect
 		for _, o := range wave {
 			e, ok := entries[record.KeyOf(o)]
 			delete(entries, record.KeyOf(o))
 			if ok && !readiness.IsJob(o) { // which may be gone once it ran to its end
-				here = append(here, suspect{manifest: o, entry: e})
+				here = append(here, repair.Suspect{Manifest: o, Entry: e})
 			}
 		}
 		all = append(all, here)
 	}
-	var crds []suspect
+	var crds []repair.Suspect
 	for _, e := range entries {
 		if e.CRD {
-			crds = append(crds, suspect{entry: e})
+			crds = append(crds, repair.Suspect{Entry: e})
 		}
 	}
 	return append(all, crds), nil
+}
+
+// noteFields brings the record up to date with the fields of objects that are as the manifest
+// says.
+func (r *run) noteFields(ctx context.Context, rec *record.Record, found []repair.Difference) error {
+	now := map[record.ObjectKey]drift.Fields{}
+	for _, d := range found {
+		if fields, ok := d.Fields(); ok {
+			now[d.Object] = fields
+		}
+	}
+	if len(now) == 0 && rec.Applied != "" {
+		return nil
+	}
+	inventory, err := r.scope.InventoryOf(rec)
+	if err != nil {
+		return err
+	}
+	for i := range inventory {
+		if fields, ok := now[inventory[i].Key()]; ok {
+			inventory[i].Fields = fields
+		}
+	}
+	r.rec = rec
+	rec.State.Inventory, rec.Applied = inventory, record.SumsOf(inventory).String()
+	return r.update(ctx)
 }

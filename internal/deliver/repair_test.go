@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
+
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 
 	. "github.com/onsi/gomega"
@@ -33,7 +35,7 @@ func (e *env) edit(manager string, o *unstructured.Unstructured, patch string) {
 }
 
 // look repairs an add-on, or reports, and expects it to come to an end.
-func (e *env) look(want deliver.Repair) []deliver.Difference {
+func (e *env) look(want deliver.Repair) []repair.Difference {
 	e.t.Helper()
 	o, found, err := e.d.Repair(e.ctx, e.target, want)
 	e.Expect(err).NotTo(HaveOccurred())
@@ -42,17 +44,17 @@ func (e *env) look(want deliver.Repair) []deliver.Difference {
 }
 
 // find is look, again if a controller that writes to an object all the time asks for it.
-func (e *env) find(want deliver.Repair) (found []deliver.Difference) {
+func (e *env) find(want deliver.Repair) (found []repair.Difference) {
 	e.t.Helper()
 	e.Eventually(func() bool {
 		found = e.look(want)
-		return slices.ContainsFunc(found, func(d deliver.Difference) bool { return d.Wait > 0 })
+		return slices.ContainsFunc(found, func(d repair.Difference) bool { return d.Wait > 0 })
 	}).WithTimeout(90 * time.Second).WithPolling(100 * time.Millisecond).Should(BeFalse())
 	return found
 }
 
 // changesOf lists the changes that were found, as "name path" or "name is gone", sorted.
-func changesOf(found []deliver.Difference) []string {
+func changesOf(found []repair.Difference) []string {
 	texts := []string{}
 	for _, d := range found {
 		if d.Gone {
@@ -66,7 +68,7 @@ func changesOf(found []deliver.Difference) []string {
 	return texts
 }
 
-func managersOf(found []deliver.Difference) []string {
+func managersOf(found []repair.Difference) []string {
 	names := []string{}
 	for _, d := range found {
 		names = append(names, d.Managers...)
@@ -76,7 +78,7 @@ func managersOf(found []deliver.Difference) []string {
 }
 
 // expectRepaired expects that each object that was found to differ is as it is to be.
-func (e *env) expectRepaired(found []deliver.Difference) {
+func (e *env) expectRepaired(found []repair.Difference) {
 	e.t.Helper()
 	for _, d := range found {
 		if d.Gone || len(d.Changes) > 0 {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -14,9 +16,9 @@ import (
 // accept takes objects as they are on the server, as a repair does that leaves them so.
 func (w *watched) accept(pairs ...[2]metav1.PartialObjectMetadata) {
 	done := w.Repairing(w.conn, web)
-	var found []deliver.Difference
+	var found []repair.Difference
 	for _, pair := range pairs {
-		found = append(found, deliver.Difference{Object: keyOf(pair[0]), Applied: fieldsOf(pair[0]), Now: fieldsOf(pair[1])})
+		found = append(found, repair.Difference{Object: keyOf(pair[0]), Applied: fieldsOf(pair[0]), Now: fieldsOf(pair[1])})
 	}
 	w.Accept(w.conn, web, found)
 	done()
@@ -118,7 +120,7 @@ func TestAcceptedObjects(t *testing.T) {
 	t.Run("what isn't wanted at all", func(t *testing.T) {
 		t.Parallel()
 		w := newWatched(t)
-		w.Accept(w.conn, api, []deliver.Difference{{Object: keyOf(settings()), Applied: 1, Now: 2}})
+		w.Accept(w.conn, api, []repair.Difference{{Object: keyOf(settings()), Applied: 1, Now: 2}})
 		w.expectDiffers(false, "that is another add-on")
 		w.accept(changedObject{settings("a"), settings("b")}, changedObject{deployment(), gone},
 			changedObject{shown("Secret", web, "x", "a"), shown("Secret", web, "x", "b")})

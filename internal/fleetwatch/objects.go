@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -208,7 +210,7 @@ func (w *Objects) State(conn *fleet.Connection, release deliver.Release) (state 
 }
 
 // Accept takes these objects of an add-on as they are now, and no others.
-func (w *Objects) Accept(conn *fleet.Connection, release deliver.Release, found []deliver.Difference) {
+func (w *Objects) Accept(conn *fleet.Connection, release deliver.Release, found []repair.Difference) {
 	w.with(conn, release, func(_ *clusterObjects, f *followed) {
 		f.wanted, f.beyond = f.sums()
 		for _, d := range found {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repair
+
+import (
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
+)
+
+// Difference is an object that isn't as it was applied.
+type Difference struct {
+	Object record.ObjectKey
+	// Gone says that it was deleted.
+	Gone bool
+	// Changes are the fields that were changed, without those that rules leave.
+	Changes []drift.Change
+	// Managers made the changes, as far as that is known.
+	Managers []string
+	// Refused says why the object can't be compared, where differences are only reported.
+	Refused string
+	// Repaired says that the object is as it was applied again, but for what rules leave.
+	Repaired bool
+	// Wait is for how long the object is left as it is.
+	Wait time.Duration
+	// Fields of the add-on, as they were applied, and as they are now.
+	Applied, Now drift.Fields
+
+	whole  bool         // nothing of the manifest was left out
+	raced  bool         // somebody wrote to it in the same moment
+	wanted drift.Fields // that the manifest sets, as far as that was found out
+	// displaced are items of lists beside which the object can't be applied, nil if it can be
+	// as it is.
+	displaced []drift.Replacement
+	hide      func(string) string
+}
+
+// Hide returns a text about the add-on's objects without its secrets, which may be in names and fields.
+func (d Difference) Hide(text string) string {
+	if d.hide == nil {
+		return text
+	}
+	return d.hide(text)
+}
+
+// Differs reports whether the object is left otherwise than it is to be.
+func (d Difference) Differs() bool {
+	return !d.Repaired && (d.Gone || len(d.Changes) > 0 || d.Refused != "")
+}
+
+// Fields returns what the add-on's record is to have of the object's fields, and false if it has that. Records of older
+// versions lack them, and the API server may count other fields by now.
+func (d Difference) Fields() (drift.Fields, bool) {
+	switch {
+	case d.whole && !d.Differs() && d.Now != 0 && d.Now != d.Applied:
+		return d.Now, true
+	case d.Applied == 0 && d.wanted != 0: // and left otherwise
+		return d.wanted, true
+	}
+	return 0, false
+}

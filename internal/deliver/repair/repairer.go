@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package repair brings single objects of a deployed add-on back to what the add-on applied.
+package repair
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
+)
+
+// raceRetry is when to look again at an object that others write to all the time.
+const raceRetry = time.Second
+
+// raceBackoff is how often, and with which pauses, to look again at an object that another
+// client wrote to in the same moment. Most often that is a controller which takes in the
+// change.
+var raceBackoff = wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
+
+// Suspect is an object that may differ. Its manifest is nil if it is a CRD of crds/.
+type Suspect struct {
+	Manifest *unstructured.Unstructured
+	Entry    record.Entry
+}
+
+// Repairer compares objects of a deployed add-on with what it applied, and applies those that differ.
+type Repairer struct {
+	apply.Applier
+	// Values compares the values of objects, too.
+	Values bool
+	// Report leaves the objects as they are.
+	Report bool
+	// Adoption says what to do with an object that somebody made anew.
+	Adoption addonsv1.AdoptionPolicy
+	// Ignore are rules for changes that stay.
+	Ignore drift.Rules
+	// Wait returns how long an object with these changes is left as it is; nil repairs at once.
+	Wait func(record.ObjectKey, []drift.Change) time.Duration
+	// Hide takes secrets out of a text.
+	Hide func(string) string
+}
+
+func (r *Repairer) manager() string { return object.FieldManager(r.Scope.Release) }
+
+// Repair looks at an object, and applies it if it isn't as it was applied. It doesn't if
+// the object belongs to another now: another add-on, or the client that made it anew.
+func (r *Repairer) Repair(ctx context.Context, s Suspect, d *Difference) error {
+	pauses := raceBackoff
+	for {
+		err := r.tryRepair(ctx, s, d)
+		if !d.raced || pauses.Steps == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pauses.Step()):
+		}
+	}
+}
+
+func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) error {
+	*d = Difference{Object: s.Entry.Key(), Applied: s.Entry.Fields, Now: s.Entry.Fields, hide: r.Hide}
+	live, err := r.Metadata(ctx, s.Entry)
+	switch {
+	case apierrors.IsNotFound(err):
+		d.Gone, d.Now, live = true, 0, nil
+	case err != nil:
+		return err
+	default:
+		d.Now = drift.FieldsOf(live.ManagedFields, r.manager())
+	}
+	switch {
+	case s.Manifest == nil: // nothing says what it is to be
+		return nil
+	case live != nil && !r.Values && d.Now == d.Applied && d.Now != 0 && object.OwnerOf(&live.ObjectMeta) == r.Scope.Release:
+		return nil // whoever saw a difference was late, or another run has repaired it
+	case live != nil && live.DeletionTimestamp != nil:
+		return nil // once it is gone it is made anew
+	}
+	o := s.Manifest
+	if live != nil {
+		if err := r.mayRepair(ctx, live, s.Entry); err != nil {
+			return err
+		}
+		if o, err = r.compare(ctx, s.Manifest, live, d); o == nil || err != nil {
+			return err
+		}
+	}
+	if r.Report {
+		return nil
+	}
+	if r.Wait != nil {
+		if d.Wait = r.Wait(d.Object, d.Changes); d.Wait > 0 {
+			return nil
+		}
+	}
+	return r.repairObject(ctx, o, live, d)
+}
+
+// mayRepair returns why an object isn't the release's to change any more, nil if it is. A label
+// that names another add-on, which has set no field, is but a change. An object that another
+// client made anew is adopted by policy, as in an upgrade.
+func (r *Repairer) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry) error {
+	owner := object.OwnerOf(&live.ObjectMeta)
+	isOurs := live.UID == entry.UID || object.ManagedBy(&live.ObjectMeta, r.manager()) // the record may be of the one before
+	if isOurs && (owner == r.Scope.Release || !object.ManagedBy(&live.ObjectMeta, object.FieldManager(owner))) {
+		return nil
+	}
+	c := object.Claimant{Release: r.Scope.Release, Key: entry.Key(), Policy: r.Adoption, Had: entry.UID != ""}
+	verdict, reason, message := c.Decide(&live.ObjectMeta)
+	switch {
+	case verdict == object.ClaimOwn, verdict == object.ClaimAdopt && r.Report:
+		return nil
+	case verdict == object.ClaimAdopt:
+		return r.TakeFields(ctx, live)
+	case message == "": // it might be shared, or taken if it is equal: people are to see it
+		reason, message = object.ReasonObjectExists, c.Exists(&live.ObjectMeta)
+	}
+	return object.Reject(entry.Key(), reason, message)
+}
+
+// repairObject applies an object that was changed, or is gone.
+func (r *Repairer) repairObject(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d *Difference) error {
+	r.Wrote.Store(true)
+	var result *unstructured.Unstructured
+	var err error
+	if live == nil {
+		d.whole = true
+		result, err = r.Apply(ctx, o, false)
+	} else {
+		result, err = r.ApplyDisplacing(ctx, o, live, d.displaced)
+	}
+	if err == nil {
+		err = r.OwnAlone(ctx, result)
+	}
+	if errors.Is(err, apply.ErrAnother) {
+		d.raced, d.Wait = true, raceRetry
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if live == nil && o.GroupVersionKind().GroupKind() == object.CRDKind {
+		meta.MaybeResetRESTMapper(r.Scope.Mapper)
+	}
+	d.Repaired, d.Now = true, drift.FieldsOf(result.GetManagedFields(), r.manager())
+	return nil
+}
