@@ -16,9 +16,12 @@ import (
 // the add-on's own name is: the first revision begins with its objects. Its record goes when
 // that revision has them all, as `helm uninstall` would delete them by it.
 
+// adoptedRelease is the release of Helm that an add-on takes over.
+type adoptedRelease struct{ *call }
+
 // inheritRelease returns the objects of the release that the add-on is to take over, nil if
 // there is none. Only an add-on without a record of its own asks.
-func (r *run) inheritRelease(ctx context.Context) ([]record.Entry, error) {
+func (r adoptedRelease) inheritRelease(ctx context.Context) ([]record.Entry, error) {
 	if r.want.AdoptRelease == (Release{}) || r.want.Adoption != addonsv1.AdoptionPolicyAdopt {
 		return nil, nil
 	}
@@ -51,7 +54,7 @@ func (r *run) inheritRelease(ctx context.Context) ([]record.Entry, error) {
 }
 
 // retireAdopted deletes the records of the release that was taken over.
-func (r *run) retireAdopted(ctx context.Context) error {
+func (r adoptedRelease) retireAdopted(ctx context.Context) error {
 	adopted := r.rec.State.Adopted
 	if adopted == nil {
 		return nil
@@ -76,7 +79,7 @@ func (r *run) retireAdopted(ctx context.Context) error {
 
 // formerStore has the records of the release that is taken over. They are read and deleted with
 // the rights that the add-on's objects are written with.
-func (r *run) formerStore(release Release) *record.Store {
+func (r adoptedRelease) formerStore(release Release) *record.Store {
 	store := r.d.storeOf(r.t, release)
 	store.Client = r.t.Client
 	return store

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -24,22 +23,22 @@ import (
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
-// Retries of what may come by itself.
-const (
-	discoveryRetry = time.Second
-	webhookRetry   = 5 * time.Second
-)
+// discoveryRetry is when to look again for kinds that are about to be served.
+const discoveryRetry = time.Second
 
 // betweenTurns is how many objects are applied before others may have their turn.
 const betweenTurns = 300
 
+// application applies the CRDs and objects of a revision.
+type application struct{ *call }
+
 // applyCRDs applies the CRDs of crds/, before anything else, as Helm does.
-func (r *run) applyCRDs(ctx context.Context) error {
+func (r application) applyCRDs(ctx context.Context) error {
 	return r.applyAll(ctx, r.s.crds, true)
 }
 
 // applyObjects applies the objects of the manifest.
-func (r *run) applyObjects(ctx context.Context) error {
+func (r application) applyObjects(ctx context.Context) error {
 	if err := r.rescope(); err != nil {
 		return err
 	}
@@ -48,7 +47,7 @@ func (r *run) applyObjects(ctx context.Context) error {
 
 // applyAll applies what isn't yet, wave by wave. One object that is rejected
 // doesn't keep the others from being applied.
-func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) error {
+func (r application) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) error {
 	inventory, err := r.scope.Normalize(r.rec.State.Inventory) // kinds may have come since it was written
 	if err != nil {
 		return err
@@ -99,7 +98,7 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 
 // unapplied returns the objects that weren't applied in this session, or are gone
 // since.
-func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+func (r application) unapplied(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var todo []*unstructured.Unstructured
 	for _, o := range objects {
 		key := record.KeyOf(o)
@@ -121,7 +120,7 @@ func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Un
 
 // applyOne applies an object, if it is ours to apply. The server tells whether that is so: what is
 // new mustn't be there, and what was applied before has to have its UID.
-func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
+func (r application) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	key := record.KeyOf(o)
 	if key.Name == "" {
 		return &object.Failure{Kind: object.Rejected, Reason: object.ReasonObjectRejected, Message: fmt.Sprintf("A %s has no name", key.Kind)}
@@ -147,7 +146,7 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 }
 
 // applyUnignored applies what rules don't leave to others of an object.
-func (r *run) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
+func (r application) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	if crd && r.want.CRDPolicy == addonsv1.CRDPolicyCreate {
 		if _, err := r.applier.Metadata(ctx, entry); !apierrors.IsNotFound(err) {
 			return r.leave(ctx, o) // an error comes up there again
@@ -169,7 +168,7 @@ func (r *run) applyUnignored(ctx context.Context, o *unstructured.Unstructured, 
 }
 
 // applyFirst applies an object that is there, and isn't known to be ours, after a look at it.
-func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
+func (r application) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	key := record.KeyOf(o)
 	live, err := r.applier.Metadata(ctx, entry)
 	if apierrors.IsNotFound(err) { // if somebody makes it in this moment, there is a conflict
@@ -213,17 +212,17 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 }
 
 // leave takes an object as it is.
-func (r *run) leave(ctx context.Context, o *unstructured.Unstructured) error {
+func (r application) leave(ctx context.Context, o *unstructured.Unstructured) error {
 	live, err := r.applier.Get(ctx, o)
 	return r.noteApplied(o, live, true, err)
 }
 
 // noteApplied remembers what became of an object, unless there is an error.
-func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, err error) error {
+func (r application) noteApplied(o, result *unstructured.Unstructured, left bool, err error) error {
 	if err != nil {
 		return err
 	}
-	watched, err := r.observed(o, result, r.checks.For(o).Judge())
+	watched, err := r.scope.Observed(o, result, r.checks.For(o).Judge())
 	if err != nil {
 		return err
 	}
@@ -236,19 +235,7 @@ func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, err e
 	return nil
 }
 
-// observed returns how an object is watched that was applied, or is to go, as it is now.
-func (r *run) observed(o *unstructured.Unstructured, now *unstructured.Unstructured, judge observe.Judge) (observe.Object, error) {
-	mapping, err := r.scope.Mapping(o.GroupVersionKind())
-	if err != nil {
-		return observe.Object{}, err
-	}
-	return observe.Object{
-		Resource: mapping.Resource, Key: client.ObjectKeyFromObject(now), Judge: judge,
-		Status: judge(now), ResourceVersion: now.GetResourceVersion(),
-	}, nil
-}
-
-func (r *run) note(key record.ObjectKey, a applied) {
+func (r application) note(key record.ObjectKey, a applied) {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
 	if r.s.recreates == key {
@@ -259,7 +246,7 @@ func (r *run) note(key record.ObjectKey, a applied) {
 
 // deferred waits for what may come by itself, such as the add-on's own webhook,
 // until the deadline.
-func (r *run) deferred(ctx context.Context, reason, message string) error {
+func (r application) deferred(ctx context.Context, reason, message string) error {
 	since := r.rec.Helm.Info.LastDeployed
 	if reason == object.ReasonWaitingForDeletion && r.s.recreatesSince.After(since) {
 		since = r.s.recreatesSince // to be made anew
@@ -267,7 +254,7 @@ func (r *run) deferred(ctx context.Context, reason, message string) error {
 	if r.now().After(since.Add(r.want.ProgressDeadline)) {
 		return r.fail(ctx, reason, message)
 	}
-	r.watchUnready(r.s.objects)
+	readinessWait{r.call}.watchUnready(r.s.objects)
 	after := webhookRetry
 	if reason == object.ReasonWaitingForCRDs {
 		after = discoveryRetry

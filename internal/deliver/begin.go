@@ -24,9 +24,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
+// revisionMaker makes the next revision, and records it.
+type revisionMaker struct{ *call }
+
 // begin renders and records a new revision. Nothing of it is in the cluster yet,
 // but its record says what may be from now on.
-func (r *run) begin(ctx context.Context) error {
+func (r revisionMaker) begin(ctx context.Context) error {
 	number := 1
 	if len(r.records) > 0 {
 		number = r.records[0].Revision + 1
@@ -51,12 +54,12 @@ func (r *run) begin(ctx context.Context) error {
 	if err := r.create(ctx, made.rec, made.inventory, made.crds, made.objects); err != nil {
 		return err
 	}
-	r.s.asDeployed = asDeployed(former, made.objects, made.inventory)
+	r.s.asDeployed = sameAsDeployed(former, made.objects, made.inventory)
 	return nil
 }
 
-// revision is one that isn't recorded yet.
-type revision struct {
+// madeRevision is one that isn't recorded yet.
+type madeRevision struct {
 	rec           *record.Record
 	inventory     []record.Entry               // of the revisions before
 	crds, objects []*unstructured.Unstructured // as they are to be applied
@@ -64,7 +67,7 @@ type revision struct {
 
 // make renders a revision that follows the records. It takes the generated values from the revision
 // before if none are given.
-func (r *run) make(ctx context.Context, number int, generated map[string]string) (*revision, error) {
+func (r revisionMaker) make(ctx context.Context, number int, generated map[string]string) (*madeRevision, error) {
 	inventory, inherited, err := r.inherit(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +85,7 @@ func (r *run) make(ctx context.Context, number int, generated map[string]string)
 	}
 	isUpgrade := r.upgrading() || len(r.records) == 0 && number > 1 // those before may have been trimmed
 	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
-	if cluster := (&reader{run: r, inventory: record.Union(left, inventory)}); len(cluster.inventory) > 0 {
+	if cluster := (&reader{revisionMaker: r, inventory: record.Union(left, inventory)}); len(cluster.inventory) > 0 {
 		input.Lookup = cluster.lookup
 		if len(inventory) > 0 && generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
 			input.Live = cluster.live
@@ -110,16 +113,16 @@ func (r *run) make(ctx context.Context, number int, generated map[string]string)
 		return nil, err
 	}
 	weight := object.Weight(rendering.Objects...) + object.Weight(rendering.CRDs...)
-	if err := r.fits(2*weight + len(rec.Helm.Manifest) + r.s.size()); err != nil {
+	if err := r.fits(2*weight + len(rec.Helm.Manifest) + r.s.Size()); err != nil {
 		return nil, err
 	}
-	crds, objects, err := r.prepareBoth(rendering.CRDs, rendering.Objects)
-	return &revision{rec: rec, inventory: inventory, crds: crds, objects: objects}, err
+	crds, objects, err := r.scope.PrepareBoth(rendering.CRDs, rendering.Objects)
+	return &madeRevision{rec: rec, inventory: inventory, crds: crds, objects: objects}, err
 }
 
 // create records a new revision with these CRDs and objects, beside what is in the inventory
 // of those before it. Nothing of it is in the cluster yet.
-func (r *run) create(ctx context.Context, rec *record.Record, inventory []record.Entry, crds, objects []*unstructured.Unstructured) error {
+func (r revisionMaker) create(ctx context.Context, rec *record.Record, inventory []record.Entry, crds, objects []*unstructured.Unstructured) error {
 	entries := object.EntriesOf(crds, objects)
 	rec.State.Inventory = record.Union(inventory, entries)
 	rec.Objects, rec.Kinds = int32(len(entries)), record.Kinds(entries)
@@ -139,7 +142,7 @@ func (r *run) create(ctx context.Context, rec *record.Record, inventory []record
 // inherit returns the inventory and the generated values that the new revision
 // takes over. The newest record's inventory contains those of all before it,
 // unless Helm wrote it: then what our last one had is still to be looked after.
-func (r *run) inherit(ctx context.Context) ([]record.Entry, map[string]string, error) {
+func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]string, error) {
 	var inventory []record.Entry
 	for _, s := range r.records {
 		if s.Status == string(helmcommon.StatusUninstalled) {
@@ -167,12 +170,12 @@ func (r *run) inherit(ctx context.Context) ([]record.Entry, map[string]string, e
 	if len(inventory) > 0 || record.Installed(r.records) {
 		return inventory, nil, nil
 	}
-	inventory, err := r.inheritRelease(ctx)
+	inventory, err := adoptedRelease{r.call}.inheritRelease(ctx)
 	return inventory, nil, err
 }
 
 // renderFailed returns what stops the run, if the error is one of rendering or of the source.
-func (r *run) renderFailed(err error) error {
+func (r revisionMaker) renderFailed(err error) error {
 	if e, ok := errors.AsType[*render.Error](err); ok {
 		return r.refuse(e.Reason, e.Err.Error())
 	}
@@ -193,7 +196,7 @@ func (r *run) renderFailed(err error) error {
 }
 
 // newRecord is the record of a rendering, pending.
-func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*record.Record, error) {
+func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision int) (*record.Record, error) {
 	metadata := &chart.Metadata{}
 	if len(in.Metadata) > 0 {
 		if err := json.Unmarshal(in.Metadata, metadata); err != nil {
@@ -249,7 +252,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 }
 
 // newSummary returns what the record of a new revision says whatever it is made of.
-func (r *run) newSummary(revision int, status helmcommon.Status) record.Summary {
+func (r revisionMaker) newSummary(revision int, status helmcommon.Status) record.Summary {
 	s := record.Summary{
 		Release: r.release, Revision: revision, Status: status.String(), Owner: r.want.Owner, OwnerUID: r.want.OwnerUID,
 		Previous: r.previousProof(),
@@ -275,7 +278,7 @@ func helmHooks(hooks []render.Hook) []*helmrelease.Hook {
 }
 
 // trim deletes records that are too old.
-func (r *run) trim(ctx context.Context) error {
+func (r revisionMaker) trim(ctx context.Context) error {
 	names := record.Surplus(r.records, r.parts, r.rec, cmp.Or(r.want.HistoryLimit, addonsv1.DefaultHistoryLimit))
 	if len(names) == 0 {
 		return nil

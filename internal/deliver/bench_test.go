@@ -35,7 +35,7 @@ func BenchmarkPlan(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if same := asDeployed(deployed, wanted, inventory); len(same) != len(wanted) {
+				if same := sameAsDeployed(deployed, wanted, inventory); len(same) != len(wanted) {
 					b.Fatalf("%d of %d objects are the same", len(same), len(wanted))
 				}
 			}

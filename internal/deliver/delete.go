@@ -3,7 +3,6 @@
 package deliver
 
 import (
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/keep"
 
 	"cmp"
@@ -24,19 +23,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// going is an object that was deleted and may still be there.
-type going struct {
-	entry  record.Entry
-	object observe.Object
-	since  time.Time
-	// unlabelled says that the watch doesn't show the object: Helm made it.
-	unlabelled bool
-}
+// deletion deletes objects of an inventory, and waits until they are gone.
+type deletion struct{ *call }
 
 // deleteEntries deletes what is this add-on's of the entries, wave by wave. What stays loses our
 // labels. A wave begins once the one before is gone; with toTheEnd, the last
 // one is waited for, too. It returns nil when there is nothing more to do.
-func (r *run) deleteEntries(ctx context.Context, entries []record.Entry, toTheEnd bool) error {
+func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toTheEnd bool) error {
 	grouped := object.RemovalWaves(entries)
 	left := len(entries)
 	for _, wave := range grouped {
@@ -55,7 +48,7 @@ func (r *run) deleteEntries(ctx context.Context, entries []record.Entry, toTheEn
 
 // stopFor stops the run if an object couldn't be deleted or let go of. "" for rejected means the
 // reason of the object.
-func (r *run) stopFor(ctx context.Context, failed object.Failures, rejection string) error {
+func (r deletion) stopFor(ctx context.Context, failed object.Failures, rejection string) error {
 	if err := failed.Transient(); err != nil {
 		return err
 	}
@@ -71,12 +64,12 @@ func (r *run) stopFor(ctx context.Context, failed object.Failures, rejection str
 // waitGone watches objects until they are gone. When that takes too long the add-on counts
 // as failed for a reason, with words on what they are in front of the message, yet they are
 // still waited for.
-func (r *run) waitGone(ctx context.Context, remaining []going, late, what string) error {
+func (r deletion) waitGone(ctx context.Context, remaining []going, late, what string) error {
 	var watch []observe.Object
 	var texts []string
-	retry, left := goneRetry, r.deadline()
+	retry, left := goneRetry, r.want.deadline()
 	for _, g := range remaining {
-		left = min(left, g.since.Add(r.deadline()).Sub(r.now()))
+		left = min(left, g.since.Add(r.want.deadline()).Sub(r.now()))
 		status, known := r.s.tracker.Status(g.object.Resource, g.object.Key)
 		if !known || status.Final || !r.s.tracker.Live(g.object.Resource) {
 			status = g.object.Status // which can become Gone, as a Job's that has ended can't
@@ -97,7 +90,7 @@ func (r *run) waitGone(ctx context.Context, remaining []going, late, what string
 	}
 	return r.failed(ctx, late, fmt.Sprintf(
 		"%sThese were deleted, and aren't gone within %s: %s. See who is to remove their finalizers. They are still waited for",
-		what, r.deadline(), message.FirstFew(texts)), retry)
+		what, r.want.deadline(), message.FirstFew(texts)), retry)
 }
 
 // goneRetry is when to look again after what was deleted, in case it was
@@ -108,7 +101,7 @@ const (
 )
 
 // deleteWave deletes the objects of a wave, and returns those that may still be there.
-func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, object.Failures) {
+func (r deletion) deleteWave(ctx context.Context, wave []record.Entry) ([]going, object.Failures) {
 	todo := slices.DeleteFunc(slices.Clone(wave), func(e record.Entry) bool { return r.s.removed[e.Key()] })
 	failed := object.InParallel(len(todo), func(i int) *object.Failure {
 		return r.failureOf(todo[i].Key(), r.deleteOne(ctx, todo[i]))
@@ -123,7 +116,7 @@ func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, obj
 }
 
 // deleteOne deletes an object if it is this add-on's and may go, unless that is under way.
-func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
+func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 	if e.Shared {
 		r.noteRemoved(e, "isn't this add-on's alone")
 		return nil
@@ -173,7 +166,7 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 
 // whyStays reports whether an object isn't deleted, and why, if people are to know that. One that
 // is kept has a note then.
-func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (why string, stays bool, _ error) {
+func (r deletion) whyStays(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (why string, stays bool, _ error) {
 	owner := object.OwnerOf(&live.ObjectMeta)
 	switch owns := object.IsOwned(&live.ObjectMeta, e, r.release, r.adopted); {
 	case !owns && owner != Release{}:
@@ -195,23 +188,15 @@ func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.Partial
 }
 
 // keeper tells what stays of the add-on.
-func (r *run) keeper() *keep.Keeper {
+func (r deletion) keeper() *keep.Keeper {
 	return &keep.Keeper{
 		Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.scope, DataPolicy: r.dataPolicy(), IsApplied: r.s.hasApplied,
 	}
 }
 
-// dataPolicy is that of the add-on as it is wanted, or else of its record.
-func (r *run) dataPolicy() addonsv1.DataPolicy {
-	if r.want != nil {
-		return r.want.DataPolicy
-	}
-	return r.rec.DataPolicy
-}
-
 // goingOf notes that an object was asked to go, and returns what is waited for. It is going since
 // it was asked first or, after a restart, since when the object says.
-func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (going, error) {
+func (r deletion) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (going, error) {
 	mapping, err := r.scope.Mapping(e.GroupVersionKind())
 	if err != nil {
 		return going{}, err
@@ -233,7 +218,7 @@ func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (going
 
 // noteRemoved remembers that nothing is to be done about an entry any more, and
 // why its object stays, if it does.
-func (r *run) noteRemoved(e record.Entry, why string) {
+func (r deletion) noteRemoved(e record.Entry, why string) {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
 	r.s.removed[e.Key()] = true

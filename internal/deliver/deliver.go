@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 
 	"golang.org/x/sync/semaphore"
@@ -37,6 +38,9 @@ const (
 
 // Release identifies an add-on in a cluster: it is the name of its Helm release.
 type Release = record.Release
+
+// ObjectKey identifies an object of an add-on.
+type ObjectKey = record.ObjectKey
 
 // Summary is what the metadata of a release's newest record says.
 type Summary = record.Summary
@@ -140,6 +144,14 @@ type Desired struct {
 	Render func(ctx context.Context, in RenderInput) (*Rendering, error)
 }
 
+// deadline returns how long hooks and objects may take. A removal, which has no Desired, has the default.
+func (d *Desired) deadline() time.Duration {
+	if d == nil {
+		return addonsv1.DefaultProgressDeadlineSeconds * time.Second
+	}
+	return d.ProgressDeadline
+}
+
 // RenderInput is what rendering depends on beside the add-on's own inputs.
 type RenderInput struct {
 	// Revision of the release that is to be made.
@@ -184,7 +196,7 @@ type Deliverer struct {
 
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
-	kept     *kept
+	kept     *budget.Budget[*session]
 	room     *shares.Shares
 	decoding *semaphore.Weighted // of records: they take thrice their memory meanwhile
 }
@@ -198,7 +210,7 @@ func New(o Options) *Deliverer {
 		o.Clock = clock.RealClock{}
 	}
 	return &Deliverer{
-		options: o, sessions: make(map[sessionKey]*session), kept: newKept(cmp.Or(o.MaxKept, maxKept)),
+		options: o, sessions: make(map[sessionKey]*session), kept: budget.New[*session](cmp.Or(o.MaxKept, maxKept)),
 		room: shares.New(maxWorkedOn), decoding: semaphore.NewWeighted(maxDecoding),
 	}
 }
@@ -211,7 +223,7 @@ func (d *Deliverer) Forget(target string) {
 		if key.target == target {
 			s.tracker.Stop()
 			delete(d.sessions, key)
-			d.kept.forget(s)
+			d.kept.Forget(s)
 		}
 	}
 }

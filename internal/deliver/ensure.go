@@ -6,10 +6,11 @@ import (
 	"context"
 	"slices"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
-	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
+
+// installation takes a wanted add-on through its steps.
+type installation struct{ *call }
 
 // Ensure takes an add-on as far as it can go now towards what is wanted. It is
 // called again whenever Options.Notify asks for it, when Outcome.RetryAfter has
@@ -22,9 +23,9 @@ import (
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
 	var o Outcome
 	wrote := false
-	err := d.within(t, want.Release, &want, want.Proof, func(r *run) (err error) {
+	err := d.within(t, want.Release, &want, want.Proof, func(r *call) (err error) {
 		r.stopsForRoom = true
-		o, err = r.contained(ctx, r.ensure)
+		o, err = r.contained(ctx, installation{r}.ensure)
 		r.remember(err)
 		wrote = wrote || r.wrote.Load()
 		o.Proof, o.Wrote = r.proof, wrote
@@ -33,7 +34,7 @@ func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome
 	return o, err
 }
 
-func (r *run) ensure(ctx context.Context) (Outcome, error) {
+func (r installation) ensure(ctx context.Context) (Outcome, error) {
 	if err := r.recall(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -64,7 +65,7 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 		return Outcome{}, r.refuse(ReasonReadinessInvalid, err.Error())
 	}
 	if d.step != stepBegin {
-		proven, err := r.prove(ctx)
+		proven, err := revisionMaker{r.call}.prove(ctx)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -87,43 +88,43 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 }
 
 // prepareStep makes or loads the revision that is to be worked on.
-func (r *run) prepareStep(ctx context.Context, s step) error {
+func (r installation) prepareStep(ctx context.Context, s step) error {
 	switch s {
 	case stepBegin:
-		if err := r.awaitRunningHooks(ctx); err != nil {
+		if err := (hookRunner{r.call}).awaitRunningHooks(ctx); err != nil {
 			return err
 		}
-		return r.begin(ctx)
+		return revisionMaker{r.call}.begin(ctx)
 	case stepRollBack:
-		return r.rollBack(ctx)
+		return revisionMaker{r.call}.rollBack(ctx)
 	default:
 		return r.resume(ctx)
 	}
 }
 
 // advance takes the revision through its steps, as far as it goes.
-func (r *run) advance(ctx context.Context) (Outcome, error) {
-	if r.isRollback() {
+func (r installation) advance(ctx context.Context) (Outcome, error) {
+	if r.rec.IsRollback() {
 		r.checks = readiness.Checks{} // those that are wanted may be why it failed
 	}
 	before, after := r.hookEvents()
 	for _, step := range []func(context.Context) error{
-		r.applyCRDs,
-		func(ctx context.Context) error { return r.runHooks(ctx, before) },
-		r.applyObjects,
+		application{r.call}.applyCRDs,
+		func(ctx context.Context) error { return hookRunner{r.call}.runHooks(ctx, before) },
+		application{r.call}.applyObjects,
 		r.pruneEarly,
-		r.awaitReady,
-		func(ctx context.Context) error { return r.runHooks(ctx, after) },
-		r.awaitPostcondition,
+		readinessWait{r.call}.awaitReady,
+		func(ctx context.Context) error { return hookRunner{r.call}.runHooks(ctx, after) },
+		readinessWait{r.call}.awaitPostcondition,
 		r.prune,
-		r.retireAdopted,
+		adoptedRelease{r.call}.retireAdopted,
 		r.finish,
 	} {
 		if err := step(ctx); err != nil {
 			return Outcome{}, err
 		}
 	}
-	if r.isRollback() {
+	if r.rec.IsRollback() {
 		return rolledBackOutcome(r.rec.Summary, r.now()), nil
 	}
 	o := readyOutcome(r.rec.Summary)
@@ -132,7 +133,7 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 }
 
 // available returns how many replicas of workloads are available, as they were seen last.
-func (r *run) available() map[ObjectKey]int32 {
+func (r installation) available() map[ObjectKey]int32 {
 	available := map[ObjectKey]int32{}
 	for key, a := range r.s.applied {
 		if n := r.statusOf(a).Available; n > 0 {
@@ -143,7 +144,7 @@ func (r *run) available() map[ObjectKey]int32 {
 }
 
 // resume goes on with the newest revision.
-func (r *run) resume(ctx context.Context) error {
+func (r installation) resume(ctx context.Context) error {
 	rec, err := r.load(ctx, r.records[0])
 	if err != nil {
 		return err
@@ -155,38 +156,16 @@ func (r *run) resume(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		crds, objects, err := r.prepareBoth(rec.CRDs, objects)
+		crds, objects, err := r.scope.PrepareBoth(rec.CRDs, objects)
 		if err != nil {
 			return err
 		}
 		r.s.keep(crds, objects)
 		r.s.unscoped = r.scope.Unknown
-		if err := r.fits(r.s.size()); err != nil {
+		if err := r.fits(r.s.Size()); err != nil {
 			return err
 		}
 	}
 	r.scope.Learn(slices.Concat(r.s.crds, r.s.objects))
 	return nil
-}
-
-// load reads a record.
-func (r *run) load(ctx context.Context, s Summary) (*record.Record, error) {
-	rec, err := r.s.store.Load(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	r.hidden.learnRecord(rec)
-	if rec.State != nil && rec.State.Adopted != nil {
-		r.adopted = rec.State.Adopted
-	}
-	return rec, r.fits(r.s.size())
-}
-
-// readyOutcome is that of an add-on that is installed as wanted.
-func readyOutcome(s Summary) Outcome {
-	return Outcome{
-		Phase: addonsv1.AddonReady, Reason: ReasonReady,
-		Version: s.Version, Revision: int32(s.Revision), Digest: s.Digest, Kinds: s.Kinds,
-		Total: s.Objects, Ready: s.Objects,
-	}
 }

@@ -4,8 +4,9 @@ package deliver
 
 import (
 	"context"
-	"slices"
 	"strings"
+
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
@@ -14,40 +15,23 @@ import (
 )
 
 // pruneEarly prunes before the objects are ready, if that is wanted.
-func (r *run) pruneEarly(ctx context.Context) error {
+func (r installation) pruneEarly(ctx context.Context) error {
 	if !r.want.PruneEarly {
 		return nil
 	}
 	return r.prune(ctx)
 }
 
-// obsolete returns what earlier revisions had and this one hasn't.
-func (r *run) obsolete() ([]record.Entry, error) {
-	inventory, err := r.scope.InventoryOf(r.rec)
-	if err != nil {
-		return nil, err
-	}
-	wanted, err := r.entries()
-	if err != nil {
-		return nil, err
-	}
-	wanted = append(wanted, r.crdsOfRollback()...)
-	return slices.DeleteFunc(record.Minus(inventory, wanted), func(e record.Entry) bool {
-		_, applied := r.s.applied[e.Key()]
-		return applied
-	}), nil
-}
-
 // prune deletes what is obsolete.
-func (r *run) prune(ctx context.Context) error {
+func (r installation) prune(ctx context.Context) error {
 	if r.s.pruned {
 		return nil
 	}
-	obsolete, err := r.obsolete()
+	obsolete, err := revisionInventory{r.call}.obsolete()
 	if err != nil {
 		return err
 	}
-	if err := r.deleteEntries(ctx, obsolete, false); err != nil {
+	if err := (deletion{r.call}).deleteEntries(ctx, obsolete, false); err != nil {
 		return err
 	}
 	r.s.pruned = true
@@ -55,7 +39,7 @@ func (r *run) prune(ctx context.Context) error {
 }
 
 // finish marks the revision deployed. That comes last, as then nobody looks again.
-func (r *run) finish(ctx context.Context) error {
+func (r installation) finish(ctx context.Context) error {
 	for _, older := range r.records {
 		if older.Revision >= r.rec.Revision {
 			continue
@@ -75,7 +59,7 @@ func (r *run) finish(ctx context.Context) error {
 	}
 	description := "Install complete"
 	switch {
-	case r.isRollback():
+	case r.rec.IsRollback():
 		description = "Rollback complete"
 	case r.upgrading():
 		description = "Upgrade complete"
@@ -83,17 +67,17 @@ func (r *run) finish(ctx context.Context) error {
 	if notes := r.rec.State.Notes; len(notes) > 0 {
 		description += ". Left: " + strings.Join(notes, "; ")
 	}
-	wanted, err := r.entries()
+	wanted, err := revisionInventory{r.call}.entries()
 	if err != nil {
 		return err
 	}
-	r.rec.State.Inventory = append(r.withUIDs(wanted), r.crdsOfRollback()...)
+	r.rec.State.Inventory = append(revisionInventory{r.call}.withUIDs(wanted), revisionInventory{r.call}.crdsOfRollback()...)
 	r.rec.Applied = record.SumsOf(r.rec.State.Inventory).String()
 	r.rec.State.PreviousSensitive = nil // nothing is left of what had them
 	if len(r.rec.State.Parts) == 0 {
 		r.rec.CRDs = nil // nothing reads them any more
 	}
-	if !r.isRollback() {
+	if !r.rec.IsRollback() {
 		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
 	}
 	r.rec.SetStatus(helmcommon.StatusDeployed, message.Shorten(description, 1024))
@@ -102,4 +86,15 @@ func (r *run) finish(ctx context.Context) error {
 	}
 	r.d.settle(r.t, r.release, r.s)
 	return nil
+}
+
+// hookEvents are those before and after the objects of the revision are applied.
+func (r installation) hookEvents() (before, after helmrelease.HookEvent) {
+	switch {
+	case r.rec.IsRollback():
+		return helmrelease.HookPreRollback, helmrelease.HookPostRollback
+	case r.upgrading():
+		return helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade
+	}
+	return helmrelease.HookPreInstall, helmrelease.HookPostInstall
 }

@@ -146,15 +146,15 @@ func secretsIn(rec *record.Record) []string {
 }
 
 // conceal takes the secrets out of an answer of the API server, which quotes what it refuses.
-func (r *run) conceal(err error) error {
+func (h *hidden) conceal(err error) error {
 	status, answered := object.AnswerOf(err)
 	if !answered {
 		return err
 	}
-	status.Message = r.hidden.inWords(status.Message)
+	status.Message = h.inWords(status.Message)
 	for i := range status.Details.Causes {
 		cause := &status.Details.Causes[i]
-		cause.Message = r.hidden.inWords(cause.Message)
+		cause.Message = h.inWords(cause.Message)
 	}
 	return &apierrors.StatusError{ErrStatus: status}
 }
@@ -171,21 +171,21 @@ func (c *concealed) Error() string { return c.words }
 func (c *concealed) Unwrap() error { return c.err }
 
 // concealAll takes the secrets out of an error that is returned, and out of the answer that it wraps.
-func (r *run) concealAll(err error) error {
+func (h *hidden) concealAll(err error) error {
 	if _, isOutcome := errors.AsType[*stopped](err); err == nil || isOutcome {
 		return err // whose message is hidden already
 	}
-	if words := r.hidden.in(err.Error()); words != err.Error() {
-		return &concealed{words: words, err: r.conceal(err)}
+	if words := h.in(err.Error()); words != err.Error() {
+		return &concealed{words: words, err: h.conceal(err)}
 	}
 	return err
 }
 
 // failureOf returns what an error about an object means, nil for none. It tells nothing that comes
 // from Secrets.
-func (r *run) failureOf(key record.ObjectKey, err error) *object.Failure {
+func (r *call) failureOf(key record.ObjectKey, err error) *object.Failure {
 	if f, ok := errors.AsType[*object.Failure](err); ok || err == nil {
 		return f
 	}
-	return object.Classify(r.conceal(err), key, r.scope.Defines(schema.GroupKind{Group: key.Group, Kind: key.Kind}))
+	return object.Classify(r.hidden.conceal(err), key, r.scope.Defines(schema.GroupKind{Group: key.Group, Kind: key.Kind}))
 }

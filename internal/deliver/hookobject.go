@@ -25,7 +25,7 @@ import (
 )
 
 // hookObject is a hook's object as it is to be applied.
-func (r *run) hookObject(h *helmrelease.Hook) (*unstructured.Unstructured, error) {
+func (r hookRunner) hookObject(h *helmrelease.Hook) (*unstructured.Unstructured, error) {
 	objects, err := record.ParseManifest(h.Manifest)
 	if err != nil {
 		return nil, fmt.Errorf("hook %s: %w", h.Path, err)
@@ -49,7 +49,7 @@ func isRun(there, o metav1.Object) bool {
 
 // liveHook reads a hook's object, if it is of this run; else it is a NotFound. One that is being
 // deleted isn't.
-func (r *run) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r hookRunner) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := r.applier.Get(ctx, o)
 	if err == nil && !isRun(live, o) {
 		err = apierrors.NewNotFound(metav1.SchemeGroupVersion.WithResource("hooks").GroupResource(), o.GetName())
@@ -58,7 +58,7 @@ func (r *run) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unst
 }
 
 // lookAtHook reads how a hook's object stands that can't be watched at present.
-func (r *run) lookAtHook(ctx context.Context, o *unstructured.Unstructured) (observe.Status, error) {
+func (r hookRunner) lookAtHook(ctx context.Context, o *unstructured.Unstructured) (observe.Status, error) {
 	live, err := r.liveHook(ctx, o)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -71,7 +71,7 @@ func (r *run) lookAtHook(ctx context.Context, o *unstructured.Unstructured) (obs
 
 // applyHook applies a hook's object. What an earlier run left is deleted before, and waited for.
 // This very run may be there, too, as after a restart: then it goes on.
-func (r *run) applyHook(ctx context.Context, h hook, o *unstructured.Unstructured, attempt int) error {
+func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstructured, attempt int) error {
 	var result *unstructured.Unstructured
 	var err error
 	if attempt == 1 {
@@ -82,7 +82,7 @@ func (r *run) applyHook(ctx context.Context, h hook, o *unstructured.Unstructure
 	}
 	if err == nil {
 		r.wrote.Store(true)
-		object, err := r.observed(o, result, readiness.HookDone)
+		object, err := r.scope.Observed(o, result, readiness.HookDone)
 		r.s.hooks[h.key()] = applied{Object: object, uid: result.GetUID()}
 		return err
 	}
@@ -101,12 +101,12 @@ func (r *run) applyHook(ctx context.Context, h hook, o *unstructured.Unstructure
 
 // staysAsHook reports whether a hook's object of a kind isn't deleted to be made again: a CRD, as in Helm, and what
 // holds data, unless the add-on's dataPolicy is Delete.
-func (r *run) staysAsHook(gk schema.GroupKind) bool {
+func (r hookRunner) staysAsHook(gk schema.GroupKind) bool {
 	return gk == object.CRDKind || (gk == object.ClaimKind || gk == object.NamespaceKind) && r.dataPolicy() != addonsv1.DataPolicyDelete
 }
 
 // replaceHook applies a hook's object where there may be one of its name.
-func (r *run) replaceHook(ctx context.Context, h hook, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r hookRunner) replaceHook(ctx context.Context, h hook, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	e := record.EntryOf(o)
 	there, err := r.applier.Metadata(ctx, e)
 	switch {
@@ -127,7 +127,7 @@ func (r *run) replaceHook(ctx context.Context, h hook, o *unstructured.Unstructu
 }
 
 // clearLive deletes what is in the place of a hook's object, if that is allowed, and waits for it.
-func (r *run) clearLive(ctx context.Context, h hook, e record.Entry, live *metav1.PartialObjectMetadata) error {
+func (r hookRunner) clearLive(ctx context.Context, h hook, e record.Entry, live *metav1.PartialObjectMetadata) error {
 	owner := object.OwnerOf(&live.ObjectMeta)
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
 	// What a leaving add-on has is about to be deleted anyway.
@@ -141,7 +141,7 @@ func (r *run) clearLive(ctx context.Context, h hook, e record.Entry, live *metav
 		return r.failHook(ctx, h, fmt.Sprintf(
 			"%s exists already, and its %s doesn't have before-hook-creation. Rename one of the two", e.Key(), helmrelease.HookDeleteAnnotation))
 	}
-	g, err := r.goingOf(e, live)
+	g, err := deletion{r.call}.goingOf(e, live)
 	if err != nil {
 		return err
 	}
@@ -150,11 +150,11 @@ func (r *run) clearLive(ctx context.Context, h hook, e record.Entry, live *metav
 			return err
 		}
 	}
-	return r.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", h.event, h.Name))
+	return deletion{r.call}.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", h.event, h.Name))
 }
 
 // deleteHooks deletes objects of an event's hooks by their delete policies, the last one first.
-func (r *run) deleteHooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
+func (r hookRunner) deleteHooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
 	for _, h := range slices.Backward(hooks) {
 		if err := r.deleteHook(ctx, hookOf(h, event)); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (r *run) deleteHooks(ctx context.Context, event helmrelease.HookEvent, hook
 }
 
 // deleteHook deletes a hook's object by its delete policy.
-func (r *run) deleteHook(ctx context.Context, h hook) error {
+func (r hookRunner) deleteHook(ctx context.Context, h hook) error {
 	o, err := r.hookObject(h.Hook)
 	if err != nil || r.staysAsHook(o.GroupVersionKind().GroupKind()) {
 		return nil //nolint:nilerr // it can't be there

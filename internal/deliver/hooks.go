@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 
@@ -45,13 +44,13 @@ func hookOf(h *helmrelease.Hook, event helmrelease.HookEvent) hook {
 	return hook{h, event, o.GroupVersionKind().Group + "/" + o.Namespace}
 }
 
-// hookKey identifies a hook within a revision.
-type hookKey struct{ event, kind, name, where string }
-
 func (h hook) key() hookKey { return hookKey{h.event.String(), h.Kind, h.Name, h.where} }
 
+// hookRunner runs the hooks of a revision.
+type hookRunner struct{ *call }
+
 // progressOf returns the progress of a hook, nil if it wasn't started.
-func (r *run) progressOf(h hook) *record.HookRun {
+func (r hookRunner) progressOf(h hook) *record.HookRun {
 	return r.rec.State.Run(h.event.String(), h.Kind, h.Name, h.where)
 }
 
@@ -75,7 +74,7 @@ func hooksFor(hooks []*helmrelease.Hook, event helmrelease.HookEvent) []*helmrel
 }
 
 // runHooks runs the hooks of an event, one after another.
-func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) error {
+func (r hookRunner) runHooks(ctx context.Context, event helmrelease.HookEvent) error {
 	hooks := hooksFor(r.rec.Helm.Hooks, event)
 	if len(hooks) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
 		return nil
@@ -105,7 +104,7 @@ func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) error {
 }
 
 // runHook starts a hook, or goes on waiting for it. Nil means that it is done.
-func (r *run) runHook(ctx context.Context, h hook) error {
+func (r hookRunner) runHook(ctx context.Context, h hook) error {
 	progress := r.progressOf(h)
 	if progress != nil && progress.Phase == helmrelease.HookPhaseSucceeded {
 		return nil
@@ -139,7 +138,7 @@ func (r *run) runHook(ctx context.Context, h hook) error {
 
 // stillFailed returns the outcome of a hook that is waited for. One that is tried again has failed, with the words of
 // its last attempt, until it succeeds.
-func (r *run) stillFailed(h hook, err error) error {
+func (r hookRunner) stillFailed(h hook, err error) error {
 	waits, ok := errors.AsType[*stopped](err)
 	if progress := r.progressOf(h); ok && progress != nil && progress.Message != "" && waits.Phase != addonsv1.AddonFailed {
 		waits.Phase, waits.Reason, waits.Message = addonsv1.AddonFailed, ReasonHookFailed, progress.Message
@@ -148,7 +147,7 @@ func (r *run) stillFailed(h hook, err error) error {
 }
 
 // awaitHook looks whether a running hook is done.
-func (r *run) awaitHook(ctx context.Context, h hook, o *unstructured.Unstructured) error {
+func (r hookRunner) awaitHook(ctx context.Context, h hook, o *unstructured.Unstructured) error {
 	a, progress := r.s.hooks[h.key()], r.progressOf(h)
 	status := r.statusOf(a)
 	if a.watched && !status.Final && r.s.tracker.Failing() != nil {
@@ -174,16 +173,16 @@ func (r *run) awaitHook(ctx context.Context, h hook, o *unstructured.Unstructure
 		r.s.hooks[h.key()] = a
 		r.track(a.Object)
 	}
-	left := progress.StartedAt.Add(r.deadline()).Sub(r.now())
+	left := progress.StartedAt.Add(r.want.deadline()).Sub(r.now())
 	if left <= 0 {
 		return r.failed(ctx, ReasonHookFailed, fmt.Sprintf(
-			"%s hasn't finished within %s: %s. It is still waited for", what, r.deadline(), status.Message), 0)
+			"%s hasn't finished within %s: %s. It is still waited for", what, r.want.deadline(), status.Message), 0)
 	}
 	return r.wait(ReasonRunningHook, fmt.Sprintf("Waiting for %s: %s", what, status.Message), left)
 }
 
 // startRun notes a new attempt.
-func (r *run) startRun(h hook) *record.HookRun {
+func (r hookRunner) startRun(h hook) *record.HookRun {
 	progress := r.progressOf(h)
 	if progress == nil {
 		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{Event: h.event.String(), Kind: h.Kind, Name: h.Name, Where: h.where})
@@ -204,7 +203,7 @@ func whenSucceeded(hooks []*helmrelease.Hook) []*helmrelease.Hook {
 
 // failHook notes that a hook failed. It is tried again as a new attempt. Those before it are
 // deleted by their policy, as in Helm; what of them doesn't run is made anew with the attempt.
-func (r *run) failHook(ctx context.Context, h hook, message string) error {
+func (r hookRunner) failHook(ctx context.Context, h hook, message string) error {
 	message = r.hidden.in(message)
 	progress := r.progressOf(h)
 	if progress == nil {
@@ -237,12 +236,4 @@ func (r *run) failHook(ctx context.Context, h hook, message string) error {
 	}
 	o := r.outcome(addonsv1.AddonFailed, ReasonHookFailed, message)
 	return &stopped{r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), o)}
-}
-
-// deadline of hooks and objects. Removal has none of its own.
-func (r *run) deadline() time.Duration {
-	if r.want == nil {
-		return addonsv1.DefaultProgressDeadlineSeconds * time.Second
-	}
-	return r.want.ProgressDeadline
 }

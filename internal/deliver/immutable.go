@@ -28,7 +28,7 @@ func mayRecreate(gk schema.GroupKind) bool {
 // orRecreate returns the failure to apply an object. If that is for a field that can't be changed,
 // and the add-on's policy allows it, the object is deleted, to be made anew once it is gone. One
 // object is made anew at a time.
-func (r *run) orRecreate(ctx context.Context, o *unstructured.Unstructured, err error) error {
+func (r application) orRecreate(ctx context.Context, o *unstructured.Unstructured, err error) error {
 	key := record.KeyOf(o)
 	f := r.failureOf(key, err)
 	if f.Reason != object.ReasonImmutableField || !r.want.Recreate || !mayRecreate(o.GroupVersionKind().GroupKind()) {
@@ -45,10 +45,10 @@ func (r *run) orRecreate(ctx context.Context, o *unstructured.Unstructured, err 
 		live.GetAnnotations()[record.ResourcePolicyAnnotation] == record.ResourcePolicyKeep {
 		return f
 	}
-	if first := r.recreates(key); first != key {
+	if first := r.firstRecreated(key); first != key {
 		return object.Postpone(key, fmt.Sprintf("it is made anew after %s", first))
 	}
-	if going, err := r.observed(o, live, readiness.StillThere); err == nil { // else it is looked at again after a while
+	if going, err := r.scope.Observed(o, live, readiness.StillThere); err == nil { // else it is looked at again after a while
 		r.s.noting.Lock()
 		r.track(going)
 		r.s.noting.Unlock()
@@ -61,8 +61,8 @@ func (r *run) orRecreate(ctx context.Context, o *unstructured.Unstructured, err 
 	return object.Postpone(key, "a field is to change that can't be changed: the object was deleted, and is made anew once it is gone")
 }
 
-// recreates returns the object that is made anew now: the given one, unless there is another.
-func (r *run) recreates(key record.ObjectKey) record.ObjectKey {
+// firstRecreated returns the object that is made anew now: the given one, unless there is another.
+func (r application) firstRecreated(key record.ObjectKey) record.ObjectKey {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
 	if r.s.recreates == (record.ObjectKey{}) {

@@ -18,7 +18,7 @@ import (
 // inheritLeaving returns what the releases have that may go over to this one: the objects that its chart may look
 // up, and the values that their charts generated. A value is found again by the object that it is in, so an add-on
 // that is renamed, split or joined keeps its passwords.
-func (r *run) inheritLeaving(ctx context.Context) (entries []record.Entry, generated map[string]string, err error) {
+func (r revisionMaker) inheritLeaving(ctx context.Context) (entries []record.Entry, generated map[string]string, err error) {
 	generated = map[string]string{}
 	for _, from := range r.want.Leaving {
 		rec, err := r.d.storeOf(r.t, from).Newest(ctx)
@@ -35,7 +35,7 @@ func (r *run) inheritLeaving(ctx context.Context) (entries []record.Entry, gener
 }
 
 // isLeft reports whether an object is of a release that goes, as its field manager shows.
-func (r *run) isLeft(m *metav1.ObjectMeta) bool {
+func (r revisionMaker) isLeft(m *metav1.ObjectMeta) bool {
 	owner := object.OwnerOf(m)
 	return r.want != nil && slices.Contains(r.want.Leaving, owner) && object.ManagedBy(m, object.FieldManager(owner))
 }

@@ -27,7 +27,7 @@ const (
 
 // reader reads objects that a release has, or that may go over to it, for its rendering.
 type reader struct {
-	run       *run
+	revisionMaker
 	inventory []record.Entry
 	objects   int
 	bytes     int
@@ -87,7 +87,7 @@ func (r *reader) live(ctx context.Context) ([]*unstructured.Unstructured, error)
 func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(e.GroupVersionKind())
-	err := r.run.t.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, o)
+	err := r.t.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, o)
 	switch {
 	case object.IsGone(err):
 		return nil, nil
@@ -99,7 +99,7 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	}
 	e.Helm = true // the record may be ours, and the object Helm's still
 	m := &metav1.ObjectMeta{UID: o.GetUID(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ManagedFields: o.GetManagedFields()}
-	if !object.IsOwned(m, e, r.run.release, r.run.adopted) && !r.run.isLeft(m) {
+	if !object.IsOwned(m, e, r.release, r.adopted) && !r.isLeft(m) {
 		return nil, nil
 	}
 	o.SetManagedFields(nil)
@@ -112,6 +112,6 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 		return nil, &render.Error{Reason: render.ReasonOutputTooLarge, Err: fmt.Errorf(
 			"what the chart generates is kept by reading its objects, of which there are more than %d, or %d bytes; split it", maxFound, maxFoundBytes)}
 	}
-	r.run.hidden.learn(render.SecretsIn(o.Object)...)
+	r.hidden.learn(render.SecretsIn(o.Object)...)
 	return o, nil
 }

@@ -33,7 +33,7 @@ func Panicked(ctx context.Context, cluster string, value any) (message string) {
 
 // contained calls act. A panic becomes the add-on's failure: no cluster's answer may end
 // the process, which serves all others. So does any error that somebody can act on.
-func (r *run) contained(ctx context.Context, act func(context.Context) (Outcome, error)) (o Outcome, err error) {
+func (r *call) contained(ctx context.Context, act func(context.Context) (Outcome, error)) (o Outcome, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			r.s.restart(r.d.storeOf(r.t, r.release))
@@ -49,5 +49,5 @@ func (r *run) contained(ctx context.Context, act func(context.Context) (Outcome,
 	if err = r.claim(ctx); err == nil {
 		o, err = act(ctx)
 	}
-	return o, r.concealAll(r.stopForRecord(err))
+	return o, r.hidden.concealAll(r.stopForRecord(err))
 }

@@ -5,6 +5,7 @@ package deliver
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
@@ -126,4 +127,19 @@ func takenOver(records []Summary, want *Desired) bool {
 		return true
 	}
 	return slices.ContainsFunc(records, func(s Summary) bool { return s.OwnerUID == want.OwnerUID })
+}
+
+// deployedBefore returns the revision that a failed upgrade is rolled back to; false if there is
+// none, or the upgrade isn't to be rolled back. The failed one says which it was. One that has failed only to delete old objects
+// works.
+func deployedBefore(records []Summary, want *Desired) (Summary, bool) {
+	newest := records[0]
+	if want.OnFailure != addonsv1.FailurePolicyRollBack || !newest.Complete || newest.RolledBack != "" || strings.HasPrefix(newest.Failure, ReasonPruneFailed) {
+		return Summary{}, false
+	}
+	i := slices.IndexFunc(records, func(s Summary) bool { return s.Status == StatusDeployed })
+	if i < 1 || newest.Previous == "" || records[i].Proof() != newest.Previous || records[i].Transferred() {
+		return Summary{}, false
+	}
+	return records[i], true
 }

@@ -14,14 +14,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/health"
 )
 
-// podLook is why pods of a revision's workloads didn't run when they were looked at last, and when to look again. A
-// session has one. Losing it has them looked at once more.
-type podLook struct {
-	found *health.Finding // nil if nothing was seen
-	about record.ObjectKey
-	next  time.Time
-}
-
 const (
 	// firstPodLook is how long workloads are waited for before their pods are looked at. Each next look comes after
 	// as long again as they have been waited for.
@@ -32,7 +24,7 @@ const (
 
 // lookAtPods looks for what pods of workloads wait for that aren't ready, if it is time to. It returns when the next
 // look is due. A cluster that doesn't let pods be read is no failure of the add-on.
-func (r *run) lookAtPods(ctx context.Context, waited time.Duration) (next time.Duration) {
+func (r readinessWait) lookAtPods(ctx context.Context, waited time.Duration) (next time.Duration) {
 	look := &r.s.pods
 	if look.next.IsZero() && waited < firstPodLook {
 		return firstPodLook - waited
@@ -62,12 +54,4 @@ func (r *run) lookAtPods(ctx context.Context, waited time.Duration) (next time.D
 		}
 	}
 	return look.next.Sub(r.now())
-}
-
-// seen returns what was seen of the pods, as words to put in front of a message, and its reason or else the given one.
-func (p *podLook) seen(reason string) (_, words string) {
-	if p.found == nil {
-		return reason, ""
-	}
-	return p.found.Reason, p.about.String() + ": " + p.found.Message + ". "
 }

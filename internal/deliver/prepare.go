@@ -11,46 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// prepareBoth prepares CRDs of crds/ and objects of the manifest.
-func (r *run) prepareBoth(crds, objects []*unstructured.Unstructured) (_, _ []*unstructured.Unstructured, err error) {
-	if crds, err = r.scope.Prepare(crds); err != nil {
-		return nil, nil, err
-	}
-	objects, err = r.scope.Prepare(objects)
-	return crds, objects, err
-}
-
-// rescope prepares the objects anew if the cluster didn't know all of their kinds before.
-// A CRD of a hook, or of another add-on, may have said since that a kind isn't
-// namespaced.
-func (r *run) rescope() error {
-	if !r.s.unscoped {
-		return nil
-	}
-	r.scope.Unknown = false
-	objects, err := r.scope.Prepare(r.s.objects)
-	if err != nil {
-		return err
-	}
-	r.s.objects, r.s.unscoped = objects, r.scope.Unknown
-	return nil
-}
-
-// entries returns the inventory of what the revision has, as far as kinds are known now.
-func (r *run) entries() ([]record.Entry, error) {
-	return r.scope.Normalize(object.EntriesOf(r.s.crds, r.s.objects))
-}
-
 // ensureNamespace makes the release's namespace if it is missing and may be made.
 // It isn't part of the inventory: it stays when the add-on goes.
-func (r *run) ensureNamespace(ctx context.Context) error {
+func (r revisionMaker) ensureNamespace(ctx context.Context) error {
 	name := r.release.Namespace
 	if len(r.records) > 0 {
 		return nil // the records are in it
@@ -91,7 +60,7 @@ func (r *run) ensureNamespace(ctx context.Context) error {
 
 // mayKeepRecords refuses a release without a record of ours in a namespace in which the
 // ServiceAccount may not create Secrets.
-func (r *run) mayKeepRecords(ctx context.Context) error {
+func (r revisionMaker) mayKeepRecords(ctx context.Context) error {
 	if r.t.Own == nil || len(r.records) > 0 && r.isProven(r.records[0]) {
 		return nil
 	}

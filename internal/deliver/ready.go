@@ -18,38 +18,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// statusOf returns the newest status of an object that was applied.
-func (r *run) statusOf(a applied) observe.Status {
-	if a.watched {
-		if s, ok := r.s.tracker.Status(a.Resource, a.Key); ok {
-			return s
-		}
-	}
-	return a.Status
-}
-
-// readyCount counts the objects of a revision that are ready. Before the first of them is
-// applied these are the objects of the revision that is deployed.
-func (r *run) readyCount(revision Summary) int32 {
-	var n int32
-	if len(r.s.applied) == 0 && r.want != nil {
-		for _, s := range r.records {
-			if s.Status == StatusDeployed && s.Revision < revision.Revision {
-				return min(s.Objects, revision.Objects)
-			}
-		}
-	}
-	for _, a := range r.s.applied {
-		if r.statusOf(a).Phase == observe.Current {
-			n++
-		}
-	}
-	return n
-}
+// readinessWait waits until objects of a revision are ready, and its postcondition holds.
+type readinessWait struct{ *call }
 
 // watchUnready watches the objects that aren't ready, and goes on watching those
 // that were watched before on a connection that is over.
-func (r *run) watchUnready(objects []*unstructured.Unstructured) {
+func (r readinessWait) watchUnready(objects []*unstructured.Unstructured) {
 	var watch []observe.Object
 	for _, o := range objects {
 		key := record.KeyOf(o)
@@ -67,15 +41,8 @@ func (r *run) watchUnready(objects []*unstructured.Unstructured) {
 	r.track(watch...)
 }
 
-// track watches objects for as long as the connection to the cluster lasts.
-func (r *run) track(objects ...observe.Object) {
-	if len(objects) > 0 {
-		r.s.tracker.Track(r.t.Context, r.t.Dynamic, objects...)
-	}
-}
-
 // unready describes the objects that aren't ready: those that failed, and the rest.
-func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []string) {
+func (r readinessWait) unready(objects []*unstructured.Unstructured) (failed, waiting []string) {
 	for _, o := range objects {
 		a, ok := r.s.applied[record.KeyOf(o)]
 		if !ok {
@@ -94,29 +61,9 @@ func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []s
 	return failed, waiting
 }
 
-// established waits for CRDs to be served.
-func (r *run) established(ctx context.Context, crds []*unstructured.Unstructured, rejections object.Failures) error {
-	failed, waiting := r.unready(crds)
-	if len(failed)+len(waiting) == 0 {
-		return nil
-	}
-	r.watchUnready(crds)
-	if len(failed) > 0 {
-		return r.failed(ctx, ReasonObjectFailed, message.FirstFew(failed), 0)
-	}
-	deadline := r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)
-	if !r.now().Before(deadline) {
-		return r.failed(ctx, ReasonReadinessTimeout, message.FirstFew(waiting), 0)
-	}
-	if _, message := rejections.First(object.Rejected); message != "" {
-		waiting = append(waiting, message)
-	}
-	return r.wait(object.ReasonWaitingForCRDs, "Waiting for "+message.FirstFew(waiting), deadline.Sub(r.now()))
-}
-
 // awaitReady waits until all objects are ready. When they aren't in time, the
 // add-on counts as failed, yet they are still watched.
-func (r *run) awaitReady(ctx context.Context) error {
+func (r readinessWait) awaitReady(ctx context.Context) error {
 	failed, waiting := r.unready(r.s.objects)
 	if len(failed)+len(waiting) == 0 {
 		return nil
@@ -148,8 +95,8 @@ func (r *run) awaitReady(ctx context.Context) error {
 }
 
 // inTheWay names workloads that go once all is ready: what isn't ready may wait for them.
-func (r *run) inTheWay() string {
-	obsolete, err := r.obsolete()
+func (r readinessWait) inTheWay() string {
+	obsolete, err := revisionInventory{r.call}.obsolete()
 	if err != nil || r.s.pruned {
 		return ""
 	}
@@ -172,7 +119,7 @@ const noteAfter = 10 * time.Second
 
 // noteWaiting notes that all objects were applied. It returns how long they may still take to be
 // ready, and when to look again.
-func (r *run) noteWaiting(ctx context.Context) (left, retryAfter time.Duration, _ error) {
+func (r readinessWait) noteWaiting(ctx context.Context) (left, retryAfter time.Duration, _ error) {
 	state := r.rec.State
 	if state.AppliedAt.IsZero() && r.s.appliedAt.IsZero() {
 		r.s.appliedAt = r.now()
@@ -188,30 +135,14 @@ func (r *run) noteWaiting(ctx context.Context) (left, retryAfter time.Duration, 
 	if soon := appliedAt.Add(noteAfter).Sub(r.now()); soon > 0 {
 		return left, min(left, soon), nil
 	}
-	state.AppliedAt, state.Inventory = appliedAt, r.withUIDs(state.Inventory)
+	state.AppliedAt, state.Inventory = appliedAt, revisionInventory{r.call}.withUIDs(state.Inventory)
 	return left, left, r.update(ctx)
-}
-
-// withUIDs notes the objects that are known to be this add-on's, with what it owns of them,
-// and the namespaces that aren't.
-func (r *run) withUIDs(entries []record.Entry) []record.Entry {
-	out := make([]record.Entry, 0, len(entries))
-	for _, e := range entries {
-		if a, ok := r.s.applied[e.Key()]; ok {
-			e.Shared = a.left && e.GroupVersionKind().GroupKind() == object.NamespaceKind
-			if !a.left {
-				e.UID, e.Fields = a.uid, a.fields
-			}
-		}
-		out = append(out, e)
-	}
-	return out
 }
 
 // awaitPostcondition waits until what has to hold after the add-on was applied does
 // so. When that takes too long the add-on counts as failed, yet is still waited for.
-func (r *run) awaitPostcondition(ctx context.Context) error {
-	if r.want.Postcondition == nil || r.isRollback() {
+func (r readinessWait) awaitPostcondition(ctx context.Context) error {
+	if r.want.Postcondition == nil || r.rec.IsRollback() {
 		return nil
 	}
 	waiting, retryAfter, err := r.want.Postcondition(ctx)
@@ -227,32 +158,4 @@ func (r *run) awaitPostcondition(ctx context.Context) error {
 			"a postcondition doesn't hold within %s: %s", r.want.ProgressDeadline, waiting), retryAfter)
 	}
 	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, shorter(retryAfter, soon))
-}
-
-// jobDone is the status of a Job that is known from the record to have run to its end.
-var jobDone = observe.Status{Phase: observe.Current, Final: true, Message: "it ran to its end"}
-
-// noteJobs records the Jobs of the manifest that ran to their end. Nothing else tells of it
-// once they are gone by their ttlSecondsAfterFinished, and each is to run once for a revision.
-func (r *run) noteJobs(ctx context.Context, objects []*unstructured.Unstructured) error {
-	known := len(r.rec.State.JobsDone)
-	for _, o := range objects {
-		key := record.KeyOf(o)
-		if !readiness.IsJob(o) {
-			continue
-		}
-		a, ok := r.s.applied[key]
-		if status := r.statusOf(a); !ok || a.left || !status.Final || status.Phase != observe.Current {
-			continue
-		}
-		if _, noted := r.rec.State.JobDone(key); !noted {
-			e := record.EntryOf(o)
-			e.UID = a.uid
-			r.rec.State.JobsDone = append(r.rec.State.JobsDone, e)
-		}
-	}
-	if len(r.rec.State.JobsDone) == known {
-		return nil
-	}
-	return r.update(ctx)
 }

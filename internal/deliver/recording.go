@@ -17,7 +17,7 @@ import (
 
 // stopForRecord returns an error about a release record that can't be read or written as what stops
 // the run, if somebody has to change something. All else is returned as it is, to be tried again.
-func (r *run) stopForRecord(err error) error {
+func (r *call) stopForRecord(err error) error {
 	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
 		return r.refuse(ReasonRecordUnreadable, r.unreadable(damaged))
 	}
@@ -53,7 +53,7 @@ func (r *run) stopForRecord(err error) error {
 }
 
 // unreadable says what is wrong with a record, and what is lost with it.
-func (r *run) unreadable(damaged *record.UnreadableError) string {
+func (r *call) unreadable(damaged *record.UnreadableError) string {
 	lost := "the add-on is then installed anew, with other generated passwords and certificates, its hooks run again, " +
 		"and objects that only this record names stay in the cluster for ever"
 	if r.want == nil {

@@ -19,6 +19,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
+// removal takes an add-on out of a cluster.
+type removal struct{ *call }
+
 // Remove takes the removal of an add-on as far as it can go now, by the deletion
 // policy of its record. It is called again as Ensure is, until Outcome.Gone. A
 // release that isn't Chandler's is left alone, and counts as gone. So is one whose record
@@ -28,16 +31,16 @@ import (
 // aren't run if another add-on has something of the release now, unless that is leaving, too.
 func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (Outcome, error) {
 	var o Outcome
-	err := d.within(t, release, nil, proof, func(r *run) (err error) {
+	err := d.within(t, release, nil, proof, func(r *call) (err error) {
 		r.leaving = leaving
-		o, err = r.contained(ctx, r.remove)
+		o, err = r.contained(ctx, removal{r}.remove)
 		o.Wrote = r.wrote.Load()
 		return err
 	})
 	return o, err
 }
 
-func (r *run) remove(ctx context.Context) (Outcome, error) {
+func (r removal) remove(ctx context.Context) (Outcome, error) {
 	if err := r.list(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -72,7 +75,7 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 		func(ctx context.Context) error { return r.removalHooks(ctx, helmrelease.HookPreDelete) },
 		r.deleteObjects,
 		func(ctx context.Context) error { return r.removalHooks(ctx, helmrelease.HookPostDelete) },
-		r.retireAdopted,
+		adoptedRelease{r.call}.retireAdopted,
 	}
 	if r.calledOff {
 		steps = []func(context.Context) error{r.deleteObjects}
@@ -94,7 +97,7 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 
 // isCalledOff reports whether the release is one of Helm's that was to be taken over, and of which no revision of
 // the add-on was ever deployed. What Helm's release has stays with it then.
-func (r *run) isCalledOff() bool {
+func (r removal) isCalledOff() bool {
 	ofHelm := func(s Summary) bool { return !s.Owned && s.Status == StatusDeployed }
 	was := func(s Summary) bool {
 		return s.Owned && (s.Status == StatusDeployed || s.Status == string(helmcommon.StatusSuperseded))
@@ -103,7 +106,7 @@ func (r *run) isCalledOff() bool {
 }
 
 // openForRemoval loads the newest record.
-func (r *run) openForRemoval(ctx context.Context) error {
+func (r removal) openForRemoval(ctx context.Context) error {
 	if !r.isProven(r.records[0]) {
 		return ErrUnproven
 	}
@@ -120,7 +123,7 @@ func (r *run) openForRemoval(ctx context.Context) error {
 }
 
 // deleteObjects deletes what the inventory says, and notes when that is done.
-func (r *run) deleteObjects(ctx context.Context) error {
+func (r removal) deleteObjects(ctx context.Context) error {
 	if r.rec.State.ObjectsGone {
 		return nil
 	}
@@ -128,7 +131,7 @@ func (r *run) deleteObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.deleteEntries(ctx, inventory, true); err != nil {
+	if err := (deletion{r.call}).deleteEntries(ctx, inventory, true); err != nil {
 		return err
 	}
 	if len(hooksFor(r.rec.Helm.Hooks, helmrelease.HookPostDelete)) == 0 {
@@ -140,7 +143,7 @@ func (r *run) deleteObjects(ctx context.Context) error {
 
 // gone deletes the records. The newest comes last, as it says what is to be done. Its parts, which
 // are needed to read it, come after it.
-func (r *run) gone(ctx context.Context, message string) (Outcome, error) {
+func (r removal) gone(ctx context.Context, message string) (Outcome, error) {
 	var names, last []string
 	for i, s := range r.records {
 		if i == 0 {
@@ -169,7 +172,7 @@ func (r *run) gone(ctx context.Context, message string) (Outcome, error) {
 
 // orphan lets go of all objects, and makes the records plain Helm ones. The
 // objects lose our labels, as what has them is never taken over by another add-on.
-func (r *run) orphan(ctx context.Context) (Outcome, error) {
+func (r removal) orphan(ctx context.Context) (Outcome, error) {
 	inventory, err := r.scope.InventoryOf(r.rec)
 	if err != nil {
 		return Outcome{}, err
@@ -177,7 +180,7 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 	failed := object.InParallel(len(inventory), func(i int) *object.Failure {
 		return r.failureOf(inventory[i].Key(), r.orphanObject(ctx, inventory[i]))
 	})
-	if err := r.stopFor(ctx, failed, ""); err != nil {
+	if err := (deletion{r.call}).stopFor(ctx, failed, ""); err != nil {
 		return Outcome{}, err
 	}
 	message := fmt.Sprintf("Left in the cluster as Helm release %s", r.release)
@@ -211,7 +214,7 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 }
 
 // orphanObject makes an object nobody's.
-func (r *run) orphanObject(ctx context.Context, e record.Entry) error {
+func (r removal) orphanObject(ctx context.Context, e record.Entry) error {
 	live, err := r.scope.Metadata(ctx, r.t.own(), e)
 	if err == nil && object.OwnerOf(&live.ObjectMeta) == r.release {
 		err = r.applier.Disown(ctx, live, false)

@@ -16,9 +16,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
-// ObjectKey identifies an object of an add-on.
-type ObjectKey = record.ObjectKey
-
 // Repair is what to look for in a deployed add-on, and what to do about it.
 type Repair struct {
 	Release
@@ -41,6 +38,9 @@ type Repair struct {
 	Wait func(ObjectKey, []drift.Change) time.Duration
 }
 
+// repairRun looks for what differs in a deployed add-on.
+type repairRun struct{ *call }
+
 // Repair compares the objects of a deployed add-on with what it applied, and applies those
 // that differ, and nothing else. It works from the record: nothing is rendered, no revision
 // is made, and no source is asked. An add-on that isn't deployed is left to Ensure. CRDs of
@@ -50,9 +50,9 @@ func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome,
 	var o Outcome
 	var differences []repair.Difference
 	wanted := &Desired{Release: want.Release, Adoption: want.Adoption}
-	err := d.within(t, want.Release, wanted, want.Proof, func(r *run) (err error) {
+	err := d.within(t, want.Release, wanted, want.Proof, func(r *call) (err error) {
 		o, err = r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
-			o, differences, err = r.repair(ctx, &want)
+			o, differences, err = repairRun{r}.repair(ctx, &want)
 			return o, err
 		})
 		o.Wrote = r.wrote.Load()
@@ -61,7 +61,7 @@ func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome,
 	return o, differences, err
 }
 
-func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []repair.Difference, error) {
+func (r repairRun) repair(ctx context.Context, want *Repair) (Outcome, []repair.Difference, error) {
 	if err := r.list(ctx); err != nil {
 		return Outcome{}, nil, err
 	}
@@ -120,7 +120,7 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []repair.Diffe
 }
 
 // suspects returns the objects that may differ, wave by wave.
-func (r *run) suspects(rec *record.Record, want *Repair) ([][]repair.Suspect, error) {
+func (r repairRun) suspects(rec *record.Record, want *Repair) ([][]repair.Suspect, error) {
 	objects, err := rec.Manifest()
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (r *run) suspects(rec *record.Record, want *Repair) ([][]repair.Suspect, er
 
 // noteFields brings the record up to date with the fields of objects that are as the manifest
 // says.
-func (r *run) noteFields(ctx context.Context, rec *record.Record, found []repair.Difference) error {
+func (r repairRun) noteFields(ctx context.Context, rec *record.Record, found []repair.Difference) error {
 	now := map[record.ObjectKey]drift.Fields{}
 	for _, d := range found {
 		if fields, ok := d.Fields(); ok {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxWorkedOn bounds what all calls have of large add-ons at once, in bytes, as [session.size] estimates it.
+	// maxWorkedOn bounds what all calls have of large add-ons at once, in bytes, as [session.Size] estimates it.
 	maxWorkedOn = 48 << 20
 	// maxUnclaimed is how much an add-on may have without a claim, in bytes.
 	maxUnclaimed = 2 << 20
@@ -31,12 +31,12 @@ const (
 // errOutgrown says that a call has more of an add-on than it has claimed.
 var errOutgrown = errors.New("more room is needed")
 
-// within calls work for an add-on. A large one needs room, which is claimed as [run.contained] begins: many of them, on
+// within calls work for an add-on. A large one needs room, which is claimed as [call.contained] begins: many of them, on
 // clusters that are slow to apply them, would take the manager's memory. How large it is turns out when it is rendered or
 // read. What was rendered or read without room is forgotten, and work is called again.
-func (d *Deliverer) within(t Target, release Release, want *Desired, proof string, work func(*run) error) error {
+func (d *Deliverer) within(t Target, release Release, want *Desired, proof string, work func(*call) error) error {
 	for {
-		r := d.run(t, release, want, proof)
+		r := d.newCall(t, release, want, proof)
 		err := work(r)
 		r.end(err)
 		proof = r.proof // of a record that was written meanwhile
@@ -57,7 +57,7 @@ type place struct {
 
 // claim takes the room that the add-on needs, as far as that is known. While there is none, a delivery stops, and is
 // notified of its turn. Removals and repairs, which are short, wait.
-func (r *run) claim(ctx context.Context) error {
+func (r *call) claim(ctx context.Context) error {
 	if r.s.needs <= maxUnclaimed {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (d *Deliverer) call(t Target, p *place) {
 }
 
 // awaitTurn stops, and says how far the add-on is.
-func (r *run) awaitTurn(after time.Duration) error {
+func (r *call) awaitTurn(after time.Duration) error {
 	if r.rec == nil {
 		r.records = slices.Clone(r.s.records)
 	}
@@ -120,7 +120,7 @@ func (r *run) awaitTurn(after time.Duration) error {
 }
 
 // fits returns errOutgrown if so many bytes need a claim, or a larger one.
-func (r *run) fits(bytes int) error {
+func (r *call) fits(bytes int) error {
 	if bytes <= max(r.claimed, maxUnclaimed) {
 		return nil
 	}
@@ -129,12 +129,12 @@ func (r *run) fits(bytes int) error {
 }
 
 // turnIsOver reports whether others have waited long enough for the room that the add-on has.
-func (r *run) turnIsOver() bool {
+func (r *call) turnIsOver() bool {
 	return r.room != nil && r.now().Sub(r.roomSince) > maxTurn && r.d.room.Wanted()
 }
 
 // end leaves the session to the next call, and the room to others.
-func (r *run) end(err error) {
+func (r *call) end(err error) {
 	defer r.s.mu.Unlock()
 	r.s.hookRuns = r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
 		return h.Phase == helmrelease.HookPhaseRunning
@@ -144,7 +144,7 @@ func (r *run) end(err error) {
 		r.s.records = r.records
 	}
 	if r.d.isCurrent(r.t, r.release, r.s) {
-		r.d.kept.note(r.s)
+		r.d.kept.Note(r.s)
 	}
 	if r.room != nil {
 		r.room.Release()

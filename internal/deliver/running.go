@@ -26,7 +26,7 @@ const hookGrace = time.Minute
 // awaitRunningHooks waits for hooks of the newest revision that run, before there is another one: that would end
 // them in the middle, of a migration, say. What a hook of a removal started doesn't go on in an add-on that is wanted
 // again.
-func (r *run) awaitRunningHooks(ctx context.Context) error {
+func (r hookRunner) awaitRunningHooks(ctx context.Context) error {
 	if len(r.records) == 0 || r.want.Again || !r.records[0].Complete || !r.isProven(r.records[0]) {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (r *run) awaitRunningHooks(ctx context.Context) error {
 
 // awaitRunningHook waits for a hook of the revision. The object says whether it is of this revision, as the record
 // says so only once it is done.
-func (r *run) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, removal bool) error {
+func (r hookRunner) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, removal bool) error {
 	o, err := r.hookObject(h)
 	if err != nil {
 		return nil //nolint:nilerr // it can't be there
@@ -67,11 +67,11 @@ func (r *run) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, removal
 	}
 	run := live.GetAnnotations()[HookRunAnnotation]
 	isOurs := strings.HasPrefix(run, fmt.Sprintf("%d.", r.rec.Revision)) && strings.HasSuffix(run, "."+string(r.rec.UID))
-	now, err := r.observed(o, live, readiness.HookDone)
+	now, err := r.scope.Observed(o, live, readiness.HookDone)
 	if err != nil || !isOurs || live.GetDeletionTimestamp() != nil || now.Status.Phase != observe.InProgress {
 		return err
 	}
-	left := r.deadline()
+	left := r.want.deadline()
 	if !hasRunningPod(live) {
 		left = min(left, hookGrace)
 	}

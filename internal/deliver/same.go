@@ -12,7 +12,7 @@ import (
 
 // isSame reports whether a new revision would have just what is deployed: the cluster's facts changed alone, as kinds
 // came that the chart doesn't mind. Then the record gets the new facts, and stays. Hooks don't run for them.
-func (r *run) isSame(ctx context.Context, made *record.Record) (bool, error) {
+func (r revisionMaker) isSame(ctx context.Context, made *record.Record) (bool, error) {
 	if len(r.records) == 0 || r.records[0].Status != StatusDeployed || !r.isProven(r.records[0]) || r.records[0].Transferred() || r.want.Again {
 		return false, nil
 	}

@@ -14,13 +14,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/drift"
-)
-
-// Backoff between attempts that failed.
-const (
-	firstRetry = 10 * time.Second
-	lastRetry  = 5 * time.Minute
 )
 
 type sessionKey struct {
@@ -81,23 +74,6 @@ type session struct {
 	claims int
 }
 
-// applied is an object as it was left, with its status when it was applied.
-type applied struct {
-	observe.Object
-	uid     types.UID
-	fields  drift.Fields // that we own
-	watched bool
-	left    bool // as it was: it isn't ours
-}
-
-// backoff of an add-on that failed.
-type backoff struct {
-	digest  string // that failed
-	retries int
-	until   time.Time
-	outcome Outcome
-}
-
 // session returns the add-on's, locked.
 func (d *Deliverer) session(t Target, r Release) *session {
 	key := sessionKey{target: t.Name, release: r}
@@ -131,7 +107,7 @@ func (d *Deliverer) settle(t Target, r Release, s *session) {
 	if d.sessions[key] == s {
 		delete(d.sessions, key)
 	}
-	d.kept.forget(s)
+	d.kept.Forget(s)
 }
 
 // isCurrent reports whether a session wasn't settled or forgotten.
@@ -183,12 +159,30 @@ func (s *session) keep(crds, objects []*unstructured.Unstructured) {
 	s.weight = object.Weight(crds...) + object.Weight(objects...)
 }
 
-// size returns about how many bytes the objects and records take that the session keeps.
-func (s *session) size() int {
+// maxKept bounds what all sessions keep of objects and records, in bytes, as [session.Size] estimates it.
+const maxKept = 32 << 20
+
+// Size returns about how many bytes the objects and records take that the session keeps.
+func (s *session) Size() int {
 	return s.store.Size() + 2*s.weight
 }
 
-// drop forgets the objects and records. They are read again when they are needed.
+// Drop forgets the objects and records, which are read again when they are needed. It reports whether it did: not
+// while another call is under way, or a hook runs of which the record doesn't say so yet.
+func (s *session) Drop(inside bool) bool {
+	if !inside {
+		if !s.mu.TryLock() {
+			return false
+		}
+		defer s.mu.Unlock()
+	}
+	if s.hookRuns {
+		return false
+	}
+	s.drop()
+	return true
+}
+
 func (s *session) drop() {
 	s.keep(nil, nil)
 	s.store.Drop()
@@ -202,31 +196,4 @@ func (s *session) hasApplied(uid types.UID) bool {
 		}
 	}
 	return false
-}
-
-// fail returns the outcome with the time of the next attempt, and remembers it.
-func (b *backoff) fail(now time.Time, digest string, o Outcome) Outcome {
-	if b.digest != digest {
-		*b = backoff{digest: digest}
-	}
-	delay := lastRetry
-	if b.retries < 6 {
-		delay = min(firstRetry<<b.retries, lastRetry)
-	}
-	b.retries++
-	b.until = now.Add(delay)
-	o.RetryAfter = delay
-	b.outcome = o
-	b.outcome.Wrote = false
-	return o
-}
-
-// waiting returns the outcome of the last attempt while it is too early for the next.
-func (b *backoff) waiting(now time.Time, digest string) (Outcome, bool) {
-	if b.digest != digest || !now.Before(b.until) {
-		return Outcome{}, false
-	}
-	o := b.outcome
-	o.RetryAfter = b.until.Sub(now)
-	return o, true
 }

@@ -42,6 +42,15 @@ func (s *Scope) Prepare(rendered []*unstructured.Unstructured) ([]*unstructured.
 	return objects, nil
 }
 
+// PrepareBoth prepares CRDs of crds/ and objects of the manifest.
+func (s *Scope) PrepareBoth(crds, objects []*unstructured.Unstructured) (_, _ []*unstructured.Unstructured, err error) {
+	if crds, err = s.Prepare(crds); err != nil {
+		return nil, nil, err
+	}
+	objects, err = s.Prepare(objects)
+	return crds, objects, err
+}
+
 // Normalize returns inventory entries with the namespace that they have in the cluster:
 // one in a manifest may lack it, or have one that means nothing.
 func (s *Scope) Normalize(entries []record.Entry) ([]record.Entry, error) {

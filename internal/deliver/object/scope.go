@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
@@ -97,4 +98,16 @@ func (s *Scope) Metadata(ctx context.Context, reader client.Reader, e record.Ent
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(mapping.GroupVersionKind)
 	return m, reader.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, m)
+}
+
+// Observed returns how an object is watched that was applied, or is to go, as it is now.
+func (s *Scope) Observed(o, now *unstructured.Unstructured, judge observe.Judge) (observe.Object, error) {
+	mapping, err := s.Mapping(o.GroupVersionKind())
+	if err != nil {
+		return observe.Object{}, err
+	}
+	return observe.Object{
+		Resource: mapping.Resource, Key: client.ObjectKeyFromObject(now), Judge: judge,
+		Status: judge(now), ResourceVersion: now.GetResourceVersion(),
+	}, nil
 }

@@ -153,3 +153,6 @@ func (r *Record) MarkTransferred() {
 // Transferred says that the record doesn't say any more what is installed: see
 // [Record.MarkTransferred].
 func (s Summary) Transferred() bool { return s.GivenAway != "" }
+
+// IsRollback reports whether the revision has what an earlier one had.
+func (s Summary) IsRollback() bool { return s.RolledBack != "" }

@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 
 	"context"
 	"errors"
@@ -24,8 +25,10 @@ import (
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
-// run is one call of Ensure or Remove.
-type run struct {
+// call is one call of Ensure, Remove or Repair: what all its steps need. Each step is a type of its own above it.
+type call struct {
+	history
+
 	d       *Deliverer
 	s       *session
 	t       Target
@@ -34,10 +37,7 @@ type run struct {
 	want    *Desired // nil in Remove
 	hidden  hidden
 
-	proof    string    // of the record that was written last, "" for none
-	digest   string    // of the inputs, or of the record that is removed
-	records  []Summary // the newest first
-	parts    map[int][]string
+	digest   string         // of the inputs, or of the record that is removed
 	rec      *record.Record // the revision that is being worked on
 	adopted  *record.AdoptedRelease
 	checks   readiness.Checks
@@ -58,10 +58,10 @@ type run struct {
 	roomSince time.Time     // when it was granted
 }
 
-func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) *run {
+func (d *Deliverer) newCall(t Target, release Release, want *Desired, proof string) *call {
 	scope := &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
-	r := &run{
-		d: d, s: d.session(t, release), t: t, release: release, want: want, proof: proof,
+	r := &call{
+		d: d, s: d.session(t, release), t: t, release: release, want: want, history: history{proof: proof},
 		scope: scope, hidden: hidden{release: release},
 	}
 	r.applier = apply.Applier{Client: t.Client, Scope: scope, Wrote: &r.wrote}
@@ -71,10 +71,10 @@ func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) 
 	return r
 }
 
-func (r *run) now() time.Time { return r.d.options.Clock.Now() }
+func (r *call) now() time.Time { return r.d.options.Clock.Now() }
 
 // outcome about the revision that is being worked on.
-func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) Outcome {
+func (r *call) outcome(phase addonsv1.AddonPhase, reason, message string) Outcome {
 	o := Outcome{Phase: phase, Reason: reason, Message: r.hidden.in(message), Applied: r.applied, Tried: r.allTried}
 	if r.rec != nil {
 		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
@@ -85,7 +85,7 @@ func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) Outcome
 }
 
 // wait stops for what an event will tell about, or the time.
-func (r *run) wait(reason, message string, after time.Duration) error {
+func (r *call) wait(reason, message string, after time.Duration) error {
 	phase := addonsv1.AddonInstalling
 	switch {
 	case r.want == nil:
@@ -102,6 +102,9 @@ func (r *run) wait(reason, message string, after time.Duration) error {
 	return &stopped{o}
 }
 
+// webhookRetry is when to try again what a webhook may allow by then.
+const webhookRetry = 5 * time.Second
+
 // unwatchedRetry is how often is looked at what can't be watched.
 const unwatchedRetry = 30 * time.Second
 
@@ -113,7 +116,7 @@ func shorter(a, b time.Duration) time.Duration {
 }
 
 // fail marks the revision failed, and stops until the time of the next attempt.
-func (r *run) fail(ctx context.Context, reason, message string) error {
+func (r *call) fail(ctx context.Context, reason, message string) error {
 	err := r.failed(ctx, reason, message, 0)
 	if o, ok := errors.AsType[*stopped](err); ok && o.RetryAfter == 0 {
 		o.Outcome = r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), o.Outcome)
@@ -123,7 +126,7 @@ func (r *run) fail(ctx context.Context, reason, message string) error {
 
 // failed marks the revision failed, and stops. Only an event, or a change, leads to more, unless
 // there is a time to look again, or to go on with a rollback.
-func (r *run) failed(ctx context.Context, reason, text string, retryAfter time.Duration) error {
+func (r *call) failed(ctx context.Context, reason, text string, retryAfter time.Duration) error {
 	text = r.hidden.in(text)
 	if r.want != nil {
 		description := message.Shorten(reason+": "+text, 1024)
@@ -147,7 +150,7 @@ func (r *run) failed(ctx context.Context, reason, text string, retryAfter time.D
 }
 
 // markFailed notes in the record why the revision failed, in words without secrets.
-func (r *run) markFailed(reason, text string) {
+func (r *call) markFailed(reason, text string) {
 	r.rec.SetStatus(helmcommon.StatusFailed, message.Shorten(reason+": "+text, 1024))
 	r.rec.Failure = message.Shorten(reason+": "+text, 512)
 }
@@ -157,7 +160,7 @@ const rollbackAfter = time.Second
 
 // tried identifies what an attempt is about: a change of the inputs, or of how they
 // may be brought into the cluster, is worth another one at once.
-func (r *run) tried(digest string) string {
+func (r *call) tried(digest string) string {
 	switch w := r.want; {
 	case w != nil:
 		return fmt.Sprint(digest, w.Spec, w.Adoption, w.CreateNamespace, w.ProgressDeadline, w.OnFailure, w.Recreate,
@@ -169,7 +172,7 @@ func (r *run) tried(digest string) string {
 }
 
 // refuse stops without a revision, until the time of the next attempt.
-func (r *run) refuse(reason, message string) error {
+func (r *call) refuse(reason, message string) error {
 	phase := addonsv1.AddonFailed
 	if reason == ReasonReleaseLocked {
 		phase = addonsv1.AddonPending
@@ -177,19 +180,19 @@ func (r *run) refuse(reason, message string) error {
 	return r.refuseAs(phase, reason, message)
 }
 
-func (r *run) refuseAs(phase addonsv1.AddonPhase, reason, message string) error {
+func (r *call) refuseAs(phase addonsv1.AddonPhase, reason, message string) error {
 	return &stopped{r.s.backoff.fail(r.now(), r.tried(r.digest), r.refusal(phase, reason, message))}
 }
 
 // refusal is the outcome of something that stopped the run before anything was
 // written, or of which nothing is known to be written: it says what is installed.
-func (r *run) refusal(phase addonsv1.AddonPhase, reason, message string) Outcome {
+func (r *call) refusal(phase addonsv1.AddonPhase, reason, message string) Outcome {
 	r.rec = nil
 	return r.withInstalled(r.outcome(phase, reason, message))
 }
 
 // withInstalled returns the outcome with what the newest record says.
-func (r *run) withInstalled(o Outcome) Outcome {
+func (r *call) withInstalled(o Outcome) Outcome {
 	if len(r.records) > 0 {
 		newest := r.records[0]
 		o.Version, o.Revision = newest.Version, int32(newest.Revision)
@@ -205,14 +208,14 @@ func (r *run) withInstalled(o Outcome) Outcome {
 }
 
 // update writes the record.
-func (r *run) update(ctx context.Context) error {
+func (r *call) update(ctx context.Context) error {
 	r.wrote.Store(true)
 	return r.s.store.Update(ctx, r.rec)
 }
 
 // upgrading reports whether the revision, or the one that is about to be made, follows one that
 // was deployed, be it of another release.
-func (r *run) upgrading() bool {
+func (r *call) upgrading() bool {
 	older := r.records
 	if r.rec != nil {
 		older = slices.DeleteFunc(slices.Clone(older), func(s Summary) bool { return s.Revision >= r.rec.Revision })
@@ -225,7 +228,7 @@ func (r *run) upgrading() bool {
 const recordsStay = 10 * time.Second
 
 // recall takes the records that the session knows, or lists them.
-func (r *run) recall(ctx context.Context) error {
+func (r *call) recall(ctx context.Context) error {
 	if r.now().Sub(r.s.listedAt) < recordsStay {
 		r.records, r.parts = slices.Clone(r.s.records), r.s.parts
 		return nil
@@ -235,7 +238,7 @@ func (r *run) recall(ctx context.Context) error {
 }
 
 // remember leaves the records to the session, if they are as they were written last.
-func (r *run) remember(err error) {
+func (r *call) remember(err error) {
 	switch {
 	case err == nil && r.rec == nil && len(r.records) == 0: // as while its source is asked
 	case err == nil && r.rec != nil && r.records[0].UID == r.rec.UID:
@@ -247,8 +250,65 @@ func (r *run) remember(err error) {
 	r.s.records, r.s.parts = r.records, r.parts
 }
 
-func (r *run) list(ctx context.Context) error {
+func (r *call) list(ctx context.Context) error {
 	var err error
 	r.records, r.parts, err = r.s.store.List(ctx)
 	return err
+}
+
+// statusOf returns the newest status of an object that was applied.
+func (r *call) statusOf(a applied) observe.Status {
+	if a.watched {
+		if s, ok := r.s.tracker.Status(a.Resource, a.Key); ok {
+			return s
+		}
+	}
+	return a.Status
+}
+
+// readyCount counts the objects of a revision that are ready. Before the first of them is
+// applied these are the objects of the revision that is deployed.
+func (r *call) readyCount(revision Summary) int32 {
+	var n int32
+	if len(r.s.applied) == 0 && r.want != nil {
+		for _, s := range r.records {
+			if s.Status == StatusDeployed && s.Revision < revision.Revision {
+				return min(s.Objects, revision.Objects)
+			}
+		}
+	}
+	for _, a := range r.s.applied {
+		if r.statusOf(a).Phase == observe.Current {
+			n++
+		}
+	}
+	return n
+}
+
+// track watches objects for as long as the connection to the cluster lasts.
+func (r *call) track(objects ...observe.Object) {
+	if len(objects) > 0 {
+		r.s.tracker.Track(r.t.Context, r.t.Dynamic, objects...)
+	}
+}
+
+// dataPolicy is that of the add-on as it is wanted, or else of its record.
+func (r *call) dataPolicy() addonsv1.DataPolicy {
+	if r.want != nil {
+		return r.want.DataPolicy
+	}
+	return r.rec.DataPolicy
+}
+
+// load reads a record.
+func (r *call) load(ctx context.Context, s Summary) (*record.Record, error) {
+	rec, err := r.s.store.Load(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	r.hidden.learnRecord(rec)
+	if rec.State != nil && rec.State.Adopted != nil {
+		r.adopted = rec.State.Adopted
+	}
+	return rec, r.fits(r.s.Size())
 }

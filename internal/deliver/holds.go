@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// Keys returns the keys of a rendering's objects, as a release would have them in the
+// cluster.
+func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey, error) {
+	scope := &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
+	crds, objects, err := scope.PrepareBoth(in.CRDs, in.Objects)
+	var keys []ObjectKey
+	for _, o := range slices.Concat(crds, objects) {
+		keys = append(keys, record.KeyOf(o))
+	}
+	return keys, err
+}
+
+// Holds returns the objects that a release has by its newest record; false if that
+// doesn't say.
+func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
+	rec, err := d.storeOf(t, release).Newest(ctx)
+	if _, damaged := errors.AsType[*record.UnreadableError](err); damaged || rec == nil && err == nil {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
+	}
+	scope := &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
+	inventory, err := scope.InventoryOf(rec)
+	if err != nil {
+		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
+	}
+	keys := make([]ObjectKey, 0, len(inventory))
+	for _, e := range inventory {
+		if !e.Shared {
+			keys = append(keys, e.Key())
+		}
+	}
+	return keys, true, nil
+}
