@@ -9,15 +9,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/repair"
-
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 )

@@ -6,13 +6,12 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/repair"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 )
 
 // The metrics have no label for the cluster or the add-on: a fleet may have thousands.

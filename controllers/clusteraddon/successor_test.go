@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	"github.com/google/go-cmp/cmp"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/connection"
 )

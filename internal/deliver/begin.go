@@ -11,8 +11,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
@@ -20,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/render"
 )

@@ -3,9 +3,6 @@
 package deliver
 
 import (
-	"github.com/cluster-chandler/chandler/internal/deliver/apply"
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
-
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"

@@ -6,9 +6,8 @@ import (
 	"context"
 	"strings"
 
-	helmrelease "helm.sh/helm/v4/pkg/release/v1"
-
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"

@@ -7,10 +7,9 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/repair"
-
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 )
 
 // keeper keeps the proofs of the records, as a controller does in a status: after each call, unless it crashed in it.

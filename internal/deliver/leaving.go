@@ -8,10 +8,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 

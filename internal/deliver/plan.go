@@ -8,11 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 

@@ -8,10 +8,9 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 

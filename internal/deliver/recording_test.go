@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	. "github.com/onsi/gomega"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 

@@ -3,16 +3,14 @@
 package deliver
 
 import (
-	"github.com/cluster-chandler/chandler/internal/deliver/repair"
-
 	"context"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
 

@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 )
 
 func gated(e *env, ns string) deliver.Desired {

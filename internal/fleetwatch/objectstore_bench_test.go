@@ -8,13 +8,12 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 )
 
 // BenchmarkObjectsKept measures what is kept of an object that is watched, and how long it

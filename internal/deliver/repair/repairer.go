@@ -4,23 +4,19 @@
 package repair
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-
 	"context"
 	"errors"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/apply"
-
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
