@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,15 +29,20 @@ const discoveryRetry = time.Second
 const betweenTurns = 300
 
 // application applies the CRDs and objects of a revision.
-type application struct{ *call }
+type application struct {
+	*call
+
+	noting      sync.Mutex
+	transferred map[Release]bool // by this call
+}
 
 // applyCRDs applies the CRDs of crds/, before anything else, as Helm does.
-func (r application) applyCRDs(ctx context.Context) error {
+func (r *application) applyCRDs(ctx context.Context) error {
 	return r.applyAll(ctx, r.s.crds, true)
 }
 
 // applyObjects applies the objects of the manifest.
-func (r application) applyObjects(ctx context.Context) error {
+func (r *application) applyObjects(ctx context.Context) error {
 	if err := r.rescope(); err != nil {
 		return err
 	}
@@ -45,7 +51,7 @@ func (r application) applyObjects(ctx context.Context) error {
 
 // applyAll applies what isn't yet, wave by wave. One object that is rejected
 // doesn't keep the others from being applied.
-func (r application) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) error {
+func (r *application) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) error {
 	inventory, err := r.scope.Normalize(r.rec.State.Inventory) // kinds may have come since it was written
 	if err != nil {
 		return err
@@ -96,7 +102,7 @@ func (r application) applyAll(ctx context.Context, objects []*unstructured.Unstr
 
 // unapplied returns the objects that weren't applied in this session, or are gone
 // since.
-func (r application) unapplied(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+func (r *application) unapplied(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var todo []*unstructured.Unstructured
 	for _, o := range objects {
 		key := record.KeyOf(o)
@@ -118,7 +124,7 @@ func (r application) unapplied(objects []*unstructured.Unstructured) []*unstruct
 
 // applyOne applies an object, if it is ours to apply. The server tells whether that is so: what is
 // new mustn't be there, and what was applied before has to have its UID.
-func (r application) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
+func (r *application) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	key := record.KeyOf(o)
 	if key.Name == "" {
 		return &object.Failure{Kind: object.Rejected, Reason: object.ReasonObjectRejected, Message: fmt.Sprintf("A %s has no name", key.Kind)}
@@ -144,7 +150,7 @@ func (r application) applyOne(ctx context.Context, o *unstructured.Unstructured,
 }
 
 // applyUnignored applies what rules don't leave to others of an object.
-func (r application) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
+func (r *application) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	if crd && r.want.CRDPolicy == addonsv1.CRDPolicyCreate {
 		if _, err := r.applier.Metadata(ctx, entry); !apierrors.IsNotFound(err) {
 			return r.leave(ctx, o) // an error comes up there again
@@ -166,7 +172,7 @@ func (r application) applyUnignored(ctx context.Context, o *unstructured.Unstruc
 }
 
 // applyFirst applies an object that is there, and isn't known to be ours, after a look at it.
-func (r application) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
+func (r *application) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	key := record.KeyOf(o)
 	live, err := r.applier.Metadata(ctx, entry)
 	if apierrors.IsNotFound(err) { // if somebody makes it in this moment, there is a conflict
@@ -210,13 +216,13 @@ func (r application) applyFirst(ctx context.Context, o *unstructured.Unstructure
 }
 
 // leave takes an object as it is.
-func (r application) leave(ctx context.Context, o *unstructured.Unstructured) error {
+func (r *application) leave(ctx context.Context, o *unstructured.Unstructured) error {
 	live, err := r.applier.Get(ctx, o)
 	return r.noteApplied(o, live, true, err)
 }
 
 // noteApplied remembers what became of an object, unless there is an error.
-func (r application) noteApplied(o, result *unstructured.Unstructured, left bool, err error) error {
+func (r *application) noteApplied(o, result *unstructured.Unstructured, left bool, err error) error {
 	if err != nil {
 		return err
 	}
@@ -233,7 +239,7 @@ func (r application) noteApplied(o, result *unstructured.Unstructured, left bool
 	return nil
 }
 
-func (r application) note(key record.ObjectKey, a applied) {
+func (r *application) note(key record.ObjectKey, a applied) {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
 	if r.s.recreates == key {
@@ -244,7 +250,7 @@ func (r application) note(key record.ObjectKey, a applied) {
 
 // deferred waits for what may come by itself, such as the add-on's own webhook,
 // until the deadline.
-func (r application) deferred(ctx context.Context, reason, message string) error {
+func (r *application) deferred(ctx context.Context, reason, message string) error {
 	since := r.rec.Helm.Info.LastDeployed
 	if reason == object.ReasonWaitingForDeletion && r.s.recreatesSince.After(since) {
 		since = r.s.recreatesSince // to be made anew

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +31,8 @@ type call struct {
 	t       Target
 	release Release
 	applier apply.Applier
-	want    *Desired // nil in Remove
+	want    *Desired // nil in Remove and Repair
+	removes bool     // it is one of Remove
 	hidden  hidden
 
 	digest   string         // of the inputs, or of the record that is removed
@@ -43,11 +43,6 @@ type call struct {
 	wrote    atomic.Bool
 	applied  bool // all objects are
 	allTried bool // each object is, whatever came of it
-
-	noting      sync.Mutex
-	transferred map[Release]bool // by this run
-	leaving     []Release        // of a removal: those that are removed, too
-	calledOff   bool             // a removal is of an adoption that never came to its end
 
 	stopsForRoom bool // if there is none, or waits for it
 
@@ -86,8 +81,10 @@ func (r *call) outcome(phase addonsv1.AddonPhase, reason, message string) Outcom
 func (r *call) wait(reason, message string, after time.Duration) error {
 	phase := addonsv1.AddonInstalling
 	switch {
-	case r.want == nil:
+	case r.removes:
 		phase = addonsv1.AddonRemoving
+	case r.want == nil:
+		phase = addonsv1.AddonUpgrading
 	case r.rec != nil && len(r.records) > 0 && r.upgrading():
 		phase = addonsv1.AddonUpgrading
 	}

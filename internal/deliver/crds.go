@@ -12,7 +12,7 @@ import (
 )
 
 // established waits for CRDs to be served.
-func (r application) established(ctx context.Context, crds []*unstructured.Unstructured, rejections object.Failures) error {
+func (r *application) established(ctx context.Context, crds []*unstructured.Unstructured, rejections object.Failures) error {
 	failed, waiting := readinessWait{r.call}.unready(crds)
 	if len(failed)+len(waiting) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func (r application) established(ctx context.Context, crds []*unstructured.Unstr
 // rescope prepares the objects anew if the cluster didn't know all of their kinds before.
 // A CRD of a hook, or of another add-on, may have said since that a kind isn't
 // namespaced.
-func (r application) rescope() error {
+func (r *application) rescope() error {
 	if !r.s.unscoped {
 		return nil
 	}

@@ -22,7 +22,11 @@ import (
 )
 
 // deletion deletes objects of an inventory, and waits until they are gone.
-type deletion struct{ *call }
+type deletion struct {
+	*call
+
+	calledOff bool // it is of an adoption that never came to its end
+}
 
 // deleteEntries deletes what is this add-on's of the entries, wave by wave. What stays loses our
 // labels. A wave begins once the one before is gone; with toTheEnd, the last

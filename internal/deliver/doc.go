@@ -6,7 +6,7 @@
 // Ensure and Remove take one add-on as far as it can go now, and return. They
 // never wait: what has to become ready, or be gone, is watched (package observe),
 // and Options.Notify asks for the next call. Where an add-on stands is derived
-// anew on each call from its release records in the cluster (package record), so
+// again on each call from its release records in the cluster (package record), so
 // that a crash at any point loses nothing. What is kept in memory only saves work.
 //
 // A new revision goes through these steps, one file each:
@@ -21,6 +21,10 @@
 //	prune    what the new revision doesn't have
 //	finish   narrow the inventory, mark deployed, trim the history
 //
+// Each step is a type above [call], which has what they all need, and knows none of them. Below are packages that know
+// of no revision: object (what is known of one object), apply (writing it), keep (what stays), repair (bringing it back),
+// observe (watching it), readiness (judging it), record (Helm's record of it all), and budget (what memory may be kept).
+//
 // Pruning comes last, unlike in Helm, which deletes before the post hooks: until the
-// revision has shown that it works, nothing of the former one is lost.
+// revision has shown that it works, nothing of the previous one is lost.
 package deliver

@@ -108,10 +108,11 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 		r.checks = readiness.Checks{} // those that are wanted may be why it failed
 	}
 	before, after := r.hookEvents()
+	application := &application{call: r.call}
 	for _, step := range []func(context.Context) error{
-		application{r.call}.applyCRDs,
+		application.applyCRDs,
 		func(ctx context.Context) error { return hookRunner{r.call}.runHooks(ctx, before) },
-		application{r.call}.applyObjects,
+		application.applyObjects,
 		r.pruneEarly,
 		readinessWait{r.call}.awaitReady,
 		func(ctx context.Context) error { return hookRunner{r.call}.runHooks(ctx, after) },

@@ -30,7 +30,7 @@ func (r installation) prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := (deletion{r.call}).deleteEntries(ctx, obsolete, false); err != nil {
+	if err := (deletion{call: r.call}).deleteEntries(ctx, obsolete, false); err != nil {
 		return err
 	}
 	r.s.pruned = true

@@ -139,7 +139,7 @@ func (r hookRunner) clearLive(ctx context.Context, h hook, e record.Entry, live 
 		return r.failHook(ctx, h, fmt.Sprintf(
 			"%s exists already, and its %s doesn't have before-hook-creation. Rename one of the two", e.Key(), helmrelease.HookDeleteAnnotation))
 	}
-	g, err := deletion{r.call}.goingOf(e, live)
+	g, err := deletion{call: r.call}.goingOf(e, live)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r hookRunner) clearLive(ctx context.Context, h hook, e record.Entry, live 
 			return err
 		}
 	}
-	return deletion{r.call}.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", h.event, h.Name))
+	return deletion{call: r.call}.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", h.event, h.Name))
 }
 
 // deleteHooks deletes objects of an event's hooks by their delete policies, the last one first.

@@ -208,7 +208,7 @@ func (r hookRunner) failHook(ctx context.Context, h hook, message string) error 
 	if progress == nil {
 		progress = r.startRun(h)
 	}
-	if r.want == nil {
+	if r.removes {
 		message += fmt.Sprintf(". To let go of the add-on without this hook, set annotation %s of Secret %s/%s in the cluster to %s",
 			record.DeletionPolicyAnnotation, r.release.Namespace, r.rec.SecretName, addonsv1.DeletionPolicyOrphan)
 	}

@@ -27,7 +27,7 @@ func mayRecreate(gk schema.GroupKind) bool {
 // orRecreate returns the failure to apply an object. If that is for a field that can't be changed,
 // and the add-on's policy allows it, the object is deleted, to be made anew once it is gone. One
 // object is made anew at a time.
-func (r application) orRecreate(ctx context.Context, o *unstructured.Unstructured, err error) error {
+func (r *application) orRecreate(ctx context.Context, o *unstructured.Unstructured, err error) error {
 	key := record.KeyOf(o)
 	f := r.failureOf(key, err)
 	if f.Reason != object.ReasonImmutableField || !r.want.Recreate || !mayRecreate(o.GroupVersionKind().GroupKind()) {
@@ -61,7 +61,7 @@ func (r application) orRecreate(ctx context.Context, o *unstructured.Unstructure
 }
 
 // firstRecreated returns the object that is made anew now: the given one, unless there is another.
-func (r application) firstRecreated(key record.ObjectKey) record.ObjectKey {
+func (r *application) firstRecreated(key record.ObjectKey) record.ObjectKey {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
 	if r.s.recreates == (record.ObjectKey{}) {

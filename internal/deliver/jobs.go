@@ -17,7 +17,7 @@ var jobDone = observe.Status{Phase: observe.Current, Final: true, Message: "it r
 
 // noteJobs records the Jobs of the manifest that ran to their end. Nothing else tells of it
 // once they are gone by their ttlSecondsAfterFinished, and each is to run once for a revision.
-func (r application) noteJobs(ctx context.Context, objects []*unstructured.Unstructured) error {
+func (r *application) noteJobs(ctx context.Context, objects []*unstructured.Unstructured) error {
 	known := len(r.rec.State.JobsDone)
 	for _, o := range objects {
 		key := record.KeyOf(o)

@@ -16,7 +16,7 @@ import (
 
 // leaveAsDeployed reports whether an object stays as the deployed revision applied it, as nobody
 // has changed it since. It is read, unless a watch shows it and it has no status to wait for.
-func (r application) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured) (left bool, _ error) {
+func (r *application) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured) (left bool, _ error) {
 	key := record.KeyOf(o)
 	e, same := r.s.asDeployed[key]
 	if !same {

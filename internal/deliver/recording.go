@@ -55,7 +55,7 @@ func (r *call) stopForRecord(err error) error {
 func (r *call) unreadable(damaged *record.UnreadableError) string {
 	lost := "the add-on is then installed anew, with other generated passwords and certificates, its hooks run again, " +
 		"and objects that only this record names stay in the cluster for ever"
-	if r.want == nil {
+	if r.removes {
 		lost = "objects that only this record names then stay in the cluster for ever"
 	}
 	return fmt.Sprintf("%v. Restore it from a backup. Only without one delete it: %s", damaged, lost)

@@ -16,7 +16,7 @@ import (
 // removalHooks runs the hooks of a removal. They prepare for the end of what the
 // add-on has, or clear up after it. So they aren't run if something of it lives on in
 // another add-on: the Job that is to uninstall a storage system would do so.
-func (r removal) removalHooks(ctx context.Context, event helmrelease.HookEvent) error {
+func (r *removal) removalHooks(ctx context.Context, event helmrelease.HookEvent) error {
 	if len(hooksFor(r.rec.Helm.Hooks, event)) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (r removal) removalHooks(ctx context.Context, event helmrelease.HookEvent) 
 
 // newOwner returns an object of the inventory that now belongs to another add-on, one that
 // stays, and that add-on.
-func (r removal) newOwner(ctx context.Context) (record.ObjectKey, Release, error) {
+func (r *removal) newOwner(ctx context.Context) (record.ObjectKey, Release, error) {
 	inventory, err := r.scope.InventoryOf(r.rec)
 	if err != nil {
 		return record.ObjectKey{}, Release{}, err

@@ -19,7 +19,12 @@ import (
 )
 
 // removal takes an add-on out of a cluster.
-type removal struct{ *call }
+type removal struct {
+	*call
+
+	leaving   []Release // which are removed, too
+	calledOff bool      // it is of an adoption that never came to its end
+}
 
 // Remove takes the removal of an add-on as far as it can go now, by the deletion
 // policy of its record. It is called again as Ensure is, until Outcome.Gone. A
@@ -31,15 +36,15 @@ type removal struct{ *call }
 func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (Outcome, error) {
 	var o Outcome
 	err := d.within(t, release, nil, proof, func(r *call) (err error) {
-		r.leaving = leaving
-		o, err = r.contained(ctx, removal{r}.remove)
+		r.removes = true
+		o, err = r.contained(ctx, (&removal{call: r, leaving: leaving}).remove)
 		o.Wrote = r.wrote.Load()
 		return err
 	})
 	return o, err
 }
 
-func (r removal) remove(ctx context.Context) (Outcome, error) {
+func (r *removal) remove(ctx context.Context) (Outcome, error) {
 	if err := r.list(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -96,7 +101,7 @@ func (r removal) remove(ctx context.Context) (Outcome, error) {
 
 // isCalledOff reports whether the release is one of Helm's that was to be taken over, and of which no revision of
 // the add-on was ever deployed. What Helm's release has stays with it then.
-func (r removal) isCalledOff() bool {
+func (r *removal) isCalledOff() bool {
 	ofHelm := func(s Summary) bool { return !s.Owned && s.Status == StatusDeployed }
 	was := func(s Summary) bool {
 		return s.Owned && (s.Status == StatusDeployed || s.Status == string(helmcommon.StatusSuperseded))
@@ -105,7 +110,7 @@ func (r removal) isCalledOff() bool {
 }
 
 // openForRemoval loads the newest record.
-func (r removal) openForRemoval(ctx context.Context) error {
+func (r *removal) openForRemoval(ctx context.Context) error {
 	if !r.isProven(r.records[0]) {
 		return ErrUnproven
 	}
@@ -122,7 +127,7 @@ func (r removal) openForRemoval(ctx context.Context) error {
 }
 
 // deleteObjects deletes what the inventory says, and notes when that is done.
-func (r removal) deleteObjects(ctx context.Context) error {
+func (r *removal) deleteObjects(ctx context.Context) error {
 	if r.rec.State.ObjectsGone {
 		return nil
 	}
@@ -130,7 +135,7 @@ func (r removal) deleteObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := (deletion{r.call}).deleteEntries(ctx, inventory, true); err != nil {
+	if err := (deletion{r.call, r.calledOff}).deleteEntries(ctx, inventory, true); err != nil {
 		return err
 	}
 	if len(hooksFor(r.rec.Helm.Hooks, helmrelease.HookPostDelete)) == 0 {
@@ -142,7 +147,7 @@ func (r removal) deleteObjects(ctx context.Context) error {
 
 // gone deletes the records. The newest comes last, as it says what is to be done. Its parts, which
 // are needed to read it, come after it.
-func (r removal) gone(ctx context.Context, message string) (Outcome, error) {
+func (r *removal) gone(ctx context.Context, message string) (Outcome, error) {
 	var names, last []string
 	for i, s := range r.records {
 		if i == 0 {
@@ -171,7 +176,7 @@ func (r removal) gone(ctx context.Context, message string) (Outcome, error) {
 
 // orphan lets go of all objects, and makes the records plain Helm ones. The
 // objects lose our labels, as what has them is never taken over by another add-on.
-func (r removal) orphan(ctx context.Context) (Outcome, error) {
+func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 	inventory, err := r.scope.InventoryOf(r.rec)
 	if err != nil {
 		return Outcome{}, err
@@ -179,7 +184,7 @@ func (r removal) orphan(ctx context.Context) (Outcome, error) {
 	failed := object.InParallel(len(inventory), func(i int) *object.Failure {
 		return r.failureOf(inventory[i].Key(), r.orphanObject(ctx, inventory[i]))
 	})
-	if err := (deletion{r.call}).stopFor(ctx, failed, ""); err != nil {
+	if err := (deletion{call: r.call}).stopFor(ctx, failed, ""); err != nil {
 		return Outcome{}, err
 	}
 	message := fmt.Sprintf("Left in the cluster as Helm release %s", r.release)
@@ -213,7 +218,7 @@ func (r removal) orphan(ctx context.Context) (Outcome, error) {
 }
 
 // orphanObject makes an object nobody's.
-func (r removal) orphanObject(ctx context.Context, e record.Entry) error {
+func (r *removal) orphanObject(ctx context.Context, e record.Entry) error {
 	live, err := r.scope.Metadata(ctx, r.t.own(), e)
 	if err == nil && object.OwnerOf(&live.ObjectMeta) == r.release {
 		err = r.applier.Disown(ctx, live, false)

@@ -47,8 +47,7 @@ type repairRun struct{ *call }
 func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []repair.Difference, error) {
 	var o Outcome
 	var differences []repair.Difference
-	wanted := &Desired{Release: want.Release, Adoption: want.Adoption}
-	err := d.within(t, want.Release, wanted, want.Proof, func(r *call) (err error) {
+	err := d.within(t, want.Release, nil, want.Proof, func(r *call) (err error) {
 		o, err = r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
 			o, differences, err = repairRun{r}.repair(ctx, &want)
 			return o, err

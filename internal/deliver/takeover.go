@@ -16,7 +16,7 @@ import (
 // installed. It goes over from the one to the other: it is never deleted.
 
 // takeOver makes an object of a leaving release ours to apply.
-func (r application) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, key record.ObjectKey) error {
+func (r *application) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, key record.ObjectKey) error {
 	from := object.OwnerOf(&live.ObjectMeta)
 	if from != r.release && live.DeletionTimestamp != nil {
 		return object.Postpone(key, fmt.Sprintf("it was deleted with add-on %s, and isn't gone yet", from))
@@ -32,7 +32,7 @@ func (r application) takeOver(ctx context.Context, live *metav1.PartialObjectMet
 // markTransferred notes in the newest record of a release that something of it has another
 // owner now. Should the release be wanted again, it isn't as it was installed: its
 // objects are looked at and applied anew. That is noted first, as a crash may follow.
-func (r application) markTransferred(ctx context.Context, from Release) error {
+func (r *application) markTransferred(ctx context.Context, from Release) error {
 	r.noting.Lock()
 	defer r.noting.Unlock()
 	if r.transferred[from] {
