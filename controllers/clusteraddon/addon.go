@@ -4,15 +4,13 @@ package clusteraddon
 
 import (
 	"cmp"
-	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // addon is one add-on that the cluster is to have.
@@ -77,47 +75,6 @@ func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, stack
 	return holder
 }
 
-// desired returns the add-on as the deliverer takes it.
-func (q *request) desired(in *inputs) deliver.Desired {
-	a := in.addon
-	_, ignore := a.driftOf()
-	return deliver.Desired{
-		Release:  a.release(),
-		Owner:    ownerOf(q.ca),
-		OwnerUID: q.ca.UID,
-		Proof:    q.proofOf(a.release()),
-		Artifact: in.artifact,
-		Terms: deliver.Terms{
-			Stack: a.stack, Spec: specDigest(a), DependsOn: a.DependsOn, ArtifactVersion: in.version,
-			DeletionPolicy: a.deletionPolicy, DataPolicy: a.DataPolicy, ServiceAccount: a.serviceAccount,
-			Postconditions: postconditionsDigest(a), Optional: in.optional,
-		},
-		Leaving:          q.leavingReleases(),
-		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
-		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
-		AdoptRelease:     adoptedRelease(a),
-		Ignore:           ignore,
-		Seen:             q.seen(a),
-		OnFailure:        a.OnFailure,
-		Again:            q.again,
-		Recreate:         a.ImmutableFieldPolicy == addonsv1.ImmutableFieldPolicyRecreate,
-		PruneEarly:       a.PrunePolicy == addonsv1.PrunePolicyBeforeReady,
-		CRDPolicy:        a.CRDPolicy,
-		HistoryLimit:     int(ptr.Deref(a.HistoryLimit, addonsv1.DefaultHistoryLimit)),
-		ProgressDeadline: progressDeadline(a),
-		Readiness:        a.Readiness,
-		Postcondition:    q.postcondition(a),
-		Sensitive:        in.secrets,
-		WatchFilter:      q.ca.Labels[clusterv1.WatchLabel],
-		Digest: func(ctx context.Context, factsUsed string) (string, error) {
-			return q.digestNow(ctx, in, factsUsed)
-		},
-		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
-			return q.render(ctx, in, r)
-		},
-	}
-}
-
 // adoptedRelease returns the other release that the add-on takes over, zero if there is none.
 func adoptedRelease(a *addon) deliver.Release {
 	own, from := a.release(), a.AdoptRelease
@@ -135,31 +92,42 @@ func progressDeadline(a *addon) time.Duration {
 	return time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second
 }
 
-// termsOf returns the terms of an add-on's record with what the spec says now. They are read from
-// there once the stack is gone. An add-on that is the same, and comes from another place now, gets
-// that place, so that nobody has to ask there to see that nothing is to be done.
-func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
-	terms := record.Terms()
-	terms.Stack, terms.DeletionPolicy, terms.DependsOn = a.stack, a.deletionPolicy, a.DependsOn
-	terms.DataPolicy, terms.ServiceAccount = a.DataPolicy, a.serviceAccount
-	if settled {
-		terms.Optional = in.optional
-	}
-	if settled && terms.ArtifactVersion != in.version && terms.Spec != specDigest(a) {
-		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version
-	}
-	return terms
+// hasSay reports whether the add-on says anything about upgrades of Kubernetes.
+func (a *addon) hasSay() bool {
+	return a.point() != addonsv1.UpgradeIndependent || a.present() != addonsv1.PresentAlways || len(a.Chart.Versions) > 0 || a.Lifecycle != nil && a.Lifecycle.KubernetesVersions != ""
 }
 
-// setTerms brings changed terms into the record. One that isn't proven gets them once it is.
-func (q *request) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
-	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms(), terms) {
-		return followUp{}
+// point returns the point of an upgrade at which changes of the add-on are delivered.
+func (a *addon) point() addonsv1.UpgradePoint {
+	if a.Lifecycle == nil {
+		return addonsv1.UpgradeIndependent
 	}
-	proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), q.ca.UID, q.proofOf(a.release()), terms)
-	if err != nil {
-		return requestFailed(err, a.status()).followUp
+	return cmp.Or(a.Lifecycle.Upgrade, addonsv1.UpgradeIndependent)
+}
+
+// present returns when the add-on is there.
+func (a *addon) present() addonsv1.Present { return stack.PresentOf(&a.Addon) }
+
+// awaitedAt returns the point at which an upgrade waits for the add-on to be ready.
+func (a *addon) awaitedAt() addonsv1.UpgradePoint {
+	if a.present() == addonsv1.PresentBeforeUpgrade {
+		return addonsv1.UpgradeBeforeControlPlane
 	}
-	q.noteProof(a.release(), proof)
-	return followUp{}
+	return a.point()
+}
+
+// statusOf returns the status of an add-on that only a record knows.
+func statusOf(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
+	status := addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack, Phase: phase}
+	describe(&status, record)
+	return status
+}
+
+// describe fills the status with what a record says.
+func describe(status *addonsv1.AddonStatus, record deliver.Summary) {
+	status.Version, status.Revision, status.Digest = record.Version, int32(record.Revision), record.Digest
+	status.Objects = &addonsv1.ObjectCounts{Total: record.Objects}
+	if record.Status == deliver.StatusDeployed {
+		status.Objects.Ready = record.Objects
+	}
 }

@@ -163,7 +163,7 @@ func TestSettled(t *testing.T) {
 		if !tc.unproven {
 			q.proofs = proofsOf(record)
 		}
-		if got, err := q.settled(t.Context(), in, record); got != tc.want || err != nil {
+		if got, err := (rendering{q}).settled(t.Context(), in, record); got != tc.want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}

@@ -39,14 +39,17 @@ type conditionsKey struct {
 	field   string
 }
 
+// conditionCheck looks whether conditions about objects of the workload cluster hold.
+type conditionCheck struct{ *request }
+
 // unmetPrecondition returns what the add-on waits for before it may be installed or
 // upgraded; nil if nothing holds it. A revision that has begun isn't held any more.
-func (q *request) unmetPrecondition(ctx context.Context, in *inputs, record deliver.Summary) (*unmetCondition, error) {
+func (q conditionCheck) unmetPrecondition(ctx context.Context, in *inputs, record deliver.Summary) (*unmetCondition, error) {
 	if len(in.Preconditions) == 0 {
 		return nil, nil
 	}
 	if record.Digest != "" && record.Status != deliver.StatusDeployed {
-		digest, err := q.digestNow(ctx, in, record.FactsUsed)
+		digest, err := rendering{q.request}.digestNow(ctx, in, record.FactsUsed)
 		if err != nil || digest == record.Digest {
 			return nil, err
 		}
@@ -55,7 +58,7 @@ func (q *request) unmetPrecondition(ctx context.Context, in *inputs, record deli
 }
 
 // postcondition returns what has to hold before the add-on is ready; nil if nothing has to.
-func (q *request) postcondition(a *addon) func(context.Context) (string, time.Duration, error) {
+func (q conditionCheck) postcondition(a *addon) func(context.Context) (string, time.Duration, error) {
 	if len(a.Postconditions) == 0 {
 		return nil
 	}
@@ -70,7 +73,7 @@ func (q *request) postcondition(a *addon) func(context.Context) (string, time.Du
 
 // unmetPostcondition looks at the postconditions of an add-on that is installed, if they
 // aren't those that held before. It returns what is waited for, nil if nothing is.
-func (q *request) unmetPostcondition(ctx context.Context, a *addon, record deliver.Summary) (*unmetCondition, error) {
+func (q conditionCheck) unmetPostcondition(ctx context.Context, a *addon, record deliver.Summary) (*unmetCondition, error) {
 	if digest := postconditionsDigest(a); digest == "" || digest == record.Postconditions {
 		return nil, nil
 	}
@@ -89,7 +92,7 @@ func awaitPostcondition(a *addon, unmet *unmetCondition, status addonsv1.AddonSt
 }
 
 // firstUnmet returns the first condition that doesn't hold, nil if all do.
-func (q *request) firstUnmet(ctx context.Context, a *addon, field string, all []addonsv1.ObjectsCondition) (*unmetCondition, error) {
+func (q conditionCheck) firstUnmet(ctx context.Context, a *addon, field string, all []addonsv1.ObjectsCondition) (*unmetCondition, error) {
 	key := conditionsKey{release: a.release(), field: field}
 	for i := range all {
 		missing, err := q.unmet(ctx, a, &all[i])
@@ -117,7 +120,7 @@ func (m *memory) wait(key conditionsKey, now time.Time) *unmetCondition {
 }
 
 // unmet says why a condition doesn't hold, "" if it does.
-func (q *request) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondition) (string, error) {
+func (q conditionCheck) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondition) (string, error) {
 	program, err := expression.Of(c)
 	if err != nil {
 		return err.Error(), nil //nolint:nilerr // a fault of the expression is what people are told
@@ -143,7 +146,7 @@ func (q *request) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondit
 }
 
 // conditionObject reads an object of the workload cluster, or says why it can't be had.
-func (q *request) conditionObject(ctx context.Context, a *addon, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
+func (q conditionCheck) conditionObject(ctx context.Context, a *addon, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
 	if wrong := expression.CheckObject(o); wrong != nil {
 		return nil, fmt.Sprintf("objects[%s].%v", o.Key, wrong), nil
 	}

@@ -69,7 +69,7 @@ func TestPreconditionsHoldWhatHasNotBegun(t *testing.T) {
 	} {
 		in.Preconditions = tc.conditions
 		q := &request{ca: &addonsv1.ClusterAddon{}, memory: newMemory()}
-		if held, err := q.unmetPrecondition(t.Context(), in, tc.record); (held != nil) != tc.want || err != nil {
+		if held, err := (conditionCheck{q}).unmetPrecondition(t.Context(), in, tc.record); (held != nil) != tc.want || err != nil {
 			t.Errorf("%s: %+v, %v", name, held, err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestUnreadableObjects(t *testing.T) {
 		`objects[gate].apiVersion "apps/v1/x"`: {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "a"},
 		`objects[gate].name "a/b"`:             {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b"},
 	} {
-		if _, missing, err := q.conditionObject(t.Context(), &addon{}, wrong); err != nil || !strings.HasPrefix(missing, says) {
+		if _, missing, err := (conditionCheck{q}).conditionObject(t.Context(), &addon{}, wrong); err != nil || !strings.HasPrefix(missing, says) {
 			t.Errorf("got %q, %v; want %s", missing, err, says)
 		}
 	}

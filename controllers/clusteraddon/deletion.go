@@ -55,7 +55,7 @@ func (a *addon) isRemovedOnDeletion() bool {
 }
 
 // reportDeletable notes whether the deletion of the Cluster is to wait for add-ons.
-func (q *request) reportDeletable() {
+func (q removal) reportDeletable() {
 	q.ca.Status.Deletion, q.ca.Status.GatesDeletion = nil, nil
 	if q.cluster.Cluster != nil && slices.ContainsFunc(q.wanted, func(a addon) bool { return a.isRemovedOnDeletion() }) {
 		q.ca.Status.GatesDeletion = ptr.To(true)
@@ -63,7 +63,7 @@ func (q *request) reportDeletable() {
 }
 
 // removeBeforeDeletion removes the add-ons that are to go before the Cluster, dependents first.
-func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error) {
+func (q removal) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error) {
 	hold := q.leaveForDeletion()
 	var all result
 	q.removeLeaving(ctx, nil, &all)
@@ -84,7 +84,7 @@ func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error)
 
 // leaveForDeletion has the add-ons leave that are to go, with all that depends on them, and keeps the
 // statuses of others. It returns how long the deletion waits.
-func (q *request) leaveForDeletion() (hold upgrade.Hold) {
+func (q removal) leaveForDeletion() (hold upgrade.Hold) {
 	going := sets.New[deliver.Release]()
 	for i := range q.wanted {
 		a := &q.wanted[i]
@@ -111,7 +111,7 @@ func (q *request) leaveForDeletion() (hold upgrade.Hold) {
 		switch {
 		case !going.Has(record.Release):
 		case !q.isProven(record):
-			q.kept = append(q.kept, because(q.unwantedStatus(record, addonsv1.AddonUnassigned), reasons.StackUnknown, unknown(record)).status)
+			q.kept = append(q.kept, because(q.unwantedStatus(record, addonsv1.AddonUnassigned), reasons.StackUnknown, unknownText(record)).status)
 		case q.mayRemove(record):
 			q.leaving = append(q.leaving, record)
 		default:

@@ -75,7 +75,7 @@ func TestLeaveForDeletion(t *testing.T) {
 		{stack: "platform", Addon: addonsv1.Addon{Name: "cni"}},
 		{stack: "platform", Addon: addonsv1.Addon{Name: "orphan", Lifecycle: going}, deletionPolicy: addonsv1.DeletionPolicyOrphan},
 	}
-	hold := q.leaveForDeletion()
+	hold := removal{q}.leaveForDeletion()
 	var leaving, kept []string
 	for _, r := range q.leaving {
 		leaving = append(leaving, r.Name)

@@ -3,16 +3,11 @@
 package clusteraddon
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -39,7 +34,7 @@ func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[de
 
 // stayingDependent returns an installed add-on that stays and depends on the record's, as "stack/name": a wanted
 // one, or one that is left as it is. It returns "" if there is none, or if the record's removal has begun.
-func (q *request) stayingDependent(record deliver.Summary) string {
+func (q removal) stayingDependent(record deliver.Summary) string {
 	if isRemoving(record) || q.absent[stack.Qualified(record.Stack, record.Name)] {
 		return ""
 	}
@@ -75,20 +70,6 @@ func dependent(record deliver.Summary, records []deliver.Summary) string {
 	return ""
 }
 
-// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
-// some away. The kinds of its objects tell. An operator may bring others, so dependents count, too.
-func (q *request) mayBringKinds(a *addon, before, after string) bool {
-	for kind := range strings.SplitSeq(before+","+after, ",") {
-		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
-			return true
-		}
-	}
-	own := stack.Qualified(a.stack, a.Name)
-	return slices.ContainsFunc(q.wanted, func(other addon) bool {
-		return slices.ContainsFunc(other.DependsOn, func(d string) bool { return stack.Qualified(other.stack, d) == own })
-	})
-}
-
 // mayTakeOver reports whether a wanted add-on may still take objects over from one that is leaving.
 // An add-on that is refused because the other one has the object isn't waited for, once each object was tried.
 func mayTakeOver(one addonResult) bool {
@@ -110,53 +91,4 @@ type successor struct {
 	*addon
 	contents sets.Set[deliver.ObjectKey]
 	known    bool // else its contents can't be known now
-}
-
-func (q *request) contentsOfEach(ctx context.Context, successors []*addon) []successor {
-	all := make([]successor, 0, len(successors))
-	for _, a := range successors {
-		contents, known := q.contentsOf(ctx, a)
-		all = append(all, successor{a, contents, known})
-	}
-	return all
-}
-
-// successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
-// aren't known, it names those of the same stack, and those that aren't installed. It names these for no longer than
-// their progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
-func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) (names []string, retryAfter time.Duration) {
-	if len(successors) == 0 {
-		return nil, 0
-	}
-	objects, listed, err := q.Deliverer.Holds(ctx, q.workload.target(), leaving.Release)
-	if err != nil {
-		listed = false // whoever removes it will hear of it
-	}
-	since, known := q.memory.leavingSince[leaving.Release]
-	if !known {
-		since = q.now
-		q.memory.leavingSince[leaving.Release] = since
-	}
-	for _, a := range successors {
-		shares := a.stack == leaving.Stack
-		switch left := since.Add(progressDeadline(a.addon)).Sub(q.now); {
-		case a.known && listed:
-			shares = a.contents.HasAny(objects...)
-		case !shares && !q.installed[a.release()].Installed && left > 0:
-			shares, retryAfter = true, management.Sooner(retryAfter, left)
-		}
-		if shares {
-			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.stack))
-		}
-	}
-	return names, retryAfter
-}
-
-// leavingReleases returns those whose objects wanted add-ons may take over.
-func (q *request) leavingReleases() []deliver.Release {
-	releases := make([]deliver.Release, 0, len(q.leaving))
-	for _, record := range q.leaving {
-		releases = append(releases, record.Release)
-	}
-	return releases
 }

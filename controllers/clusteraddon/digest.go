@@ -3,61 +3,17 @@
 package clusteraddon
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
-
-// settled reports whether the newest record is deployed, of these inputs, with valid certificates.
-func (q *request) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
-	if record.Status != deliver.StatusDeployed || !q.isProven(record) || q.renews(record) {
-		return false, nil
-	}
-	digest, err := q.digestNow(ctx, in, record.FactsUsed)
-	if err != nil {
-		return false, err
-	}
-	return record.Settled(digest), nil
-}
-
-// renews reports whether a certificate of the record is to be renewed.
-func (q *request) renews(record deliver.Summary) bool {
-	return !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
-}
-
-// digestNow returns the digest of the inputs, with the facts that the record's rendering asked
-// about. If these have changed, it returns that with all facts of the cluster.
-func (q *request) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
-	var asked render.FactsUsed
-	if factsUsed == "" {
-		return in.digest(asked), nil
-	}
-	if err := json.Unmarshal([]byte(factsUsed), &asked); err != nil {
-		return "", fmt.Errorf("facts in the record of release %s: %w", in.Name, err)
-	}
-	if reflect.ValueOf(asked).IsZero() {
-		return in.digest(asked), nil
-	}
-	q.kinds.Ensure(q.workload.name, q.workload.conn, asked)
-	facts, missing, err := q.workload.facts(ctx)
-	if err != nil {
-		return "", err
-	}
-	if stillHolds(asked, facts, missing) {
-		return in.digest(asked), nil
-	}
-	return in.digest(render.FactsUsed{APIVersions: hash(facts)}), nil
-}
 
 // stillHolds says whether the questions would get the same answers now. Of all API versions
 // that can't be told while some can't be discovered.

@@ -53,8 +53,11 @@ func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 	return policy, rules
 }
 
+// driftRepair compares installed add-ons with what they applied, where a watch says that something differs.
+type driftRepair struct{ *request }
+
 // followObjects has the objects watched of all add-ons that are installed and wanted.
-func (q *request) followObjects() {
+func (q driftRepair) followObjects() {
 	followed := map[deliver.Release]fleetwatch.Expected{}
 	for i := range q.wanted {
 		a := &q.wanted[i]
@@ -72,7 +75,7 @@ func (q *request) followObjects() {
 
 // correctDrift repairs what others changed of an add-on's objects, unless it has just been
 // upgraded. One is what came of it otherwise.
-func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
+func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
 	policy, rules := a.driftOf()
 	one.status.Drift = q.previousStatus(one.status).Drift
 	if policy == addonsv1.DriftPolicyIgnore {
@@ -104,7 +107,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 }
 
 // repair compares the objects with the record, and sets right what is to be set right.
-func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
+func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
 	memory := q.memory.driftOf(a.release())
 	done := q.watched.Repairing(q.workload.conn, a.release())
 	defer done()
@@ -150,7 +153,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, sta
 }
 
 // seen returns what watches show of an add-on's objects; nil if all of them are to be read.
-func (q *request) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool) {
+func (q driftRepair) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool) {
 	if policy, _ := a.driftOf(); q.again || policy == addonsv1.DriftPolicyIgnore {
 		return nil
 	}

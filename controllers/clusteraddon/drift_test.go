@@ -31,7 +31,7 @@ func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
 	memory.revision, memory.lookAt = 1, q.now.Add(-time.Hour)
 	one := addonResult{status: a.status()}
 	one.status.Revision = 1
-	if one = q.correctDrift(t.Context(), a, record, one); one.err == nil || one.retryAfter < time.Second {
+	if one = (driftRepair{q}).correctDrift(t.Context(), a, record, one); one.err == nil || one.retryAfter < time.Second {
 		t.Errorf("it comes again after %s: %v", one.retryAfter, one.err)
 	}
 }
@@ -46,7 +46,7 @@ func TestRecordsWithoutWhatWasAppliedAreLookedAt(t *testing.T) {
 		a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, stack: "platform"}
 		one := addonResult{status: a.status()}
 		one.status.Revision = 1
-		q.correctDrift(t.Context(), a, record, one)
+		driftRepair{q}.correctDrift(t.Context(), a, record, one)
 		if (*asked > 0) != looks {
 			t.Errorf("applied %q: the cluster is asked %d times", applied, *asked)
 		}

@@ -109,7 +109,7 @@ func withUnwatched(was *addonsv1.AddonDrift, kinds map[schema.GroupKind]error) *
 }
 
 // recordDrift tells of what was found that wasn't told before.
-func (q *request) recordDrift(status *addonsv1.AddonStatus, was *addonsv1.AddonDrift, found []repair.Difference) {
+func (q driftRepair) recordDrift(status *addonsv1.AddonStatus, was *addonsv1.AddonDrift, found []repair.Difference) {
 	is := status.Drift
 	if is == nil || was != nil && was.Message == is.Message && was.Repaired == is.Repaired {
 		return

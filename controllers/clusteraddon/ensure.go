@@ -16,8 +16,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
+// delivery installs and upgrades the add-ons that are wanted.
+type delivery struct{ *request }
+
 // ensureAll takes each wanted add-on as far as it can go, and returns those that may take objects over.
-func (q *request) ensureAll(ctx context.Context) (all result, successors []*addon) {
+func (q delivery) ensureAll(ctx context.Context) (all result, successors []*addon) {
 	holder := claims(q.wanted, q.installed, q.unresolved)
 	ready := map[string]bool{} // "stack/name"
 	maps.Copy(ready, q.absent) // what isn't there now holds nobody
@@ -51,14 +54,14 @@ func isInstalled(phase addonsv1.AddonPhase) bool {
 }
 
 // ensure takes one add-on as far as it can go. Ready are those that others may depend on.
-func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (one addonResult) {
+func (q delivery) ensure(ctx context.Context, a *addon, ready map[string]bool) (one addonResult) {
 	record, status := q.installed[a.release()], q.installedStatus(a)
 	defer q.contain(ctx, status, &one)
 	if q.RequireImpersonation && a.serviceAccount == "" {
 		return because(status, reasons.ServiceAccountRequired, withoutServiceAccount)
 	}
 	if a.incompatible != "" {
-		return q.correctDrift(ctx, a, record, because(status, reasons.NoCompatibleVersion, a.incompatible))
+		return driftRepair{q.request}.correctDrift(ctx, a, record, because(status, reasons.NoCompatibleVersion, a.incompatible))
 	}
 	is := q.compare(ctx, a, record)
 	written := q.setTerms(ctx, a, record, is.terms)
@@ -77,19 +80,19 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 			one.retryAfter = record.RenewAt.Sub(q.now)
 		}
 	default:
-		if reason, message := q.heldBack(a, record); reason != "" {
+		if reason, message := (upgradeGate{q.request}).heldBack(a, record); reason != "" {
 			one = because(status, reason, message)
 		} else {
 			one = q.change(ctx, is.in, ready, status)
 		}
 	}
-	one = q.judgeHealth(ctx, a, record, q.correctDrift(ctx, a, record, q.stillFailed(a, one)))
+	one = healthCheck{q.request}.judgeHealth(ctx, a, record, driftRepair{q.request}.correctDrift(ctx, a, record, q.stillFailed(a, one)))
 	one.followUp = one.and(written)
 	return one
 }
 
 // installedStatus returns the status of a wanted add-on with what its record says.
-func (q *request) installedStatus(a *addon) addonsv1.AddonStatus {
+func (q delivery) installedStatus(a *addon) addonsv1.AddonStatus {
 	status := a.status()
 	record, installed := q.installed[a.release()]
 	if !installed {
@@ -120,13 +123,13 @@ type comparison struct {
 }
 
 // compare resolves the inputs, and compares them with those of the record.
-func (q *request) compare(ctx context.Context, a *addon, record deliver.Summary) (is comparison) {
-	if is.in, is.err = q.inputs(ctx, a, record); is.err == nil {
-		is.settled, is.err = q.settled(ctx, is.in, record)
+func (q delivery) compare(ctx context.Context, a *addon, record deliver.Summary) (is comparison) {
+	if is.in, is.err = (inputReader{q.request}).inputs(ctx, a, record); is.err == nil {
+		is.settled, is.err = rendering{q.request}.settled(ctx, is.in, record)
 	}
 	is.terms = termsOf(a, record, is.in, is.settled)
 	if is.settled {
-		if is.unmet, is.err = q.unmetPostcondition(ctx, a, record); is.unmet == nil && is.err == nil {
+		if is.unmet, is.err = (conditionCheck{q.request}).unmetPostcondition(ctx, a, record); is.unmet == nil && is.err == nil {
 			is.terms.Postconditions = postconditionsDigest(a)
 		}
 	}
@@ -134,7 +137,7 @@ func (q *request) compare(ctx context.Context, a *addon, record deliver.Summary)
 }
 
 // change installs or upgrades an add-on, if nothing holds it.
-func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
+func (q delivery) change(ctx context.Context, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
 	a := in.addon
 	record, installed := q.installed[a.release()]
 	if !installed && stack.HeldRemoval(q.ca.Spec.Stacks, a.stack) != nil {
@@ -144,7 +147,7 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.stack, d)] }); i >= 0 {
 		return because(status, reasons.WaitingForDependency, q.describeMissing(a, a.DependsOn[i]))
 	}
-	unmet, err := q.unmetPrecondition(ctx, in, record)
+	unmet, err := conditionCheck{q.request}.unmetPrecondition(ctx, in, record)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}
@@ -174,7 +177,7 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 	if err != nil {
 		return upgradeFailed(err, q.previousStatus(status))
 	}
-	if outcome.Phase == addonsv1.AddonReady && q.mayBringKinds(a, record.Kinds, outcome.Kinds) {
+	if outcome.Phase == addonsv1.AddonReady && (rendering{q.request}).mayBringKinds(a, record.Kinds, outcome.Kinds) {
 		q.workload.conn.InvalidateFacts() // other charts may ask about them
 	}
 	one := delivered(outcome, status)
@@ -198,19 +201,3 @@ func recordLost(a *addon, status addonsv1.AddonStatus, pause time.Duration) addo
 // recordSeenWithin is when to look at the latest whether the watch of records shows that of an add-on that was
 // installed. Its event mostly comes first. A cluster that never sends it would have an add-on that is Ready for ever.
 const recordSeenWithin = 10 * time.Second
-
-// statusOf returns the status of an add-on that only a record knows.
-func statusOf(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
-	status := addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack, Phase: phase}
-	describe(&status, record)
-	return status
-}
-
-// describe fills the status with what a record says.
-func describe(status *addonsv1.AddonStatus, record deliver.Summary) {
-	status.Version, status.Revision, status.Digest = record.Version, int32(record.Revision), record.Digest
-	status.Objects = &addonsv1.ObjectCounts{Total: record.Objects}
-	if record.Status == deliver.StatusDeployed {
-		status.Objects.Ready = record.Objects
-	}
-}

@@ -44,7 +44,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	}
 
 	in := &inputs{addon: a, chart: q.reference(a), artifact: at.Digest}
-	_, err = q.desired(in).Render(context.Background(), deliver.RenderInput{})
+	_, err = delivery{q}.desired(in).Render(context.Background(), deliver.RenderInput{})
 	failed, ok := err.(*failure.Error) //nolint:errorlint // as the deliverer words it
 	if want := "addons[web].chart.http: " + server.URL + "/web.tgz@"; !ok || failed.Reason != failure.DigestMismatch || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("of the archive: %v, want it to begin with %s", err, want)
@@ -62,7 +62,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 
 // saidOf returns what the status of an add-on says of an error.
 func saidOf(q *request, err error, a *addon) (reason, message string) {
-	one := q.inputFailed(context.Background(), ofAddon(a, err), a, deliver.Summary{}, a.status())
+	one := delivery{q}.inputFailed(context.Background(), ofAddon(a, err), a, deliver.Summary{}, a.status())
 	return one.status.Reason, one.status.Message
 }
 
@@ -101,14 +101,14 @@ func TestMissingValuesNameTheWayOut(t *testing.T) {
 	} {
 		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
 		q := &request{Reconciler: &Reconciler{objects: newObjectReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
-		_, _, err := q.valuesFrom(t.Context(), ref)
+		_, _, err := inputReader{q}.valuesFrom(t.Context(), ref)
 		failed, ok := errors.AsType[*failure.Error](err)
 		if !ok || err.Error() != want || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || failed.Reason != reasons.ValuesNotFound {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		ref := ref
 		ref.Optional = ptr.To(true)
-		if values, _, err := q.valuesFrom(t.Context(), ref); values != nil || err != nil {
+		if values, _, err := (inputReader{q}).valuesFrom(t.Context(), ref); values != nil || err != nil {
 			t.Errorf("of what is optional: %v, %v", values, err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestStaysFailedWhileItsSourceIsAskedAgain(t *testing.T) {
 		q.ca.Status.Addons = []addonsv1.AddonStatus{was}
 		q.ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: tc.seen}}
 		q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.assigned}}
-		one := q.stillFailed(a, because(a.status(), tc.is, "it is slow"))
+		one := delivery{q}.stillFailed(a, because(a.status(), tc.is, "it is slow"))
 		if stays := one.status.Phase == was.Phase && one.status.Reason == was.Reason && one.status.Message == was.Message; stays != tc.stays {
 			t.Errorf("%s: %+v", name, one.status)
 		}

@@ -53,9 +53,12 @@ func (a *addon) degradedAfter() time.Duration {
 	return time.Duration(*a.degradedAfterSeconds) * time.Second
 }
 
+// healthCheck judges workloads of installed add-ons.
+type healthCheck struct{ *request }
+
 // judgeHealth looks at the workloads that have changed of an add-on that is Ready, and returns it as Degraded once one
 // of them hasn't been ready for long enough. It changes nothing on the cluster.
-func (q *request) judgeHealth(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
+func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
 	release := a.release()
 	if policy, _ := a.driftOf(); policy == addonsv1.DriftPolicyIgnore {
 		return one // nothing is watched
@@ -98,7 +101,7 @@ func (q *request) judgeHealth(ctx context.Context, a *addon, record deliver.Summ
 }
 
 // lookAtChanged looks at objects that have changed, and notes when the next look may come.
-func (q *request) lookAtChanged(ctx context.Context, a *addon, memory *healthMemory, changed []deliver.ObjectKey) error {
+func (q healthCheck) lookAtChanged(ctx context.Context, a *addon, memory *healthMemory, changed []deliver.ObjectKey) error {
 	pause, err := q.look(ctx, a, memory, changed)
 	if pause > 0 {
 		q.watched.LookAgain(q.workload.conn, a.release(), pause)
@@ -110,7 +113,7 @@ func (q *request) lookAtChanged(ctx context.Context, a *addon, memory *healthMem
 }
 
 // look reads objects, and notes what is wrong with them. It returns how long the next look is to wait.
-func (q *request) look(ctx context.Context, a *addon, memory *healthMemory, objects []deliver.ObjectKey) (pause time.Duration, _ error) {
+func (q healthCheck) look(ctx context.Context, a *addon, memory *healthMemory, objects []deliver.ObjectKey) (pause time.Duration, _ error) {
 	if len(objects) == 0 {
 		return 0, nil
 	}

@@ -33,8 +33,11 @@ type inputs struct {
 	secrets  []string // must not appear in a message
 }
 
+// inputReader reads what add-ons are made of: charts, values, and what these refer to.
+type inputReader struct{ *request }
+
 // inputs resolves the chart and the values of an add-on. What didn't change costs no request.
-func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {
+func (q inputReader) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {
 	in := &inputs{addon: a, chart: q.reference(a)}
 	if err := q.resolve(ctx, in, record); err != nil {
 		return nil, err
@@ -45,7 +48,7 @@ func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) 
 // resolve finds the chart's digest. The record has it for the same version of an object, registry or
 // repository, so that after a restart only new charts are asked for. A record without proof isn't believed.
 // A digest that was rejected may have been published again.
-func (q *request) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
+func (q inputReader) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
 	in.version = q.Sources.Version(ctx, in.chart)
 	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" && q.isProven(record) {
 		in.artifact = record.Artifact
@@ -65,7 +68,7 @@ func (q *request) resolve(ctx context.Context, in *inputs, record deliver.Summar
 
 // readValues merges valuesFrom, values and valuesTemplate, each over the previous. It also notes the strings and
 // long numbers that came from Secrets.
-func (q *request) readValues(ctx context.Context, in *inputs, record deliver.Summary) error {
+func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.Summary) error {
 	var layers []map[string]any
 	var optional []string
 	a := in.addon
@@ -116,7 +119,7 @@ func hadValues(record deliver.Summary, a *addon, ref addonsv1.ValuesReference) b
 }
 
 // goesOnWithout reports whether somebody agreed that an add-on goes on without a source of values: by reconcile-now.
-func (q *request) goesOnWithout(a *addon, ref addonsv1.ValuesReference) bool {
+func (q inputReader) goesOnWithout(a *addon, ref addonsv1.ValuesReference) bool {
 	if q.again {
 		q.memory.agreed.Insert(agreement(a, ref))
 	}
@@ -161,7 +164,7 @@ func stringsIn(found []string, value any) []string {
 }
 
 // valuesFrom returns the values of a source; false if that is optional, and isn't there.
-func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (values map[string]any, ok bool, err error) {
+func (q inputReader) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (values map[string]any, ok bool, err error) {
 	o := inputObject{kind: ref.Kind, key: q.keyOf(ref.Name)}
 	key := valuesKey(ref)
 	data, found, err := q.objects.data(ctx, o)

@@ -52,7 +52,7 @@ const (
 )
 
 // kubernetesVersions returns for which versions of Kubernetes the specs and installed charts are.
-func (q *request) kubernetesVersions() *addonsv1.KubernetesVersions {
+func (q upgradeGate) kubernetesVersions() *addonsv1.KubernetesVersions {
 	var ranges []addonsv1.KubernetesRange
 	left := maxInstalledRanges
 	for i := range q.wanted {
@@ -70,7 +70,7 @@ func (q *request) kubernetesVersions() *addonsv1.KubernetesVersions {
 }
 
 // installedRanges returns those of the chart that is installed.
-func (q *request) installedRanges(a *addon) []addonsv1.KubernetesRange {
+func (q upgradeGate) installedRanges(a *addon) []addonsv1.KubernetesRange {
 	var asked render.FactsUsed
 	if record := q.installed[a.release()]; record.FactsUsed == "" || json.Unmarshal([]byte(record.FactsUsed), &asked) != nil {
 		return nil

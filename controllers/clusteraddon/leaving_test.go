@@ -82,7 +82,7 @@ func TestLeavingWaits(t *testing.T) {
 			q.leaving = []deliver.Summary{base}
 			tc.prepare(q)
 			var all result
-			q.removeLeaving(t.Context(), tc.successors, &all)
+			removal{q}.removeLeaving(t.Context(), tc.successors, &all)
 			at := slices.IndexFunc(all.statuses, func(s addonsv1.AddonStatus) bool { return s.Name == "base" })
 			if at < 0 || all.statuses[at].Reason != tc.want || all.statuses[at].Phase != addonsv1.AddonRemoving {
 				t.Errorf("got %+v, want %s", all.statuses, tc.want)
@@ -98,7 +98,7 @@ func TestReleasesOfOtherClusterAddons(t *testing.T) {
 	q, _ := askedCluster(t)
 	q.ca.Namespace, q.ca.Name = "team", "prod"
 	q.records = recordsOf{own.Release: own, other.Release: other}
-	if _, err := q.read(t.Context()); err != nil {
+	if _, err := (gathering{q}).read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, has := q.installed[own.Release]; !has || len(q.installed) != 1 {
@@ -125,7 +125,7 @@ func TestTermsAreWritten(t *testing.T) {
 		if !tc.proven {
 			q.proofs = map[deliver.Release]string{}
 		}
-		q.setTerms(t.Context(), a, record, tc.terms)
+		delivery{q}.setTerms(t.Context(), a, record, tc.terms)
 		if (*asked > 0) != tc.asks {
 			t.Errorf("%s: the cluster is asked %d times", name, *asked)
 		}
@@ -137,7 +137,7 @@ func TestGenerationThatWasSeen(t *testing.T) {
 	for _, unreachable := range []bool{false, true} {
 		q, _ := askedCluster(t)
 		q.ca.Generation, q.ca.Status.ObservedGeneration = 2, 1
-		if _, err := q.finish(result{followUp: followUp{unreachable: unreachable}}, nil); err != nil {
+		if _, err := (statusReport{q}).finish(result{followUp: followUp{unreachable: unreachable}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if seen := q.ca.Status.ObservedGeneration == 2; seen == unreachable {
@@ -161,14 +161,14 @@ func TestReadyWhileItsSourceIsDown(t *testing.T) {
 		a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "web"}}, stack: "platform"}
 		q, _ := askedCluster(t)
 		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:1"}
-		if err := q.readValues(t.Context(), in, deliver.Summary{}); err != nil {
+		if err := (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}); err != nil {
 			t.Fatal(err)
 		}
 		record := installedAddon("platform", "web")
 		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.artifact, specDigest(a), in.digest(factsNone)
 		q.proofs = proofsOf(record)
 		tc.change(a)
-		one := q.keepReady(t.Context(), a, record, because(a.status(), tc.reason, "why"))
+		one := delivery{q}.keepReady(t.Context(), a, record, because(a.status(), tc.reason, "why"))
 		if ready := one.status.Phase == addonsv1.AddonReady; ready != tc.ready {
 			t.Errorf("%s: %+v", name, one.status)
 		}

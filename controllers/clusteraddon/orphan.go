@@ -13,7 +13,7 @@ import (
 
 // tellOrphans writes into the records of stacks which leave their add-ons behind that they do. A removal reads it
 // there, and the stack may be gone already, with its revision. So this comes first, and the assignment waits for it.
-func (q *request) tellOrphans(ctx context.Context) error {
+func (q removal) tellOrphans(ctx context.Context) error {
 	var failed []error
 	for release, record := range q.installed {
 		isOrphan := slices.ContainsFunc(q.ca.Spec.Stacks, func(s addonsv1.StackRevision) bool {

@@ -110,13 +110,13 @@ func statusOfRecords(t testing.TB, q *request, ran bool, wants []string, records
 			statuses = append(statuses, status)
 		}
 	}
-	leaving, kept := q.unwanted()
+	leaving, kept := removal{q}.unwanted()
 	statuses = append(statuses, kept...)
 	for i := range leaving {
 		statuses = append(statuses, q.unwantedStatus(leaving[i], addonsv1.AddonRemoving))
 	}
 	report(q.ca, statuses, nil, nil)
-	q.ca.Status.KubernetesVersions = q.kubernetesVersions()
+	q.ca.Status.KubernetesVersions = upgradeGate{q}.kubernetesVersions()
 }
 
 // FuzzStatusOfRecords has the Secret of a release record say anything: the status can be written all the same.

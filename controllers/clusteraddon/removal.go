@@ -22,9 +22,12 @@ import (
 // bounds them: whoever can write Secrets in the workload cluster can make up records.
 const maxUnknown = 128
 
+// removal removes the add-ons that aren't wanted any more.
+type removal struct{ *request }
+
 // unwanted returns the records of what is installed and no longer wanted, in the order of
 // removal. Of what is in doubt, and is left as it is, it returns the statuses.
-func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonStatus) {
+func (q removal) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonStatus) {
 	keep := sets.New[deliver.Release]()
 	for i := range q.wanted {
 		keep.Insert(q.wanted[i].release())
@@ -51,13 +54,13 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 }
 
 // holdsAddon reports whether the removal of an add-on that its stack has no more waits for confirmation.
-func (q *request) holdsAddon(record deliver.Summary) bool {
+func (q removal) holdsAddon(record deliver.Summary) bool {
 	held := stack.HeldRemoval(q.ca.Spec.Stacks, record.Stack)
 	return held != nil && slices.Contains(held.Addons, record.String())
 }
 
 // isUndecidedOnlyNow reports whether nobody has to be told yet that a stack can't be read.
-func (q *request) isUndecidedOnlyNow(record deliver.Summary) bool {
+func (q removal) isUndecidedOnlyNow(record deliver.Summary) bool {
 	if of, unresolved := q.unresolved[record.Stack]; unresolved {
 		return of.isNew
 	}
@@ -83,19 +86,19 @@ func withoutSurplus(kept []addonsv1.AddonStatus) []addonsv1.AddonStatus {
 
 // removeLeaving removes add-ons that aren't wanted any more, dependents first. One whose objects a
 // wanted add-on may take over waits for that one. One that a wanted add-on depends on stays.
-func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *result) {
+func (q removal) removeLeaving(ctx context.Context, successors []*addon, all *result) {
 	if len(q.leaving) == 0 {
 		return
 	}
 	now, waiting := removable(q.leaving)
-	contents := q.contentsOfEach(ctx, successors)
+	contents := rendering{q.request}.contentsOfEach(ctx, successors)
 	awaiting := sets.New[deliver.Release]()
 	for _, record := range q.leaving {
 		status := q.unwantedStatus(record, addonsv1.AddonRemoving)
-		if q.holdsRemoval(record) {
+		if (upgradeGate{q.request}).holdsRemoval(record) {
 			awaiting.Insert(record.Release)
 			all.add(because(status, reasons.WaitingForUpgrade, fmt.Sprintf("It is removed once the upgrade to Kubernetes %s is done", q.upgrade.Target)))
-		} else if names, retryAfter := q.successorsOf(ctx, record, contents); len(names) > 0 {
+		} else if names, retryAfter := (rendering{q.request}).successorsOf(ctx, record, contents); len(names) > 0 {
 			awaiting.Insert(record.Release)
 			one := because(status, reasons.WaitingForSuccessor, fmt.Sprintf(
 				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack",
@@ -122,7 +125,7 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 }
 
 // remove takes the removal of one add-on as far as it can go.
-func (q *request) remove(ctx context.Context, record deliver.Summary) addonResult {
+func (q removal) remove(ctx context.Context, record deliver.Summary) addonResult {
 	status := q.unwantedStatus(record, addonsv1.AddonRemoving)
 	target, err := q.targetAs(status.ServiceAccountName)
 	if err != nil {
@@ -135,7 +138,7 @@ func (q *request) remove(ctx context.Context, record deliver.Summary) addonResul
 	switch {
 	case errors.Is(err, deliver.ErrUnproven):
 		q.noteProof(record.Release, "")
-		return because(status, reasons.StackUnknown, unknown(record))
+		return because(status, reasons.StackUnknown, unknownText(record))
 	case err != nil:
 		one := requestFailed(err, q.previousStatus(status))
 		one.status.Phase = addonsv1.AddonRemoving
@@ -193,11 +196,11 @@ func whyKept(ca *addonsv1.ClusterAddon, record deliver.Summary, ran bool, stacks
 	if ran {
 		return "", ""
 	}
-	return reasons.StackUnknown, unknown(record)
+	return reasons.StackUnknown, unknownText(record)
 }
 
 // unknown says why an add-on is left that only a record knows, and the way out.
-func unknown(record deliver.Summary) string {
+func unknownText(record deliver.Summary) string {
 	return fmt.Sprintf("Its release record names AddonStack %q, and isn't one that this ClusterAddon wrote; the add-on is left as it is. "+
 		"To have it removed, create that AddonStack with it, and take it out again once it is Ready; or uninstall the release with helm. "+
 		"If nobody knows it, see who may write Secrets in namespace %s of the cluster", record.Stack, record.Namespace)

@@ -18,8 +18,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
+// rendering renders add-ons, and tells whether that is needed.
+type rendering struct{ *request }
+
 // render makes the add-on's objects. It is called only when something changed.
-func (q *request) render(ctx context.Context, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
+func (q rendering) render(ctx context.Context, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
 	artifact, err := q.Sources.Fetch(ctx, in.chart, in.artifact)
 	if err != nil {
 		return nil, ofAddon(in.addon, err)
@@ -36,7 +39,7 @@ func (q *request) render(ctx context.Context, in *inputs, r deliver.RenderInput)
 }
 
 // build makes the add-on's objects of its files.
-func (q *request) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*render.Result, error) {
+func (q rendering) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*render.Result, error) {
 	release := render.Release{Name: in.Name, Namespace: in.release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
 	plain := render.FilesRequest{
 		Files: files, Directory: in.directory(), Release: release, Version: in.filesVersion(), Patches: in.Patches,
@@ -81,12 +84,12 @@ func (in *inputs) filesVersion() string {
 const rememberedContents = 256
 
 // contentsOf returns the objects that an add-on is to have, false if that isn't known now.
-func (q *request) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.ObjectKey], bool) {
+func (q rendering) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.ObjectKey], bool) {
 	if a.incompatible != "" {
 		return nil, false // which version of the chart it will be isn't known
 	}
 	record := q.installed[a.release()]
-	in, err := q.inputs(ctx, a, record)
+	in, err := inputReader{q.request}.inputs(ctx, a, record)
 	if err != nil {
 		return nil, false // as its status says
 	}

@@ -3,10 +3,8 @@
 package clusteraddon
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // followUp is what a step leaves to the steps after it, and to the next reconcile.
@@ -100,54 +97,6 @@ func (r *result) add(one addonResult) {
 	}
 }
 
-// inputFailed returns the result of an add-on whose inputs can't be had. What is installed as it is
-// wanted stays Ready: a source that is down changes nothing on a cluster.
-func (q *request) inputFailed(ctx context.Context, err error, a *addon, record deliver.Summary, status addonsv1.AddonStatus) addonResult {
-	failed, ok := errors.AsType[*failure.Error](err)
-	if !ok {
-		return requestFailed(err, q.previousStatus(status))
-	}
-	one := because(status, failed.Reason, failed.Error())
-	if failed.Wait {
-		one.status.Phase = addonsv1.AddonPending
-	}
-	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
-		one.err = fmt.Errorf("add-on %s: %w", a.Name, err)
-	}
-	return q.keepReady(ctx, a, record, one)
-}
-
-// stillFailed keeps an add-on Failed for its source, with what is wrong, while the source is asked again for the same
-// revision of the stack.
-func (q *request) stillFailed(a *addon, one addonResult) addonResult {
-	was := q.previousStatus(a.status())
-	if one.status.Reason != failure.ArtifactPending || was.Phase != addonsv1.AddonFailed || !reasons.Of(was.Reason).Is(reasons.SourceBad) {
-		return one
-	}
-	revision := stack.AssignedRevision(q.ca.Spec.Stacks, a.stack)
-	if slices.ContainsFunc(q.ca.Status.Stacks, func(s addonsv1.StackStatus) bool { return s.Name == a.stack && s.Revision == revision }) {
-		one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
-	}
-	return one
-}
-
-// keepReady keeps an add-on Ready whose source can't be read, if its record proves that its chart is the wanted
-// one, and its values are the same.
-func (q *request) keepReady(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
-	if !reasons.Of(one.status.Reason).Is(reasons.SourceFailed) || !installedAsWanted(a, record) {
-		return one
-	}
-	in := &inputs{addon: a, chart: q.reference(a), artifact: record.Artifact}
-	if err := q.readValues(ctx, in, record); err != nil {
-		return one
-	}
-	if same, err := q.settled(ctx, in, record); same && err == nil {
-		one.status.Phase = addonsv1.AddonReady
-		one.status.Message = shorten("Installed; its source can't be read now: " + one.status.Message)
-	}
-	return one
-}
-
 // installedAsWanted says whether an add-on is installed as its spec wants it.
 func installedAsWanted(a *addon, record deliver.Summary) bool {
 	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) && !record.Transferred()
@@ -223,11 +172,3 @@ func contentField(a *addon, failed *render.Error) string {
 
 // panicRetry is when to look again at an add-on that led to a panic, in case no event does.
 const panicRetry = reconcileTimeout
-
-// contain recovers from a panic and makes it the add-on's failure. It is to be deferred.
-func (q *request) contain(ctx context.Context, status addonsv1.AddonStatus, one *addonResult) {
-	if value := recover(); value != nil {
-		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.workload.name.String(), value))
-		one.retryAfter = panicRetry
-	}
-}

@@ -4,9 +4,7 @@ package clusteraddon
 
 import (
 	"context"
-	"path"
 	"slices"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +19,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/lru"
-	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch
@@ -98,12 +94,6 @@ func (r *Reconciler) enqueueUsers(o inputObject) {
 	}
 }
 
-// Queue lets others start a reconcile of a ClusterAddon.
-type Queue struct {
-	management.Queue
-	Names member.Names
-}
-
 // AddCluster enqueues the ClusterAddon of a workload cluster.
 func (q *Queue) AddCluster(name multicluster.ClusterName) {
 	if key, ok := q.Names.ClusterAddon(name); ok {
@@ -116,61 +106,5 @@ func (q *Queue) AddCluster(name multicluster.ClusterName) {
 func (q *Queue) AddBegunCluster(name string) {
 	if key, ok := q.Names.ClusterAddon(multicluster.ClusterName(name)); ok {
 		q.AddBegun(key)
-	}
-}
-
-// inputObject names an object of the management cluster that add-ons take input from.
-type inputObject struct {
-	kind string // as in "Secret", "DockerCluster.infrastructure.cluster.x-k8s.io", or kindPath
-	key  client.ObjectKey
-}
-
-// kindPath is the kind of a path of the artifact root; it is the key's name.
-const kindPath = "path"
-
-// references remembers which ClusterAddons use which objects, for changes of these. Reconciles fill
-// it: after a restart, each ClusterAddon is reconciled once.
-type references struct {
-	usedBy sync.Map // client.ObjectKey of a ClusterAddon to sets.Set[inputObject]
-}
-
-// of returns the users of o.
-func (r *references) of(o inputObject) (users []client.ObjectKey) {
-	r.usedBy.Range(func(user, used any) bool {
-		if used.(sets.Set[inputObject]).Has(o) {
-			users = append(users, user.(client.ObjectKey))
-		}
-		return true
-	})
-	return users
-}
-
-// usedObjects returns what the add-ons take input from, also what isn't there yet.
-func (q *request) usedObjects() sets.Set[inputObject] {
-	used := sets.New[inputObject]()
-	for i := range q.wanted {
-		a := &q.wanted[i]
-		at := q.reference(a)
-		q.useSource(used, at)
-		if at.Bundle != nil {
-			q.useSource(used, reference.BundleOf(q.ca.Namespace, at.Bundle))
-		}
-		for _, ref := range a.ValuesFrom {
-			used.Insert(inputObject{kind: ref.Kind, key: q.keyOf(ref.Name)})
-		}
-		for _, ref := range templateRoots(q.cluster.Cluster, a.ValuesTemplate) {
-			used.Insert(inputObject{kind: ref.GroupKind().String(), key: q.keyOf(ref.Name)})
-		}
-	}
-	return used
-}
-
-// useSource adds a path, or an object with what is there, credentials, or keys.
-func (q *request) useSource(used sets.Set[inputObject], at reference.Reference) {
-	for _, o := range at.Objects() {
-		used.Insert(inputObject{kind: o.Kind, key: q.keyOf(o.Name)})
-	}
-	if at.Bundle == nil && at.Chart.Path != "" {
-		used.Insert(inputObject{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Chart.Path)}})
 	}
 }

@@ -136,7 +136,7 @@ func TestStacksThatAreGone(t *testing.T) {
 func TestPanicIsOneAddonsFailure(t *testing.T) {
 	q := &request{ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod"}, Reconciler: &Reconciler{}}
 	q.wanted = []addon{wantedAddon("a", "web"), wantedAddon("a", "db")}
-	all, _ := q.ensureAll(t.Context())
+	all, _ := delivery{q}.ensureAll(t.Context())
 	if len(all.statuses) != 2 || all.retryAfter != panicRetry {
 		t.Errorf("%+v, again in %s", all.statuses, all.retryAfter)
 	}
@@ -156,7 +156,7 @@ func TestAddonsOfAnOutdatedAssignment(t *testing.T) {
 	outdated, added := wantedAddon("a", "web"), wantedAddon("a", "new")
 	outdated.outdated, added.outdated = true, true
 	q := &request{ca: ca, stacks: stacks{wanted: []addon{outdated, added}}}
-	all, _ := q.ensureAll(t.Context())
+	all, _ := delivery{q}.ensureAll(t.Context())
 	want := []addonsv1.AddonStatus{was, {Name: "new", Namespace: "default", Stack: "a", Phase: addonsv1.AddonPending}}
 	if diff := cmp.Diff(want, all.statuses); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -185,11 +185,11 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 		since := map[string]time.Time(nil)
 		for _, after := range []time.Duration{0, time.Second, 2 * assignmentGrace} {
 			was := statusOf(record, addonsv1.AddonReady)
-			q := request{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: proofsOf(record)}
+			q := &request{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: proofsOf(record)}
 			q.Reconciler, q.ca.Status.Addons = &Reconciler{}, []addonsv1.AddonStatus{was}
 			q.stacks = resolveStacks([]assignedStack{tc.stack}, cluster, since, now.Add(after))
 			since = q.outdatedSince
-			leaving, kept := q.unwanted()
+			leaving, kept := removal{q}.unwanted()
 			told := after > assignmentGrace && tc.told
 			if len(leaving) > 0 || len(kept) != 1 || (kept[0].Reason == reasons.StackUndecided) != told {
 				t.Errorf("%s, after %s: leaving %v, kept %+v", name, after, leaving, kept)

@@ -27,7 +27,7 @@ import (
 const templateCacheSize = 8192
 
 // valuesTemplate makes values from the add-on's template.
-func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
+func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
 	name := fmt.Sprintf("addons[%s].valuesTemplate", a.Name)
 	data, err := q.templateData(ctx, a.ValuesTemplate)
 	if err != nil {
@@ -93,7 +93,7 @@ func keyOfLine(text, message string) string {
 
 // templateData makes the roots that a template may refer to. An object is only
 // read, and from then on watched, if the template has its root's name in it.
-func (q *request) templateData(ctx context.Context, text string) (map[string]any, error) {
+func (q inputReader) templateData(ctx context.Context, text string) (map[string]any, error) {
 	data := map[string]any{"Member": q.cluster.View()}
 	if q.cluster.Cluster == nil {
 		if refersToCluster.MatchString(text) {

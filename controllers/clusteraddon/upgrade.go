@@ -3,7 +3,6 @@
 package clusteraddon
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,9 +21,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
+// upgradeGate holds add-ons back for an upgrade of Kubernetes, and the upgrade for add-ons.
+type upgradeGate struct{ *request }
+
 // observeUpgrade finds out how far an upgrade of the cluster's Kubernetes is, if add-ons have a
 // say in it. Add-ons of a stack that can't be read may have one, as before.
-func (q *request) observeUpgrade() {
+func (q upgradeGate) observeUpgrade() {
 	q.gates = slices.ContainsFunc(q.wanted, func(a addon) bool { return a.hasSay() })
 	if _, awaited := firstAwaited(q.unresolved); awaited && ptr.Deref(q.ca.Status.GatesUpgrades, false) {
 		q.gates = true
@@ -43,33 +45,9 @@ func (q *request) observeUpgrade() {
 	})
 }
 
-// hasSay reports whether the add-on says anything about upgrades of Kubernetes.
-func (a *addon) hasSay() bool {
-	return a.point() != addonsv1.UpgradeIndependent || a.present() != addonsv1.PresentAlways || len(a.Chart.Versions) > 0 || a.Lifecycle != nil && a.Lifecycle.KubernetesVersions != ""
-}
-
-// point returns the point of an upgrade at which changes of the add-on are delivered.
-func (a *addon) point() addonsv1.UpgradePoint {
-	if a.Lifecycle == nil {
-		return addonsv1.UpgradeIndependent
-	}
-	return cmp.Or(a.Lifecycle.Upgrade, addonsv1.UpgradeIndependent)
-}
-
-// present returns when the add-on is there.
-func (a *addon) present() addonsv1.Present { return stack.PresentOf(&a.Addon) }
-
-// awaitedAt returns the point at which an upgrade waits for the add-on to be ready.
-func (a *addon) awaitedAt() addonsv1.UpgradePoint {
-	if a.present() == addonsv1.PresentBeforeUpgrade {
-		return addonsv1.UpgradeBeforeControlPlane
-	}
-	return a.point()
-}
-
 // heldBack returns why a change of an add-on isn't delivered yet. What began before goes on, and so
 // does the renewal of certificates. With nothing installed at all, the cluster is new.
-func (q *request) heldBack(a *addon, record deliver.Summary) (reason, message string) {
+func (q upgradeGate) heldBack(a *addon, record deliver.Summary) (reason, message string) {
 	if q.upgrade.IsDue(a.point()) || len(q.installed) == 0 {
 		return "", ""
 	}
@@ -86,7 +64,7 @@ func (q *request) heldBack(a *addon, record deliver.Summary) (reason, message st
 }
 
 // cameWithUpgrade reports whether a missing add-on was first wanted when the upgrade was in sight.
-func (q *request) cameWithUpgrade(a *addon) bool {
+func (q upgradeGate) cameWithUpgrade(a *addon) bool {
 	at := indexOf(q.stored.Status.Addons, a.status())
 	return at < 0 || isHeldBack(q.stored.Status.Addons[at].Reason)
 }
@@ -96,12 +74,12 @@ func isHeldBack(reason string) bool {
 }
 
 // holdsRemoval reports whether an unwanted add-on stays until the upgrade is done.
-func (q *request) holdsRemoval(record deliver.Summary) bool {
+func (q upgradeGate) holdsRemoval(record deliver.Summary) bool {
 	return q.upgrade != nil && !q.upgrade.Done && !isRemoving(record) && !q.absent[stack.Qualified(record.Stack, record.Name)]
 }
 
 // reportUpgrade writes what the upgrade waits for, and returns when to look again.
-func (q *request) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
+func (q upgradeGate) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
 	q.ca.Status.GatesUpgrades = nil
 	if q.gates {
 		q.ca.Status.GatesUpgrades = ptr.To(true)
@@ -129,7 +107,7 @@ func (r *Reconciler) setUpgrade(ca *addonsv1.ClusterAddon, u *upgrade.Upgrade, v
 }
 
 // causes returns what the upgrade waits for.
-func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
+func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 	if q.upgrade == nil {
 		return upgrade.Causes{}
 	}
@@ -170,20 +148,15 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 
 // isUnread reports whether nobody knows yet what the chart of an add-on says of versions of Kubernetes: it is to be
 // installed or changed, and wasn't rendered. It matters if the add-on's stack has a say in upgrades.
-func (q *request) isUnread(a *addon, status *addonsv1.AddonStatus) bool {
+func (q upgradeGate) isUnread(a *addon, status *addonsv1.AddonStatus) bool {
 	record := q.installed[a.release()]
 	return q.upgrade.AtControlPlane() && a.awaitedAt() != addonsv1.UpgradeBeforeControlPlane && record.Spec != specDigest(a) && a.incompatible == "" && !a.outdated && !isHeldBack(status.Reason) &&
 		status.Reason != reasons.ReleaseTaken && q.stackHasSay(a.stack)
 }
 
-// stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.
-func (q *request) stackHasSay(name string) bool {
-	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == name && a.hasSay() })
-}
-
 // closed says which add-on isn't for a version on the way. The chart of an add-on whose change is held
 // back isn't the one that it will have. What stacks have that say nothing about upgrades doesn't count.
-func (q *request) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
+func (q upgradeGate) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 	if !q.upgrade.AtControlPlane() {
 		return upgrade.Closed{}
 	}

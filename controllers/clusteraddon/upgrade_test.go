@@ -55,7 +55,7 @@ func TestClosed(t *testing.T) {
 			}
 			status := cni.status()
 			status.Reason = tc.reason
-			got := q.closed([]addonsv1.AddonStatus{status, other.status()})
+			got := upgradeGate{q}.closed([]addonsv1.AddonStatus{status, other.status()})
 			if got.Reason != tc.closed || !strings.Contains(got.Message, tc.mentions) {
 				t.Errorf("%+v", got)
 			}
@@ -89,7 +89,7 @@ func TestUnreadChart(t *testing.T) {
 			if tc.spec != "" {
 				pending = ready(added)
 			}
-			got := q.causes([]addonsv1.AddonStatus{ready(cni), pending})
+			got := upgradeGate{q}.causes([]addonsv1.AddonStatus{ready(cni), pending})
 			if len(got.Waiting) != tc.want || tc.want > 0 && (got.Waiting[0].Addon != "added" || got.Waiting[0].Point != addonsv1.UpgradeBeforeControlPlane) {
 				t.Errorf("%+v", got.Waiting)
 			}

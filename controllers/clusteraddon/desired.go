@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+// desired returns the add-on as the deliverer takes it.
+func (q delivery) desired(in *inputs) deliver.Desired {
+	a := in.addon
+	_, ignore := a.driftOf()
+	return deliver.Desired{
+		Release:  a.release(),
+		Owner:    ownerOf(q.ca),
+		OwnerUID: q.ca.UID,
+		Proof:    q.proofOf(a.release()),
+		Artifact: in.artifact,
+		Terms: deliver.Terms{
+			Stack: a.stack, Spec: specDigest(a), DependsOn: a.DependsOn, ArtifactVersion: in.version,
+			DeletionPolicy: a.deletionPolicy, DataPolicy: a.DataPolicy, ServiceAccount: a.serviceAccount,
+			Postconditions: postconditionsDigest(a), Optional: in.optional,
+		},
+		Leaving:          q.leavingReleases(),
+		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
+		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
+		AdoptRelease:     adoptedRelease(a),
+		Ignore:           ignore,
+		Seen:             driftRepair{q.request}.seen(a),
+		OnFailure:        a.OnFailure,
+		Again:            q.again,
+		Recreate:         a.ImmutableFieldPolicy == addonsv1.ImmutableFieldPolicyRecreate,
+		PruneEarly:       a.PrunePolicy == addonsv1.PrunePolicyBeforeReady,
+		CRDPolicy:        a.CRDPolicy,
+		HistoryLimit:     int(ptr.Deref(a.HistoryLimit, addonsv1.DefaultHistoryLimit)),
+		ProgressDeadline: progressDeadline(a),
+		Readiness:        a.Readiness,
+		Postcondition:    conditionCheck{q.request}.postcondition(a),
+		Sensitive:        in.secrets,
+		WatchFilter:      q.ca.Labels[clusterv1.WatchLabel],
+		Digest: func(ctx context.Context, factsUsed string) (string, error) {
+			return rendering{q.request}.digestNow(ctx, in, factsUsed)
+		},
+		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
+			return rendering{q.request}.render(ctx, in, r)
+		},
+	}
+}
+
+// setTerms brings changed terms into the record. One that isn't proven gets them once it is.
+func (q delivery) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
+	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms(), terms) {
+		return followUp{}
+	}
+	proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), q.ca.UID, q.proofOf(a.release()), terms)
+	if err != nil {
+		return requestFailed(err, a.status()).followUp
+	}
+	q.noteProof(a.release(), proof)
+	return followUp{}
+}
+
+// termsOf returns the terms of an add-on's record with what the spec says now. They are read from
+// there once the stack is gone. An add-on that is the same, and comes from another place now, gets
+// that place, so that nobody has to ask there to see that nothing is to be done.
+func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
+	terms := record.Terms()
+	terms.Stack, terms.DeletionPolicy, terms.DependsOn = a.stack, a.deletionPolicy, a.DependsOn
+	terms.DataPolicy, terms.ServiceAccount = a.DataPolicy, a.serviceAccount
+	if settled {
+		terms.Optional = in.optional
+	}
+	if settled && terms.ArtifactVersion != in.version && terms.Spec != specDigest(a) {
+		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version
+	}
+	return terms
+}

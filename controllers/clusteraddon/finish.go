@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"errors"
+	"slices"
+
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+)
+
+// statusReport writes into the status what came of a reconcile, and before that what is about to come.
+type statusReport struct{ *request }
+
+// finish writes the result into the status, and returns when to come back. A failure is
+// tried again with backoff, and that must not make others wait that know their time. untold is why a record
+// doesn't say yet that its add-on is left behind.
+func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
+	all.err = errors.Join(all.err, untold)
+	isWhole := !all.unreachable && untold == nil // else some add-ons weren't looked at
+	if isWhole {
+		q.ca.Status.ObservedGeneration = q.ca.Generation
+		q.ca.Status.LastReconcileNow = askedFor(q.ca)
+	}
+	q.ca.Status.KubernetesVersions = upgradeGate{q.request}.kubernetesVersions()
+	removal{q.request}.reportDeletable()
+	held := upgradeGate{q.request}.reportUpgrade(all.statuses)
+	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
+	noteSince(&q.stored.Status, &q.ca.Status, q.now)
+	if isWhole {
+		q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, q.now)
+	}
+	q.reportProofs()
+	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
+		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
+	}
+	retryAfter := management.Sooner(held, management.Sooner(q.recheckAfter, all.retryAfter))
+	if all.err == nil {
+		return ctrl.Result{RequeueAfter: retryAfter}, nil
+	}
+	if retryAfter > 0 {
+		q.Queue.AddAfter(client.ObjectKeyFromObject(q.ca), retryAfter)
+	}
+	return ctrl.Result{}, all.err
+}

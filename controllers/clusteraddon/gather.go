@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+// gathering finds out what is wanted on a cluster, and what is installed.
+type gathering struct{ *request }
+
+// read finds out what is wanted, and what is installed; false if that isn't known yet.
+func (q gathering) read(ctx context.Context) (known bool, err error) {
+	q.restoreProofs()
+	assigned, err := q.readStacks(ctx)
+	if err != nil {
+		return false, err
+	}
+	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
+	upgradeGate{q.request}.observeUpgrade()
+	for i := range q.wanted {
+		q.wanted[i].fit(q.workload.conn.Version(), q.upgrade)
+	}
+	q.memory.outdatedSince = q.outdatedSince
+	q.users.usedBy.Store(client.ObjectKeyFromObject(q.ca), inputReader{q.request}.usedObjects()) // before they are read: so no change is missed
+	q.installed, known = q.records.Of(q.workload.name)
+	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
+	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
+	if known {
+		maps.DeleteFunc(q.memory.health, func(release deliver.Release, _ *healthMemory) bool {
+			_, isInstalled := q.installed[release] // one that has just been may not be seen yet
+			return !isInstalled && !slices.ContainsFunc(q.wanted, func(a addon) bool { return a.release() == release })
+		})
+		q.leaving, q.kept = removal{q.request}.unwanted()
+		maps.DeleteFunc(q.memory.leavingSince, func(release deliver.Release, _ time.Time) bool {
+			return !slices.Contains(q.leavingReleases(), release)
+		})
+	}
+	return known, nil
+}

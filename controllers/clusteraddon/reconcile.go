@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/shares"
+)
+
+// reconcileTimeout bounds one reconcile. The next one goes on by the records.
+const reconcileTimeout = 3 * time.Minute
+
+// Reconcile takes one cluster as far as it can go now.
+func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (result ctrl.Result, reterr error) {
+	ctx, cancel := context.WithTimeout(ctx, reconcileTimeout)
+	defer cancel()
+
+	ca := &addonsv1.ClusterAddon{}
+	if err := r.Client.Get(ctx, req.NamespacedName, ca); err != nil {
+		if err = client.IgnoreNotFound(err); err == nil {
+			r.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, err
+	}
+	if r.statuses.Stale(ca) {
+		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
+	}
+	cluster, err := r.Members.Of(ctx, ca)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if ref := ca.Spec.ClusterRef; cluster == nil && ref != nil && r.Members.IsUnsettled(ref.Kind) {
+		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil // as after each restart: nothing says that it is otherwise now
+	}
+
+	before, stored := ca.DeepCopy(), ca.DeepCopy()
+	defer func() {
+		summarize(ca)
+		r.recordEvents(before, ca)
+		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, stored, ca))
+		result, reterr = retry, errors.Join(reterr, err)
+	}()
+
+	blocked, removes := gate(ca, cluster), removesBeforeDeletion(ca, cluster)
+	if blocked && !removes {
+		if moves(cluster) {
+			ca.Status.Deletion = nil
+		}
+		ca.Status.ObservedGeneration = ca.Generation
+		return ctrl.Result{}, nil
+	}
+	workload, ok := r.reach(ca)
+	switch {
+	case !ok && removes:
+		return deletionUnseen(ca, r.Clock.Now()), nil
+	case !ok:
+		return ctrl.Result{RequeueAfter: r.upgradeUnseen(ca, cluster)}, nil
+	}
+	return r.deliver(ctx, &request{
+		Reconciler: r, ca: ca, stored: stored, cluster: cluster, workload: workload, removes: removes,
+		memory: r.memoryOf(req.NamespacedName), now: r.Clock.Now(),
+	})
+}
+
+// deliver compares what the cluster is to run with what it runs, and acts on that.
+func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, error) {
+	key := client.ObjectKeyFromObject(q.ca)
+	ctx = r.Sources.Waiting(ctx, "ClusterAddon "+key.String(), func() { r.Queue.Add(key) })
+	ctx, leave, ok := r.lanes.enter(ctx, key)
+	if !ok {
+		return ctrl.Result{RequeueAfter: laneRetry}, nil
+	}
+	var all result
+	defer func() { leave(all.unreachable) }()
+	ctx, cancel := q.workload.whileConnected(shares.WithTenant(ctx, key.Namespace, key.Name))
+	defer cancel()
+	if !q.isSame(ctx) {
+		if q.removes {
+			return deletionUnseen(q.ca, q.now), nil
+		}
+		return ctrl.Result{RequeueAfter: q.upgradeUnseen(q.ca, q.cluster)}, nil
+	}
+	known, err := gathering{q}.read(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !known && q.removes {
+		return deletionUnseen(q.ca, q.now), nil
+	}
+	if !known {
+		q.upgradeUnseen(q.ca, q.cluster)
+		if err := r.records.Failure(q.workload.name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
+			conditions.Set(q.ca, recordsUnread(err))
+		}
+		return ctrl.Result{}, nil // once they are known, the record watch starts the next reconcile
+	}
+	if q.removes {
+		return removal{q}.removeBeforeDeletion(ctx)
+	}
+	if err := (statusReport{q}).announce(ctx); err != nil {
+		return management.Retry(ctx, ctrl.Result{}, err)
+	}
+	q.again = isAskedAgain(q.ca)
+	driftRepair{q}.followObjects()
+	untold := removal{q}.tellOrphans(ctx)
+	var successors []*addon
+	all, successors = delivery{q}.ensureAll(ctx)
+	removal{q}.removeLeaving(ctx, successors, &all)
+	return statusReport{q}.finish(all, untold)
+}
+
+// isAskedAgain reports whether somebody asks to try at once what failed.
+func isAskedAgain(ca *addonsv1.ClusterAddon) bool {
+	return askedFor(ca) != "" && askedFor(ca) != ca.Status.LastReconcileNow
+}
+
+// askedFor returns what status.lastReconcileNow is to be.
+func askedFor(ca *addonsv1.ClusterAddon) string {
+	value := ca.Annotations[addonsv1.ReconcileNowAnnotation]
+	return value[:min(len(value), 256)]
+}

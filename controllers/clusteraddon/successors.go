@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
+// some away. The kinds of its objects tell. An operator may bring others, so dependents count, too.
+func (q rendering) mayBringKinds(a *addon, before, after string) bool {
+	for kind := range strings.SplitSeq(before+","+after, ",") {
+		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
+			return true
+		}
+	}
+	own := stack.Qualified(a.stack, a.Name)
+	return slices.ContainsFunc(q.wanted, func(other addon) bool {
+		return slices.ContainsFunc(other.DependsOn, func(d string) bool { return stack.Qualified(other.stack, d) == own })
+	})
+}
+
+func (q rendering) contentsOfEach(ctx context.Context, successors []*addon) []successor {
+	all := make([]successor, 0, len(successors))
+	for _, a := range successors {
+		contents, known := q.contentsOf(ctx, a)
+		all = append(all, successor{a, contents, known})
+	}
+	return all
+}
+
+// successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
+// aren't known, it names those of the same stack, and those that aren't installed. It names these for no longer than
+// their progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
+func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) (names []string, retryAfter time.Duration) {
+	if len(successors) == 0 {
+		return nil, 0
+	}
+	objects, listed, err := q.Deliverer.Holds(ctx, q.workload.target(), leaving.Release)
+	if err != nil {
+		listed = false // whoever removes it will hear of it
+	}
+	since, known := q.memory.leavingSince[leaving.Release]
+	if !known {
+		since = q.now
+		q.memory.leavingSince[leaving.Release] = since
+	}
+	for _, a := range successors {
+		shares := a.stack == leaving.Stack
+		switch left := since.Add(progressDeadline(a.addon)).Sub(q.now); {
+		case a.known && listed:
+			shares = a.contents.HasAny(objects...)
+		case !shares && !q.installed[a.release()].Installed && left > 0:
+			shares, retryAfter = true, management.Sooner(retryAfter, left)
+		}
+		if shares {
+			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.stack))
+		}
+	}
+	return names, retryAfter
+}
