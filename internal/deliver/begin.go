@@ -36,7 +36,7 @@ func (r *run) begin(ctx context.Context) error {
 	if same, err := r.isSame(ctx, made.rec); same || err != nil {
 		return err
 	}
-	former, err := r.deployedObjects(ctx)
+	former, err := r.deployedNow(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (r *run) begin(ctx context.Context) error {
 	if err := r.create(ctx, made.rec, made.inventory, made.crds, made.objects); err != nil {
 		return err
 	}
-	r.s.asDeployed = asDeployed(former, made.objects, made.inventory)
+	r.s.asDeployed = former.asDeployed(made)
 	return nil
 }
 

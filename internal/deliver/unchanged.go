@@ -14,38 +14,49 @@ import (
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
-// deployedObjects returns the objects of the newest revision as they were applied, if that
-// revision is deployed.
-func (r *run) deployedObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
+// deployed is the newest revision as it was applied.
+type deployed struct {
+	objects []*unstructured.Unstructured
+	crds    string // the digest of those of crds/, "" if there are none, or that isn't known
+}
+
+// deployedNow returns the newest revision, if it is deployed.
+func (r *run) deployedNow(ctx context.Context) (deployed, error) {
 	if len(r.records) == 0 || !r.records[0].Complete || r.records[0].Status != StatusDeployed {
-		return nil, nil
+		return deployed{}, nil
 	}
 	rec, err := r.s.store.Load(ctx, r.records[0]) // it was loaded a moment ago, to inherit its inventory
 	if err != nil || !r.believes(rec) {
-		return nil, err
+		return deployed{}, err
 	}
 	objects, err := record.ParseManifest(rec.Helm.Manifest)
 	if err != nil {
-		return nil, nil //nolint:nilerr // so all objects are applied
+		return deployed{}, nil //nolint:nilerr // so all objects are applied
 	}
-	return r.prepare(objects)
+	objects, err = r.prepare(objects)
+	return deployed{objects, rec.State.CRDsDigest}, err
 }
 
-// asDeployed returns the entries of those wanted objects that the deployed revision has just the
+// asDeployed returns the entries of those objects and CRDs of crds/ of a revision that the deployed one has just the
 // same. Their fields have to be known.
-func asDeployed(deployed, wanted []*unstructured.Unstructured, inventory []record.Entry) map[record.ObjectKey]record.Entry {
-	former := make(map[record.ObjectKey]*unstructured.Unstructured, len(deployed))
-	for _, o := range deployed {
+func (is deployed) asDeployed(made *revision) map[record.ObjectKey]record.Entry {
+	former := make(map[record.ObjectKey]*unstructured.Unstructured, len(is.objects))
+	for _, o := range is.objects {
 		former[record.KeyOf(o)] = o
 	}
-	entries := make(map[record.ObjectKey]record.Entry, len(inventory))
-	for _, e := range inventory {
+	entries := make(map[record.ObjectKey]record.Entry, len(made.inventory))
+	for _, e := range made.inventory {
 		if e.UID != "" && e.Fields != 0 {
 			entries[e.Key()] = e
 		}
 	}
 	same := map[record.ObjectKey]record.Entry{}
-	for _, o := range wanted {
+	for _, o := range made.crds {
+		if e, owned := entries[record.KeyOf(o)]; owned && is.crds == made.rec.State.CRDsDigest {
+			same[e.Key()] = e
+		}
+	}
+	for _, o := range made.objects {
 		key := record.KeyOf(o)
 		was, known := former[key]
 		e, owned := entries[key]
@@ -57,14 +68,15 @@ func asDeployed(deployed, wanted []*unstructured.Unstructured, inventory []recor
 }
 
 // leaveAsDeployed reports whether an object stays as the deployed revision applied it, as nobody
-// has changed it since. It is read, unless a watch shows it and it has no status to wait for.
+// has changed it since. It is read, unless a watch shows it and it has no status to wait for. A CRD of crds/ is served
+// since that revision.
 func (r *run) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured) (left bool, _ error) {
 	key := record.KeyOf(o)
 	e, same := r.s.asDeployed[key]
 	if !same {
 		return false, nil
 	}
-	if r.want.Seen != nil && readiness.HasNoStatus(o) && len(r.checks.For(o)) == 0 {
+	if r.want.Seen != nil && (e.CRD || readiness.HasNoStatus(o)) && len(r.checks.For(o)) == 0 {
 		if seen, known := r.want.Seen(key); known && seen == e.Fields {
 			ready := observe.Object{Status: observe.Status{Phase: observe.Current}}
 			r.note(key, applied{Object: ready, uid: e.UID, fields: e.Fields})
