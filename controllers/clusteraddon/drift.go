@@ -52,7 +52,10 @@ func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 }
 
 // followObjects has the objects watched of all add-ons that are installed and wanted.
-func (q *request) followObjects() {
+func (q *request) followObjects() { q.watched.Follow(q.workload.name, q.workload.conn, q.followed()) }
+
+// followed returns the releases whose objects are watched, with what is expected of them.
+func (q *request) followed() map[deliver.Release]fleetwatch.Expected {
 	followed := map[deliver.Release]fleetwatch.Expected{}
 	for i := range q.wanted {
 		a := &q.wanted[i]
@@ -65,7 +68,7 @@ func (q *request) followObjects() {
 			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Judges: a.judges(), Busy: !record.Repairable(),
 		}
 	}
-	q.watched.Follow(q.workload.name, q.workload.conn, followed)
+	return followed
 }
 
 // correctDrift repairs what others changed of an add-on's objects, unless it has just been

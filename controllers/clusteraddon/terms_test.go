@@ -65,14 +65,14 @@ func TestAdoptedRelease(t *testing.T) {
 	plain := wantedAddon("platform", "web")
 	own := plain.release()
 	for name, tc := range map[string]struct {
-		from *addonsv1.AdoptRelease
+		from *addonsv1.ReleaseReference
 		want deliver.Release
 	}{
 		"none":             {},
-		"its own":          {from: &addonsv1.AdoptRelease{Name: own.Name, StorageNamespace: own.Namespace}},
-		"its own, unnamed": {from: &addonsv1.AdoptRelease{}},
-		"another":          {from: &addonsv1.AdoptRelease{Name: "former"}, want: deliver.Release{Namespace: own.Namespace, Name: "former"}},
-		"elsewhere":        {from: &addonsv1.AdoptRelease{StorageNamespace: "flux"}, want: deliver.Release{Namespace: "flux", Name: own.Name}},
+		"its own":          {from: &addonsv1.ReleaseReference{Name: own.Name, StorageNamespace: own.Namespace}},
+		"its own, unnamed": {from: &addonsv1.ReleaseReference{}},
+		"another":          {from: &addonsv1.ReleaseReference{Name: "former"}, want: deliver.Release{Namespace: own.Namespace, Name: "former"}},
+		"elsewhere":        {from: &addonsv1.ReleaseReference{StorageNamespace: "flux"}, want: deliver.Release{Namespace: "flux", Name: own.Name}},
 	} {
 		a := wantedAddon("platform", "web")
 		a.AdoptRelease = tc.from
