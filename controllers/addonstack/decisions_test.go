@@ -58,7 +58,7 @@ func read(t *testing.T, c client.Client, o client.Object) {
 	}
 }
 
-// A spec is kept only as it is there now, and in no place of a newer one. One that is kept already isn't written again.
+// A spec is kept only as it is there now, and in no place of a newer one. A spec that is kept already isn't written again.
 func TestKeepRevision(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen  func(s *addonsv1.AddonStack) // what the cache shows, and was validated

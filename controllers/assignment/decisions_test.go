@@ -28,7 +28,7 @@ func TestStackThatIsBeingDeletedGoes(t *testing.T) {
 	h.expect("prod-0", "gone")
 }
 
-// What is assigned stays while nobody can say which revision is in force.
+// The assignment stays while nobody can say which revision is in force.
 func TestAssignmentOutlivesWhatIsNotKnown(t *testing.T) {
 	for name, do := range map[string]func(h *hub){
 		"the newest revision has a field that this program doesn't know": func(h *hub) {

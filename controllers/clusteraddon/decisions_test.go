@@ -37,7 +37,7 @@ func inRegistry(t *testing.T, q *request, name string, change func(*addon)) (add
 	return a, record
 }
 
-// What waits for a point of an upgrade runs as it was, so it keeps nobody from being changed.
+// An add-on that waits for a point of an upgrade runs as it was, so it keeps nobody from being changed.
 func TestHeldBackAddonKeepsNobodyWaiting(t *testing.T) {
 	for runs, status := range map[bool]string{true: deliver.StatusDeployed, false: "failed"} {
 		q, _ := askedCluster(t)
@@ -76,7 +76,7 @@ func TestNothingIsInstalledBesideAHeldRemoval(t *testing.T) {
 	}
 }
 
-// What somebody has to confirm stays, and nothing else that its stack has no more.
+// Add-ons whose removal somebody has to confirm stay, and nothing else that its stack has no more.
 func TestHeldAddonsStay(t *testing.T) {
 	web, other, going := installedAddon("platform", "web"), installedAddon("platform", "other"), installedAddon("platform", "going")
 	going.Status = deliver.StatusUninstalling

@@ -48,7 +48,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// What nothing is installed otherwise for is no part of what a spec is known by.
+// Fields for which nothing is installed otherwise are no part of a spec's digest.
 func TestSpecDigest(t *testing.T) {
 	plain, other, more := wantedAddon("platform", "web"), wantedAddon("platform", "web"), wantedAddon("platform", "web")
 	more.Drift, more.Lifecycle = &addonsv1.Drift{Policy: addonsv1.DriftPolicyReport}, &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade}
@@ -60,7 +60,7 @@ func TestSpecDigest(t *testing.T) {
 	}
 }
 
-// An add-on never takes over the release of its own name: that is what its adoption policy is for.
+// An add-on never takes over the release of its own name: its adoption policy is for that.
 func TestAdoptedRelease(t *testing.T) {
 	plain := wantedAddon("platform", "web")
 	own := plain.release()

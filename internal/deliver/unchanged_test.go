@@ -87,8 +87,8 @@ func TestUpgradeAppliesWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestUpgradeLeavesCRDsThatAreTheSame upgrades an add-on whose crds/ stay the same: they aren't written. One that
-// somebody has changed is, and so are all once one of them is another.
+// TestUpgradeLeavesCRDsThatAreTheSame upgrades an add-on whose crds/ stay the same: they aren't written. A CRD
+// that somebody has changed is, and so are all once one of them is another.
 func TestUpgradeLeavesCRDsThatAreTheSame(t *testing.T) {
 	t.Parallel()
 	for _, watched := range []bool{false, true} {
