@@ -61,7 +61,7 @@ items:
 - apiVersion: v1
   kind: ConfigMap
   metadata: {name: first, labels: }
-  data: {yes: "yes", octal: "0644", number: "1e3", float: "1.0", empty: "", long: {{ repeat 300 "x " | quote }}}
+  data: {"yes": "yes", octal: "0644", number: "1e3", float: "1.0", empty: "", long: {{ repeat 300 "x " | quote }}}
 - apiVersion: odd.example.com/v1
   kind: Widget
   metadata: {name: one}
