@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // A stack whose deletion waits for a finalizer is gone for its clusters.
@@ -33,6 +34,7 @@ func TestAssignmentOutlivesWhatIsNotKnown(t *testing.T) {
 	for name, do := range map[string]func(h *hub){
 		"the newest revision has a field that this program doesn't know": func(h *hub) {
 			h.stack.Spec.ClusterSelector.MatchLabels["env"] = "none"
+			h.must(h.Update(h.Context(), h.stack))
 			newest := h.revisionOf("platform-2", 2)
 			newest.Data.Raw = bytes.Replace(newest.Data.Raw, []byte(`"addons"`), []byte(`"later":true,"addons"`), 1)
 			h.must(h.Create(h.Context(), newest))
@@ -46,7 +48,7 @@ func TestAssignmentOutlivesWhatIsNotKnown(t *testing.T) {
 			h := newHub(t, 1, "")
 			do(h)
 			h.expect("prod-0", "assigned")
-			if got := h.clusterAddon("prod-0").Spec.Stacks[0].Revision; got != "platform-1" {
+			if got := stack.AssignedRevision(h.clusterAddon("prod-0").Spec.Stacks, "platform"); got != "platform-1" {
 				t.Errorf("it runs %s", got)
 			}
 		})
@@ -84,8 +86,9 @@ func TestWhatWasLetGoIsNotHeld(t *testing.T) {
 		ca.Status.Addons = append(ca.Status.Addons, late)
 	})
 	h.expect("prod-0", "held")
-	if is := h.clusterAddon("prod-0").Spec.Stacks[0]; is.Revision != "platform-2" || !slices.Equal(is.HeldRemoval.Addons, []string{"apps/web"}) {
-		t.Errorf("got %+v, %+v", is, is.HeldRemoval)
+	is := h.clusterAddon("prod-0").Spec.Stacks
+	if held := stack.HeldRemoval(is, "platform"); stack.AssignedRevision(is, "platform") != "platform-2" || held == nil || !slices.Equal(held.Addons, []string{"apps/web"}) {
+		t.Errorf("got %+v, %+v", is, held)
 	}
 }
 
@@ -109,8 +112,8 @@ func TestAddonThatIsThereAtOtherTimesIsHeld(t *testing.T) {
 		spec.Addons[0].Lifecycle = &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade}
 	})
 	h.expect("prod-0", "held")
-	if is := h.clusterAddon("prod-0").Spec.Stacks[0]; is.Revision != "platform-1" {
-		t.Errorf("it runs %s", is.Revision)
+	if got := stack.AssignedRevision(h.clusterAddon("prod-0").Spec.Stacks, "platform"); got != "platform-1" {
+		t.Errorf("it runs %s", got)
 	}
 }
 
