@@ -22,8 +22,8 @@ import (
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
-// oddChart has what published charts have, and is easily changed on the way to a cluster: a last line without its end, nulls,
-// text that looks like numbers, a list, what an export leaves, rules that a controller fills in.
+// oddChart has what published charts have, and is easily changed on the way to a cluster. It has a last line without its
+// end, nulls, text that looks like numbers, a list, what an export leaves, and rules that a controller fills in.
 var oddChart = chart{
 	"crds/widgets.yaml": `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
