@@ -36,7 +36,7 @@ func (c *candidate) allowsDropping(release string) bool {
 // must not have allowed it: then it is the change to the newest one that was meant.
 func (c *candidate) allowsLeaving(cluster *member.Member, assigned string) bool {
 	former := c.specAt(assigned)
-	return assigned != c.revision && former != nil && !selectsLeaving(former, cluster) && selectsLeaving(&c.spec, cluster)
+	return former != nil && !selectsLeaving(former, cluster) && selectsLeaving(&c.spec, cluster)
 }
 
 // selectsLeaving reports whether spec.allowedRemovals selects the Cluster.

@@ -32,6 +32,14 @@ func TestDigestStays(t *testing.T) {
 			base(func(in *inputs) { in.Patches = []addonsv1.Patch{{Patch: "p"}} }),
 			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{},"Patches":[{"patch":"p"}]}`,
 		},
+		"a chart whose CRDs are made": {
+			base(func(in *inputs) { in.CRDPolicy = addonsv1.CRDPolicyCreateReplace }),
+			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{}}`,
+		},
+		"a chart whose CRDs are left out": {
+			base(func(in *inputs) { in.CRDPolicy = addonsv1.CRDPolicySkip }),
+			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{},"CRDPolicy":"Skip"}`,
+		},
 		"a kustomization": {
 			base(func(in *inputs) {
 				in.chart.Kind = artifact.KindKustomization

@@ -58,6 +58,11 @@ type driftRepair struct{ *request }
 
 // followObjects has the objects watched of all add-ons that are installed and wanted.
 func (q driftRepair) followObjects() {
+	q.watched.Follow(q.workload.name, q.workload.conn, q.followed())
+}
+
+// followed returns the releases whose objects are watched, with what is expected of them.
+func (q driftRepair) followed() map[deliver.Release]fleetwatch.Expected {
 	followed := map[deliver.Release]fleetwatch.Expected{}
 	for i := range q.wanted {
 		a := &q.wanted[i]
@@ -70,7 +75,7 @@ func (q driftRepair) followObjects() {
 			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Judges: a.judges(), Busy: !record.Repairable(),
 		}
 	}
-	q.watched.Follow(q.workload.name, q.workload.conn, followed)
+	return followed
 }
 
 // correctDrift repairs what others changed of an add-on's objects, unless it has just been

@@ -3,6 +3,7 @@
 package clusteraddon
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -132,16 +133,24 @@ func TestTermsAreWritten(t *testing.T) {
 	}
 }
 
-// The status is about a generation only once all of it was looked at.
+// The status is about a generation only once all of it was looked at, and the cluster was told what is left behind.
 func TestGenerationThatWasSeen(t *testing.T) {
-	for _, unreachable := range []bool{false, true} {
+	for name, tc := range map[string]struct {
+		unreachable bool
+		untold      error
+		seen        bool
+	}{
+		"all of it":                     {seen: true},
+		"the cluster is unreachable":    {unreachable: true},
+		"a record doesn't say it is so": {untold: errors.New("refused")},
+	} {
 		q, _ := askedCluster(t)
 		q.ca.Generation, q.ca.Status.ObservedGeneration = 2, 1
-		if _, err := (statusReport{q}).finish(result{followUp: followUp{unreachable: unreachable}}, nil); err != nil {
+		if _, err := (statusReport{q}).finish(result{followUp: followUp{unreachable: tc.unreachable}}, tc.untold); !errors.Is(err, tc.untold) {
 			t.Fatal(err)
 		}
-		if seen := q.ca.Status.ObservedGeneration == 2; seen == unreachable {
-			t.Errorf("unreachable %t: the status is about generation %d", unreachable, q.ca.Status.ObservedGeneration)
+		if seen := q.ca.Status.ObservedGeneration == 2; seen != tc.seen {
+			t.Errorf("%s: the status is about generation %d", name, q.ca.Status.ObservedGeneration)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package deliver_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -130,6 +131,39 @@ func TestCrashWhileAdopting(t *testing.T) {
 	for cut := 1; cut <= writes; cut++ {
 		e.Expect(run(cut)).To(Equal(whole), "after write %d of %d", cut, writes)
 	}
+}
+
+// TestAdoptedReleaseIsAnAddonMeanwhile has another add-on take over the release itself before the one that adopts it is
+// ready: the record of that add-on stays.
+func TestAdoptedReleaseIsAnAddonMeanwhile(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	former := deliver.Release{Namespace: ns, Name: "former"}
+	e.helmInstalls(former, ns, theirChart("1", configMap("kept", "theirs")))
+	holds := false
+	want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours")})
+	want.AdoptRelease, want.Adoption = former, addonsv1.AdoptionPolicyAdopt
+	want.Postcondition = func(context.Context) (string, time.Duration, error) {
+		if holds {
+			return "", 0, nil
+		}
+		return "more", time.Second, nil
+	}
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForPostcondition), "%+v", o)
+	another := e.wantNamed("former", ns, chart{version: "1", manifest: configMap("other", "x")})
+	another.Adoption = addonsv1.AdoptionPolicyAdopt
+	e.install(another)
+
+	holds = true
+	e.install(want)
+	e.Expect(e.get("v1", "Secret", ns, "sh.helm.release.v1.former.v1")).To(BeNil(), "Helm's own record goes")
+	e.Expect(e.records(ns)).To(HaveKeyWithValue(former, HaveField("Owned", true)))
+	e.Expect(e.remove(former).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "other")).To(BeNil())
+	e.Expect(e.get("v1", "ConfigMap", ns, "kept")).NotTo(BeNil())
 }
 
 // TestReleaseThatCannotBeAdopted leaves alone what adoptRelease names by mistake.

@@ -40,7 +40,7 @@ func (r revisionMaker) begin(ctx context.Context) error {
 	if same, err := r.isSame(ctx, made.rec); same || err != nil {
 		return err
 	}
-	former, err := r.deployedObjects(ctx)
+	former, err := r.deployedNow(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r revisionMaker) begin(ctx context.Context) error {
 	if err := r.create(ctx, made.rec, made.inventory, made.crds, made.objects); err != nil {
 		return err
 	}
-	r.s.asDeployed = sameAsDeployed(former, made.objects, made.inventory)
+	r.s.asDeployed = former.sameAs(made)
 	return nil
 }
 

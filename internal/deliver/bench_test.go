@@ -28,14 +28,15 @@ func BenchmarkPlan(b *testing.B) {
 			e.UID, e.Fields = "known", drift.Fields(1)
 			inventory = append(inventory, e)
 		}
+		made := &madeRevision{rec: &record.Record{State: &record.State{}}, inventory: inventory, objects: wanted}
 		b.Run(archive, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				deployed, err := record.ParseManifest(release.Manifest)
+				objects, err := record.ParseManifest(release.Manifest)
 				if err != nil {
 					b.Fatal(err)
 				}
-				if same := sameAsDeployed(deployed, wanted, inventory); len(same) != len(wanted) {
+				if same := (deployed{objects: objects}).sameAs(made); len(same) != len(wanted) {
 					b.Fatalf("%d of %d objects are the same", len(same), len(wanted))
 				}
 			}

@@ -15,14 +15,15 @@ import (
 )
 
 // leaveAsDeployed reports whether an object stays as the deployed revision applied it, as nobody
-// has changed it since. It is read, unless a watch shows it and it has no status to wait for.
+// has changed it since. It is read, unless a watch shows it and it has no status to wait for. A CRD of crds/ is served
+// since that revision.
 func (r *application) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured) (left bool, _ error) {
 	key := record.KeyOf(o)
 	e, same := r.s.asDeployed[key]
 	if !same {
 		return false, nil
 	}
-	if r.want.Seen != nil && readiness.HasNoStatus(o) && len(r.checks.For(o)) == 0 {
+	if r.want.Seen != nil && (e.CRD || readiness.HasNoStatus(o)) && len(r.checks.For(o)) == 0 {
 		if seen, known := r.want.Seen(key); known && seen == e.Fields {
 			ready := observe.Object{Status: observe.Status{Phase: observe.Current}}
 			r.note(key, applied{Object: ready, uid: e.UID, fields: e.Fields})

@@ -138,3 +138,28 @@ func TestOrphanThatHelmHasFieldsOf(t *testing.T) {
 	e.Expect(x.GetManagedFields()).To(HaveLen(1))
 	e.Expect(x.GetManagedFields()[0].Manager).To(Equal("helm"))
 }
+
+// TestOrphanLeavesHelmItsFields lets go of objects of which Helm set a field that the add-on doesn't have, before or
+// after the add-on's last apply. Helm removes it once its chart drops it.
+func TestOrphanLeavesHelmItsFields(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	ofHelm := func(name, data string) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {%s}\n", name, ns, data)
+	}
+	want := e.want(ns, chart{version: "1", manifest: configMap("before", "1") + configMap("after", "1")})
+	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	e.install(want)
+	e.apply("helm", ofHelm("before", "theirs: x"))
+	want = e.want(ns, chart{version: "2", manifest: configMap("before", "2") + configMap("after", "2")})
+	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	e.install(want)
+	e.apply("helm", ofHelm("after", "theirs: x"))
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	for _, name := range []string{"before", "after"} {
+		e.Expect(e.get("v1", "ConfigMap", ns, name).Object["data"]).To(Equal(map[string]any{"key": "2", "theirs": "x"}), name)
+		e.apply("helm", ofHelm(name, ""))
+		e.Expect(e.get("v1", "ConfigMap", ns, name).Object["data"]).To(Equal(map[string]any{"key": "2"}), name)
+	}
+}

@@ -135,6 +135,26 @@ func TestRollBackOfNothing(t *testing.T) {
 	e.Expect(o.Revision).To(BeEquivalentTo(1))
 }
 
+// TestNoRollBackToWhatWasTakenOver fails the upgrade of an add-on that another one has taken an object from meanwhile. The
+// deployed revision has that object, so nobody goes back to it.
+func TestNoRollBackToWhatWasTakenOver(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("own", "1") + configMap("shared", "1")}))
+	later := e.wantNamed("later", ns, chart{version: "1", manifest: configMap("shared", "later")})
+	later.Leaving = []deliver.Release{{Namespace: ns, Name: "demo"}}
+	e.install(later)
+
+	want := e.rollingBack(ns, chart{version: "2", manifest: configMap("own", "2") + refused})
+	for range 3 {
+		o := e.settle(want)
+		e.Expect(o.Reason).To(Equal(object.ReasonObjectRejected), "%+v", o)
+		e.Expect(o.Revision).To(BeEquivalentTo(2))
+	}
+	e.Expect(e.get("v1", "ConfigMap", ns, "shared").Object["data"]).To(HaveKeyWithValue("key", "later"))
+}
+
 // TestRollBackByDeadline waits for an object that never becomes ready.
 func TestRollBackByDeadline(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@
 package deliver_test
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -102,4 +103,16 @@ func TestNamespaceIsAdoptedIfAsked(t *testing.T) {
 	e.Expect(e.get("v1", "Namespace", "", theirs).GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, "demo"))
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "Namespace", "", theirs)).To(BeNil())
+}
+
+// TestSharedNamespaceIsNeverDeleted has somebody copy the add-on's labels to a namespace that it shares: it stays all the same.
+func TestSharedNamespaceIsNeverDeleted(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns, theirs := e.namespace(), e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x") + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " + theirs + ", labels: {team: web}}\n"})
+	e.install(want)
+	e.edit("somebody", e.get("v1", "Namespace", "", theirs), fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:"demo"}}}`, addonsv1.AddonNamespaceLabel, ns, addonsv1.AddonLabel))
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "Namespace", "", theirs).GetDeletionTimestamp()).To(BeNil())
 }

@@ -185,6 +185,8 @@ func TestTakeOverOfWhatIsGoing(t *testing.T) {
 	live.SetFinalizers(nil)
 	e.Expect(e.target.Client.Update(e.ctx, live)).To(Succeed())
 	e.install(later)
-	e.Expect(e.remove(former.Release).Gone).To(BeTrue())
+	o = e.remove(former.Release)
+	e.Expect(o.Gone).To(BeTrue())
+	e.Expect(o.Message).To(ContainSubstring(later.Release.String()), "it says who has the object now")
 	e.Expect(e.get("v1", "ConfigMap", ns, "held")).NotTo(BeNil())
 }

@@ -11,38 +11,49 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// deployedObjects returns the objects of the newest revision as they were applied, if that
-// revision is deployed.
-func (r revisionMaker) deployedObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
+// deployed is the newest revision as it was applied.
+type deployed struct {
+	objects []*unstructured.Unstructured
+	crds    string // the digest of those of crds/, "" if there are none, or that isn't known
+}
+
+// deployedNow returns the newest revision, if it is deployed.
+func (r revisionMaker) deployedNow(ctx context.Context) (deployed, error) {
 	if len(r.records) == 0 || !r.records[0].Complete || r.records[0].Status != StatusDeployed {
-		return nil, nil
+		return deployed{}, nil
 	}
 	rec, err := r.s.store.Load(ctx, r.records[0]) // it was loaded a moment ago, to inherit its inventory
 	if err != nil || !r.believes(rec) {
-		return nil, err
+		return deployed{}, err
 	}
 	objects, err := record.ParseManifest(rec.Helm.Manifest)
 	if err != nil {
-		return nil, nil //nolint:nilerr // so all objects are applied
+		return deployed{}, nil //nolint:nilerr // so all objects are applied
 	}
-	return r.scope.Prepare(objects)
+	objects, err = r.scope.Prepare(objects)
+	return deployed{objects, rec.State.CRDsDigest}, err
 }
 
-// sameAsDeployed returns the entries of those wanted objects that the deployed revision has just the
+// sameAs returns the entries of those objects and CRDs of crds/ of a revision that the deployed one has just the
 // same. Their fields have to be known.
-func sameAsDeployed(deployed, wanted []*unstructured.Unstructured, inventory []record.Entry) map[record.ObjectKey]record.Entry {
-	former := make(map[record.ObjectKey]*unstructured.Unstructured, len(deployed))
-	for _, o := range deployed {
+func (is deployed) sameAs(made *madeRevision) map[record.ObjectKey]record.Entry {
+	former := make(map[record.ObjectKey]*unstructured.Unstructured, len(is.objects))
+	for _, o := range is.objects {
 		former[record.KeyOf(o)] = o
 	}
-	entries := make(map[record.ObjectKey]record.Entry, len(inventory))
-	for _, e := range inventory {
+	entries := make(map[record.ObjectKey]record.Entry, len(made.inventory))
+	for _, e := range made.inventory {
 		if e.UID != "" && e.Fields != 0 {
 			entries[e.Key()] = e
 		}
 	}
 	same := map[record.ObjectKey]record.Entry{}
-	for _, o := range wanted {
+	for _, o := range made.crds {
+		if e, owned := entries[record.KeyOf(o)]; owned && is.crds == made.rec.State.CRDsDigest {
+			same[e.Key()] = e
+		}
+	}
+	for _, o := range made.objects {
 		key := record.KeyOf(o)
 		was, known := former[key]
 		e, owned := entries[key]

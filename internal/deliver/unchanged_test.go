@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,6 +84,54 @@ func TestUpgradeAppliesWhatDiffers(t *testing.T) {
 			e.meter.reset()
 			e.remove(want.Release)
 			e.Expect(e.applied()).To(Equal([]string{"a", "b", "c", "d"}), "it is still known whose they are")
+		})
+	}
+}
+
+// TestUpgradeLeavesCRDsThatAreTheSame upgrades an add-on whose crds/ stay the same: they aren't written. A CRD
+// that somebody has changed is, and so are all once one of them is another.
+func TestUpgradeLeavesCRDsThatAreTheSame(t *testing.T) {
+	t.Parallel()
+	for _, watched := range []bool{false, true} {
+		t.Run(fmt.Sprintf("watched=%t", watched), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			group := ns + ".example.com"
+			get := func() *unstructured.Unstructured {
+				return e.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+group)
+			}
+			install := func(version, crds string) (writes int) {
+				t.Helper()
+				want := e.want(ns, chart{version: version, crds: crds, manifest: configMap("a", version) + widget(group, "one")})
+				if watched {
+					want.Seen = func(key deliver.ObjectKey) (drift.Fields, bool) {
+						if key.Kind != "CustomResourceDefinition" || get() == nil {
+							return 0, false
+						}
+						return drift.FieldsOf(get().GetManagedFields(), object.FieldManager(want.Release)), true
+					}
+				}
+				e.meter.reset()
+				e.install(want)
+				for _, line := range e.meter.log {
+					if strings.Contains(line, "/customresourcedefinitions/") {
+						writes++
+					}
+				}
+				return writes
+			}
+			e.Expect(install("1", crd(group))).To(Equal(1))
+			e.Expect(install("2", crd(group))).To(BeZero())
+			e.restart()
+			e.Expect(install("3", crd(group))).To(BeZero(), "a restart forgets nothing of it")
+
+			e.edit("somebody", get(), `{"spec":{"names":{"shortNames":["wd"]}},"metadata":{"labels":{"addons.cluster.x-k8s.io/addon":"other"}}}`)
+			e.Expect(install("4", crd(group))).To(Equal(1), "it isn't as it was applied")
+			e.Expect(get().GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, "demo"))
+			e.Expect(install("5", strings.Replace(crd(group), "singular: widget", "singular: widget, shortNames: [wdg]", 1))).To(Equal(1))
+			shortNames, _, _ := unstructured.NestedStringSlice(get().Object, "spec", "names", "shortNames")
+			e.Expect(shortNames).To(Equal([]string{"wdg"}))
 		})
 	}
 }

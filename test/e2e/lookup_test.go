@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	helmkube "helm.sh/helm/v4/pkg/kube"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,16 +54,26 @@ func (g helmGetter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 // helmInstalls installs a chart as "helm install" does.
 func (tn *tenant) helmInstalls(s *server, name string, c chart) {
 	tn.t.Helper()
-	g := NewWithT(tn.t)
+	s.helmInstalls(tn.t, name, tn.namespace, c.archive(name, "1.0.0"), nil)
+}
+
+// helmInstalls installs a packed chart as "helm install" does, and returns the release.
+func (s *server) helmInstalls(t *testing.T, name, namespace string, archive []byte, values map[string]any, more ...func(*action.Install)) *helmrelease.Release {
+	t.Helper()
+	g := NewWithT(t)
 	config := action.NewConfiguration()
-	g.Expect(config.Init(helmGetter{s.Config(), tn.namespace}, tn.namespace, "secret")).To(Succeed())
-	ch, err := loader.LoadArchive(bytes.NewReader(c.archive(name, "1.0.0")))
+	g.Expect(config.Init(helmGetter{s.Config(), namespace}, namespace, "secret")).To(Succeed())
+	ch, err := loader.LoadArchive(bytes.NewReader(archive))
 	g.Expect(err).NotTo(HaveOccurred())
 	install := action.NewInstall(config)
-	install.ReleaseName, install.Namespace = name, tn.namespace
+	install.ReleaseName, install.Namespace = name, namespace
 	install.WaitStrategy, install.Timeout = helmkube.HookOnlyStrategy, time.Minute
-	_, err = install.Run(ch, nil)
-	g.Expect(err).NotTo(HaveOccurred())
+	for _, change := range more {
+		change(install)
+	}
+	release, err := install.Run(ch, values)
+	g.Expect(err).NotTo(HaveOccurred(), name)
+	return release.(*helmrelease.Release)
 }
 
 func secretTemplate(name, fields string) string {

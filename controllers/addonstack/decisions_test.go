@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// keeping is a reconciler of a stack in its second generation, which a revision keeps.
+func keeping(t *testing.T) (*Reconciler, *addonsv1.AddonStack, *appsv1.ControllerRevision) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", UID: "1", Generation: 2}}
+	s.Spec.Addons = []addonsv1.Addon{{Name: "web", Chart: addonsv1.ChartSource{Path: "web"}}}
+	content, err := json.Marshal(s.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := stack.Snapshot(s, content, 1)
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s, revision).Build()
+	return &Reconciler{
+		Client: c, APIReader: c, Recorder: events.NewFakeRecorder(100), Clock: testclock.NewFakePassiveClock(revision.CreationTimestamp.Time),
+		Members: &member.Inventory{Client: c, Fleet: fleet.NewProvider(fleet.Options{})},
+	}, s, revision
+}
+
+func read(t *testing.T, c client.Client, o client.Object) {
+	t.Helper()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A spec is kept only as it is there now, and in no place of a newer one. A spec that is kept already isn't written again.
+func TestKeepRevision(t *testing.T) {
+	for name, tc := range map[string]struct {
+		seen  func(s *addonsv1.AddonStack) // what the cache shows, and was validated
+		kept  func(r *appsv1.ControllerRevision)
+		stale bool
+	}{
+		"it is kept":                      {},
+		"the spec has changed":            {seen: func(s *addonsv1.AddonStack) { s.Generation = 1 }, kept: func(r *appsv1.ControllerRevision) { stack.SetGeneration(r, 1) }, stale: true},
+		"it is another stack":             {seen: func(s *addonsv1.AddonStack) { s.UID = "0" }, stale: true},
+		"a newer spec is kept":            {kept: func(r *appsv1.ControllerRevision) { stack.SetGeneration(r, 3) }, stale: true},
+		"an older spec was just the same": {kept: func(r *appsv1.ControllerRevision) { stack.SetGeneration(r, 1) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, revision := keeping(t)
+			read(t, r.Client, revision)
+			if tc.kept != nil {
+				tc.kept(revision)
+				if err := r.Client.Update(t.Context(), revision); err != nil {
+					t.Fatal(err)
+				}
+			}
+			read(t, r.Client, s)
+			if tc.seen != nil {
+				tc.seen(s)
+			}
+			revisions, err := r.keepRevision(t.Context(), s, nil, nil)
+			if apierrors.IsConflict(err) != tc.stale || err != nil && !tc.stale {
+				t.Fatalf("got %v", err)
+			}
+			is := revision.DeepCopy()
+			read(t, r.Client, is)
+			if writes := is.ResourceVersion != revision.ResourceVersion; writes != (name == "an older spec was just the same") {
+				t.Errorf("it was written: %t", writes)
+			}
+			if !tc.stale && (len(revisions) != 1 || stack.Generation(&revisions[0]) != s.Generation) {
+				t.Errorf("got %+v", revisions)
+			}
+		})
+	}
+}
+
+// A revision that a cluster runs stays, however old it is.
+func TestSurplusRevisions(t *testing.T) {
+	var revisions []appsv1.ControllerRevision
+	for i := range historyLimit + 4 {
+		revisions = append(revisions, appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}})
+	}
+	var names []string
+	for _, r := range surplusOf(revisions, sets.New("13", "5")) {
+		names = append(names, r.Name)
+	}
+	if got := strings.Join(names, " "); got != "12" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A newer program has kept the spec with what this one doesn't know.
+func TestRevisionOfANewerProgramIsNotUsed(t *testing.T) {
+	r, s, revision := keeping(t)
+	revision.Data.Raw = bytes.Replace(revision.Data.Raw, []byte(`"addons"`), []byte(`"later":true,"addons"`), 1)
+	_, err := r.snapshot(t.Context(), s, []appsv1.ControllerRevision{*revision})
+	if unknown, ok := errors.AsType[*unknownFieldsError](err); !ok || len(unknown.fields) != 1 {
+		t.Errorf("got %v", err)
+	}
+}
+
+// While the newest revision is gone, an older one isn't taken for it.
+func TestLostRevisionStaysTheLatest(t *testing.T) {
+	r, s, _ := keeping(t)
+	s.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	s.Status.LatestRevision = "platform-gone"
+	if _, err := r.inspect(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Status.LatestRevision != "platform-gone" {
+		t.Errorf("got %s", s.Status.LatestRevision)
+	}
+	s.Status.LatestRevision = ""
+	if _, err := r.inspect(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Status.LatestRevision == "" {
+		t.Error("a lost status isn't restored")
+	}
+}
+
+// A bundle is read once more for another spec, and asked for whatever digest a spec names.
+func TestBundleOfAnotherSpec(t *testing.T) {
+	r, s, _ := bundled(t)
+	e, err := r.expand(t.Context(), s, &resolution{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := e.of(s).Spec.DeepCopy()
+	kept.Addons = append(kept.Addons, addonsv1.Addon{Name: "of the former spec"})
+	revision := revisionOf(t, kept)
+	for generation, addons := range map[int64]int{1: len(kept.Addons), 2: len(e.Addons)} {
+		stack.SetGeneration(revision, 1)
+		s.Generation = generation
+		again, err := r.expandPinned(t.Context(), s, &resolution{}, kept, []appsv1.ControllerRevision{*revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(again.Addons) != addons {
+			t.Errorf("of generation %d: %d add-ons, want %d", generation, len(again.Addons), addons)
+		}
+	}
+	from := s.Spec.Source.DeepCopy()
+	from.Digest = "sha256:" + strings.Repeat("0", 64)
+	if digest, err := r.digestOf(t.Context(), s.Namespace, from, &addonsv1.AddonStackSpec{}); err == nil {
+		t.Errorf("the bundle has digest %s", digest)
+	}
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// A stack whose deletion waits for a finalizer is gone for its clusters.
+func TestStackThatIsBeingDeletedGoes(t *testing.T) {
+	h := newHub(t, 1, "")
+	h.stack.Finalizers = []string{"example.com/stay"}
+	h.must(h.Update(t.Context(), h.stack))
+	h.deleted(true)
+	h.expect("prod-0", "gone")
+}
+
+// The assignment stays while nobody can say which revision is in force.
+func TestAssignmentOutlivesWhatIsNotKnown(t *testing.T) {
+	for name, do := range map[string]func(h *hub){
+		"the newest revision has a field that this program doesn't know": func(h *hub) {
+			h.stack.Spec.ClusterSelector.MatchLabels["env"] = "none"
+			h.must(h.Update(h.Context(), h.stack))
+			newest := h.revisionOf("platform-2", 2)
+			newest.Data.Raw = bytes.Replace(newest.Data.Raw, []byte(`"addons"`), []byte(`"later":true,"addons"`), 1)
+			h.must(h.Create(h.Context(), newest))
+		},
+		"the newest revision isn't there": func(h *hub) {
+			change(h, &addonsv1.AddonStack{}, "platform", func(s *addonsv1.AddonStack) { s.Status.LatestRevision = "platform-2" })
+			relabel(h, "prod-0")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, 1, "")
+			do(h)
+			h.expect("prod-0", "assigned")
+			if got := stack.AssignedRevision(h.clusterAddon("prod-0").Spec.Stacks, "platform"); got != "platform-1" {
+				t.Errorf("it runs %s", got)
+			}
+		})
+	}
+}
+
+// A cluster is told that add-ons are left behind before their stack goes: the removal reads it there.
+func TestOrphansAreToldFirst(t *testing.T) {
+	h := newHub(t, 1, addonsv1.DeletionPolicyOrphan)
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) { ca.Status.ObservedGeneration = 0 })
+	h.deleted(true)
+	h.expect("prod-0", "assigned")
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) { ca.Status.ObservedGeneration = ca.Generation })
+	h.expect("prod-0", "gone")
+}
+
+// newRevision has the stack change, and keeps that as its newest revision.
+func (h *hub) newRevision(mutate func(*addonsv1.AddonStackSpec)) {
+	h.Helper()
+	mutate(&h.stack.Spec)
+	h.must(h.Update(h.Context(), h.stack))
+	h.must(h.Create(h.Context(), h.revisionOf("platform-2", 2)))
+}
+
+// The rest of a change that is held was let go: an add-on of it that is seen later isn't held as well.
+func TestWhatWasLetGoIsNotHeld(t *testing.T) {
+	h := newHub(t, 3, "")
+	h.newRevision(func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons = []addonsv1.Addon{{Name: "other", Namespace: "apps"}}
+	})
+	h.expect("prod-0", "held")
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		late := ca.Status.Addons[0]
+		late.Name = "late"
+		ca.Status.Addons = append(ca.Status.Addons, late)
+	})
+	h.expect("prod-0", "held")
+	is := h.clusterAddon("prod-0").Spec.Stacks
+	if held := stack.HeldRemoval(is, "platform"); stack.AssignedRevision(is, "platform") != "platform-2" || held == nil || !slices.Equal(held.Addons, []string{"apps/web"}) {
+		t.Errorf("got %+v, %+v", is, held)
+	}
+}
+
+// The limit is a share of the clusters that have add-ons of the stack, not of all there are.
+func TestLimitIsOfClustersThatHaveTheStack(t *testing.T) {
+	h := newHub(t, 30, "")
+	for _, name := range h.clusters[2:] {
+		change(h, &addonsv1.ClusterAddon{}, name, func(ca *addonsv1.ClusterAddon) { ca.Spec.Stacks, ca.Status.Addons = nil, nil })
+	}
+	for _, name := range h.clusters {
+		relabel(h, name)
+	}
+	h.expect("prod-0", "held")
+}
+
+// An add-on that is to be there at other times goes from the clusters now, and the stack has it still. So it is held with its
+// whole stack.
+func TestAddonThatIsThereAtOtherTimesIsHeld(t *testing.T) {
+	h := newHub(t, 3, "")
+	h.newRevision(func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons[0].Lifecycle = &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade}
+	})
+	h.expect("prod-0", "held")
+	if got := stack.AssignedRevision(h.clusterAddon("prod-0").Spec.Stacks, "platform"); got != "platform-1" {
+		t.Errorf("it runs %s", got)
+	}
+}
+
+// A ClusterAddon that is being deleted isn't written to.
+func TestClusterAddonThatIsBeingDeletedStays(t *testing.T) {
+	h := newHub(t, 1, "")
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) { ca.Finalizers = []string{"example.com/stay"} })
+	h.must(h.Delete(t.Context(), h.clusterAddon("prod-0")))
+	relabel(h, "prod-0")
+	h.expect("prod-0", "assigned")
+}
+
+// withoutClusterAddons is the cache of an instance that doesn't see the ClusterAddons.
+type withoutClusterAddons struct{ client.Client }
+
+func (c withoutClusterAddons) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if _, is := o.(*addonsv1.ClusterAddon); is {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "clusteraddons"}, key.Name)
+	}
+	return c.Client.Get(ctx, key, o, options...)
+}
+
+// A ClusterAddon is taken over with its Cluster, and not if it is of another kind of cluster that has the same name.
+func TestClusterAddonOfAnotherKindIsNotTakenOver(t *testing.T) {
+	for _, ref := range []*addonsv1.ClusterReference{nil, {Kind: addonsv1.KindKubeconfigContext, Name: "prod-0"}} {
+		t.Run(fmt.Sprint(ref), func(t *testing.T) {
+			h := newHub(t, 1, "")
+			change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) { ca.Spec.ClusterRef = ref })
+			change(h, &clusterv1.Cluster{}, "prod-0", func(c *clusterv1.Cluster) { c.Labels[clusterv1.WatchLabel], c.Spec.Paused = "a", ptr.To(true) })
+			h.r.Client = withoutClusterAddons{h.Client}
+			h.reconcile("prod-0")
+			if _, taken := h.clusterAddon("prod-0").Labels[clusterv1.WatchLabel]; taken != (ref == nil) {
+				t.Errorf("it was taken over: %t", taken)
+			}
+		})
+	}
+}
+
+// The ClusterAddon of a cluster that another instance's source has stays.
+func TestClusterAddonOfAnotherSourceStays(t *testing.T) {
+	h := newHub(t, 1, "")
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		ca.Spec.ClusterRef = &addonsv1.ClusterReference{Kind: addonsv1.KindKubeconfigContext, Name: "prod-0"}
+	})
+	h.must(h.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "prod-0"}}))
+	h.reconcile("prod-0")
+	h.clusterAddon("prod-0")
+}

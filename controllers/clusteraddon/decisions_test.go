@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
+)
+
+// inRegistry returns an add-on of a chart in a registry that nobody answers for, and its record, of an older spec. Its digest
+// is known by that.
+func inRegistry(t *testing.T, q *request, name string, change func(*addon)) (addon, deliver.Summary) {
+	t.Helper()
+	a := wantedAddon("platform", name)
+	a.Namespace, a.Chart.Version, a.Chart.OCI = "apps", "1.0.0", &addonsv1.OCISource{URL: "oci://127.0.0.1:1/" + name}
+	a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyIgnore} // so nothing has to be watched
+	change(&a)
+	record := installedAddon("platform", name, a.DependsOn...)
+	record.Artifact, record.ArtifactVersion, record.Spec = "sha256:1", q.Sources.Version(t.Context(), q.reference(&a)), "older"
+	if record.ArtifactVersion == "" {
+		t.Fatal("an exact version in a registry has none")
+	}
+	q.installed[record.Release] = record
+	q.proofs[record.Release] = record.Proof()
+	return a, record
+}
+
+// An add-on that waits for a point of an upgrade runs as it was, so it keeps nobody from being changed.
+func TestHeldBackAddonKeepsNobodyWaiting(t *testing.T) {
+	for runs, status := range map[bool]string{true: deliver.StatusDeployed, false: "failed"} {
+		q, _ := askedCluster(t)
+		cni, record := inRegistry(t, q, "cni", func(a *addon) {
+			a.Lifecycle = &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeAfterControlPlane}
+		})
+		record.Status = status
+		q.installed[record.Release], q.proofs[record.Release] = record, record.Proof()
+		web, _ := inRegistry(t, q, "web", func(a *addon) { a.DependsOn = []string{"cni"} })
+		q.wanted = []addon{cni, web}
+		q.upgrade = &upgrade.Upgrade{From: "v1.24.0", Reached: "v1.24.0", Target: "v1.25.0", Step: "v1.25.0", Steps: []string{"v1.25.0"}}
+		all, _ := delivery{q}.ensureAll(t.Context())
+		if got := all.statuses[0].Reason; got != reasons.WaitingForControlPlane {
+			t.Errorf("%s: cni is %+v", status, all.statuses[0])
+		}
+		if waits := all.statuses[1].Reason == reasons.WaitingForDependency; waits == runs {
+			t.Errorf("%s: web is %+v", status, all.statuses[1])
+		}
+	}
+}
+
+// While a removal of its stack is held, an add-on that may come in the place of another one isn't installed.
+func TestNothingIsInstalledBesideAHeldRemoval(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		q, _ := askedCluster(t)
+		a := wantedAddon("platform", "next")
+		a.DependsOn = []string{"former"}
+		q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform"}}
+		if held {
+			q.ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{Addons: []string{"default/former"}}
+		}
+		one := delivery{q}.change(t.Context(), &inputs{addon: &a}, nil, a.status())
+		if got := one.status.Reason == reasons.WaitingForConfirmation; got != held {
+			t.Errorf("held %t: %+v", held, one.status)
+		}
+	}
+}
+
+// Add-ons whose removal somebody has to confirm stay, and nothing else that its stack has no more.
+func TestHeldAddonsStay(t *testing.T) {
+	web, other, going := installedAddon("platform", "web"), installedAddon("platform", "other"), installedAddon("platform", "going")
+	going.Status = deliver.StatusUninstalling
+	q, _ := askedCluster(t, web, other, going)
+	q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", HeldRemoval: &addonsv1.HeldRemoval{Addons: []string{"apps/going", "apps/web"}}}}
+	leaving, kept := removal{q}.unwanted()
+	if len(kept) != 1 || kept[0].Name != "web" {
+		t.Errorf("kept: %+v", kept)
+	}
+	if len(leaving) != 2 || slices.ContainsFunc(leaving, func(r deliver.Summary) bool { return r.Name == "web" }) {
+		t.Errorf("leaving: %+v", leaving)
+	}
+}
+
+// The digest in a record is believed if the record is proven: else somebody could have other content installed by it.
+func TestDigestOfAnUnprovenRecordIsNotBelieved(t *testing.T) {
+	for _, isProven := range []bool{true, false} {
+		q, _ := askedCluster(t)
+		a, record := inRegistry(t, q, "web", func(*addon) {})
+		if !isProven {
+			q.proofs = map[deliver.Release]string{}
+		}
+		in := &inputs{addon: &a, chart: q.reference(&a)}
+		err := inputReader{q}.resolve(t.Context(), in, record)
+		if believed := err == nil && in.artifact == record.Artifact; believed != isProven {
+			t.Errorf("proven %t: digest %q, %v", isProven, in.artifact, err)
+		}
+	}
+}
+
+// An add-on isn't as it is wanted while another one has something of it.
+func TestInstalledAsWanted(t *testing.T) {
+	a := wantedAddon("platform", "web")
+	for name, tc := range map[string]struct {
+		change func(*deliver.Summary)
+		want   bool
+	}{
+		"it is":                              {func(*deliver.Summary) {}, true},
+		"it failed":                          {func(r *deliver.Summary) { r.Status = "failed" }, false},
+		"of another spec":                    {func(r *deliver.Summary) { r.Spec = "other" }, false},
+		"another add-on has something of it": {func(r *deliver.Summary) { r.GivenAway = "true" }, false},
+	} {
+		record := deliver.Summary{Status: deliver.StatusDeployed, Spec: specDigest(&a)}
+		tc.change(&record)
+		if got := installedAsWanted(&a, record); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A revision with a field that this program doesn't know isn't used: the field may restrict what the stack asks for.
+func TestRevisionWithUnknownFieldsIsNotRead(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addonsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	revision := func(name, spec string) *appsv1.ControllerRevision {
+		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: runtime.RawExtension{Raw: []byte(spec)}}
+	}
+	q, _ := askedCluster(t)
+	q.ca.Namespace = "team"
+	q.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		revision("a-1", `{"addons":[{"name":"web"}]}`), revision("b-1", `{"addons":[{"name":"web"}],"later":true}`)).Build()
+	q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "b", Revision: "b-1"}}
+	all, err := q.readStacks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all[0].spec == nil || len(all[0].unknown) > 0 {
+		t.Errorf("a: %+v", all[0])
+	}
+	if all[1].spec != nil || !slices.Equal(all[1].unknown, []string{"spec.later"}) {
+		t.Errorf("b: %+v", all[1])
+	}
+}
+
+// An upgrade of Kubernetes holds removals that haven't begun.
+func TestUpgradeHoldsRemovals(t *testing.T) {
+	record, going := installedAddon("platform", "web"), installedAddon("platform", "web")
+	going.Status = deliver.StatusUninstalling
+	for name, tc := range map[string]struct {
+		upgrade *upgrade.Upgrade
+		record  deliver.Summary
+		absent  bool
+		want    bool
+	}{
+		"there is none":                      {record: record},
+		"it goes on":                         {upgrade: &upgrade.Upgrade{}, record: record, want: true},
+		"it is done":                         {upgrade: &upgrade.Upgrade{Done: true}, record: record},
+		"the removal has begun":              {upgrade: &upgrade.Upgrade{}, record: going},
+		"the add-on is there at other times": {upgrade: &upgrade.Upgrade{}, record: record, absent: true},
+	} {
+		q := &request{upgrade: tc.upgrade, absent: map[string]bool{"platform/web": tc.absent}}
+		if got := (upgradeGate{q}).holdsRemoval(tc.record); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Nothing is compared by a record that isn't proven, and it isn't tried again and again.
+func TestUnprovenRecordIsNotCompared(t *testing.T) {
+	for _, isProven := range []bool{true, false} {
+		record := installedAddon("platform", "web")
+		record.Owned = true
+		q, asked := askedCluster(t, record)
+		q.watched, q.again = fleetwatch.NewObjects(nil), true
+		if !isProven {
+			q.proofs = map[deliver.Release]string{}
+		}
+		a := wantedAddon("platform", "web")
+		a.Namespace = "apps"
+		one := driftRepair{q}.correctDrift(t.Context(), &a, record, addonResult{status: statusOf(record, addonsv1.AddonReady)})
+		if (*asked > 0) != isProven || !isProven && one.retryAfter != 0 {
+			t.Errorf("proven %t: asked %d times, again after %s", isProven, *asked, one.retryAfter)
+		}
+	}
+}
+
+// An add-on's objects are watched by what its own stack says of drift, once that stack has the release.
+func TestFollowed(t *testing.T) {
+	record := installedAddon("platform", "web")
+	for name, tc := range map[string]struct {
+		stack  string
+		change func(*addon)
+		want   bool
+	}{
+		"it is installed":         {"platform", func(*addon) {}, true},
+		"another stack's":         {"other", func(*addon) {}, false},
+		"the stack is outdated":   {"platform", func(a *addon) { a.outdated = true }, false},
+		"its drift is of no note": {"platform", func(a *addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyIgnore} }, false},
+	} {
+		a := wantedAddon(tc.stack, "web")
+		a.Namespace = "apps"
+		tc.change(&a)
+		q, _ := askedCluster(t, record)
+		q.wanted = []addon{a}
+		if _, followed := (driftRepair{q}).followed()[record.Release]; followed != tc.want {
+			t.Errorf("%s: %t", name, followed)
+		}
+	}
+}

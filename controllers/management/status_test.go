@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package management_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
+)
+
+// TestStale has a cache that is behind the last write of a status: nothing is decided by it.
+func TestStale(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := addonsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cached := clusterAddon()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached).WithStatusSubresource(cached).Build()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(cached), cached); err != nil {
+		t.Fatal(err)
+	}
+	statuses := &management.Statuses{Client: c}
+	if statuses.Stale(cached) {
+		t.Error("nothing was written yet")
+	}
+	same := cached.DeepCopy()
+	if err := statuses.Patch(t.Context(), cached, same); err != nil || same.ResourceVersion != cached.ResourceVersion {
+		t.Errorf("no difference is written as %s: %v", same.ResourceVersion, err)
+	}
+	written := cached.DeepCopy()
+	written.Status.ReadyAddons = "1/1"
+	if err := statuses.Patch(t.Context(), cached, written); err != nil {
+		t.Fatal(err)
+	}
+	if !statuses.Stale(cached) {
+		t.Error("the cache shows what was there before")
+	}
+	if statuses.Stale(written) {
+		t.Error("the cache shows what was written")
+	}
+	if statuses.Forget(client.ObjectKeyFromObject(cached)); statuses.Stale(cached) {
+		t.Error("it is gone")
+	}
+}
