@@ -217,7 +217,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 	summary.Digest = in.Digest
 	summary.Chart, summary.Version, summary.AppVersion = in.Name, in.Version, in.AppVersion
 	summary.Artifact = r.want.Artifact
-	summary.FactsUsed, summary.RenewAt = in.FactsUsed, in.Generated.RenewAt()
+	summary.FactsUsed, summary.RenewAt = in.FactsUsed, render.RenewAt(in.Generated)
 	rec := &record.Record{
 		Summary: summary,
 		Helm: &helmrelease.Release{

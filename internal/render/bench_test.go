@@ -13,8 +13,8 @@ import (
 func BenchmarkSteps(b *testing.B) {
 	for _, archive := range realdata.Measured {
 		req := requestFor(realChart(b, archive))
-		limits := Options{}.withDefaults().limits()
-		all := func() (*Result, error) { return renderChart(&req, newLookups(nil), limits, func(stage) {}) }
+		limits := defaultLimits
+		all := func() (*Result, error) { result, _, err := renderChart(&req, limits, func(stage) {}); return result, err }
 		first, err := all()
 		if err != nil {
 			b.Fatal(err)

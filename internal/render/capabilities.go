@@ -43,15 +43,15 @@ type FactsUsed struct {
 
 // Holds says whether the same questions would get the same answers now.
 func (f FactsUsed) Holds(now Facts) bool {
-	again, err := newInquiry(now)
+	version, err := common.ParseKubeVersion(now.KubeVersion)
 	if err != nil {
 		return false
 	}
-	if f.KubeVersion != "" && f.KubeVersion != again.version.Version {
+	if f.KubeVersion != "" && f.KubeVersion != version.Version {
 		return false
 	}
 	for constraint, answer := range f.KubeRange {
-		if again.inRange(constraint) != answer {
+		if chartutil.IsCompatibleRange(constraint, version.String()) != answer {
 			return false
 		}
 	}

@@ -15,9 +15,16 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// renderChart is the whole way of a chart, within a worker. The steps and their order are
-// those of Helm's install action.
-func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(stage)) (*Result, error) {
+// renderChart renders a chart, within a worker. It returns the lookups that the request has no answers for, also
+// with an error.
+func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, []Lookup, error) {
+	lookups := newLookups(req.Answers)
+	result, err := renderWith(lookups, req, lim, enter)
+	return result, lookups.asked, err
+}
+
+// renderWith has the steps of Helm's install action, in the same order.
+func renderWith(lookups *lookups, req *ChartRequest, lim limits, enter func(stage)) (*Result, error) {
 	enter(stageLoad)
 	ch, err := loadChart(req.Files)
 	if err != nil {
@@ -52,7 +59,7 @@ func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(sta
 	}
 	enter(stageManifests)
 	base := manifestReader{limits: lim, namespace: req.Release.Namespace, lenient: true}
-	crds, err := base.readCRDs(ch.CRDObjects())
+	crds, err := readCRDs(&base, ch.CRDObjects())
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +77,7 @@ func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(sta
 		enter(stageManifests)
 		counted := base
 		reader = &counted
-		return reader.readTemplates(files)
+		return readTemplates(reader, files)
 	}
 	documents, err := memory.settle(round, req.Release.Namespace)
 	if err != nil {
@@ -83,7 +90,7 @@ func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(sta
 	}
 	if len(req.Patches) > 0 {
 		enter(stagePatches)
-		if documents, crds, err = reader.patch(req.Patches, documents, crds); err != nil {
+		if documents, crds, err = applyPatches(reader, req.Patches, documents, crds); err != nil {
 			return nil, err
 		}
 	}
@@ -134,10 +141,10 @@ func execute(ch *chart.Chart, values common.Values, rel Release, facts *inquiry,
 		},
 		"Values": values,
 	})
-	switch {
-	case memory.full:
-		return nil, &Error{Reason: ReasonOutputTooLarge, Err: errGeneratedTooLarge}
-	case err != nil:
+	if full := memory.err(); full != nil {
+		return nil, full
+	}
+	if err != nil {
 		return nil, &Error{Reason: ReasonTemplateFailed, Err: errors.New(err.Error())}
 	}
 	return files, nil

@@ -23,7 +23,8 @@ import (
 // render renders without a worker, for what does not need one.
 func render(t testing.TB, req ChartRequest) (*Result, error) {
 	t.Helper()
-	return renderChart(&req, newLookups(nil), Options{}.withDefaults().limits(), func(stage) {})
+	result, _, err := renderChart(&req, defaultLimits, func(stage) {})
+	return result, err
 }
 
 // dataOf renders a ConfigMap whose data are the given lines, and returns those.

@@ -43,7 +43,7 @@ func (r *Renderer) Manifests(ctx context.Context, req FilesRequest) (*Result, er
 
 // newResult is the result of a request before anything is in it, with what Helm
 // shows of a release's chart.
-func (req *FilesRequest) newResult() (*Result, error) {
+func newResult(req *FilesRequest) (*Result, error) {
 	result := &Result{Name: req.Release.Name, Version: req.Version}
 	var err error
 	result.Metadata, err = json.Marshal(&chart.Metadata{APIVersion: chart.APIVersionV2, Name: result.Name, Version: result.Version})
@@ -56,4 +56,19 @@ func place(directory string) string {
 		return "the artifact's root"
 	}
 	return "directory " + directory + " of the artifact"
+}
+
+// finish makes the result of documents that have no hooks.
+func finish(reader *manifestReader, result *Result, documents []document, patches []addonsv1.Patch, enter func(stage)) (*Result, error) {
+	var err error
+	if len(patches) > 0 {
+		enter(stagePatches)
+		if documents, _, err = applyPatches(reader, patches, documents, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := reader.collectInto(result, documents); err != nil {
+		return nil, err
+	}
+	return result, nil
 }

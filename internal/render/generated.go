@@ -30,9 +30,9 @@ type Generated map[string]string
 
 // RenewAt is the time from which a rendering replaces the first of the certificates: after two
 // thirds of its life. It is zero if there are none. Whoever keeps Generated has to render again then.
-func (g Generated) RenewAt() time.Time {
+func RenewAt(values Generated) time.Time {
 	var first time.Time
-	for key, text := range g {
+	for key, text := range values {
 		if known, ok := parseFormer(key, text); ok && known.unused > 0 {
 			continue
 		}
@@ -201,6 +201,17 @@ func (g *generator) keep(c *call, text string) {
 func (g *generator) secrets() []string {
 	return append(g.earlier.Secrets(), Generated(g.made).Secrets()...)
 }
+
+// err says that there was no room for a value; nil if there was.
+func (g *generator) err() error {
+	if !g.full {
+		return nil
+	}
+	return &Error{Reason: ReasonOutputTooLarge, Err: errGeneratedTooLarge}
+}
+
+// isRepeatable reports whether another rendering returns the same, as this one made nothing up.
+func (g *generator) isRepeatable() bool { return len(g.made) == 0 }
 
 func (g *generator) take(size int) {
 	g.room -= size

@@ -159,14 +159,14 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 	if ca, cert := in(201); !ca || !cert {
 		t.Errorf("after 201 of 300 days: new CA %t, new certificate %t", ca, cert)
 	}
-	if at := time.Until(memory.used().RenewAt()); at < 59*24*time.Hour || at > 61*24*time.Hour {
+	if at := time.Until(RenewAt(memory.used())); at < 59*24*time.Hour || at > 61*24*time.Hour {
 		t.Errorf("renewal in %s", at)
 	}
 	_, without := run(t, `{{ randAlpha 9 }}`, memory.used(), nil)
-	if at := without.used().RenewAt(); !at.IsZero() || len(without.used()) != 3 {
+	if at := RenewAt(without.used()); !at.IsZero() || len(without.used()) != 3 {
 		t.Errorf("renewal of what isn't used any more at %s, of %d values", at, len(without.used()))
 	}
-	if at := (Generated{"now": "x"}).RenewAt(); !at.IsZero() {
+	if at := RenewAt(Generated{"now": "x"}); !at.IsZero() {
 		t.Errorf("renewal of nothing at %s", at)
 	}
 }
@@ -175,7 +175,7 @@ func TestCertificatesWithoutLifeAreNotRenewed(t *testing.T) {
 	for _, days := range []string{"0", "-5"} {
 		text := `{{ $ca := genCA "ca" ` + days + ` }}{{ (genSignedCert "a" nil nil ` + days + ` $ca).Cert }}`
 		first, memory := run(t, text, nil, nil)
-		if at := memory.used().RenewAt(); !at.IsZero() {
+		if at := RenewAt(memory.used()); !at.IsZero() {
 			t.Errorf("%s days: renewal at %s", days, at)
 		}
 		if second, _ := run(t, text, memory.used(), func() time.Time { return time.Now().AddDate(0, 0, 9) }); first != second {

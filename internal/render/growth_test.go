@@ -30,7 +30,7 @@ func TestYAMLThatGrows(t *testing.T) {
 			return err
 		},
 		"manifest": func(text string) error {
-			reader := &manifestReader{limits: Options{}.withDefaults().limits()}
+			reader := &manifestReader{limits: defaultLimits}
 			_, err := reader.decode("templates/a.yaml", configMap+text)
 			return err
 		},

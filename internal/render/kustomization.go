@@ -21,7 +21,7 @@ import (
 // renderKustomization is the whole way of a kustomization, within a worker.
 func renderKustomization(req *FilesRequest, lim limits, enter func(stage)) (*Result, error) {
 	enter(stageKustomization)
-	result, err := req.newResult()
+	result, err := newResult(req)
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +35,11 @@ func renderKustomization(req *FilesRequest, lim limits, enter func(stage)) (*Res
 	}
 	enter(stageManifests)
 	reader := &manifestReader{limits: lim, namespace: req.Release.Namespace}
-	documents, err := reader.readResources(file, resources)
+	documents, err := readResources(reader, file, resources)
 	if err != nil {
 		return nil, err
 	}
-	return reader.finish(result, documents, req.Patches, enter)
+	return finish(reader, result, documents, req.Patches, enter)
 }
 
 // kustomizationIn is the file of the kustomization in a directory of the artifact.
@@ -76,9 +76,9 @@ func build(file string, all []artifact.File, maxObjects int) (resmap.ResMap, err
 }
 
 // readResources decodes what kustomize made.
-func (m *manifestReader) readResources(file string, resources resmap.ResMap) ([]document, error) {
-	if n := resources.Size(); n > m.limits.MaxObjects {
-		return nil, failf(ReasonOutputTooLarge, "the kustomization has %d objects, at most %d; split it", n, m.limits.MaxObjects)
+func readResources(reader *manifestReader, file string, resources resmap.ResMap) ([]document, error) {
+	if n := resources.Size(); n > reader.limits.MaxObjects {
+		return nil, failf(ReasonOutputTooLarge, "the kustomization has %d objects, at most %d; split it", n, reader.limits.MaxObjects)
 	}
 	documents := make([]document, 0, resources.Size())
 	for _, resource := range resources.Resources() {
@@ -86,7 +86,7 @@ func (m *manifestReader) readResources(file string, resources resmap.ResMap) ([]
 		if err != nil {
 			return nil, failf(ReasonManifestInvalid, "%s: %s %s: %w", file, resource.GetKind(), resource.GetName(), err)
 		}
-		doc, err := m.decode(file, string(text))
+		doc, err := reader.decode(file, string(text))
 		if err != nil {
 			return nil, err
 		}

@@ -88,6 +88,9 @@ func template1(text string) []artifact.File {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
+// defaultLimits are those of Options without any.
+var defaultLimits = limits{OutputBytes: 16 << 20, MaxObjects: 5000, GeneratedBytes: 256 << 10}
+
 var facts = Facts{
 	KubeVersion: "v1.36.3",
 	APIVersions: []string{"v1", "apps/v1", "apps/v1/Deployment", "policy/v1", "batch/v1", "networking.k8s.io/v1"},

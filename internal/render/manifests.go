@@ -16,7 +16,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
@@ -53,14 +52,14 @@ type manifestReader struct {
 func (m *manifestReader) called(file string) string { return cmp.Or(m.artifact, file) }
 
 // readTemplates decodes what the templates wrote.
-func (m *manifestReader) readTemplates(files map[string]string) ([]document, error) {
+func readTemplates(reader *manifestReader, files map[string]string) ([]document, error) {
 	var all []document
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, notesSuffix) || strings.HasPrefix(path.Base(name), "_") {
 			continue
 		}
 		for _, text := range splitManifests(files[name]) {
-			doc, err := m.decode(name, text)
+			doc, err := reader.decode(name, text)
 			if err != nil {
 				return nil, err
 			}
@@ -68,21 +67,6 @@ func (m *manifestReader) readTemplates(files map[string]string) ([]document, err
 		}
 	}
 	return all, nil
-}
-
-// finish makes the result of documents that have no hooks.
-func (m *manifestReader) finish(result *Result, documents []document, patches []addonsv1.Patch, enter func(stage)) (*Result, error) {
-	var err error
-	if len(patches) > 0 {
-		enter(stagePatches)
-		if documents, _, err = m.patch(patches, documents, nil); err != nil {
-			return nil, err
-		}
-	}
-	if err := m.collectInto(result, documents); err != nil {
-		return nil, err
-	}
-	return result, nil
 }
 
 // collectInto fills in the Manifest and Objects of a result.
@@ -96,21 +80,21 @@ func (m *manifestReader) collectInto(result *Result, documents []document) error
 
 // readCRDs reads the files of the crds/ folders. A definition that several subcharts bring is
 // taken from the first, as Helm does.
-func (m *manifestReader) readCRDs(files []chart.CRD) ([]*unstructured.Unstructured, error) {
+func readCRDs(reader *manifestReader, files []chart.CRD) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	seen := map[string]bool{}
 	for _, file := range files {
 		for _, text := range splitManifests(string(file.File.Data)) {
-			doc, err := m.decode(file.Filename, text)
+			doc, err := reader.decode(file.Filename, text)
 			if err != nil {
 				return nil, err
 			}
-			objects, err := m.flatten(doc)
+			objects, err := reader.flatten(doc)
 			if err != nil {
 				return nil, err
 			}
 			for _, object := range objects {
-				if id := identity(object, m.namespace); !seen[id] {
+				if id := identity(object, reader.namespace); !seen[id] {
 					seen[id] = true
 					all = append(all, object)
 				}
@@ -182,6 +166,12 @@ func (m *manifestReader) decode(file, text string) (document, error) {
 		return doc, failf(ReasonManifestInvalid, "%s: is no Kubernetes object", name)
 	}
 	return doc, nil
+}
+
+// replace reads a document again that has another text now.
+func (m *manifestReader) replace(doc document, text string) (document, error) {
+	m.bytes -= int64(len(doc.text))
+	return m.decode(doc.path, text)
 }
 
 // isEmptyList tells a list whose items are null, as a template writes it that has none.

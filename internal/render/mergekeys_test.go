@@ -63,7 +63,7 @@ func TestKeysThatAreTwiceAreRefusedBesideMergeKeys(t *testing.T) {
 		if _, err := r.Values(t.Context(), ValuesRequest{Text: []byte(text)}); err == nil {
 			t.Errorf("%q is read", text)
 		}
-		reader := &manifestReader{limits: Options{}.withDefaults().limits()}
+		reader := &manifestReader{limits: defaultLimits}
 		_, err := reader.decode("a.yaml", configMap+text)
 		wantReason(t, err, ReasonManifestInvalid, "a.yaml")
 	}

@@ -76,6 +76,31 @@ func (m *manifestReader) flatten(doc document) ([]*unstructured.Unstructured, er
 	return all, nil
 }
 
+// single makes a document of each item of a List. A List that is a hook stays: it is refused later.
+func (m *manifestReader) single(documents []document) ([]document, error) {
+	defer func(objects int) { m.objects = objects }(m.objects) // they are counted when they are collected
+	var all []document
+	for _, doc := range documents {
+		_, isHook, err := hookOf(doc)
+		if err != nil || isHook || !isList(doc.object) {
+			all = append(all, doc) // an error is told again when the hooks are read
+			continue
+		}
+		items, err := m.flatten(doc)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			text, err := yamlOf(item.Object)
+			if err != nil {
+				return nil, failf(ReasonManifestInvalid, "%s: %w", m.called(doc.path), err)
+			}
+			all = append(all, document{path: doc.path, text: text, object: item})
+		}
+	}
+	return all, nil
+}
+
 // isList tells a List, of which the items are applied.
 func isList(object *unstructured.Unstructured) bool {
 	return object != nil && object.IsList() && strings.HasSuffix(object.GetKind(), "List")

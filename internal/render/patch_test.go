@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // patched is a chart with objects of all sorts.
@@ -278,13 +277,18 @@ func FuzzPatch(f *testing.F) {
 		if strings.Contains(text, "*") {
 			return // an alias in itself ends the process: workers alone read those
 		}
-		reader := &manifestReader{limits: Options{}.withDefaults().limits(), namespace: "apps"}
-		documents, err := reader.readFiles([]artifact.File{{Name: "a.yaml", Data: []byte(deployment + "---\n" + webService)}})
-		if err != nil {
-			t.Fatal(err)
+		reader := &manifestReader{limits: defaultLimits, namespace: "apps"}
+		var documents []document
+		for _, object := range []string{deployment, webService} {
+			document, err := reader.decode("a.yaml", object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documents = append(documents, document)
 		}
 		for _, target := range []*addonsv1.PatchTarget{nil, {Kind: "Deployment"}} {
-			if documents, _, err = reader.patch([]addonsv1.Patch{{Target: target, Patch: text}}, documents, nil); err != nil {
+			var err error
+			if documents, _, err = applyPatches(reader, []addonsv1.Patch{{Target: target, Patch: text}}, documents, nil); err != nil {
 				return
 			}
 			if err := reader.collectInto(&Result{}, documents); err != nil {

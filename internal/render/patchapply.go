@@ -19,10 +19,10 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// patch applies patches to documents and to CRDs. What no patch is for stays as it
+// applyPatches applies patches to documents and to CRDs. What no patch is for stays as it
 // is, to the byte. Lists become one document for each of their items.
-func (m *manifestReader) patch(patches []addonsv1.Patch, documents []document, crds []*unstructured.Unstructured) ([]document, []*unstructured.Unstructured, error) {
-	documents, err := m.single(documents)
+func applyPatches(reader *manifestReader, patches []addonsv1.Patch, documents []document, crds []*unstructured.Unstructured) ([]document, []*unstructured.Unstructured, error) {
+	documents, err := reader.single(documents)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,7 +41,7 @@ func (m *manifestReader) patch(patches []addonsv1.Patch, documents []document, c
 			return nil, nil, failf(ReasonPatchFailed, "%w", invalid)
 		}
 		for _, p := range parsed {
-			if err := p.apply(objects, m.namespace); err != nil {
+			if err := p.apply(objects, reader.namespace); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -54,39 +54,13 @@ func (m *manifestReader) patch(patches []addonsv1.Patch, documents []document, c
 		}
 		text, err := yamlOf(doc.object.Object)
 		if err != nil {
-			return nil, nil, failf(ReasonPatchFailed, "%s: %w", m.called(doc.path), err)
+			return nil, nil, failf(ReasonPatchFailed, "%s: %w", reader.called(doc.path), err)
 		}
-		m.bytes -= int64(len(doc.text))
-		if documents[i], err = m.decode(doc.path, text); err != nil {
+		if documents[i], err = reader.replace(doc, text); err != nil {
 			return nil, nil, err
 		}
 	}
 	return documents, slices.DeleteFunc(slices.Clone(crds), deleted), nil
-}
-
-// single makes a document of each item of a List. A List that is a hook stays: it is refused later.
-func (m *manifestReader) single(documents []document) ([]document, error) {
-	defer func(objects int) { m.objects = objects }(m.objects) // they are counted when they are collected
-	var all []document
-	for _, doc := range documents {
-		_, isHook, err := hookOf(doc)
-		if err != nil || isHook || !isList(doc.object) {
-			all = append(all, doc) // an error is told again when the hooks are read
-			continue
-		}
-		items, err := m.flatten(doc)
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range items {
-			text, err := yamlOf(item.Object)
-			if err != nil {
-				return nil, failf(ReasonManifestInvalid, "%s: %w", m.called(doc.path), err)
-			}
-			all = append(all, document{path: doc.path, text: text, object: item})
-		}
-	}
-	return all, nil
 }
 
 // apply changes the objects that the patch fits, and empties those that it deletes. That there is

@@ -21,7 +21,7 @@ func inWorker(t testing.TB, templates map[string]string, values map[string]any, 
 	t.Helper()
 	req := requestFor(chartOf(templates))
 	req.Values, req.Generated = values, earlier
-	result, err := renderChart(&req, newLookups(nil), Options{}.withDefaults().limits(), func(stage) {})
+	result, _, err := renderChart(&req, defaultLimits, func(stage) {})
 	if err != nil {
 		t.Fatal(err)
 	}

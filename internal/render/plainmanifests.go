@@ -17,12 +17,12 @@ import (
 // renderManifests is the whole way of plain manifests, within a worker.
 func renderManifests(req *FilesRequest, lim limits, enter func(stage)) (*Result, error) {
 	enter(stageManifests)
-	result, err := req.newResult()
+	result, err := newResult(req)
 	if err != nil {
 		return nil, err
 	}
 	reader := &manifestReader{limits: lim, namespace: req.Release.Namespace, artifact: req.Single}
-	documents, err := reader.readFiles(manifestFiles(req.Files, req.Directory))
+	documents, err := readFiles(reader, manifestFiles(req.Files, req.Directory))
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func renderManifests(req *FilesRequest, lim limits, enter func(stage)) (*Result,
 		return nil, failf(ReasonManifestInvalid, "%s has no objects in files whose names end in .yaml, .yml or .json%s",
 			place(req.Directory), elsewhere(req.Files, "manifests.directory", isManifest))
 	}
-	return reader.finish(result, documents, req.Patches, enter)
+	return finish(reader, result, documents, req.Patches, enter)
 }
 
 // manifestFiles are the files that hold manifests, in the order of their names.
@@ -64,7 +64,7 @@ func within(name, directory string) bool {
 }
 
 // readFiles decodes the documents of manifests.
-func (m *manifestReader) readFiles(files []artifact.File) ([]document, error) {
+func readFiles(reader *manifestReader, files []artifact.File) ([]document, error) {
 	var all []document
 	for _, file := range files {
 		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(file.Name)) {
@@ -72,10 +72,10 @@ func (m *manifestReader) readFiles(files []artifact.File) ([]document, error) {
 		}
 		texts, err := textsOf(file)
 		if err != nil {
-			return nil, failf(ReasonManifestInvalid, "%s: %w", m.called(file.Name), err)
+			return nil, failf(ReasonManifestInvalid, "%s: %w", reader.called(file.Name), err)
 		}
 		for _, text := range texts {
-			doc, err := m.decode(file.Name, text)
+			doc, err := reader.decode(file.Name, text)
 			if err != nil {
 				return nil, err
 			}

@@ -181,7 +181,7 @@ func FuzzJSONAsYAML(f *testing.F) {
 			}
 			return
 		}
-		reader := &manifestReader{limits: Options{}.withDefaults().limits()}
+		reader := &manifestReader{limits: defaultLimits}
 		object := []byte(`{"apiVersion": "v1", "kind": "A", "it": ` + text + "}")
 		got, decodeErr := reader.decode("a.json", string(object))
 		switch {

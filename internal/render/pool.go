@@ -80,7 +80,7 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	if n := task.size(); n > r.opts.InputBytes {
 		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.opts.InputBytes)
 	}
-	share, err := req.sharing()
+	share, err := sharingOf(req)
 	if err != nil {
 		return nil, err
 	}

@@ -208,7 +208,7 @@ func TestCiliumCertificatesStay(t *testing.T) {
 		}
 	})
 	t.Run("the time of renewal is known", func(t *testing.T) {
-		at := first.Generated.RenewAt()
+		at := RenewAt(first.Generated)
 		if at.Before(time.Now().AddDate(0, 1, 0)) || at.After(time.Now().AddDate(3, 0, 0)) {
 			t.Errorf("renewal at %s", at)
 		}

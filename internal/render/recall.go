@@ -69,7 +69,7 @@ func formersOf(earlier Generated) map[string][]*former {
 // recall returns the value for a call, if there is one. It is the one that the round before
 // decided on, or else a guess. The method again judges that by where it comes out.
 func (g *generator) recall(c *call, password bool) (string, bool) {
-	if f, ok := g.decided[c.id()]; ok && (f == nil || f.fits(c)) {
+	if f, ok := g.decided[c.id()]; ok && (f == nil || f.fits(c.judge)) {
 		c.from = f
 	} else {
 		c.from = g.guess(c, password)
@@ -87,7 +87,7 @@ func (g *generator) guess(c *call, password bool) *former {
 	var guessed *former
 	for _, f := range g.formers[c.key] {
 		switch {
-		case !f.fits(c), g.given[f], g.due(f):
+		case !f.fits(c.judge), g.given[f], g.due(f):
 		case f.position == c.position && f.unused == 0:
 			return f
 		case guessed == nil:
@@ -110,10 +110,10 @@ func (g *generator) learnNumbered(c *call, password bool) {
 }
 
 // fits reports whether a call may get the value. All calls with its key have the same arguments.
-func (f *former) fits(c *call) bool {
+func (f *former) fits(judge func(text string) (string, verdict)) bool {
 	if !f.judged {
 		var v verdict
-		f.text, v = c.judge(f.text)
+		f.text, v = judge(f.text)
 		f.judged, f.odd, f.broken = true, v == odd, v == unfit
 	}
 	return !f.broken
@@ -158,7 +158,7 @@ func (g *generator) again(documents []document, namespace string) bool {
 // value's exact places counts most. A value whose exact places have gone may be at a rough one: the text
 // before it changed. It isn't if it was switched off before: others may be there now.
 func (g *generator) decide(calls []*call, formers []*former) map[*call]*former {
-	formers = slices.DeleteFunc(slices.Clone(formers), func(f *former) bool { return !f.fits(calls[0]) || g.due(f) })
+	formers = slices.DeleteFunc(slices.Clone(formers), func(f *former) bool { return !f.fits(calls[0].judge) || g.due(f) })
 	decided, taken := map[*call]*former{}, map[*former]bool{}
 	for _, score := range []func(*call, *former) int{
 		func(c *call, f *former) int { return shared(c.exact, f.exact) },

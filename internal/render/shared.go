@@ -46,8 +46,8 @@ type sharing struct {
 	facts *Facts            // nil for what isn't a chart: it can't ask
 }
 
-// sharing returns what the answer to a request depends on; nil if it isn't shared.
-func (req *request) sharing() (*sharing, error) {
+// sharingOf returns what the answer to a request depends on; nil if it isn't shared.
+func sharingOf(req *request) (*sharing, error) {
 	plain, facts := *req, (*Facts)(nil)
 	switch c := req.Chart; {
 	case c != nil && len(c.Generated)+len(c.Sensitive)+len(c.Answers)+len(c.LiveObjects) > 0:

@@ -115,7 +115,7 @@ func TestCertificateThatIsDueIsTakenOverFirst(t *testing.T) {
 	if got, _, _ := unstructured.NestedString(result.Objects[0].Object, "stringData", "c"); got != cert {
 		t.Errorf("the certificate is another one")
 	}
-	if at := result.Generated.RenewAt(); at.IsZero() || at.After(time.Now()) {
+	if at := RenewAt(result.Generated); at.IsZero() || at.After(time.Now()) {
 		t.Errorf("it is renewed at %s", at)
 	}
 	renewed := inWorker(t, templates, nil, result.Generated)

@@ -216,13 +216,18 @@ func FuzzManifests(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		reader := &manifestReader{limits: Options{}.withDefaults().limits()}
+		reader := &manifestReader{limits: defaultLimits}
 		result := &Result{}
-		documents, err := reader.readTemplates(map[string]string{"a/templates/a.yaml": text})
-		if err != nil {
-			return
+		var documents []document
+		for _, part := range splitManifests(text) {
+			document, err := reader.decode("a/templates/a.yaml", part)
+			if err != nil {
+				return
+			}
+			documents = append(documents, document)
 		}
-		if documents, _, err = splitHooks(documents); err != nil || reader.collectInto(result, documents) != nil {
+		documents, _, err := splitHooks(documents)
+		if err != nil || reader.collectInto(result, documents) != nil {
 			return
 		}
 		for _, object := range result.Objects {

@@ -20,14 +20,15 @@ func renderTemplate(req *TemplateRequest, lim limits) (*string, error) {
 	memory := newGenerator(nil, lim.GeneratedBytes)
 	out := &cappedBuilder{room: lim.OutputBytes}
 	err := executeTemplate(req, templateFuncs(memory), out)
+	full := memory.err()
 	switch {
-	case memory.full:
-		return nil, &Error{Reason: ReasonOutputTooLarge, Err: errGeneratedTooLarge}
+	case full != nil:
+		return nil, full
 	case errors.Is(err, errOutputTooLarge):
 		return nil, failf(ReasonOutputTooLarge, "%s: wrote more than %d bytes; make it smaller", req.Name, lim.OutputBytes)
 	case err != nil:
 		return nil, &Error{Reason: ReasonTemplateFailed, Err: err}
-	case len(memory.made) > 0:
+	case !memory.isRepeatable():
 		// Each restart, and each change of the Cluster, would make other values, and so a new revision.
 		return nil, failf(ReasonTemplateNotRepeatable,
 			"%s calls a function that makes something else each time (a random string, a key, the time); keep the value in a Secret, and name that in valuesFrom", req.Name)

@@ -179,9 +179,8 @@ func (w *worker) answer(payload []byte) (resp *response) {
 	var sensitive []string
 	switch {
 	case req.Chart != nil:
-		lookups := newLookups(req.Chart.Answers)
-		resp.Result, err = renderChart(req.Chart, lookups, req.Limits, w.enter)
-		resp.Asked, sensitive = lookups.asked, req.Chart.Sensitive
+		resp.Result, resp.Asked, err = renderChart(req.Chart, req.Limits, w.enter)
+		sensitive = req.Chart.Sensitive
 	case req.Kustomization != nil:
 		resp.Result, err = renderKustomization(req.Kustomization, req.Limits, w.enter)
 	case req.Manifests != nil:
