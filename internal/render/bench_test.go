@@ -20,11 +20,11 @@ func BenchmarkSteps(b *testing.B) {
 			b.Fatal(err)
 		}
 		req.Generated = first.Generated
-		ch, err := loadChart(req.Files)
+		ch, err := LoadChart(req.Files)
 		if err != nil {
 			b.Fatal(err)
 		}
-		values, err := coalesce(ch, nil)
+		values, err := Coalesce(ch, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -38,9 +38,9 @@ func BenchmarkSteps(b *testing.B) {
 				}
 			})
 		}
-		measure("load", func() error { _, err := loadChart(req.Files); return err })
-		measure("values", func() error { _, err := coalesce(ch, nil); return err })
-		measure("schema", func() error { return checkSchemas(ch, values) })
+		measure("load", func() error { _, err := LoadChart(req.Files); return err })
+		measure("values", func() error { _, err := Coalesce(ch, nil); return err })
+		measure("schema", func() error { return CheckSchemas(ch, values) })
 		measure("render", func() error { _, err := all(); return err })
 	}
 }

@@ -33,7 +33,7 @@ func TestCapabilities(t *testing.T) {
 		"the list printed":  {`.Capabilities.APIVersions | join ","`, "apps/v1,apps/v1/Deployment,v1", FactsUsed{APIVersions: hashList([]string{"v1", "apps/v1", "apps/v1/Deployment"})}},
 		"all at once": {`.Capabilities | toJson | contains "apps/v1"`, "true",
 			FactsUsed{KubeVersion: "v1.36.3-gke.1", APIVersions: hashList([]string{"v1", "apps/v1", "apps/v1/Deployment"})}},
-		"Helm": {`.Capabilities.HelmVersion.Version`, helmVersion, FactsUsed{}},
+		"Helm": {`.Capabilities.HelmVersion.Version`, HelmVersion, FactsUsed{}},
 	}
 	now := Facts{KubeVersion: "v1.36.3-gke.1", APIVersions: []string{"v1", "apps/v1", "apps/v1/Deployment"}}
 	for name, c := range cases {
@@ -123,7 +123,7 @@ func TestHelmVersionIsThatOfTheModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(data), "helm.sh/helm/v4 "+helmVersion+"\n") {
-		t.Errorf("go.mod requires another Helm than %s", helmVersion)
+	if !strings.Contains(string(data), "helm.sh/helm/v4 "+HelmVersion+"\n") {
+		t.Errorf("go.mod requires another Helm than %s", HelmVersion)
 	}
 }

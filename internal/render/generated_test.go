@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 	"time"
 
 	"github.com/Masterminds/sprig/v3"
@@ -50,10 +51,14 @@ func run(t *testing.T, text string, earlier Generated, clock func() time.Time) (
 	t.Helper()
 	g := newGenerator(earlier, 256<<10)
 	if clock != nil {
-		g.clock = clock
+		g.SetClock(clock)
 	}
-	out := &cappedBuilder{room: 1 << 20}
-	if err := executeTemplate(&TemplateRequest{Name: "x", Text: text}, templateFuncs(g), out); err != nil {
+	parsed, err := template.New("x").Funcs(sprig.TxtFuncMap()).Funcs(g.funcs()).Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := parsed.Execute(&out, map[string]any{}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String(), g
@@ -126,7 +131,7 @@ func TestUnusedValuesAreBounded(t *testing.T) {
 		for key, value := range earlier {
 			size += len(key) + len(value)
 		}
-		if size > maxUnused+5000 || len(earlier) < min(i+1, 10) {
+		if size > MaxUnused+5000 || len(earlier) < min(i+1, 10) {
 			t.Fatalf("%d values of %d bytes are kept after %d renderings", len(earlier), size, i+1)
 		}
 	}

@@ -24,12 +24,11 @@ type LookupAnswer struct {
 	Object map[string]any
 }
 
-const (
-	// maxLookups is how many different ones one chart may ask for.
-	maxLookups = 1000
-	// maxLookupRounds is how often what a chart found may lead it to ask for more.
-	maxLookupRounds = 4
-)
+// maxLookups bounds the different lookups of a chart.
+const maxLookups = 1000
+
+// maxLookupRounds bounds how often the answers to a chart's lookups may lead it to further ones.
+const maxLookupRounds = 4
 
 // lookups answers those of one rendering.
 type lookups struct {

@@ -32,7 +32,7 @@ func TestWorkersMemoryIsProtected(t *testing.T) {
 	}
 	r := newRenderer(t)
 	mustRender(t, r)
-	info, err := os.Stat(fmt.Sprintf("/proc/%d/environ", r.pids()[0]))
+	info, err := os.Stat(fmt.Sprintf("/proc/%d/environ", r.PIDs()[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

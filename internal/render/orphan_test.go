@@ -26,13 +26,9 @@ func runOrphanIfAsked() {
 	go func() { _, _ = r.Chart(context.Background(), requestFor(template1(endless))) }()
 	for range 200 {
 		time.Sleep(20 * time.Millisecond)
-		r.mu.Lock()
-		for p := range r.alive {
-			if p.cmd.Process != nil {
-				fmt.Println(p.cmd.Process.Pid)
-			}
+		for _, pid := range r.PIDs() {
+			fmt.Println(pid)
 		}
-		r.mu.Unlock()
 	}
 }
 

@@ -11,19 +11,19 @@ import (
 func TestKilledRenderingsArePaused(t *testing.T) {
 	r := newRenderer(t, func(o *Options) { o.Timeout = 500 * time.Millisecond })
 	now := time.Now()
-	r.pauses.now = func() time.Time { return now }
+	r.SetClock(func() time.Time { return now })
 	spin := requestFor(template1("{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}"))
 	killed := func() bool {
-		before := r.pids()
+		before := r.PIDs()
 		_, err := r.Chart(t.Context(), spin)
 		wantReason(t, err, ReasonRenderTimeout)
-		after := r.pids()
+		after := r.PIDs()
 		return len(before) == 0 || len(after) == 0
 	}
 	if !killed() {
 		t.Error("the first wasn't tried")
 	}
-	for pause := firstPause; pause <= 4*firstPause; pause *= 2 {
+	for pause := FirstPause; pause <= 4*FirstPause; pause *= 2 {
 		mustRender(t, r) // a worker is there now
 		now = now.Add(pause - time.Second)
 		if killed() {

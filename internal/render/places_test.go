@@ -153,7 +153,7 @@ func TestRecordsWithNumberedValuesKeepThem(t *testing.T) {
 		"templates/b.yaml": secret("b", "  p: {{ randAlphaNum 10 }}\n"),
 	}
 	numbered := func(name, args string, number int, password bool) string {
-		return name + "/" + hex.EncodeToString(hashCall(name+args+"#"+strconv.Itoa(number), password))
+		return name + "/" + hex.EncodeToString(HashCall(name+args+"#"+strconv.Itoa(number), password))
 	}
 	earlier := Generated{ // Helm's engine begins with the last template
 		numbered("randAlphaNum", "[10]", 1, false): "ofTemplateB", numbered("randAlphaNum", "[10]", 2, false): "ofTemplateA",

@@ -14,16 +14,6 @@ import (
 	"time"
 )
 
-func (r *Renderer) pids() []int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var pids []int
-	for p := range r.alive {
-		pids = append(pids, p.cmd.Process.Pid)
-	}
-	return pids
-}
-
 var renderings atomic.Int64
 
 // mustRender has a worker render something that nobody asked for before.
@@ -38,19 +28,19 @@ func mustRender(t *testing.T, r *Renderer) {
 
 func TestWorkersAreReused(t *testing.T) {
 	r := newRenderer(t, func(o *Options) { o.Workers, o.RequestsPerWorker = 1, 3 })
-	if len(r.pids()) != 0 {
+	if len(r.PIDs()) != 0 {
 		t.Error("a worker was started before it was needed")
 	}
 	var seen []int
 	for range 3 {
 		mustRender(t, r)
-		seen = append(seen, r.pids()...)
+		seen = append(seen, r.PIDs()...)
 	}
 	if len(seen) != 2 || seen[0] != seen[1] {
 		t.Errorf("workers after each of 3 requests: %v, want the same twice, then none", seen)
 	}
 	mustRender(t, r)
-	if pids := r.pids(); len(pids) != 1 || pids[0] == seen[0] {
+	if pids := r.PIDs(); len(pids) != 1 || pids[0] == seen[0] {
 		t.Errorf("worker %v, want one other than %d", pids, seen[0])
 	}
 }
@@ -58,14 +48,14 @@ func TestWorkersAreReused(t *testing.T) {
 func TestIdleWorkersEnd(t *testing.T) {
 	r := newRenderer(t, func(o *Options) { o.IdleTimeout = 50 * time.Millisecond })
 	mustRender(t, r)
-	pids := r.pids()
+	pids := r.PIDs()
 	for range 100 {
-		if len(r.pids()) == 0 {
+		if len(r.PIDs()) == 0 {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if len(pids) != 1 || len(r.pids()) != 0 || processRuns(pids[0]) {
+	if len(pids) != 1 || len(r.PIDs()) != 0 || processRuns(pids[0]) {
 		t.Errorf("worker %v still runs", pids)
 	}
 	mustRender(t, r)
@@ -75,7 +65,7 @@ func TestDeadIdleWorkerIsReplaced(t *testing.T) {
 	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
 	for range 3 {
 		mustRender(t, r)
-		process, err := os.FindProcess(r.pids()[0])
+		process, err := os.FindProcess(r.PIDs()[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +74,7 @@ func TestDeadIdleWorkerIsReplaced(t *testing.T) {
 		}
 	}
 	mustRender(t, r)
-	if pids := r.pids(); len(pids) != 1 {
+	if pids := r.PIDs(); len(pids) != 1 {
 		t.Errorf("workers %v, want one", pids)
 	}
 }
@@ -111,7 +101,7 @@ func TestParallelRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(r.pids()); n > 3 {
+	if n := len(r.PIDs()); n > 3 {
 		t.Errorf("%d workers, want at most 3", n)
 	}
 }
@@ -129,7 +119,7 @@ func TestCancelledRequest(t *testing.T) {
 	if took := time.Since(started); took > 10*time.Second {
 		t.Errorf("took %s", took)
 	}
-	if pids := r.pids(); len(pids) != 0 {
+	if pids := r.PIDs(); len(pids) != 0 {
 		t.Errorf("worker %v still runs", pids)
 	}
 	if _, err := r.Chart(ctx, requestFor(template1(configMap))); !errors.Is(err, context.Canceled) {
@@ -161,7 +151,7 @@ func TestClose(t *testing.T) {
 		failed <- err
 	}()
 	time.Sleep(300 * time.Millisecond)
-	pids := r.pids()
+	pids := r.PIDs()
 	r.Close()
 	r.Close()
 	if err := <-failed; !errors.Is(err, ErrClosed) {
@@ -199,7 +189,7 @@ func TestSandbox(t *testing.T) {
 	t.Setenv("CHANDLER_SENTINEL", "must not be inherited")
 	r := newRenderer(t)
 	mustRender(t, r)
-	pid := r.pids()[0]
+	pid := r.PIDs()[0]
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		t.Skipf("no /proc: %v", err)

@@ -112,7 +112,7 @@ func TestWorkersMayDoNothingElse(t *testing.T) {
 	}
 	r := newRenderer(t)
 	mustRender(t, r)
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.pids()[0]))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PIDs()[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,16 +12,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
-// served is how many requests a Renderer's workers have answered, of those that live.
-func (r *Renderer) served() (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for p := range r.alive {
-		n += p.served
-	}
-	return n
-}
-
 // TestEqualInputsAreRenderedOnce renders charts for a second cluster, of which something differs.
 func TestEqualInputsAreRenderedOnce(t *testing.T) {
 	const named = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -57,7 +47,7 @@ func TestEqualInputsAreRenderedOnce(t *testing.T) {
 			if second := mustChart(t, r, req); tc.shared && first.Manifest != second.Manifest {
 				t.Errorf("got %q for the first, and %q for the second", first.Manifest, second.Manifest)
 			}
-			if n := r.served(); n == 1 != tc.shared {
+			if n := r.Served(); n == 1 != tc.shared {
 				t.Errorf("%d renderings, shared: %t", n, tc.shared)
 			}
 		})
@@ -74,7 +64,7 @@ func TestEqualFilesAreBuiltOnce(t *testing.T) {
 	for name, build := range map[string]func(context.Context, FilesRequest) (*Result, error){
 		"kustomization": r.Kustomization, "manifests": r.Manifests,
 	} {
-		before := r.served()
+		before := r.Served()
 		req := FilesRequest{Files: files, Release: Release{Name: "a", Namespace: "b"}}
 		if name == "manifests" {
 			req.Files = files[1:]
@@ -84,7 +74,7 @@ func TestEqualFilesAreBuiltOnce(t *testing.T) {
 				t.Fatalf("%s: %v, %v", name, result, err)
 			}
 		}
-		if n := r.served() - before; n != 1 {
+		if n := r.Served() - before; n != 1 {
 			t.Errorf("%s: built %d times", name, n)
 		}
 	}
@@ -126,7 +116,7 @@ func TestManyClustersAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := r.served(); n != 1 {
+	if n := r.Served(); n != 1 {
 		t.Errorf("%d renderings", n)
 	}
 }
@@ -152,9 +142,9 @@ func TestFilesAreSentOnce(t *testing.T) {
 	for _, files := range [][]artifact.File{small, large(1), large(2), large(3), large(1), small, small} {
 		render(files)
 	}
-	r.retire(r.idle[0])
+	r.RetireIdle()
 	render(small)
-	if task, err := newTask(&request{Chart: &ChartRequest{Files: large(1)}}); err != nil || len(task.payload) > 1<<10 || task.size() < 7<<20 {
-		t.Errorf("a request without its files takes %d bytes, with them %d: %v", len(task.payload), task.size(), err)
+	if payload, whole, err := ChartTask(ChartRequest{Files: large(1)}); err != nil || payload > 1<<10 || whole < 7<<20 {
+		t.Errorf("a request without its files takes %d bytes, with them %d: %v", payload, whole, err)
 	}
 }

@@ -41,10 +41,12 @@ type ValuesRequest struct {
 	Lenient bool
 }
 
+// maxValuesText bounds the text of values, in bytes: as much as a Secret or a ConfigMap holds.
+const maxValuesText = 1 << 20
+
 // Limits of values: above what people write (Cilium's values.yaml has 0.15 MiB and 3000
 // values), below what hurts the manager, which holds them.
 const (
-	maxValuesText  = 1 << 20 // bytes, as much as a Secret or a ConfigMap holds
 	maxValuesJSON  = 4 << 20 // bytes, with all aliases written out
 	maxValuesCount = 150_000
 	maxValuesDepth = 200

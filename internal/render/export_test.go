@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import "time"
+
+// MaxUnused bounds the values that are kept of calls that aren't made any more, in bytes.
+const MaxUnused = maxUnused
+
+// HashCall returns the hash in a call's key.
+var HashCall = hashCall
+
+// SetClock sets the time that templates see.
+func (g *generator) SetClock(clock func() time.Time) { g.clock = clock }
+
+// HelmVersion is the version that charts see.
+const HelmVersion = helmVersion
+
+// The steps of a rendering.
+var (
+	LoadChart    = loadChart
+	Coalesce     = coalesce
+	CheckSchemas = checkSchemas
+)
+
+// FirstPause is how long a rendering isn't tried again that a worker was killed for.
+const FirstPause = firstPause
+
+// SetClock sets the time by which pauses end.
+func (r *Renderer) SetClock(now func() time.Time) { r.pauses.now = now }
+
+// PIDs returns the workers that live.
+func (r *Renderer) PIDs() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var pids []int
+	for p := range r.alive {
+		pids = append(pids, p.cmd.Process.Pid)
+	}
+	return pids
+}
+
+// Served returns how many requests the workers have answered that live.
+func (r *Renderer) Served() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for p := range r.alive {
+		n += p.served
+	}
+	return n
+}
+
+// RetireIdle ends an idle worker.
+func (r *Renderer) RetireIdle() { r.retire(r.idle[0]) }
+
+// ChartTask returns the size of a request without its files, and the one with them, in bytes.
+func ChartTask(req ChartRequest) (payload int, whole int64, err error) {
+	task, err := newTask(&request{Chart: &req})
+	if err != nil {
+		return 0, 0, err
+	}
+	return len(task.payload), task.size(), nil
+}
