@@ -15,7 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // render makes the add-on's objects. It is called only when something changed.
@@ -36,9 +36,9 @@ func (q *request) render(ctx context.Context, in *inputs, r deliver.RenderInput)
 }
 
 // build makes the add-on's objects of its files.
-func (q *request) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*render.Result, error) {
-	release := render.Release{Name: in.Name, Namespace: in.release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
-	plain := render.FilesRequest{
+func (q *request) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*job.Result, error) {
+	release := job.Release{Name: in.Name, Namespace: in.release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
+	plain := job.Files{
 		Files: files, Directory: in.directory(), Release: release, Version: in.filesVersion(), Patches: in.Patches,
 	}
 	switch in.chart.Kind {
@@ -55,7 +55,7 @@ func (q *request) build(ctx context.Context, in *inputs, files []artifact.File, 
 	if err != nil {
 		return nil, err
 	}
-	return q.Renderer.Chart(ctx, render.ChartRequest{
+	return q.Renderer.Chart(ctx, job.Chart{
 		Files:      files,
 		Release:    release,
 		Values:     in.values,
@@ -90,7 +90,7 @@ func (q *request) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.Ob
 	if err != nil {
 		return nil, false // as its status says
 	}
-	name := q.keyOf(q.ca.Name).String() + " " + in.digest(render.FactsUsed{})
+	name := q.keyOf(q.ca.Name).String() + " " + in.digest(job.FactsUsed{})
 	if has, known := q.contents.Get(name); known {
 		return has, true
 	}

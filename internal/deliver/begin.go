@@ -19,7 +19,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/generated"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // begin renders and records a new revision. Nothing of it is in the cluster yet,
@@ -171,7 +172,7 @@ func (r *run) inherit(ctx context.Context) ([]record.Entry, map[string]string, e
 
 // renderFailed returns what stops the run, if the error is one of rendering or of the source.
 func (r *run) renderFailed(err error) error {
-	if e, ok := errors.AsType[*render.Error](err); ok {
+	if e, ok := errors.AsType[*job.Error](err); ok {
 		return r.refuse(e.Reason, e.Err.Error())
 	}
 	e, ok := errors.AsType[*sourcefailure.Error](err)
@@ -217,7 +218,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 	summary.Digest = in.Digest
 	summary.Chart, summary.Version, summary.AppVersion = in.Name, in.Version, in.AppVersion
 	summary.Artifact = r.want.Artifact
-	summary.FactsUsed, summary.RenewAt = in.FactsUsed, render.RenewAt(in.Generated)
+	summary.FactsUsed, summary.RenewAt = in.FactsUsed, generated.RenewAt(in.Generated)
 	rec := &record.Record{
 		Summary: summary,
 		Helm: &helmrelease.Release{
@@ -257,7 +258,7 @@ func (r *run) newSummary(revision int, status helmcommon.Status) record.Summary 
 	return s
 }
 
-func helmHooks(hooks []render.Hook) []*helmrelease.Hook {
+func helmHooks(hooks []job.Hook) []*helmrelease.Hook {
 	list := make([]*helmrelease.Hook, 0, len(hooks))
 	for _, h := range hooks {
 		hook := &helmrelease.Hook{Name: h.Name, Kind: h.Kind, Path: h.Path, Manifest: h.Manifest, Weight: h.Weight}

@@ -21,7 +21,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
@@ -148,13 +148,13 @@ type RenderInput struct {
 	Generated map[string]string
 	// Lookup and Live read objects that the release has: see [render.ChartRequest]. Lookup
 	// is nil if it has none, Live if Helm's release isn't taken over.
-	Lookup func(context.Context, []render.Lookup) ([]render.LookupAnswer, error)
+	Lookup func(context.Context, []job.Lookup) ([]job.LookupAnswer, error)
 	Live   func(context.Context) ([]*unstructured.Unstructured, error)
 }
 
 // Rendering is a rendered add-on.
 type Rendering struct {
-	render.Result
+	job.Result
 	// Digest of all inputs, with the facts that rendering used.
 	Digest string
 	// FactsUsed in JSON. They shadow those of Result.

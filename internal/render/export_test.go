@@ -2,25 +2,11 @@
 
 package render
 
-import "time"
+import (
+	"time"
 
-// MaxUnused bounds the values that are kept of calls that aren't made any more, in bytes.
-const MaxUnused = maxUnused
-
-// HashCall returns the hash in a call's key.
-var HashCall = hashCall
-
-// SetClock sets the time that templates see.
-func (g *generator) SetClock(clock func() time.Time) { g.clock = clock }
-
-// HelmVersion is the version that charts see.
-const HelmVersion = helmVersion
-
-// The steps of a rendering.
-var (
-	LoadChart    = loadChart
-	Coalesce     = coalesce
-	CheckSchemas = checkSchemas
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
 
 // FirstPause is how long a rendering isn't tried again that a worker was killed for.
@@ -54,8 +40,8 @@ func (r *Renderer) Served() (n int) {
 func (r *Renderer) RetireIdle() { r.retire(r.idle[0]) }
 
 // ChartTask returns the size of a request without its files, and the one with them, in bytes.
-func ChartTask(req ChartRequest) (payload int, whole int64, err error) {
-	task, err := newTask(&request{Chart: &req})
+func ChartTask(req job.Chart) (payload int, whole int64, err error) {
+	task, err := newTask(&protocol.Request{Chart: &req})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // How long a rendering isn't tried again that a worker was killed for: the pause doubles
@@ -26,7 +27,7 @@ type pauses struct {
 }
 
 type pause struct {
-	failure *Error
+	failure *job.Error
 	length  time.Duration
 	until   time.Time
 }
@@ -36,7 +37,7 @@ func newPauses() pauses {
 }
 
 // failure returns how a request ended the last time, nil if it may be tried.
-func (p *pauses) failure(request [sha256.Size]byte) *Error {
+func (p *pauses) failure(request [sha256.Size]byte) *job.Error {
 	if known, ok := p.after.Get(request); ok && p.now().Before(known.until) {
 		return known.failure
 	}
@@ -45,8 +46,8 @@ func (p *pauses) failure(request [sha256.Size]byte) *Error {
 
 // note takes in how a request ended.
 func (p *pauses) note(request [sha256.Size]byte, err error) {
-	failed, ok := errors.AsType[*Error](err)
-	if !ok || failed.Reason != ReasonRenderTimeout && failed.Reason != ReasonOutOfMemory {
+	failed, ok := errors.AsType[*job.Error](err)
+	if !ok || failed.Reason != job.ReasonRenderTimeout && failed.Reason != job.ReasonOutOfMemory {
 		p.after.Remove(request)
 		return
 	}

@@ -13,8 +13,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
+
+// ErrClosed is returned by a Renderer after Close.
+var ErrClosed = errors.New("renderer is closed")
 
 // Renderer renders in a pool of worker processes. It is safe for concurrent use.
 type Renderer struct {
@@ -71,14 +76,14 @@ func (r *Renderer) Close() {
 
 // do has one request answered, by a worker or by the answer to an equal one. With an [Error] there
 // may be a response, too.
-func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
+func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Response, error) {
 	req.Limits = r.opts.limits()
 	task, err := newTask(req)
 	if err != nil {
 		return nil, err
 	}
 	if n := task.size(); n > r.opts.InputBytes {
-		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.opts.InputBytes)
+		return nil, job.Failf(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.opts.InputBytes)
 	}
 	share, err := sharingOf(req)
 	if err != nil {
@@ -107,7 +112,7 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return resp, nil
 	}
 	resp, err := r.serve(ctx, task)
-	if req.makesObjects() {
+	if req.MakesObjects() {
 		result := resultRendered
 		if err != nil || resp.Failure != nil {
 			result = resultFailed
@@ -121,14 +126,14 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return nil, err
 	}
 	if f := resp.Failure; f != nil {
-		return resp, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
+		return resp, &job.Error{Reason: f.Reason, Err: errors.New(f.Message)}
 	}
 	r.answers.keep(share, resp)
 	return resp, nil
 }
 
 // serve has a request answered by a worker, a fresh one if a used one died of it.
-func (r *Renderer) serve(ctx context.Context, t *task) (*response, error) {
+func (r *Renderer) serve(ctx context.Context, t *task) (*protocol.Response, error) {
 	p, err := r.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -148,11 +153,11 @@ func (r *Renderer) serve(ctx context.Context, t *task) (*response, error) {
 var errWornOut = errors.New("used render worker died")
 
 // attempt has the request answered by p, and gives p back or ends it.
-func (r *Renderer) attempt(ctx context.Context, p *process, t *task) (*response, error) {
+func (r *Renderer) attempt(ctx context.Context, p *process, t *task) (*protocol.Response, error) {
 	used := p.served > 0
 	limited, cancel := context.WithTimeoutCause(ctx, r.opts.Timeout, errTimeout)
 	defer cancel()
-	resp, err := p.exchange(limited, t, r.opts.limits().frameBytes())
+	resp, err := p.exchange(limited, t, r.opts.limits().FrameBytes())
 	if err == nil {
 		r.release(p, resp)
 		return resp, nil
@@ -161,13 +166,13 @@ func (r *Renderer) attempt(ctx context.Context, p *process, t *task) (*response,
 	switch {
 	case r.isClosed():
 		return nil, ErrClosed
-	case errors.Is(err, errFrameTooLarge):
-		return nil, failf(ReasonOutputTooLarge, "the rendered output is larger than allowed; make it smaller")
+	case errors.Is(err, protocol.ErrFrameTooLarge):
+		return nil, job.Failf(job.ReasonOutputTooLarge, "the rendered output is larger than allowed; make it smaller")
 	case errors.Is(context.Cause(limited), errTimeout):
-		return nil, failf(ReasonRenderTimeout, "took longer than %s, stopped while %s; make it simpler, or raise --render-timeout", r.opts.Timeout, p.stage)
+		return nil, job.Failf(job.ReasonRenderTimeout, "took longer than %s, stopped while %s; make it simpler, or raise --render-timeout", r.opts.Timeout, p.stage)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("stopped while %s: %w", p.stage, context.Cause(ctx))
-	case errors.Is(err, errProtocol):
+	case errors.Is(err, protocol.ErrUnexpected):
 		return nil, err
 	case used:
 		return nil, errWornOut
@@ -243,7 +248,7 @@ func (r *Renderer) startWorkers() {
 }
 
 // release gives a worker back to the pool, or ends it when it is worn out.
-func (r *Renderer) release(p *process, resp *response) {
+func (r *Renderer) release(p *process, resp *protocol.Response) {
 	p.served++
 	if resp.Retire || p.served >= r.opts.RequestsPerWorker || resp.MemoryBytes > r.opts.MemoryBytes/2 {
 		r.retire(p)

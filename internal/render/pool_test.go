@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"context"
@@ -12,14 +12,19 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
+	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
 var renderings atomic.Int64
 
 // mustRender has a worker render something that nobody asked for before.
-func mustRender(t *testing.T, r *Renderer) {
+func mustRender(t *testing.T, r *render.Renderer) {
 	t.Helper()
-	req := requestFor(template1(configMap))
+	req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))
 	req.Release.Revision = int(renderings.Add(1))
 	if _, err := r.Chart(t.Context(), req); err != nil {
 		t.Fatal(err)
@@ -27,7 +32,7 @@ func mustRender(t *testing.T, r *Renderer) {
 }
 
 func TestWorkersAreReused(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers, o.RequestsPerWorker = 1, 3 })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.RequestsPerWorker = 1, 3 })
 	if len(r.PIDs()) != 0 {
 		t.Error("a worker was started before it was needed")
 	}
@@ -46,7 +51,7 @@ func TestWorkersAreReused(t *testing.T) {
 }
 
 func TestIdleWorkersEnd(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.IdleTimeout = 50 * time.Millisecond })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.IdleTimeout = 50 * time.Millisecond })
 	mustRender(t, r)
 	pids := r.PIDs()
 	for range 100 {
@@ -62,7 +67,7 @@ func TestIdleWorkersEnd(t *testing.T) {
 }
 
 func TestDeadIdleWorkerIsReplaced(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
 	for range 3 {
 		mustRender(t, r)
 		process, err := os.FindProcess(r.PIDs()[0])
@@ -80,11 +85,11 @@ func TestDeadIdleWorkerIsReplaced(t *testing.T) {
 }
 
 func TestParallelRequests(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers, o.RequestsPerWorker = 3, 10 })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.RequestsPerWorker = 3, 10 })
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {
-			req := requestFor(template1(configMap + `data: {a: "{{ .Values.i }}", b: "{{ .Capabilities.APIVersions.Has .Values.i }}"}`))
+			req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap + `data: {a: "{{ .Values.i }}", b: "{{ .Capabilities.APIVersions.Has .Values.i }}"}`))
 			req.Values = map[string]any{"i": fmt.Sprint(i)}
 			result, err := r.Chart(t.Context(), req)
 			if err != nil {
@@ -107,12 +112,12 @@ func TestParallelRequests(t *testing.T) {
 }
 
 func TestCancelledRequest(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
 	started := time.Now()
-	_, err := r.Chart(ctx, requestFor(template1(endless)))
-	var failure *Error
+	_, err := r.Chart(ctx, rendering.ChartJob(rendering.ChartWith(endless)))
+	var failure *job.Error
 	if !errors.Is(err, context.Canceled) || errors.As(err, &failure) {
 		t.Errorf("got %v, want the context's error", err)
 	}
@@ -122,19 +127,19 @@ func TestCancelledRequest(t *testing.T) {
 	if pids := r.PIDs(); len(pids) != 0 {
 		t.Errorf("worker %v still runs", pids)
 	}
-	if _, err := r.Chart(ctx, requestFor(template1(configMap))); !errors.Is(err, context.Canceled) {
+	if _, err := r.Chart(ctx, rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	mustRender(t, r)
 }
 
 func TestWaitForAWorkerIsNotChargedToTheRequest(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers, o.Timeout = 1, 2*time.Second })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 1, 2*time.Second })
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			_, err := r.Chart(t.Context(), requestFor(template1(endless)))
-			wantReason(t, err, ReasonRenderTimeout, "2s", "executing the templates")
+			_, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartWith(endless)))
+			rendering.WantReason(t, err, job.ReasonRenderTimeout, "2s", "executing the templates")
 		})
 	}
 	time.Sleep(100 * time.Millisecond)
@@ -143,18 +148,18 @@ func TestWaitForAWorkerIsNotChargedToTheRequest(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	r := New(Options{Workers: 2})
+	r := render.New(render.Options{Workers: 2})
 	mustRender(t, r)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := r.Chart(t.Context(), requestFor(template1(endless)))
+		_, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartWith(endless)))
 		failed <- err
 	}()
 	time.Sleep(300 * time.Millisecond)
 	pids := r.PIDs()
 	r.Close()
 	r.Close()
-	if err := <-failed; !errors.Is(err, ErrClosed) {
+	if err := <-failed; !errors.Is(err, render.ErrClosed) {
 		t.Errorf("request under way: %v", err)
 	}
 	for _, pid := range pids {
@@ -162,23 +167,23 @@ func TestClose(t *testing.T) {
 			t.Errorf("worker %d still runs", pid)
 		}
 	}
-	if _, err := r.Chart(t.Context(), requestFor(template1(configMap))); !errors.Is(err, ErrClosed) {
+	if _, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))); !errors.Is(err, render.ErrClosed) {
 		t.Errorf("request after Close: %v", err)
 	}
-	New(Options{}).Close()
+	render.New(render.Options{}).Close()
 }
 
 func TestRequestTooLarge(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.InputBytes = 1 << 20 })
-	_, err := r.Chart(t.Context(), requestFor(chartOf(map[string]string{"templates/a.yaml": strings.Repeat("#", 2<<20)})))
-	wantReason(t, err, ReasonChartInvalid, "at most 1048576")
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.InputBytes = 1 << 20 })
+	_, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartOf(map[string]string{"templates/a.yaml": strings.Repeat("#", 2<<20)})))
+	rendering.WantReason(t, err, job.ReasonChartInvalid, "at most 1048576")
 }
 
 func TestFactsMustBeRight(t *testing.T) {
-	r := newRenderer(t)
-	req := requestFor(template1(configMap))
+	r := rendering.NewRenderer(t)
+	req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))
 	req.Facts.KubeVersion = ""
-	var failure *Error
+	var failure *job.Error
 	if _, err := r.Chart(t.Context(), req); err == nil || errors.As(err, &failure) {
 		t.Errorf("got %v, want an error of the caller", err)
 	}
@@ -187,14 +192,14 @@ func TestFactsMustBeRight(t *testing.T) {
 // TestSandbox looks at a worker from outside: no environment, no further files, little memory.
 func TestSandbox(t *testing.T) {
 	t.Setenv("CHANDLER_SENTINEL", "must not be inherited")
-	r := newRenderer(t)
+	r := rendering.NewRenderer(t)
 	mustRender(t, r)
 	pid := r.PIDs()[0]
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		t.Skipf("no /proc: %v", err)
 	}
-	if got := strings.TrimRight(string(environ), "\x00"); strings.Contains(got, "\x00") || !strings.HasPrefix(got, workerEnv+"=") {
+	if got := strings.TrimRight(string(environ), "\x00"); strings.Contains(got, "\x00") || !strings.HasPrefix(got, protocol.WorkerEnv+"=") {
 		t.Errorf("environment %q", got)
 	}
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))

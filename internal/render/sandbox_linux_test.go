@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"errors"
@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cluster-chandler/chandler/internal/render/sandbox"
+	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
 // escapeEnv has this test's program enter the sandbox, and try to get out.
@@ -83,7 +86,7 @@ func runEscapesIfAsked() {
 	if _, asked := os.LookupEnv(escapeEnv); !asked {
 		return
 	}
-	if err := enterSandbox(256 << 20); err != nil {
+	if err := sandbox.Enter(256 << 20); err != nil {
 		fmt.Println("can't enter the sandbox:", err)
 		os.Exit(1)
 	}
@@ -110,7 +113,7 @@ func TestWorkersMayDoNothingElse(t *testing.T) {
 	if err != nil || len(out) > 0 {
 		t.Errorf("a worker may:\n%s%v", out, err)
 	}
-	r := newRenderer(t)
+	r := rendering.NewRenderer(t)
 	mustRender(t, r)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PIDs()[0]))
 	if err != nil {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generated
+
+import (
+	"crypto/pbkdf2"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// call is one call of a generating function.
+type call struct {
+	// key is the function's name and a hash of its arguments.
+	key string
+	// position tells it from other calls with this key: a hash of the template that it is in,
+	// those that included that one, and its number among the calls there.
+	position string
+	template string // and those that include it
+	number   int    // among the calls with this key in all templates
+	args     string
+	text     string
+	from     *previousValue // whose value it was given; nil if it made one
+	within   bool           // it came out in what other calls made of it alone
+	judge    func(text string) (string, verdict)
+	places
+}
+
+func (c *call) id() string { return c.key + "/" + c.position }
+
+func hashCall(input string, password bool) []byte {
+	if password { // about 2ms; the arguments are no easier to guess than from bcrypt's own hash
+		if slow, err := pbkdf2.Key(sha256.New, input, []byte("chandler/generated"), 10_000, 16); err == nil {
+			return slow
+		}
+	}
+	sum := sha256.Sum256([]byte(input))
+	return sum[:16]
+}
+
+// places says where a value came out, as hashes of an object and one of its fields.
+type places struct {
+	// exact ones have the text before the value in its line, too.
+	exact []string
+	// rough ones have the first word of the line.
+	rough []string
+}
+
+func token(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:6])
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+
+	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
+)
+
+// Chart renders a chart. A failure that a user can act on is an *[Error]; any other error
+// is ctx's, or means that no worker could be started.
+func (r *Renderer) Chart(ctx context.Context, req job.Chart) (*job.Result, error) {
+	if _, err := common.ParseKubeVersion(req.Facts.KubeVersion); err != nil {
+		return nil, fmt.Errorf("facts: kubeVersion %q: %w", req.Facts.KubeVersion, err)
+	}
+	result, err := r.lookUp(ctx, &req)
+	if err != nil || !result.Made || req.Live == nil {
+		return result, err
+	}
+	if req.LiveObjects, err = req.Live(ctx); err != nil || len(req.LiveObjects) == 0 {
+		return result, err
+	}
+	for _, live := range req.LiveObjects {
+		req.Sensitive = append(slices.Clip(req.Sensitive), job.SecretsIn(live.Object)...)
+	}
+	return r.lookUp(ctx, &req)
+}
+
+// Kustomization builds a kustomization, and returns its objects. Helm's hooks among
+// them are objects like all others. Errors are as those of [Renderer.Chart].
+func (r *Renderer) Kustomization(ctx context.Context, req job.Files) (*job.Result, error) {
+	return r.result(ctx, &protocol.Request{Kustomization: &req})
+}
+
+// Manifests returns the objects in all YAML and JSON files of a directory and of
+// those below it. Helm's hooks among them are objects like all others. Errors are
+// as those of [Renderer.Chart].
+func (r *Renderer) Manifests(ctx context.Context, req job.Files) (*job.Result, error) {
+	return r.result(ctx, &protocol.Request{Manifests: &req})
+}
+
+// result has a request for objects answered.
+func (r *Renderer) result(ctx context.Context, req *protocol.Request) (*job.Result, error) {
+	resp, err := r.do(ctx, req)
+	return resultOf(resp, err)
+}
+
+// Values reads values as Helm does: YAML 1.1 by way of JSON, so that all numbers are
+// float64; several documents are merged. Unlike Helm, it refuses a key that appears twice,
+// and input that is large, deep, or grows large by its aliases. A worker reads them: with
+// aliases, a few KiB become GiB. Errors are as those of [Renderer.Chart].
+func (r *Renderer) Values(ctx context.Context, req job.Values) (map[string]any, error) {
+	if len(req.Text) > job.MaxValuesBytes {
+		return nil, job.Failf(job.ReasonValuesInvalid, "values: %d bytes, at most %d", len(req.Text), job.MaxValuesBytes)
+	}
+	resp, err := r.do(ctx, &protocol.Request{Values: &req})
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.Values == nil:
+		return nil, protocol.ErrUnexpected
+	}
+	return resp.Values, nil
+}
+
+// Template renders a values template in the syntax of the Cluster API Add-on Provider for
+// Helm: text/template with sprig's functions, without env, expandenv and getHostByName. One that
+// calls a function that returns something else each time is refused.
+// Errors are as those of [Renderer.Chart].
+func (r *Renderer) Template(ctx context.Context, req job.Template) (string, error) {
+	resp, err := r.do(ctx, &protocol.Request{Template: &req})
+	if err != nil {
+		return "", err
+	}
+	if resp.Template == nil {
+		return "", protocol.ErrUnexpected
+	}
+	return *resp.Template, nil
+}
+
+// Open has a worker look into what comes from elsewhere. Errors of what is opened are of type
+// [*failure.Error] of package artifact/failure.
+func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opened, error) {
+	resp, err := r.do(ctx, &protocol.Request{Open: archive})
+	failed, ok := errors.AsType[*job.Error](err)
+	switch {
+	case err == nil:
+		return resp.Opened, nil
+	case !ok:
+		return nil, err
+	case sourcefailure.IsReason(failed.Reason):
+		return nil, sourcefailure.New(failed.Reason, "%w", failed.Err)
+	case failed.Reason == job.ReasonOutOfMemory, failed.Reason == job.ReasonRenderTimeout, failed.Reason == job.ReasonOutputTooLarge:
+		return nil, sourcefailure.New(sourcefailure.ArtifactTooLarge, "it can't be opened: %w", failed.Err)
+	}
+	return nil, sourcefailure.New(sourcefailure.ArtifactInvalid, "it can't be opened: %w", failed.Err)
+}
