@@ -17,10 +17,10 @@ func (r *Renderer) SetClock(now func() time.Time) { r.pauses.now = now }
 
 // PIDs returns the workers that live.
 func (r *Renderer) PIDs() []int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.pool.mu.Lock()
+	defer r.pool.mu.Unlock()
 	var pids []int
-	for p := range r.alive {
+	for p := range r.pool.alive {
 		pids = append(pids, p.cmd.Process.Pid)
 	}
 	return pids
@@ -28,16 +28,16 @@ func (r *Renderer) PIDs() []int {
 
 // Served returns how many requests the workers have answered that live.
 func (r *Renderer) Served() (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for p := range r.alive {
+	r.pool.mu.Lock()
+	defer r.pool.mu.Unlock()
+	for p := range r.pool.alive {
 		n += p.served
 	}
 	return n
 }
 
 // RetireIdle ends an idle worker.
-func (r *Renderer) RetireIdle() { r.retire(r.idle[0]) }
+func (r *Renderer) RetireIdle() { r.pool.retire(r.pool.idle[0]) }
 
 // ChartTask returns the size of a request without its files, and the one with them, in bytes.
 func ChartTask(req job.Chart) (payload int, whole int64, err error) {

@@ -4,6 +4,7 @@ package render
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +15,30 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
+	"github.com/cluster-chandler/chandler/internal/shares"
 )
+
+// Renderer has jobs done by worker processes. It is safe for concurrent use.
+type Renderer struct {
+	pool    *pool
+	slots   *shares.Shares
+	pauses  pauses
+	answers *sharedAnswers
+}
+
+// New returns a Renderer. Workers are started when they are needed first.
+func New(opts Options) *Renderer {
+	opts = opts.withDefaults()
+	return &Renderer{
+		pool:    newPool(opts),
+		slots:   shares.NewWithSpare(int64(opts.Workers)),
+		answers: newSharedAnswers(),
+		pauses:  newPauses(),
+	}
+}
+
+// Close kills all workers and waits for their end. Renderings under way fail with ErrClosed.
+func (r *Renderer) Close() { r.pool.close() }
 
 // Chart renders a chart. A failure that a user can act on is an *[Error]; any other error
 // is ctx's, or means that no worker could be started.
@@ -103,4 +127,62 @@ func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opene
 		return nil, sourcefailure.New(sourcefailure.ArtifactTooLarge, "it can't be opened: %w", failed.Err)
 	}
 	return nil, sourcefailure.New(sourcefailure.ArtifactInvalid, "it can't be opened: %w", failed.Err)
+}
+
+// do has one request answered, by a worker or by the answer to an equal one. With an [Error] there
+// may be a response, too.
+func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Response, error) {
+	req.Limits = r.pool.opts.limits()
+	task, err := newTask(req)
+	if err != nil {
+		return nil, err
+	}
+	if n := task.size(); n > r.pool.opts.InputBytes {
+		return nil, job.Failf(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.pool.opts.InputBytes)
+	}
+	share, err := sharingOf(req)
+	if err != nil {
+		return nil, err
+	}
+	if r.pool.isClosed() {
+		return nil, ErrClosed
+	}
+	if resp := r.answers.find(share); resp != nil {
+		return resp, nil
+	}
+	digest := sha256.Sum256(task.payload)
+	if failed := r.pauses.failure(digest); failed != nil {
+		return nil, failed
+	}
+	slot := r.slots.Claim(shares.TenantOf(ctx), 1)
+	defer slot.Release()
+	select {
+	case <-slot.Granted():
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
+	case <-r.pool.closing:
+		return nil, ErrClosed
+	}
+	if resp := r.answers.find(share); resp != nil { // for another one, while this waited
+		return resp, nil
+	}
+	resp, err := r.pool.serve(ctx, task)
+	if req.MakesObjects() {
+		result := resultRendered
+		if err != nil || resp.Failure != nil {
+			result = resultFailed
+		}
+		renderingsTotal.WithLabelValues(result).Inc()
+	}
+	if err == nil || ctx.Err() == nil {
+		r.pauses.note(digest, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f := resp.Failure; f != nil {
+		return resp, &job.Error{Reason: f.Reason, Err: errors.New(f.Message)}
+	}
+	r.answers.keep(share, resp)
+	return resp, nil
 }

@@ -120,7 +120,7 @@ func TestManyClustersAtOnce(t *testing.T) {
 func TestFilesAreSentOnce(t *testing.T) {
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.MemoryBytes = 1, 256<<20 })
 	revision := 0
-	render := func(files []artifact.File) {
+	mustRender := func(files []artifact.File) {
 		t.Helper()
 		revision++
 		req := rendering.ChartJob(files)
@@ -134,10 +134,10 @@ func TestFilesAreSentOnce(t *testing.T) {
 		return append(rendering.ChartWith(rendering.ConfigMap), artifact.File{Name: "files/large", Data: slices.Repeat([]byte{n}, 7<<20)})
 	}
 	for _, files := range [][]artifact.File{small, large(1), large(2), large(3), large(1), small, small} {
-		render(files)
+		mustRender(files)
 	}
 	r.RetireIdle()
-	render(small)
+	mustRender(small)
 	if payload, whole, err := render.ChartTask(job.Chart{Files: large(1)}); err != nil || payload > 1<<10 || whole < 7<<20 {
 		t.Errorf("a request without its files takes %d bytes, with them %d: %v", payload, whole, err)
 	}

@@ -68,7 +68,7 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 		return nil, err
 	}
 	facts.bring(crds)
-	memory := generated.New(req.Generated, lim.GeneratedBytes)
+	memory := generated.NewGenerator(req.Generated, lim.GeneratedBytes)
 	defer func() { req.Sensitive = append(req.Sensitive, memory.Secrets()...) }() // for what is said of an error
 	memory.MarkTemplates(ch)
 	var reader *manifest.Reader

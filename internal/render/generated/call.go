@@ -5,8 +5,6 @@ package generated
 import (
 	"crypto/pbkdf2"
 	"crypto/sha256"
-	"encoding/hex"
-	"strings"
 )
 
 // call is one call of a generating function.
@@ -36,17 +34,4 @@ func hashCall(input string, password bool) []byte {
 	}
 	sum := sha256.Sum256([]byte(input))
 	return sum[:16]
-}
-
-// places says where a value came out, as hashes of an object and one of its fields.
-type places struct {
-	// exact ones have the text before the value in its line, too.
-	exact []string
-	// rough ones have the first word of the line.
-	rough []string
-}
-
-func token(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:6])
 }

@@ -52,7 +52,7 @@ var calls = map[string]string{
 
 func run(t *testing.T, text string, earlier job.Generated, clock func() time.Time) (string, *generated.Generator) {
 	t.Helper()
-	g := generated.New(earlier, 256<<10)
+	g := generated.NewGenerator(earlier, 256<<10)
 	if clock != nil {
 		g.SetClock(clock)
 	}
@@ -86,7 +86,7 @@ func TestGeneratedValuesComeAgain(t *testing.T) {
 // TestNoFunctionIsForgotten makes a new version of sprig look at this list again.
 func TestNoFunctionIsForgotten(t *testing.T) {
 	all := sprig.TxtFuncMap()
-	for name := range generated.New(nil, 0).Funcs() {
+	for name := range generated.NewGenerator(nil, 0).Funcs() {
 		if _, ok := all[name]; !ok {
 			t.Errorf("sprig has no function %s", name)
 		}
@@ -97,7 +97,7 @@ func TestNoFunctionIsForgotten(t *testing.T) {
 	// What sprig itself calls not hermetic must be remembered, or is absent, or only formats a time.
 	hermetic := sprig.HermeticTxtFuncMap()
 	for name := range all {
-		_, replaced := generated.New(nil, 0).Funcs()[name]
+		_, replaced := generated.NewGenerator(nil, 0).Funcs()[name]
 		pure := slices.Contains([]string{"date_modify", "dateModify", "env", "expandenv", "getHostByName"}, name)
 		if _, ok := hermetic[name]; !ok && !replaced && !pure {
 			t.Errorf("%s is not hermetic and not remembered", name)

@@ -42,7 +42,7 @@ type Generator struct {
 	full     bool
 }
 
-func New(earlier job.Generated, limit int) *Generator {
+func NewGenerator(earlier job.Generated, limit int) *Generator {
 	g := &Generator{
 		earlier: earlier, limit: limit, clock: time.Now,
 		decided: map[string]*previousValue{}, made: map[string]string{},

@@ -31,6 +31,15 @@ func ObjectsOf(documents []Document) (all []*unstructured.Unstructured) {
 	return all
 }
 
+// CollectInto fills in the Manifest and Objects of a result.
+func (m *Reader) CollectInto(result *job.Result, documents []Document) error {
+	slices.SortStableFunc(documents, func(a, b Document) int { return compareKinds(a.kind(), b.kind()) })
+	result.Manifest = manifestText(documents)
+	var err error
+	result.Objects, err = m.collect(documents)
+	return err
+}
+
 // collect checks the objects of all documents and puts them in order.
 func (m *Reader) collect(docs []Document) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured

@@ -4,7 +4,6 @@ package manifest
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,15 +39,6 @@ type Reader struct {
 
 // Called is what messages call a file.
 func (m *Reader) Called(file string) string { return cmp.Or(m.Artifact, file) }
-
-// CollectInto fills in the Manifest and Objects of a result.
-func (m *Reader) CollectInto(result *job.Result, documents []Document) error {
-	slices.SortStableFunc(documents, func(a, b Document) int { return compareKinds(a.kind(), b.kind()) })
-	result.Manifest = manifestText(documents)
-	var err error
-	result.Objects, err = m.collect(documents)
-	return err
-}
 
 // Decode reads one document. More than one document is an error, and so is a key that appears twice, but in a chart.
 func (m *Reader) Decode(file, text string) (Document, error) {

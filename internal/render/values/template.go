@@ -20,7 +20,7 @@ const noValue = "<no value>"
 
 // RenderTemplate executes a values template, within a worker.
 func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
-	memory := generated.New(nil, lim.GeneratedBytes)
+	memory := generated.NewGenerator(nil, lim.GeneratedBytes)
 	out := &cappedBuilder{room: lim.OutputBytes}
 	err := executeTemplate(req, templateFuncs(memory), out)
 	full := memory.Err()
@@ -53,7 +53,7 @@ func CheckTemplate(text string) error {
 	if strings.Count(text, "{{") > maxParsedActions {
 		return nil
 	}
-	_, err := template.New("line").Funcs(templateFuncs(generated.New(nil, 0))).Parse(text)
+	_, err := template.New("line").Funcs(templateFuncs(generated.NewGenerator(nil, 0))).Parse(text)
 	return trimPrefix(err)
 }
 
