@@ -20,7 +20,7 @@ type Options struct {
 	MemoryBytes int64
 	// InputBytes is the size of one request: chart files, values and facts. Defaults to 64 MiB.
 	InputBytes int64
-	// OutputBytes is the size of what the templates of one request may write. Defaults to 16 MiB.
+	// OutputBytes is the size of the output of all templates of one request. Defaults to 16 MiB.
 	OutputBytes int64
 	// MaxObjects is the number of objects one chart may have. Defaults to 5000.
 	MaxObjects int

@@ -21,9 +21,9 @@ const (
 
 // pauses remember requests, by their content, that took all the time or memory of a worker.
 type pauses struct {
-	now   func() time.Time
-	noted sync.Mutex // one after the other
-	after *lru.Cache[[sha256.Size]byte, pause]
+	now       func() time.Time
+	recording sync.Mutex // one after the other
+	after     *lru.Cache[[sha256.Size]byte, pause]
 }
 
 type pause struct {
@@ -44,15 +44,15 @@ func (p *pauses) failure(request [sha256.Size]byte) *job.Error {
 	return nil
 }
 
-// note takes in how a request ended.
-func (p *pauses) note(request [sha256.Size]byte, err error) {
+// record keeps how a request ended.
+func (p *pauses) record(request [sha256.Size]byte, err error) {
 	failed, ok := errors.AsType[*job.Error](err)
 	if !ok || failed.Reason != job.ReasonRenderTimeout && failed.Reason != job.ReasonOutOfMemory {
 		p.after.Remove(request)
 		return
 	}
-	p.noted.Lock()
-	defer p.noted.Unlock()
+	p.recording.Lock()
+	defer p.recording.Unlock()
 	known, _ := p.after.Get(request)
 	length := min(max(2*known.length, firstPause), lastPause)
 	p.after.Put(request, pause{failure: failed, length: length, until: p.now().Add(length)})

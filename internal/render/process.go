@@ -24,7 +24,7 @@ import (
 
 var errTimeout = errors.New("render timeout")
 
-// process is a worker as its parent sees it. One goroutine at a time uses it.
+// process is a worker as its parent sees it. A single goroutine at a time uses it.
 type process struct {
 	cmd       *exec.Cmd
 	stdin     *os.File
@@ -33,7 +33,7 @@ type process struct {
 	stderr    *stderrHead
 	exited    chan struct{} // closed once the child is reaped
 	served    int
-	sent      map[protocol.FileSet]bool // what the worker may have
+	sent      map[protocol.FileSet]bool // files that the worker may have
 	stage     job.Stage
 	idleTimer *time.Timer
 }
@@ -86,7 +86,7 @@ func (p *process) awaitReady(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return fmt.Errorf("no sign of life (does main call render.RunWorkerIfAsked first?): %w", err)
+		return fmt.Errorf("no sign of life (does main call worker.RunIfAsked first?): %w", err)
 	case kind != protocol.FrameReady:
 		return protocol.ErrUnexpected
 	}
@@ -169,7 +169,7 @@ func (p *process) end() {
 }
 
 // postMortem says why a worker died in the middle of a request. Its stderr may hold values of
-// the user, so it is only searched for what Go's runtime writes, and never shown.
+// the user, so it is only searched for messages of Go's runtime, and never shown.
 func (p *process) postMortem() *job.Error {
 	text := p.stderr.String()
 	says := func(parts ...string) bool {

@@ -97,7 +97,7 @@ func (r *Renderer) Values(ctx context.Context, req job.Values) (map[string]any, 
 }
 
 // Template renders a values template in the syntax of the Cluster API Add-on Provider for
-// Helm: text/template with sprig's functions, without env, expandenv and getHostByName. One that
+// Helm: text/template with sprig's functions, without env, expandenv and getHostByName. A template that
 // calls a function that returns something else each time is refused.
 // Errors are as those of [Renderer.Chart].
 func (r *Renderer) Template(ctx context.Context, req job.Template) (string, error) {
@@ -111,7 +111,7 @@ func (r *Renderer) Template(ctx context.Context, req job.Template) (string, erro
 	return *resp.Template, nil
 }
 
-// Open has a worker look into what comes from elsewhere. Errors of what is opened are of type
+// Open has a worker read hostile content. Errors of the content are of type
 // [*failure.Error] of package artifact/failure.
 func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opened, error) {
 	resp, err := r.do(ctx, &protocol.Request{Open: archive})
@@ -175,7 +175,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 		renderingsTotal.WithLabelValues(result).Inc()
 	}
 	if err == nil || ctx.Err() == nil {
-		r.pauses.note(digest, err)
+		r.pauses.record(digest, err)
 	}
 	if err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ const (
 )
 
 // sharedAnswers keeps answers for clusters whose inputs are the same: each of them gets objects of its
-// own. What a chart made up, and what it was made of Secrets or of the cluster's objects, is
-// never shared. Values that were read are found by their whole text alone.
+// own. Never shared are answers with values that a chart generated, and answers that depend on Secrets or on the
+// cluster's objects. Values that were read are found by their whole text alone.
 type sharedAnswers struct {
 	keeping sync.Mutex // one variant after the other
 	answers *lru.Cache[[sha256.Size]byte, []sharedAnswer]
@@ -42,13 +42,13 @@ func newSharedAnswers() *sharedAnswers {
 	})}
 }
 
-// sharing is what an answer depends on.
+// sharing identifies the inputs that an answer depends on.
 type sharing struct {
 	key   [sha256.Size]byte // of all but the facts
-	facts *job.Facts        // nil for what isn't a chart: it can't ask
+	facts *job.Facts        // nil if there is no chart to ask for them
 }
 
-// sharingOf returns what the answer to a request depends on; nil if it isn't shared.
+// sharingOf returns the inputs of the answer to a request; nil if it isn't shared.
 func sharingOf(req *protocol.Request) (*sharing, error) {
 	plain, facts := *req, (*job.Facts)(nil)
 	switch c := req.Chart; {

@@ -25,7 +25,7 @@ func newTask(req *protocol.Request) (*task, error) {
 	return t, err
 }
 
-// size is that of the whole request, in bytes.
+// size returns the bytes of the whole request.
 func (t *task) size() int64 { return int64(len(t.payload)) + protocol.SizeOf(t.files) }
 
 // withFiles returns the request for a worker that doesn't have its files.

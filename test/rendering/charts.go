@@ -21,6 +21,7 @@ func RealChart(t testing.TB, archive string) []artifact.File {
 	return Unpack(t, realdata.Read(t, "charts", archive))
 }
 
+// Unpack returns the files of a packed chart.
 func Unpack(t testing.TB, data []byte) []artifact.File {
 	t.Helper()
 	unzipped, err := gzip.NewReader(bytes.NewReader(data))
@@ -60,9 +61,10 @@ func ChartOf(files map[string]string) []artifact.File {
 	return all
 }
 
-// template is a chart of one template.
+// ChartWith returns a chart with one template.
 func ChartWith(text string) []artifact.File {
 	return ChartOf(map[string]string{"templates/a.yaml": text})
 }
 
+// ConfigMap is the text of an object without data.
 const ConfigMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

@@ -22,6 +22,7 @@ func filesOf(texts map[string]string) []artifact.File {
 	return files
 }
 
+// FilesJob makes objects of files in a directory.
 func FilesJob(directory string, texts map[string]string, patches ...addonsv1.Patch) job.Files {
 	return job.Files{
 		Files: filesOf(texts), Directory: directory, Patches: patches,
@@ -38,6 +39,7 @@ func Named(result *job.Result) []string {
 	return names
 }
 
+// Deployment is the text of an object with two containers.
 const Deployment = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, labels: {app: web}}
@@ -52,4 +54,5 @@ spec:
       - {name: side, image: busybox}
 `
 
+// WebService is the text of the Deployment's Service.
 const WebService = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"

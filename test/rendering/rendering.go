@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package rendering has charts, jobs and renderers for tests.
 package rendering
 
 import (
@@ -22,6 +23,7 @@ func Render(t testing.TB, req job.Chart) (*job.Result, error) {
 	return result, err
 }
 
+// SecretWith returns a Secret as a cluster serves it.
 func SecretWith(name, key, value string) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name},
@@ -29,6 +31,7 @@ func SecretWith(name, key, value string) map[string]any {
 	}
 }
 
+// MustChart renders a chart without an error.
 func MustChart(t *testing.T, r *render.Renderer, req job.Chart) *job.Result {
 	t.Helper()
 	result, err := r.Chart(t.Context(), req)
@@ -53,15 +56,18 @@ func NewRenderer(t testing.TB, change ...func(*render.Options)) *render.Renderer
 // Limits are those of Options without any.
 var Limits = job.Limits{OutputBytes: 16 << 20, MaxObjects: 5000, GeneratedBytes: 256 << 10}
 
+// Facts are of a cluster with a few APIs.
 var Facts = job.Facts{
 	KubeVersion: "v1.36.3",
 	APIVersions: []string{"v1", "apps/v1", "apps/v1/Deployment", "policy/v1", "batch/v1", "networking.k8s.io/v1"},
 }
 
+// ChartJob renders a chart as the release demo.
 func ChartJob(files []artifact.File) job.Chart {
 	return job.Chart{Files: files, Release: job.Release{Name: "demo", Namespace: "kube-system", Revision: 1}, Facts: Facts}
 }
 
+// WantReason looks for an error with a reason, and with parts in its text.
 func WantReason(t *testing.T, err error, reason string, parts ...string) {
 	t.Helper()
 	var failure *job.Error

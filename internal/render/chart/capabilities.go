@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// helmVersion is what charts see as .Capabilities.HelmVersion.Version.
+// helmVersion is .Capabilities.HelmVersion.Version.
 const helmVersion = "v4.2.4"
 
 // capabilities is a chart's .Capabilities. Its methods look like fields to a template.
@@ -71,7 +71,7 @@ func (k *kubeVersion) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"Version": v.Version, "Major": v.Major, "Minor": v.Minor})
 }
 
-// buildInfo has the fields of Helm's type of the same name. Those that tell of a build stay
+// buildInfo has the fields of Helm's type of the same name. The fields about a build stay
 // empty: a manifest must not change because Chandler was built again.
 type buildInfo struct {
 	Version           string `json:"version,omitempty"`

@@ -17,7 +17,7 @@ import (
 // notesSuffix marks the text that Helm shows to its user after an install.
 const notesSuffix = "NOTES.txt"
 
-// readTemplates decodes what the templates wrote.
+// readTemplates decodes the output of the templates.
 func readTemplates(reader *manifest.Reader, files map[string]string) ([]manifest.Document, error) {
 	var all []manifest.Document
 	for _, name := range slices.Sorted(maps.Keys(files)) {

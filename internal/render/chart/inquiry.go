@@ -39,8 +39,8 @@ func newInquiry(facts job.Facts) (*inquiry, error) {
 	return &inquiry{version: version, list: slices.Sorted(slices.Values(facts.APIVersions))}, nil
 }
 
-// bring adds what a chart's own crds/ serve. They are applied before anything else, as in Helm, so
-// that they count as there. That is no fact of the cluster: it isn't among the answers.
+// bring adds the APIs of a chart's own crds/. They are applied before anything else, as in Helm, so
+// that they count as there. They are no facts of the cluster, and not among the answers.
 func (i *inquiry) bring(crds []*unstructured.Unstructured) {
 	for _, crd := range crds {
 		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")

@@ -13,7 +13,7 @@ import (
 // maxLookups bounds the different lookups of a chart.
 const maxLookups = 1000
 
-// lookups answers those of one rendering.
+// lookups answers the lookups of one rendering.
 type lookups struct {
 	answers map[job.Lookup]map[string]any
 	asked   []job.Lookup // that there is no answer for
@@ -27,7 +27,7 @@ func newLookups(answers []job.LookupAnswer) *lookups {
 	return l
 }
 
-// find is `lookup`. What isn't known is an empty map, as for Helm without a cluster.
+// find is `lookup`. An unknown object is an empty map, as for Helm without a cluster.
 func (l *lookups) find(apiVersion, kind, namespace, name string) (map[string]any, error) {
 	asked := job.Lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
 	object, known := l.answers[asked]

@@ -72,7 +72,7 @@ func schemaViolations(ch *chart.Chart, values map[string]any, prefix string) ([]
 	return violations, nil
 }
 
-// compiledSchemas are those that a worker compiled last. The largest known one takes ten times
+// compiledSchemas are the schemas that a worker compiled last. The largest known one takes ten times
 // its text.
 var compiledSchemas = lru.New[[sha256.Size]byte](1<<20, func(c compiledSchema) int64 { return c.bytes })
 

@@ -13,8 +13,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/patch"
 )
 
-// newResult is the result of a request before anything is in it, with what Helm
-// shows of a release's chart.
+// newResult returns a result without objects, with the metadata that Helm shows of a release's chart.
 func newResult(req *job.Files) (*job.Result, error) {
 	result := &job.Result{Name: req.Release.Name, Version: req.Version}
 	var err error

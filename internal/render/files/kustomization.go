@@ -20,7 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 )
 
-// Kustomization is the whole way of a kustomization, within a worker.
+// Kustomization returns the objects of a kustomization, within a worker.
 func Kustomization(req *job.Files, lim job.Limits, enter func(job.Stage)) (*job.Result, error) {
 	enter(job.StageKustomization)
 	result, err := newResult(req)
@@ -77,7 +77,7 @@ func build(file string, all []artifact.File, maxObjects int) (resmap.ResMap, err
 	return resources, nil
 }
 
-// readResources decodes what kustomize made.
+// readResources decodes the resources that kustomize made.
 func readResources(reader *manifest.Reader, file string, resources resmap.ResMap) ([]manifest.Document, error) {
 	if n := resources.Size(); n > reader.Limits.MaxObjects {
 		return nil, job.Failf(job.ReasonOutputTooLarge, "the kustomization has %d objects, at most %d; split it", n, reader.Limits.MaxObjects)

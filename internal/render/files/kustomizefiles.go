@@ -117,7 +117,7 @@ type reference struct {
 	yaml      bool // says that kustomize reads all documents of the file
 }
 
-// references are all places where a kustomization names something. What is secret in it is noted.
+// references are all places where a kustomization names something. It keeps the secrets among them.
 func (f *kustomizeFiles) references(k *types.Kustomization) []reference {
 	var all []reference
 	add := func(field string, yaml bool, names ...string) {
@@ -159,7 +159,7 @@ func (f *kustomizeFiles) references(k *types.Kustomization) []reference {
 	return all
 }
 
-// isContent tells what is no name, but stands in place of a file.
+// isContent reports whether a text is the content of a file in place of its name.
 func isContent(name string) bool { return strings.Contains(name, "\n") }
 
 // sourcesOf are the files that a ConfigMap or Secret is made of, without the keys for them.

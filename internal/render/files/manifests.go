@@ -17,7 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
 )
 
-// Manifests is the whole way of plain manifests, within a worker.
+// Manifests returns the objects of plain manifests, within a worker.
 func Manifests(req *job.Files, lim job.Limits, enter func(job.Stage)) (*job.Result, error) {
 	enter(job.StageManifests)
 	result, err := newResult(req)
@@ -51,7 +51,7 @@ func manifestFiles(files []artifact.File, directory string) []artifact.File {
 	return found
 }
 
-// isManifest tells whether a name is that of a manifest. Hidden files aren't
+// isManifest reports whether a manifest may have a name. Hidden files aren't
 // meant: editors, macOS and CI systems leave them behind.
 func isManifest(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
@@ -90,7 +90,7 @@ func readFiles(reader *manifest.Reader, files []artifact.File) ([]manifest.Docum
 	return all, nil
 }
 
-// textsOf are the documents of a manifest. What is JSON is read as such, whatever its name.
+// textsOf returns the documents of a manifest. JSON is read as such, whatever its name.
 func textsOf(file artifact.File) ([]string, error) {
 	data := bytes.TrimPrefix(file.Data, manifest.ByteOrderMark)
 	if path.Ext(file.Name) != ".json" && !json.Valid(data) {
@@ -100,7 +100,7 @@ func textsOf(file artifact.File) ([]string, error) {
 	return []string{text}, err
 }
 
-// elsewhere names directories that hold what a directory lacks, as the way out.
+// elsewhere names directories with wanted files, as the way out for a directory that has none.
 func elsewhere(files []artifact.File, field string, wanted func(name string) bool) string {
 	const named = 5
 	var directories []string

@@ -20,7 +20,7 @@ type call struct {
 	text     string
 	from     *previousValue // whose value it was given; nil if it made one
 	within   bool           // it came out in what other calls made of it alone
-	judge    func(text string) (string, verdict)
+	evaluate func(text string) (string, verdict)
 	places
 }
 

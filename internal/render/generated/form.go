@@ -53,9 +53,9 @@ const (
 	fit
 )
 
-// judge returns how a text fits a call whose function returns values of a type, and the text without
-// what that type has no field for.
-func (fn generating) judge(text string, typ reflect.Type, args []reflect.Value) (string, verdict) {
+// evaluate returns how a text fits a call whose function returns values of a type, and the text without
+// fields that the type lacks.
+func (fn generating) evaluate(text string, typ reflect.Type, args []reflect.Value) (string, verdict) {
 	value, err := decodeGenerated(typ, text)
 	if err != nil {
 		return text, unfit

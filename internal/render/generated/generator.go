@@ -21,7 +21,7 @@ import (
 
 var errGeneratedTooLarge = errors.New("the templates generate more random values and certificates than can be kept")
 
-// Generator is the memory of one rendering. A rendering may take several rounds: see [generator.again].
+// Generator remembers the generated values of a rendering. A rendering may take several rounds: see [Generator.again].
 type Generator struct {
 	earlier  job.Generated
 	previous map[string][]*previousValue // by their call's key
@@ -32,7 +32,7 @@ type Generator struct {
 	made    map[string]string         // by call, in all rounds
 	rounds  int
 
-	// Of this round:
+	// The rest is about this round:
 	calls    []*call
 	counts   map[string]int
 	given    map[*previousValue]bool
@@ -42,6 +42,7 @@ type Generator struct {
 	full     bool
 }
 
+// NewGenerator returns a generator that has the values of earlier renderings, and takes so many bytes of values.
 func NewGenerator(earlier job.Generated, limit int) *Generator {
 	g := &Generator{
 		earlier: earlier, limit: limit, clock: time.Now,
@@ -75,11 +76,11 @@ func (g *Generator) remember(name string, fn generating, run any) any {
 	typ := reflect.TypeOf(run)
 	return reflect.MakeFunc(typ, func(args []reflect.Value) []reflect.Value {
 		c := g.newCall(name, fn.password, args)
-		c.judge = func(text string) (string, verdict) { return fn.judge(text, typ.Out(0), args) }
+		c.evaluate = func(text string) (string, verdict) { return fn.evaluate(text, typ.Out(0), args) }
 		if text, ok := g.recall(c, fn.password); ok {
 			value, err := decodeGenerated(typ.Out(0), text)
 			if err != nil {
-				panic(err) // judged before, or made by run
+				panic(err) // evaluated before, or made by run
 			}
 			g.keep(c, text)
 			results := []reflect.Value{value}

@@ -14,7 +14,7 @@ import (
 // their keys: a component that is switched off may be switched on again.
 const maxUnused = 64 << 10
 
-// Used returns the values of the last round, and those of former calls as far as there is room.
+// Used returns the values of the last round, and values of previous calls as far as there is room.
 func (g *Generator) Used() job.Generated {
 	all := job.Generated{}
 	if g.time != "" {

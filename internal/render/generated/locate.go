@@ -83,8 +83,8 @@ func partsOf(text string) []string {
 	return []string{text}
 }
 
-// addForms adds what a template may have made of a value. Of several lines, as in PEM, one stands
-// for all: they may be indented.
+// addForms adds the texts that a template may have made of a value. Several lines, as in PEM, may be indented: the
+// longest stands for all.
 func (l *locator) addForms(forms map[string]int, part string, index int) {
 	if len(part) >= shortestWhole {
 		l.whole[part] = index
@@ -171,7 +171,7 @@ func (l *locator) unmarked(text string) string {
 	return strings.Join(parts, "")
 }
 
-// add notes that the value of a call, and of those with an equal one, is at a place.
+// add adds a place to a call, and to all calls with an equal value.
 func (l *locator) add(index int, path, before string) {
 	word := ""
 	if found := firstWord.FindStringSubmatch(before); found != nil {

@@ -23,7 +23,7 @@ func (g *Generator) refuseOdd() (refused []*previousValue) {
 	return refused
 }
 
-// digest is a sum of what is in a Secret, or its beginning, as annotations and names have it.
+// digest is a sum of the content of a Secret, or its beginning, as annotations and names have it.
 var digest = regexp.MustCompile(`[0-9a-f]{7,}`)
 
 // withoutSecrets returns objects without the data of Secrets in the namespace, and without digests.
@@ -48,7 +48,7 @@ func withoutSecrets(documents []manifest.Document, namespace string) (all []any)
 	return all
 }
 
-// withScalars returns a copy of a value with others in place of what is neither a map nor a list.
+// withScalars returns a copy of a value with other values in place of those that are neither maps nor lists.
 func withScalars(value any, other func(scalar any) any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -21,11 +21,11 @@ type previousValue struct {
 	unused   int
 	position string
 	places
-	numbered bool // its key was that of an earlier release
-	live     bool // it was read from a live object
-	judged   bool // by its first call
-	odd      bool // it isn't what the function returns, but may be a person's
-	broken   bool // it is nothing to return
+	numbered  bool // its key was that of an earlier release
+	live      bool // it was read from a live object
+	evaluated bool // by its first call
+	odd       bool // it isn't what the function returns, but may be a person's
+	broken    bool // it is nothing to return
 }
 
 func parsePrevious(key, text string) (*previousValue, bool) {
@@ -49,11 +49,11 @@ func (f *previousValue) key() string {
 }
 
 // fits reports whether a call may get the value. All calls with its key have the same arguments.
-func (f *previousValue) fits(judge func(text string) (string, verdict)) bool {
-	if !f.judged {
+func (f *previousValue) fits(evaluate func(text string) (string, verdict)) bool {
+	if !f.evaluated {
 		var v verdict
-		f.text, v = judge(f.text)
-		f.judged, f.odd, f.broken = true, v == odd, v == unfit
+		f.text, v = evaluate(f.text)
+		f.evaluated, f.odd, f.broken = true, v == odd, v == unfit
 	}
 	return !f.broken
 }

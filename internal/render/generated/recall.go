@@ -9,9 +9,9 @@ import (
 )
 
 // recall returns the value for a call, if there is one. It is the one that the round before
-// decided on, or else a guess. The method again judges that by where it comes out.
+// decided on, or else a guess. The method again evaluates that by where it comes out.
 func (g *Generator) recall(c *call, password bool) (string, bool) {
-	if f, ok := g.decided[c.id()]; ok && (f == nil || f.fits(c.judge)) {
+	if f, ok := g.decided[c.id()]; ok && (f == nil || f.fits(c.evaluate)) {
 		c.from = f
 	} else {
 		c.from = g.guess(c, password)
@@ -29,7 +29,7 @@ func (g *Generator) guess(c *call, password bool) *previousValue {
 	var guessed *previousValue
 	for _, f := range g.previous[c.key] {
 		switch {
-		case !f.fits(c.judge), g.given[f], g.due(f):
+		case !f.fits(c.evaluate), g.given[f], g.due(f):
 		case f.position == c.position && f.unused == 0:
 			return f
 		case guessed == nil:
@@ -51,7 +51,7 @@ func (g *Generator) learnNumbered(c *call, password bool) {
 	}
 }
 
-// due reports whether a certificate is to be made anew. One that was read from a live object is taken
+// due reports whether a certificate is to be made again. A certificate that was read from a live object is taken
 // over first, as it is; the next revision renews it.
 func (g *Generator) due(f *previousValue) bool {
 	at := renewAt(f.text)

@@ -29,7 +29,8 @@ func RenewAt(values job.Generated) time.Time {
 // minRenewal is the least time between two renewals, each of which is an upgrade.
 const minRenewal = time.Hour
 
-// renewAt is zero for what is not renewed, and for what is not a certificate as sprig's functions return it.
+// renewAt returns when a certificate of sprig's functions is renewed. It returns zero for other values, and for
+// certificates that aren't renewed.
 func renewAt(text string) time.Time {
 	var pair struct{ Cert string }
 	if json.Unmarshal([]byte(text), &pair) != nil {

@@ -48,7 +48,7 @@ func (g *Generator) repeat(round func() ([]manifest.Document, error), namespace 
 	return documents, nil
 }
 
-// again judges a round by where its values came out: each is to come out where it did before. It
+// again evaluates a round by where its values came out: each is to come out where it did before. It
 // reports whether another round is needed for that. The values of some calls
 // are in the arguments of others, so that one more round may not be the last.
 func (g *Generator) again(documents []manifest.Document, namespace string) bool {
@@ -72,11 +72,11 @@ func (g *Generator) again(documents []manifest.Document, namespace string) bool 
 	return !settled && g.rounds < maxRounds
 }
 
-// decide returns the former value that each of some calls with equal arguments gets. A call at one of a
+// decide returns the previous value for each of some calls with equal arguments. A call at one of a
 // value's exact places counts most. A value whose exact places have gone may be at a rough one: the text
 // before it changed. It isn't if it was switched off before: others may be there now.
 func (g *Generator) decide(calls []*call, formers []*previousValue) map[*call]*previousValue {
-	formers = slices.DeleteFunc(slices.Clone(formers), func(f *previousValue) bool { return !f.fits(calls[0].judge) || g.due(f) })
+	formers = slices.DeleteFunc(slices.Clone(formers), func(f *previousValue) bool { return !f.fits(calls[0].evaluate) || g.due(f) })
 	decided, taken := map[*call]*previousValue{}, map[*previousValue]bool{}
 	for _, score := range []func(*call, *previousValue) int{
 		func(c *call, f *previousValue) int { return shared(c.exact, f.exact) },

@@ -22,7 +22,7 @@ const maxLost = 3
 // TakeOver gives calls the values that the live objects of a Helm release have where theirs would come
 // out: what its chart generated is written nowhere else. Then it refuses to change a field that depends
 // on a value that can't be read from one, as of a hash, unless such values are to be made again. Annotations don't count: they are
-// made to change with what is in other objects.
+// made to change with other objects.
 func (g *Generator) TakeOver(documents []manifest.Document, liveObjects []*unstructured.Unstructured, namespace string, renewLost bool, round func() ([]manifest.Document, error)) ([]manifest.Document, error) {
 	var err error
 	live := leavesByIdentity(liveObjects, namespace)
@@ -37,7 +37,7 @@ func (g *Generator) TakeOver(documents []manifest.Document, liveObjects []*unstr
 	if !g.MadeSome() || renewLost {
 		return documents, nil
 	}
-	// What differs when all that was made is made anew depends on it.
+	// A field that differs once all these values are made again depends on them.
 	kept := *g
 	g.made = map[string]string{job.NowKey: kept.made[job.NowKey]}
 	g.restart()
@@ -58,7 +58,7 @@ func (g *Generator) TakeOver(documents []manifest.Document, liveObjects []*unstr
 		}
 	}
 	if len(lost) > 0 {
-		return nil, job.Failf(job.ReasonGeneratedValuesLost, "the chart generates fields anew whose values in the Helm release can't be taken over: %s; set these values in the add-on's values, or have just them made again with generatedValuesPolicy: Renew",
+		return nil, job.Failf(job.ReasonGeneratedValuesLost, "the chart generates fields again whose values in the Helm release can't be taken over: %s; set these values in the add-on's values, or have just them made again with generatedValuesPolicy: Renew",
 			message.List(lost, "; ", maxLost))
 	}
 	return documents, nil
@@ -101,7 +101,7 @@ func (g *Generator) learnFrom(documents []manifest.Document, live map[string]map
 	return learned
 }
 
-// matchMarks notes what a text has where another one has marks, if all else in both is equal.
+// matchMarks adds to found the parts of a text at the marks of another one, if all else in both is equal.
 func matchMarks(marked, text string, found map[string]string) {
 	parts := strings.Split(marked, mark)
 	rest, ok := strings.CutPrefix(text, parts[0])

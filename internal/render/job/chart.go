@@ -11,7 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
-// Release is what a chart sees as .Release.
+// Release is .Release of a chart.
 type Release struct {
 	Name      string
 	Namespace string
@@ -20,7 +20,7 @@ type Release struct {
 	Upgrade bool
 }
 
-// Chart asks for the rendering of one chart.
+// Chart is the rendering of a chart.
 type Chart struct {
 	Files   []artifact.File `cbor:"-"`
 	Release Release
@@ -33,20 +33,20 @@ type Chart struct {
 	// Generated are the values an earlier rendering generated; they are used again.
 	Generated Generated
 	// Sensitive are strings that must not appear in the text of an error, such as the values
-	// read from Secrets. Those shorter than 4 bytes are ignored.
+	// read from Secrets. Shorter ones than 4 bytes are ignored.
 	Sensitive []string
 	// Patches are applied to all objects: those of the templates, hooks and CRDs.
 	Patches []addonsv1.Patch
 
-	// Lookup answers what templates ask `lookup` for; nil: nothing is found. It is called
+	// Lookup answers the calls of `lookup` in templates; nil: nothing is found. It is called
 	// only if they ask for something.
 	Lookup func(ctx context.Context, asked []Lookup) ([]LookupAnswer, error) `cbor:"-"`
-	// Answers are those that Lookup gave.
+	// Answers are the results of Lookup so far.
 	Answers []LookupAnswer
 	// Live reads the objects of the Helm release that is taken over; nil if none is. It is
 	// called only if the chart generates something.
 	Live func(ctx context.Context) ([]*unstructured.Unstructured, error) `cbor:"-"`
-	// LiveObjects are those that Live gave.
+	// LiveObjects are the result of Live.
 	LiveObjects []*unstructured.Unstructured
 	// RenewLost makes values again that can't be read from the live objects. Else these are an error.
 	RenewLost bool

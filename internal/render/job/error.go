@@ -24,13 +24,13 @@ const (
 	ReasonOutputTooLarge = "OutputTooLarge"
 	// ReasonOutOfMemory: the rendering needed more than Options.MemoryBytes.
 	ReasonOutOfMemory = "OutOfMemory"
-	// ReasonKustomizationInvalid: the kustomization cannot be built, or asks for what is not in its artifact.
+	// ReasonKustomizationInvalid: the kustomization cannot be built, or names something outside of its artifact.
 	ReasonKustomizationInvalid = "KustomizationInvalid"
-	// ReasonGeneratedValuesLost: what a Helm release's chart generated can't be taken over.
+	// ReasonGeneratedValuesLost: values that a Helm release's chart generated can't be taken over.
 	ReasonGeneratedValuesLost = "GeneratedValuesLost"
 	// ReasonPatchFailed: a patch fits none of the objects, or cannot be applied to one.
 	ReasonPatchFailed = "PatchFailed"
-	// ReasonManifestInvalid: what the templates wrote, or what manifests hold, are not Kubernetes objects.
+	// ReasonManifestInvalid: the text of templates or manifests isn't Kubernetes objects.
 	ReasonManifestInvalid = "ManifestInvalid"
 )
 
@@ -45,6 +45,7 @@ func (e *Error) Error() string { return e.Reason + ": " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Failf returns an Error with a message.
 func Failf(reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
 }

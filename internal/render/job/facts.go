@@ -12,7 +12,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
-// Facts are what a chart may ask about its cluster.
+// Facts are about the cluster of a chart.
 type Facts struct {
 	// KubeVersion is such as v1.36.3.
 	KubeVersion string
@@ -57,6 +57,7 @@ func (f FactsUsed) Holds(now Facts) bool {
 	return f.APIVersions == "" || f.APIVersions == HashList(now.APIVersions, f.Own...)
 }
 
+// HashList returns a hash of a list in any order, without some of its items.
 func HashList(list []string, without ...string) string {
 	list = slices.DeleteFunc(slices.Sorted(slices.Values(list)), func(v string) bool { return slices.Contains(without, v) })
 	sum := sha256.Sum256([]byte(strings.Join(list, "\n")))

@@ -7,7 +7,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
-// Files asks for the objects of files that are no chart.
+// Files is the making of objects of files that are no chart.
 type Files struct {
 	// Files of the artifact. Their names are relative to its root.
 	Files []artifact.File `cbor:"-"`
@@ -17,7 +17,7 @@ type Files struct {
 	Directory string
 	// Release has the add-on's name and namespace.
 	Release Release
-	// Version is what Result.Version is to be.
+	// Version becomes Result.Version.
 	Version string
 	// Patches are applied to the objects, in their order.
 	Patches []addonsv1.Patch

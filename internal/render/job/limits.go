@@ -2,12 +2,12 @@
 
 package job
 
-// Limits are the options that the worker itself keeps.
+// Limits bound the results of a job. A worker itself keeps them.
 type Limits struct {
 	OutputBytes    int64
 	MaxObjects     int
 	GeneratedBytes int
 }
 
-// FrameBytes bounds one answer: the manifest's text, the same as objects, and what was generated.
+// FrameBytes bounds one answer: the manifest's text, the same as objects, and generated values.
 func (l Limits) FrameBytes() int64 { return 4*l.OutputBytes + int64(l.GeneratedBytes) + 1<<20 }

@@ -2,9 +2,9 @@
 
 package job
 
-// Lookup is what a template asks `lookup` for.
+// Lookup is a call of `lookup` in a template.
 type Lookup struct {
-	// Name is empty for all objects of the kind, Namespace for those of all namespaces.
+	// Name is empty for all objects of the kind, Namespace for all namespaces.
 	APIVersion, Kind, Namespace, Name string
 }
 

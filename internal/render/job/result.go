@@ -32,7 +32,7 @@ type Result struct {
 // Hook is an object that Helm creates at an event and does not keep as part of the release.
 type Hook struct {
 	Name, Kind string
-	// Path is that of the template, as in Helm's record.
+	// Path is the template's, as in Helm's record.
 	Path     string
 	Manifest string
 	// Events are such as pre-install and post-upgrade.
@@ -45,7 +45,7 @@ type Hook struct {
 }
 
 // Generated are the values that a rendering made up: random strings, keys, certificates, the
-// time. Given to the next rendering, they come out again where they were, so that what has not
-// changed stays byte for byte. A key says which call made a value and where it came out
-// ([former]). The values are secrets: never log them.
+// time. Given to the next rendering, they come out again where they were, so that unchanged objects
+// stay byte for byte. Package generated
+// makes and reads the keys. The values are secrets: never log them.
 type Generated map[string]string

@@ -54,5 +54,5 @@ func (g Generated) Secrets() []string {
 	return all
 }
 
-// NowKey is that of the time in Generated.
+// NowKey is the key of the time in Generated.
 const NowKey = "now"

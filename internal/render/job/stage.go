@@ -2,7 +2,7 @@
 
 package job
 
-// Stage is what a worker is doing; it completes "stopped while ...".
+// Stage is the step of a job that a worker is at; it completes "stopped while ...".
 type Stage string
 
 const (
@@ -19,7 +19,7 @@ const (
 	StagePatches       Stage = "applying the patches"
 )
 
-// Reason is that of a crash in this stage.
+// Reason returns the reason of a crash in this stage.
 func (s Stage) Reason() string {
 	switch s {
 	case StageRead:

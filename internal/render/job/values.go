@@ -2,7 +2,7 @@
 
 package job
 
-// Values asks for values to be read.
+// Values is the reading of values.
 type Values struct {
 	Text []byte
 	// Lenient takes the last of the values of a key that appears twice, as Helm does: published
@@ -10,7 +10,7 @@ type Values struct {
 	Lenient bool
 }
 
-// Template asks for the rendering of one values template.
+// Template is the rendering of a values template.
 type Template struct {
 	// Name appears in messages, e.g. `spec.addons[0].valuesTemplate`.
 	Name string

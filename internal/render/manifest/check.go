@@ -22,7 +22,7 @@ func (m *Reader) checked(doc Document) ([]*unstructured.Unstructured, error) {
 	return []*unstructured.Unstructured{doc.Object}, nil
 }
 
-// CheckObject says what is missing for an object to be applied by its name.
+// CheckObject returns an error for an object that can't be applied by its name.
 func CheckObject(object *unstructured.Unstructured) error {
 	content := object.Object
 	for _, field := range []string{"apiVersion", "kind"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// hookEvents are those that Helm knows.
+// hookEvents are all events of Helm but tests.
 var hookEvents = []helmrelease.HookEvent{
 	helmrelease.HookPreInstall, helmrelease.HookPostInstall,
 	helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade,

@@ -13,6 +13,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
+// ObjectsOf returns the objects of documents, those in Lists too.
 func ObjectsOf(documents []Document) (all []*unstructured.Unstructured) {
 	for _, doc := range documents {
 		if doc.Object == nil {
@@ -66,8 +67,8 @@ func (m *Reader) collect(docs []Document) ([]*unstructured.Unstructured, error) 
 	return all, nil
 }
 
-// Identity is equal for what would be the same object in the cluster. The namespace is that of
-// objects that name none.
+// Identity returns an equal text for objects that are the same in a cluster. Objects without a namespace are in
+// the given one.
 func Identity(object *unstructured.Unstructured, namespace string) string {
 	namespace = cmp.Or(object.GetNamespace(), namespace)
 	gk := object.GroupVersionKind().GroupKind()

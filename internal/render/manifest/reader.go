@@ -25,7 +25,7 @@ const maxDepth = 500
 // ByteOrderMark is cut from files, as Helm's own archive and folder loaders do.
 var ByteOrderMark = []byte{0xEF, 0xBB, 0xBF}
 
-// Reader reads what the templates wrote, and keeps count.
+// Reader decodes documents, and counts them against the limits.
 type Reader struct {
 	Limits    job.Limits
 	Namespace string // of objects that name none
@@ -37,7 +37,7 @@ type Reader struct {
 	objects int
 }
 
-// Called is what messages call a file.
+// Called returns the name of a file in messages.
 func (m *Reader) Called(file string) string { return cmp.Or(m.Artifact, file) }
 
 // Decode reads one document. More than one document is an error, and so is a key that appears twice, but in a chart.

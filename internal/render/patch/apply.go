@@ -22,7 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
 )
 
-// Apply applies patches to documents and to CRDs. What no patch is for stays as it
+// Apply applies patches to documents and to CRDs. An object without a patch stays as it
 // is, to the byte. Lists become one document for each of their items.
 func Apply(reader *manifest.Reader, patches []addonsv1.Patch, documents []manifest.Document, crds []*unstructured.Unstructured) ([]manifest.Document, []*unstructured.Unstructured, error) {
 	documents, err := reader.SplitLists(documents)
@@ -66,8 +66,8 @@ func Apply(reader *manifest.Reader, patches []addonsv1.Patch, documents []manife
 	return documents, slices.DeleteFunc(slices.Clone(crds), deleted), nil
 }
 
-// apply changes the objects that the patch fits, and empties those that it deletes. That there is
-// none is an error: kustomize says nothing then, and the change that was wanted is missed in the cluster.
+// apply changes the objects that the patch fits, and empties those that it deletes. A patch that fits
+// none is an error: kustomize says nothing then, and the change is missed in the cluster.
 func (p *patch) apply(objects []*unstructured.Unstructured, namespace string) (err error) {
 	defer func() {
 		if recover() != nil { // its value may hold secrets
@@ -100,7 +100,7 @@ func (p *patch) apply(objects []*unstructured.Unstructured, namespace string) (e
 }
 
 // fits tells whether a patch is for an object. Unlike in kustomize, group, version and kind are no
-// expressions, and what names no namespace counts as one of the add-on's.
+// expressions, and an object without a namespace is in the add-on's.
 func (p *patch) fits(object *unstructured.Unstructured, namespace string) bool {
 	gvk := object.GroupVersionKind()
 	namespace = cmp.Or(object.GetNamespace(), namespace)
@@ -114,7 +114,7 @@ func (p *patch) fits(object *unstructured.Unstructured, namespace string) bool {
 		p.labels.Matches(labels.Set(object.GetLabels()))
 }
 
-// change is what becomes of an object, nil if the patch deletes it. Merged, it keeps its name,
+// change returns the patched object, nil if the patch deletes it. Merged, it keeps its name,
 // namespace and kind. Kustomize's filter for operations would round large numbers.
 func (p *patch) change(object map[string]any) (after map[string]any, err error) {
 	var data []byte

@@ -36,7 +36,7 @@ type patch struct {
 	document   *kyaml.RNode
 }
 
-// Check says what is wrong with a patch that can be seen without the objects. Aliases may
+// Check returns the error in a patch that can be seen without the objects. Aliases may
 // make much of little: a patch that may have some is looked at by a worker alone.
 func Check(p *addonsv1.Patch, path *field.Path) *field.Error {
 	if strings.Contains(p.Patch, "&") && strings.Contains(p.Patch, "*") {
@@ -133,13 +133,13 @@ func namedIn(document *kyaml.RNode) (addonsv1.PatchTarget, error) {
 	}, nil
 }
 
-// operationFields are what operations need, besides op.
+// operationFields are the fields that operations need, besides op.
 var operationFields = map[string][]string{
 	"add": {"path", "value"}, "replace": {"path", "value"}, "test": {"path", "value"},
 	"move": {"path", "from"}, "copy": {"path", "from"}, "remove": {"path"},
 }
 
-// parseOperations checks what the library for JSON patches would find out late, or never.
+// parseOperations finds errors that the library for JSON patches would find late, or never.
 func parseOperations(text string) (jsonpatch.Patch, error) {
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {

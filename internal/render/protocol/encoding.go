@@ -12,7 +12,7 @@ import (
 
 var mapType = reflect.TypeFor[map[string]any]()
 
-// CBOR and not JSON, because it keeps 3 and 3.0 apart, as templates do, and bytes as they are.
+// Encoding and Decoding are CBOR and not JSON, because it keeps 3 and 3.0 apart, as templates do, and bytes as they are.
 var (
 	Encoding = must(cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode())
 	Decoding = must(cbor.DecOptions{
@@ -32,6 +32,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
+// Encode encodes a request.
 func Encode(req *Request) ([]byte, error) {
 	payload, err := Encoding.Marshal(req)
 	if err != nil {

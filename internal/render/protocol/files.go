@@ -28,6 +28,7 @@ func FileSetOf(files []artifact.File) FileSet {
 	return FileSet(h.Sum(nil))
 }
 
+// SizeOf returns the bytes of all names and contents.
 func SizeOf(files []artifact.File) (bytes int64) {
 	for _, f := range files {
 		bytes += int64(len(f.Name) + len(f.Data))

@@ -10,10 +10,10 @@ import (
 	"math"
 )
 
-// ErrUnexpected means that parent and worker disagree; a fault of this package.
+// ErrUnexpected means that the manager and a worker disagree; a fault of this package.
 var ErrUnexpected = errors.New("render worker: unexpected answer")
 
-// A frame is its length (4 bytes, big-endian, of what follows), one byte for its kind, and a payload.
+// Kinds of frames. A frame is the length of the rest (4 bytes, big-endian), one byte for its kind, and a payload.
 const (
 	FrameReady    = 'h' // worker to parent, once: started and limited
 	FrameRequest  = 'q' // parent to worker: a request in CBOR
@@ -21,8 +21,10 @@ const (
 	FrameResponse = 'r' // worker to parent: a response in CBOR
 )
 
+// ErrFrameTooLarge is returned for a frame beyond its limit.
 var ErrFrameTooLarge = errors.New("frame is too large")
 
+// WriteFrame writes one frame.
 func WriteFrame(w io.Writer, kind byte, payload []byte) error {
 	if len(payload) >= math.MaxUint32 {
 		return ErrFrameTooLarge

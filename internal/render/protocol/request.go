@@ -18,7 +18,7 @@ type Request struct {
 	Open          *opener.Job
 	Limits        job.Limits
 
-	// FileSet is that of the Files. NewFiles are they, for a worker that doesn't have them.
+	// FileSet identifies the Files. NewFiles are the Files, for a worker that doesn't have them.
 	FileSet  FileSet
 	NewFiles []artifact.File
 }
@@ -28,7 +28,7 @@ func (req *Request) MakesObjects() bool {
 	return req.Chart != nil || req.Kustomization != nil || req.Manifests != nil
 }
 
-// Files are those of a request for objects; nil if it is another one.
+// Files returns the files of a request for objects; nil for any other request.
 func (req *Request) Files() *[]artifact.File {
 	switch {
 	case req.Chart != nil:
@@ -50,7 +50,7 @@ type Response struct {
 	Opened   *opener.Opened
 	// Asked are the lookups of a chart that the request had no answers for, also of one that failed.
 	Asked []job.Lookup
-	// MemoryBytes is what the worker holds after the request.
+	// MemoryBytes is the memory of the worker after the request.
 	MemoryBytes int64
 	// Retire asks for another worker next time: this one saw a panic.
 	Retire bool

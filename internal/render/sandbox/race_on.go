@@ -4,4 +4,5 @@
 
 package sandbox
 
+// RaceDetector reports whether this program was built with it.
 const RaceDetector = true

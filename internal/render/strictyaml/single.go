@@ -16,7 +16,7 @@ import (
 var errMore = errors.New(`more follows the end of a document ("..."), and would be left out; put a line of "---" before it, and end lines with a line feed`)
 
 // CheckSingle refuses a text that has more than one document. Texts are taken apart at
-// lines of "---". Of each part, parsers read what is before the end of its document.
+// lines of "---". Parsers read each part up to the end of its first document.
 // Objects behind that would be left out without a word, and pruned. Comments may follow.
 func CheckSingle(text []byte) error {
 	if !bytes.Contains(text, []byte("...")) && !bytes.Contains(text, []byte("---")) {
@@ -45,11 +45,11 @@ func isNull(node *yamlv3.Node) bool {
 	return node.Kind == yamlv3.ScalarNode && node.ShortTag() == "!!null"
 }
 
-// kustomizeSeparator matches what kustomize takes files apart at. At the end of a file it
+// kustomizeSeparator matches the lines at which kustomize takes files apart. At the end of a file it
 // sees no line.
 var kustomizeSeparator = regexp.MustCompile(`\n---.*\n`)
 
-// CheckSingles is checkSingle for a file with objects, as kustomize takes it apart.
+// CheckSingles is CheckSingle for a file with objects, as kustomize takes it apart.
 func CheckSingles(data []byte) error {
 	for _, text := range kustomizeSeparator.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), -1) {
 		if err := CheckSingle([]byte(text)); err != nil {

@@ -17,7 +17,7 @@ type missingValueError struct{ place string }
 
 func (e *missingValueError) Error() string { return e.place + " has no value" }
 
-// strictValue passes on what an action would write, if it is something.
+// strictValue passes on the value that an action writes, if there is any.
 func strictValue(place string, value any) (any, error) {
 	if value == nil {
 		return nil, &missingValueError{place}

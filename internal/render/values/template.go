@@ -15,7 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// noValue is what text/template writes for a field that is not there.
+// noValue is the text that text/template writes for a field that is not there.
 const noValue = "<no value>"
 
 // RenderTemplate executes a values template, within a worker.
@@ -47,7 +47,7 @@ func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
 // may be within the one before, and take some stack.
 const maxParsedActions = 5000
 
-// CheckTemplate says what is wrong with a values template that can be seen without data. A
+// CheckTemplate returns the error in a values template that can be seen without data. A
 // template with very many actions isn't looked at.
 func CheckTemplate(text string) error {
 	if strings.Count(text, "{{") > maxParsedActions {

@@ -20,7 +20,7 @@ import (
 )
 
 // Limits of values: above what people write (Cilium's values.yaml has 0.15 MiB and 3000
-// values), below what hurts the manager, which holds them.
+// values), and few enough for the manager, which holds them.
 const (
 	maxValuesJSON  = 4 << 20 // bytes, with all aliases written out
 	maxValuesCount = 150_000
@@ -65,11 +65,11 @@ func Read(req *job.Values) (map[string]any, error) {
 	return merged, nil
 }
 
-// quoting are those parts of a YAML parser's messages that quote the input: a password
+// quoting are the parts of a YAML parser's messages that quote the input: a password
 // that begins with an asterisk is an alias, one after an exclamation mark a tag.
 var quoting = regexp.MustCompile("'[^']*'|`[^`]*`")
 
-// expected are what a YAML parser says that it misses, in quotes, too.
+// expected are the characters that a YAML parser misses, which it puts in quotes, too.
 var expected = regexp.MustCompile(`^'([]},:?-]|<document start>)'$`)
 
 // withoutContent takes the input out of a message.

@@ -12,7 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
 
-// failure is what a user is told of an error. What has no reason has that of the stage.
+// failure returns the failure for a user. An error without a reason gets the reason of its stage.
 func (w *worker) failure(err error, sensitive []string) *protocol.Failure {
 	known := &job.Error{Reason: w.stage.Reason(), Err: err}
 	if opening, ok := errors.AsType[*sourcefailure.Error](err); ok {

@@ -96,7 +96,7 @@ func (w *worker) answer(payload []byte) (resp *protocol.Response) {
 	return resp
 }
 
-// fill gives a request its files: those that came with it, or from one before. It reports
+// fill gives a request the files that came with it, or with a request before. It reports
 // whether they are there.
 func (w *worker) fill(req *protocol.Request) bool {
 	files := req.Files()

@@ -10,8 +10,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
 
-// guardMemory ends the process soon after it passes its limit. What is faster than this
-// watch, one huge allocation, meets the kernel's limit (enterSandbox).
+// guardMemory ends the process soon after it passes its limit. A faster
+// growth, by one huge allocation, meets the kernel's limit (enterSandbox).
 func guardMemory(limit int64) (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -31,7 +31,7 @@ func guardMemory(limit int64) (stop func()) {
 	return func() { close(done) }
 }
 
-// memoryInUse is what Go's runtime holds, without what it has given back, in bytes.
+// memoryInUse returns the memory of Go's runtime, without the part that it has given back, in bytes.
 func memoryInUse() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
