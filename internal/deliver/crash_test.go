@@ -19,8 +19,8 @@ import (
 func crashCharts(ns string) (one, two chart) {
 	group := ns + ".example.com"
 	hooks := []job.Hook{
-		hook("pre", 0, job("pre", false), []string{"pre-install", "pre-upgrade", "pre-delete"}, "before-hook-creation", "hook-succeeded"),
-		hook("post", 0, job("post", false), []string{"post-install", "post-upgrade", "post-delete"}, "before-hook-creation", "hook-succeeded"),
+		hook("pre", 0, jobText("pre", false), []string{"pre-install", "pre-upgrade", "pre-delete"}, "before-hook-creation", "hook-succeeded"),
+		hook("post", 0, jobText("post", false), []string{"post-install", "post-upgrade", "post-delete"}, "before-hook-creation", "hook-succeeded"),
 	}
 	one = chart{version: "1", crds: crd("x" + group), hooks: hooks,
 		manifest: crd(group) + widget(group, "old") + widget("x"+group, "kept") + configMap("settings", "one") + deployment("app")}

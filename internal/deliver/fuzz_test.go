@@ -189,7 +189,7 @@ func (e *env) believe(seed uint64, passes int) map[string]int {
 	}()
 	group := ns + ".example.com"
 	hooks := []job.Hook{
-		hook("pre", 0, strings.Replace(job("pre", false), "  backoffLimit: 0\n", "  backoffLimit: 0\n"+collects, 1), []string{"pre-install", "pre-upgrade", "pre-delete"}, "before-hook-creation", "hook-succeeded"),
+		hook("pre", 0, strings.Replace(jobText("pre", false), "  backoffLimit: 0\n", "  backoffLimit: 0\n"+collects, 1), []string{"pre-install", "pre-upgrade", "pre-delete"}, "before-hook-creation", "hook-succeeded"),
 	}
 	if seed%2 == 0 {
 		hooks = nil // so that it gets further

@@ -19,7 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
-func job(name string, suspended bool) string {
+func jobText(name string, suspended bool) string {
 	return fmt.Sprintf(`apiVersion: batch/v1
 kind: Job
 metadata: {name: %s, annotations: {helm.sh/hook: any}}
@@ -39,10 +39,10 @@ func TestHooks(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
 	hooks := []job.Hook{
-		hook("second", 1, job("second", false), []string{"pre-install", "pre-upgrade"}),
-		hook("first", 0, job("first", false), []string{"pre-install"}, "hook-succeeded"),
-		hook("after", 0, job("after", false), []string{"post-install", "post-upgrade"}, "before-hook-creation"),
-		hook("bye", 0, job("bye", false), []string{"pre-delete"}),
+		hook("second", 1, jobText("second", false), []string{"pre-install", "pre-upgrade"}),
+		hook("first", 0, jobText("first", false), []string{"pre-install"}, "hook-succeeded"),
+		hook("after", 0, jobText("after", false), []string{"post-install", "post-upgrade"}, "before-hook-creation"),
+		hook("bye", 0, jobText("bye", false), []string{"pre-delete"}),
 	}
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: hooks})
 	e.install(want)
@@ -68,7 +68,7 @@ func TestFailedHook(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	c := chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, job("migrate", true), []string{"pre-install"})}}
+	c := chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-install"})}}
 	want := e.want(ns, c)
 	o, err := e.d.Ensure(e.ctx, e.target, want)
 	e.Expect(err).NotTo(HaveOccurred())
@@ -126,7 +126,7 @@ func TestFailedHookIsTriedAgainInTime(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	failing := strings.Replace(job("migrate", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	failing := strings.Replace(jobText("migrate", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, failing, []string{"pre-install"})}})
 	failed := e.settle(want)
 	e.Expect(failed.Reason).To(Equal(deliver.ReasonHookFailed), failed.Message)
@@ -192,14 +192,14 @@ func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	failing := strings.Replace(job("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	failing := strings.Replace(jobText("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
 	settings := job.Hook{
 		Name: "settings", Kind: "ConfigMap", Path: "demo/templates/settings", Manifest: configMap("settings", "x"), Weight: -1,
 		Events: []string{"pre-install"}, DeletePolicies: []string{"before-hook-creation", "hook-succeeded"},
 	}
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{
 		settings,
-		hook("first", 0, job("first", false), []string{"pre-install"}, "hook-succeeded"),
+		hook("first", 0, jobText("first", false), []string{"pre-install"}, "hook-succeeded"),
 		hook("fails", 1, failing, []string{"pre-install"}),
 	}})
 	o := e.settle(want)
@@ -222,7 +222,7 @@ func TestFailedHookOfARemoval(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	failing := strings.Replace(job("bye", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	failing := strings.Replace(jobText("bye", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("bye", 0, failing, []string{"pre-delete"})}})
 	e.install(want)
 	o := e.remove(want.Release)

@@ -70,7 +70,7 @@ func TestHookJobThatIsCollectedAtOnce(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			ns := e.namespace()
-			manifest := strings.Replace(job("create", false), "  backoffLimit: 0\n", "  backoffLimit: 0\n"+collects, 1)
+			manifest := strings.Replace(jobText("create", false), "  backoffLimit: 0\n", "  backoffLimit: 0\n"+collects, 1)
 			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{
 				hook("create", 0, manifest, []string{"pre-install"}, "before-hook-creation", "hook-succeeded"),
 			}})

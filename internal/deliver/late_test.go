@@ -88,7 +88,7 @@ func TestRefusedAddonCountsWhatIsInstalled(t *testing.T) {
 	e.Expect(o.Reason).To(Equal(deliver.ReasonEmptyRendering))
 	e.Expect([]int32{o.Ready, o.Total}).To(Equal([]int32{2, 2}))
 
-	failing := strings.Replace(job("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	failing := strings.Replace(jobText("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
 	o = e.settle(e.want(ns, chart{version: "3", manifest: objects + configMap("c", "x"), hooks: []job.Hook{hook("fails", 0, failing, []string{"pre-upgrade"})}}))
 	e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
 	e.Expect([]int32{o.Ready, o.Total}).To(Equal([]int32{2, 3}))

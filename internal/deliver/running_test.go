@@ -28,7 +28,7 @@ func TestRunningHookIsAwaited(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "x")}))
-	hooks := []job.Hook{hook("migrate", 0, job("migrate", true), []string{"pre-upgrade"}, "before-hook-creation")}
+	hooks := []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-upgrade"}, "before-hook-creation")}
 	of := func(version string) deliver.Desired {
 		return e.want(ns, chart{version: version, manifest: configMap("a", version), hooks: hooks})
 	}
@@ -70,7 +70,7 @@ func TestWantedAgainWhilePreDeleteRuns(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("bye", 0, job("bye", true), []string{"pre-delete"})}})
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("bye", 0, jobText("bye", true), []string{"pre-delete"})}})
 	e.install(want)
 	o, err := e.d.Remove(e.ctx, e.target, want.Release)
 	e.Expect(err).NotTo(HaveOccurred())

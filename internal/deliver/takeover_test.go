@@ -27,7 +27,7 @@ func newMoving(t *testing.T) *moving {
 	m := &moving{env: newEnv(t)}
 	m.ns = m.namespace()
 	group := m.ns + ".example.com"
-	hooks := []job.Hook{hook("bye", 0, job("bye", false), []string{"pre-delete", "post-delete"})}
+	hooks := []job.Hook{hook("bye", 0, jobText("bye", false), []string{"pre-delete", "post-delete"})}
 	common := deployment("app") + widget(group, "one")
 	m.former = m.want(m.ns, chart{version: "1", crds: crd(group), hooks: hooks, manifest: configMap("settings", "former") + configMap("old", "x") + common})
 	m.later = m.want(m.ns, chart{version: "2", crds: crd(group), manifest: configMap("settings", "later") + configMap("new", "x") + common})

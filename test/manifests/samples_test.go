@@ -75,7 +75,7 @@ func TestSamples(t *testing.T) {
 				_, err := renderer.Chart(t.Context(), job.Chart{
 					Files:   files(t, filepath.Join(samples, "charts", addon.Chart.Path)),
 					Release: job.Release{Name: addon.Name, Namespace: addon.Namespace, Revision: 1},
-					Values:  values(t, renderer, &addon),
+					Values:  valuesOf(t, renderer, &addon),
 					Facts:   job.Facts{KubeVersion: "v1.36.3"},
 					Patches: addon.Patches,
 				})
@@ -124,8 +124,8 @@ func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) 
 	return err
 }
 
-// values of an add-on, but for valuesFrom, on a Cluster such as the demo's.
-func values(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[string]any {
+// valuesOf returns the values of an add-on, but for valuesFrom, on a Cluster such as the demo's.
+func valuesOf(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[string]any {
 	t.Helper()
 	g := NewWithT(t)
 	plain, templated := map[string]any{}, map[string]any{}
