@@ -10,7 +10,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
-// BenchmarkWorker measures renderings of Cilium by a worker process. One process had the chart before, another is started
+// BenchmarkWorker measures renderings of Cilium by a worker process. A process had the chart before, or is started
 // for it. Certificates are there, or are new.
 func BenchmarkWorker(b *testing.B) {
 	files := rendering.RealChart(b, "cilium-1.19.6.tgz")

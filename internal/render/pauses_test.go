@@ -11,7 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
-// What took all the time of a worker isn't tried again at once, by whomever; what differs is.
+// A job that took all the time of a worker isn't tried again at once, by whomever. Another job is.
 func TestKilledRenderingsArePaused(t *testing.T) {
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Timeout = 500 * time.Millisecond })
 	now := time.Now()

@@ -95,7 +95,7 @@ func runEscapesIfAsked() {
 			fmt.Printf("%s: %v\n", name, err)
 		}
 	}
-	// Those who can do with clone have to be told that there is no other way.
+	// Programs that can do with clone have to be told that there is no other way.
 	if err := raw(unix.SYS_CLONE3, 0, 0, 0); !errors.Is(err, syscall.ENOSYS) {
 		fmt.Printf("start a thread by clone3: %v\n", err)
 	}

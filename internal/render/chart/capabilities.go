@@ -30,8 +30,9 @@ func (c *capabilities) APIVersions() versionSet {
 	return list
 }
 
-// versionSet is Helm's type of the same name. A slice has no room for a pointer to the inquiry,
-// so that rides behind the end of the list, where a template cannot see it.
+// versionSet is Helm's type of the same name. It has to be a slice of strings: charts call len on it, and sprig's has
+// and join, which take nothing else. A slice has no room for a pointer to the inquiry, so that is behind the end of the
+// list, where a template cannot see it.
 type versionSet []any
 
 // Has says whether the cluster serves a version ("apps/v1") or a kind ("apps/v1/Deployment").

@@ -19,7 +19,7 @@ type call struct {
 	args     string
 	text     string
 	from     *previousValue // whose value it was given; nil if it made one
-	within   bool           // it came out in what other calls made of it alone
+	inOthers bool           // it came out in what other calls made of it alone
 	evaluate func(text string) (string, verdict)
 	places
 }

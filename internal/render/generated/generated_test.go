@@ -94,7 +94,7 @@ func TestNoFunctionIsForgotten(t *testing.T) {
 			t.Errorf("no test for %s", name)
 		}
 	}
-	// What sprig itself calls not hermetic must be remembered, or is absent, or only formats a time.
+	// A function that sprig calls not hermetic must be remembered, or is absent, or only formats a time.
 	hermetic := sprig.HermeticTxtFuncMap()
 	for name := range all {
 		_, replaced := generated.NewGenerator(nil, 0).Funcs()[name]

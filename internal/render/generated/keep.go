@@ -23,24 +23,24 @@ func (g *Generator) Used() job.Generated {
 	room, inUse := g.room, map[*previousValue]bool{}
 	for _, c := range g.calls {
 		inUse[c.from] = true
-		f := previousValue{call: c.key, position: c.position, places: c.places}
-		if room -= len(f.key()) - len(c.key); room < 0 {
-			f.places = places{}
+		value := previousValue{call: c.key, position: c.position, places: c.places}
+		if room -= len(value.key()) - len(c.key); room < 0 {
+			value.places = places{}
 		}
-		all[f.key()] = c.text
+		all[value.key()] = c.text
 	}
 	var unused []*previousValue
-	for _, formers := range g.previous {
-		for _, f := range formers {
-			if !inUse[f] && !f.broken && !g.due(f) {
-				unused = append(unused, f)
+	for _, values := range g.previous {
+		for _, value := range values {
+			if !inUse[value] && !value.unusable && !g.due(value) {
+				unused = append(unused, value)
 			}
 		}
 	}
 	slices.SortFunc(unused, func(a, b *previousValue) int { return cmp.Or(a.unused-b.unused, strings.Compare(a.key(), b.key())) })
 	room = min(maxUnused, room)
-	for _, f := range unused {
-		kept := *f
+	for _, value := range unused {
+		kept := *value
 		kept.unused++
 		if room -= len(kept.key()) + len(kept.text); room < 0 {
 			break

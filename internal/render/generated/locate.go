@@ -201,11 +201,11 @@ func (l *locator) arguments() {
 		parts := strings.Split(l.marks.Replace(by.args), mark)
 		for i := 1; i < len(parts); i += 2 {
 			index, err := strconv.Atoi(parts[i])
-			if err != nil || index < 0 || index >= len(l.calls) || len(l.calls[index].exact) > 0 && !l.calls[index].within {
+			if err != nil || index < 0 || index >= len(l.calls) || len(l.calls[index].exact) > 0 && !l.calls[index].inOthers {
 				continue
 			}
 			for _, c := range l.same[l.calls[index].text] {
-				c.within = true
+				c.inOthers = true
 				for _, place := range by.exact {
 					c.exact = append(c.exact, token("argument", place))
 				}

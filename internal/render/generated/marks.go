@@ -54,6 +54,7 @@ func markTemplatesIn(ch *chart.Chart) {
 	}
 }
 
+// MarkFuncs returns the functions that marked templates call.
 func (g *Generator) MarkFuncs() template.FuncMap {
 	return template.FuncMap{
 		enterFunc: func(name string) string {

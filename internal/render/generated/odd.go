@@ -12,11 +12,11 @@ import (
 
 // refuseOdd has no call get an odd value, and returns those.
 func (g *Generator) refuseOdd() (refused []*previousValue) {
-	for _, formers := range g.previous {
-		for _, f := range formers {
-			if f.odd && !f.broken {
-				f.broken = true
-				refused = append(refused, f)
+	for _, values := range g.previous {
+		for _, value := range values {
+			if value.odd && !value.unusable {
+				value.unusable = true
+				refused = append(refused, value)
 			}
 		}
 	}

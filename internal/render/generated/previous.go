@@ -11,7 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// previousValue is a value of an earlier rendering. Its key in [Generated] has six parts with slashes
+// previousValue is a value of an earlier rendering. Its key in [job.Generated] has six parts with slashes
 // between them. They are the function, the hash of its arguments, the number of renderings since
 // the value was used last, the call's position, and its exact and rough places. The keys of
 // earlier releases had two parts: the hash was of the call's number, too.
@@ -21,11 +21,11 @@ type previousValue struct {
 	unused   int
 	position string
 	places
-	numbered  bool // its key was that of an earlier release
-	live      bool // it was read from a live object
-	evaluated bool // by its first call
-	odd       bool // it isn't what the function returns, but may be a person's
-	broken    bool // it is nothing to return
+	byPosition  bool // its position alone tells where it was: it has no places
+	fromCluster bool // it was read from a live object
+	evaluated   bool // by its first call
+	odd         bool // it isn't what the function returns, but may be a person's
+	unusable    bool // it is nothing to return
 }
 
 func parsePrevious(key, text string) (*previousValue, bool) {
@@ -37,32 +37,32 @@ func parsePrevious(key, text string) (*previousValue, bool) {
 	list := func(joined string) []string {
 		return strings.FieldsFunc(joined, func(r rune) bool { return r == ',' })
 	}
-	f := &previousValue{
+	value := &previousValue{
 		call: parts[0] + "/" + parts[1], text: text, unused: int(unused), position: parts[3],
 		places: places{exact: list(parts[4]), rough: list(parts[5])},
 	}
-	return f, err == nil && len(f.exact) <= maxPlaces && len(f.rough) <= maxPlaces
+	return value, err == nil && len(value.exact) <= maxPlaces && len(value.rough) <= maxPlaces
 }
 
-func (f *previousValue) key() string {
-	return strings.Join([]string{f.call, strconv.Itoa(f.unused), f.position, strings.Join(f.exact, ","), strings.Join(f.rough, ",")}, "/")
+func (value *previousValue) key() string {
+	return strings.Join([]string{value.call, strconv.Itoa(value.unused), value.position, strings.Join(value.exact, ","), strings.Join(value.rough, ",")}, "/")
 }
 
 // fits reports whether a call may get the value. All calls with its key have the same arguments.
-func (f *previousValue) fits(evaluate func(text string) (string, verdict)) bool {
-	if !f.evaluated {
+func (value *previousValue) fits(evaluate func(text string) (string, verdict)) bool {
+	if !value.evaluated {
 		var v verdict
-		f.text, v = evaluate(f.text)
-		f.evaluated, f.odd, f.broken = true, v == odd, v == unfit
+		value.text, v = evaluate(value.text)
+		value.evaluated, value.odd, value.unusable = true, v == odd, v == unfit
 	}
-	return !f.broken
+	return !value.unusable
 }
 
 func previousValuesOf(earlier job.Generated) map[string][]*previousValue {
 	all := map[string][]*previousValue{}
 	for _, key := range slices.Sorted(maps.Keys(earlier)) {
-		if f, ok := parsePrevious(key, earlier[key]); ok {
-			all[f.call] = append(all[f.call], f)
+		if value, ok := parsePrevious(key, earlier[key]); ok {
+			all[value.call] = append(all[value.call], value)
 		}
 	}
 	return all

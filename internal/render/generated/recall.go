@@ -11,8 +11,8 @@ import (
 // recall returns the value for a call, if there is one. It is the one that the round before
 // decided on, or else a guess. The method again evaluates that by where it comes out.
 func (g *Generator) recall(c *call, password bool) (string, bool) {
-	if f, ok := g.decided[c.id()]; ok && (f == nil || f.fits(c.evaluate)) {
-		c.from = f
+	if value, ok := g.decided[c.id()]; ok && (value == nil || value.fits(c.evaluate)) {
+		c.from = value
 	} else {
 		c.from = g.guess(c, password)
 	}
@@ -27,13 +27,13 @@ func (g *Generator) recall(c *call, password bool) (string, bool) {
 func (g *Generator) guess(c *call, password bool) *previousValue {
 	g.learnNumbered(c, password)
 	var guessed *previousValue
-	for _, f := range g.previous[c.key] {
+	for _, value := range g.previous[c.key] {
 		switch {
-		case !f.fits(c.evaluate), g.given[f], g.due(f):
-		case f.position == c.position && f.unused == 0:
-			return f
+		case !value.fits(c.evaluate), g.given[value], g.due(value):
+		case value.position == c.position && value.unused == 0:
+			return value
 		case guessed == nil:
-			guessed = f
+			guessed = value
 		}
 	}
 	return guessed
@@ -47,13 +47,13 @@ func (g *Generator) learnNumbered(c *call, password bool) {
 	name, _, _ := strings.Cut(c.key, "/")
 	key := name + "/" + hex.EncodeToString(hashCall(name+c.args+"#"+strconv.Itoa(c.number), password))
 	if text, ok := g.earlier[key]; ok {
-		g.previous[c.key] = append(g.previous[c.key], &previousValue{call: c.key, text: text, position: c.position, numbered: true})
+		g.previous[c.key] = append(g.previous[c.key], &previousValue{call: c.key, text: text, position: c.position, byPosition: true})
 	}
 }
 
 // due reports whether a certificate is to be made again. A certificate that was read from a live object is taken
 // over first, as it is; the next revision renews it.
-func (g *Generator) due(f *previousValue) bool {
-	at := renewAt(f.text)
-	return !f.live && !at.IsZero() && !g.clock().Before(at)
+func (g *Generator) due(value *previousValue) bool {
+	at := renewAt(value.text)
+	return !value.fromCluster && !at.IsZero() && !g.clock().Before(at)
 }

@@ -18,8 +18,8 @@ const maxRounds = 6
 func (g *Generator) RenderUntilStable(round func() ([]manifest.Document, error), namespace string) ([]manifest.Document, error) {
 	documents, err := g.repeat(round, namespace)
 	given := false
-	for f := range g.given {
-		given = given || f.odd
+	for value := range g.given {
+		given = given || value.odd
 	}
 	if !given {
 		return documents, err
@@ -28,8 +28,8 @@ func (g *Generator) RenderUntilStable(round func() ([]manifest.Document, error),
 	g.restart()
 	others, otherErr := round()
 	if err == nil && otherErr == nil && reflect.DeepEqual(withoutSecrets(documents, namespace), withoutSecrets(others, namespace)) {
-		for _, f := range refused {
-			f.broken = false
+		for _, value := range refused {
+			value.unusable = false
 		}
 		*g = kept
 		return documents, nil
@@ -60,42 +60,46 @@ func (g *Generator) again(documents []manifest.Document, namespace string) bool 
 	for _, c := range g.calls {
 		byKey[c.key] = append(byKey[c.key], c)
 	}
-	settled := true
+	stable := true
 	for key, calls := range byKey {
 		decided := g.decide(calls, g.previous[key])
 		for _, c := range calls {
-			settled = settled && decided[c] == c.from
+			stable = stable && decided[c] == c.from
 			g.decided[c.id()] = decided[c]
 		}
 	}
 	g.rounds++
-	return !settled && g.rounds < maxRounds
+	return !stable && g.rounds < maxRounds
 }
 
 // decide returns the previous value for each of some calls with equal arguments. A call at one of a
 // value's exact places counts most. A value whose exact places have gone may be at a rough one: the text
 // before it changed. It isn't if it was switched off before: others may be there now.
-func (g *Generator) decide(calls []*call, formers []*previousValue) map[*call]*previousValue {
-	formers = slices.DeleteFunc(slices.Clone(formers), func(f *previousValue) bool { return !f.fits(calls[0].evaluate) || g.due(f) })
+func (g *Generator) decide(calls []*call, values []*previousValue) map[*call]*previousValue {
+	values = slices.DeleteFunc(slices.Clone(values), func(value *previousValue) bool { return !value.fits(calls[0].evaluate) || g.due(value) })
 	decided, taken := map[*call]*previousValue{}, map[*previousValue]bool{}
 	for _, score := range []func(*call, *previousValue) int{
-		func(c *call, f *previousValue) int { return shared(c.exact, f.exact) },
-		func(c *call, f *previousValue) int { return truth(f.unused == 0) * shared(c.rough, f.rough) },
-		func(c *call, f *previousValue) int { return truth(f.numbered && f.position == c.position) },
+		func(c *call, value *previousValue) int { return shared(c.exact, value.exact) },
+		func(c *call, value *previousValue) int {
+			return truth(value.unused == 0) * shared(c.rough, value.rough)
+		},
+		func(c *call, value *previousValue) int {
+			return truth(value.byPosition && value.position == c.position)
+		},
 	} {
 		for _, c := range calls {
 			if decided[c] != nil {
 				continue
 			}
 			best := 0
-			for _, f := range formers {
-				if n := score(c, f); n > best && !taken[f] {
-					best, decided[c] = n, f
+			for _, value := range values {
+				if n := score(c, value); n > best && !taken[value] {
+					best, decided[c] = n, value
 				}
 			}
 		}
-		for _, f := range decided {
-			taken[f] = true
+		for _, value := range decided {
+			taken[value] = true
 		}
 	}
 	return decided

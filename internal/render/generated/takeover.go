@@ -91,9 +91,9 @@ func (g *Generator) learnFrom(documents []manifest.Document, live map[string]map
 			data, err := json.Marshal(map[string]string{"Cert": text + "\n", "Key": key + "\n"})
 			text, ok = string(data), ok && key != "" && err == nil
 		}
-		refused := slices.ContainsFunc(g.previous[c.key], func(f *previousValue) bool { return f.live && f.broken && f.text == text })
+		refused := slices.ContainsFunc(g.previous[c.key], func(value *previousValue) bool { return value.fromCluster && value.unusable && value.text == text })
 		if ok && c.from == nil && !refused {
-			g.previous[c.key] = append(g.previous[c.key], &previousValue{call: c.key, text: text, position: c.position, numbered: true, live: true})
+			g.previous[c.key] = append(g.previous[c.key], &previousValue{call: c.key, text: text, position: c.position, byPosition: true, fromCluster: true})
 			delete(g.decided, c.id())
 			learned = true
 		}

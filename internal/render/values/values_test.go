@@ -119,7 +119,7 @@ func TestParseValues(t *testing.T) {
 	}
 }
 
-// What a published release has is read as the operator's Helm read it, within the same limits.
+// The values of a published release are read as the operator's Helm read it, within the same limits.
 func TestParseValuesLeniently(t *testing.T) {
 	r := rendering.NewRenderer(t)
 	for _, text := range []string{"", "a: 1\na: 2\n", "x: {a: 1, b: 2}\nx: {a: {c: 3}, a: 4}\n", "a: {b: 1}\n---\na: {b: 2, b: 3}\n"} {
