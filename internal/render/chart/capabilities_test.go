@@ -92,7 +92,7 @@ func TestChartSeesItsOwnCRDs(t *testing.T) {
 }
 
 func TestHelmVersionIsThatOfTheModule(t *testing.T) {
-	data, err := os.ReadFile("../../go.mod")
+	data, err := os.ReadFile("../../../go.mod")
 	if err != nil {
 		t.Fatal(err)
 	}
