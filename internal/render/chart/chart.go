@@ -68,13 +68,13 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 		return nil, err
 	}
 	facts.bring(crds)
-	memory := generated.NewGenerator(req.Generated, lim.GeneratedBytes)
-	defer func() { req.Sensitive = append(req.Sensitive, memory.Secrets()...) }() // for what is said of an error
-	memory.MarkTemplates(ch)
+	generator := generated.NewGenerator(req.Generated, lim.GeneratedBytes)
+	defer func() { req.Sensitive = append(req.Sensitive, generator.Secrets()...) }() // for what is said of an error
+	generator.MarkTemplates(ch)
 	var reader *manifest.Reader
 	round := func() ([]manifest.Document, error) {
 		enter(job.StageTemplates)
-		files, err := execute(ch, values, req.Release, facts, memory, lookups)
+		files, err := execute(ch, values, req.Release, facts, generator, lookups)
 		if err != nil {
 			return nil, err
 		}
@@ -83,12 +83,12 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 		reader = &counted
 		return readTemplates(reader, files)
 	}
-	documents, err := memory.RenderUntilStable(round, req.Release.Namespace)
+	documents, err := generator.RenderUntilStable(round, req.Release.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	if len(req.LiveObjects) > 0 {
-		if documents, err = memory.TakeOver(documents, req.LiveObjects, req.Release.Namespace, req.RenewLost, round); err != nil {
+		if documents, err = generator.TakeOver(documents, req.LiveObjects, req.Release.Namespace, req.RenewLost, round); err != nil {
 			return nil, err
 		}
 	}
@@ -105,8 +105,8 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 		return nil, err
 	}
 	result.CRDs = crds
-	result.Generated, result.FactsUsed = memory.Used(), facts.answers()
-	result.Made = memory.MadeSome()
+	result.Generated, result.FactsUsed = generator.Used(), facts.answers()
+	result.Made = generator.MadeSome()
 	return result, nil
 }
 
@@ -128,9 +128,9 @@ func coalesce(ch *chart.Chart, user map[string]any) (common.Values, error) {
 
 // execute runs the templates; the result maps their paths to what they wrote. Names are not
 // resolved, because the engine is given no DNS.
-func execute(ch *chart.Chart, values common.Values, rel job.Release, facts *inquiry, memory *generated.Generator, lookups *lookups) (map[string]string, error) {
-	e := engine.Engine{CustomTemplateFuncs: memory.Funcs()}
-	maps.Copy(e.CustomTemplateFuncs, memory.MarkFuncs())
+func execute(ch *chart.Chart, values common.Values, rel job.Release, facts *inquiry, generator *generated.Generator, lookups *lookups) (map[string]string, error) {
+	e := engine.Engine{CustomTemplateFuncs: generator.Funcs()}
+	maps.Copy(e.CustomTemplateFuncs, generator.MarkFuncs())
 	e.CustomTemplateFuncs["lookup"] = lookups.find
 	files, err := e.Render(ch, common.Values{
 		"Chart":        ch.Metadata,
@@ -145,7 +145,7 @@ func execute(ch *chart.Chart, values common.Values, rel job.Release, facts *inqu
 		},
 		"Values": values,
 	})
-	if full := memory.Err(); full != nil {
+	if full := generator.Err(); full != nil {
 		return nil, full
 	}
 	if err != nil {

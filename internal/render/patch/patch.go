@@ -57,31 +57,31 @@ func parse(p *addonsv1.Patch, path *field.Path) ([]patch, *field.Error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	var all []patch
+	var patches []patch
 	for _, document := range documents {
-		one := patch{field: path.String(), named: p.Target == nil, document: document}
-		if !one.named {
-			one.target = *p.Target
+		parsed := patch{field: path.String(), named: p.Target == nil, document: document}
+		if !parsed.named {
+			parsed.target = *p.Target
 		}
 		switch kind := document.YNode().Kind; {
-		case kind == kyaml.SequenceNode && one.named:
+		case kind == kyaml.SequenceNode && parsed.named:
 			return nil, field.Required(path.Child("target"), "a list of JSON patch operations doesn't say which object it is for")
 		case kind == kyaml.SequenceNode:
-			one.operations, err = parseOperations(p.Patch)
+			parsed.operations, err = parseOperations(p.Patch)
 		case kind != kyaml.MappingNode:
 			err = errNoPatch
-		case one.named:
-			one.target, err = namedIn(document)
+		case parsed.named:
+			parsed.target, err = namedIn(document)
 		}
 		if err != nil {
 			return nil, invalid(err)
 		}
-		if err := one.parseTarget(path.Child("target")); err != nil {
+		if err := parsed.parseTarget(path.Child("target")); err != nil {
 			return nil, err
 		}
-		all = append(all, one)
+		patches = append(patches, parsed)
 	}
-	return all, nil
+	return patches, nil
 }
 
 // parseTarget reads the expressions of the target.

@@ -20,10 +20,10 @@ const noValue = "<no value>"
 
 // RenderTemplate executes a values template, within a worker.
 func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
-	memory := generated.NewGenerator(nil, lim.GeneratedBytes)
+	generator := generated.NewGenerator(nil, lim.GeneratedBytes)
 	out := &cappedBuilder{room: lim.OutputBytes}
-	err := executeTemplate(req, templateFuncs(memory), out)
-	full := memory.Err()
+	err := executeTemplate(req, templateFuncs(generator), out)
+	full := generator.Err()
 	switch {
 	case full != nil:
 		return nil, full
@@ -31,7 +31,7 @@ func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
 		return nil, job.Failf(job.ReasonOutputTooLarge, "%s: wrote more than %d bytes; make it smaller", req.Name, lim.OutputBytes)
 	case err != nil:
 		return nil, &job.Error{Reason: job.ReasonTemplateFailed, Err: err}
-	case !memory.IsRepeatable():
+	case !generator.IsRepeatable():
 		// Each restart, and each change of the Cluster, would make other values, and so a new revision.
 		return nil, job.Failf(job.ReasonTemplateNotRepeatable,
 			"%s calls a function that makes something else each time (a random string, a key, the time); keep the value in a Secret, and name that in valuesFrom", req.Name)
@@ -58,12 +58,12 @@ func CheckTemplate(text string) error {
 }
 
 // templateFuncs are the functions of the Cluster API Add-on Provider for Helm.
-func templateFuncs(memory *generated.Generator) template.FuncMap {
+func templateFuncs(generator *generated.Generator) template.FuncMap {
 	funcs := sprig.TxtFuncMap()
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
 		delete(funcs, name)
 	}
-	maps.Copy(funcs, memory.Funcs())
+	maps.Copy(funcs, generator.Funcs())
 	return funcs
 }
 
