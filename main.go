@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/cluster-chandler/chandler/internal/manager"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/worker"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
 
@@ -21,7 +21,7 @@ import (
 const exitUsage = 2
 
 func main() {
-	render.RunWorkerIfAsked() // doesn't return in a process that renders charts
+	worker.RunIfAsked() // doesn't return in a process that renders charts
 
 	o, fs, err := manager.Parse(os.Args[1:])
 	switch {

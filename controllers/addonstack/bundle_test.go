@@ -16,13 +16,14 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/worker"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 func TestMain(m *testing.M) {
-	render.RunWorkerIfAsked()
+	worker.RunIfAsked()
 	os.Exit(m.Run())
 }
 

@@ -12,7 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 func TestSourcesOf(t *testing.T) {
@@ -22,9 +22,9 @@ func TestSourcesOf(t *testing.T) {
 	slow := addonsv1.AddonStatus{Reason: failure.ArtifactPending, Message: "slow"}
 	given := addonsv1.AddonStatus{Phase: addonsv1.AddonReady, Digest: "sha256:1"}
 	givenAndFailed := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: "ObjectRejected", Digest: "sha256:1"}
-	unfit := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: render.ReasonManifestInvalid, Message: "no object"}
-	broken := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: render.ReasonTemplateFailed, Message: "templates/a.yaml: no"}
-	novalues := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: render.ReasonTemplateFailed, Message: "addons[cni].valuesTemplate: no"}
+	unfit := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonManifestInvalid, Message: "no object"}
+	broken := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonTemplateFailed, Message: "templates/a.yaml: no"}
+	novalues := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonTemplateFailed, Message: "addons[cni].valuesTemplate: no"}
 	waits := addonsv1.AddonStatus{Phase: addonsv1.AddonPending, Reason: "WaitingForDependency"}
 	for name, tc := range map[string]struct {
 		clusters []addonsv1.AddonStatus

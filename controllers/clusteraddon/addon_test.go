@@ -15,7 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 func wantedAddon(stack, name string) addon {
@@ -169,9 +169,9 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-var factsNone render.FactsUsed
+var factsNone job.FactsUsed
 
-func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVersion: version} }
+func factsOf(version string) job.FactsUsed { return job.FactsUsed{KubeVersion: version} }
 
 // What no stack wants is removed only by a ClusterAddon that has run it.
 func TestWhyKept(t *testing.T) {
@@ -242,19 +242,19 @@ func TestUnresolvedStacks(t *testing.T) {
 
 // An aggregated API server that is down takes no answer away, and freezes no other.
 func TestFormerAnswers(t *testing.T) {
-	facts := render.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}
-	asked := render.FactsUsed{Has: map[string]bool{"metrics.k8s.io/v1beta1": true, "example.com/v1": false}}
+	facts := job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}
+	asked := job.FactsUsed{Has: map[string]bool{"metrics.k8s.io/v1beta1": true, "example.com/v1": false}}
 	if asked.Holds(facts) {
 		t.Error("an API that is gone goes unnoticed")
 	}
 	if missing := []string{"metrics.k8s.io/v1beta1"}; !stillHolds(asked, facts, missing) {
 		t.Error("an API that can't be discovered now is taken for gone")
 	}
-	came := render.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1", "example.com/v1"}}
+	came := job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1", "example.com/v1"}}
 	if stillHolds(asked, came, []string{"metrics.k8s.io/v1beta1"}) {
 		t.Error("an API that came goes unnoticed while another can't be discovered")
 	}
-	all := render.FactsUsed{APIVersions: "sha256:of-all-of-them"}
+	all := job.FactsUsed{APIVersions: "sha256:of-all-of-them"}
 	if !stillHolds(all, facts, []string{"metrics.k8s.io/v1beta1"}) {
 		t.Error("all API versions are taken for others while one can't be discovered")
 	}

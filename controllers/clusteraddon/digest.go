@@ -12,17 +12,17 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // stillHolds says whether the questions would get the same answers now. Of all API versions
 // that can't be told while some can't be discovered.
-func stillHolds(asked render.FactsUsed, facts render.Facts, missing []string) bool {
+func stillHolds(asked job.FactsUsed, facts job.Facts, missing []string) bool {
 	return asked.APIVersions != "" && len(missing) > 0 || asked.Holds(withFormer(facts, missing, asked))
 }
 
 // withFormer adds former group versions that can't be discovered now: they aren't gone.
-func withFormer(facts render.Facts, missing []string, asked render.FactsUsed) render.Facts {
+func withFormer(facts job.Facts, missing []string, asked job.FactsUsed) job.Facts {
 	for apiVersion, had := range asked.Has {
 		if had && slices.ContainsFunc(missing, func(gv string) bool { return apiVersion == gv || strings.HasPrefix(apiVersion, gv+"/") }) {
 			facts.APIVersions = append(slices.Clip(facts.APIVersions), apiVersion)
@@ -37,7 +37,7 @@ const digestVersion = 1
 
 // digest returns "sha256:" and 64 hex digits of all that decides which objects an add-on has, with
 // the facts about the cluster that its chart asked about.
-func (in *inputs) digest(facts render.FactsUsed) string {
+func (in *inputs) digest(facts job.FactsUsed) string {
 	return hash(struct {
 		Version   int
 		Artifact  string
@@ -45,7 +45,7 @@ func (in *inputs) digest(facts render.FactsUsed) string {
 		Namespace string
 		Name      string
 		Readiness []addonsv1.ReadinessCheck
-		Facts     render.FactsUsed
+		Facts     job.FactsUsed
 		// TemplateName came later: without one, digests are what they were.
 		TemplateName string `json:",omitempty"`
 		// So did these: a chart without patches has none of them.

@@ -9,7 +9,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // TestDigestStays pins what a digest is taken of: another one makes a new revision
@@ -50,7 +50,7 @@ func TestDigestStays(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := c.in.digest(render.FactsUsed{})
+			got := c.in.digest(job.FactsUsed{})
 			sum := sha256.Sum256([]byte(c.text))
 			if want := "sha256:" + hex.EncodeToString(sum[:]); got != want {
 				t.Errorf("got %s, want that of %s", got, c.text)

@@ -16,7 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // An add-on that waits for somebody is told of, one that waits for something isn't.
@@ -25,8 +25,8 @@ func TestWhichPendingAddonsAreToldOf(t *testing.T) {
 		true: {
 			failure.ArtifactNotFound, failure.ArtifactInvalid, failure.ArtifactTooLarge, failure.ArtifactRefused, failure.SourceDisabled,
 			failure.DigestMismatch, failure.SourceUnauthorized, failure.SignatureMissing, failure.SignatureInvalid, failure.VerificationPolicyInvalid,
-			reasons.ValuesNotFound, render.ReasonValuesInvalid, render.ReasonTemplateNotRepeatable, reasons.ProviderObjectUnavailable, reasons.ProviderObjectRefused, reasons.ReleaseTaken, reasons.StackUnknown,
-			render.ReasonTemplateFailed, render.ReasonChartInvalid, object.ReasonNamespaceMissing, object.ReasonForbidden,
+			reasons.ValuesNotFound, job.ReasonValuesInvalid, job.ReasonTemplateNotRepeatable, reasons.ProviderObjectUnavailable, reasons.ProviderObjectRefused, reasons.ReleaseTaken, reasons.StackUnknown,
+			job.ReasonTemplateFailed, job.ReasonChartInvalid, object.ReasonNamespaceMissing, object.ReasonForbidden,
 		},
 		false: {
 			"", failure.ArtifactPending, failure.ArtifactChanged, failure.SourceUnavailable,

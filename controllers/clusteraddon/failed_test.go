@@ -21,7 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
 )
 
@@ -76,16 +76,16 @@ func TestFailuresOfContentNameTheField(t *testing.T) {
 		a                  *addon
 		reason, said, want string
 	}{
-		{chart, render.ReasonSchemaViolation, "values.replicas: got string, want integer", "addons[web].values.replicas: got string, want integer"},
-		{chart, render.ReasonSchemaViolation, "values: missing property 'a'", "addons[web].values: missing property 'a'"},
-		{chart, render.ReasonTemplateFailed, "templates/a.yaml:1: no", "addons[web].chart: templates/a.yaml:1: no"},
-		{chart, render.ReasonPatchFailed, "patches[0]: none", "addons[web].patches[0]: none"},
-		{chart, render.ReasonPatchFailed, "templates/a.yaml: no", "addons[web].patches: templates/a.yaml: no"},
-		{kustomization, render.ReasonKustomizationInvalid, "kustomization.yaml: it is empty", "addons[web].kustomization: kustomization.yaml: it is empty"},
-		{kustomization, render.ReasonPatchFailed, "patches[0] leaves no object", "addons[web].patches[0] leaves no object"},
-		{manifests, render.ReasonManifestInvalid, "a.yaml: no", "addons[web].manifests: a.yaml: no"},
+		{chart, job.ReasonSchemaViolation, "values.replicas: got string, want integer", "addons[web].values.replicas: got string, want integer"},
+		{chart, job.ReasonSchemaViolation, "values: missing property 'a'", "addons[web].values: missing property 'a'"},
+		{chart, job.ReasonTemplateFailed, "templates/a.yaml:1: no", "addons[web].chart: templates/a.yaml:1: no"},
+		{chart, job.ReasonPatchFailed, "patches[0]: none", "addons[web].patches[0]: none"},
+		{chart, job.ReasonPatchFailed, "templates/a.yaml: no", "addons[web].patches: templates/a.yaml: no"},
+		{kustomization, job.ReasonKustomizationInvalid, "kustomization.yaml: it is empty", "addons[web].kustomization: kustomization.yaml: it is empty"},
+		{kustomization, job.ReasonPatchFailed, "patches[0] leaves no object", "addons[web].patches[0] leaves no object"},
+		{manifests, job.ReasonManifestInvalid, "a.yaml: no", "addons[web].manifests: a.yaml: no"},
 	} {
-		err := &render.Error{Reason: tc.reason, Err: errors.New(tc.said)}
+		err := &job.Error{Reason: tc.reason, Err: errors.New(tc.said)}
 		if reason, message := saidOf(&request{}, err, tc.a); reason != tc.reason || message != tc.want {
 			t.Errorf("got %s: %s, want %s", reason, message, tc.want)
 		}

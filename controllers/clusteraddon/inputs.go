@@ -18,7 +18,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -97,7 +98,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 	if a.Values != nil {
 		layer := map[string]any{}
 		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
-			return failure.New(render.ReasonValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
+			return failure.New(job.ReasonValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
 		}
 		layers = append(layers, layer)
 	}
@@ -108,7 +109,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 		}
 		layers = append(layers, layer)
 	}
-	in.values, in.optional = render.MergeValues(layers...), strings.Join(optional, ",")
+	in.values, in.optional = values.Merge(layers...), strings.Join(optional, ",")
 	return nil
 }
 
@@ -181,8 +182,8 @@ func (q inputReader) valuesFrom(ctx context.Context, ref addonsv1.ValuesReferenc
 		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
 			ref.Kind, o.key, key)
 	}
-	values, err = q.Renderer.Values(ctx, render.ValuesRequest{Text: text})
-	if failed, ok := errors.AsType[*render.Error](err); ok {
+	values, err = q.Renderer.Values(ctx, job.Values{Text: text})
+	if failed, ok := errors.AsType[*job.Error](err); ok {
 		return nil, false, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, o.key, key, failed.Err)
 	}
 	return values, true, err

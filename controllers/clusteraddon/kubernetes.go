@@ -11,7 +11,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
 	"github.com/cluster-chandler/chandler/internal/message"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
@@ -71,7 +71,7 @@ func (q upgradeGate) kubernetesVersions() *addonsv1.KubernetesVersions {
 
 // installedRanges returns those of the chart that is installed.
 func (q upgradeGate) installedRanges(a *addon) []addonsv1.KubernetesRange {
-	var asked render.FactsUsed
+	var asked job.FactsUsed
 	if record := q.installed[a.release()]; record.FactsUsed == "" || json.Unmarshal([]byte(record.FactsUsed), &asked) != nil {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // rendering renders add-ons, and tells whether that is needed.
@@ -39,9 +39,9 @@ func (q rendering) render(ctx context.Context, in *inputs, r deliver.RenderInput
 }
 
 // build makes the add-on's objects of its files.
-func (q rendering) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*render.Result, error) {
-	release := render.Release{Name: in.Name, Namespace: in.release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
-	plain := render.FilesRequest{
+func (q rendering) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*job.Result, error) {
+	release := job.Release{Name: in.Name, Namespace: in.release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
+	plain := job.Files{
 		Files: files, Directory: in.directory(), Release: release, Version: in.filesVersion(), Patches: in.Patches,
 	}
 	switch in.chart.Kind {
@@ -58,7 +58,7 @@ func (q rendering) build(ctx context.Context, in *inputs, files []artifact.File,
 	if err != nil {
 		return nil, err
 	}
-	return q.Renderer.Chart(ctx, render.ChartRequest{
+	return q.Renderer.Chart(ctx, job.Chart{
 		Files:      files,
 		Release:    release,
 		Values:     in.values,
@@ -93,7 +93,7 @@ func (q rendering) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.O
 	if err != nil {
 		return nil, false // as its status says
 	}
-	name := q.keyOf(q.ca.Name).String() + " " + in.digest(render.FactsUsed{})
+	name := q.keyOf(q.ca.Name).String() + " " + in.digest(job.FactsUsed{})
 	if has, known := q.contents.Get(name); known {
 		return has, true
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // followUp is what a step leaves to the steps after it, and to the next reconcile.
@@ -147,20 +147,20 @@ func ofAddon(a *addon, err error) error {
 		}
 		return &whole
 	}
-	if failed, ok := errors.AsType[*render.Error](err); ok {
+	if failed, ok := errors.AsType[*job.Error](err); ok {
 		return failure.New(failed.Reason, "addons[%s].%s%w", a.Name, contentField(a, failed), failed.Err)
 	}
 	return err
 }
 
 // contentField returns the field in front of an error of content, "" if the error begins with it.
-func contentField(a *addon, failed *render.Error) string {
+func contentField(a *addon, failed *job.Error) string {
 	switch {
-	case failed.Reason == render.ReasonSchemaViolation: // which names the value
+	case failed.Reason == job.ReasonSchemaViolation: // which names the value
 		return ""
-	case failed.Reason == render.ReasonPatchFailed && strings.HasPrefix(failed.Err.Error(), "patches["):
+	case failed.Reason == job.ReasonPatchFailed && strings.HasPrefix(failed.Err.Error(), "patches["):
 		return ""
-	case failed.Reason == render.ReasonPatchFailed:
+	case failed.Reason == job.ReasonPatchFailed:
 		return "patches: "
 	case a.Kustomization != nil:
 		return "kustomization: "

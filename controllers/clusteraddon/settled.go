@@ -9,7 +9,7 @@ import (
 	"reflect"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // settled reports whether the newest record is deployed, of these inputs, with valid certificates.
@@ -27,7 +27,7 @@ func (q rendering) settled(ctx context.Context, in *inputs, record deliver.Summa
 // digestNow returns the digest of the inputs, with the facts that the record's rendering asked
 // about. If these have changed, it returns that with all facts of the cluster.
 func (q rendering) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
-	var asked render.FactsUsed
+	var asked job.FactsUsed
 	if factsUsed == "" {
 		return in.digest(asked), nil
 	}
@@ -45,5 +45,5 @@ func (q rendering) digestNow(ctx context.Context, in *inputs, factsUsed string) 
 	if stillHolds(asked, facts, missing) {
 		return in.digest(asked), nil
 	}
-	return in.digest(render.FactsUsed{APIVersions: hash(facts)}), nil
+	return in.digest(job.FactsUsed{APIVersions: hash(facts)}), nil
 }

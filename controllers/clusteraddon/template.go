@@ -19,7 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // templateCacheSize is the number of entries, one for each add-on with a template on each cluster.
@@ -43,19 +43,19 @@ func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]a
 		values := map[string]any{}
 		return values, json.Unmarshal(known, &values)
 	}
-	text, err := q.Renderer.Template(ctx, render.TemplateRequest{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
-	if failed, ok := errors.AsType[*render.Error](err); ok {
+	text, err := q.Renderer.Template(ctx, job.Template{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
+	if failed, ok := errors.AsType[*job.Error](err); ok {
 		return nil, failure.New(failed.Reason, "%w", failed.Err) // it begins with the name
 	}
 	if err != nil {
 		return nil, err
 	}
-	values, err := q.Renderer.Values(ctx, render.ValuesRequest{Text: []byte(text), Lenient: !strict})
+	values, err := q.Renderer.Values(ctx, job.Values{Text: []byte(text), Lenient: !strict})
 	if inner, ok := values["values"].(string); ok && ofClusterStack {
 		text = inner
-		values, err = q.Renderer.Values(ctx, render.ValuesRequest{Text: []byte(text), Lenient: !strict})
+		values, err = q.Renderer.Values(ctx, job.Values{Text: []byte(text), Lenient: !strict})
 	}
-	if failed, ok := errors.AsType[*render.Error](err); ok {
+	if failed, ok := errors.AsType[*job.Error](err); ok {
 		return nil, failure.New(failed.Reason, "%s makes what can't be used, correct it: %w%s", name, failed.Err, keyOfLine(text, failed.Err.Error()))
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func (q inputReader) templateData(ctx context.Context, text string) (map[string]
 	data := map[string]any{"Member": q.cluster.View()}
 	if q.cluster.Cluster == nil {
 		if refersToCluster.MatchString(text) {
-			return nil, failure.New(render.ReasonValuesInvalid, "valuesTemplate refers to .Cluster, and %s is none: use .Member", q.cluster)
+			return nil, failure.New(job.ReasonValuesInvalid, "valuesTemplate refers to .Cluster, and %s is none: use .Member", q.cluster)
 		}
 		return data, nil
 	}

@@ -22,7 +22,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // workload is a workload cluster that answers.
@@ -97,12 +97,12 @@ func (w *workload) whileConnected(ctx context.Context) (context.Context, context
 
 // facts returns what charts may ask about the cluster, read once for each connection. missing are
 // group versions that can't be discovered now.
-func (w *workload) facts(ctx context.Context) (facts render.Facts, missing []string, err error) {
+func (w *workload) facts(ctx context.Context) (facts job.Facts, missing []string, err error) {
 	found, err := w.conn.Facts(ctx)
 	if err != nil {
-		return render.Facts{}, nil, err
+		return job.Facts{}, nil, err
 	}
-	return render.Facts{KubeVersion: found.KubernetesVersion, APIVersions: found.APIVersions}, found.Incomplete, nil
+	return job.Facts{KubeVersion: found.KubernetesVersion, APIVersions: found.APIVersions}, found.Incomplete, nil
 }
 
 // ownerOf names the ClusterAddon in the records it makes.

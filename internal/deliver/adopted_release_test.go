@@ -20,7 +20,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // theirDeployment has an annotation that the chart of the add-on drops.
@@ -85,7 +85,7 @@ func TestAdoptedReleaseOfAnotherName(t *testing.T) {
 			// Installed for the first time, it would run the hook of an installation.
 			ours := chart{
 				version: "2", manifest: strings.Replace(theirDeployment, "{dropped: later}", "{}", 1) + configMap("kept", "ours"),
-				hooks: []render.Hook{{Name: "first", Kind: "ConfigMap", Path: "first.yaml", Manifest: configMap("first", "x"), Events: []string{"pre-install"}}},
+				hooks: []job.Hook{{Name: "first", Kind: "ConfigMap", Path: "first.yaml", Manifest: configMap("first", "x"), Events: []string{"pre-install"}}},
 			}
 			want := e.want(ns, ours)
 			want.AdoptRelease = deliver.Release{Namespace: storage, Name: former.name}

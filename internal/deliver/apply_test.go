@@ -13,7 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 func TestAdoption(t *testing.T) {
@@ -125,7 +125,7 @@ func TestOneOfManyRejected(t *testing.T) {
 // TestEmptyRendering leaves an add-on without any object of its manifest: also if a CRD of
 // crds/, or a hook, is rendered still.
 func TestEmptyRendering(t *testing.T) {
-	bye := []render.Hook{hook("bye", 0, job("bye", false), []string{"pre-delete"})}
+	bye := []job.Hook{hook("bye", 0, jobText("bye", false), []string{"pre-delete"})}
 	for name, shape := range map[string]func(group string) chart{
 		"nothing else": func(string) chart { return chart{} },
 		"CRDs":         func(group string) chart { return chart{crds: crd(group)} },

@@ -20,7 +20,8 @@ import (
 	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/generated"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // revisionMaker makes the next revision, and records it.
@@ -175,7 +176,7 @@ func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]
 
 // renderFailed returns what stops the run, if the error is one of rendering or of the source.
 func (r revisionMaker) renderFailed(err error) error {
-	if e, ok := errors.AsType[*render.Error](err); ok {
+	if e, ok := errors.AsType[*job.Error](err); ok {
 		return r.refuse(e.Reason, e.Err.Error())
 	}
 	e, ok := errors.AsType[*sourcefailure.Error](err)
@@ -221,7 +222,7 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 	summary.Digest = in.Digest
 	summary.Chart, summary.Version, summary.AppVersion = in.Name, in.Version, in.AppVersion
 	summary.Artifact = r.want.Artifact
-	summary.FactsUsed, summary.RenewAt = in.FactsUsed, in.Generated.RenewAt()
+	summary.FactsUsed, summary.RenewAt = in.FactsUsed, generated.RenewAt(in.Generated)
 	rec := &record.Record{
 		Summary: summary,
 		Helm: &helmrelease.Release{
@@ -261,7 +262,7 @@ func (r revisionMaker) newSummary(revision int, status helmcommon.Status) record
 	return s
 }
 
-func helmHooks(hooks []render.Hook) []*helmrelease.Hook {
+func helmHooks(hooks []job.Hook) []*helmrelease.Hook {
 	list := make([]*helmrelease.Hook, 0, len(hooks))
 	for _, h := range hooks {
 		hook := &helmrelease.Hook{Name: h.Name, Kind: h.Kind, Path: h.Path, Manifest: h.Manifest, Weight: h.Weight}

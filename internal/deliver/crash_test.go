@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // crashCharts are two revisions of an add-on with CRDs of both sorts, resources of
 // them, hooks of each event, something to prune and something to wait for.
 func crashCharts(ns string) (one, two chart) {
 	group := ns + ".example.com"
-	hooks := []render.Hook{
-		hook("pre", 0, job("pre", false), []string{"pre-install", "pre-upgrade", "pre-delete"}, "before-hook-creation", "hook-succeeded"),
-		hook("post", 0, job("post", false), []string{"post-install", "post-upgrade", "post-delete"}, "before-hook-creation", "hook-succeeded"),
+	hooks := []job.Hook{
+		hook("pre", 0, jobText("pre", false), []string{"pre-install", "pre-upgrade", "pre-delete"}, "before-hook-creation", "hook-succeeded"),
+		hook("post", 0, jobText("post", false), []string{"post-install", "post-upgrade", "post-delete"}, "before-hook-creation", "hook-succeeded"),
 	}
 	one = chart{version: "1", crds: crd("x" + group), hooks: hooks,
 		manifest: crd(group) + widget(group, "old") + widget("x"+group, "kept") + configMap("settings", "one") + deployment("app")}

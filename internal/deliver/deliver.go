@@ -23,7 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
@@ -138,7 +138,7 @@ type Desired struct {
 	// WatchFilter is the value of the record's label cluster.x-k8s.io/watch-filter; "" for none.
 	WatchFilter string
 	// Render makes the objects. It is called only for a new revision. An error that
-	// is a *render.Error or a *source.Error becomes the Outcome, any other one is
+	// is a *job.Error or a *source.Error becomes the Outcome, any other one is
 	// returned.
 	Render func(ctx context.Context, in RenderInput) (*Rendering, error)
 }
@@ -159,15 +159,15 @@ type RenderInput struct {
 	Upgrade bool
 	// Generated are the values that the revision before made up.
 	Generated map[string]string
-	// Lookup and Live read objects that the release has: see [render.ChartRequest]. Lookup
+	// Lookup and Live read objects that the release has: see [job.Chart]. Lookup
 	// is nil if it has none, Live if Helm's release isn't taken over.
-	Lookup func(context.Context, []render.Lookup) ([]render.LookupAnswer, error)
+	Lookup func(context.Context, []job.Lookup) ([]job.LookupAnswer, error)
 	Live   func(context.Context) ([]*unstructured.Unstructured, error)
 }
 
 // Rendering is a rendered add-on.
 type Rendering struct {
-	render.Result
+	job.Result
 	// Digest of all inputs, with the facts that rendering used.
 	Digest string
 	// FactsUsed in JSON. They shadow those of Result.

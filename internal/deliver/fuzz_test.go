@@ -25,7 +25,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -188,8 +188,8 @@ func (e *env) believe(seed uint64, passes int) map[string]int {
 		e.d.Forget(target.Name)
 	}()
 	group := ns + ".example.com"
-	hooks := []render.Hook{
-		hook("pre", 0, strings.Replace(job("pre", false), "  backoffLimit: 0\n", "  backoffLimit: 0\n"+collects, 1), []string{"pre-install", "pre-upgrade", "pre-delete"}, "before-hook-creation", "hook-succeeded"),
+	hooks := []job.Hook{
+		hook("pre", 0, strings.Replace(jobText("pre", false), "  backoffLimit: 0\n", "  backoffLimit: 0\n"+collects, 1), []string{"pre-install", "pre-upgrade", "pre-delete"}, "before-hook-creation", "hook-succeeded"),
 	}
 	if seed%2 == 0 {
 		hooks = nil // so that it gets further

@@ -30,7 +30,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // meter counts the requests to the cluster, and can break the connection.
@@ -163,7 +163,7 @@ type chart struct {
 	version  string
 	crds     string
 	manifest string
-	hooks    []render.Hook
+	hooks    []job.Hook
 }
 
 func (c chart) digest() string {
@@ -181,10 +181,10 @@ func (c chart) render(t *testing.T) *deliver.Rendering {
 		return objects
 	}
 	return &deliver.Rendering{
-		Result: render.Result{
+		Result: job.Result{
 			Name: "demo", Version: c.version, AppVersion: "9",
 			CRDs: parse(c.crds), Objects: parse(c.manifest), Manifest: c.manifest, Hooks: c.hooks,
-			Generated: render.Generated{"password": "s3cret"},
+			Generated: job.Generated{"password": "s3cret"},
 		},
 		Digest: c.digest(), Values: map[string]any{"a": "b"},
 	}

@@ -26,7 +26,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -133,7 +133,7 @@ func TestLargeAddon(t *testing.T) {
 		_, _ = rand.Read(noise)
 		manifest.WriteString(configMap(fmt.Sprintf("c%d", i), base64.StdEncoding.EncodeToString(noise)))
 	}
-	c := chart{version: "1", manifest: manifest.String(), hooks: []render.Hook{hook("bye", 0, job("bye", false), []string{"pre-delete"})}}
+	c := chart{version: "1", manifest: manifest.String(), hooks: []job.Hook{hook("bye", 0, jobText("bye", false), []string{"pre-delete"})}}
 	e.install(e.want(ns, c))
 	releases, err := action.NewList(helm(e, ns)).Run()
 	e.Expect(err).NotTo(HaveOccurred())

@@ -19,7 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // password is no valid label, which the API server quotes.
@@ -41,7 +41,7 @@ func origins(t *testing.T) map[string]func(*deliver.Desired, *deliver.Rendering)
 	return map[string]func(*deliver.Desired, *deliver.Rendering){
 		"values": func(want *deliver.Desired, _ *deliver.Rendering) { want.Sensitive = []string{password} },
 		"generated": func(_ *deliver.Desired, made *deliver.Rendering) {
-			made.Generated = render.Generated{"randAlphaNum/0123/0/p/x/y": password}
+			made.Generated = job.Generated{"randAlphaNum/0123/0/p/x/y": password}
 		},
 		"a Secret of the manifest": func(_ *deliver.Desired, made *deliver.Rendering) {
 			made.Manifest += secretManifest(password)
@@ -117,7 +117,7 @@ func TestInstallationHidesSecrets(t *testing.T) {
 	for from, origin := range origins(t) {
 		for what, c := range map[string]chart{
 			"an object": {version: "1", manifest: withToken("a", password, "")},
-			"a hook": {version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{{
+			"a hook": {version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{{
 				Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-install"), Events: []string{"pre-install"},
 			}}},
 		} {
@@ -143,7 +143,7 @@ func TestLookedUpSecretStaysHidden(t *testing.T) {
 	next := chart{version: "2", manifest: secret + withToken("c", password, "")}
 	want := e.want(ns, next)
 	want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
-		_, err := in.Lookup(ctx, []render.Lookup{{APIVersion: "v1", Kind: "Secret", Namespace: ns, Name: "s"}})
+		_, err := in.Lookup(ctx, []job.Lookup{{APIVersion: "v1", Kind: "Secret", Namespace: ns, Name: "s"}})
 		return next.render(t), err
 	}
 	e.tryAgain(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) })
@@ -157,7 +157,7 @@ func TestRemovalHidesSecrets(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			ns := e.namespace()
-			want := e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{{
+			want := e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{{
 				Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-delete"), Events: []string{"pre-delete"},
 			}}}, origin)
 			e.install(want)
@@ -211,10 +211,10 @@ func TestRollbackHidesSecrets(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			ns := e.namespace()
-			hook := render.Hook{
+			hook := job.Hook{
 				Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-rollback"), Events: []string{"pre-rollback"},
 			}
-			e.install(e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook}}, origin))
+			e.install(e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook}}, origin))
 			want := e.wantFrom(ns, chart{version: "2", manifest: withToken("a", "another-"+password, "")}, func(want *deliver.Desired, _ *deliver.Rendering) {
 				want.Sensitive = []string{"another-" + password}
 			})
@@ -235,8 +235,8 @@ func TestRecordKeepsFewSecrets(t *testing.T) {
 	for i := range 100 {
 		sensitive = append(sensitive, fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 1<<10)))
 	}
-	hook := render.Hook{Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-delete"), Events: []string{"pre-delete"}}
-	want := e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook}},
+	hook := job.Hook{Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-delete"), Events: []string{"pre-delete"}}
+	want := e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook}},
 		func(want *deliver.Desired, _ *deliver.Rendering) { want.Sensitive = sensitive })
 	e.install(want)
 	store := &record.Store{Client: e.target.Client, Release: want.Release, Clock: e.clock}

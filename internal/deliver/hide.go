@@ -14,7 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 const (
@@ -132,10 +132,10 @@ func secretsOf(rec *record.Record) []string {
 func secretsIn(rec *record.Record) []string {
 	var all []string
 	if rec.State != nil {
-		all = render.Generated(rec.State.Generated).Secrets()
+		all = job.Generated(rec.State.Generated).Secrets()
 	}
 	for _, o := range rec.Secrets() {
-		for _, value := range render.SecretsIn(o.Object) {
+		for _, value := range job.SecretsIn(o.Object) {
 			if len(value) >= leastRendered {
 				all = append(all, value)
 			}

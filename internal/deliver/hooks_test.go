@@ -15,11 +15,11 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
-func job(name string, suspended bool) string {
+func jobText(name string, suspended bool) string {
 	return fmt.Sprintf(`apiVersion: batch/v1
 kind: Job
 metadata: {name: %s, annotations: {helm.sh/hook: any}}
@@ -30,19 +30,19 @@ spec:
 `, name, suspended)
 }
 
-func hook(name string, weight int, manifest string, events []string, policies ...string) render.Hook {
-	return render.Hook{Name: name, Kind: "Job", Path: "demo/templates/" + name, Manifest: manifest, Events: events, Weight: weight, DeletePolicies: policies}
+func hook(name string, weight int, manifest string, events []string, policies ...string) job.Hook {
+	return job.Hook{Name: name, Kind: "Job", Path: "demo/templates/" + name, Manifest: manifest, Events: events, Weight: weight, DeletePolicies: policies}
 }
 
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	hooks := []render.Hook{
-		hook("second", 1, job("second", false), []string{"pre-install", "pre-upgrade"}),
-		hook("first", 0, job("first", false), []string{"pre-install"}, "hook-succeeded"),
-		hook("after", 0, job("after", false), []string{"post-install", "post-upgrade"}, "before-hook-creation"),
-		hook("bye", 0, job("bye", false), []string{"pre-delete"}),
+	hooks := []job.Hook{
+		hook("second", 1, jobText("second", false), []string{"pre-install", "pre-upgrade"}),
+		hook("first", 0, jobText("first", false), []string{"pre-install"}, "hook-succeeded"),
+		hook("after", 0, jobText("after", false), []string{"post-install", "post-upgrade"}, "before-hook-creation"),
+		hook("bye", 0, jobText("bye", false), []string{"pre-delete"}),
 	}
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: hooks})
 	e.install(want)
@@ -68,7 +68,7 @@ func TestFailedHook(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	c := chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook("migrate", 0, job("migrate", true), []string{"pre-install"})}}
+	c := chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-install"})}}
 	want := e.want(ns, c)
 	o, err := e.d.Ensure(e.ctx, e.target, want)
 	e.Expect(err).NotTo(HaveOccurred())
@@ -126,8 +126,8 @@ func TestFailedHookIsTriedAgainInTime(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	failing := strings.Replace(job("migrate", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
-	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook("migrate", 0, failing, []string{"pre-install"})}})
+	failing := strings.Replace(jobText("migrate", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, failing, []string{"pre-install"})}})
 	failed := e.settle(want)
 	e.Expect(failed.Reason).To(Equal(deliver.ReasonHookFailed), failed.Message)
 	for quiet := false; !quiet; { // the Job's last changes have been told of
@@ -166,7 +166,7 @@ func TestHookSparesWhatIsSomebodyElses(t *testing.T) {
 		"another add-on's hook": {func(e *env, ns string) {
 			h := settingsHook("pre-install")
 			h.Manifest = strings.Replace(configMap("x", "other"), "name: x", "name: x\n  annotations: {helm.sh/hook: pre-install}", 1)
-			e.install(e.wantNamed("other", ns, chart{version: "1", hooks: []render.Hook{h}}))
+			e.install(e.wantNamed("other", ns, chart{version: "1", hooks: []job.Hook{h}}))
 		}, "other"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestHookSparesWhatIsSomebodyElses(t *testing.T) {
 			ns := e.namespace()
 			tc.theirs(e, ns)
 			o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "x"),
-				hooks: []render.Hook{settingsHook("pre-install", "before-hook-creation", "hook-succeeded", "hook-failed")}}))
+				hooks: []job.Hook{settingsHook("pre-install", "before-hook-creation", "hook-succeeded", "hook-failed")}}))
 			e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed), o.Message)
 			x := e.get("v1", "ConfigMap", ns, "x")
 			e.Expect(x).NotTo(BeNil())
@@ -192,14 +192,14 @@ func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	failing := strings.Replace(job("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
-	settings := render.Hook{
+	failing := strings.Replace(jobText("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	settings := job.Hook{
 		Name: "settings", Kind: "ConfigMap", Path: "demo/templates/settings", Manifest: configMap("settings", "x"), Weight: -1,
 		Events: []string{"pre-install"}, DeletePolicies: []string{"before-hook-creation", "hook-succeeded"},
 	}
-	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{
 		settings,
-		hook("first", 0, job("first", false), []string{"pre-install"}, "hook-succeeded"),
+		hook("first", 0, jobText("first", false), []string{"pre-install"}, "hook-succeeded"),
 		hook("fails", 1, failing, []string{"pre-install"}),
 	}})
 	o := e.settle(want)
@@ -222,8 +222,8 @@ func TestFailedHookOfARemoval(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	failing := strings.Replace(job("bye", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
-	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook("bye", 0, failing, []string{"pre-delete"})}})
+	failing := strings.Replace(jobText("bye", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("bye", 0, failing, []string{"pre-delete"})}})
 	e.install(want)
 	o := e.remove(want.Release)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))

@@ -13,7 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -70,8 +70,8 @@ func TestHookJobThatIsCollectedAtOnce(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			ns := e.namespace()
-			manifest := strings.Replace(job("create", false), "  backoffLimit: 0\n", "  backoffLimit: 0\n"+collects, 1)
-			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{
+			manifest := strings.Replace(jobText("create", false), "  backoffLimit: 0\n", "  backoffLimit: 0\n"+collects, 1)
+			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{
 				hook("create", 0, manifest, []string{"pre-install"}, "before-hook-creation", "hook-succeeded"),
 			}})
 			o, err := e.d.Ensure(e.ctx, e.target, want)

@@ -15,7 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // manyObjects is a chart of which more is kept than may be.
@@ -25,7 +25,7 @@ func manyObjects(version string, hooks ...string) chart {
 		c.manifest += configMap(fmt.Sprintf("c%02d", i), version+strings.Repeat("x", 3000))
 	}
 	for _, event := range hooks {
-		c.hooks = append(c.hooks, render.Hook{
+		c.hooks = append(c.hooks, job.Hook{
 			Name: event, Kind: "ConfigMap", Path: "demo/" + event, Manifest: configMap(event, version), Events: []string{event},
 		})
 	}

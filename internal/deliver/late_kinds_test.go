@@ -13,7 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // wantNamed is an add-on with a name of its own.
@@ -59,7 +59,7 @@ func TestClusterScopedObjectOfACRDInAHook(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
 	group := ns + ".example.com"
-	hooks := []render.Hook{{
+	hooks := []job.Hook{{
 		Name: "widgets." + group, Kind: "CustomResourceDefinition", Path: "demo/templates/crd",
 		Manifest: clusterScoped(crd(group)), Events: []string{"pre-install"},
 	}}

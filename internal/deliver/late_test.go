@@ -12,7 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // release takes the finalizers off an object.
@@ -30,7 +30,7 @@ func TestDeletionThatTakesTooLong(t *testing.T) {
 	held := func(name string) string {
 		return strings.Replace(configMap(name, "x"), "name: "+name, "name: "+name+"\n  finalizers: [example.com/held]", 1)
 	}
-	heldHook := []render.Hook{{
+	heldHook := []job.Hook{{
 		Name: "held", Kind: "ConfigMap", Path: "demo/templates/held", Manifest: held("held"),
 		Events: []string{"pre-install", "pre-upgrade"}, DeletePolicies: []string{"before-hook-creation"},
 	}}
@@ -89,8 +89,8 @@ func TestRefusedAddonCountsWhatIsInstalled(t *testing.T) {
 	e.Expect(o.Reason).To(Equal(deliver.ReasonEmptyRendering))
 	e.Expect([]int32{o.Ready, o.Total}).To(Equal([]int32{2, 2}))
 
-	failing := strings.Replace(job("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
-	o = e.settle(e.want(ns, chart{version: "3", manifest: objects + configMap("c", "x"), hooks: []render.Hook{hook("fails", 0, failing, []string{"pre-upgrade"})}}))
+	failing := strings.Replace(jobText("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	o = e.settle(e.want(ns, chart{version: "3", manifest: objects + configMap("c", "x"), hooks: []job.Hook{hook("fails", 0, failing, []string{"pre-upgrade"})}}))
 	e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
 	e.Expect([]int32{o.Ready, o.Total}).To(Equal([]int32{2, 3}))
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // What templates may read of a cluster in one rendering.
@@ -34,12 +34,12 @@ type reader struct {
 
 // lookup answers what templates ask `lookup` for: of the objects that the release has, and that are its
 // own in the cluster, or may go over to it. Anything else isn't found.
-func (r *reader) lookup(ctx context.Context, asked []render.Lookup) ([]render.LookupAnswer, error) {
-	answers := make([]render.LookupAnswer, 0, len(asked))
+func (r *reader) lookup(ctx context.Context, asked []job.Lookup) ([]job.LookupAnswer, error) {
+	answers := make([]job.LookupAnswer, 0, len(asked))
 	for _, a := range asked {
 		gvk := schema.FromAPIVersionAndKind(a.APIVersion, a.Kind)
 		items := []any{}
-		answer := render.LookupAnswer{Lookup: a}
+		answer := job.LookupAnswer{Lookup: a}
 		for _, e := range r.inventory {
 			elsewhere := e.Namespace != "" && a.Namespace != e.Namespace && (a.Name != "" || a.Namespace != "")
 			if e.Group != gvk.Group || e.Kind != gvk.Kind || a.Name != "" && a.Name != e.Name || elsewhere {
@@ -91,7 +91,7 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	case object.IsGone(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, &render.Error{Reason: object.ReasonForbidden, Err: fmt.Errorf(
+		return nil, &job.Error{Reason: object.ReasonForbidden, Err: fmt.Errorf(
 			"reading %s, whose values the chart keeps: %w; allow it", e.Key(), object.Redact(err, e.Key()))}
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", e.Key(), object.Redact(err, e.Key()))
@@ -108,9 +108,9 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	}
 	r.objects++
 	if r.bytes += len(data); r.objects > maxFound || r.bytes > maxFoundBytes {
-		return nil, &render.Error{Reason: render.ReasonOutputTooLarge, Err: fmt.Errorf(
+		return nil, &job.Error{Reason: job.ReasonOutputTooLarge, Err: fmt.Errorf(
 			"what the chart generates is kept by reading its objects, of which there are more than %d, or %d bytes; split it", maxFound, maxFoundBytes)}
 	}
-	r.hidden.learn(render.SecretsIn(o.Object)...)
+	r.hidden.learn(job.SecretsIn(o.Object)...)
 	return o, nil
 }

@@ -13,7 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // theirConfigMap is YAML of a ConfigMap of somebody else.
@@ -146,9 +146,9 @@ func TestDeletionSparesWhatSomebodyMakesAnewMeanwhile(t *testing.T) {
 	}{
 		"pruned": {chart{version: "1", manifest: configMap("x", "a") + configMap("stays", "a")}, chart{version: "2", manifest: configMap("stays", "a")}},
 		"hook, once it has run": {chart{version: "1", manifest: configMap("stays", "a")},
-			chart{version: "2", manifest: configMap("stays", "a"), hooks: []render.Hook{settingsHook("post-upgrade", "hook-succeeded")}}},
-		"hook, before it runs again": {chart{version: "1", manifest: configMap("stays", "a"), hooks: []render.Hook{settingsHook("post-install", "before-hook-creation")}},
-			chart{version: "2", manifest: configMap("stays", "a"), hooks: []render.Hook{settingsHook("post-upgrade", "before-hook-creation")}}},
+			chart{version: "2", manifest: configMap("stays", "a"), hooks: []job.Hook{settingsHook("post-upgrade", "hook-succeeded")}}},
+		"hook, before it runs again": {chart{version: "1", manifest: configMap("stays", "a"), hooks: []job.Hook{settingsHook("post-install", "before-hook-creation")}},
+			chart{version: "2", manifest: configMap("stays", "a"), hooks: []job.Hook{settingsHook("post-upgrade", "before-hook-creation")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,6 +172,6 @@ func TestDeletionSparesWhatSomebodyMakesAnewMeanwhile(t *testing.T) {
 }
 
 // settingsHook is a ConfigMap that is a hook.
-func settingsHook(event string, policies ...string) render.Hook {
-	return render.Hook{Name: "x", Kind: "ConfigMap", Path: "demo/templates/x", Manifest: configMap("x", "hook"), Events: []string{event}, DeletePolicies: policies}
+func settingsHook(event string, policies ...string) job.Hook {
+	return job.Hook{Name: "x", Kind: "ConfigMap", Path: "demo/templates/x", Manifest: configMap("x", "hook"), Events: []string{event}, DeletePolicies: policies}
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // TestPruneComesLast keeps what the new revision doesn't have until its post hooks and its
@@ -23,7 +23,7 @@ func TestPruneComesLast(t *testing.T) {
 	ns := e.namespace()
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("old", "x")}))
 	next := e.want(ns, chart{version: "2", manifest: configMap("new", "x"),
-		hooks: []render.Hook{hook("after", 0, job("after", true), []string{"post-upgrade"})}})
+		hooks: []job.Hook{hook("after", 0, jobText("after", true), []string{"post-upgrade"})}})
 	holds := false
 	next.Postcondition = func(context.Context) (string, time.Duration, error) {
 		if holds {

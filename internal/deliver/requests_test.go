@@ -9,7 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // TestRequests holds the number of requests of an add-on with many objects that
@@ -50,7 +50,7 @@ func TestRequests(t *testing.T) {
 	measure("upgrade of one object", 1+3+n+2, 1+3, func() { e.install(e.want(ns, one)) })
 
 	measure("repair", 2+2*n, n, func() { _, _ = e.repair(want.Release) })
-	hooked := e.want(ns, chart{version: "1", manifest: configMap("hooked", "x"), hooks: []render.Hook{
+	hooked := e.want(ns, chart{version: "1", manifest: configMap("hooked", "x"), hooks: []job.Hook{
 		{Name: "before", Kind: "ConfigMap", Path: "demo/before", Manifest: configMap("before", "x"), Events: []string{"pre-install"}, DeletePolicies: []string{"before-hook-creation", "hook-succeeded"}},
 		{Name: "later", Kind: "ConfigMap", Path: "demo/later", Manifest: configMap("later", "x"), Events: []string{"pre-install"}, Weight: 1, DeletePolicies: []string{"hook-succeeded"}},
 	}})

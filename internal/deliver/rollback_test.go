@@ -14,7 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -33,7 +33,7 @@ func TestRollBack(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	hooks := []render.Hook{
+	hooks := []job.Hook{
 		{Name: "before", Kind: "ConfigMap", Path: "hook.yaml", Events: []string{"pre-rollback", "pre-upgrade"}, Manifest: configMap("hook", "ran")},
 	}
 	first := chart{version: "1", manifest: configMap("kept", "1") + configMap("old", "1"), hooks: hooks}
@@ -91,7 +91,7 @@ func TestRollBackOfAHookAndItsCRDs(t *testing.T) {
 	crds := crd(ns + ".example.com")
 	e.install(e.rollingBack(ns, chart{version: "1", crds: crds, manifest: configMap("a", "1")}))
 	failing := hook("fails", 0, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Wrong_Name}\n", []string{"post-upgrade"})
-	want := e.rollingBack(ns, chart{version: "2", crds: crds, manifest: configMap("a", "2"), hooks: []render.Hook{failing}})
+	want := e.rollingBack(ns, chart{version: "2", crds: crds, manifest: configMap("a", "2"), hooks: []job.Hook{failing}})
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.key != '1'"}}
 	o := e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
 		func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonRolledBack })

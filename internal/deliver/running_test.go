@@ -19,7 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // TestRunningHookIsAwaited changes what is wanted while a hook's Job runs.
@@ -28,7 +28,7 @@ func TestRunningHookIsAwaited(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "x")}))
-	hooks := []render.Hook{hook("migrate", 0, job("migrate", true), []string{"pre-upgrade"}, "before-hook-creation")}
+	hooks := []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-upgrade"}, "before-hook-creation")}
 	of := func(version string) deliver.Desired {
 		return e.want(ns, chart{version: version, manifest: configMap("a", version), hooks: hooks})
 	}
@@ -70,7 +70,7 @@ func TestWantedAgainWhilePreDeleteRuns(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook("bye", 0, job("bye", true), []string{"pre-delete"})}})
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("bye", 0, jobText("bye", true), []string{"pre-delete"})}})
 	e.install(want)
 	o, err := e.d.Remove(e.ctx, e.target, want.Release)
 	e.Expect(err).NotTo(HaveOccurred())
@@ -88,10 +88,10 @@ func TestHooksOfOneNameInTwoNamespaces(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns, other := e.namespace(), e.namespace()
-	in := func(ns string) render.Hook {
-		return render.Hook{Name: "seed", Kind: "ConfigMap", Path: "demo/templates/" + ns + ".yaml", Manifest: namespaced(ns, configMap("seed", ns)), Events: []string{"pre-install"}}
+	in := func(ns string) job.Hook {
+		return job.Hook{Name: "seed", Kind: "ConfigMap", Path: "demo/templates/" + ns + ".yaml", Manifest: namespaced(ns, configMap("seed", ns)), Events: []string{"pre-install"}}
 	}
-	e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{in(ns), in(other)}}))
+	e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{in(ns), in(other)}}))
 	e.Expect(e.get("v1", "ConfigMap", ns, "seed")).NotTo(BeNil())
 	e.Expect(e.get("v1", "ConfigMap", other, "seed")).NotTo(BeNil())
 }
@@ -104,7 +104,7 @@ func TestDataAsHook(t *testing.T) {
 	claim := "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	space := fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s-data}\n", ns)
 	events := []string{"pre-install", "pre-upgrade"}
-	hooks := []render.Hook{
+	hooks := []job.Hook{
 		{Name: "data", Kind: "PersistentVolumeClaim", Path: "demo/templates/data.yaml", Manifest: claim, Events: events, DeletePolicies: []string{"before-hook-creation"}},
 		{Name: ns + "-data", Kind: "Namespace", Path: "demo/templates/ns.yaml", Manifest: space, Events: events, DeletePolicies: []string{"hook-succeeded"}},
 	}
@@ -142,7 +142,7 @@ func TestRollbackIsRenewed(t *testing.T) {
 		want.Render = func(context.Context, deliver.RenderInput) (*deliver.Rendering, error) {
 			rendered++
 			r := c.render(t)
-			r.Generated = render.Generated{"genSelfSignedCert/x": string(pair)}
+			r.Generated = job.Generated{"genSelfSignedCert/x": string(pair)}
 			return r, nil
 		}
 		return want

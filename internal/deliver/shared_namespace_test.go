@@ -12,7 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -55,7 +55,7 @@ func TestNamespaceOfAnotherAddonIsShared(t *testing.T) {
 	owner := e.wantNamed("owner", ns, chart{version: "1", manifest: namespace(both)})
 	e.install(owner)
 	guest := e.wantNamed("guest", ns, chart{version: "1", manifest: namespace(both, "guest: is-here") + configMap("x", "a"),
-		hooks: []render.Hook{hook("bye", 0, job("bye", false), []string{"pre-delete"})}})
+		hooks: []job.Hook{hook("bye", 0, jobText("bye", false), []string{"pre-delete"})}})
 	e.install(guest)
 	live := e.get("v1", "Namespace", "", both)
 	e.Expect(live.GetLabels()).To(And(HaveKeyWithValue("guest", "is-here"), HaveKeyWithValue(addonsv1.AddonLabel, "owner")))

@@ -12,7 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -28,7 +28,7 @@ func newMoving(t *testing.T) *moving {
 	m := &moving{env: newEnv(t)}
 	m.ns = m.namespace()
 	group := m.ns + ".example.com"
-	hooks := []render.Hook{hook("bye", 0, job("bye", false), []string{"pre-delete", "post-delete"})}
+	hooks := []job.Hook{hook("bye", 0, jobText("bye", false), []string{"pre-delete", "post-delete"})}
 	common := deployment("app") + widget(group, "one")
 	m.former = m.want(m.ns, chart{version: "1", crds: crd(group), hooks: hooks, manifest: configMap("settings", "former") + configMap("old", "x") + common})
 	m.later = m.want(m.ns, chart{version: "2", crds: crd(group), manifest: configMap("settings", "later") + configMap("new", "x") + common})
@@ -155,7 +155,7 @@ func TestHookInPlaceOfAnObject(t *testing.T) {
 	t.Parallel()
 	m := newMoving(t)
 	m.install(m.former)
-	m.later.Render = m.want(m.ns, chart{version: "2", manifest: configMap("new", "x"), hooks: []render.Hook{
+	m.later.Render = m.want(m.ns, chart{version: "2", manifest: configMap("new", "x"), hooks: []job.Hook{
 		{Name: "old", Kind: "ConfigMap", Path: "demo/templates/old", Manifest: configMap("old", "hook"), Events: []string{"pre-install"}},
 	}}).Render
 	m.install(m.later)

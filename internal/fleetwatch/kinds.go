@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -34,7 +34,7 @@ func NewKinds(changed func(multicluster.ClusterName)) *Kinds { return &Kinds{cha
 
 // Ensure watches the cluster's CRDs as long as the connection lasts, if the facts
 // that a rendering used make it necessary.
-func (k *Kinds) Ensure(name multicluster.ClusterName, conn *fleet.Connection, used render.FactsUsed) {
+func (k *Kinds) Ensure(name multicluster.ClusterName, conn *fleet.Connection, used job.FactsUsed) {
 	if len(used.Has) == 0 && used.APIVersions == "" {
 		return
 	}

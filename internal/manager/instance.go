@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance/gate"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/sandbox"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/internal/version"
@@ -43,7 +44,7 @@ func setupInstance(mgr manager.Manager, o *Options, renderer *render.Renderer) (
 		LeaseName:      identity.leaseBeside(o.elects()),
 		Version:        version.Get(),
 		Heartbeat:      o.instanceHeartbeat,
-		Sandbox:        sandbox(),
+		Sandbox:        instanceSandbox(),
 		Reads:          o.reads(),
 		Controllers:    closed.Run,
 		Die:            die,
@@ -106,9 +107,9 @@ func newStore(o *Options, log logr.Logger) *store.Store {
 	})
 }
 
-// sandbox returns what keeps render workers from doing anything else.
-func sandbox() addonsv1.InstanceSandbox {
-	if render.WhyUnfiltered() != nil {
+// instanceSandbox returns what keeps render workers from doing anything else.
+func instanceSandbox() addonsv1.InstanceSandbox {
+	if sandbox.WhyUnfiltered() != nil {
 		return addonsv1.SandboxLimits
 	}
 	return addonsv1.SandboxSeccomp

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/sandbox"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
 
@@ -36,10 +36,10 @@ func Run(ctx context.Context, o *Options) error {
 	log := ctrl.Log.WithName("setup")
 	log.Info("Starting Chandler", "version", version.String(), "namespaces", o.namespaces, "watchFilter", o.watchFilter)
 
-	if err := render.ProtectMemory(); err != nil {
+	if err := sandbox.ProtectMemory(); err != nil {
 		log.Error(err, "Render workers could read this process, if they had a fault")
 	}
-	if why := render.WhyUnfiltered(); why != nil && o.requireSeccomp {
+	if why := sandbox.WhyUnfiltered(); why != nil && o.requireSeccomp {
 		return fmt.Errorf("--require-seccomp: the system calls of render workers can't be filtered: %w", why)
 	} else if why != nil {
 		log.Info("The system calls of render workers aren't filtered; limits on files and memory hold all the same", "reason", why.Error())

@@ -8,7 +8,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/health"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 var (
@@ -39,9 +39,9 @@ var Table = []Reason{
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one goes first"},
 	{ValuesNotFound, pending, 0, "create the object or key of `valuesFrom`, or make it `optional`"},
-	{render.ReasonValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice"},
-	{render.ReasonTemplateFailed, failed, SourceRead, "a template failed; the message has its name and line"},
-	{render.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},
+	{job.ReasonValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice"},
+	{job.ReasonTemplateFailed, failed, SourceRead, "a template failed; the message has its name and line"},
+	{job.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},
 	{ProviderObjectUnavailable, pending, Retried, "an object that the template refers to can't be read"},
 	{ProviderObjectRefused, failed, 0,
 		"an object that the template refers to is of a kind that isn't namespaced: see [values.md](values.md#templates)"},
@@ -64,23 +64,23 @@ var Table = []Reason{
 			"what was found"},
 	{failure.VerificationPolicyInvalid, failedOrPending, SourceFailed,
 		"create the object with the key that `verify` names (Pending), or put one there that can be used (Failed)"},
-	{render.ReasonKustomizationInvalid, failed, SourceRead,
+	{job.ReasonKustomizationInvalid, failed, SourceRead,
 		"the kustomization can't be built, or asks for what isn't in its artifact; the message has its file, and what " +
 			"kustomize says"},
-	{render.ReasonPatchFailed, failed, SourceRead,
+	{job.ReasonPatchFailed, failed, SourceRead,
 		"a patch fits no object, or can't be applied to one; the message has its number, from 0"},
-	{render.ReasonChartInvalid, failed, SourceRead,
+	{job.ReasonChartInvalid, failed, SourceRead,
 		"the chart, the values, the manifests, or what the chart makes of them is wrong; so is an object that is there " +
 			"twice, or a document after `...` without `---`"},
-	{render.ReasonSchemaViolation, failed, SourceRead, ""},
-	{render.ReasonManifestInvalid, failed, SourceRead, ""},
-	{render.ReasonRenderTimeout, failed, Retried | SourceRead, "the chart exceeds a limit"},
-	{render.ReasonOutputTooLarge, failed, SourceRead, ""},
-	{render.ReasonOutOfMemory, failed, Retried | SourceRead, ""},
+	{job.ReasonSchemaViolation, failed, SourceRead, ""},
+	{job.ReasonManifestInvalid, failed, SourceRead, ""},
+	{job.ReasonRenderTimeout, failed, Retried | SourceRead, "the chart exceeds a limit"},
+	{job.ReasonOutputTooLarge, failed, SourceRead, ""},
+	{job.ReasonOutOfMemory, failed, Retried | SourceRead, ""},
 	{deliver.ReasonEmptyRendering, failed, SourceRead,
 		"the chart rendered to nothing, or to CRDs of `crds/` and hooks alone, though it has objects in the cluster; " +
 			"nothing was removed"},
-	{render.ReasonGeneratedValuesLost, failed, 0,
+	{job.ReasonGeneratedValuesLost, failed, 0,
 		"a Helm release isn't taken over, as the chart would generate fields of its objects anew; set these values in the " +
 			"add-on's values"},
 	{object.ReasonNamespaceMissing, failed, 0, "create the namespace, or set `createNamespace`"},

@@ -1,63 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"testing"
 
-	"github.com/cluster-chandler/chandler/test/realdata"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
-// BenchmarkSteps measures the steps of a rendering within a worker, and all of them: with what an earlier rendering
-// generated, as for each upgrade.
-func BenchmarkSteps(b *testing.B) {
-	for _, archive := range realdata.Measured {
-		req := requestFor(realChart(b, archive))
-		limits := Options{}.withDefaults().limits()
-		all := func() (*Result, error) { return renderChart(&req, newLookups(nil), limits, func(stage) {}) }
-		first, err := all()
-		if err != nil {
-			b.Fatal(err)
-		}
-		req.Generated = first.Generated
-		ch, err := loadChart(req.Files)
-		if err != nil {
-			b.Fatal(err)
-		}
-		values, err := coalesce(ch, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		measure := func(step string, do func() error) {
-			b.Run(archive+"/"+step, func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					if err := do(); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-		measure("load", func() error { _, err := loadChart(req.Files); return err })
-		measure("values", func() error { _, err := coalesce(ch, nil); return err })
-		measure("schema", func() error { return checkSchemas(ch, values) })
-		measure("render", func() error { _, err := all(); return err })
-	}
-}
-
-// BenchmarkWorker measures renderings of Cilium by a worker process. One process had the chart before, another is started
+// BenchmarkWorker measures renderings of Cilium by a worker process. A process had the chart before, or is started
 // for it. Certificates are there, or are new.
 func BenchmarkWorker(b *testing.B) {
-	files := realChart(b, "cilium-1.19.6.tgz")
-	r := newRenderer(b)
-	first, err := r.Chart(b.Context(), requestFor(files))
+	files := rendering.RealChart(b, "cilium-1.19.6.tgz")
+	r := rendering.NewRenderer(b)
+	first, err := r.Chart(b.Context(), rendering.ChartJob(files))
 	if err != nil {
 		b.Fatal(err)
 	}
-	run := func(name string, generated Generated, one func() *Renderer) {
+	run := func(name string, generated job.Generated, one func() *render.Renderer) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				req := requestFor(files)
+				req := rendering.ChartJob(files)
 				req.Generated = generated
 				if _, err := one().Chart(b.Context(), req); err != nil {
 					b.Fatal(err)
@@ -65,10 +30,10 @@ func BenchmarkWorker(b *testing.B) {
 			}
 		})
 	}
-	run("warm, with memory", first.Generated, func() *Renderer { return r })
-	run("warm, first time", nil, func() *Renderer { return r })
-	run("cold, with memory", first.Generated, func() *Renderer {
-		fresh := New(Options{Workers: 1})
+	run("warm, with memory", first.Generated, func() *render.Renderer { return r })
+	run("warm, first time", nil, func() *render.Renderer { return r })
+	run("cold, with memory", first.Generated, func() *render.Renderer {
+		fresh := render.New(render.Options{Workers: 1})
 		b.Cleanup(fresh.Close)
 		return fresh
 	})

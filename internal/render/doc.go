@@ -5,14 +5,15 @@
 //
 // Charts and templates are hostile input, and a Go template cannot be stopped once it runs.
 // So every rendering happens in a worker: this very executable, started again with an empty
-// environment, no right to open files or sockets, and a limit on memory. The parent kills it
-// when a limit is passed; whatever happens in there is an [Error] of that one request.
+// environment, no right to open files or sockets, and a limit on memory. This package is the
+// manager's side: a pool of such processes. It kills a worker when a limit is passed. A fault in there is
+// a [job.Error] of that request alone.
 //
-// The way of a chart, a file for each step:
+// A job takes this way, a package for each step:
 //
-//	request ─pool─▶ process ─protocol─▶ worker: loadchart ▶ schema ▶ chart (Helm's engine,
-//	with capabilities and generated; places and recall judge the latter) ▶ manifests ▶ patches ▶ hooks ─protocol─▶ Result
+//	render ─protocol─▶ worker (in its sandbox) ─▶ chart, with generated    ┐
+//	                                           ─▶ files (kustomizations)   ├─▶ manifest ─▶ patch ─▶ job.Result
+//	                                           ─▶ values (and templates)
 //
-// A kustomization (kustomization ▶ manifests ▶ patches) and plain manifests go the
-// same way, with the same limits.
+// The packages of the worker know nothing of the pool. Both share job and protocol.
 package render

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"testing"
@@ -8,30 +8,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/manifest"
+	"github.com/cluster-chandler/chandler/internal/render/patch"
+	"github.com/cluster-chandler/chandler/test/rendering"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
 
 // Values and patches are read by workers, and cost the manager nothing. So are manifests, which
 // the manager decodes again from the release record.
 func TestYAMLThatGrows(t *testing.T) {
-	r := newRenderer(t)
+	r := rendering.NewRenderer(t)
 	for name, parse := range map[string]func(text string) error{
 		"values": func(text string) error {
-			_, err := r.Values(t.Context(), ValuesRequest{Text: []byte(text)})
+			_, err := r.Values(t.Context(), job.Values{Text: []byte(text)})
 			return err
 		},
 		"patch": func(text string) error {
-			patch := addonsv1.Patch{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + text}
-			if err := CheckPatch(&patch, field.NewPath("patches").Index(0)); err != nil {
+			growing := addonsv1.Patch{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + text}
+			if err := patch.Check(&growing, field.NewPath("patches").Index(0)); err != nil {
 				return err
 			}
-			req := filesRequest("", map[string]string{"a.yaml": configMap}, patch)
+			req := rendering.FilesJob("", map[string]string{"a.yaml": rendering.ConfigMap}, growing)
 			_, err := r.Manifests(t.Context(), req)
 			return err
 		},
 		"manifest": func(text string) error {
-			reader := &manifestReader{limits: Options{}.withDefaults().limits()}
-			_, err := reader.decode("templates/a.yaml", configMap+text)
+			reader := &manifest.Reader{Limits: rendering.Limits}
+			_, err := reader.Decode("templates/a.yaml", rendering.ConfigMap+text)
 			return err
 		},
 	} {

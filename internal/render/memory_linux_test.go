@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"fmt"
@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cluster-chandler/chandler/internal/render/sandbox"
+	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
 func TestProtectMemory(t *testing.T) {
@@ -17,7 +20,7 @@ func TestProtectMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(before), 0, 0, 0) }()
-	if err := ProtectMemory(); err != nil {
+	if err := sandbox.ProtectMemory(); err != nil {
 		t.Fatal(err)
 	}
 	if now, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || now != 0 {
@@ -30,9 +33,9 @@ func TestWorkersMemoryIsProtected(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("all processes are root's")
 	}
-	r := newRenderer(t)
+	r := rendering.NewRenderer(t)
 	mustRender(t, r)
-	info, err := os.Stat(fmt.Sprintf("/proc/%d/environ", r.pids()[0]))
+	info, err := os.Stat(fmt.Sprintf("/proc/%d/environ", r.PIDs()[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

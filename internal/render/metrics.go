@@ -5,6 +5,8 @@ package render
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/cluster-chandler/chandler/internal/render/sandbox"
 )
 
 // renderingsTotal has no label for a cluster or a chart: a fleet may have thousands.
@@ -18,7 +20,7 @@ var workersFiltered = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 	Name: "chandler_render_seccomp",
 	Help: "1 if seccomp filters the system calls of the processes that render charts, 0 if it can't.",
 }, func() float64 {
-	if WhyUnfiltered() != nil {
+	if sandbox.WhyUnfiltered() != nil {
 		return 0
 	}
 	return 1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"errors"
@@ -9,13 +9,14 @@ import (
 	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/rendering"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
 
 // YAML that grows ends in a worker, and the next one gets on.
 func TestFilesThatGrowWhenTheyAreOpened(t *testing.T) {
 	long.Test(t)
-	r := newRenderer(t)
+	r := rendering.NewRenderer(t)
 	asJSON := func(text string) ([]byte, error) {
 		opened, err := r.Open(t.Context(), &opener.Job{YAML: &opener.YAML{Data: []byte(text)}})
 		if err != nil {

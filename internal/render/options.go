@@ -5,6 +5,8 @@ package render
 import (
 	"runtime"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // Options limit a Renderer. Zero values mean the defaults.
@@ -18,7 +20,7 @@ type Options struct {
 	MemoryBytes int64
 	// InputBytes is the size of one request: chart files, values and facts. Defaults to 64 MiB.
 	InputBytes int64
-	// OutputBytes is the size of what the templates of one request may write. Defaults to 16 MiB.
+	// OutputBytes is the size of the output of all templates of one request. Defaults to 16 MiB.
 	OutputBytes int64
 	// MaxObjects is the number of objects one chart may have. Defaults to 5000.
 	MaxObjects int
@@ -30,13 +32,6 @@ type Options struct {
 	// IdleTimeout is the time after which a worker without work ends. Defaults to 15s.
 	IdleTimeout time.Duration
 }
-
-// maxValues bounds the values (scalars, lists and maps) in all objects of one chart. The largest
-// known charts have about 200,000. A release record is read within the same bound (package record).
-const maxValues = 500_000
-
-// maxDepth bounds the nesting of one object; custom resource definitions reach about 40.
-const maxDepth = 500
 
 // startTimeout is for a worker to come up; it takes 0.1s on an idle machine.
 const startTimeout = 30 * time.Second
@@ -60,16 +55,6 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 	}
 }
 
-// limits are the options that the worker itself keeps.
-type limits struct {
-	OutputBytes    int64
-	MaxObjects     int
-	GeneratedBytes int
+func (o Options) limits() job.Limits {
+	return job.Limits{OutputBytes: o.OutputBytes, MaxObjects: o.MaxObjects, GeneratedBytes: o.GeneratedBytes}
 }
-
-func (o Options) limits() limits {
-	return limits{OutputBytes: o.OutputBytes, MaxObjects: o.MaxObjects, GeneratedBytes: o.GeneratedBytes}
-}
-
-// frameBytes bounds one answer: the manifest's text, the same as objects, and what was generated.
-func (l limits) frameBytes() int64 { return 4*l.OutputBytes + int64(l.GeneratedBytes) + 1<<20 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"bufio"
@@ -13,6 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
 const orphanEnv = "CHANDLER_TEST_ORPHAN"
@@ -22,17 +25,13 @@ func runOrphanIfAsked() {
 	if os.Getenv(orphanEnv) == "" {
 		return
 	}
-	r := New(Options{Workers: 1, Timeout: time.Minute})
-	go func() { _, _ = r.Chart(context.Background(), requestFor(template1(endless))) }()
+	r := render.New(render.Options{Workers: 1, Timeout: time.Minute})
+	go func() { _, _ = r.Chart(context.Background(), rendering.ChartJob(rendering.ChartWith(endless))) }()
 	for range 200 {
 		time.Sleep(20 * time.Millisecond)
-		r.mu.Lock()
-		for p := range r.alive {
-			if p.cmd.Process != nil {
-				fmt.Println(p.cmd.Process.Pid)
-			}
+		for _, pid := range r.PIDs() {
+			fmt.Println(pid)
 		}
-		r.mu.Unlock()
 	}
 }
 

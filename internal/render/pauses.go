@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // How long a rendering isn't tried again that a worker was killed for: the pause doubles
@@ -20,13 +21,13 @@ const (
 
 // pauses remember requests, by their content, that took all the time or memory of a worker.
 type pauses struct {
-	now   func() time.Time
-	noted sync.Mutex // one after the other
-	after *lru.Cache[[sha256.Size]byte, pause]
+	now       func() time.Time
+	recording sync.Mutex // one after the other
+	after     *lru.Cache[[sha256.Size]byte, pause]
 }
 
 type pause struct {
-	failure *Error
+	failure *job.Error
 	length  time.Duration
 	until   time.Time
 }
@@ -36,22 +37,22 @@ func newPauses() pauses {
 }
 
 // failure returns how a request ended the last time, nil if it may be tried.
-func (p *pauses) failure(request [sha256.Size]byte) *Error {
+func (p *pauses) failure(request [sha256.Size]byte) *job.Error {
 	if known, ok := p.after.Get(request); ok && p.now().Before(known.until) {
 		return known.failure
 	}
 	return nil
 }
 
-// note takes in how a request ended.
-func (p *pauses) note(request [sha256.Size]byte, err error) {
-	failed, ok := errors.AsType[*Error](err)
-	if !ok || failed.Reason != ReasonRenderTimeout && failed.Reason != ReasonOutOfMemory {
+// record keeps how a request ended.
+func (p *pauses) record(request [sha256.Size]byte, err error) {
+	failed, ok := errors.AsType[*job.Error](err)
+	if !ok || failed.Reason != job.ReasonRenderTimeout && failed.Reason != job.ReasonOutOfMemory {
 		p.after.Remove(request)
 		return
 	}
-	p.noted.Lock()
-	defer p.noted.Unlock()
+	p.recording.Lock()
+	defer p.recording.Unlock()
 	known, _ := p.after.Get(request)
 	length := min(max(2*known.length, firstPause), lastPause)
 	p.after.Put(request, pause{failure: failed, length: length, until: p.now().Add(length)})

@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
-// What took all the time of a worker isn't tried again at once, by whomever; what differs is.
+// A job that took all the time of a worker isn't tried again at once, by whomever. Another job is.
 func TestKilledRenderingsArePaused(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Timeout = 500 * time.Millisecond })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Timeout = 500 * time.Millisecond })
 	now := time.Now()
-	r.pauses.now = func() time.Time { return now }
-	spin := requestFor(template1("{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}"))
+	r.SetClock(func() time.Time { return now })
+	spin := rendering.ChartJob(rendering.ChartWith("{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}"))
 	killed := func() bool {
-		before := r.pids()
+		before := r.PIDs()
 		_, err := r.Chart(t.Context(), spin)
-		wantReason(t, err, ReasonRenderTimeout)
-		after := r.pids()
+		rendering.WantReason(t, err, job.ReasonRenderTimeout)
+		after := r.PIDs()
 		return len(before) == 0 || len(after) == 0
 	}
 	if !killed() {
 		t.Error("the first wasn't tried")
 	}
-	for pause := firstPause; pause <= 4*firstPause; pause *= 2 {
+	for pause := render.FirstPause; pause <= 4*render.FirstPause; pause *= 2 {
 		mustRender(t, r) // a worker is there now
 		now = now.Add(pause - time.Second)
 		if killed() {

@@ -4,7 +4,6 @@ package render
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,15 +12,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/shares"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
 
-// Renderer renders in a pool of worker processes. It is safe for concurrent use.
-type Renderer struct {
-	opts    Options
-	slots   *shares.Shares
-	pauses  pauses
-	answers *sharedAnswers
+// ErrClosed is returned by a Renderer after Close.
+var ErrClosed = errors.New("renderer is closed")
+
+// pool starts worker processes when they are needed, and ends them.
+type pool struct {
+	opts Options
 
 	startOnce sync.Once
 	starts    chan chan startResult
@@ -38,107 +38,39 @@ type startResult struct {
 	err     error
 }
 
-// New returns a Renderer. Workers are started when they are needed first.
-func New(opts Options) *Renderer {
-	opts = opts.withDefaults()
-	return &Renderer{
-		opts:    opts,
-		slots:   shares.NewWithSpare(int64(opts.Workers)),
-		answers: newSharedAnswers(),
-		pauses:  newPauses(),
-		starts:  make(chan chan startResult),
-		closing: make(chan struct{}),
-		alive:   map[*process]struct{}{},
-	}
+func newPool(opts Options) *pool {
+	return &pool{opts: opts, starts: make(chan chan startResult), closing: make(chan struct{}), alive: map[*process]struct{}{}}
 }
 
-// Close kills all workers and waits for their end. Renderings under way fail with ErrClosed.
-func (r *Renderer) Close() {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+// close kills all workers and waits for their end.
+func (l *pool) close() {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
 		return
 	}
-	r.closed = true
-	close(r.closing)
-	alive := slices.Collect(maps.Keys(r.alive))
-	r.idle = nil
-	r.mu.Unlock()
+	l.closed = true
+	close(l.closing)
+	alive := slices.Collect(maps.Keys(l.alive))
+	l.idle = nil
+	l.mu.Unlock()
 	for _, p := range alive {
-		r.retire(p)
+		l.retire(p)
 	}
-}
-
-// do has one request answered, by a worker or by the answer to an equal one. With an [Error] there
-// may be a response, too.
-func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
-	req.Limits = r.opts.limits()
-	task, err := newTask(req)
-	if err != nil {
-		return nil, err
-	}
-	if n := task.size(); n > r.opts.InputBytes {
-		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.opts.InputBytes)
-	}
-	share, err := req.sharing()
-	if err != nil {
-		return nil, err
-	}
-	if r.isClosed() {
-		return nil, ErrClosed
-	}
-	if resp := r.answers.find(share); resp != nil {
-		return resp, nil
-	}
-	digest := sha256.Sum256(task.payload)
-	if failed := r.pauses.failure(digest); failed != nil {
-		return nil, failed
-	}
-	slot := r.slots.Claim(shares.TenantOf(ctx), 1)
-	defer slot.Release()
-	select {
-	case <-slot.Granted():
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
-	case <-r.closing:
-		return nil, ErrClosed
-	}
-	if resp := r.answers.find(share); resp != nil { // for another one, while this waited
-		return resp, nil
-	}
-	resp, err := r.serve(ctx, task)
-	if req.makesObjects() {
-		result := resultRendered
-		if err != nil || resp.Failure != nil {
-			result = resultFailed
-		}
-		renderingsTotal.WithLabelValues(result).Inc()
-	}
-	if err == nil || ctx.Err() == nil {
-		r.pauses.note(digest, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if f := resp.Failure; f != nil {
-		return resp, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
-	}
-	r.answers.keep(share, resp)
-	return resp, nil
 }
 
 // serve has a request answered by a worker, a fresh one if a used one died of it.
-func (r *Renderer) serve(ctx context.Context, t *task) (*response, error) {
-	p, err := r.acquire(ctx)
+func (l *pool) serve(ctx context.Context, t *task) (*protocol.Response, error) {
+	p, err := l.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := r.attempt(ctx, p, t)
+	resp, err := l.attempt(ctx, p, t)
 	if errors.Is(err, errWornOut) {
-		if p, err = r.start(ctx); err != nil {
+		if p, err = l.start(ctx); err != nil {
 			return nil, err
 		}
-		return r.attempt(ctx, p, t)
+		return l.attempt(ctx, p, t)
 	}
 	return resp, err
 }
@@ -148,26 +80,26 @@ func (r *Renderer) serve(ctx context.Context, t *task) (*response, error) {
 var errWornOut = errors.New("used render worker died")
 
 // attempt has the request answered by p, and gives p back or ends it.
-func (r *Renderer) attempt(ctx context.Context, p *process, t *task) (*response, error) {
+func (l *pool) attempt(ctx context.Context, p *process, t *task) (*protocol.Response, error) {
 	used := p.served > 0
-	limited, cancel := context.WithTimeoutCause(ctx, r.opts.Timeout, errTimeout)
+	limited, cancel := context.WithTimeoutCause(ctx, l.opts.Timeout, errTimeout)
 	defer cancel()
-	resp, err := p.exchange(limited, t, r.opts.limits().frameBytes())
+	resp, err := p.exchange(limited, t, l.opts.limits().FrameBytes())
 	if err == nil {
-		r.release(p, resp)
+		l.release(p, resp)
 		return resp, nil
 	}
-	r.retire(p)
+	l.retire(p)
 	switch {
-	case r.isClosed():
+	case l.isClosed():
 		return nil, ErrClosed
-	case errors.Is(err, errFrameTooLarge):
-		return nil, failf(ReasonOutputTooLarge, "the rendered output is larger than allowed; make it smaller")
+	case errors.Is(err, protocol.ErrFrameTooLarge):
+		return nil, job.Failf(job.ReasonOutputTooLarge, "the rendered output is larger than allowed; make it smaller")
 	case errors.Is(context.Cause(limited), errTimeout):
-		return nil, failf(ReasonRenderTimeout, "took longer than %s, stopped while %s; make it simpler, or raise --render-timeout", r.opts.Timeout, p.stage)
+		return nil, job.Failf(job.ReasonRenderTimeout, "took longer than %s, stopped while %s; make it simpler, or raise --render-timeout", l.opts.Timeout, p.stage)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("stopped while %s: %w", p.stage, context.Cause(ctx))
-	case errors.Is(err, errProtocol):
+	case errors.Is(err, protocol.ErrUnexpected):
 		return nil, err
 	case used:
 		return nil, errWornOut
@@ -176,33 +108,33 @@ func (r *Renderer) attempt(ctx context.Context, p *process, t *task) (*response,
 }
 
 // acquire returns an idle worker, or starts one.
-func (r *Renderer) acquire(ctx context.Context) (*process, error) {
-	r.mu.Lock()
-	for len(r.idle) > 0 {
-		p := r.idle[len(r.idle)-1]
-		r.idle = r.idle[:len(r.idle)-1]
+func (l *pool) acquire(ctx context.Context) (*process, error) {
+	l.mu.Lock()
+	for len(l.idle) > 0 {
+		p := l.idle[len(l.idle)-1]
+		l.idle = l.idle[:len(l.idle)-1]
 		if !p.idleTimer.Stop() {
 			continue // its timer retires it just now
 		}
 		if p.running() {
-			r.mu.Unlock()
+			l.mu.Unlock()
 			return p, nil
 		}
-		r.mu.Unlock()
-		r.retire(p)
-		r.mu.Lock()
+		l.mu.Unlock()
+		l.retire(p)
+		l.mu.Lock()
 	}
-	r.mu.Unlock()
-	return r.start(ctx)
+	l.mu.Unlock()
+	return l.start(ctx)
 }
 
 // start returns a new worker that is ready.
-func (r *Renderer) start(ctx context.Context) (*process, error) {
-	r.startOnce.Do(func() { go r.startWorkers() })
+func (l *pool) start(ctx context.Context) (*process, error) {
+	l.startOnce.Do(func() { go l.startWorkers() })
 	reply := make(chan startResult, 1)
 	select {
-	case r.starts <- reply:
-	case <-r.closing:
+	case l.starts <- reply:
+	case <-l.closing:
 		return nil, ErrClosed
 	}
 	started := <-reply
@@ -210,18 +142,18 @@ func (r *Renderer) start(ctx context.Context) (*process, error) {
 		return nil, fmt.Errorf("start render worker: %w", started.err)
 	}
 	p := started.process
-	r.mu.Lock()
-	r.alive[p] = struct{}{}
-	closed := r.closed
-	r.mu.Unlock()
+	l.mu.Lock()
+	l.alive[p] = struct{}{}
+	closed := l.closed
+	l.mu.Unlock()
 	if closed {
-		r.retire(p)
+		l.retire(p)
 		return nil, ErrClosed
 	}
 	ready, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := p.awaitReady(ready); err != nil {
-		r.retire(p)
+		l.retire(p)
 		return nil, fmt.Errorf("start render worker: %w", err)
 	}
 	return p, nil
@@ -229,46 +161,46 @@ func (r *Renderer) start(ctx context.Context) (*process, error) {
 
 // startWorkers starts every worker from one thread that lives as long as the Renderer: the
 // kernel ends a child with the thread, not the process, that is its parent (Pdeathsig).
-func (r *Renderer) startWorkers() {
+func (l *pool) startWorkers() {
 	runtime.LockOSThread()
 	for {
 		select {
-		case reply := <-r.starts:
-			p, err := startProcess(r.opts.MemoryBytes)
+		case reply := <-l.starts:
+			p, err := startProcess(l.opts.MemoryBytes)
 			reply <- startResult{p, err}
-		case <-r.closing:
+		case <-l.closing:
 			return
 		}
 	}
 }
 
 // release gives a worker back to the pool, or ends it when it is worn out.
-func (r *Renderer) release(p *process, resp *response) {
+func (l *pool) release(p *process, resp *protocol.Response) {
 	p.served++
-	if resp.Retire || p.served >= r.opts.RequestsPerWorker || resp.MemoryBytes > r.opts.MemoryBytes/2 {
-		r.retire(p)
+	if resp.Retire || p.served >= l.opts.RequestsPerWorker || resp.MemoryBytes > l.opts.MemoryBytes/2 {
+		l.retire(p)
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
 		return // Close has it in hand
 	}
-	p.idleTimer = time.AfterFunc(r.opts.IdleTimeout, func() { r.retire(p) })
-	r.idle = append(r.idle, p)
+	p.idleTimer = time.AfterFunc(l.opts.IdleTimeout, func() { l.retire(p) })
+	l.idle = append(l.idle, p)
 }
 
 // retire ends a worker and waits until it is gone.
-func (r *Renderer) retire(p *process) {
+func (l *pool) retire(p *process) {
 	p.end()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.alive, p)
-	r.idle = slices.DeleteFunc(r.idle, func(other *process) bool { return other == p })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.alive, p)
+	l.idle = slices.DeleteFunc(l.idle, func(other *process) bool { return other == p })
 }
 
-func (r *Renderer) isClosed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.closed
+func (l *pool) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"context"
@@ -12,24 +12,19 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-func (r *Renderer) pids() []int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var pids []int
-	for p := range r.alive {
-		pids = append(pids, p.cmd.Process.Pid)
-	}
-	return pids
-}
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
+	"github.com/cluster-chandler/chandler/test/rendering"
+)
 
 var renderings atomic.Int64
 
 // mustRender has a worker render something that nobody asked for before.
-func mustRender(t *testing.T, r *Renderer) {
+func mustRender(t *testing.T, r *render.Renderer) {
 	t.Helper()
-	req := requestFor(template1(configMap))
+	req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))
 	req.Release.Revision = int(renderings.Add(1))
 	if _, err := r.Chart(t.Context(), req); err != nil {
 		t.Fatal(err)
@@ -37,45 +32,45 @@ func mustRender(t *testing.T, r *Renderer) {
 }
 
 func TestWorkersAreReused(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers, o.RequestsPerWorker = 1, 3 })
-	if len(r.pids()) != 0 {
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.RequestsPerWorker = 1, 3 })
+	if len(r.PIDs()) != 0 {
 		t.Error("a worker was started before it was needed")
 	}
 	var seen []int
 	for range 3 {
 		mustRender(t, r)
-		seen = append(seen, r.pids()...)
+		seen = append(seen, r.PIDs()...)
 	}
 	if len(seen) != 2 || seen[0] != seen[1] {
 		t.Errorf("workers after each of 3 requests: %v, want the same twice, then none", seen)
 	}
 	mustRender(t, r)
-	if pids := r.pids(); len(pids) != 1 || pids[0] == seen[0] {
+	if pids := r.PIDs(); len(pids) != 1 || pids[0] == seen[0] {
 		t.Errorf("worker %v, want one other than %d", pids, seen[0])
 	}
 }
 
 func TestIdleWorkersEnd(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.IdleTimeout = 50 * time.Millisecond })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.IdleTimeout = 50 * time.Millisecond })
 	mustRender(t, r)
-	pids := r.pids()
+	pids := r.PIDs()
 	for range 100 {
-		if len(r.pids()) == 0 {
+		if len(r.PIDs()) == 0 {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if len(pids) != 1 || len(r.pids()) != 0 || processRuns(pids[0]) {
+	if len(pids) != 1 || len(r.PIDs()) != 0 || processRuns(pids[0]) {
 		t.Errorf("worker %v still runs", pids)
 	}
 	mustRender(t, r)
 }
 
 func TestDeadIdleWorkerIsReplaced(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
 	for range 3 {
 		mustRender(t, r)
-		process, err := os.FindProcess(r.pids()[0])
+		process, err := os.FindProcess(r.PIDs()[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,17 +79,17 @@ func TestDeadIdleWorkerIsReplaced(t *testing.T) {
 		}
 	}
 	mustRender(t, r)
-	if pids := r.pids(); len(pids) != 1 {
+	if pids := r.PIDs(); len(pids) != 1 {
 		t.Errorf("workers %v, want one", pids)
 	}
 }
 
 func TestParallelRequests(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers, o.RequestsPerWorker = 3, 10 })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.RequestsPerWorker = 3, 10 })
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {
-			req := requestFor(template1(configMap + `data: {a: "{{ .Values.i }}", b: "{{ .Capabilities.APIVersions.Has .Values.i }}"}`))
+			req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap + `data: {a: "{{ .Values.i }}", b: "{{ .Capabilities.APIVersions.Has .Values.i }}"}`))
 			req.Values = map[string]any{"i": fmt.Sprint(i)}
 			result, err := r.Chart(t.Context(), req)
 			if err != nil {
@@ -111,40 +106,40 @@ func TestParallelRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(r.pids()); n > 3 {
+	if n := len(r.PIDs()); n > 3 {
 		t.Errorf("%d workers, want at most 3", n)
 	}
 }
 
 func TestCancelledRequest(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
 	started := time.Now()
-	_, err := r.Chart(ctx, requestFor(template1(endless)))
-	var failure *Error
+	_, err := r.Chart(ctx, rendering.ChartJob(rendering.ChartWith(endless)))
+	var failure *job.Error
 	if !errors.Is(err, context.Canceled) || errors.As(err, &failure) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	if took := time.Since(started); took > 10*time.Second {
 		t.Errorf("took %s", took)
 	}
-	if pids := r.pids(); len(pids) != 0 {
+	if pids := r.PIDs(); len(pids) != 0 {
 		t.Errorf("worker %v still runs", pids)
 	}
-	if _, err := r.Chart(ctx, requestFor(template1(configMap))); !errors.Is(err, context.Canceled) {
+	if _, err := r.Chart(ctx, rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	mustRender(t, r)
 }
 
 func TestWaitForAWorkerIsNotChargedToTheRequest(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers, o.Timeout = 1, 2*time.Second })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 1, 2*time.Second })
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			_, err := r.Chart(t.Context(), requestFor(template1(endless)))
-			wantReason(t, err, ReasonRenderTimeout, "2s", "executing the templates")
+			_, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartWith(endless)))
+			rendering.WantReason(t, err, job.ReasonRenderTimeout, "2s", "executing the templates")
 		})
 	}
 	time.Sleep(100 * time.Millisecond)
@@ -153,18 +148,18 @@ func TestWaitForAWorkerIsNotChargedToTheRequest(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	r := New(Options{Workers: 2})
+	r := render.New(render.Options{Workers: 2})
 	mustRender(t, r)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := r.Chart(t.Context(), requestFor(template1(endless)))
+		_, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartWith(endless)))
 		failed <- err
 	}()
 	time.Sleep(300 * time.Millisecond)
-	pids := r.pids()
+	pids := r.PIDs()
 	r.Close()
 	r.Close()
-	if err := <-failed; !errors.Is(err, ErrClosed) {
+	if err := <-failed; !errors.Is(err, render.ErrClosed) {
 		t.Errorf("request under way: %v", err)
 	}
 	for _, pid := range pids {
@@ -172,23 +167,23 @@ func TestClose(t *testing.T) {
 			t.Errorf("worker %d still runs", pid)
 		}
 	}
-	if _, err := r.Chart(t.Context(), requestFor(template1(configMap))); !errors.Is(err, ErrClosed) {
+	if _, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))); !errors.Is(err, render.ErrClosed) {
 		t.Errorf("request after Close: %v", err)
 	}
-	New(Options{}).Close()
+	render.New(render.Options{}).Close()
 }
 
 func TestRequestTooLarge(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.InputBytes = 1 << 20 })
-	_, err := r.Chart(t.Context(), requestFor(chartOf(map[string]string{"templates/a.yaml": strings.Repeat("#", 2<<20)})))
-	wantReason(t, err, ReasonChartInvalid, "at most 1048576")
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.InputBytes = 1 << 20 })
+	_, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartOf(map[string]string{"templates/a.yaml": strings.Repeat("#", 2<<20)})))
+	rendering.WantReason(t, err, job.ReasonChartInvalid, "at most 1048576")
 }
 
 func TestFactsMustBeRight(t *testing.T) {
-	r := newRenderer(t)
-	req := requestFor(template1(configMap))
+	r := rendering.NewRenderer(t)
+	req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))
 	req.Facts.KubeVersion = ""
-	var failure *Error
+	var failure *job.Error
 	if _, err := r.Chart(t.Context(), req); err == nil || errors.As(err, &failure) {
 		t.Errorf("got %v, want an error of the caller", err)
 	}
@@ -197,14 +192,14 @@ func TestFactsMustBeRight(t *testing.T) {
 // TestSandbox looks at a worker from outside: no environment, no further files, little memory.
 func TestSandbox(t *testing.T) {
 	t.Setenv("CHANDLER_SENTINEL", "must not be inherited")
-	r := newRenderer(t)
+	r := rendering.NewRenderer(t)
 	mustRender(t, r)
-	pid := r.pids()[0]
+	pid := r.PIDs()[0]
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		t.Skipf("no /proc: %v", err)
 	}
-	if got := strings.TrimRight(string(environ), "\x00"); strings.Contains(got, "\x00") || !strings.HasPrefix(got, workerEnv+"=") {
+	if got := strings.TrimRight(string(environ), "\x00"); strings.Contains(got, "\x00") || !strings.HasPrefix(got, protocol.WorkerEnv+"=") {
 		t.Errorf("environment %q", got)
 	}
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))

@@ -16,17 +16,15 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
+	"github.com/cluster-chandler/chandler/internal/render/sandbox"
 )
-
-// workerEnv marks a process as a render worker; its value is the memory limit in bytes.
-const workerEnv = "CHANDLER_RENDER_WORKER"
-
-// exitOutOfMemory is the exit code of a worker that saw its own memory limit passed.
-const exitOutOfMemory = 77
 
 var errTimeout = errors.New("render timeout")
 
-// process is a worker as its parent sees it. One goroutine at a time uses it.
+// process is a worker as its parent sees it. A single goroutine at a time uses it.
 type process struct {
 	cmd       *exec.Cmd
 	stdin     *os.File
@@ -35,8 +33,8 @@ type process struct {
 	stderr    *stderrHead
 	exited    chan struct{} // closed once the child is reaped
 	served    int
-	sent      map[fileSet]bool // what the worker may have
-	stage     stage
+	sent      map[protocol.FileSet]bool // files that the worker may have
+	stage     job.Stage
 	idleTimer *time.Timer
 }
 
@@ -60,10 +58,10 @@ func startProcess(memoryBytes int64) (*process, error) {
 
 	stderr := &stderrHead{}
 	cmd := exec.Command(exe) //nolint:noctx // a worker outlives the request that starts it
-	cmd.Env = []string{workerEnv + "=" + strconv.FormatInt(memoryBytes, 10)}
+	cmd.Env = []string{protocol.WorkerEnv + "=" + strconv.FormatInt(memoryBytes, 10)}
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, stderr
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = sandbox.ChildAttributes()
 	if err := cmd.Start(); err != nil {
 		stdin.Close()
 		stdout.Close()
@@ -71,8 +69,8 @@ func startProcess(memoryBytes int64) (*process, error) {
 	}
 	p := &process{
 		cmd: cmd, stdin: stdin, stdout: stdout, reader: bufio.NewReaderSize(stdout, 64<<10),
-		stderr: stderr, exited: make(chan struct{}), stage: stageStart,
-		sent: map[fileSet]bool{},
+		stderr: stderr, exited: make(chan struct{}), stage: job.StageStart,
+		sent: map[protocol.FileSet]bool{},
 	}
 	go func() {
 		_ = cmd.Wait() // its result is in cmd.ProcessState
@@ -83,20 +81,20 @@ func startProcess(memoryBytes int64) (*process, error) {
 
 func (p *process) awaitReady(ctx context.Context) error {
 	defer context.AfterFunc(ctx, p.kill)()
-	kind, _, err := readFrame(p.reader, 0)
+	kind, _, err := protocol.ReadFrame(p.reader, 0)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return fmt.Errorf("no sign of life (does main call render.RunWorkerIfAsked first?): %w", err)
-	case kind != frameReady:
-		return errProtocol
+		return fmt.Errorf("no sign of life (does main call worker.RunIfAsked first?): %w", err)
+	case kind != protocol.FrameReady:
+		return protocol.ErrUnexpected
 	}
 	return nil
 }
 
 // exchange sends one request and reads its answer. On any error the process is of no more use.
-func (p *process) exchange(ctx context.Context, t *task, limit int64) (*response, error) {
+func (p *process) exchange(ctx context.Context, t *task, limit int64) (*protocol.Response, error) {
 	stop := context.AfterFunc(ctx, p.kill)
 	resp, err := p.converse(t, limit)
 	if !stop() && err == nil {
@@ -106,7 +104,7 @@ func (p *process) exchange(ctx context.Context, t *task, limit int64) (*response
 }
 
 // converse sends the files of a request only if the worker doesn't have them.
-func (p *process) converse(t *task, limit int64) (*response, error) {
+func (p *process) converse(t *task, limit int64) (*protocol.Response, error) {
 	if t.files == nil || p.sent[t.req.FileSet] {
 		resp, err := p.ask(t.payload, limit)
 		if err != nil || !resp.WithoutFiles {
@@ -120,32 +118,32 @@ func (p *process) converse(t *task, limit int64) (*response, error) {
 	p.sent[t.req.FileSet] = true
 	resp, err := p.ask(payload, limit)
 	if err == nil && resp.WithoutFiles {
-		return nil, errProtocol
+		return nil, protocol.ErrUnexpected
 	}
 	return resp, err
 }
 
-func (p *process) ask(payload []byte, limit int64) (*response, error) {
-	p.stage = stageStart
-	if err := writeFrame(p.stdin, frameRequest, payload); err != nil {
+func (p *process) ask(payload []byte, limit int64) (*protocol.Response, error) {
+	p.stage = job.StageStart
+	if err := protocol.WriteFrame(p.stdin, protocol.FrameRequest, payload); err != nil {
 		return nil, err
 	}
 	for {
-		kind, data, err := readFrame(p.reader, limit)
+		kind, data, err := protocol.ReadFrame(p.reader, limit)
 		if err != nil {
 			return nil, err
 		}
 		switch kind {
-		case frameStage:
-			p.stage = stage(data)
-		case frameResponse:
-			resp := &response{payload: data}
-			if err := decoding.Unmarshal(data, resp); err != nil {
-				return nil, fmt.Errorf("%w: %w", errProtocol, err)
+		case protocol.FrameStage:
+			p.stage = job.Stage(data)
+		case protocol.FrameResponse:
+			resp := &protocol.Response{Payload: data}
+			if err := protocol.Decoding.Unmarshal(data, resp); err != nil {
+				return nil, fmt.Errorf("%w: %w", protocol.ErrUnexpected, err)
 			}
 			return resp, nil
 		default:
-			return nil, errProtocol
+			return nil, protocol.ErrUnexpected
 		}
 	}
 }
@@ -171,8 +169,8 @@ func (p *process) end() {
 }
 
 // postMortem says why a worker died in the middle of a request. Its stderr may hold values of
-// the user, so it is only searched for what Go's runtime writes, and never shown.
-func (p *process) postMortem() *Error {
+// the user, so it is only searched for messages of Go's runtime, and never shown.
+func (p *process) postMortem() *job.Error {
 	text := p.stderr.String()
 	says := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
@@ -181,14 +179,14 @@ func (p *process) postMortem() *Error {
 	status, _ := state.Sys().(syscall.WaitStatus)
 	switch {
 	case says("stack overflow", "goroutine stack exceeds"):
-		return failf(p.stage.reason(), "endless or too deep recursion while %s; correct what calls itself", p.stage)
-	case state.ExitCode() == exitOutOfMemory,
+		return job.Failf(p.stage.Reason(), "endless or too deep recursion while %s; correct what calls itself", p.stage)
+	case state.ExitCode() == protocol.ExitOutOfMemory,
 		says("out of memory", "cannot allocate memory", "failed to reserve", "failed to create new OS thread", "pthread_create failed"):
-		return failf(ReasonOutOfMemory, "needed more memory than allowed while %s; make it simpler, or raise --render-memory-mib", p.stage)
+		return job.Failf(job.ReasonOutOfMemory, "needed more memory than allowed while %s; make it simpler, or raise --render-memory-mib", p.stage)
 	case status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return failf(ReasonOutOfMemory, "was killed while %s, most likely for its use of memory; make it simpler, or give the provider more", p.stage)
+		return job.Failf(job.ReasonOutOfMemory, "was killed while %s, most likely for its use of memory; make it simpler, or give the provider more", p.stage)
 	}
-	return failf(p.stage.reason(), "the render worker crashed while %s", p.stage)
+	return job.Failf(p.stage.Reason(), "the render worker crashed while %s", p.stage)
 }
 
 // stderrHead keeps the first bytes written to it, where Go's runtime says why it ends.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"errors"
@@ -14,6 +14,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cluster-chandler/chandler/internal/render/sandbox"
+	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
 // escapeEnv has this test's program enter the sandbox, and try to get out.
@@ -85,7 +88,7 @@ func runEscapesIfAsked() {
 	if _, asked := os.LookupEnv(escapeEnv); !asked {
 		return
 	}
-	if err := enterSandbox(256 << 20); err != nil {
+	if err := sandbox.Enter(256 << 20); err != nil {
 		fmt.Println("can't enter the sandbox:", err)
 		os.Exit(1)
 	}
@@ -94,7 +97,7 @@ func runEscapesIfAsked() {
 			fmt.Printf("%s: %v\n", name, err)
 		}
 	}
-	// Those who can do with clone have to be told that there is no other way.
+	// Programs that can do with clone have to be told that there is no other way.
 	if err := raw(unix.SYS_CLONE3, 0, 0, 0); !errors.Is(err, syscall.ENOSYS) {
 		fmt.Printf("start a thread by clone3: %v\n", err)
 	}
@@ -112,9 +115,9 @@ func TestWorkersMayDoNothingElse(t *testing.T) {
 	if err != nil || len(out) > 0 {
 		t.Errorf("a worker may:\n%s%v", out, err)
 	}
-	r := newRenderer(t)
+	r := rendering.NewRenderer(t)
 	mustRender(t, r)
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.pids()[0]))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PIDs()[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,9 +133,9 @@ func TestManagerRunsBeforeWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRenderer(t)
+	r := rendering.NewRenderer(t)
 	mustRender(t, r)
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", r.pids()[0]))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", r.PIDs()[0]))
 	if err != nil || len(threads) == 0 {
 		t.Fatalf("threads %v: %v", threads, err)
 	}

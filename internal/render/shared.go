@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
 
 const (
@@ -18,8 +20,8 @@ const (
 )
 
 // sharedAnswers keeps answers for clusters whose inputs are the same: each of them gets objects of its
-// own. What a chart made up, and what it was made of Secrets or of the cluster's objects, is
-// never shared. Values that were read are found by their whole text alone.
+// own. Never shared are answers with values that a chart generated, and answers that depend on Secrets or on the
+// cluster's objects. Values that were read are found by their whole text alone.
 type sharedAnswers struct {
 	keeping sync.Mutex // one variant after the other
 	answers *lru.Cache[[sha256.Size]byte, []sharedAnswer]
@@ -28,7 +30,7 @@ type sharedAnswers struct {
 // sharedAnswer is a response in CBOR, and the facts on which it depends.
 type sharedAnswer struct {
 	payload []byte
-	used    FactsUsed
+	used    job.FactsUsed
 }
 
 func newSharedAnswers() *sharedAnswers {
@@ -40,38 +42,38 @@ func newSharedAnswers() *sharedAnswers {
 	})}
 }
 
-// sharing is what an answer depends on.
+// sharing identifies the inputs that an answer depends on.
 type sharing struct {
 	key   [sha256.Size]byte // of all but the facts
-	facts *Facts            // nil for what isn't a chart: it can't ask
+	facts *job.Facts        // nil if there is no chart to ask for them
 }
 
-// sharing returns what the answer to a request depends on; nil if it isn't shared.
-func (req *request) sharing() (*sharing, error) {
-	plain, facts := *req, (*Facts)(nil)
+// sharingOf returns the inputs of the answer to a request; nil if it isn't shared.
+func sharingOf(req *protocol.Request) (*sharing, error) {
+	plain, facts := *req, (*job.Facts)(nil)
 	switch c := req.Chart; {
 	case c != nil && len(c.Generated)+len(c.Sensitive)+len(c.Answers)+len(c.LiveObjects) > 0:
 		return nil, nil
 	case c != nil:
 		without := *c
-		without.Facts = Facts{}
+		without.Facts = job.Facts{}
 		plain.Chart, facts = &without, &c.Facts
-	case !req.makesObjects() && req.Values == nil:
+	case !req.MakesObjects() && req.Values == nil:
 		return nil, nil
 	}
-	payload, err := encodeRequest(&plain)
+	payload, err := protocol.Encode(&plain)
 	return &sharing{key: sha256.Sum256(payload), facts: facts}, err
 }
 
 // find returns the answer that others got; nil if there is none.
-func (s *sharedAnswers) find(of *sharing) *response {
+func (s *sharedAnswers) find(of *sharing) *protocol.Response {
 	if of == nil {
 		return nil
 	}
 	answers, _ := s.answers.Get(of.key)
 	for _, a := range answers {
-		resp := &response{}
-		if (of.facts == nil || a.used.Holds(*of.facts)) && decoding.Unmarshal(a.payload, resp) == nil {
+		resp := &protocol.Response{}
+		if (of.facts == nil || a.used.Holds(*of.facts)) && protocol.Decoding.Unmarshal(a.payload, resp) == nil {
 			if resp.Result != nil {
 				renderingsTotal.WithLabelValues(resultShared).Inc()
 			}
@@ -82,11 +84,11 @@ func (s *sharedAnswers) find(of *sharing) *response {
 }
 
 // keep keeps an answer for others, if it may be theirs.
-func (s *sharedAnswers) keep(of *sharing, resp *response) {
+func (s *sharedAnswers) keep(of *sharing, resp *protocol.Response) {
 	if of == nil || len(resp.Asked) > 0 {
 		return
 	}
-	answer := sharedAnswer{payload: resp.payload}
+	answer := sharedAnswer{payload: resp.Payload}
 	if made := resp.Result; made != nil {
 		if made.Made || len(made.Generated) > 0 {
 			return

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package render_test
 
 import (
 	"context"
@@ -10,54 +10,47 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/rendering"
 )
-
-// served is how many requests a Renderer's workers have answered, of those that live.
-func (r *Renderer) served() (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for p := range r.alive {
-		n += p.served
-	}
-	return n
-}
 
 // TestEqualInputsAreRenderedOnce renders charts for a second cluster, of which something differs.
 func TestEqualInputsAreRenderedOnce(t *testing.T) {
 	const named = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-	versions := Facts{KubeVersion: "v1.35.1", APIVersions: []string{"apps/v1", "v1"}}
+	versions := job.Facts{KubeVersion: "v1.35.1", APIVersions: []string{"apps/v1", "v1"}}
 	for name, tc := range map[string]struct {
 		template string
-		second   func(*ChartRequest)
+		second   func(*job.Chart)
 		shared   bool
 	}{
-		"nothing":                 {named, func(*ChartRequest) {}, true},
-		"facts that nobody asked": {named, func(r *ChartRequest) { r.Facts = versions }, true},
-		"a fact that was asked":   {named + "data: {v: {{ .Capabilities.KubeVersion.Version }}}\n", func(r *ChartRequest) { r.Facts = versions }, false},
-		"an API that was asked":   {named + "data: {v: {{ .Capabilities.APIVersions.Has `apps/v1` | quote }}}\n", func(r *ChartRequest) { r.Facts = versions }, false},
-		"other values":            {named, func(r *ChartRequest) { r.Values = map[string]any{"a": "b"} }, false},
-		"another namespace":       {named, func(r *ChartRequest) { r.Release.Namespace = "other" }, false},
-		"an upgrade":              {named, func(r *ChartRequest) { r.Release.Upgrade = true }, false},
-		"other files": {named, func(r *ChartRequest) {
+		"nothing":                 {named, func(*job.Chart) {}, true},
+		"facts that nobody asked": {named, func(r *job.Chart) { r.Facts = versions }, true},
+		"a fact that was asked":   {named + "data: {v: {{ .Capabilities.KubeVersion.Version }}}\n", func(r *job.Chart) { r.Facts = versions }, false},
+		"an API that was asked":   {named + "data: {v: {{ .Capabilities.APIVersions.Has `apps/v1` | quote }}}\n", func(r *job.Chart) { r.Facts = versions }, false},
+		"other values":            {named, func(r *job.Chart) { r.Values = map[string]any{"a": "b"} }, false},
+		"another namespace":       {named, func(r *job.Chart) { r.Release.Namespace = "other" }, false},
+		"an upgrade":              {named, func(r *job.Chart) { r.Release.Upgrade = true }, false},
+		"other files": {named, func(r *job.Chart) {
 			r.Files = append(slices.Clone(r.Files), artifact.File{Name: "x", Data: []byte("y")})
 		}, false},
-		"nothing, with a password":   {named + "data: {v: {{ randAlphaNum 8 }}}\n", func(*ChartRequest) {}, false},
-		"nothing, with the time":     {named + "data: {v: {{ now | unixEpoch | quote }}}\n", func(*ChartRequest) {}, false},
-		"nothing, with a lookup":     {named + "data: {v: {{ lookup `v1` `Secret` `x` `y` | toJson | quote }}}\n", func(*ChartRequest) {}, false},
-		"what a Secret has":          {named, func(r *ChartRequest) { r.Sensitive = []string{"secret"} }, false},
-		"what was generated earlier": {named, func(r *ChartRequest) { r.Generated = Generated{"a/b/c/d/e/f": "x"} }, false},
+		"nothing, with a password":   {named + "data: {v: {{ randAlphaNum 8 }}}\n", func(*job.Chart) {}, false},
+		"nothing, with the time":     {named + "data: {v: {{ now | unixEpoch | quote }}}\n", func(*job.Chart) {}, false},
+		"nothing, with a lookup":     {named + "data: {v: {{ lookup `v1` `Secret` `x` `y` | toJson | quote }}}\n", func(*job.Chart) {}, false},
+		"what a Secret has":          {named, func(r *job.Chart) { r.Sensitive = []string{"secret"} }, false},
+		"what was generated earlier": {named, func(r *job.Chart) { r.Generated = job.Generated{"a/b/c/d/e/f": "x"} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRenderer(t, func(o *Options) { o.Workers = 1 })
-			req := requestFor(template1(tc.template))
-			req.Facts = Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}
-			first := mustChart(t, r, req)
+			r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
+			req := rendering.ChartJob(rendering.ChartWith(tc.template))
+			req.Facts = job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}
+			first := rendering.MustChart(t, r, req)
 			tc.second(&req)
-			if second := mustChart(t, r, req); tc.shared && first.Manifest != second.Manifest {
+			if second := rendering.MustChart(t, r, req); tc.shared && first.Manifest != second.Manifest {
 				t.Errorf("got %q for the first, and %q for the second", first.Manifest, second.Manifest)
 			}
-			if n := r.served(); n == 1 != tc.shared {
+			if n := r.Served(); n == 1 != tc.shared {
 				t.Errorf("%d renderings, shared: %t", n, tc.shared)
 			}
 		})
@@ -70,12 +63,12 @@ func TestEqualFilesAreBuiltOnce(t *testing.T) {
 		{Name: "kustomization.yaml", Data: []byte("resources: [a.yaml]\n")},
 		{Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
 	}
-	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
-	for name, build := range map[string]func(context.Context, FilesRequest) (*Result, error){
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
+	for name, build := range map[string]func(context.Context, job.Files) (*job.Result, error){
 		"kustomization": r.Kustomization, "manifests": r.Manifests,
 	} {
-		before := r.served()
-		req := FilesRequest{Files: files, Release: Release{Name: "a", Namespace: "b"}}
+		before := r.Served()
+		req := job.Files{Files: files, Release: job.Release{Name: "a", Namespace: "b"}}
 		if name == "manifests" {
 			req.Files = files[1:]
 		}
@@ -84,31 +77,22 @@ func TestEqualFilesAreBuiltOnce(t *testing.T) {
 				t.Fatalf("%s: %v, %v", name, result, err)
 			}
 		}
-		if n := r.served() - before; n != 1 {
+		if n := r.Served() - before; n != 1 {
 			t.Errorf("%s: built %d times", name, n)
 		}
 	}
 }
 
-func mustChart(t *testing.T, r *Renderer, req ChartRequest) *Result {
-	t.Helper()
-	result, err := r.Chart(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
-}
-
 // TestSharedObjectsAreTheCallersOwn changes what one got. The next one gets it unchanged.
 func TestSharedObjectsAreTheCallersOwn(t *testing.T) {
-	r := newRenderer(t)
-	req := requestFor(template1(configMap))
-	first := mustChart(t, r, req)
+	r := rendering.NewRenderer(t)
+	req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))
+	first := rendering.MustChart(t, r, req)
 	want := first.Objects[0].DeepCopy()
 	first.Objects[0].SetName("changed")
 	first.FactsUsed.KubeVersion = "changed"
 	maps.Copy(first.Objects[0].Object, map[string]any{"data": nil})
-	second := mustChart(t, r, req)
+	second := rendering.MustChart(t, r, req)
 	if second.Objects[0].GetName() != want.GetName() || second.FactsUsed.KubeVersion == "changed" || second.Objects[0].Object["data"] == nil != (want.Object["data"] == nil) {
 		t.Errorf("got %v, want %v", second.Objects[0].Object, want.Object)
 	}
@@ -116,17 +100,17 @@ func TestSharedObjectsAreTheCallersOwn(t *testing.T) {
 
 // TestManyClustersAtOnce has clusters ask for the same at the same time.
 func TestManyClustersAtOnce(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			if _, err := r.Chart(context.Background(), requestFor(template1(configMap))); err != nil {
+			if _, err := r.Chart(context.Background(), rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	group.Wait()
-	if n := r.served(); n != 1 {
+	if n := r.Served(); n != 1 {
 		t.Errorf("%d renderings", n)
 	}
 }
@@ -134,27 +118,27 @@ func TestManyClustersAtOnce(t *testing.T) {
 // TestFilesAreSentOnce has a worker render files again that it was sent, may have dropped, or
 // never had, as it is a new one.
 func TestFilesAreSentOnce(t *testing.T) {
-	r := newRenderer(t, func(o *Options) { o.Workers, o.MemoryBytes = 1, 256<<20 })
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.MemoryBytes = 1, 256<<20 })
 	revision := 0
-	render := func(files []artifact.File) {
+	mustRender := func(files []artifact.File) {
 		t.Helper()
 		revision++
-		req := requestFor(files)
+		req := rendering.ChartJob(files)
 		req.Release.Revision = revision
-		if result := mustChart(t, r, req); len(result.Objects) != 1 {
+		if result := rendering.MustChart(t, r, req); len(result.Objects) != 1 {
 			t.Errorf("%d objects", len(result.Objects))
 		}
 	}
-	small := template1(configMap)
+	small := rendering.ChartWith(rendering.ConfigMap)
 	large := func(n byte) []artifact.File { // three of them are more than a worker keeps
-		return append(template1(configMap), artifact.File{Name: "files/large", Data: slices.Repeat([]byte{n}, 7<<20)})
+		return append(rendering.ChartWith(rendering.ConfigMap), artifact.File{Name: "files/large", Data: slices.Repeat([]byte{n}, 7<<20)})
 	}
 	for _, files := range [][]artifact.File{small, large(1), large(2), large(3), large(1), small, small} {
-		render(files)
+		mustRender(files)
 	}
-	r.retire(r.idle[0])
-	render(small)
-	if task, err := newTask(&request{Chart: &ChartRequest{Files: large(1)}}); err != nil || len(task.payload) > 1<<10 || task.size() < 7<<20 {
-		t.Errorf("a request without its files takes %d bytes, with them %d: %v", len(task.payload), task.size(), err)
+	r.RetireIdle()
+	mustRender(small)
+	if payload, whole, err := render.ChartTask(job.Chart{Files: large(1)}); err != nil || payload > 1<<10 || whole < 7<<20 {
+		t.Errorf("a request without its files takes %d bytes, with them %d: %v", payload, whole, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/worker"
 )
 
 var (
@@ -22,7 +23,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	render.RunWorkerIfAsked()
+	worker.RunIfAsked()
 	ctrl.SetLogger(logr.Discard()) // or controller-runtime complains that there is none
 	workers = render.New(render.Options{})
 	code := m.Run()

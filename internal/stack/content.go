@@ -11,7 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/expression"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/patch"
 )
 
 // checkContent checks the directory and the patches of an add-on. Whether the
@@ -24,7 +24,7 @@ func (p *problems) checkContent(addon *addonsv1.Addon, at *field.Path) {
 		p.checkDirectory(m.Directory, at.Child("manifests", "directory"))
 	}
 	for i := range addon.Patches {
-		if err := render.CheckPatch(&addon.Patches[i], at.Child("patches").Index(i)); err != nil {
+		if err := patch.Check(&addon.Patches[i], at.Child("patches").Index(i)); err != nil {
 			*p = append(*p, Problem{addonsv1.InvalidPatchReason, err})
 		}
 	}

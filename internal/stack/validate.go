@@ -16,7 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/compatibility"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/expression"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/values"
 )
 
 // Problem is one thing that is wrong with a spec.
@@ -91,7 +91,7 @@ func (p *problems) checkAddon(addon *addonsv1.Addon, path *field.Path, compiles 
 	if addon.Values != nil && !isJSONObject(addon.Values.Raw) {
 		p.add(addonsv1.InvalidValuesReason, path.Child("values"), field.OmitValueType{}, "values must be a map")
 	}
-	if err := render.CheckTemplate(addon.ValuesTemplate); err != nil {
+	if err := values.CheckTemplate(addon.ValuesTemplate); err != nil {
 		p.add(addonsv1.InvalidValuesReason, path.Child("valuesTemplate"), field.OmitValueType{}, err.Error())
 	}
 	at := addonAddress(addon)

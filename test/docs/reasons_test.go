@@ -28,7 +28,7 @@ func TestAddonReasons(t *testing.T) {
 		rows = append(rows, row.Name)
 	}
 	for _, group := range slices.Concat(
-		constantsOf(t, "internal/artifact/failure", exported), constantsOf(t, "internal/render", isReason),
+		constantsOf(t, "internal/artifact/failure", exported), constantsOf(t, "internal/render/job", isReason),
 		constantsOf(t, "internal/deliver", isReason), constantsOf(t, "internal/reasons", exported), constantsOf(t, "internal/health", isReason)) {
 		exist = append(exist, group.reasons...)
 	}

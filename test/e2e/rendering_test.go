@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // TestCertificateWithoutLifeIsNoReasonToUpgrade has a chart whose certificate is over when it is made.
@@ -59,7 +59,7 @@ func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
 	change(tn, stack, func(s *addonsv1.AddonStack) {
 		s.Spec.Addons[0] = tn.addon("settings", path, withTemplate("text: '{{ randAlphaNum 8 }}'\n"), lenient)
 	})
-	tn.awaitCluster("prod", "it says what is wrong", phase("settings", addonsv1.AddonFailed, render.ReasonTemplateNotRepeatable, "addons[settings].valuesTemplate"))
+	tn.awaitCluster("prod", "it says what is wrong", phase("settings", addonsv1.AddonFailed, job.ReasonTemplateNotRepeatable, "addons[settings].valuesTemplate"))
 	tn.poke("prod", "1")
 	tn.settle()
 	NewWithT(t).Expect(s.release(t, tn.namespace, "settings").revision).To(Equal(1))

@@ -19,13 +19,16 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/values"
+	"github.com/cluster-chandler/chandler/internal/render/worker"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
 
 const samples = root + "/config/samples"
 
 func TestMain(m *testing.M) {
-	render.RunWorkerIfAsked()
+	worker.RunIfAsked()
 	os.Exit(m.Run())
 }
 
@@ -42,10 +45,10 @@ func TestCharts(t *testing.T) {
 			for _, message := range linter.Messages {
 				g.Expect(message.Severity).To(BeNumerically("<=", support.InfoSev), message.Error())
 			}
-			result, err := renderer.Chart(t.Context(), render.ChartRequest{
+			result, err := renderer.Chart(t.Context(), job.Chart{
 				Files:   files(t, chart),
-				Release: render.Release{Name: "demo", Namespace: "demo", Revision: 1},
-				Facts:   render.Facts{KubeVersion: "v1.36.3"},
+				Release: job.Release{Name: "demo", Namespace: "demo", Revision: 1},
+				Facts:   job.Facts{KubeVersion: "v1.36.3"},
 			})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(result.Objects).NotTo(BeEmpty())
@@ -69,11 +72,11 @@ func TestSamples(t *testing.T) {
 				if addon.Chart.Path == "" {
 					continue
 				}
-				_, err := renderer.Chart(t.Context(), render.ChartRequest{
+				_, err := renderer.Chart(t.Context(), job.Chart{
 					Files:   files(t, filepath.Join(samples, "charts", addon.Chart.Path)),
-					Release: render.Release{Name: addon.Name, Namespace: addon.Namespace, Revision: 1},
-					Values:  values(t, renderer, &addon),
-					Facts:   render.Facts{KubeVersion: "v1.36.3"},
+					Release: job.Release{Name: addon.Name, Namespace: addon.Namespace, Revision: 1},
+					Values:  valuesOf(t, renderer, &addon),
+					Facts:   job.Facts{KubeVersion: "v1.36.3"},
 					Patches: addon.Patches,
 				})
 				g.Expect(err).NotTo(HaveOccurred(), addon.Name)
@@ -108,7 +111,7 @@ func stacks(t *testing.T) []addonsv1.AddonStack {
 // buildFiles makes the objects of a kustomization or of manifests.
 func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) error {
 	t.Helper()
-	req := render.FilesRequest{Release: render.Release{Name: addon.Name, Namespace: addon.Namespace}, Patches: addon.Patches}
+	req := job.Files{Release: job.Release{Name: addon.Name, Namespace: addon.Namespace}, Patches: addon.Patches}
 	var err error
 	switch {
 	case addon.Kustomization != nil:
@@ -121,8 +124,8 @@ func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) 
 	return err
 }
 
-// values of an add-on, but for valuesFrom, on a Cluster such as the demo's.
-func values(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[string]any {
+// valuesOf returns the values of an add-on, but for valuesFrom, on a Cluster such as the demo's.
+func valuesOf(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[string]any {
 	t.Helper()
 	g := NewWithT(t)
 	plain, templated := map[string]any{}, map[string]any{}
@@ -130,17 +133,17 @@ func values(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[
 		g.Expect(json.Unmarshal(addon.Values.Raw, &plain)).To(Succeed())
 	}
 	if addon.ValuesTemplate != "" {
-		text, err := renderer.Template(t.Context(), render.TemplateRequest{
+		text, err := renderer.Template(t.Context(), job.Template{
 			Name: addon.Name, Text: addon.ValuesTemplate, Strict: addon.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient,
 			Data: map[string]any{"Cluster": map[string]any{"metadata": map[string]any{
 				"name": "bergen", "namespace": "default", "labels": map[string]any{"region": "north"},
 			}}},
 		})
 		g.Expect(err).NotTo(HaveOccurred(), addon.Name)
-		templated, err = renderer.Values(t.Context(), render.ValuesRequest{Text: []byte(text)})
+		templated, err = renderer.Values(t.Context(), job.Values{Text: []byte(text)})
 		g.Expect(err).NotTo(HaveOccurred(), text)
 	}
-	return render.MergeValues(plain, templated)
+	return values.Merge(plain, templated)
 }
 
 func files(t *testing.T, chart string) []artifact.File {

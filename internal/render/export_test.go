@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
+)
+
+// FirstPause is how long a rendering isn't tried again that a worker was killed for.
+const FirstPause = firstPause
+
+// SetClock sets the time by which pauses end.
+func (r *Renderer) SetClock(now func() time.Time) { r.pauses.now = now }
+
+// PIDs returns the workers that live.
+func (r *Renderer) PIDs() []int {
+	r.pool.mu.Lock()
+	defer r.pool.mu.Unlock()
+	var pids []int
+	for p := range r.pool.alive {
+		pids = append(pids, p.cmd.Process.Pid)
+	}
+	return pids
+}
+
+// Served returns how many requests the workers have answered that live.
+func (r *Renderer) Served() (n int) {
+	r.pool.mu.Lock()
+	defer r.pool.mu.Unlock()
+	for p := range r.pool.alive {
+		n += p.served
+	}
+	return n
+}
+
+// RetireIdle ends an idle worker.
+func (r *Renderer) RetireIdle() { r.pool.retire(r.pool.idle[0]) }
+
+// ChartTask returns the size of a request without its files, and the one with them, in bytes.
+func ChartTask(req job.Chart) (payload int, whole int64, err error) {
+	task, err := newTask(&protocol.Request{Chart: &req})
+	if err != nil {
+		return 0, 0, err
+	}
+	return len(task.payload), task.size(), nil
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generated_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math/rand"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cluster-chandler/chandler/internal/render/chart"
+	"github.com/cluster-chandler/chandler/internal/render/generated"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/values"
+	"github.com/cluster-chandler/chandler/test/rendering"
+)
+
+// inWorker renders a chart as a worker does, without starting one.
+func inWorker(t testing.TB, templates map[string]string, values map[string]any, earlier job.Generated) *job.Result {
+	t.Helper()
+	req := rendering.ChartJob(rendering.ChartOf(templates))
+	req.Values, req.Generated = values, earlier
+	result, _, err := chart.Render(&req, rendering.Limits, func(job.Stage) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// fieldsOf are the strings in all objects, by object and field.
+func fieldsOf(result *job.Result) map[string]string {
+	found := map[string]string{}
+	var walk func(path string, value any)
+	walk = func(path string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for key, v := range value {
+				walk(path+"."+key, v)
+			}
+		case []any:
+			for i, v := range value {
+				walk(path+"["+strconv.Itoa(i)+"]", v)
+			}
+		default:
+			found[path] = fmt.Sprint(value)
+		}
+	}
+	for _, o := range result.Objects {
+		walk(o.GetKind()+" "+o.GetName(), o.Object)
+	}
+	for _, h := range result.Hooks {
+		walk(h.Kind+" "+h.Name, h.Object.Object)
+	}
+	return found
+}
+
+func secret(name, fields string) string {
+	return "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + "}\nstringData:\n" + fields
+}
+
+func TestGeneratedValuesStayWhereTheyAre(t *testing.T) {
+	const redis = "Secret redis.stringData.password"
+	const postgres = "Secret postgres.stringData.password"
+	password := "  password: {{ randAlphaNum 10 }}\n"
+	both := map[string]string{
+		"templates/a.yaml": "{{ if .Values.redis }}\n" + secret("redis", password) + "{{ end }}\n",
+		"templates/b.yaml": secret("postgres", password),
+	}
+	one := "{{ if .Values.redis }}  redis: {{ randAlphaNum 10 }}\n{{ end }}  postgres: {{ randAlphaNum 10 }}\n"
+	config := "  config: |\n    {{ if .Values.redis }}redis={{ randAlphaNum 10 }}{{ end }}\n    url: tcp://{{ .Values.user }}:{{ randAlphaNum 10 }}@host\n"
+	with := func(files map[string]string, name, text string) map[string]string {
+		files = maps.Clone(files)
+		files["templates/"+name] = text
+		return files
+	}
+	for name, c := range map[string]struct {
+		before, after map[string]string // templates
+		values        map[string]any    // after
+		stay          []string
+	}{
+		"a component in another template is switched off": {
+			before: both, after: both, values: map[string]any{"redis": false}, stay: []string{postgres}},
+		"a component in the same template is switched off": {
+			before: map[string]string{"templates/a.yaml": secret("all", one)}, after: map[string]string{"templates/a.yaml": secret("all", one)},
+			values: map[string]any{"redis": false}, stay: []string{"Secret all.stringData.postgres"}},
+		"a template is added before": {before: both, after: with(both, "0.yaml", secret("new", password)), stay: []string{redis, postgres}},
+		"a template is added behind": {before: both, after: with(both, "z.yaml", secret("new", password)), stay: []string{redis, postgres}},
+		"templates are renamed": {before: both, stay: []string{redis, postgres},
+			after: map[string]string{"templates/z.yaml": both["templates/a.yaml"], "templates/m/b.yaml": both["templates/b.yaml"]}},
+		"templates are joined": {before: both, stay: []string{redis, postgres},
+			after: map[string]string{"templates/z.yaml": both["templates/b.yaml"] + both["templates/a.yaml"]}},
+		"a call is added before it in the same field": {
+			before: map[string]string{"templates/a.yaml": secret("all", "  a: x-{{ randAlphaNum 10 }}\n")},
+			after:  map[string]string{"templates/a.yaml": secret("all", "  0: {{ randAlphaNum 10 }}\n  a: x-{{ randAlphaNum 10 }}\n")},
+			stay:   []string{"Secret all.stringData.a"}},
+		"a line of a file is left out, and another changes": {
+			before: map[string]string{"templates/a.yaml": secret("all", config)}, after: map[string]string{"templates/a.yaml": secret("all", config)},
+			values: map[string]any{"user": "else"}, stay: []string{"Secret all.stringData.config"}},
+		"it is encoded and in a variable": {
+			before: map[string]string{"templates/a.yaml": "{{ $p := randAlphaNum 10 }}\n" + secret("a", "  p: {{ $p }}\n  q: {{ printf \"%s:x\" $p | b64enc }}\n")},
+			after:  map[string]string{"templates/a.yaml": "{{ $x := randAlphaNum 10 }}{{ $p := randAlphaNum 10 }}\n" + secret("a", "  new: {{ $x }}\n  q: {{ printf \"%s:x\" $p | b64enc }}\n")},
+			stay:   []string{"Secret a.stringData.q"}},
+		"it is there as a hash alone": {
+			before: map[string]string{"templates/a.yaml": secret("a", "  p: {{ htpasswd \"a\" (randAlphaNum 10) | quote }}\n  q: {{ randAlphaNum 10 | sha256sum }}\n")},
+			after: map[string]string{"templates/b.yaml": "{{ $new := randAlphaNum 10 }}" +
+				secret("a", "  n: {{ htpasswd \"a\" $new | quote }}\n  p: {{ htpasswd \"a\" (randAlphaNum 10) | quote }}\n  q: {{ randAlphaNum 10 | sha256sum }}\n")},
+			stay: []string{"Secret a.stringData.p", "Secret a.stringData.q"}},
+		"a CA is in its certificates alone": {
+			before: map[string]string{"templates/a.yaml": `{{ $ca := genCA "ca" 9 }}{{ $c := genSignedCert "a" nil nil 9 $ca }}` + secret("a", "  c: {{ $c.Cert | b64enc }}\n  k: {{ $c.Key | quote }}\n")},
+			after: map[string]string{"templates/a.yaml": `{{ $n := genCA "ca" 9 }}{{ $d := genSignedCert "a" nil nil 9 $n }}{{ $ca := genCA "ca" 9 }}{{ $c := genSignedCert "a" nil nil 9 $ca }}` +
+				secret("a", "  c: {{ $c.Cert | b64enc }}\n  k: {{ $c.Key | quote }}\n") + secret("other", "  n: {{ $d.Cert | quote }}\n")},
+			stay: []string{"Secret a.stringData.c", "Secret a.stringData.k"}},
+		"what is hashed of another template": {
+			before: with(both, "c.yaml", secret("sum", `  sum: x{{ include (print .Template.BasePath "/b.yaml") . | sha256sum }}`)),
+			after:  with(with(both, "c.yaml", secret("sum", `  sum: x{{ include (print .Template.BasePath "/b.yaml") . | sha256sum }}`)), "d.yaml", secret("d", password)),
+			stay:   []string{redis, postgres, "Secret sum.stringData.sum"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on := map[string]any{"redis": true, "user": "me"}
+			first := inWorker(t, c.before, on, nil)
+			second := inWorker(t, c.after, values.Merge(on, c.values), first.Generated)
+			was, is := fieldsOf(first), fieldsOf(second)
+			for _, field := range c.stay {
+				if c.values["user"] != nil { // the line with the value, and what follows the user in it
+					_, was[field], _ = strings.Cut(was[field], "me:")
+					_, is[field], _ = strings.Cut(is[field], "else:")
+				}
+				if was[field] == "" || was[field] != is[field] {
+					t.Errorf("%s was %q, is %q", field, was[field], is[field])
+				}
+			}
+			seen := map[string]string{}
+			for field, value := range is {
+				if other, twice := seen[value]; twice && strings.Contains(field, "stringData") {
+					t.Errorf("%s and %s have one value", field, other)
+				}
+				seen[value] = field
+			}
+			third := inWorker(t, c.before, on, second.Generated)
+			if diff := cmp.Diff(was, fieldsOf(third)); diff != "" && c.values["user"] == nil {
+				t.Errorf("as it was at first, it differs:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRecordsWithNumberedValuesKeepThem has Generated as it was when calls were told apart by
+// their number among all with the same arguments.
+func TestRecordsWithNumberedValuesKeepThem(t *testing.T) {
+	templates := map[string]string{
+		"templates/a.yaml": secret("a", "  p: {{ randAlphaNum 10 }}\n  b: {{ bcrypt \"x\" }}\n"),
+		"templates/b.yaml": secret("b", "  p: {{ randAlphaNum 10 }}\n"),
+	}
+	numbered := func(name, args string, number int, password bool) string {
+		return name + "/" + hex.EncodeToString(generated.HashCall(name+args+"#"+strconv.Itoa(number), password))
+	}
+	earlier := job.Generated{ // Helm's engine begins with the last template
+		numbered("randAlphaNum", "[10]", 1, false): "ofTemplateB", numbered("randAlphaNum", "[10]", 2, false): "ofTemplateA",
+		numbered("bcrypt", `["x"]`, 1, true): "ofBcrypt",
+	}
+	result := inWorker(t, templates, nil, earlier)
+	is := fieldsOf(result)
+	got := []string{is["Secret a.stringData.p"], is["Secret b.stringData.p"], is["Secret a.stringData.b"]}
+	if diff := cmp.Diff([]string{"ofTemplateA", "ofTemplateB", "ofBcrypt"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if again := inWorker(t, templates, nil, result.Generated); !cmp.Equal(result.Generated, again.Generated) || !cmp.Equal(is, fieldsOf(again)) {
+		t.Error("the next rendering differs")
+	}
+}
+
+// component is a part of a random chart: how it generates something.
+type component struct {
+	name     string
+	form     int
+	length   int
+	template string
+}
+
+// forms write the fields of a component's Secret, of its name and length.
+var forms = []string{
+	"  v: {{ randAlphaNum LENGTH }}\n",
+	"  v: {{ randAlphaNum LENGTH | b64enc }}\n",
+	"{{ $v := randAlphaNum LENGTH }}  v: {{ $v }}\n  w: {{ printf \"a:%s\" $v | b64enc | quote }}\n",
+	"  v: |\n    name: NAME\n    key: {{ randAlphaNum LENGTH }}\n    more: x\n",
+	"  v: {{ include \"password\" LENGTH }}\n",
+	"{{ range $i := list 1 2 3 }}  v{{ $i }}: {{ randAlphaNum LENGTH }}\n{{ end }}",
+	"{{ $ca := genCA \"ca\" LENGTH }}{{ $c := genSignedCert \"c\" nil nil LENGTH $ca }}  v: {{ $c.Cert | quote }}\n  k: {{ $c.Key | b64enc }}\n",
+	"  v: {{ htpasswd \"me\" (randAlphaNum LENGTH) | quote }}\n",
+	"  v: {{ uuidv4 }}-{{ randAlphaNum LENGTH | upper }}\n  w: {{ randInt 10000 99999 | quote }}\n",
+}
+
+func (c component) text() string {
+	return "{{ if not (has " + strconv.Quote(c.name) + " .Values.off) }}\n" +
+		secret(c.name, strings.NewReplacer("LENGTH", strconv.Itoa(c.length), "NAME", c.name).Replace(forms[c.form])) + "{{ end }}\n"
+}
+
+// TestGeneratedValuesOfRandomCharts switches components on and off, adds some, moves them between
+// templates, and gives some other arguments. Where it generated one value, a component keeps it
+// until it has other arguments.
+func TestGeneratedValuesOfRandomCharts(t *testing.T) {
+	for seed := range int64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewSource(seed))
+			var components []component
+			fresh := func() component {
+				form := r.Intn(len(forms))
+				return component{fmt.Sprintf("c%d", len(components)), form, 10 + r.Intn(2), fmt.Sprintf("t%d.yaml", r.Intn(3))}
+			}
+			for range 5 {
+				components = append(components, fresh())
+			}
+			off := map[string]bool{}
+			known := map[string]map[string]string{} // fields by component and arguments
+			var generated job.Generated
+			for step := range 8 {
+				for range 1 + r.Intn(2) {
+					i := r.Intn(len(components))
+					switch r.Intn(5) {
+					case 0, 1:
+						off[components[i].name] = !off[components[i].name]
+					case 2:
+						components = slices.Insert(components, i, fresh())
+					case 3:
+						components[i].template = fmt.Sprintf("t%d.yaml", r.Intn(4))
+					case 4:
+						components[i].length++
+					}
+				}
+				templates := map[string]string{"templates/_helpers.tpl": `{{ define "password" }}{{ randAlphaNum . }}{{ end }}`}
+				for _, c := range components {
+					templates["templates/"+c.template] += c.text()
+				}
+				values := map[string]any{"off": []any{}}
+				for name, is := range off {
+					if is {
+						values["off"] = append(values["off"].([]any), name)
+					}
+				}
+				result := inWorker(t, templates, values, generated)
+				generated = result.Generated
+				lengths := map[string]int{}
+				for _, c := range components {
+					lengths[c.name] = c.length
+				}
+				seen := map[string]string{}
+				for _, o := range result.Objects {
+					id := fmt.Sprintf("%s of length %d", o.GetName(), lengths[o.GetName()])
+					data, _, _ := unstructured.NestedStringMap(o.Object, "stringData")
+					if was, ok := known[id]; ok && !maps.Equal(was, data) {
+						t.Errorf("step %d: %s changed: %s", step, id, cmp.Diff(was, data))
+					}
+					known[id] = data
+					for key, value := range data {
+						if other, twice := seen[value]; twice {
+							t.Errorf("step %d: %s of %s is also %s", step, key, id, other)
+						}
+						seen[value] = id
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generated_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cluster-chandler/chandler/internal/render/generated"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/rendering"
+)
+
+// takenOver renders a chart whose release has objects, as a worker does.
+func takenOver(t *testing.T, templates map[string]string, live []*unstructured.Unstructured) (*job.Result, error) {
+	t.Helper()
+	req := rendering.ChartJob(rendering.ChartOf(templates))
+	req.LiveObjects = live
+	return rendering.Render(t, req)
+}
+
+// asLive is how a cluster serves a Secret: without stringData.
+func asLive(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	live := o.DeepCopy()
+	plain, _, err := unstructured.NestedStringMap(live.Object, "stringData")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unstructured.RemoveNestedField(live.Object, "stringData")
+	for key, value := range plain {
+		data, _, _ := unstructured.NestedString(rendering.SecretWith("x", key, value), "data", key)
+		if err := unstructured.SetNestedField(live.Object, data, "data", key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return live
+}
+
+func TestValuesThatLiveObjectsDisagreeAboutAreNotTakenOver(t *testing.T) {
+	templates := map[string]string{"templates/a.yaml": "{{ $p := randAlphaNum 12 }}" + secret("a", "  p: {{ $p }}\n") + secret("b", "  p: {{ $p }}\n")}
+	helms, err := rendering.Render(t, rendering.ChartJob(rendering.ChartOf(templates)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := asLive(t, helms.Objects[0]), asLive(t, helms.Objects[1])
+	result, err := takenOver(t, templates, []*unstructured.Unstructured{a, b})
+	if err != nil || result.Made || result.Manifest != helms.Manifest {
+		t.Fatalf("it differs, %v", err)
+	}
+	b.Object["data"] = rendering.SecretWith("b", "p", "rotated by hand")["data"]
+	_, err = takenOver(t, templates, []*unstructured.Unstructured{a, b})
+	rendering.WantReason(t, err, job.ReasonGeneratedValuesLost, "Secret a: data.p", "Secret b: data.p")
+}
+
+// TestLostValuesAreRenewed has what can't be taken over made again, and nothing else.
+func TestLostValuesAreRenewed(t *testing.T) {
+	templates := map[string]string{"templates/a.yaml": secret("a", "  hash: {{ randAlphaNum 12 | sha256sum }}\n  kept: {{ randAlphaNum 16 }}\n")}
+	helms, err := rendering.Render(t, rendering.ChartJob(rendering.ChartOf(templates)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := []*unstructured.Unstructured{asLive(t, helms.Objects[0])}
+	_, err = takenOver(t, templates, live)
+	rendering.WantReason(t, err, job.ReasonGeneratedValuesLost, "Secret a: data.hash", "generatedValuesPolicy: Renew")
+	req := rendering.ChartJob(rendering.ChartOf(templates))
+	req.LiveObjects, req.RenewLost = live, true
+	got, err := rendering.Render(t, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := live[0].Object["data"].(map[string]any), asLive(t, got.Objects[0]).Object["data"].(map[string]any)
+	if was["kept"] != is["kept"] || was["hash"] == is["hash"] {
+		t.Error("the password is to stay, and the hash to change")
+	}
+}
+
+// oldCertificate is at eight ninths of its life.
+func oldCertificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().AddDate(0, 0, -80), NotAfter: time.Now().AddDate(0, 0, 10)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(kind string, data []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}))
+	}
+	return text("CERTIFICATE", der), text("PRIVATE KEY", keyDER)
+}
+
+func TestCertificateThatIsDueIsTakenOverFirst(t *testing.T) {
+	templates := map[string]string{"templates/a.yaml": `{{ $c := genSelfSignedCert "a" nil nil 90 }}` + secret("a", "  c: {{ $c.Cert | quote }}\n  k: {{ $c.Key | quote }}\n")}
+	cert, key := oldCertificate(t)
+	live := &unstructured.Unstructured{Object: rendering.SecretWith("a", "c", cert)}
+	if err := unstructured.SetNestedField(live.Object, rendering.SecretWith("a", "k", key)["data"].(map[string]any)["k"], "data", "k"); err != nil {
+		t.Fatal(err)
+	}
+	result, err := takenOver(t, templates, []*unstructured.Unstructured{live})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := unstructured.NestedString(result.Objects[0].Object, "stringData", "c"); got != cert {
+		t.Errorf("the certificate is another one")
+	}
+	if at := generated.RenewAt(result.Generated); at.IsZero() || at.After(time.Now()) {
+		t.Errorf("it is renewed at %s", at)
+	}
+	renewed := inWorker(t, templates, nil, result.Generated)
+	if got, _, _ := unstructured.NestedString(renewed.Objects[0].Object, "stringData", "c"); got == cert {
+		t.Error("the next rendering doesn't renew it")
+	}
+}

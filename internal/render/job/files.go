@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+)
+
+// Files is the making of objects of files that are no chart.
+type Files struct {
+	// Files of the artifact. Their names are relative to its root.
+	Files []artifact.File `cbor:"-"`
+	// Single names the artifact in messages if it is one file, whose name here nobody gave it.
+	Single string
+	// Directory of the kustomization, or of the manifests; empty for the root.
+	Directory string
+	// Release has the add-on's name and namespace.
+	Release Release
+	// Version becomes Result.Version.
+	Version string
+	// Patches are applied to the objects, in their order.
+	Patches []addonsv1.Patch
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+// Limits bound the results of a job. A worker itself keeps them.
+type Limits struct {
+	OutputBytes    int64
+	MaxObjects     int
+	GeneratedBytes int
+}
+
+// FrameBytes bounds one answer: the manifest's text, the same as objects, and generated values.
+func (l Limits) FrameBytes() int64 { return 4*l.OutputBytes + int64(l.GeneratedBytes) + 1<<20 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+)
+
+// Request is one task for a worker; one of the pointers is set.
+type Request struct {
+	Chart         *job.Chart
+	Kustomization *job.Files
+	Manifests     *job.Files
+	Values        *job.Values
+	Template      *job.Template
+	Open          *opener.Job
+	Limits        job.Limits
+
+	// FileSet identifies the Files. NewFiles are the Files, for a worker that doesn't have them.
+	FileSet  FileSet
+	NewFiles []artifact.File
+}
+
+// MakesObjects reports whether the answer has objects: not values, nor files.
+func (req *Request) MakesObjects() bool {
+	return req.Chart != nil || req.Kustomization != nil || req.Manifests != nil
+}
+
+// Files returns the files of a request for objects; nil for any other request.
+func (req *Request) Files() *[]artifact.File {
+	switch {
+	case req.Chart != nil:
+		return &req.Chart.Files
+	case req.Kustomization != nil:
+		return &req.Kustomization.Files
+	case req.Manifests != nil:
+		return &req.Manifests.Files
+	}
+	return nil
+}
+
+// Response is a worker's answer to one request; one of the pointers is set.
+type Response struct {
+	Failure  *Failure
+	Result   *job.Result
+	Values   map[string]any
+	Template *string
+	Opened   *opener.Opened
+	// Asked are the lookups of a chart that the request had no answers for, also of one that failed.
+	Asked []job.Lookup
+	// MemoryBytes is the memory of the worker after the request.
+	MemoryBytes int64
+	// Retire asks for another worker next time: this one saw a panic.
+	Retire bool
+	// WithoutFiles asks for the request again, with its files: the worker has them no more.
+	WithoutFiles bool
+
+	// Payload is the CBOR that this was decoded from.
+	Payload []byte `cbor:"-"`
+}
+
+// Failure is an Error on the wire.
+type Failure struct{ Reason, Message string }

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+
+	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
+	"github.com/cluster-chandler/chandler/internal/shares"
+)
+
+// Renderer has jobs done by worker processes. It is safe for concurrent use.
+type Renderer struct {
+	pool    *pool
+	slots   *shares.Shares
+	pauses  pauses
+	answers *sharedAnswers
+}
+
+// New returns a Renderer. Workers are started when they are needed first.
+func New(opts Options) *Renderer {
+	opts = opts.withDefaults()
+	return &Renderer{
+		pool:    newPool(opts),
+		slots:   shares.NewWithSpare(int64(opts.Workers)),
+		answers: newSharedAnswers(),
+		pauses:  newPauses(),
+	}
+}
+
+// Close kills all workers and waits for their end. Renderings under way fail with ErrClosed.
+func (r *Renderer) Close() { r.pool.close() }
+
+// Chart renders a chart. A failure that a user can act on is an *[Error]; any other error
+// is ctx's, or means that no worker could be started.
+func (r *Renderer) Chart(ctx context.Context, req job.Chart) (*job.Result, error) {
+	if _, err := common.ParseKubeVersion(req.Facts.KubeVersion); err != nil {
+		return nil, fmt.Errorf("facts: kubeVersion %q: %w", req.Facts.KubeVersion, err)
+	}
+	result, err := r.lookUp(ctx, &req)
+	if err != nil || !result.Made || req.Live == nil {
+		return result, err
+	}
+	if req.LiveObjects, err = req.Live(ctx); err != nil || len(req.LiveObjects) == 0 {
+		return result, err
+	}
+	for _, live := range req.LiveObjects {
+		req.Sensitive = append(slices.Clip(req.Sensitive), job.SecretsIn(live.Object)...)
+	}
+	return r.lookUp(ctx, &req)
+}
+
+// Kustomization builds a kustomization, and returns its objects. Helm's hooks among
+// them are objects like all others. Errors are as those of [Renderer.Chart].
+func (r *Renderer) Kustomization(ctx context.Context, req job.Files) (*job.Result, error) {
+	return r.result(ctx, &protocol.Request{Kustomization: &req})
+}
+
+// Manifests returns the objects in all YAML and JSON files of a directory and of
+// those below it. Helm's hooks among them are objects like all others. Errors are
+// as those of [Renderer.Chart].
+func (r *Renderer) Manifests(ctx context.Context, req job.Files) (*job.Result, error) {
+	return r.result(ctx, &protocol.Request{Manifests: &req})
+}
+
+// result has a request for objects answered.
+func (r *Renderer) result(ctx context.Context, req *protocol.Request) (*job.Result, error) {
+	resp, err := r.do(ctx, req)
+	return resultOf(resp, err)
+}
+
+// Values reads values as Helm does: YAML 1.1 by way of JSON, so that all numbers are
+// float64; several documents are merged. Unlike Helm, it refuses a key that appears twice,
+// and input that is large, deep, or grows large by its aliases. A worker reads them: with
+// aliases, a few KiB become GiB. Errors are as those of [Renderer.Chart].
+func (r *Renderer) Values(ctx context.Context, req job.Values) (map[string]any, error) {
+	if len(req.Text) > job.MaxValuesBytes {
+		return nil, job.Failf(job.ReasonValuesInvalid, "values: %d bytes, at most %d", len(req.Text), job.MaxValuesBytes)
+	}
+	resp, err := r.do(ctx, &protocol.Request{Values: &req})
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.Values == nil:
+		return nil, protocol.ErrUnexpected
+	}
+	return resp.Values, nil
+}
+
+// Template renders a values template in the syntax of the Cluster API Add-on Provider for
+// Helm: text/template with sprig's functions, without env, expandenv and getHostByName. A template that
+// calls a function that returns something else each time is refused.
+// Errors are as those of [Renderer.Chart].
+func (r *Renderer) Template(ctx context.Context, req job.Template) (string, error) {
+	resp, err := r.do(ctx, &protocol.Request{Template: &req})
+	if err != nil {
+		return "", err
+	}
+	if resp.Template == nil {
+		return "", protocol.ErrUnexpected
+	}
+	return *resp.Template, nil
+}
+
+// Open has a worker read hostile content. Errors of the content are of type
+// [*failure.Error] of package artifact/failure.
+func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opened, error) {
+	resp, err := r.do(ctx, &protocol.Request{Open: archive})
+	failed, ok := errors.AsType[*job.Error](err)
+	switch {
+	case err == nil:
+		return resp.Opened, nil
+	case !ok:
+		return nil, err
+	case sourcefailure.IsReason(failed.Reason):
+		return nil, sourcefailure.New(failed.Reason, "%w", failed.Err)
+	case failed.Reason == job.ReasonOutOfMemory, failed.Reason == job.ReasonRenderTimeout, failed.Reason == job.ReasonOutputTooLarge:
+		return nil, sourcefailure.New(sourcefailure.ArtifactTooLarge, "it can't be opened: %w", failed.Err)
+	}
+	return nil, sourcefailure.New(sourcefailure.ArtifactInvalid, "it can't be opened: %w", failed.Err)
+}
+
+// do has one request answered, by a worker or by the answer to an equal one. With an [Error] there
+// may be a response, too.
+func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Response, error) {
+	req.Limits = r.pool.opts.limits()
+	task, err := newTask(req)
+	if err != nil {
+		return nil, err
+	}
+	if n := task.size(); n > r.pool.opts.InputBytes {
+		return nil, job.Failf(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.pool.opts.InputBytes)
+	}
+	share, err := sharingOf(req)
+	if err != nil {
+		return nil, err
+	}
+	if r.pool.isClosed() {
+		return nil, ErrClosed
+	}
+	if resp := r.answers.find(share); resp != nil {
+		return resp, nil
+	}
+	digest := sha256.Sum256(task.payload)
+	if failed := r.pauses.failure(digest); failed != nil {
+		return nil, failed
+	}
+	slot := r.slots.Claim(shares.TenantOf(ctx), 1)
+	defer slot.Release()
+	select {
+	case <-slot.Granted():
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
+	case <-r.pool.closing:
+		return nil, ErrClosed
+	}
+	if resp := r.answers.find(share); resp != nil { // for another one, while this waited
+		return resp, nil
+	}
+	resp, err := r.pool.serve(ctx, task)
+	if req.MakesObjects() {
+		result := resultRendered
+		if err != nil || resp.Failure != nil {
+			result = resultFailed
+		}
+		renderingsTotal.WithLabelValues(result).Inc()
+	}
+	if err == nil || ctx.Err() == nil {
+		r.pauses.record(digest, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f := resp.Failure; f != nil {
+		return resp, &job.Error{Reason: f.Reason, Err: errors.New(f.Message)}
+	}
+	r.answers.keep(share, resp)
+	return resp, nil
+}
