@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"helm.sh/helm/v4/pkg/action"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -152,6 +153,13 @@ func TestOrphanLeavesHelmItsFields(t *testing.T) {
 	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	e.install(want)
 	e.apply("helm", ofHelm("before", "theirs: x"))
+	before := e.get("v1", "ConfigMap", ns, "before")
+	managed := before.GetManagedFields()
+	for i := range managed {
+		managed[i].Time = &metav1.Time{Time: time.Now().Add(-time.Hour)} // else the second that both were written in decides nothing
+	}
+	before.SetManagedFields(managed)
+	e.Expect(e.target.Client.Update(e.ctx, before)).To(Succeed())
 	want = e.want(ns, chart{version: "2", manifest: configMap("before", "2") + configMap("after", "2")})
 	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	e.install(want)

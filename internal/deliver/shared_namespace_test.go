@@ -114,5 +114,7 @@ func TestSharedNamespaceIsNeverDeleted(t *testing.T) {
 	e.install(want)
 	e.edit("somebody", e.get("v1", "Namespace", "", theirs), fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:"demo"}}}`, addonsv1.AddonNamespaceLabel, ns, addonsv1.AddonLabel))
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-	e.Expect(e.get("v1", "Namespace", "", theirs).GetDeletionTimestamp()).To(BeNil())
+	live := e.get("v1", "Namespace", "", theirs)
+	e.Expect(live).NotTo(BeNil())
+	e.Expect(live.GetDeletionTimestamp()).To(BeNil())
 }
