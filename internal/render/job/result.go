@@ -46,6 +46,5 @@ type Hook struct {
 
 // Generated are the values that a rendering made up: random strings, keys, certificates, the
 // time. Given to the next rendering, they come out again where they were, so that unchanged objects
-// stay byte for byte. Package generated
-// makes and reads the keys. The values are secrets: never log them.
+// stay byte for byte. Package generated makes and reads the keys. The values are secrets: never log them.
 type Generated map[string]string

@@ -5,6 +5,7 @@ package job
 // Stage is the step of a job that a worker is at; it completes "stopped while ...".
 type Stage string
 
+// All stages.
 const (
 	StageStart     Stage = "reading the request"
 	StageOpen      Stage = "reading the archive"
