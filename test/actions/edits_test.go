@@ -79,6 +79,11 @@ func (f *fleet) drop() bool {
 // add puts a component that no stack has into one, by any of its names.
 func (f *fleet) add() bool {
 	k, s, name := f.random.IntN(components), f.random.IntN(stacks), f.random.IntN(names)
+	for range components { // the next that is in no stack
+		if f.now().stackWith(k) >= 0 {
+			k = (k + 1) % components
+		}
+	}
 	if !f.now().stacks[s].exists || f.now().stackWith(k) >= 0 {
 		return false
 	}
@@ -157,6 +162,9 @@ func (f *fleet) setLimit() bool {
 // toggleStack deletes a stack, or makes one again as it was.
 func (f *fleet) toggleStack() bool {
 	s := f.random.IntN(stacks)
+	if gone := slices.IndexFunc(f.now().stacks[:], func(s stack) bool { return !s.exists }); gone >= 0 && f.random.IntN(3) > 0 {
+		s = gone
+	}
 	if is := &f.now().stacks[s]; !is.exists {
 		f.act("make %s again", stackName(s))
 		taken := is.has

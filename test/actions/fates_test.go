@@ -4,6 +4,7 @@ package actions
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-var labelValues = map[string][]string{"env": {"prod", "test", "none"}, "tier": {"gold", "silver"}}
+var labelValues = map[string][]string{"env": {"prod", "test", "prod", "test", "none"}, "tier": {"gold", "silver"}}
 
 // relabel gives a Cluster another label.
 func (f *fleet) relabel() bool {
@@ -32,6 +33,9 @@ func (f *fleet) relabel() bool {
 // toggleCluster deletes a Cluster, which leaves the workload cluster as it is, or makes one again.
 func (f *fleet) toggleCluster() bool {
 	c := f.random.IntN(len(f.workloads))
+	if gone := slices.IndexFunc(f.now().clusters, func(c cluster) bool { return !c.exists }); gone >= 0 && f.random.IntN(3) > 0 {
+		c = gone
+	}
 	exists := f.now().clusters[c].exists
 	f.act("make %s: %t", clusterName(c), !exists)
 	f.change(func(m *model) {
