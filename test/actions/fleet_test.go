@@ -32,6 +32,7 @@ type fleet struct {
 	charts    string // the artifact root
 	active    int    // the hub that has the Clusters
 	managers  [2]*manager.Process
+	launches  int
 	links     []link
 	judges    []*judge
 	guard     guard
@@ -96,8 +97,9 @@ func (f *fleet) start(hub int) {
 	if f.managers[0] == nil && f.managers[1] == nil {
 		f.know()
 	}
+	f.launches++
 	f.managers[hub] = manager.Start(f.t, manager.Options{
-		Name: fmt.Sprintf("manager-%d", hub), Binary: shared.binary, Kubeconfig: u.Kubeconfig, LogDir: os.Getenv("CHANDLER_E2E_LOGS"),
+		Name: fmt.Sprintf("%s-manager-%d-%d", f.id, hub, f.launches), Binary: shared.binary, Kubeconfig: u.Kubeconfig, LogDir: os.Getenv("CHANDLER_E2E_LOGS"),
 		Args: []string{"--namespace=" + f.namespace, "--instance-namespace=" + f.namespace, "--artifact-root=" + f.charts},
 	})
 }
