@@ -131,14 +131,13 @@ func (j *judge) judgePassword(k int, e *audit.Event, isDeletion bool) {
 
 // mayRenew reports whether there is no password any more to go on with.
 func (j *judge) mayRenew(k int, known *password, at time.Time) bool {
-	switch known.deleted {
-	case "":
+	switch {
+	case j.recordless[k].After(known.seen): // the record has what a chart generated
+		return true
+	case known.deleted == "":
 		return false
-	case user:
-		return true // for a reason, which was judged
-	}
-	if j.recordless[k].After(known.seen) {
-		return true // neither the Secret nor the record is there
+	case known.deleted == user: // for a reason, which was judged
+		return true
 	}
 	for _, m := range j.moments {
 		if m.begin.Before(at) && m.begin.After(known.seen) && m.shares[share{j.cluster, k}].standing != wanted {
