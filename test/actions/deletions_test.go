@@ -85,10 +85,9 @@ func (f *fleet) deleteCRD() bool {
 	}, func() {
 		f.replaceCRD(f.hub(), kind+"."+addonsv1.GroupVersion.Group, pause)
 		for s := range stacks {
-			if kind == "addonstacks" && f.now().stacks[s].exists {
+			if object := f.stackOf(f.now(), s); kind == "addonstacks" && f.now().stacks[s].exists && len(object.Spec.Addons) > 0 {
 				wait.Until(f.t, time.Minute, "the kind is served again", func() error {
-					err := f.hub().Create(f.ctx(), f.stackOf(f.now(), s))
-					return client.IgnoreAlreadyExists(err)
+					return client.IgnoreAlreadyExists(f.hub().Create(f.ctx(), object))
 				})
 			}
 		}
