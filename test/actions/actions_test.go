@@ -75,7 +75,11 @@ func (f *fleet) run(count int) {
 		total += a.weight
 	}
 	for range count {
-		for isDone := false; !isDone; {
+		few := f.count(wanted) < len(f.now().shares)/3
+		if few {
+			f.replenish()
+		}
+		for isDone := few; !isDone; {
 			dice, i := f.random.IntN(total), 0
 			for ; dice >= allActions[i].weight; i++ {
 				dice -= allActions[i].weight

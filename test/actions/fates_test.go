@@ -53,6 +53,26 @@ func (f *fleet) toggleCluster() bool {
 	return true
 }
 
+// replenish brings something back, of a fleet that has little left.
+func (f *fleet) replenish() {
+	f.t.Helper()
+	now := f.now()
+	switch s := f.random.IntN(stacks); {
+	case slices.ContainsFunc(now.stacks[:], func(s stack) bool { return !s.exists }):
+		for range 3 {
+			f.toggleStack()
+		}
+	case slices.ContainsFunc(now.clusters, func(c cluster) bool { return !c.exists }):
+		for range 3 {
+			f.toggleCluster()
+		}
+	case f.add():
+	default:
+		f.act("have %s select all", stackName(s))
+		f.editStack(s, func(m *model) { m.stacks[s].selector = map[string]string{} })
+	}
+}
+
 // confirm confirms what is held on a cluster, or on all of them.
 func (f *fleet) confirm() bool {
 	c, isAll := f.random.IntN(len(f.workloads)), f.random.IntN(2) == 0
