@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The objects of each component have its name as prefix. What there is of them beside depends on the chart.
+// The objects of each component have its name as prefix. Its chart says which of them there are.
 const (
 	manifest = `apiVersion: v1
 kind: ConfigMap

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// editStack changes what is wanted of a stack and its components, and writes it. What the former edit allowed isn't any more.
+// editStack changes what is wanted of a stack and its components, and writes it. An allowance of the previous edit ends.
 func (f *fleet) editStack(s int, mutate func(*model)) {
 	f.t.Helper()
 	f.change(func(m *model) {
 		m.stacks[s].allowed, m.stacks[s].leaving = nil, nil
 		mutate(m)
 	}, func() { f.writeStack(s) })
-	f.now().stacks[s].leaving = nil // that was for this edit alone
+	f.now().stacks[s].leaving = nil // it was for this edit alone
 }
 
 // stackWith returns the stack that has the component, -1 for none.
@@ -29,7 +29,7 @@ func (s *stack) isLast(k int) bool {
 	return !slices.Contains(others[:], true)
 }
 
-// allow has an edit allow that a release goes.
+// allow has an edit allow that a release is removed.
 func (s *stack) allow(release string) {
 	allowed := map[string]bool{release: true}
 	maps.Copy(allowed, s.allowed)
@@ -58,7 +58,7 @@ func (f *fleet) changeText() bool {
 	return true
 }
 
-// drop takes a component out of its stack, with or without leave.
+// drop takes a component out of its stack, and may allow that it is removed.
 func (f *fleet) drop() bool {
 	k := f.random.IntN(components)
 	s := f.now().stackWith(k)
@@ -92,7 +92,7 @@ func (f *fleet) add() bool {
 	return true
 }
 
-// rename gives a component another name, with or without leave for the former one to go.
+// rename gives a component another name, and may allow that the previous one is removed.
 func (f *fleet) rename() bool {
 	k, isAllowed := f.random.IntN(components), f.random.IntN(2) == 0
 	s := f.now().stackWith(k)
@@ -131,7 +131,7 @@ func (f *fleet) transfer() bool {
 
 var selectors = []map[string]string{{"env": "prod"}, {"env": "test"}, {"tier": "gold"}, {"tier": "silver"}, {}, {"env": "prod", "tier": "gold"}}
 
-// reselect has a stack select other clusters, with or without leave for those that it had.
+// reselect has a stack select other clusters, and may allow that those before lose it.
 func (f *fleet) reselect() bool {
 	s, selector, isAllowed := f.random.IntN(stacks), selectors[f.random.IntN(len(selectors))], f.random.IntN(2) == 0
 	former := f.now().stacks[s].selector

@@ -73,7 +73,7 @@ func (f *fleet) replenish() {
 	}
 }
 
-// confirm confirms what is held on a cluster, or on all of them.
+// confirm confirms all removals that are held on a cluster, or on all of them.
 func (f *fleet) confirm() bool {
 	c, isAll := f.random.IntN(len(f.workloads)), f.random.IntN(2) == 0
 	f.act("confirm what is held on %s, on all: %t", clusterName(c), isAll)

@@ -113,7 +113,7 @@ func (f *fleet) isForgotten(x share) bool {
 	})
 }
 
-// told is what the ClusterAddon says of a component.
+// told returns all that the ClusterAddon says of a component.
 func (f *fleet) told(x share) string {
 	ca := &addonsv1.ClusterAddon{ObjectMeta: f.named(clusterName(x.cluster))}
 	if err := f.hub().Get(f.ctx(), client.ObjectKeyFromObject(ca), ca); err != nil {

@@ -90,7 +90,7 @@ func (f *fleet) start(hub int) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// What a killed one left of its registration would have this one wait.
+	// This one would wait for the registration of a killed one.
 	if err := f.hubs[hub].DeleteAllOf(f.t.Context(), &addonsv1.ProviderInstance{}, client.InNamespace(f.namespace)); err != nil {
 		f.t.Fatal(err)
 	}

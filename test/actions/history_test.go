@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lag is how long Chandler may not know yet what changed, on a busy machine. It ends early when Chandler was seen at rest.
+// lag is how long Chandler may not know of a change yet, on a busy machine. It ends early when Chandler was seen at rest.
 const lag = 40 * time.Second
 
 // moment is a change of what is wanted. The API servers have it at some time between begin and end.
@@ -17,14 +17,14 @@ type moment struct {
 	*model
 }
 
-// history is what was wanted when, and when Chandler is known to have known it.
+// history keeps the models of all times, and the times at which Chandler knew the newest.
 type history struct {
 	moments []moment
 	known   []time.Time
 	actions []string
 }
 
-// now is what is wanted now.
+// now returns the newest model.
 func (h *history) now() *model { return h.moments[len(h.moments)-1].model }
 
 // record keeps what is wanted from now on, and calls write to bring it about.
@@ -36,7 +36,7 @@ func (h *history) record(m *model, write func()) {
 	h.moments[len(h.moments)-1].end = time.Now()
 }
 
-// change derives what is wanted now from what was before.
+// change derives a model from the newest one, and records it.
 func (h *history) change(mutate func(*model), write func()) {
 	m := h.now().clone()
 	mutate(m)

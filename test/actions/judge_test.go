@@ -22,12 +22,12 @@ type judge struct {
 	passwords map[int]*password
 	// recordless says when the records of a component's release were deleted by the operator.
 	recordless map[int]time.Time
-	pause      time.Time // when the cluster last began to hang: what it was told before, it may do after
+	pause      time.Time // when the cluster last began to hang; it may act later on earlier requests
 	resumed    time.Time
 	deletions  int
 }
 
-// password is that of a component on a cluster.
+// password is the generated one of a component on a cluster.
 type password struct {
 	value   string
 	seen    time.Time
@@ -36,7 +36,7 @@ type password struct {
 
 var objectName = regexp.MustCompile(`^(?:things\.)?k(\d)[.-]`)
 
-// judgeAll judges what was done on all clusters that answer, up to now.
+// judgeAll judges all clusters that answer, up to now.
 func (f *fleet) judgeAll() {
 	f.t.Helper()
 	for c := range f.judges {
@@ -108,7 +108,7 @@ func (j *judge) judgeDeletion(k int, e *audit.Event) {
 	j.guard.judge(j, reason, k, at)
 }
 
-// judgePassword expects each version of a Secret to have the former password, unless it was deleted for a reason.
+// judgePassword expects each version of a Secret to have the same password, unless it was deleted for a reason.
 func (j *judge) judgePassword(k int, e *audit.Event, isDeletion bool) {
 	j.t.Helper()
 	known := j.passwords[k]

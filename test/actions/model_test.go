@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Of a fleet there are so many stacks and components. A component is in one stack at a time, by varying names.
+// A fleet has so many stacks and components. A component is in one stack at a time, by varying names.
 const (
 	stacks       = 4
 	components   = 6
@@ -23,7 +23,7 @@ func clusterName(c int) string   { return "cluster-" + strconv.Itoa(c) }
 func stackName(s int) string     { return "stack-" + strconv.Itoa(s) }
 func componentName(k int) string { return "k" + strconv.Itoa(k) }
 
-// model is what the operator wants, and what follows from it for each component on each cluster.
+// model says how the operator wants the fleet, and where each component stands on each cluster for that.
 type model struct {
 	clusters   []cluster
 	stacks     [stacks]stack
@@ -77,7 +77,7 @@ type state struct {
 	standing standing
 	stack    int       // that wants it, or lost it
 	since    time.Time // of the loss
-	excused  bool      // the operator said that it may go from many clusters
+	excused  bool      // the operator allowed or confirmed it
 	extra    bool      // its second ConfigMap is wanted, too
 }
 
@@ -116,8 +116,8 @@ func (m *model) wanting(x share) (int, bool) {
 	return 0, false
 }
 
-// follow brings the shares to what the operator wants now. The former names of components are those before the change.
-func (m *model) follow(now time.Time, formerly *model) {
+// follow brings the shares up to date with stacks and clusters. Before is the model before the change.
+func (m *model) follow(now time.Time, before *model) {
 	for c := range m.clusters {
 		for k := range components {
 			x := share{c, k}
@@ -133,7 +133,7 @@ func (m *model) follow(now time.Time, formerly *model) {
 					is = state{standing: lost, stack: was.stack, since: now}
 				}
 				of := &m.stacks[is.stack]
-				is.excused = is.excused || of.isFree || of.exists && (of.allowed[formerly.release(k)] ||
+				is.excused = is.excused || of.isFree || of.exists && (of.allowed[before.release(k)] ||
 					was.standing == wanted && of.leaving != nil && of.has[k] && selects(of.leaving, m.clusters[c].labels))
 			}
 			m.shares[x] = is

@@ -21,7 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
-// hubBackup is what a tool such as Velero keeps of a namespace of a management cluster: objects without their status.
+// hubBackup has all that a tool such as Velero keeps of a namespace of a management cluster: objects without their status.
 type hubBackup struct {
 	objects   []client.Object
 	model     *model
@@ -55,7 +55,8 @@ func bare(o client.Object) client.Object {
 	return n
 }
 
-// backUpHub keeps the namespace of the active hub. What is gone from a cluster by then may not go once more after a restore.
+// backUpHub keeps the namespace of the active hub. A component that a cluster lost by then isn't to be removed from it
+// after a restore.
 func (f *fleet) backUpHub() {
 	f.t.Helper()
 	b := &hubBackup{objects: f.listAll(f.hub()), model: f.now().clone(), isMissing: f.isMissing}
@@ -134,7 +135,7 @@ func (f *fleet) restoreObject(o client.Object) {
 	}
 }
 
-// clusterBackup is that of the etcd of a workload cluster.
+// clusterBackup has the etcd of a workload cluster.
 type clusterBackup struct {
 	restore   func(context.Context) error
 	passwords map[int]*password
@@ -161,7 +162,7 @@ func (f *fleet) backUpCluster(c int) *clusterBackup {
 	return b
 }
 
-// restoreCluster brings a workload cluster back to what it was. What was removed since is kept.
+// restoreCluster brings a workload cluster back to an earlier state. Components that were removed since are kept.
 func (f *fleet) restoreCluster(c int, b *clusterBackup) {
 	f.t.Helper()
 	f.judges[c].judge()

@@ -15,10 +15,10 @@ import (
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
-// user is who Chandler is on workload clusters, by their audit logs.
+// user is Chandler's name in audit logs of workload clusters.
 const user = "chandler"
 
-// auditPolicy records each version of a password, and of other requests who made them.
+// auditPolicy records each version of a password, and the metadata of other writes.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
