@@ -5,6 +5,7 @@ package actions
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,8 +92,13 @@ func (j *judge) judgeDeletion(k int, e *audit.Event) {
 	}
 	isExtra, isCRD := strings.HasSuffix(e.ObjectRef.Name, "-extra"), e.ObjectRef.Resource == "customresourcedefinitions"
 	var reason *model
+	var seen []state
 	for _, m := range j.believable(at, since) {
-		switch is := m.shares[share{j.cluster, k}]; {
+		is := m.shares[share{j.cluster, k}]
+		if !slices.Contains(seen, is) {
+			seen = append(seen, is)
+		}
+		switch {
 		case isCRD && k == withCRDs:
 		case is.standing == wanted && isExtra && !is.extra, is.standing == lost && is.excused:
 			return
@@ -102,7 +108,7 @@ func (j *judge) judgeDeletion(k int, e *audit.Event) {
 	}
 	if reason == nil {
 		j.t.Errorf("%s: %s at %s, though it was wanted, or nobody said that it isn't any more: %+v",
-			clusterName(j.cluster), e.RequestURI, at.UTC().Format("15:04:05.000"), j.now().shares[share{j.cluster, k}])
+			clusterName(j.cluster), e.RequestURI, at.UTC().Format("15:04:05.000"), seen)
 		return
 	}
 	j.guard.judge(j, reason, k, at)
