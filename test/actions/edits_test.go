@@ -159,22 +159,32 @@ func (f *fleet) setLimit() bool {
 	return true
 }
 
-// toggleStack deletes a stack, or makes one again as it was.
+// toggleStack deletes a stack, or makes one again.
 func (f *fleet) toggleStack() bool {
 	s := f.random.IntN(stacks)
-	if gone := slices.IndexFunc(f.now().stacks[:], func(s stack) bool { return !s.exists }); gone >= 0 && f.random.IntN(3) > 0 {
+	if gone := f.now().goneStack(); gone >= 0 && f.random.IntN(3) > 0 {
 		s = gone
 	}
-	if is := &f.now().stacks[s]; !is.exists {
-		f.act("make %s again", stackName(s))
-		taken := is.has
-		for k := range components {
-			taken[k] = taken[k] && f.now().stackWith(k) < 0
-		}
-		f.editStack(s, func(m *model) { m.stacks[s].exists, m.stacks[s].has = true, taken })
+	if !f.now().stacks[s].exists {
+		f.makeStack(s)
 		return true
 	}
 	f.act("delete %s", stackName(s))
 	f.change(func(m *model) { m.stacks[s].exists = false }, func() { f.remove(f.hub(), f.stackOf(f.now(), s)) })
 	return true
+}
+
+// goneStack returns a stack that isn't there, -1 if all are.
+func (m *model) goneStack() int {
+	return slices.IndexFunc(m.stacks[:], func(s stack) bool { return !s.exists })
+}
+
+// makeStack makes a stack as it was, without components that another one has got.
+func (f *fleet) makeStack(s int) {
+	f.act("make %s again", stackName(s))
+	left := f.now().stacks[s].has
+	for k := range components {
+		left[k] = left[k] && f.now().stackWith(k) < 0
+	}
+	f.editStack(s, func(m *model) { m.stacks[s].exists, m.stacks[s].has = true, left })
 }

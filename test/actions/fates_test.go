@@ -33,7 +33,7 @@ func (f *fleet) relabel() bool {
 // toggleCluster deletes a Cluster, which leaves the workload cluster as it is, or makes one again.
 func (f *fleet) toggleCluster() bool {
 	c := f.random.IntN(len(f.workloads))
-	if gone := slices.IndexFunc(f.now().clusters, func(c cluster) bool { return !c.exists }); gone >= 0 && f.random.IntN(3) > 0 {
+	if gone := f.now().goneCluster(); gone >= 0 && f.random.IntN(3) > 0 {
 		c = gone
 	}
 	exists := f.now().clusters[c].exists
@@ -53,24 +53,26 @@ func (f *fleet) toggleCluster() bool {
 	return true
 }
 
-// replenish brings something back, of a fleet that has little left.
+// goneCluster returns a cluster that isn't there, -1 if all are.
+func (m *model) goneCluster() int {
+	return slices.IndexFunc(m.clusters, func(c cluster) bool { return !c.exists })
+}
+
+// replenish brings back as much as is possible of a fleet that has little left.
 func (f *fleet) replenish() {
 	f.t.Helper()
-	now := f.now()
-	switch s := f.random.IntN(stacks); {
-	case slices.ContainsFunc(now.stacks[:], func(s stack) bool { return !s.exists }):
-		for range 3 {
-			f.toggleStack()
-		}
-	case slices.ContainsFunc(now.clusters, func(c cluster) bool { return !c.exists }):
-		for range 3 {
-			f.toggleCluster()
-		}
-	case f.add():
-	default:
-		f.act("have %s select all", stackName(s))
-		f.editStack(s, func(m *model) { m.stacks[s].selector = map[string]string{} })
+	for s := f.now().goneStack(); s >= 0; s = f.now().goneStack() {
+		f.makeStack(s)
 	}
+	for f.now().goneCluster() >= 0 {
+		f.toggleCluster()
+	}
+	for f.add() {
+		continue
+	}
+	s := f.random.IntN(stacks)
+	f.act("have %s select all", stackName(s))
+	f.editStack(s, func(m *model) { m.stacks[s].selector = map[string]string{} })
 }
 
 // confirm confirms all removals that are held on a cluster, or on all of them.
