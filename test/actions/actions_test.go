@@ -65,6 +65,9 @@ func TestRandomActions(t *testing.T) {
 	}
 }
 
+// finishing is how much time of -timeout is left for a fleet to come right. No more actions are taken by then.
+const finishing = 2 * time.Minute
+
 // run makes a fleet, takes actions, and has all come right in the end.
 func (f *fleet) run(count int) {
 	f.t.Helper()
@@ -74,7 +77,12 @@ func (f *fleet) run(count int) {
 	for _, a := range allActions {
 		total += a.weight
 	}
-	for range count {
+	deadline, hasDeadline := f.t.Deadline()
+	for n := range count {
+		if hasDeadline && time.Until(deadline) < finishing {
+			count = n
+			break
+		}
 		few := f.count(wanted) < len(f.now().shares)/3
 		if few {
 			f.replenish()
