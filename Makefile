@@ -120,7 +120,7 @@ test-upgrades: controlplane ## Kill all that takes part in 50 upgrades of Kubern
 	CHANDLER_CORE_MODULE=hack/tools/capi-oldest go test -count=1 -timeout 30m ./test/topology -run TestOldestClusterAPI -v
 
 .PHONY: test-long
-test-long: controlplane ## Let the manager die at each write, empty and restore fleets, and install on a busy machine. Takes an hour.
+test-long: controlplane ## Let the manager die at each write, empty and restore fleets, install on a busy machine, and do random things to a fleet. Takes three hours.
 	CHANDLER_EVERY_WRITE=1 go test -count=1 -timeout 60m ./internal/deliver -run 'TestCrash$$'
 	CHANDLER_MODEL_SEEDS=20 go test -count=1 -timeout 30m ./internal/deliver -run TestModel
 	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'
@@ -128,6 +128,7 @@ test-long: controlplane ## Let the manager die at each write, empty and restore 
 	CHANDLER_E2E_CLUSTERS_AT_REST=1000 go test -count=1 -timeout 30m ./test/e2e -run TestManyClustersAtRest -v
 	CHANDLER_REPLACEMENTS=1000 CGO_ENABLED=1 go -C fleet test -race -count=1 -timeout 30m -run TestEngageEndsBeforeTheNext -v .
 	CHANDLER_E2E_INSTALLS=50 go test -count=1 -timeout 60m ./test/e2e -run TestInstalledAgainAndAgain -v
+	CHANDLER_ACTIONS=200 CHANDLER_ACTIONS_CLUSTERS=20 CHANDLER_ACTIONS_SEEDS=10 go test -count=1 -timeout 150m ./test/actions -v
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target FUZZRUNS times.

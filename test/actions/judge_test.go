@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actions
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cluster-chandler/chandler/test/audit"
+)
+
+// judge reads the audit log of a workload cluster.
+type judge struct {
+	*fleet
+	cluster   int
+	next      audit.Mark // up to which it was read
+	passwords map[int]*password
+	// recordless says when the records of a component's release were deleted by the operator.
+	recordless map[int]time.Time
+	pause      time.Time // when the cluster last began to hang; it may act later on earlier requests
+	resumed    time.Time
+	deletions  int
+}
+
+// password is the generated one of a component on a cluster.
+type password struct {
+	value   string
+	seen    time.Time
+	deleted string // by whom the Secret was deleted since
+}
+
+var objectName = regexp.MustCompile(`^(?:things\.)?k(\d)[.-]`)
+
+// judgeAll judges all clusters that answer, up to now.
+func (f *fleet) judgeAll() {
+	f.t.Helper()
+	for c := range f.judges {
+		if f.links[c] != paused && f.links[c] != stopped {
+			f.judges[c].judge()
+		}
+	}
+}
+
+// judge looks at all writes up to now.
+func (j *judge) judge() {
+	j.t.Helper()
+	server := j.workloads[j.cluster]
+	mark := server.Audit.Mark(j.t)
+	events := j.next.Requests(j.t, func(e *audit.Event) bool {
+		return audit.Write(e) && e.ObjectRef != nil && !strings.Contains(e.RequestURI, "dryRun") && e.ResponseStatus != nil && e.ResponseStatus.Code < 300
+	})
+	j.next = mark
+	for i := range events {
+		e := &events[i]
+		match := objectName.FindStringSubmatch(e.ObjectRef.Name)
+		isDeletion := strings.HasPrefix(e.Verb, "delete")
+		if match == nil {
+			if isDeletion && e.User.Username == user && e.ObjectRef.Resource != "secrets" {
+				j.t.Errorf("%s: deletion of an object that nobody knows: %s", clusterName(j.cluster), e.RequestURI)
+			}
+			continue
+		}
+		if !strings.HasSuffix(j.namespace, e.ObjectRef.Namespace) && e.ObjectRef.Namespace != "" {
+			continue // of another seed
+		}
+		k, _ := strconv.Atoi(match[1])
+		if isDeletion && e.User.Username == user {
+			j.deletions++
+			j.judgeDeletion(k, e)
+		}
+		if e.ObjectRef.Resource == "secrets" {
+			j.judgePassword(k, e, isDeletion)
+		}
+	}
+	if j.t.Failed() {
+		j.t.FailNow()
+	}
+}
+
+// judgeDeletion expects a reason to delete an object of a component.
+func (j *judge) judgeDeletion(k int, e *audit.Event) {
+	j.t.Helper()
+	at, since := e.RequestReceivedTimestamp.Time, time.Time{}
+	if at.After(j.resumed.Add(-time.Second)) && at.Before(j.resumed.Add(lag)) {
+		since = j.pause.Add(-lag)
+	}
+	isExtra, isCRD := strings.HasSuffix(e.ObjectRef.Name, "-extra"), e.ObjectRef.Resource == "customresourcedefinitions"
+	var reason *model
+	var seen []state
+	for _, m := range j.believable(at, since) {
+		is := m.shares[share{j.cluster, k}]
+		if !slices.Contains(seen, is) {
+			seen = append(seen, is)
+		}
+		switch {
+		case isCRD && k == withCRDs:
+		case is.standing == wanted && isExtra && !is.extra, is.standing == lost && is.excused:
+			return
+		case is.standing == lost:
+			reason = m
+		}
+	}
+	if reason == nil {
+		j.t.Errorf("%s: %s at %s, though it was wanted, or nobody said that it isn't any more: %+v",
+			clusterName(j.cluster), e.RequestURI, at.UTC().Format("15:04:05.000"), seen)
+		return
+	}
+	j.guard.judge(j, reason, k, at)
+}
+
+// judgePassword expects each version of a Secret to have the same password, unless it was deleted for a reason.
+func (j *judge) judgePassword(k int, e *audit.Event, isDeletion bool) {
+	j.t.Helper()
+	known := j.passwords[k]
+	if isDeletion {
+		if known != nil {
+			known.deleted = e.User.Username
+		}
+		return
+	}
+	secret := &corev1.Secret{}
+	if e.ResponseObject == nil || json.Unmarshal(e.ResponseObject.Raw, secret) != nil || len(secret.Data["password"]) == 0 {
+		return
+	}
+	at, value := e.RequestReceivedTimestamp.Time, string(secret.Data["password"])
+	if known != nil && known.value != value && !j.mayRenew(k, known, at) {
+		j.t.Errorf("%s: the password of %s changed at %s: %s", clusterName(j.cluster), componentName(k), at.UTC().Format("15:04:05.000"), e.RequestURI)
+	}
+	j.passwords[k] = &password{value: value, seen: at}
+}
+
+// mayRenew reports whether there is no password any more to go on with.
+func (j *judge) mayRenew(k int, known *password, at time.Time) bool {
+	switch {
+	case j.recordless[k].After(known.seen): // the record has what a chart generated
+		return true
+	case known.deleted == "":
+		return false
+	case known.deleted == user: // for a reason, which was judged
+		return true
+	}
+	for _, m := range j.moments {
+		if m.begin.Before(at) && m.begin.After(known.seen) && m.shares[share{j.cluster, k}].standing != wanted {
+			return true
+		}
+	}
+	return false
+}
