@@ -33,12 +33,6 @@ type unmetCondition struct {
 	waited     time.Duration // so far, by this process
 }
 
-// conditionsKey are conditions of an add-on of a cluster.
-type conditionsKey struct {
-	release deliver.Release
-	field   string
-}
-
 // conditionCheck looks whether conditions about objects of the workload cluster hold.
 type conditionCheck struct{ *request }
 

@@ -6,37 +6,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 )
-
-const (
-	// checkInterval is about how often objects are read that can't be watched, or are left as they are.
-	checkInterval = 10 * time.Minute
-	// Repairs of one cluster in a second, and how many at once: a cluster may make up changes.
-	repairRate, repairBurst = 2, 20
-)
-
-// driftMemory is what is remembered of an add-on's drift.
-type driftMemory struct {
-	contests map[deliver.ObjectKey]*drift.Contest
-	// failed is what came of a repair that is to be tried again, nil if the last went well.
-	failed *deliver.Outcome
-	// lookAt is when to compare the objects again though no event came; zero for never.
-	lookAt time.Time
-	// revision is that of the release which these two are about.
-	revision int
-}
 
 // retryAfterError is when to compare the objects again at the latest of an add-on whose cluster didn't answer.
 const retryAfterError = 5 * time.Second
@@ -163,86 +141,4 @@ func (q driftRepair) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool)
 		return nil
 	}
 	return q.watched.Seen(q.workload.conn, a.release())
-}
-
-// turnTo forgets the failure of another revision.
-func (m *driftMemory) turnTo(revision int) {
-	if m.revision != revision {
-		m.revision, m.failed, m.lookAt = revision, nil, time.Time{}
-	}
-}
-
-// isDue reports whether it is time to compare the objects though no event came.
-func (m *driftMemory) isDue(now time.Time, state fleetwatch.State) bool {
-	if m.lookAt.IsZero() {
-		return len(state.Unwatched) > 0
-	}
-	return !now.Before(m.lookAt)
-}
-
-// withFailure returns the result with the failure of the last repair. A failed upgrade comes first.
-func (m *driftMemory) withFailure(one addonResult) addonResult {
-	if m.failed != nil && one.status.Phase == addonsv1.AddonReady {
-		one.status.Phase, one.status.Reason, one.status.Message = m.failed.Phase, m.failed.Reason, shorten(m.failed.Message)
-	}
-	return one
-}
-
-// recheckInterval returns when to look at what no event tells of.
-func recheckInterval() time.Duration { return wait.Jitter(checkInterval, 0.2) }
-
-// driftOf returns what is remembered of an add-on.
-func (m *memory) driftOf(release deliver.Release) *driftMemory {
-	known := m.drifts[release]
-	if known == nil {
-		known = newDriftMemory()
-		m.drifts[release] = known
-	}
-	return known
-}
-
-func newDriftMemory() *driftMemory {
-	return &driftMemory{contests: map[deliver.ObjectKey]*drift.Contest{}}
-}
-
-// repairPause returns how long to wait before the next repair; zero if it may be now.
-func (m *memory) repairPause(now time.Time) time.Duration {
-	if m.repairs.AllowN(now, 1) {
-		return 0
-	}
-	return time.Second / repairRate
-}
-
-// wait returns a function that says how long an object is left to others.
-func (m *driftMemory) wait(now time.Time) func(deliver.ObjectKey, []drift.Change) time.Duration {
-	return func(key deliver.ObjectKey, changes []drift.Change) time.Duration {
-		if c := m.contests[key]; c != nil {
-			return c.Wait(now, changes)
-		}
-		return 0
-	}
-}
-
-// note takes in what was repaired.
-func (m *driftMemory) note(now time.Time, found []repair.Difference) {
-	for key, c := range m.contests {
-		if c.IsOver(now) {
-			delete(m.contests, key)
-		}
-	}
-	for _, d := range slices.Backward(found) {
-		if !d.Repaired {
-			continue
-		}
-		if m.contests[d.Object] == nil {
-			m.contests[d.Object] = &drift.Contest{}
-		}
-		m.contests[d.Object].Repaired(now, d.Changes)
-	}
-}
-
-// isFought reports whether somebody insists on a change of the object.
-func (m *driftMemory) isFought(key deliver.ObjectKey) bool {
-	c := m.contests[key]
-	return c != nil && c.IsFight()
 }

@@ -27,7 +27,7 @@ func (r *Reconciler) recordEvents(before, after *addonsv1.ClusterAddon) {
 	if memory.lastEvents != nil {
 		before = &addonsv1.ClusterAddon{Status: *memory.lastEvents}
 	}
-	memory.lastEvents = lastEvents(&before.Status, &after.Status)
+	memory.lastEvents = toldOf(&before.Status, &after.Status)
 	for _, e := range eventsOf(before, after) {
 		r.record(after, e)
 	}
@@ -80,9 +80,9 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 	return events
 }
 
-// lastEvents returns the status that events are about by now. An add-on with a Warning keeps that
+// toldOf returns the status that events are about by now. An add-on with a Warning keeps that
 // status while its source or cluster is asked again: the same outcome makes no second event.
-func lastEvents(before, after *addonsv1.ClusterAddonStatus) *addonsv1.ClusterAddonStatus {
+func toldOf(before, after *addonsv1.ClusterAddonStatus) *addonsv1.ClusterAddonStatus {
 	last := after.DeepCopy()
 	for i, s := range last.Addons {
 		was := formerOf(s, before.Addons)

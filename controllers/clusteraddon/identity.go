@@ -12,21 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/fleet"
 )
 
 // identifyTimeout bounds the question which cluster it is.
 const identifyTimeout = 10 * time.Second
-
-// identity is which cluster a connection leads to.
-type identity struct {
-	conn *fleet.Connection
-	uid  types.UID
-}
 
 // isSame reports whether the connection leads to the cluster that the status is about, and notes that cluster in the
 // status. If it leads to another one, the condition ClusterReachable says so. While nobody can tell, it counts as the

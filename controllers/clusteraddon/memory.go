@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/flowcontrol"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
@@ -73,4 +75,16 @@ func (m *memory) installPause(release deliver.Release, now time.Time) time.Durat
 		return 0
 	}
 	return pause
+}
+
+// conditionsKey are conditions of an add-on of a cluster.
+type conditionsKey struct {
+	release deliver.Release
+	field   string
+}
+
+// identity is which cluster a connection leads to.
+type identity struct {
+	conn *fleet.Connection
+	uid  types.UID
 }

@@ -5,7 +5,6 @@ package clusteraddon
 import (
 	"context"
 	"errors"
-	"time"
 
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,9 +16,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
-
-// reconcileTimeout bounds one reconcile. The next one goes on by the records.
-const reconcileTimeout = 3 * time.Minute
 
 // Reconcile takes one cluster as far as it can go now.
 func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (result ctrl.Result, reterr error) {

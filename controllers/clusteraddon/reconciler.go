@@ -12,6 +12,7 @@ package clusteraddon
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
@@ -28,6 +29,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 )
+
+// reconcileTimeout bounds one reconcile. The next one goes on by the records.
+const reconcileTimeout = 3 * time.Minute
 
 // Reconciler reconciles ClusterAddons.
 type Reconciler struct {

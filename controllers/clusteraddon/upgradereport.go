@@ -76,29 +76,6 @@ var (
 
 func init() { metrics.Registry.MustRegister(upgradeGates, upgradeHeldSeconds, upgradeHolds) }
 
-// gateLabels are those of a gate in its series.
-type gateLabels struct {
-	point addonsv1.UpgradePoint
-	state addonsv1.GateState
-}
-
-// countGates brings the series of gates from what they were for this ClusterAddon to what they are.
-func (m *memory) countGates(status *addonsv1.ClusterUpgrade) {
-	now := sets.New[gateLabels]()
-	if status != nil {
-		for _, gate := range status.Gates {
-			now.Insert(gateLabels{gate.Point, gate.State})
-		}
-	}
-	for gone := range m.gates.Difference(now) {
-		upgradeGates.WithLabelValues(string(gone.point), string(gone.state)).Dec()
-	}
-	for is := range now.Difference(m.gates) {
-		upgradeGates.WithLabelValues(string(is.point), string(is.state)).Inc()
-	}
-	m.gates = now
-}
-
 // countHolds counts the gates that aren't held any more, and the add-ons that hold others now.
 func countHolds(before, after *addonsv1.ClusterUpgrade, causes upgrade.Causes, now time.Time) {
 	was, is := heldGates(before), heldGates(after)
