@@ -106,7 +106,7 @@ func (p *Patch) list(path string, keys []string, before, after []any) bool {
 	was, is := identities(keys, before), identities(keys, after)
 	had, has := sets.New(was...), sets.New(is...)
 	kept := slices.DeleteFunc(slices.Clone(was), func(id string) bool { return !has.Has(id) })
-	if len(keys) == 0 || had.Len() < len(was) || has.Len() < len(is) ||
+	if len(keys) == 0 || had.Len() < len(before) || has.Len() < len(after) ||
 		!slices.Equal(kept, slices.DeleteFunc(slices.Clone(is), func(id string) bool { return !had.Has(id) })) {
 		return false
 	}
@@ -127,11 +127,15 @@ func (p *Patch) list(path string, keys []string, before, after []any) bool {
 	return true
 }
 
-// identities returns what tells the elements of a list apart: the values of their keys.
+// identities returns the values of the keys of a list's elements, which tell these apart. It returns nil if an element is no
+// object.
 func identities(keys []string, list []any) []string {
 	ids := make([]string, 0, len(list))
 	for _, element := range list {
-		object, _ := element.(map[string]any)
+		object, isObject := element.(map[string]any)
+		if !isObject { // as in heldRemoval.addons
+			return nil
+		}
 		var id strings.Builder
 		for _, key := range keys {
 			fmt.Fprintf(&id, "/%v", object[key])

@@ -52,12 +52,12 @@ func TestRandomActions(t *testing.T) {
 	for seed := first; seed < first+seeds; seed++ {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			f := newFleet(t, s, seed)
-			defer func() {
+			t.Cleanup(func() { // behind that of the managers, which may fail
 				t.Logf("CHANDLER_RANDOM_SEED=%d CHANDLER_ACTIONS=%d CHANDLER_ACTIONS_CLUSTERS=%d", seed, count, clusters)
 				if t.Failed() {
 					t.Logf("actions:\n%s", f.history)
 				}
-			}()
+			})
 			f.run(count)
 		}) {
 			break

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// move does what "clusterctl move" does: it pauses Clusters, makes all objects on the other hub, owners first and without
-// their status, deletes them where they were, and lets the Clusters go on.
+// move does the same as "clusterctl move". It pauses Clusters, and makes all objects on the other hub, owners first and
+// without their status. Then it deletes them where they were, and unpauses the Clusters.
 func (f *fleet) move() {
 	f.t.Helper()
 	from := f.hub()
