@@ -15,7 +15,7 @@ import (
 )
 
 // removable returns the records that no other one depends on, and for all others the name of one
-// that does. Of add-ons that depend on each other, the first one goes.
+// that does. If add-ons depend on each other, the first one is removable.
 func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[deliver.Release]string) {
 	waiting = map[deliver.Release]string{}
 	for _, record := range records {

@@ -6,8 +6,8 @@
 //
 // A reconcile never waits. It does what can be done now, and returns; an event
 // (an object became ready, a connection was made, an input changed) starts the
-// next one. What is installed is read from the release records in the workload
-// cluster, never from the status.
+// next one. The installed add-ons are read from the release records in the workload cluster, never
+// from the status.
 package clusteraddon
 
 import (
