@@ -28,7 +28,7 @@ import (
 const patience = 5 * time.Minute
 
 func main() {
-	// What matters of what client libraries log comes back as an error.
+	// The important logs of client libraries come back as errors.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 

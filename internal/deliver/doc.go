@@ -22,9 +22,9 @@
 //	finish   narrow the inventory, mark deployed, trim the history
 //
 // Each step is a type above [call], which has the data that all steps need, and knows none of them. Below are packages
-// that know of no revision: object (what is known of one object), apply (writing it), keep (what stays), repair
-// (bringing it back), observe (watching it), readiness (judging it), record (Helm's record of it all), and budget (what
-// memory may be kept).
+// that know of no revision: object (the known facts of one object), apply (writing it), keep (the objects that stay),
+// repair (bringing it back), observe (watching it), readiness (judging it), record (Helm's record of it all), and
+// budget (the memory that may be kept).
 //
 // Pruning comes last, unlike in Helm, which deletes before the post hooks: until the
 // revision has shown that it works, nothing of the previous one is lost.

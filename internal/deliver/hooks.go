@@ -201,8 +201,8 @@ func whenSucceeded(hooks []*helmrelease.Hook) []*helmrelease.Hook {
 }
 
 // failHook notes that a hook failed. It is tried again as a new attempt. The hooks before it are
-// deleted by their policy, as in Helm. The hooks of them that don't run, such as ConfigMaps, are
-// created again with the attempt.
+// deleted by their policy, as in Helm. Hooks that don't run, such as ConfigMaps, are created again
+// with the attempt.
 func (r hookRunner) failHook(ctx context.Context, h hook, message string) error {
 	message = r.hidden.in(message)
 	progress := r.progressOf(h)
