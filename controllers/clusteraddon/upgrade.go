@@ -156,7 +156,7 @@ func (q upgradeGate) isUnread(a *addon, status *addonsv1.AddonStatus) bool {
 }
 
 // closed says which add-on isn't for a version on the way. The chart of an add-on whose change is held
-// back isn't the one that it will have. The add-ons of stacks that say nothing about upgrades don't count.
+// back isn't the chart that it will have. The add-ons of stacks that say nothing about upgrades don't count.
 func (q upgradeGate) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 	if !q.upgrade.AtControlPlane() {
 		return upgrade.Closed{}

@@ -28,7 +28,7 @@ import (
 const patience = 5 * time.Minute
 
 func main() {
-	// The important logs of client libraries come back as errors.
+	// Client libraries return the important part of their logs as errors, too.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 

@@ -138,10 +138,10 @@ func (s *Sources) Waiting(ctx context.Context, object string, wake func()) conte
 	return outcome.WithWaiter(ctx, object, s.Clock.Now(), wake)
 }
 
-// Version identifies what the reference means now, without any request: while it
-// is the same, so is the digest. It is "" where that takes a look, as of a path, and
-// while the object isn't known. For a chart in a registry or repository it is the chart's address:
-// an exact version is taken to stay the same.
+// Version identifies the content that the reference means now, without any request: while it is the
+// same, so is the digest. It is "" where that takes a look, as of a path, and while the object
+// isn't known. For a chart in a registry or repository it is the chart's address: an exact version
+// is taken to stay the same.
 func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 	switch {
 	case ref.Bundle != nil && ref.Bundle.Digest == "":

@@ -17,7 +17,7 @@ import (
 // catalogue is a backend that tells which versions of an artifact there are.
 type catalogue interface {
 	// Versions asks for all versions. Charts have semantic versions. For anything else, the
-	// versions are the names of releases. None is longer than versions.MaxLength.
+	// versions are the names of releases. No version is longer than versions.MaxLength.
 	Versions(ctx context.Context, c *auth.Client) ([]string, error)
 }
 

@@ -51,7 +51,7 @@ func NewestOf(followers []Follower, a, b Pins) Pins {
 }
 
 // prefers reports whether one pin is to be taken rather than another. Between equally new pins, it
-// is the one that a range takes, and then one with a digest.
+// is the pin that a range takes, and then a pin with a digest.
 func (f Follower) prefers(one, other Pin) bool {
 	switch {
 	case f.Line.Newer(one.Version, other.Version):

@@ -5,8 +5,8 @@
 // are of workload clusters, whose owners may change them. Rendered objects are held to the same
 // limits, as they get into a record. All else that is hostile is read by workers (package render).
 //
-// The limits of the YAML library don't suffice. It counts aliases, and not what they stand for:
-// 60 KiB with 4000 aliases of one long text take 500 MiB. No recover catches that.
+// The limits of the YAML library don't suffice. It counts aliases, and not the values that they
+// stand for: 60 KiB with 4000 aliases of one long text take 500 MiB. No recover catches that.
 package yamllimit
 
 import (

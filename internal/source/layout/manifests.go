@@ -72,7 +72,7 @@ func chartIn(manifest ocispec.Manifest) (string, error) {
 }
 
 // archiveIn finds the layer with the archive of files. Publishers of such artifacts agree on no
-// type. The layer is the one that calls itself a compressed tar, or the only one.
+// type. The layer calls itself a compressed tar, or is the only layer.
 func archiveIn(manifest ocispec.Manifest) (string, error) {
 	layers := manifest.Layers
 	if len(layers) > 1 {

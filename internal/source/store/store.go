@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store keeps what was fetched in a directory, so that a restart, or a source that
-// is down, takes nothing away.
+// Package store keeps fetched content in a directory, so that a restart, or a source that is down,
+// takes nothing away.
 //
 // Content is kept by its digest and its scope: the address it came from, and the
 // credentials that were shown there. So nobody gets content by knowing its digest. The
