@@ -14,10 +14,11 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
-// From returns a source of the clusters of any multicluster-runtime provider. What the provider
-// engages gets a connection of ours, with our transport, probe and limits; of the provider's own
-// cluster.Cluster only the rest.Config is used. It is trusted: nothing in it is checked. The
-// provider goes on to run a cache of its own, and stays as patient with dead clusters as it is.
+// From returns a source of the clusters of any multicluster-runtime provider. A cluster that the
+// provider engages gets a connection of ours, with our transport, probe and limits. Only the
+// rest.Config of the provider's own cluster.Cluster is used. It is trusted: nothing in it is
+// checked. The provider continues to run a cache of its own, and stays as patient with dead
+// clusters as it is.
 //
 // Setup is called with a manager whose Engage leads here, for providers that have a
 // SetupWithManager. It may be nil. A provider that is a multicluster.ProviderRunnable is started

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// What an API server may answer, in bytes and after unpacking. An object has at most
-// 1.5 MiB in etcd; the discovery document of a cluster with 2,000 CRDs has about 2 MiB.
+// Limits of the answers of an API server, in bytes and after unpacking. An object has at most 1.5
+// MiB in etcd; the discovery document of a cluster with 2,000 CRDs has about 2 MiB.
 const (
 	maxVersion = 64 << 10 // the answer to a probe
 	maxObject  = 4 << 20  // one object, one event of a watch, one discovery document

@@ -163,13 +163,13 @@ func (m *machine) probeDenied(now time.Time) orders {
 	return orders{refresh: true}
 }
 
-// unauthorized: a request was answered with 401. That may be about the request
-// only, so a probe decides.
+// unauthorized: a request was answered with 401. The answer may be about the request only, so a
+// probe decides.
 func (m *machine) unauthorized() {
 	m.probeAt = earlier(m.probeAt, m.probedAt.Add(unauthorizedEvery))
 }
 
-// unanswered: a request got no answer. That may be about the request only, so a probe decides.
+// unanswered: a request got no answer. The cause may be the request only, so a probe decides.
 func (m *machine) unanswered() {
 	m.probeAt = earlier(m.probeAt, m.probedAt.Add(m.options.ProbeRetry))
 }

@@ -30,8 +30,8 @@ func (c *Connection) newMapper(config *rest.Config, client *http.Client) (meta.R
 	return c.mapper, c.mapper.renew()
 }
 
-// renew drops the connection's own mapper for a new one, which asks for nothing yet. What the old one
-// found is among the APIs that were discovered anew.
+// renew drops the connection's own mapper for a new one, which asks for nothing yet. The APIs that
+// the old one found are among the APIs that were discovered again.
 func (m *mapper) renew() error {
 	own, err := m.make()
 	if err == nil {

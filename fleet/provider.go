@@ -81,8 +81,8 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// Get implements multicluster.Provider. What it returns is a *Connection. The
-// error is multicluster.ErrClusterNotFound while the cluster isn't connected.
+// Get implements multicluster.Provider. The cluster that it returns is a *Connection. The error is
+// multicluster.ErrClusterNotFound while the cluster isn't connected.
 func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
 	if c, ok := p.Connection(name); ok {
 		return c, nil
@@ -156,8 +156,8 @@ func (p *Provider) sync(source string) {
 }
 
 // Subscribe calls fn whenever the State, the Connection or the description of a cluster has
-// changed, and when a cluster is gone. What changed is visible by then. fn must
-// not block: it holds up the link of that cluster. It may call the Provider.
+// changed, and when a cluster is gone. The change is visible by then. fn must not block: it holds
+// up the link of that cluster. It may call the Provider.
 func (p *Provider) Subscribe(fn func(multicluster.ClusterName)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// What an API server may say to refuse a request, in bytes. Errors have these texts, and are kept and logged.
+// Limits of the texts with which an API server refuses a request, in bytes. Errors have these texts, and are kept and
+// logged.
 const (
 	maxWords      = 1 << 10 // the message, or a body that is no Status
 	maxCauseWords = 512

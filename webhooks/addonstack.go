@@ -43,8 +43,8 @@ func (w *AddonStack) ValidateCreate(ctx context.Context, s *addonsv1.AddonStack)
 	return nil, invalid(s, append(stack.Validate(&s.Spec), w.cycles(ctx, s)...))
 }
 
-// ValidateUpdate refuses problems that the update brings in. One that was
-// stored before stays possible to edit, and is shown in the Valid condition.
+// ValidateUpdate refuses problems that the update brings in. An object with a problem that was
+// stored before can still be edited. The Valid condition shows the problem.
 func (w *AddonStack) ValidateUpdate(ctx context.Context, before, after *addonsv1.AddonStack) (admission.Warnings, error) {
 	if !after.DeletionTimestamp.IsZero() {
 		return nil, nil

@@ -68,7 +68,7 @@ func (w *ProviderInstance) judge(ctx context.Context, before, after *addonsv1.Pr
 	return refusal.StatusError(after)
 }
 
-// claims reports whether the write asks for a scope. One that leaves the spec as it is doesn't.
+// claims reports whether the write asks for a scope. A write that leaves the spec as it is doesn't.
 func claims(before, after *addonsv1.ProviderInstance) bool {
 	return after.Spec.Claim != addonsv1.ScopeWaiting && (before == nil || !equality.Semantic.DeepEqual(before.Spec, after.Spec))
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// newCondition returns a condition. What sets it adds the times.
+// newCondition returns a condition. The code that sets it adds the times.
 func newCondition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }

@@ -76,7 +76,7 @@ func (r *Reconciler) announceVersions(s *addonsv1.AddonStack, followers []stack.
 	}
 }
 
-// mergeFollowing returns status.following of a stack that several instances look after. One
+// mergeFollowing returns status.following of a stack that several instances manage. An instance
 // that polled later has seen more: the newer versions stand, unless the spec is another.
 func mergeFollowing(s, view *addonsv1.AddonStack) []addonsv1.FollowedVersion {
 	if s.Status.ObservedGeneration != s.Generation {

@@ -130,8 +130,8 @@ func (r *Reconciler) inheritFromFormer(ctx context.Context, existing, wanted *ap
 	return err
 }
 
-// reuse makes a known revision the newest: the spec went back to it. Of several
-// instances one does so, the others see it and agree.
+// reuse makes a known revision the newest: the spec returned to it. With several instances, only
+// the first does so. The others see it and agree.
 func (r *Reconciler) reuse(ctx context.Context, s *addonsv1.AddonStack, known, newest *appsv1.ControllerRevision, next int64) error {
 	goesBack := known.Name != newest.Name
 	if !goesBack && stack.Generation(known) == s.Generation {

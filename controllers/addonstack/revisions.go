@@ -68,8 +68,8 @@ func (r *Reconciler) snapshot(
 	return f, nil
 }
 
-// knownRevisions returns the revisions of the stack, the newest first. Those with a former watch
-// label of the stack aren't in the cache: then they are read from the API server.
+// knownRevisions returns the revisions of the stack, the newest first. Revisions with a previous
+// watch label of the stack aren't in the cache. They are read from the API server then.
 func (r *Reconciler) knownRevisions(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
 	revisions, err := r.revisions(ctx, r.Client, s)
 	if err == nil && len(revisions) == 0 && s.Status.LatestRevision != "" {
@@ -124,8 +124,8 @@ func (r *Reconciler) sameLabel(ctx context.Context, s *addonsv1.AddonStack) erro
 // historyLimit is how many revisions are kept that no cluster runs, besides the newest.
 const historyLimit = 10
 
-// trimHistory deletes the oldest revisions that no cluster runs. What clusters of other
-// filters run isn't in the cache.
+// trimHistory deletes the oldest revisions that no cluster runs. The cache doesn't have the
+// revisions that clusters of other filters run.
 func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	if len(revisions) <= historyLimit+1 {
 		return nil

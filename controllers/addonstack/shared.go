@@ -120,7 +120,8 @@ func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*add
 }
 
 // withoutGone leaves out the instances of filters that no Cluster of the namespace has any
-// more: they ended for good, or take themselves out. One object's metadata is asked for each.
+// more: they ended for good, or take themselves out. For each filter, it asks for the metadata of a
+// single object.
 func (r *Reconciler) withoutGone(ctx context.Context, namespace string, instances []addonsv1.StackInstance) ([]addonsv1.StackInstance, error) {
 	var kept []addonsv1.StackInstance
 	for _, instance := range instances {

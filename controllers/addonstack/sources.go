@@ -18,8 +18,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// What is known of sources is what clusters and polls for versions came to: a source isn't
-// asked in order to have something to report.
+// The known facts of sources are the results of clusters and of polls for versions. No source is
+// asked only to have something to report.
 
 // maxAddress is what status.sources has room for.
 const maxAddress = 2000 // bytes
@@ -41,10 +41,10 @@ func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 // sourcesOf returns where the add-ons of the spec in force come from, and whether they can be had
 // there, by the ClusterAddons and the last poll for versions. The stack's bundle comes first.
 //
-// While a newer spec waits for versions or its bundle, it returns the sources of that spec. Of these the
-// ClusterAddons tell if the spec in force has them as well. It may be nil.
+// While a newer spec waits for versions or its bundle, it returns the sources of that spec. The ClusterAddons tell of
+// such a source if the spec in force has it as well. The spec in force may be nil.
 //
-// What the stack follows it fetched itself, whether clusters want it or not.
+// The stack itself fetched the artifacts that it follows, whether clusters want them or not.
 func sourcesOf(
 	s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution,
 ) []addonsv1.StackSource {
@@ -91,7 +91,7 @@ func addressesOf(namespace string, spec *addonsv1.AddonStackSpec) map[string]str
 	return addresses
 }
 
-// entryOf makes an entry of status.sources. What is unchanged keeps its time.
+// entryOf makes an entry of status.sources. An unchanged condition keeps its time.
 func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c metav1.Condition) addonsv1.StackSource {
 	entry := addonsv1.StackSource{Addon: name, Address: message.Shorten(ref.Subject(), maxAddress)}
 	if known := first(s.Status.Sources, func(e *addonsv1.StackSource) bool { return e.Addon == name }); known != nil {
@@ -133,7 +133,8 @@ func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition 
 }
 
 // availability returns the condition of an add-on's source, by the statuses of the clusters at
-// the newest revision. One failure is enough; of several the alphabet decides, so that it stays.
+// the newest revision. A single failure is enough. The alphabet decides between several failures,
+// so that the condition stays.
 func availability(addon string, s *addonsv1.AddonStack, clusters []*addonsv1.ClusterAddon) metav1.Condition {
 	c := notAsked()
 	for _, ca := range clusters {
@@ -163,8 +164,8 @@ func availabilityIn(status *addonsv1.AddonStatus) metav1.Condition {
 	return notAsked()
 }
 
-// wasRead reports whether an add-on has a reason that is about what its source gave. That a
-// template of the values fails is told before the source is asked.
+// wasRead reports whether an add-on has a reason that is about the content of its source. A failed
+// template of the values is reported before the source is asked.
 func wasRead(status *addonsv1.AddonStatus) bool {
 	return reasons.Of(status.Reason).Is(reasons.SourceRead) &&
 		!strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))

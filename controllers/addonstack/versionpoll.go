@@ -55,8 +55,9 @@ type pollResult struct {
 	err       *failure.Error
 }
 
-// plan decides whether to poll now. What an earlier process found for a settled stack is good until
-// its next turn. Answers are kept by credentials, so other credentials lead to new answers.
+// plan decides whether to poll now. The answers that an earlier process found for a settled stack
+// are good until its next turn. Answers are kept by credentials, so other credentials lead to new
+// answers.
 func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, now time.Time, settled bool) {
 	first, last := p.results == nil, p.trigger
 	p.trigger = t
@@ -104,7 +105,8 @@ func (p *versionPoll) pause(now time.Time) time.Duration {
 	return max(p.next.Sub(now), time.Millisecond)
 }
 
-// memory is what this process knows of one stack. One reconcile at a time uses it.
+// memory holds the facts that this process knows of one stack. Only a single reconcile at a time
+// uses it.
 type memory struct {
 	uid     types.UID
 	request request
@@ -124,8 +126,9 @@ func (r *Reconciler) memoryOf(s *addonsv1.AddonStack) *memory {
 	return fresh
 }
 
-// The clusters of a stack are counted at once while they are few. Of more, each adds to the time
-// between two counts: else a fleet of which all change would take the square of their number.
+// The clusters of a stack are counted at once while they are few. Each further cluster adds to
+// the time between two counts. Else a fleet of which all clusters change would take the square of
+// their number.
 const (
 	countedAtOnce = 100
 	countPause    = time.Millisecond

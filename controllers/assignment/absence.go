@@ -45,7 +45,8 @@ type absences struct {
 // absence is that of one AddonStack.
 type absence struct {
 	since time.Time
-	// amidst is set if the stack went with its CRD or its namespace. That is no wish to uninstall.
+	// amidst is set if the stack was deleted with its CRD or its namespace. Such a deletion is no
+	// wish to uninstall.
 	amidst bool
 }
 

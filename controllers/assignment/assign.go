@@ -35,7 +35,7 @@ type candidate struct {
 	written *addonsv1.AddonStackSpec
 }
 
-// candidates reads the namespace's stacks. One that is being deleted is none.
+// candidates reads the namespace's stacks. A stack that is being deleted is no candidate.
 func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candidate, error) {
 	stacks := &addonsv1.AddonStackList{}
 	if err := r.Client.List(ctx, stacks, client.InNamespace(namespace)); err != nil {

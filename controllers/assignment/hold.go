@@ -25,8 +25,8 @@ type plan struct {
 	removed    []string // stacks whose add-ons go
 }
 
-// hold takes out of the plan what would take add-ons away from too many clusters at once, and isn't
-// confirmed. What isn't held counts towards the limit. A cluster that hasn't been told that add-ons are left
+// hold takes out of the plan the removals that would take add-ons away from too many clusters at once, and aren't
+// confirmed. A removal that isn't held counts towards the limit. A cluster that hasn't been told that add-ons are left
 // behind is told first.
 func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 	lost := losses(p.ca, p.wanted, p.candidates)

@@ -179,7 +179,8 @@ func (r *Reconciler) takeOver(ctx context.Context, cluster *member.Member) error
 	return wrap(r.Client.Patch(ctx, ca, patch), "taking over the ClusterAddon of %s", cluster)
 }
 
-// wrap says what failed. That the object is gone is no failure: its end is an event.
+// wrap returns the error with the action that failed. An object that is gone is no failure: its end
+// is an event.
 func wrap(err error, format string, args ...any) error {
 	if err = client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf(format+": %w", append(args, err)...)

@@ -29,7 +29,7 @@ import (
 const unreachableDeletion = 10 * time.Minute
 
 // removesBeforeDeletion reports whether a Cluster is being deleted and waits for add-ons to be
-// removed. One that moves to another management cluster is deleted here, too, and lives on.
+// removed. A Cluster that moves to another management cluster is deleted here, too, and lives on.
 func removesBeforeDeletion(ca *addonsv1.ClusterAddon, cluster *member.Member) bool {
 	if cluster == nil || cluster.Cluster == nil || !cluster.Deleting || !ca.DeletionTimestamp.IsZero() {
 		return false

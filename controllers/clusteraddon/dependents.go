@@ -14,8 +14,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// removable returns the records that no other one depends on, and for all others the name of one
-// that does. Of add-ons that depend on each other, the first one goes.
+// removable returns the records that no other record depends on. For each other record, it returns
+// the name of a dependent. If add-ons depend on each other, the first one is removable.
 func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[deliver.Release]string) {
 	waiting = map[deliver.Release]string{}
 	for _, record := range records {

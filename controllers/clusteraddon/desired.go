@@ -55,7 +55,8 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 	}
 }
 
-// setTerms brings changed terms into the record. One that isn't proven gets them once it is.
+// setTerms brings changed terms into the record. A record that isn't proven gets the terms once it
+// is.
 func (q delivery) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
 	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms(), terms) {
 		return followUp{}

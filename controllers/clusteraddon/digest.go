@@ -15,8 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// stillHolds says whether the questions would get the same answers now. Of all API versions
-// that can't be told while some can't be discovered.
+// stillHolds says whether the questions would get the same answers now. It can't tell for all API
+// versions while some can't be discovered.
 func stillHolds(asked job.FactsUsed, facts job.Facts, missing []string) bool {
 	return asked.APIVersions != "" && len(missing) > 0 || asked.Holds(withFormer(facts, missing, asked))
 }

@@ -56,8 +56,8 @@ func (q driftRepair) followed() map[deliver.Release]fleetwatch.Expected {
 	return followed
 }
 
-// correctDrift repairs what others changed of an add-on's objects, unless it has just been
-// upgraded. One is what came of it otherwise.
+// correctDrift repairs changes of an add-on's objects by others, unless the add-on has just been
+// upgraded. The parameter one is the add-on's result without the repair.
 func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
 	policy, rules := a.driftOf()
 	one.status.Drift = q.previousStatus(one.status).Drift

@@ -39,7 +39,7 @@ func (q delivery) ensureAll(ctx context.Context) (all result, successors []*addo
 		if mayTakeOver(one) {
 			successors = append(successors, a)
 		}
-		// What waits for a point of an upgrade runs as it was.
+		// An add-on that waits for a point of an upgrade runs as it was.
 		runs := isHeldBack(one.status.Reason) && q.installed[a.release()].Status == deliver.StatusDeployed
 		ready[a.stack+"/"+a.Name] = isInstalled(one.status.Phase) || runs
 		all.add(one)
@@ -102,7 +102,7 @@ func (q delivery) installedStatus(a *addon) addonsv1.AddonStatus {
 	if record.Status == deliver.StatusDeployed {
 		return status
 	}
-	// Of a revision that isn't deployed the record doesn't tell how many objects are ready.
+	// The record of a revision that isn't deployed doesn't tell how many objects are ready.
 	switch was := q.previousStatus(status); {
 	case was.Revision != status.Revision:
 	case was.Objects == nil:

@@ -144,8 +144,8 @@ func recordsEvent(before, after *addonsv1.ClusterAddon) *event {
 	return &event{kind: corev1.EventTypeWarning, reason: is.Reason, action: "Read", note: is.Message}
 }
 
-// becameReady says how an add-on became ready, "" if there is nothing to tell. What only
-// waited, and is at the revision that it had, wasn't installed by that.
+// becameReady says how an add-on became ready, "" if there is nothing to tell. An add-on that only
+// waited, and is at its previous revision, wasn't installed by that.
 func becameReady(was, is addonsv1.AddonStatus) string {
 	switch {
 	case was.Revision != is.Revision:
@@ -160,8 +160,8 @@ func becameReady(was, is addonsv1.AddonStatus) string {
 	return "Installed"
 }
 
-// isNews says whether there may be something to tell. Of what somebody has to mend a new
-// message is, too: that of a source is the same as long as the cause is.
+// isNews says whether there may be something to tell. A new message about a fault that somebody has
+// to fix is news, too: the message of a source is the same as long as the cause is.
 func isNews(was, is addonsv1.AddonStatus) bool {
 	if was.Phase != is.Phase || was.Reason != is.Reason || was.Revision != is.Revision {
 		return true

@@ -15,8 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// inputFailed returns the result of an add-on whose inputs can't be had. What is installed as it is
-// wanted stays Ready: a source that is down changes nothing on a cluster.
+// inputFailed returns the result of an add-on whose inputs can't be had. An add-on that is
+// installed as it is wanted stays Ready: a source that is down changes nothing on a cluster.
 func (q delivery) inputFailed(ctx context.Context, err error, a *addon, record deliver.Summary, status addonsv1.AddonStatus) addonResult {
 	failed, ok := errors.AsType[*failure.Error](err)
 	if !ok {

@@ -37,7 +37,7 @@ type inputs struct {
 // inputReader reads what add-ons are made of: charts, values, and what these refer to.
 type inputReader struct{ *request }
 
-// inputs resolves the chart and the values of an add-on. What didn't change costs no request.
+// inputs resolves the chart and the values of an add-on. An unchanged input costs no request.
 func (q inputReader) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {
 	in := &inputs{addon: a, chart: q.reference(a)}
 	if err := q.resolve(ctx, in, record); err != nil {

@@ -41,7 +41,7 @@ func init() {
 	}
 }
 
-// What is done with an add-on.
+// Actions on an add-on.
 const (
 	actionInstall = "install"
 	actionUpgrade = "upgrade"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusteraddon brings the add-ons of one workload cluster to what its
-// ClusterAddon says: it installs, upgrades and removes them, and tells in the
-// status how far it got.
+// Package clusteraddon brings the add-ons of one workload cluster to the state in its ClusterAddon:
+// it installs, upgrades and removes them, and tells in the status how far it got.
 //
 // A reconcile never waits. It does what can be done now, and returns; an event
 // (an object became ready, a connection was made, an input changed) starts the
-// next one. What is installed is read from the release records in the workload
-// cluster, never from the status.
+// next one. The installed add-ons are read from the release records in the workload cluster, never
+// from the status.
 package clusteraddon
 
 import (

@@ -25,8 +25,8 @@ const maxUnknown = 128
 // removal removes the add-ons that aren't wanted any more.
 type removal struct{ *request }
 
-// unwanted returns the records of what is installed and no longer wanted, in the order of
-// removal. Of what is in doubt, and is left as it is, it returns the statuses.
+// unwanted returns the records of add-ons that are installed and no longer wanted, in the order of
+// removal. It returns the statuses of add-ons that are in doubt, and are left as they are.
 func (q removal) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonStatus) {
 	keep := sets.New[deliver.Release]()
 	for i := range q.wanted {
@@ -84,8 +84,9 @@ func withoutSurplus(kept []addonsv1.AddonStatus) []addonsv1.AddonStatus {
 	return named
 }
 
-// removeLeaving removes add-ons that aren't wanted any more, dependents first. One whose objects a
-// wanted add-on may take over waits for that one. One that a wanted add-on depends on stays.
+// removeLeaving removes add-ons that aren't wanted any more, dependents first. An add-on whose
+// objects a wanted add-on may take over waits for that one. An add-on that a wanted add-on depends
+// on stays.
 func (q removal) removeLeaving(ctx context.Context, successors []*addon, all *result) {
 	if len(q.leaving) == 0 {
 		return

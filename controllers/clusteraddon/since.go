@@ -25,8 +25,8 @@ func noteSince(before, after *addonsv1.ClusterAddonStatus, now time.Time) {
 	}
 }
 
-// stackStates returns the assigned stacks with the states of their add-ons. Of a stack that can't be read for a moment
-// only, the state stays.
+// stackStates returns the assigned stacks with the states of their add-ons. A stack that can't be read for only a
+// moment keeps its state.
 func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1.StackRevision, unresolved map[string]unresolvedStack, now time.Time) []addonsv1.StackStatus {
 	var all []addonsv1.StackStatus
 	for _, a := range assigned {

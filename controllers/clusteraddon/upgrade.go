@@ -45,8 +45,9 @@ func (q upgradeGate) observeUpgrade() {
 	})
 }
 
-// heldBack returns why a change of an add-on isn't delivered yet. What began before goes on, and so
-// does the renewal of certificates. With nothing installed at all, the cluster is new.
+// heldBack returns why a change of an add-on isn't delivered yet. A change that began before
+// continues, and so does the renewal of certificates. With nothing installed at all, the cluster is
+// new.
 func (q upgradeGate) heldBack(a *addon, record deliver.Summary) (reason, message string) {
 	if q.upgrade.IsDue(a.point()) || len(q.installed) == 0 {
 		return "", ""
@@ -155,7 +156,7 @@ func (q upgradeGate) isUnread(a *addon, status *addonsv1.AddonStatus) bool {
 }
 
 // closed says which add-on isn't for a version on the way. The chart of an add-on whose change is held
-// back isn't the one that it will have. What stacks have that say nothing about upgrades doesn't count.
+// back isn't the chart that it will have. The add-ons of stacks that say nothing about upgrades don't count.
 func (q upgradeGate) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 	if !q.upgrade.AtControlPlane() {
 		return upgrade.Closed{}

@@ -73,8 +73,9 @@ func (w *workload) target() deliver.Target {
 	}
 }
 
-// targetAs returns the same with the rights of a ServiceAccount of the workload cluster. That is
-// in the namespace with the name of the ClusterAddon's. "" means the rights of the kubeconfig.
+// targetAs returns the same with the rights of a ServiceAccount of the workload cluster. The
+// ServiceAccount is in the namespace with the name of the ClusterAddon's namespace. "" means the
+// rights of the kubeconfig.
 func (q *request) targetAs(serviceAccount string) (deliver.Target, error) {
 	target := q.workload.target()
 	if serviceAccount == "" {

@@ -99,7 +99,7 @@ func expiredMessage(pi *addonsv1.ProviderInstance) string {
 		"Its scope is free. If it isn't to come back: kubectl delete providerinstance -n %s %s", last, pi.Spec.ExpirySeconds, pi.Spec.Holder, pi.Namespace, pi.Name)
 }
 
-// What it needs is no marker here, since instances must not have it: get, list
+// The permissions that it needs have no marker here, since instances must not have them: get, list
 // and watch providerinstances, and patch providerinstances/status.
 
 // SetupWithManager adds the controller to the manager. Its watch feeds the observer.

@@ -78,8 +78,8 @@ func Refused(addr netip.Addr, allowLoopback bool) string {
 	return refused
 }
 
-// carriedBy are the IPv4 addresses that an IPv6 address may lead to. Of several readings,
-// those don't count that are zeros where another has the address.
+// carriedBy returns the IPv4 addresses that an IPv6 address may lead to. If there are several
+// readings, a reading with zeros where another has the address doesn't count.
 func carriedBy(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() {
 		return nil
@@ -109,8 +109,8 @@ func carriedBy(addr netip.Addr) []netip.Addr {
 }
 
 // RefusedName reports whether a host is written as an address that nobody may name. A
-// proxy would be asked for it, and is free to go there. What ends in a number is no
-// name, but some take it for an address: 2852039166 is 169.254.169.254 to them.
+// proxy would be asked for it, and is free to go there. A host that ends in a number is no name,
+// but some clients take it for an address: 2852039166 is 169.254.169.254 to them.
 func RefusedName(host string, allowLoopback bool) bool {
 	host = strings.TrimSuffix(host, ".")
 	if addr, err := netip.ParseAddr(host); err == nil {

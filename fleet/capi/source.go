@@ -35,10 +35,9 @@ type Options struct {
 // The name of the source is empty: Clusters keep their own names.
 //
 // Clusters come from the cache of the local manager, so its restrictions hold.
-// Secrets are watched there by their metadata only, and the one that changed is
-// read from the API server. A Cluster that is being deleted stays reported until
-// it is gone: something may still have to be cleaned up in it. One that leaves the
-// watch filter is removed at once.
+// Secrets are watched there by their metadata only, and a changed Secret is read from the API
+// server. A Cluster that is being deleted stays reported until it is gone: something may still have
+// to be cleaned up in it. A Cluster that leaves the watch filter is removed at once.
 func New(o Options) fleet.Source {
 	if o.Cluster == nil {
 		o.Cluster = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster"}}

@@ -35,15 +35,15 @@ type Options struct {
 	Labels map[string]string
 }
 
-// Source reports the contexts of kubeconfig files, by the name of the context. Of two contexts
-// of one name the first has it, as with kubectl. While a file can't be read, its clusters stay as
-// they were last read; they are gone when the file or the context is.
+// Source reports the contexts of kubeconfig files, by the name of the context. If two contexts have
+// the same name, the first one counts, as with kubectl. While a file can't be read, its clusters
+// stay as they were last read. They are gone when the file or the context is.
 type Source struct {
 	options Options
 	sink    fleet.Sink
 	looks   chan struct{}
 
-	// Of the last look; they belong to run.
+	// The results of the last look belong to run.
 	last    map[string]found             // by context
 	known   map[string]map[string][]byte // contexts by file
 	entries map[string][]os.DirEntry     // by directory

@@ -9,8 +9,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Of returns a kubeconfig for one cluster and one user, either of which may be nil. What they hold
-// isn't checked: that is for [Parse].
+// Of returns a kubeconfig for one cluster and one user, either of which may be nil. Their content
+// isn't checked: the check is for [Parse].
 func Of(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) ([]byte, error) {
 	const name = "only"
 	config := clientcmdapi.NewConfig()

@@ -81,8 +81,8 @@ func configOf(cluster clientcmdv1.Cluster) *runtime.RawExtension {
 	return nil
 }
 
-// compose returns what a kubeconfig of a cluster and a user leads to. What the cluster may not have
-// is found when that is checked.
+// compose returns the member that a kubeconfig of a cluster and a user leads to. Fields that the
+// cluster may not have are found when the kubeconfig is checked.
 func compose(cluster clientcmdv1.Cluster, user *clientcmdapi.AuthInfo) (fleet.Member, error) {
 	made, err := kubeconfig.Of(&clientcmdapi.Cluster{
 		Server: cluster.Server, ProxyURL: cluster.ProxyURL,

@@ -28,7 +28,7 @@ import (
 const patience = 5 * time.Minute
 
 func main() {
-	// What matters of what client libraries log comes back as an error.
+	// Client libraries return the important part of their logs as errors, too.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 

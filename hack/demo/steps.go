@@ -17,7 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// What the story is about.
+// The subjects of the story.
 const (
 	upgraded = "web"       // name of the add-on, its namespace and its main objects
 	oldChart = "web-1.0.0" // also the value of its objects' label helm.sh/chart

@@ -71,7 +71,7 @@ type line struct {
 	points plotter.XYs
 }
 
-// points returns the median of the runs of each fleet with one instance. What wasn't measured has none.
+// points returns the median of the runs of each fleet with one instance. A fleet that wasn't measured has no point.
 func points(all []measured, value func(run) float64) plotter.XYs {
 	var xys plotter.XYs
 	for _, m := range all {

@@ -112,8 +112,8 @@ func (u *unpacking) files(archive *tar.Reader) ([]File, error) {
 	}
 }
 
-// name returns an entry's name in the artifact: of a chart, the one below the top-level
-// directory, which all entries share. That of the artifact's own directory is "".
+// name returns an entry's name in the artifact. In a chart, it is the name below the top-level
+// directory, which all entries share. The name of the artifact's own directory is "".
 func (u *unpacking) name(full string, directory bool, top *string) (string, error) {
 	if directory {
 		full = strings.TrimSuffix(full, "/")

@@ -30,8 +30,8 @@ type File struct {
 // nor do a directory with files and plain manifests, which have no NUL.
 const directoryDomain = "chandler directory v1\n"
 
-// Content is what an origin delivers: an archive that nobody has looked into yet, or
-// plain manifests in its place, or the files of a directory. One of both is set.
+// Content is the delivery of an origin: an archive that nobody has looked into yet, or plain
+// manifests in its place, or the files of a directory. Either Archive or Files is set.
 type Content struct {
 	Kind    Kind // that it is unpacked as
 	Archive []byte
@@ -43,19 +43,19 @@ type Content struct {
 
 // Digest identifies the content, as sha256:<hex>.
 //
-// Of an archive it is the SHA-256 of its bytes as they are stored: what
-// sha256sum prints, and what an OCI registry calls the layer's digest. The
-// same archive has the same digest in every kind of source; packaging a chart
-// anew changes it. So it is of a single file of manifests.
+// The digest of an archive is the SHA-256 of its bytes as they are stored. sha256sum prints it, and
+// an OCI registry calls it the layer's digest. The same archive has the same digest in every kind
+// of source. Packaging a chart again changes the digest. The digest of a single file of manifests
+// is made in the same way.
 //
-// Of a directory it is the SHA-256 of the line "chandler directory v1" and of
-// each of Files in order. Each file counts with the length of its name, the name,
-// the length of its content, and the content. Lengths are 8 bytes, big-endian. File
-// modes and times, empty directories and what .helmignore excludes don't count.
+// The digest of a directory is the SHA-256 of the line "chandler directory v1" and of each of Files
+// in order. Each file counts with the length of its name, the name, the length of its content, and
+// the content. Lengths are 8 bytes, big-endian. File modes and times, empty directories and files
+// that .helmignore excludes don't count.
 //
-// Of a bundle whose files are fetched one by one it is the SHA-256 of what lists
-// them. In a registry the manifest does. Of a release at GitHub it is the line
-// "chandler release v1", and a line for each file, sorted by name. That line has the
+// The digest of a bundle whose files are fetched one by one is the SHA-256 of the list of its
+// files. In a registry, the list is the manifest. For a release at GitHub, the list is the line
+// "chandler release v1", and a line for each file, sorted by name. The line of a file has the
 // file's own digest, a space, its size in bytes, a space, and its name.
 func (c Content) Digest() string {
 	switch {
@@ -125,7 +125,7 @@ func Names(files []File) []string {
 
 // Offer is content that a host has under a name, of which it may say the digest.
 type Offer struct {
-	// What it is called in messages, as "the archive".
+	// The name of the content in messages, as "the archive".
 	What string
 	// Digest as the host says it; "" if it doesn't: then the content has to be read.
 	Digest string

@@ -56,8 +56,8 @@ const (
 	PlainJSON = "manifests.json"
 )
 
-// IsCompressed tells an archive from all else. What a host, or a name, says of
-// content doesn't matter.
+// IsCompressed tells an archive from all else. The words of a host, or of a name, about content
+// don't matter.
 func IsCompressed(data []byte) bool { return bytes.HasPrefix(data, []byte{0x1f, 0x8b}) }
 
 // Unfit says what keeps content from being the kind's artifact, as far as its first

@@ -21,10 +21,9 @@ type Limits struct {
 	// ArchiveBytes is the size of an archive as it is stored, compressed.
 	// Defaults to 10 MiB, as in Flux's source-controller.
 	ArchiveBytes int64
-	// TotalBytes is what an archive expands to, up to the end of its last entry, with
-	// the archives inside it. Of a directory it is the sum of its files. Defaults to
-	// 32 MiB: several times the largest charts, and a third of Helm's 100 MiB, since
-	// all of it is held in memory.
+	// TotalBytes is the expanded size of an archive, up to the end of its last entry, with the
+	// archives inside it. For a directory it is the sum of its files. Defaults to 32 MiB: several
+	// times the largest charts, and a third of Helm's 100 MiB, since all of it is held in memory.
 	TotalBytes int64
 	// FileBytes is the expanded size of one file. Defaults to 5 MiB, from which
 	// on Helm's loader refuses it, too.

@@ -32,9 +32,9 @@ var hookPoints = []struct {
 // beforeDelete is the hook whose stages delete what is to go before its Cluster.
 const beforeDelete = "BeforeClusterDelete"
 
-// deliverAt gives add-ons their lifecycle, by the hooks whose stages have their charts, too. Of several
-// the first counts. It adds charts that are applied, and deleted again, before an upgrade. What isn't
-// run of the hooks it notes.
+// deliverAt gives add-ons their lifecycle, by the hooks whose stages have their charts, too. The first of several hooks
+// counts. It adds charts that are applied, and deleted again, before an upgrade. It notes the parts of the hooks that
+// aren't run.
 func (r *reading) deliverAt(addons []addonsv1.Addon, hooks map[string][]clusterstack.Stage) ([]addonsv1.Addon, error) {
 	addons, err := r.preflights(addons, hooks)
 	if err != nil {
@@ -60,8 +60,8 @@ func (r *reading) deliverAt(addons []addonsv1.Addon, hooks map[string][]clusters
 	return addons, nil
 }
 
-// preflights adds an add-on of each chart that a hook before the upgrade applies and later deletes. What
-// the hook applies between depends on it.
+// preflights adds an add-on of each chart that a hook before the upgrade applies and later deletes. The charts that the
+// hook applies between depend on it.
 func (r *reading) preflights(addons []addonsv1.Addon, hooks map[string][]clusterstack.Stage) ([]addonsv1.Addon, error) {
 	first := 0 // what others depend on is listed before them
 	for _, hook := range beforeUpgrade {

@@ -14,9 +14,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
-// stages makes an add-on of each stage that applies a chart. What a stage deletes,
-// and what no stage names any more, the stack doesn't want, and so it is removed.
-// Of several stages for one chart the last one counts.
+// stages makes an add-on of each stage that applies a chart. The stack doesn't want charts that a
+// stage deletes, or that no stage names any more, and so they are removed. If several stages have
+// the same chart, the last one counts.
 func (r *reading) stages(stages []clusterstack.Stage) ([]addonsv1.Addon, error) {
 	last := map[string]int{}
 	for i, stage := range stages {

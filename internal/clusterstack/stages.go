@@ -75,8 +75,8 @@ var (
 	identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]{0,62}$`)
 )
 
-// ParseStages reads clusteraddon.yaml. Hooks that aren't known are kept. Of those that
-// aren't run, what is wrong is only reported: the operator doesn't look at it.
+// ParseStages reads clusteraddon.yaml. Hooks that aren't known are kept. The faults of hooks that
+// aren't run are only reported: the operator doesn't look at such hooks.
 func ParseStages(data []byte) (Stages, error) {
 	file := stagesFile{}
 	unknown, err := decode(data, &file)

@@ -21,7 +21,8 @@ const (
 	FieldKubeVersion   = "kubeVersion"
 )
 
-// Ranges returns the ranges that an add-on's spec has. Those of all rows of chart.versions are one.
+// Ranges returns the ranges that an add-on's spec has. The ranges of all rows of chart.versions are
+// a single range.
 func Ranges(stack string, addon *addonsv1.Addon) []addonsv1.KubernetesRange {
 	var ranges []addonsv1.KubernetesRange
 	if l := addon.Lifecycle; l != nil && l.KubernetesVersions != "" {
@@ -70,9 +71,9 @@ func Check(text string) error {
 	return nil
 }
 
-// Allows reports whether a range allows a version of Kubernetes, such as v1.36.1. Of that only
-// the numbers count, but for a chart's own kubeVersion, which Helm reads so. What can't be read
-// excludes nothing: it is refused where it is written.
+// Allows reports whether a range allows a version of Kubernetes, such as v1.36.1. Only the numbers
+// of the version count, but for a chart's own kubeVersion, which Helm reads so. A range that can't
+// be read excludes nothing: it is refused where it is written.
 func Allows(r addonsv1.KubernetesRange, version string) bool {
 	return Excluding([]addonsv1.KubernetesRange{r}, version) == nil
 }

@@ -25,8 +25,8 @@ const (
 )
 
 // Upgrade returns the first version of Kubernetes on the way from one to another that a range
-// doesn't allow, and that range; nil if all are allowed. Of the minor versions between, of
-// which a control plane takes each one, any patch may be allowed. The first 50 of them are looked at.
+// doesn't allow, and that range; nil if all are allowed. A control plane takes each of the minor
+// versions between. Any patch of these may be allowed. The first 50 minor versions are looked at.
 func Upgrade(ranges []addonsv1.KubernetesRange, from, to string) (version string, by *addonsv1.KubernetesRange) {
 	begin, err := kubeversion.Parse(from)
 	if err != nil {
@@ -88,7 +88,8 @@ func minorName(major, minor uint64) string { return fmt.Sprintf("%d.%d", major, 
 
 // Removed returns the first of some kinds that a version of Kubernetes doesn't serve any more, and the
 // kind in its place, if there is one. The kinds are as in
-// "policy/v1beta1/PodDisruptionBudget,v1/Service". What is removed when is in k8s.io/api.
+// "policy/v1beta1/PodDisruptionBudget,v1/Service". The version that removes a kind is in
+// k8s.io/api.
 func Removed(kinds, version string) (kind, replacement string) {
 	v, err := kubeversion.Parse(version)
 	if err != nil || kinds == "" {

@@ -42,7 +42,7 @@ func parseDockerConfig(key string, data []byte) (dockerConfig, error) {
 		if one.broken != nil {
 			one.broken = fmt.Errorf("key %s: auths[%.128q] %w", key, name, one.broken)
 		}
-		// Those that a credential helper is for are empty.
+		// Entries that a credential helper is for are empty.
 		if one.broken != nil || !one.credential.IsZero() {
 			all = append(all, one)
 		}
@@ -130,8 +130,8 @@ func canonical(host string) string {
 }
 
 // find returns the credential of the longest path that the wanted one is in. Entries
-// for other places may be broken. One for a path doesn't count for a path that may lead
-// out of it; one for the host does unless a path is needed.
+// for other places may be broken. An entry for a path doesn't count for a path that may lead out of
+// it. An entry for the host does, unless a path is needed.
 func (c dockerConfig) find(host, path string, needPath bool) (Credential, error) {
 	host, path = canonical(host), strings.Trim(path, "/")
 	straight := !egress.HasDotSegments(path)

@@ -73,13 +73,12 @@ type Host struct {
 	AnyPath bool
 }
 
-// For returns the credential for a host. Errors are about what the set has for it,
-// and quote nothing of that.
+// For returns the credential for a host. Errors are about the set's data for it, and quote nothing
+// of the data.
 //
-// Whoever names a host in an object says if it is asked without TLS, too. What is
-// bound goes there only if those who wrote it down allow that. Who may ask for any path
-// gets of what is bound only that of config.json which is for a path, and certificates
-// to trust.
+// Whoever names a host in an object says if it is asked without TLS, too. Bound data is sent there
+// only if its authors allow that. A host that may be asked for any path gets only two parts of
+// bound data: the credentials of config.json that are for a path, and certificates to trust.
 func (s Set) For(at Host) (Credential, error) {
 	found, allowed := Credential{}, !at.PlainHTTP || !s.bound
 	for _, prefix := range prefixes(at.Name) {

@@ -49,8 +49,8 @@ func (r *application) applyObjects(ctx context.Context) error {
 	return r.applyAll(ctx, r.s.objects, false)
 }
 
-// applyAll applies what isn't yet, wave by wave. One object that is rejected
-// doesn't keep the others from being applied.
+// applyAll applies the objects that aren't applied yet, wave by wave. A rejected object doesn't
+// keep the others from being applied.
 func (r *application) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) error {
 	inventory, err := r.scope.Normalize(r.rec.State.Inventory) // kinds may have come since it was written
 	if err != nil {

@@ -28,9 +28,9 @@ type deletion struct {
 	calledOff bool // it is of an adoption that never came to its end
 }
 
-// deleteEntries deletes what is this add-on's of the entries, wave by wave. What stays loses our
-// labels. A wave begins once the one before is gone; with toTheEnd, the last
-// one is waited for, too. It returns nil when there is nothing more to do.
+// deleteEntries deletes the objects of the entries that are this add-on's, wave by wave. An object
+// that stays loses our labels. A wave begins once the previous one is gone. With toTheEnd, the last
+// wave is waited for, too. It returns nil when there is nothing more to do.
 func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toTheEnd bool) error {
 	grouped := object.RemovalWaves(entries)
 	left := len(entries)
@@ -166,8 +166,8 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 	return err
 }
 
-// whyStays reports whether an object isn't deleted, and why, if people are to know that. One that
-// is kept has a note then.
+// whyStays reports whether an object isn't deleted, and why, if people are to know that. An object
+// that is kept has a note then.
 func (r deletion) whyStays(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (why string, stays bool, _ error) {
 	owner := object.OwnerOf(&live.ObjectMeta)
 	switch owns := object.IsOwned(&live.ObjectMeta, e, r.release, r.adopted); {

@@ -114,7 +114,8 @@ type Desired struct {
 	// Ignore are rules for what other managers own: it stays as it is.
 	Ignore drift.Rules
 	// Seen returns the fields of an object that the add-on owns, as a watch shows them; false if
-	// that isn't known. What an upgrade leaves as it is needn't be read then. Nil knows nothing.
+	// they aren't known. An object that an upgrade leaves as it is needn't be read then. Nil knows
+	// nothing.
 	Seen      func(ObjectKey) (drift.Fields, bool)
 	OnFailure addonsv1.FailurePolicy
 	// Again tries again at once what failed, also an upgrade that was rolled back.

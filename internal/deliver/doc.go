@@ -3,27 +3,28 @@
 // Package deliver brings add-ons into a workload cluster: from rendered objects
 // to an add-on that is installed and ready, and out again.
 //
-// Ensure and Remove take one add-on as far as it can go now, and return. They
-// never wait: what has to become ready, or be gone, is watched (package observe),
-// and Options.Notify asks for the next call. Where an add-on stands is derived
-// again on each call from its release records in the cluster (package record), so
-// that a crash at any point loses nothing. What is kept in memory only saves work.
+// Ensure and Remove take one add-on as far as it can go now, and return. They never wait: objects
+// that have to become ready, or be gone, are watched (package observe), and Options.Notify asks for
+// the next call. Where an add-on stands is derived again on each call from its release records in
+// the cluster (package record), so that a crash at any point loses nothing. The data in memory only
+// saves work.
 //
 // A new revision goes through these steps, one file each:
 //
 //	begin    render, record the revision with the inventory of old and new objects
-//	crds     those of crds/, until they are established
+//	crds     the CRDs of crds/, until they are established
 //	hooks    pre-install, pre-upgrade
 //	apply    the objects, in waves
 //	ready    until each object is ready by its kind and its checks
 //	hooks    post-install, post-upgrade
 //	until    the postcondition holds, if there is one
-//	prune    what the new revision doesn't have
+//	prune    the objects that the new revision doesn't have
 //	finish   narrow the inventory, mark deployed, trim the history
 //
-// Each step is a type above [call], which has what they all need, and knows none of them. Below are packages that know
-// of no revision: object (what is known of one object), apply (writing it), keep (what stays), repair (bringing it back),
-// observe (watching it), readiness (judging it), record (Helm's record of it all), and budget (what memory may be kept).
+// Each step is a type above [call], which has the data that all steps need, and knows none of them. The packages below
+// know of no revision: object (the known facts of one object), apply (writing it), keep (the objects that stay), repair
+// (bringing it back), observe (watching it), and readiness (judging it). The packages record (Helm's record of it all)
+// and budget (the memory that may be kept) know of none, either.
 //
 // Pruning comes last, unlike in Helm, which deletes before the post hooks: until the
 // revision has shown that it works, nothing of the previous one is lost.

@@ -12,14 +12,13 @@ import (
 // installation takes a wanted add-on through its steps.
 type installation struct{ *call }
 
-// Ensure takes an add-on as far as it can go now towards what is wanted. It is
-// called again whenever Options.Notify asks for it, when Outcome.RetryAfter has
-// passed, or when anything changed. One that is installed as wanted costs one
-// request, and no write.
+// Ensure takes an add-on as far as it can go now towards the wanted state. It is called again
+// whenever Options.Notify asks for it, when Outcome.RetryAfter has passed, or when anything
+// changed. An add-on that is installed as wanted costs one request, and no write.
 //
-// The error is for what isn't about this add-on: the cluster couldn't be reached,
-// was busy, or another write came first. It is to be retried with backoff.
-// Whatever a user can act on is in the Outcome.
+// The error is for causes that aren't about this add-on: the cluster couldn't be reached, was busy,
+// or another write came first. It is to be retried with backoff. Whatever a user can act on is in
+// the Outcome.
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
 	var o Outcome
 	wrote := false

@@ -37,7 +37,7 @@ func (r installation) prune(ctx context.Context) error {
 	return nil
 }
 
-// finish marks the revision deployed. That comes last, as then nobody looks again.
+// finish marks the revision deployed. The mark comes last, as then nobody looks again.
 func (r installation) finish(ctx context.Context) error {
 	for _, older := range r.records {
 		if older.Revision >= r.rec.Revision {

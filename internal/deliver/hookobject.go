@@ -45,8 +45,8 @@ func isRun(there, o metav1.Object) bool {
 	return there.GetAnnotations()[HookRunAnnotation] == o.GetAnnotations()[HookRunAnnotation] && there.GetDeletionTimestamp() == nil
 }
 
-// liveHook reads a hook's object, if it is of this run; else it is a NotFound. One that is being
-// deleted isn't.
+// liveHook reads a hook's object, if it is of this run; else it is a NotFound. An object that is
+// being deleted isn't of this run.
 func (r hookRunner) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := r.applier.Get(ctx, o)
 	if err == nil && !isRun(live, o) {
@@ -67,8 +67,9 @@ func (r hookRunner) lookAtHook(ctx context.Context, o *unstructured.Unstructured
 	return readiness.HookDone(live), nil
 }
 
-// applyHook applies a hook's object. What an earlier run left is deleted before, and waited for.
-// This very run may be there, too, as after a restart: then it goes on.
+// applyHook applies a hook's object. An object that an earlier run left is deleted before, and its
+// end is waited for. The object of this very run may be there, too, as after a restart. Then the
+// run continues.
 func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstructured, attempt int) error {
 	var result *unstructured.Unstructured
 	var err error
@@ -128,7 +129,7 @@ func (r hookRunner) replaceHook(ctx context.Context, h hook, o *unstructured.Uns
 func (r hookRunner) clearLive(ctx context.Context, h hook, e record.Entry, live *metav1.PartialObjectMetadata) error {
 	owner := object.OwnerOf(&live.ObjectMeta)
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
-	// What a leaving add-on has is about to be deleted anyway.
+	// The objects of a leaving add-on are about to be deleted anyway.
 	ours := owner == r.release || r.want != nil && slices.Contains(r.want.Leaving, owner)
 	if !ours && (!isHook || owner != Release{}) {
 		return r.failHook(ctx, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. Rename one of the two", e.Key()))

@@ -83,8 +83,8 @@ func (r hookRunner) runHooks(ctx context.Context, event helmrelease.HookEvent) e
 			return err
 		}
 	}
-	// The record says first that they are done: once they are deleted, nothing else tells. That
-	// they are deleted it says with its next update, and until then the session knows.
+	// The record says first that they are done: once they are deleted, nothing else tells. The
+	// record says with its next update that they are deleted. Until then the session knows.
 	cleanup := whenSucceeded(hooks)
 	if len(cleanup) > 0 && !r.s.cleaned[event] {
 		if err := r.update(ctx); err != nil {
@@ -135,8 +135,8 @@ func (r hookRunner) runHook(ctx context.Context, h hook) error {
 	return r.stillFailed(h, r.awaitHook(ctx, h, o))
 }
 
-// stillFailed returns the outcome of a hook that is waited for. One that is tried again has failed, with the words of
-// its last attempt, until it succeeds.
+// stillFailed returns the outcome of a hook that is waited for. A hook that is tried again has failed, with the words
+// of its last attempt, until it succeeds.
 func (r hookRunner) stillFailed(h hook, err error) error {
 	waits, ok := errors.AsType[*stopped](err)
 	if progress := r.progressOf(h); ok && progress != nil && progress.Message != "" && waits.Phase != addonsv1.AddonFailed {
@@ -200,8 +200,9 @@ func whenSucceeded(hooks []*helmrelease.Hook) []*helmrelease.Hook {
 	})
 }
 
-// failHook notes that a hook failed. It is tried again as a new attempt. Those before it are
-// deleted by their policy, as in Helm; what of them doesn't run is made anew with the attempt.
+// failHook notes that a hook failed. It is tried again as a new attempt. The hooks before it are
+// deleted by their policy, as in Helm. Hooks that don't run, such as ConfigMaps, are created again
+// with the attempt.
 func (r hookRunner) failHook(ctx context.Context, h hook, message string) error {
 	message = r.hidden.in(message)
 	progress := r.progressOf(h)

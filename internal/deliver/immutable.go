@@ -25,8 +25,8 @@ func mayRecreate(gk schema.GroupKind) bool {
 }
 
 // orRecreate returns the failure to apply an object. If that is for a field that can't be changed,
-// and the add-on's policy allows it, the object is deleted, to be made anew once it is gone. One
-// object is made anew at a time.
+// and the add-on's policy allows it, the object is deleted, to be created again once it is gone.
+// Only a single object is created again at a time.
 func (r *application) orRecreate(ctx context.Context, o *unstructured.Unstructured, err error) error {
 	key := record.KeyOf(o)
 	f := r.failureOf(key, err)

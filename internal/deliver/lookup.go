@@ -18,7 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// What templates may read of a cluster in one rendering.
+// Limits of the objects that templates may read from a cluster in one rendering.
 const (
 	maxFound      = 1000
 	maxFoundBytes = 16 << 20
@@ -81,8 +81,8 @@ func (r *reader) live(ctx context.Context) ([]*unstructured.Unstructured, error)
 	return all, nil
 }
 
-// read returns an object, nil if it isn't there or isn't the release's. What is in a
-// Secret is hidden in messages from then on.
+// read returns an object, nil if it isn't there or isn't the release's. The values of a Secret are
+// hidden in messages from then on.
 func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(e.GroupVersionKind())

@@ -25,12 +25,12 @@ type Outcome struct {
 	Version  string
 	Revision int32
 	Digest   string
-	// Proof is that of the newest record, if that is proven, or has been written by the call. Else it
-	// is the one that was given. Who keeps it where the cluster can't write has to give it to the next call.
+	// Proof is the proof of the newest record, if that record is proven, or has been written by the call. Else it is
+	// the given proof. A caller that keeps it where the cluster can't write has to give it to the next call.
 	Proof string
-	// Kinds are those of its objects, as a [Summary] has them, once it is ready.
+	// Kinds are the kinds of its objects, as a [Summary] has them, once it is ready.
 	Kinds string
-	// Total is the number of objects, Ready that of those that are applied and ready.
+	// Total is the number of objects. Ready is the number of objects that are applied and ready.
 	Total, Ready int32
 	// Untouched says that none of its objects was applied yet, and none belongs to it for another reason.
 	Untouched bool

@@ -129,8 +129,8 @@ func takenOver(records []Summary, want *Desired) bool {
 }
 
 // deployedBefore returns the revision that a failed upgrade is rolled back to; false if there is
-// none, or the upgrade isn't to be rolled back. The failed one says which it was. One that has failed only to delete old objects
-// works.
+// none, or the upgrade isn't to be rolled back. The failed one says which it was. A revision that has failed only to
+// delete old objects works.
 func deployedBefore(records []Summary, want *Desired) (Summary, bool) {
 	newest := records[0]
 	if want.OnFailure != addonsv1.FailurePolicyRollBack || !newest.Complete || newest.RolledBack != "" || strings.HasPrefix(newest.Failure, ReasonPruneFailed) {

@@ -36,8 +36,8 @@ func (r revisionMaker) prove(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// rewrite changes what the metadata of the newest record says, and reports whether that was done. Who does so becomes
-// its owner: another management cluster that has the release, too, is told by it.
+// rewrite changes the metadata of the newest record, and reports whether it did so. The caller becomes the owner of the
+// record. The owner shows whether another management cluster has the release, too.
 func (r revisionMaker) rewrite(ctx context.Context, rec *record.Record, is Summary) (bool, error) {
 	is.OwnerUID = r.want.OwnerUID
 	is, err := r.s.store.Rewrite(ctx, rec.Summary, is)

@@ -83,7 +83,7 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 			why, len(waiting), r.rec.Objects, r.want.ProgressDeadline, message.FirstFew(waiting), r.inTheWay()), 0)
 	}
 	if r.s.tracker.Failing() != nil {
-		// What can't be watched is applied again, to see its status.
+		// An object that can't be watched is applied again, to see its status.
 		for key, a := range r.s.applied {
 			if r.statusOf(a).Phase != observe.Current {
 				delete(r.s.applied, key)
@@ -113,7 +113,7 @@ func (r readinessWait) inTheWay() string {
 }
 
 // noteAfter is how long objects are waited for before the record says that they were applied. An
-// add-on that is ready sooner saves a write. One whose instance ends before is applied again.
+// add-on that is ready sooner saves a write. An add-on whose instance ends before is applied again.
 const noteAfter = 10 * time.Second
 
 // noteWaiting notes that all objects were applied. It returns how long they may still take to be

@@ -100,7 +100,7 @@ func (r *removal) remove(ctx context.Context) (Outcome, error) {
 }
 
 // isCalledOff reports whether the release is one of Helm's that was to be taken over, and of which no revision of
-// the add-on was ever deployed. What Helm's release has stays with it then.
+// the add-on was ever deployed. The objects of Helm's release stay with it then.
 func (r *removal) isCalledOff() bool {
 	ofHelm := func(s Summary) bool { return !s.Owned && s.Status == StatusDeployed }
 	was := func(s Summary) bool {

@@ -32,8 +32,8 @@ const (
 var errOutgrown = errors.New("more room is needed")
 
 // within calls work for an add-on. A large one needs room, which is claimed as [call.contained] begins: many of them, on
-// clusters that are slow to apply them, would take the manager's memory. How large it is turns out when it is rendered or
-// read. What was rendered or read without room is forgotten, and work is called again.
+// clusters that are slow to apply them, would take the manager's memory. The size of an add-on is known only when it is
+// rendered or read. Data that was rendered or read without room is dropped, and work is called again.
 func (d *Deliverer) within(t Target, release Release, want *Desired, proof string, work func(*call) error) error {
 	for {
 		r := d.newCall(t, release, want, proof)

@@ -24,8 +24,8 @@ import (
 const hookGrace = time.Minute
 
 // awaitRunningHooks waits for hooks of the newest revision that run, before there is another one: that would end
-// them in the middle, of a migration, say. What a hook of a removal started doesn't go on in an add-on that is wanted
-// again.
+// them in the middle, of a migration, say. The work that a hook of a removal started doesn't continue in an add-on that
+// is wanted again.
 func (r hookRunner) awaitRunningHooks(ctx context.Context) error {
 	if len(r.records) == 0 || r.want.Again || !r.records[0].Complete || !r.isProven(r.records[0]) {
 		return nil

@@ -30,8 +30,8 @@ func (r *application) takeOver(ctx context.Context, live *metav1.PartialObjectMe
 }
 
 // markTransferred notes in the newest record of a release that something of it has another
-// owner now. Should the release be wanted again, it isn't as it was installed: its
-// objects are looked at and applied anew. That is noted first, as a crash may follow.
+// owner now. Should the release be wanted again, it isn't as it was installed: its objects are
+// looked at and applied again. The transfer is noted first, as a crash may follow.
 func (r *application) markTransferred(ctx context.Context, from Release) error {
 	r.noting.Lock()
 	defer r.noting.Unlock()

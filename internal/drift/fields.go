@@ -43,7 +43,7 @@ func FieldsOf(managed []metav1.ManagedFieldsEntry, manager string) Fields {
 // MarshalText implements encoding.TextMarshaler: 16 hex digits.
 func (f Fields) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x", uint64(f)), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler. What it can't read is zero: not known.
+// UnmarshalText implements encoding.TextUnmarshaler. A text that it can't read is zero: not known.
 func (f *Fields) UnmarshalText(text []byte) error {
 	n, _ := strconv.ParseUint(string(text), 16, 64)
 	*f = Fields(n)
@@ -111,8 +111,9 @@ func (s Sums) String() string {
 	return strings.Join(parts, ",")
 }
 
-// ParseSums reads what String returns, of at most as many kinds as the limit. What isn't a sum is
-// left out. It returns the first kind that is left out because of the limit, too; empty if none is.
+// ParseSums reads the text that String returns, of at most as many kinds as the limit. A part that
+// isn't a sum is left out. It returns the first kind that is left out because of the limit, too;
+// empty if none is.
 func ParseSums(text string, limit int) (sums Sums, rest schema.GroupKind) {
 	sums = Sums{}
 	for part := range strings.SplitSeq(text, ",") {

@@ -94,8 +94,8 @@ func indexOf(list []any, e fieldpath.PathElement) int {
 	return -1
 }
 
-// hasKey reports whether an item has the key fields of a path. Of these one with a default,
-// as a port's protocol, may be left out of the item.
+// hasKey reports whether an item has the key fields of a path. A key field with a default, such as
+// a port's protocol, may be left out of the item.
 func hasKey(item any, key value.FieldList) bool {
 	fields, ok := item.(map[string]any)
 	if !ok {

@@ -65,8 +65,8 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// New makes a client. Its errors are, or wrap, a [*Fault]; see [Explain]. Those of New itself are
-// about the credentials, and don't quote them.
+// New makes a client. Its errors are, or wrap, a [*Fault]; see [Explain]. The errors of New itself
+// are about the credentials, and don't quote them.
 func New(options Options) (*http.Client, error) {
 	shared := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(options.CA) > 0 {

@@ -142,7 +142,7 @@ func compile(text string, cost uint64, variables []string) (Program, error) {
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
 		return Program{}, fmt.Errorf("the expression is of type %s, not bool", out)
 	}
-	// Of the base, as a program keeps its environment.
+	// The base makes the program, as a program keeps its environment.
 	program, err := base.Program(checked, cel.CustomDecoratorV2(counted), cel.InterruptCheckFrequency(celconfig.CheckFrequency),
 		cel.CostTracking(&library.CostEstimator{}), cel.CostLimit(cost))
 	return Program{program, text, int64(programBytes + len(text) + nodeKept*ast.NodeCount(checked.NativeRep()))}, err

@@ -19,8 +19,8 @@ import (
 )
 
 // watchTimeout is how long a watch lasts at least, up to twice as long: a fleet has tens of thousands of them. For the
-// same reason they have no bookmarks. Those cost more than a LIST of the few objects of add-ons, which follows when a
-// watch can't go on where the one before it ended.
+// same reason they have no bookmarks. Bookmarks cost more than a LIST of the few objects of add-ons. The LIST follows
+// when a watch can't continue where the previous one ended.
 const watchTimeout = 30 * time.Minute
 
 const (

@@ -27,9 +27,9 @@ const (
 )
 
 // Objects watches the objects of add-ons: one watch for each kind that is installed on a
-// cluster. It keeps only a hash of the fields of an object that its add-on owns. So what
-// others do to the object costs nothing, unless its health is judged. One comparison shows
-// whether an add-on has all it applied.
+// cluster. It keeps only a hash of the fields of an object that its add-on owns. So changes of the
+// object by others cost nothing, unless its health is judged. A single comparison shows whether an
+// add-on has all the objects that it applied.
 type Objects struct {
 	changed func(multicluster.ClusterName)
 	clock   clock.WithDelayedExecution
@@ -245,8 +245,8 @@ func (w *Objects) Seen(conn *fleet.Connection, release deliver.Release) func(del
 }
 
 // Repairing says that an add-on is being repaired. Its changes aren't reported until the
-// returned function is called, and a moment longer. What differs then as it did before isn't
-// reported.
+// returned function is called, and a moment longer. A difference that is the same as before isn't
+// reported then.
 func (w *Objects) Repairing(conn *fleet.Connection, release deliver.Release) (done func()) {
 	w.with(conn, release, func(_ *clusterObjects, f *followed) { f.repairing, f.known = true, true })
 	return func() {

@@ -87,7 +87,7 @@ func (k *kindOfObjects) replace(list *metav1.PartialObjectMetadataList) error {
 	return c.unlockAndTell(c.anyNews(changed) || wasUnwatched)
 }
 
-// change takes in an event. What isn't about fields of an add-on ends here.
+// change takes in an event. An event that isn't about fields of an add-on ends here.
 func (k *kindOfObjects) change(m *metav1.PartialObjectMetadata, there bool) error {
 	var now seenObject
 	if there {
@@ -130,7 +130,7 @@ func (c *clusterObjects) unlockAndTell(news bool) error {
 	return nil
 }
 
-// put puts an object in the place of the one of its name. One without fields isn't kept.
+// put puts an object in the place of the one of its name. An object without fields isn't kept.
 func put(objects map[types.NamespacedName]seenObject, sums map[deliver.Release]drift.Sum, name types.NamespacedName, o seenObject) {
 	if was, known := objects[name]; known {
 		sum := sums[was.release]

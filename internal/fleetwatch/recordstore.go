@@ -65,8 +65,9 @@ func (s *recordSet) drop(name types.NamespacedName) bool {
 	return there
 }
 
-// shrink drops the last eighth of the namespace that has most of what counts least. Who can write Secrets there
-// can make up records, and takes no place of add-ons in other namespaces, nor of a record that is proven.
+// shrink drops the last eighth of the namespace that has most of the records that count least. A user who can write
+// Secrets there can make up records. Such records take no place of add-ons in other namespaces, nor of a record that is
+// proven.
 func (s *recordSet) shrink() {
 	proofs := s.proofs()
 	least := proven
@@ -192,7 +193,7 @@ func (s *recordStore) isBefore(version string, records map[types.NamespacedName]
 	return false
 }
 
-// isOlder reports whether resourceVersion a is older than b. What can't be compared isn't
+// isOlder reports whether resourceVersion a is older than b. A version that can't be compared isn't
 // older.
 func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)

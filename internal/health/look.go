@@ -95,7 +95,7 @@ func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstru
 }
 
 // LookAtPods reads some pods of a workload that isn't ready yet, and returns why they don't run; nil if nothing is known.
-// Of the object only the selector counts.
+// Only the selector of the object counts.
 func LookAtPods(ctx context.Context, c client.Client, o *unstructured.Unstructured) (*Finding, error) {
 	is, err := replicasOf(o)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // controller-runtime read it.
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity is what this process runs as. What no flag says follows from others.
+// identity has the scope and the names that this process runs with. Values that no flag says follow
+// from others.
 type identity struct {
 	scope instance.Scope
 	// namespace and name of the ProviderInstance.

@@ -124,7 +124,7 @@ func newRenderer(o *Options) *render.Renderer {
 }
 
 // die ends the process as a crash would: an end in order takes time, in which
-// another instance may take over. What was being done is in the release records.
+// another instance may take over. The work in progress is in the release records.
 func die(err error) {
 	klog.Flush()
 	fmt.Fprintf(os.Stderr, "chandler: %v\n", err)

@@ -57,7 +57,7 @@ func (i *Inventory) cluster(ctx context.Context, key types.NamespacedName) (*Mem
 	return OfCluster(cluster), nil
 }
 
-// List returns all members of a namespace by the names of their ClusterAddons. Of two that would
+// List returns all members of a namespace by the names of their ClusterAddons. If two members would
 // have the same name, the Cluster is in it.
 func (i *Inventory) List(ctx context.Context, namespace string) (map[string]*Member, error) {
 	all := map[string]*Member{}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package member knows the clusters that add-ons can be delivered to, whatever stands for them in
-// the management cluster. That is a Cluster of Cluster API, or what another source of the fleet
-// reports.
+// the management cluster. A member is a Cluster of Cluster API, or a cluster that another source of
+// the fleet reports.
 package member
 
 import (

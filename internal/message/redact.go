@@ -258,9 +258,8 @@ func constant(secret string) string {
 	return longest
 }
 
-// escaped returns the secret and what escaping makes of it, the longest first. What is
-// longer than the text that it is looked for in is left out: it would only get longer,
-// and some secrets are large.
+// escaped returns the secret and its escaped forms, the longest first. A form that is longer than
+// the searched text is left out: it would only get longer, and some secrets are large.
 func (h *hiding) escaped(secret string) []string {
 	all, last := []string{secret}, []string{secret}
 	for range rounds {
@@ -281,9 +280,9 @@ func (h *hiding) escaped(secret string) []string {
 	return all
 }
 
-// InBase64 returns those characters of the secret in base64 that don't depend on what is
-// around it, for each of the places that it may begin at. Of short ones too little is
-// left to tell them from other text.
+// InBase64 returns the characters of the secret in base64 that don't depend on the text around it,
+// for each of the places that it may begin at. Short secrets have too few such characters left to
+// tell them from other text.
 func InBase64(secret string) []string {
 	const least = 8 // characters
 	var parts []string

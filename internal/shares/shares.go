@@ -119,7 +119,7 @@ func (s *Shares) grant() {
 		}
 		at = max(0, at)
 		if s.waiting[at].units > s.freeTo(s.waiting[at]) {
-			// What is smaller, and came later, mustn't always be first, but may have the spare unit.
+			// A smaller claim that came later mustn't always be first, but may have the spare unit.
 			if at = slices.IndexFunc(s.waiting, s.deservesSpare); at < 0 {
 				return
 			}

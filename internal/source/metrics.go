@@ -94,7 +94,7 @@ const (
 )
 
 // No metric here has a label for a cluster, an object, or an address: a fleet may have
-// thousands, and an address may hold a secret. Those of an object's sources are made of
+// thousands, and an address may hold a secret. The metrics of an object's sources are made of
 // [Sources.Checks].
 var (
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -38,8 +38,8 @@ func (r *rejection) wakeAll() {
 
 func rejectionKey(question, digest string) string { return question + " " + digest }
 
-// notice notes which digest a question has now, and which one it had before. Those who were told that
-// the former was rejected are woken.
+// notice notes which digest a question has now, and which one it had before. Callers that were told
+// that the previous digest was rejected are woken.
 func (s *Sources) notice(question, before, digest string) {
 	former, found := s.rejections.Get(rejectionKey(question, before))
 	switch {

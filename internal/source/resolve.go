@@ -81,9 +81,9 @@ func (s *Sources) question(ctx context.Context, what string, ref reference.Refer
 	return outcome.Question{Key: what + " as " + identity}
 }
 
-// resolveObject returns the digest of what a ConfigMap or Secret holds. What a version of an
-// object (UID and resourceVersion) holds never changes, so it is read once. The metadata cache
-// may lag behind: then the object is read once too often, never once too rarely.
+// resolveObject returns the digest of the content of a ConfigMap or Secret. The content of a
+// version of an object (UID and resourceVersion) never changes, so it is read once. The metadata
+// cache may lag behind: then the object is read once too often, never once too rarely.
 func (s *Sources) resolveObject(ctx context.Context, ref reference.Reference) (string, error) {
 	read := func(ctx context.Context) (string, error) {
 		got, err := s.readObject(ctx, ref)

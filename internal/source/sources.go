@@ -53,8 +53,8 @@ type Options struct {
 	// cache: their content may be large and secret.
 	Client client.Reader
 	// Metadata reads their PartialObjectMetadata, from a cache that watches.
-	// What it says of an object's version decides whether Client has to be asked.
-	// Nil: Client is asked each time.
+	// The object's version in them decides whether Client has to be asked. Nil: Client is asked
+	// each time.
 	Metadata client.Reader
 	// CredentialsDir has the instance's own credentials for registries and
 	// repositories, for charts that name no Secret. It may be missing, and may change.
@@ -138,10 +138,10 @@ func (s *Sources) Waiting(ctx context.Context, object string, wake func()) conte
 	return outcome.WithWaiter(ctx, object, s.Clock.Now(), wake)
 }
 
-// Version identifies what the reference means now, without any request: while it
-// is the same, so is the digest. It is "" where that takes a look, as of a path, and
-// while the object isn't known. Of a chart in a registry or repository it is its
-// address: an exact version is taken to stay what it was.
+// Version identifies the content that the reference means now, without any request: while it is the
+// same, so is the digest. It is "" where that takes a look, as of a path, and while the object
+// isn't known. For a chart in a registry or repository it is the chart's address: an exact version
+// is taken to stay the same.
 func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 	switch {
 	case ref.Bundle != nil && ref.Bundle.Digest == "":

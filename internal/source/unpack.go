@@ -15,7 +15,7 @@ import (
 type Artifact struct {
 	// Digest identifies the content; see [artifact.Content.Digest].
 	Digest string
-	// Files sorted by name, without a byte order mark. Those of a chart have names that are
+	// Files sorted by name, without a byte order mark. The files of a chart have names that are
 	// relative to its directory.
 	Files []artifact.File
 

@@ -16,15 +16,15 @@ import (
 
 // catalogue is a backend that tells which versions of an artifact there are.
 type catalogue interface {
-	// Versions asks for all versions. Of charts they are semantic ones, of anything else
-	// whatever releases are called. None is longer than versions.MaxLength.
+	// Versions asks for all versions. Charts have semantic versions. For anything else, the
+	// versions are the names of releases. No version is longer than versions.MaxLength.
 	Versions(ctx context.Context, c *auth.Client) ([]string, error)
 }
 
-// Newest returns the newest published version of the line that the reference follows;
-// what version the reference itself has doesn't matter. What was found before is used,
-// if that is no older than notBefore. Errors are of type [*failure.Error], but for that of
-// ctx: then the request goes on, and the next call finds its answer.
+// Newest returns the newest published version of the line that the reference follows. The version
+// of the reference itself doesn't matter. An answer that was found before is used, if it is no
+// older than notBefore. Errors are of type [*failure.Error], but for the error of ctx: then the
+// request continues, and the next call finds its answer.
 func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line versions.Line, notBefore time.Time) (string, error) {
 	published, err := s.published(ctx, ref, notBefore)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line vers
 	return version, nil
 }
 
-// Withdrawn reports whether a version of the line isn't published any more. What was found
-// before is used as by Newest, and errors are as there.
+// Withdrawn reports whether a version of the line isn't published any more. An answer that was
+// found before is used as by Newest, and errors are as there.
 func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, notBefore time.Time) (bool, error) {
 	published, err := s.published(ctx, ref, notBefore)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 // Pin returns the digest by which the reference, with this exact version, is to be
 // named in a revision. The content behind it was fetched then, verified and unpacked:
 // a version that can't be used is an error, as of Newest.
-// What was found before is used, if that is no older than notBefore.
+// An answer that was found before is used, if it is no older than notBefore.
 func (s *Sources) Pin(ctx context.Context, ref reference.Reference, version string, notBefore time.Time) (digest string, err error) {
 	ref.Chart.Version = version
 	// A version that couldn't be used may be published anew, with another digest: so an older

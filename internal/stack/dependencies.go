@@ -73,7 +73,7 @@ func InOrder[T any](addons []T, name func(*T) string, dependsOn func(*T) []strin
 	}
 	ordered := make([]T, 0, len(addons))
 	for len(rest) > 0 {
-		// Those of a cycle follow as they are listed.
+		// The entries of a cycle follow as they are listed.
 		i := max(0, slices.IndexFunc(rest, func(a *T) bool { return !unplaced.HasAny(dependsOn(a)...) }))
 		unplaced.Delete(name(rest[i]))
 		ordered = append(ordered, *rest[i])

@@ -17,7 +17,7 @@ import (
 type Follower struct {
 	// Name is the add-on's, or [addonsv1.FollowedSource].
 	Name string
-	// One of Addon and Bundle is set. They are those of the spec.
+	// Either Addon or Bundle is set. They are part of the spec.
 	Addon  *addonsv1.Addon
 	Bundle *addonsv1.BundleSource
 	// Line that the versions are of.

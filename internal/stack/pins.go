@@ -50,8 +50,8 @@ func NewestOf(followers []Follower, a, b Pins) Pins {
 	return newest
 }
 
-// prefers reports whether one pin is to be taken rather than another. Of those that are
-// equally new it is the one that a range takes, and then one with a digest.
+// prefers reports whether one pin is to be taken rather than another. Between equally new pins, it
+// is the pin that a range takes, and then a pin with a digest.
 func (f Follower) prefers(one, other Pin) bool {
 	switch {
 	case f.Line.Newer(one.Version, other.Version):

@@ -62,7 +62,7 @@ type Causes struct {
 // named is how many causes a message names.
 const named = 3
 
-// Gates returns those at which the upgrade is now. Those of before tell since when.
+// Gates returns the gates at which the upgrade is now. The previous gates tell since when.
 func (u *Upgrade) Gates(causes Causes, before *addonsv1.ClusterUpgrade, now time.Time) []addonsv1.UpgradeGate {
 	var gates []addonsv1.UpgradeGate
 	if u.AtControlPlane() {

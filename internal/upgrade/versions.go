@@ -14,7 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/kubeversion"
 )
 
-// compare orders two versions of Kubernetes. What is no version comes first.
+// compare orders two versions of Kubernetes. A text that is no version comes first.
 func compare(a, b string) int {
 	left, err := kubeversion.Parse(a)
 	right, other := kubeversion.Parse(b)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package verify decides whether a signature makes an artifact trusted. It asks
-// nobody: neither a registry nor a transparency log, nor the API server. Who calls
-// it brings the signatures and whom to trust.
+// nobody: neither a registry nor a transparency log, nor the API server. The caller brings the
+// signatures and says whom to trust.
 //
-// What it is given of signatures is hostile. Nothing of a signed text is looked
-// into before its signature was found good, and nothing is trusted that a signature
-// doesn't cover.
+// The signatures that it is given are hostile. Nothing of a signed text is looked into before its
+// signature was found good, and nothing is trusted that a signature doesn't cover.
 package verify
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 )
 
-// Cosign is whose signatures, made with cosign, count. One is enough.
+// Cosign says whose signatures, made with cosign, count. A single signature is enough.
 type Cosign struct {
 	Keys    []PublicKey
 	Keyless *Keyless // nil: signatures with certificates don't count
@@ -114,7 +113,7 @@ func (c *Cosign) signer(s Signature, raw []byte) error {
 }
 
 // Flaw says why a signature doesn't count, as in "it is made with another key".
-// What it quotes of the signature is shortened and in ASCII.
+// Its quotes of the signature are shortened and in ASCII.
 type Flaw struct{ text string }
 
 // Error returns what is wrong.
@@ -127,7 +126,7 @@ const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // SignaturePredicate is the type of the statement that cosign signs. The same
 // signer makes statements of other types of an artifact, too: a list of its parts,
-// or that it failed a test. Those approve of nothing.
+// or that it failed a test. Such statements approve of nothing.
 const SignaturePredicate = "https://sigstore.dev/cosign/sign/v1"
 
 // VerifyBundle checks that somebody who counts signed the manifest. A bundle that

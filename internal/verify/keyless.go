@@ -116,8 +116,8 @@ func (k *Keyless) check(entity verify.SignedEntity, artifact verify.ArtifactPoli
 // log, as annotations have it, instead of by the place in its tree.
 const oldBundleType = "application/vnd.dev.sigstore.bundle+json;version=0.1"
 
-// signature verifies that the payload is signed with a certificate. What the
-// annotations have is put together as a bundle, for the same checks.
+// signature verifies that the payload is signed with a certificate. The values of the annotations
+// are put together as a bundle, for the same checks.
 func (k *Keyless) signature(s Signature, raw []byte) error {
 	certificate, _ := pem.Decode([]byte(s.Annotations[annotationCertificate]))
 	if certificate == nil {

@@ -25,8 +25,8 @@ func read(text string) (*semver.Version, bool) {
 	return version, err == nil && len(text) <= MaxLength
 }
 
-// compare orders versions. Of those that differ in their build metadata alone, which semantic
-// versioning doesn't order, that with the higher metadata is newer: publishers count there, too.
+// compare orders versions. Semantic versioning doesn't order versions that differ only in their
+// build metadata. The version with the higher metadata is newer then: publishers count there, too.
 func compare(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), compareMetadata(a.Metadata(), b.Metadata()))
 }

@@ -5,14 +5,14 @@ package versions
 import "cmp"
 
 // MaxLength is the most characters that a version may have: a longer one has no room
-// in a status. What is published under a longer name is left out.
+// in a status. A version that is published under a longer name is left out.
 const MaxLength = 128
 
 // MaxPublished is how many versions of one artifact are taken into account.
 const MaxPublished = 100_000
 
-// Line is a line of versions, of which whoever follows it takes the newest one. What
-// it decides depends on nothing but its arguments, and on no order that they come in.
+// Line is a line of versions. A follower of the line takes the newest one. The decisions of a line
+// depend on nothing but its arguments, and not on their order.
 type Line interface {
 	// Allows reports whether a version is one of the line.
 	Allows(version string) bool
@@ -36,8 +36,8 @@ func NewerBy[V any](read func(string) (V, bool), compare func(a, b V) int, one, 
 	return !ok || compare(a, b) > 0
 }
 
-// NewestBy returns the newest of the published versions, "" if none of them can be read. Of
-// several that are equally new it is the first in the alphabet.
+// NewestBy returns the newest of the published versions, "" if none of them can be read. If several
+// are equally new, it is the first in the alphabet.
 func NewestBy[V any](read func(string) (V, bool), compare func(a, b V) int, published []string) string {
 	newest := ""
 	var best V

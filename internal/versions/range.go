@@ -54,10 +54,10 @@ func (r Range) Allows(version string) bool {
 // Newer reports whether one exact version is newer than another.
 func (Range) Newer(one, than string) bool { return NewerBy(read, compare, one, than) }
 
-// Newest returns the newest of the published versions that the range allows. What
-// is no version, as are other tags of a registry, is left out. It is the same in
-// whatever order they come: of "v1.0.0" and "1.0.0" it is the latter. If there is none,
-// the error names the newest of all versions.
+// Newest returns the newest of the published versions that the range allows. A text that is no
+// version, as are other tags of a registry, is left out. The result is the same in whatever order
+// they come: of "v1.0.0" and "1.0.0" it is the latter. If there is none, the error names the newest
+// of all versions.
 func (r Range) Newest(published []string) (string, error) {
 	if newest := NewestBy(r.read, compare, published); newest != "" {
 		return newest, nil

@@ -16,8 +16,8 @@ func DecodeJSON(text []byte, values int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// CountJSON counts the values in JSON, keys included, without any memory for them. Of what is
-// no JSON it says something.
+// CountJSON counts the values in JSON, keys included, without any memory for them. For a text that
+// is no JSON, it returns some number.
 func CountJSON(text []byte) int {
 	values, inString := 1, false
 	var last byte // that isn't a space

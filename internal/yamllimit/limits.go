@@ -2,11 +2,11 @@
 
 // Package yamllimit refuses YAML and JSON that would take much memory or time to decode,
 // before anything decodes them. It is for release records, which the manager reads itself: they
-// are of workload clusters, whose owners may change them. What is rendered is held to the same limits,
-// as it gets into a record. All else that is hostile is read by workers (package render).
+// are of workload clusters, whose owners may change them. Rendered objects are held to the same
+// limits, as they get into a record. All else that is hostile is read by workers (package render).
 //
-// The limits of the YAML library don't suffice. It counts aliases, and not what they stand for:
-// 60 KiB with 4000 aliases of one long text take 500 MiB. No recover catches that.
+// The limits of the YAML library don't suffice. It counts aliases, and not the values that they
+// stand for: 60 KiB with 4000 aliases of one long text take 500 MiB. No recover catches that.
 package yamllimit
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package conversion converts between v1beta1, which is the hub and is stored, and v1alpha1, a form for
-// one chart. What users may rely on is in docs/design/conversion.md.
+// one chart. The guarantees for users are in docs/design/conversion.md.
 package conversion
 
 import (

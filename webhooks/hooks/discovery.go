@@ -23,8 +23,8 @@ import (
 // timeoutSeconds bounds one call. An answer takes a request to the API server.
 const timeoutSeconds = 5
 
-// discover tells Cluster API which hooks are answered: those that it knows. One that it doesn't
-// know would make all of them invalid.
+// discover tells Cluster API which of the hooks that it knows are answered. A hook that Cluster API
+// doesn't know would make all of them invalid.
 func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
 	response := &hooksv1.DiscoveryResponse{}
 	response.SetStatus(hooksv1.ResponseStatusSuccess)

@@ -2,7 +2,7 @@
 
 // Package migration has objects of an older version of the API stored in the newest, so that a later
 // release can drop the older one. It runs with the webhooks. Cluster API's own migrator does the
-// work. Of two replicas, the second meets a conflict and leaves it at that.
+// work. The second of two replicas meets a conflict and leaves it at that.
 package migration
 
 import (

@@ -108,7 +108,7 @@ func New(reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
-// Of returns the [Error] in an error. One that has no reason is of a source that could not be
+// Of returns the [Error] in an error. An error that has no reason is of a source that could not be
 // asked.
 func Of(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
@@ -117,8 +117,8 @@ func Of(err error) *Error {
 	return &Error{Reason: SourceUnavailable, Err: err}
 }
 
-// Within returns the error with where it is in front of its cause. What isn't an [Error] stays
-// as it is.
+// Within returns the error with its place in front of its cause. An error that isn't an [Error]
+// stays as it is.
 func Within(where string, err error) error {
 	known, ok := errors.AsType[*Error](err)
 	if !ok {

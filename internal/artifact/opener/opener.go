@@ -21,7 +21,7 @@ type Opener interface {
 	Open(ctx context.Context, job *Job) (*Opened, error)
 }
 
-// Job is what a worker is to open. One of the pointers is set.
+// Job tells a worker what to open. A single pointer is set.
 type Job struct {
 	Unpack  *Unpack
 	Index   *Index
@@ -44,7 +44,7 @@ type YAML struct{ Data []byte }
 // Package asks for the files of a chart's directory that Helm would package.
 type Package struct{ Files []artifact.File }
 
-// Opened is what a job came to. What belongs to other jobs is empty.
+// Opened is the result of a job. The fields of other jobs are empty.
 type Opened struct {
 	Files []artifact.File
 	// Name and Version are what the Chart.yaml of an unpacked chart says.
@@ -99,7 +99,7 @@ func unpack(job *Unpack) (*Opened, error) {
 // maxJSON bounds a document as JSON: aliases may make much of little YAML.
 const maxJSON = 64 << 10 // bytes
 
-// toJSON returns a YAML document as JSON. Of a key that is there twice it takes the last one.
+// toJSON returns a YAML document as JSON. If a key is there twice, it takes the last one.
 func toJSON(data []byte) ([]byte, error) {
 	document, err := yaml.YAMLToJSON(data)
 	if err != nil {

@@ -81,8 +81,8 @@ func (a *Applier) TakeFields(ctx context.Context, live *metav1.PartialObjectMeta
 }
 
 // Disown makes an object no add-on's: our labels go, and our fields are
-// Helm's from now on, so that `helm upgrade` can change them. One that is kept, while its
-// release goes, has a note by which that release may have it again.
+// Helm's from now on, so that `helm upgrade` can change them. An object that is kept while its
+// release is removed has a note. By the note, that release may have the object again.
 func (a *Applier) Disown(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
 	let := live.DeepCopy()
 	if kept {

@@ -96,7 +96,7 @@ func isOfAnother(err error) bool {
 	return apierrors.IsConflict(err) || object.IsAbout(err, "metadata.uid")
 }
 
-// Delete deletes an object, if it has this UID still. One that is gone is no error.
+// Delete deletes an object, if it has this UID still. An object that is gone is no error.
 func (a *Applier) Delete(ctx context.Context, o client.Object, uid types.UID, propagation metav1.DeletionPropagation) error {
 	a.Wrote.Store(true)
 	return client.IgnoreNotFound(a.Client.Delete(ctx, o, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)))

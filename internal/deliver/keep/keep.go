@@ -77,8 +77,8 @@ func (k *Keeper) volumeInUse(ctx context.Context, e record.Entry) (string, error
 	return fmt.Sprintf("holds the data of PersistentVolumeClaim %s/%s", of.Namespace, of.Name), nil
 }
 
-// crdInUse says so if there are instances of a CRD, or if none can be listed as they can't be converted. Those of
-// this add-on are gone by now.
+// crdInUse says so if there are instances of a CRD, or if none can be listed as they can't be converted. The instances
+// of this add-on are gone by now.
 func (k *Keeper) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(e.GroupVersionKind())

@@ -86,7 +86,7 @@ func (k *Keeper) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind,
 		for i := range list.APIResources {
 			resource := &list.APIResources[i]
 			gk := schema.FromAPIVersionAndKind(list.GroupVersion, resource.Kind).GroupKind()
-			// What can't be deleted, as metrics, isn't kept anywhere.
+			// A kind that can't be deleted, such as metrics, isn't kept anywhere.
 			if strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, "list") || !slices.Contains(resource.Verbs, "delete") ||
 				slices.Contains(madeByKubernetes, gk) || slices.Contains(kinds, gk) {
 				continue

@@ -159,8 +159,8 @@ func conflicts(s metav1.Status) string {
 	return message.Shorten(message.FirstFew(texts), MaxWords)
 }
 
-// wordsOf is what the server said. Of a Secret only the fields are told, as the
-// server quotes values.
+// wordsOf returns the words of the server. It tells only the fields of a Secret, as the server
+// quotes values.
 func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	if key.Kind != "Secret" || key.Group != "" {
 		return message.Shorten(s.Message, MaxWords)

@@ -14,8 +14,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// Prepare returns copies of rendered objects as they are to be applied. Of
-// objects with the same key, the last one counts.
+// Prepare returns copies of rendered objects as they are to be applied. Only the last one of
+// objects with the same key counts.
 func (s *Scope) Prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	s.Learn(rendered)
 	objects := make([]*unstructured.Unstructured, 0, len(rendered))
@@ -119,8 +119,8 @@ func withoutNulls(value any) {
 }
 
 // encodeStringData moves stringData of a Secret to data: the server copies it there and
-// forgets who set it, so that a key which the chart drops later would stay. What isn't
-// right in it is left for the server to refuse.
+// forgets who set it, so that a key which the chart drops later would stay. A stringData that isn't
+// right is left for the server to refuse.
 func encodeStringData(o *unstructured.Unstructured) {
 	texts, found, err := unstructured.NestedStringMap(o.Object, "stringData")
 	if !found || err != nil {

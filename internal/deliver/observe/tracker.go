@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package observe watches the objects of one add-on while somebody waits for
-// them: to become ready, to finish, or to be gone. Nothing is polled. Of each
-// object only its status is kept.
+// them: to become ready, to finish, or to be gone. Nothing is polled. Only the status of each
+// object is kept.
 package observe
 
 import (

@@ -93,8 +93,8 @@ func (t *Tracker) ended(ctx context.Context, there *Panic) {
 	t.notify()
 }
 
-// seen takes in an event. That of a deletion comes with the last state, which no event may have told
-// of before.
+// seen takes in an event. The event of a deletion comes with the last state, which no earlier event
+// may have told.
 func (t *Tracker) seen(ctx context.Context, k *kind, u *unstructured.Unstructured, deleted bool) {
 	t.change(ctx, func() bool {
 		changed := t.judge(k, u)

@@ -28,8 +28,8 @@ const (
 	partKey    = "part"
 )
 
-// Limits of what a record unpacks to: a record is written by us or by Helm, yet anybody
-// who may write Secrets there can change it. What is rendered is smaller (package render).
+// Limits of the unpacked content of a record. A record is written by us or by Helm. Yet anybody who
+// may write Secrets there can change it. Rendered objects are smaller (package render).
 const (
 	maxInflated = 64 << 20 // bytes, of each key and of all parts together
 	// maxValues of the objects of a manifest, and of all that is in parts, keys included.

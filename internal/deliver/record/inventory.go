@@ -89,8 +89,8 @@ func EntryOf(o *unstructured.Unstructured) Entry {
 	}
 }
 
-// Union returns the entries of both, sorted. Of an object that is in both, the
-// version and marks are the later one's, and what is known of its owner is kept.
+// Union returns the entries of both, sorted. An object that is in both has the version and marks of
+// the later entry, and keeps the facts that are known of its owner.
 func Union(earlier, later []Entry) []Entry {
 	merged := make(map[ObjectKey]Entry, len(earlier)+len(later))
 	for _, e := range earlier {
@@ -102,7 +102,7 @@ func Union(earlier, later []Entry) []Entry {
 				e.UID = old.UID
 			}
 			e.Helm, e.Shared = e.Helm || old.Helm, e.Shared || old.Shared
-			// What a chart once put into crds/ holds data of people, wherever it is now.
+			// A CRD that a chart once put into crds/ holds data of people, wherever it is now.
 			e.CRD = e.CRD || old.CRD
 			e.Unproven = e.Unproven && old.Unproven
 		}

@@ -30,8 +30,8 @@ const (
 	ownerParts = "chandler"
 )
 
-// Annotations on records. Together they say what is installed, without the data. Those that
-// hold a field of the [Summary] as it is are in [Summary.annotated].
+// Annotations on records. Together they say what is installed, without the data. The annotations
+// that hold a field of the [Summary] as it is are in [Summary.annotated].
 const (
 	annotationPrefix = "addons.cluster.x-k8s.io/"
 
@@ -91,7 +91,8 @@ var ownLabels = []string{
 	watchLabel, OwnerAnnotation, DeletionPolicyAnnotation,
 }
 
-// What a record may say, as it gets into the status of a ClusterAddon: lengths are those of the CRD.
+// Limits of the metadata of a record, as it gets into the status of a ClusterAddon. The lengths are
+// the same as in the CRD.
 const (
 	maxName         = 53
 	maxNamespace    = 63
@@ -211,8 +212,8 @@ func ownerLabel(owner string) string {
 	return "sha256-" + sha([]byte(owner))[:40]
 }
 
-// IsOwnedBy says whether a ClusterAddon, "namespace/name", is the release's owner. Of an
-// owner with a long name, the labels that Helm keeps have the hash alone.
+// IsOwnedBy says whether a ClusterAddon, "namespace/name", is the release's owner. For an owner
+// with a long name, the labels that Helm keeps have only the hash.
 func (s Summary) IsOwnedBy(owner string) bool {
 	return s.Owner == owner || s.Owner == ownerLabel(owner)
 }

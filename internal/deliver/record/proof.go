@@ -15,8 +15,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// A record is a Secret of the workload cluster, so others may write it. Who keeps the proof of a record
-// elsewhere can tell later whether it still says and holds the same. The data is proven by a digest in the
+// A record is a Secret of the workload cluster, so others may write it. A caller that keeps the proof of a record
+// elsewhere can tell later whether the record still says and holds the same. The data is proven by a digest in the
 // metadata, and the metadata by [Summary.Proof]. Progress is in neither: an inventory, hooks that ran, a status.
 
 // Proof returns the digest of what the metadata says for good of a revision, as "sha256:" and 64 hex
@@ -73,8 +73,8 @@ func (r *Record) IsIntact() bool {
 // that. It is "" for a record of Helm's, and for one whose parts don't fit together.
 func (r *Record) Holds() string { return r.holds }
 
-// Seal notes the digest of the record's data, and the release that it adopts, in its metadata. Who makes
-// a record seals it once.
+// Seal notes the digest of the record's data, and the release that it adopts, in its metadata. The maker of a record
+// seals it once.
 func (r *Record) Seal() {
 	if r.State.CRDsDigest = ""; len(r.CRDs) > 0 {
 		r.State.CRDsDigest = digestOf(r.CRDs)

@@ -97,7 +97,7 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 }
 
 // Plain turns a record into one that only Helm's storage knows: without our labels,
-// annotations and keys. One that is too large for a Secret stays in its continuation Secrets,
+// annotations and keys. A record that is too large for a Secret stays in its continuation Secrets,
 // with the inventory, so that it can be adopted again.
 func (s *Store) Plain(ctx context.Context, r *Record) error {
 	meta := r.metadata(s.Clock.Now())

@@ -160,7 +160,7 @@ func (s *Store) Drop() { clear(s.cache) }
 // Forget drops a record from memory.
 func (s *Store) Forget(r *Record) { delete(s.cache, r.UID) }
 
-// Delete deletes Secrets of this release by name. One that is gone is no error.
+// Delete deletes Secrets of this release by name. A Secret that is gone is no error.
 func (s *Store) Delete(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: name}}

@@ -118,8 +118,8 @@ func Installed(records []Summary) bool {
 	return false
 }
 
-// Summarize returns the newest revision of each release. What isn't a record of
-// a release is ignored.
+// Summarize returns the newest revision of each release. A Secret that isn't a record of a release
+// is ignored.
 func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
 	all := make(map[Release][]Summary)
 	for i := range secrets {

@@ -58,8 +58,8 @@ func (o *Observer) Noticed(pi *addonsv1.ProviderInstance) {
 	o.notice(pi)
 }
 
-// Vanished takes in that a watch showed the end of an object. Who was Waiting
-// had nothing to lose; any other process may not know yet that its object is gone.
+// Vanished takes in that a watch showed the end of an object. A process that was Waiting had
+// nothing to lose. Any other process may not know yet that its object is gone.
 func (o *Observer) Vanished(pi *addonsv1.ProviderInstance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

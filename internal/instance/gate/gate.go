@@ -27,7 +27,7 @@ type Gate struct {
 // New returns a closed gate before a manager.
 func New(mgr manager.Manager) *Gate { return &Gate{Manager: mgr} }
 
-// Add implements manager.Manager. What is added to an open gate starts at once.
+// Add implements manager.Manager. A runnable that is added to an open gate starts at once.
 func (g *Gate) Add(r manager.Runnable) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

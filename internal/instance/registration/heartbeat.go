@@ -21,7 +21,7 @@ import (
 // countTimeout bounds the wait for the cache, which has nothing at first.
 const countTimeout = time.Second
 
-// beat writes the whole status. That it succeeded is the sign of life.
+// beat writes the whole status. The success of the write is the sign of life.
 func (r *Registration) beat(ctx context.Context, clusters *addonsv1.InstanceClusters) error {
 	next := r.object.DeepCopy()
 	for _, c := range append(r.result.parts(), r.result.ready()) {

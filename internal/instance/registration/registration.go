@@ -97,7 +97,7 @@ type Registration struct {
 	recorder events.EventRecorder
 	elected  <-chan struct{} // nil without leader election
 
-	// What follows is used by one goroutine at a time.
+	// The fields below are used by one goroutine at a time.
 	object   *addonsv1.ProviderInstance // ours, as last seen
 	life     lifetime
 	former   *arbiter.Observer // of who held the object before us

@@ -27,8 +27,8 @@ type document[T any] struct {
 	cost       int64
 }
 
-// NewDocuments returns a memory that keeps documents up to a total cost. That of each one is told by
-// what it was parsed to, and by the bytes that it had before.
+// NewDocuments returns a memory that keeps documents up to a total cost. The function cost tells
+// the cost of each document by its parsed value, and by the bytes that it had before.
 func NewDocuments[T any](clock clock.Clock, capacity int64, cost func(parsed T, bytes int64) int64) *Documents[T] {
 	const overhead = 256 // of key and validators
 	return &Documents[T]{outcome.New(clock, capacity, func(d document[T]) int64 { return d.cost + overhead }), cost}

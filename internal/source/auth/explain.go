@@ -26,8 +26,8 @@ const (
 	ownSubject = "the provider instance's own Secret " + ownSecret
 )
 
-// Explain makes a [failure.Error] of what went wrong. What hosts and libraries say is left
-// out, but for codes: it may hold secrets, or be another text each time.
+// Explain makes a [failure.Error] of an error. It leaves out the words of hosts and libraries, but
+// for codes: the words may hold secrets, or be another text each time.
 func (c *Client) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -26,8 +26,8 @@ const (
 	rateWindow = 10 * time.Second
 )
 
-// room is the memory for answers. A namespace has at most half of it. Who has room for the rest of an
-// answer waits for no more, so that nobody waits for ever.
+// room is the memory for answers. A namespace has at most half of it. A request that has room for
+// the rest of an answer waits for no more, so that no request waits for ever.
 type room struct {
 	clock             clock.Clock
 	beginnings, rests *shares.Shares

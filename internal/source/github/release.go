@@ -39,7 +39,7 @@ func New(r reference.Reference, releases *Releases) Release {
 	return Release{r.Chart.GitHub, r.Chart.Version, r.Kind, releases}
 }
 
-// tag returns the tag of the release. What a release is called besides, people see only.
+// tag returns the tag of the release. Only people see the title of a release.
 func (r Release) tag() string { return r.TagPrefix + r.version }
 
 // Resolve asks the API for the digest.

@@ -168,7 +168,8 @@ func (h Chart) archiveURL(written string) (*url.URL, error) {
 // these take about a quarter.
 const indexCache = 64 << 20 // bytes
 
-// Indexes are what was read of Helm repositories. One is read for all charts of a repository.
+// Indexes are the indexes of Helm repositories that were read. A single index is read for all
+// charts of a repository.
 type Indexes struct {
 	opener opener.Opener
 	known  *auth.Documents[index]

@@ -15,8 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
-// MaxManifest bounds a manifest. That of a chart has less than 4 KiB, most of it annotations.
-// Those of releases have some hundred layers of 300 bytes.
+// MaxManifest bounds a manifest. The manifest of a chart has less than 4 KiB, most of it
+// annotations. The manifests of releases have some hundred layers of 300 bytes.
 const MaxManifest = 256 << 10 // bytes
 
 // Media types of charts.
@@ -41,8 +41,9 @@ func Parse(data []byte) (manifest ocispec.Manifest, _ error) {
 	return manifest, nil
 }
 
-// Digest finds the content of the kind in a manifest, and returns the content's digest. That
-// is own, the manifest's digest, if the manifest lists files of a bundle. Else it is a layer's.
+// Digest finds the content of the kind in a manifest, and returns the content's digest. The
+// content's digest is own, the manifest's digest, if the manifest lists files of a bundle. Else it
+// is a layer's.
 func Digest(kind artifact.Kind, own string, data []byte) (string, error) {
 	manifest, err := Parse(data)
 	switch {
@@ -70,8 +71,8 @@ func chartIn(manifest ocispec.Manifest) (string, error) {
 	return digestOf(layers[0])
 }
 
-// archiveIn finds the layer with the archive of files. Those who push such artifacts agree on
-// no type: it is the one that calls itself a compressed tar, or the only one.
+// archiveIn finds the layer with the archive of files. Publishers of such artifacts agree on no
+// type. The layer calls itself a compressed tar, or is the only layer.
 func archiveIn(manifest ocispec.Manifest) (string, error) {
 	layers := manifest.Layers
 	if len(layers) > 1 {

@@ -26,8 +26,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
-// What is looked at of signatures. Whoever may push to a repository may add more,
-// and hide good ones behind them; more than that takes no time and memory.
+// Limits of the signatures that are looked at. Whoever may push to a repository may add more, and
+// hide good ones behind them. Signatures above the limits take no time and memory.
 const (
 	maxSignatures = 32       // of each of the two ways to keep them, the newest
 	maxPayload    = 64 << 10 // bytes; a text of 300

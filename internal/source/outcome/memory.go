@@ -54,8 +54,8 @@ type Question struct {
 }
 
 // Ask returns the answer that is known, or has call ask for it, with a context that outlives
-// the caller's. Errors are of type [*failure.Error], but for that of ctx. One with reason
-// [failure.ArtifactPending], or with Again set, says that the request goes on.
+// the caller's. Errors are of type [*failure.Error], but for the error of ctx. An error with reason
+// [failure.ArtifactPending], or with Again set, says that the request continues.
 func (m *Memory[T]) Ask(ctx context.Context, q Question, call func(context.Context) (T, error)) (answer T, err error) {
 	e, _ := m.known.Get(q.Key)
 	for !e.isGood(q, m.clock.Now()) {

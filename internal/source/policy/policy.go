@@ -36,8 +36,8 @@ type Policy struct {
 	ByInstance bool
 }
 
-// Refuse returns the error of content whose signature isn't the wanted one. What is found says so,
-// and the way out what to do about that.
+// Refuse returns the error of content whose signature isn't the wanted one. The text found says so,
+// and wayOut says how to fix it.
 func (p Policy) Refuse(reason, found, wayOut string) *failure.Error {
 	by, orCorrect, who := "verify wants", ", or correct verify", p.Keyring.String
 	if p.ByInstance { // whoever wrote the object can't correct its policy
@@ -53,8 +53,8 @@ func (p Policy) Refuse(reason, found, wayOut string) *failure.Error {
 const trustCache = 8 << 20 // bytes
 
 // Reader reads policies from the ConfigMaps and Secrets of the object's own
-// namespace. What a version of an object holds is kept, so that nobody is asked
-// while the object is unchanged.
+// namespace. The content of a version of an object is kept, so that nobody is asked while the
+// object is unchanged.
 type Reader struct {
 	objects *object.Reader
 	reads   sync.Mutex // one at a time, for all who want the same
@@ -81,7 +81,7 @@ func (r *Reader) data(ctx context.Context, key reference.Object) ([]byte, error)
 	return read.Data, err
 }
 
-// Of reads the one of the reference. What is wrong with it is located there.
+// Of reads the policy of the reference. Its errors say where in the reference the policy is wrong.
 func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error) {
 	want := ref.Chart.Verify
 	var decides []string

@@ -20,8 +20,8 @@ import (
 // anew each time: so it can be changed without a restart.
 type Required string
 
-// For reports whether the reference's content needs such a signature. What is below the
-// artifact root is the administrator's; what is in a bundle came with it.
+// For reports whether the reference's content needs such a signature. Content below the artifact
+// root is the administrator's. Content in a bundle came with the bundle.
 func (d Required) For(ref reference.Reference) bool { return d != "" && ref.Chart.Path == "" }
 
 // Of reads the policies one of which has to be met. There is none for content that can't

@@ -182,8 +182,9 @@ func (r Reference) Source() string {
 	return r.String()
 }
 
-// DigestQuestion returns the name of what is asked to resolve the reference. Who wants another
-// signature has a question of his own: what he refuses may be good for others.
+// DigestQuestion returns the name of the question that resolves the reference. A reference that
+// wants another signature has a question of its own: content that it refuses may be good for
+// others.
 func (r Reference) DigestQuestion() string {
 	question := "digest of " + r.String()
 	if r.Chart.Verify == nil {

@@ -25,8 +25,8 @@ const (
 type Reference struct {
 	// Namespace that ConfigMaps and Secrets are read from, and no other.
 	Namespace string
-	// Chart is where it is: a path, a ConfigMap, a Secret, a registry or a
-	// repository. Of what isn't a chart, too; see [KustomizationOf].
+	// Chart is the place of the artifact: a path, a ConfigMap, a Secret, a registry or a
+	// repository. An artifact that isn't a chart has it, too; see [KustomizationOf].
 	Chart addonsv1.ChartSource
 	// Kind is what it has to be.
 	Kind artifact.Kind
@@ -178,8 +178,8 @@ func BundleOf(namespace string, bundle *addonsv1.BundleSource) Reference {
 	return Reference{Namespace: namespace, Chart: at, Kind: artifact.KindBundle}
 }
 
-// In returns the same reference for an artifact with a path in a bundle. One with
-// another address stays what it is.
+// In returns the same reference for an artifact with a path in a bundle. A reference with another
+// address stays as it is.
 func (r Reference) In(bundle *addonsv1.BundleSource) Reference {
 	if r.Chart.Path != "" {
 		r.Bundle = bundle

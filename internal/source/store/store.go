@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store keeps what was fetched in a directory, so that a restart, or a source that
-// is down, takes nothing away.
+// Package store keeps fetched content in a directory, so that a restart, or a source that is down,
+// takes nothing away.
 //
 // Content is kept by its digest and its scope: the address it came from, and the
 // credentials that were shown there. So nobody gets content by knowing its digest. The
 // directory is all there is, and replicas may share it. A file is written under another
-// name and renamed. What is read is compared with its digest. A file's time says when
-// it was used last. It is a cache: when it fails, content is downloaded again.
+// name and renamed. Content that is read is compared with its digest. A file's time says when it
+// was used last. It is a cache: when it fails, content is downloaded again.
 package store
 
 import (

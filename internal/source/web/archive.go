@@ -43,8 +43,8 @@ func (a Archive) Fetch(ctx context.Context, c *auth.Client, digest string) (arti
 	if got.Digest() == digest {
 		return got, nil
 	}
-	// What the host calls it, as with Content-Type, says nothing. And its own digest isn't told:
-	// who learns that could read what only this provider reaches.
+	// The name that the host gives it, as with Content-Type, says nothing. And its own digest isn't
+	// told: whoever learns the digest could read content that only this provider reaches.
 	unfit := kind.Unfit(data)
 	if unfit != "" {
 		unfit = " (" + unfit + ")"
