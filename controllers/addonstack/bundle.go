@@ -21,10 +21,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
+// bundles makes add-ons of the bundles that stacks name.
+type bundles struct{ *Reconciler }
+
 // expand reads the stack's bundle, in the version that is pinned; nil if the stack has none. While
 // neither the spec nor the bundle changes, the newest revision tells what is in it. An exact
 // version elsewhere isn't looked up again, so that a source which is down changes nothing.
-func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *resolution, revisions []appsv1.ControllerRevision) (*expansion, error) {
+func (r bundles) expand(ctx context.Context, s *addonsv1.AddonStack, f *resolution, revisions []appsv1.ControllerRevision) (*expansion, error) {
 	if s.Spec.Source == nil {
 		return nil, nil
 	}
@@ -41,7 +44,7 @@ func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *reso
 
 // expandPinned reads the bundle in the version that it is pinned to. If that can't be used,
 // the source is asked whether it has another one by now.
-func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) (*expansion, error) {
+func (r bundles) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) (*expansion, error) {
 	f.rejected = 0
 	unpinned := pinnedSource(s, f.pins)
 	digest, err := r.digestOf(ctx, s.Namespace, unpinned, kept)
@@ -77,7 +80,7 @@ func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f
 }
 
 // open reads a bundle, and makes the stack's add-ons of it.
-func (r *Reconciler) open(ctx context.Context, s *addonsv1.AddonStack, from *addonsv1.BundleSource, digest string) (*bundle.Expansion, error) {
+func (r bundles) open(ctx context.Context, s *addonsv1.AddonStack, from *addonsv1.BundleSource, digest string) (*bundle.Expansion, error) {
 	exact := *from
 	exact.Digest = cmp.Or(digest, from.Digest)
 	opened, err := r.Sources.OpenBundle(ctx, s.Namespace, &exact)
@@ -89,7 +92,7 @@ func (r *Reconciler) open(ctx context.Context, s *addonsv1.AddonStack, from *add
 
 // reject notes that what the source was resolved to can't be used, for whatever is in it.
 // If the source names no digest, it is asked again what it has. It returns when, 0 for never.
-func (r *Reconciler) reject(ctx context.Context, s *addonsv1.AddonStack, from *addonsv1.BundleSource, digest string, err error) time.Duration {
+func (r bundles) reject(ctx context.Context, s *addonsv1.AddonStack, from *addonsv1.BundleSource, digest string, err error) time.Duration {
 	failed := failureOf(err)
 	if failed == nil || failed.Reason != addonsv1.InvalidSourceReason && !failed.OfContent() {
 		return 0
@@ -99,7 +102,7 @@ func (r *Reconciler) reject(ctx context.Context, s *addonsv1.AddonStack, from *a
 
 // tryBundle returns why a version of the bundle can't be the stack's, nil if it can. The error is
 // of type *failure.Error, unless the request goes on.
-func (r *Reconciler) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin stack.Pin) error {
+func (r bundles) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin stack.Pin) error {
 	pins := stack.Pins{addonsv1.FollowedSource: pin}
 	_, err := r.open(ctx, s, pinnedSource(s, pins), "")
 	if failed := bundleFailure(pins, err); failed != nil {
@@ -133,7 +136,7 @@ func pinnedSource(s *addonsv1.AddonStack, pins stack.Pins) *addonsv1.BundleSourc
 }
 
 // digestOf returns the digest of a bundle now.
-func (r *Reconciler) digestOf(ctx context.Context, namespace string, wanted *addonsv1.BundleSource, kept *addonsv1.AddonStackSpec) (string, error) {
+func (r bundles) digestOf(ctx context.Context, namespace string, wanted *addonsv1.BundleSource, kept *addonsv1.AddonStackSpec) (string, error) {
 	from := *wanted
 	remote := from.OCI != nil || from.HTTP != nil || from.GitHub != nil
 	if remote && kept.Source != nil && kept.Source.Digest != "" && sameSource(&from, kept.Source) {

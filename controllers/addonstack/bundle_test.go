@@ -65,7 +65,7 @@ func TestNotesOfABundleStay(t *testing.T) {
 	var revisions []appsv1.ControllerRevision
 	expand := func(why, want string) {
 		t.Helper()
-		e, err := r.expand(t.Context(), s, &resolution{}, revisions)
+		e, err := bundles{r}.expand(t.Context(), s, &resolution{}, revisions)
 		if err != nil {
 			if _, err := r.reportBundle(s, err); err != nil {
 				t.Fatal(err)

@@ -84,7 +84,7 @@ func TestKeepRevision(t *testing.T) {
 			if tc.seen != nil {
 				tc.seen(s)
 			}
-			revisions, err := r.keepRevision(t.Context(), s, nil, nil)
+			revisions, err := revisionHistory{r}.keepRevision(t.Context(), s, nil, nil)
 			if apierrors.IsConflict(err) != tc.stale || err != nil && !tc.stale {
 				t.Fatalf("got %v", err)
 			}
@@ -119,7 +119,7 @@ func TestSurplusRevisions(t *testing.T) {
 func TestRevisionOfANewerProgramIsNotUsed(t *testing.T) {
 	r, s, revision := keeping(t)
 	revision.Data.Raw = bytes.Replace(revision.Data.Raw, []byte(`"addons"`), []byte(`"later":true,"addons"`), 1)
-	_, err := r.snapshot(t.Context(), s, []appsv1.ControllerRevision{*revision})
+	_, err := revisionHistory{r}.snapshot(t.Context(), s, []appsv1.ControllerRevision{*revision})
 	if unknown, ok := errors.AsType[*unknownFieldsError](err); !ok || len(unknown.fields) != 1 {
 		t.Errorf("got %v", err)
 	}
@@ -148,7 +148,7 @@ func TestLostRevisionStaysTheLatest(t *testing.T) {
 // A bundle is read once more for another spec, and asked for whatever digest a spec names.
 func TestBundleOfAnotherSpec(t *testing.T) {
 	r, s, _ := bundled(t)
-	e, err := r.expand(t.Context(), s, &resolution{}, nil)
+	e, err := bundles{r}.expand(t.Context(), s, &resolution{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestBundleOfAnotherSpec(t *testing.T) {
 	for generation, addons := range map[int64]int{1: len(kept.Addons), 2: len(e.Addons)} {
 		stack.SetGeneration(revision, 1)
 		s.Generation = generation
-		again, err := r.expandPinned(t.Context(), s, &resolution{}, kept, []appsv1.ControllerRevision{*revision})
+		again, err := bundles{r}.expandPinned(t.Context(), s, &resolution{}, kept, []appsv1.ControllerRevision{*revision})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestBundleOfAnotherSpec(t *testing.T) {
 	}
 	from := s.Spec.Source.DeepCopy()
 	from.Digest = "sha256:" + strings.Repeat("0", 64)
-	if digest, err := r.digestOf(t.Context(), s.Namespace, from, &addonsv1.AddonStackSpec{}); err == nil {
+	if digest, err := (bundles{r}).digestOf(t.Context(), s.Namespace, from, &addonsv1.AddonStackSpec{}); err == nil {
 		t.Errorf("the bundle has digest %s", digest)
 	}
 }

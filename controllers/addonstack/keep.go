@@ -18,10 +18,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
+// revisionHistory keeps valid specs as ControllerRevisions.
+type revisionHistory struct{ *Reconciler }
+
 // keepRevision makes the revision of the spec, or makes the one that has it the newest. It reads
 // from the API server: the cache lacks fields that this program doesn't know, revisions with a
 // former watch label, and what another instance wrote a moment ago.
-func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e *expansion, pins stack.Pins) ([]appsv1.ControllerRevision, error) {
+func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e *expansion, pins stack.Pins) ([]appsv1.ControllerRevision, error) {
 	served, err := r.served(ctx, s)
 	if err != nil {
 		return nil, err
@@ -66,7 +69,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e
 }
 
 // served reads the stack as the API server serves it. It fails if this program doesn't know all fields of its spec.
-func (r *Reconciler) served(ctx context.Context, s *addonsv1.AddonStack) (*unstructured.Unstructured, error) {
+func (r revisionHistory) served(ctx context.Context, s *addonsv1.AddonStack) (*unstructured.Unstructured, error) {
 	served := &unstructured.Unstructured{}
 	served.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(s), served); err != nil {
@@ -89,7 +92,7 @@ func (r *Reconciler) served(ctx context.Context, s *addonsv1.AddonStack) (*unstr
 }
 
 // create makes the revision. Another instance may make the same one at the same time.
-func (r *Reconciler) create(ctx context.Context, s *addonsv1.AddonStack, wanted *appsv1.ControllerRevision) error {
+func (r revisionHistory) create(ctx context.Context, s *addonsv1.AddonStack, wanted *appsv1.ControllerRevision) error {
 	content := wanted.Data.Raw
 	err := r.Client.Create(ctx, wanted)
 	if err == nil {
@@ -117,7 +120,7 @@ func (r *Reconciler) create(ctx context.Context, s *addonsv1.AddonStack, wanted 
 
 // inheritFromFormer gives the revision of a stack of the same name that is gone to the
 // one that took its place. If the garbage collector is faster, the revision is made anew.
-func (r *Reconciler) inheritFromFormer(ctx context.Context, existing, wanted *appsv1.ControllerRevision) error {
+func (r revisionHistory) inheritFromFormer(ctx context.Context, existing, wanted *appsv1.ControllerRevision) error {
 	before := existing.DeepCopy()
 	existing.OwnerReferences, existing.Revision = wanted.OwnerReferences, wanted.Revision
 	for key, value := range wanted.Annotations {
@@ -132,7 +135,7 @@ func (r *Reconciler) inheritFromFormer(ctx context.Context, existing, wanted *ap
 
 // reuse makes a known revision the newest: the spec returned to it. With several instances, only
 // the first does so. The others see it and agree.
-func (r *Reconciler) reuse(ctx context.Context, s *addonsv1.AddonStack, known, newest *appsv1.ControllerRevision, next int64) error {
+func (r revisionHistory) reuse(ctx context.Context, s *addonsv1.AddonStack, known, newest *appsv1.ControllerRevision, next int64) error {
 	goesBack := known.Name != newest.Name
 	if !goesBack && stack.Generation(known) == s.Generation {
 		return nil

@@ -14,9 +14,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
+// polling asks sources for newer versions.
+type polling struct{ *Reconciler }
+
 // poll asks the sources that haven't answered yet, and reports whether all have. How long it
 // waits for slow ones is up to ctx; see [source.Sources.Waiting].
-func (r *Reconciler) poll(ctx context.Context, s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, p *versionPoll) (ended bool) {
+func (r polling) poll(ctx context.Context, s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, p *versionPoll) (ended bool) {
 	for _, follower := range followers {
 		if p.answered.Has(follower.Name) {
 			continue
@@ -37,7 +40,7 @@ func (r *Reconciler) poll(ctx context.Context, s *addonsv1.AddonStack, followers
 }
 
 // pollOne finds the newest version that a follower may have, and whether it can be used.
-func (r *Reconciler) pollOne(ctx context.Context, s *addonsv1.AddonStack, follower stack.Follower, pin stack.Pin, p *versionPoll) (pollResult, error) {
+func (r polling) pollOne(ctx context.Context, s *addonsv1.AddonStack, follower stack.Follower, pin stack.Pin, p *versionPoll) (pollResult, error) {
 	ref := referenceOf(s.Namespace, follower)
 	newest, err := r.Sources.Newest(ctx, ref, follower.Line, p.notBefore)
 	if err != nil {
@@ -64,7 +67,7 @@ func (r *Reconciler) pollOne(ctx context.Context, s *addonsv1.AddonStack, follow
 		return result, err
 	}
 	if follower.Bundle != nil {
-		if err := r.tryBundle(ctx, s, taken); err != nil {
+		if err := (bundles{r.Reconciler}).tryBundle(ctx, s, taken); err != nil {
 			return result, err
 		}
 	}
@@ -74,7 +77,7 @@ func (r *Reconciler) pollOne(ctx context.Context, s *addonsv1.AddonStack, follow
 
 // pinNamed pins the version that the spec named before it had a range. It returns no pin if that
 // version can't be used. An error says that the request goes on.
-func (r *Reconciler) pinNamed(ctx context.Context, ref reference.Reference, follower stack.Follower, pin stack.Pin, p *versionPoll) (stack.Pin, error) {
+func (r polling) pinNamed(ctx context.Context, ref reference.Reference, follower stack.Follower, pin stack.Pin, p *versionPoll) (stack.Pin, error) {
 	if pin.Version == "" || follower.HasFound(pin) {
 		return stack.Pin{}, nil
 	}
@@ -90,7 +93,7 @@ func (r *Reconciler) pinNamed(ctx context.Context, ref reference.Reference, foll
 
 // withdrawn reports whether a version that was taken isn't published any more. Another instance
 // may know a newer list, so the list is asked for again before it reports so.
-func (r *Reconciler) withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, p *versionPoll) (bool, error) {
+func (r polling) withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, p *versionPoll) (bool, error) {
 	withdrawn, err := r.Sources.Withdrawn(ctx, ref, line, version, p.notBefore)
 	if err != nil || !withdrawn {
 		return false, err

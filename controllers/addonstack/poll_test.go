@@ -54,7 +54,7 @@ func TestPollEndsOnABusyMachine(t *testing.T) {
 		OCI: &addonsv1.OCISource{URL: server.URL("stacks"), PlainHTTP: ptr.To(true)},
 	}}
 	for reconciles := 1; ; reconciles++ {
-		f, err := r.follow(r.waiting(t.Context(), client.ObjectKeyFromObject(s)), s, nil)
+		f, err := polling{r}.follow(r.waiting(t.Context(), client.ObjectKeyFromObject(s)), s, nil)
 		switch {
 		case err != nil:
 			t.Fatal(err)

@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	}
 
 	stackSources.set(s, r.Sources)
-	view := r.viewOf(s)
+	view := sharedStatus{r}.viewOf(s)
 	isNew, wait := known.request.update(s, r.Clock.Now())
 	if isNew {
 		r.retryRejected(ctx, s)
@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return management.Retry(ctx, ctrl.Result{}, err)
 	}
 	summarize(view)
-	err = errors.Join(err, r.write(ctx, s, view))
+	err = errors.Join(err, sharedStatus{r}.write(ctx, s, view))
 	return management.Retry(ctx, ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, err)
 }
 
@@ -101,7 +101,7 @@ func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) 
 // returns when to look again, as for newer versions, 0 for never.
 func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again time.Duration, err error) {
 	s.Status.ObservedGeneration = s.Generation
-	revisions, err := r.knownRevisions(ctx, s)
+	revisions, err := revisionHistory{r}.knownRevisions(ctx, s)
 	if err != nil {
 		return 0, err
 	}
@@ -114,7 +114,7 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 	case paused:
 		setValid(s, "")
 	default:
-		f, err = r.snapshot(ctx, s, revisions)
+		f, err = revisionHistory{r}.snapshot(ctx, s, revisions)
 		if newer, ok := errors.AsType[*unknownFieldsError](err); ok {
 			r.reportInvalid(s, addonsv1.UnknownFieldsReason, "Snapshot", newer.Error())
 			f = nil

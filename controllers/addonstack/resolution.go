@@ -68,7 +68,7 @@ func (f *resolution) waitsFor(name string) bool {
 }
 
 // follow finds the versions that the stack is to have.
-func (r *Reconciler) follow(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*resolution, error) {
+func (r polling) follow(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*resolution, error) {
 	m, followers, now := r.memoryOf(s), stack.Followers(&s.Spec), r.Clock.Now()
 	p := &m.poll
 	if len(followers) == 0 {
@@ -92,7 +92,7 @@ func (r *Reconciler) follow(ctx context.Context, s *addonsv1.AddonStack, revisio
 }
 
 // keys identifies the credentials and keys that the sources are asked with.
-func (r *Reconciler) keys(ctx context.Context, namespace string, followers []stack.Follower) string {
+func (r polling) keys(ctx context.Context, namespace string, followers []stack.Follower) string {
 	var all []string
 	for _, follower := range followers {
 		all = append(all, r.Sources.Keys(ctx, referenceOf(namespace, follower)))

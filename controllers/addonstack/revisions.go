@@ -20,16 +20,16 @@ import (
 // snapshot keeps the spec, with the versions that it follows and what its bundle adds, as the newest
 // revision. If there is one of this generation already, that takes no request. While the spec waits for
 // versions or its bundle, it isn't kept.
-func (r *Reconciler) snapshot(
+func (r revisionHistory) snapshot(
 	ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision,
 ) (*resolution, error) {
-	f, err := r.follow(ctx, s, revisions)
+	f, err := polling{r.Reconciler}.follow(ctx, s, revisions)
 	if err != nil {
 		return nil, err
 	}
 	var e *expansion
 	if !f.waitsFor(addonsv1.FollowedSource) {
-		if e, err = r.expand(ctx, s, f, revisions); err != nil {
+		if e, err = (bundles{r.Reconciler}).expand(ctx, s, f, revisions); err != nil {
 			return f, r.reportNoBundle(s, f, err)
 		}
 	}
@@ -70,7 +70,7 @@ func (r *Reconciler) snapshot(
 
 // knownRevisions returns the revisions of the stack, the newest first. Revisions with a previous
 // watch label of the stack aren't in the cache. They are read from the API server then.
-func (r *Reconciler) knownRevisions(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
+func (r revisionHistory) knownRevisions(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
 	revisions, err := r.revisions(ctx, r.Client, s)
 	if err == nil && len(revisions) == 0 && s.Status.LatestRevision != "" {
 		revisions, err = r.revisions(ctx, r.APIReader, s)
@@ -82,7 +82,7 @@ func (r *Reconciler) knownRevisions(ctx context.Context, s *addonsv1.AddonStack)
 }
 
 // revisions lists the revisions of a stack, the newest first.
-func (r *Reconciler) revisions(ctx context.Context, from client.Reader, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
+func (r revisionHistory) revisions(ctx context.Context, from client.Reader, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
 	all := &appsv1.ControllerRevisionList{}
 	if err := from.List(ctx, all, client.InNamespace(s.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: s.Name}); err != nil {
 		return nil, fmt.Errorf("listing the revisions of AddonStack %s: %w", s.Name, err)
@@ -92,7 +92,7 @@ func (r *Reconciler) revisions(ctx context.Context, from client.Reader, s *addon
 
 // syncLabels carries a changed watch label over to the revisions, the newest first. It ends when
 // the stack has another label again: then another instance labels them.
-func (r *Reconciler) syncLabels(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
+func (r revisionHistory) syncLabels(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	for i := range revisions {
 		before := revisions[i].DeepCopy()
 		if !stack.SyncLabel(&revisions[i], s) {
@@ -110,7 +110,7 @@ func (r *Reconciler) syncLabels(ctx context.Context, s *addonsv1.AddonStack, rev
 }
 
 // sameLabel fails with errStale if the cache shows the stack with another watch label, or not at all.
-func (r *Reconciler) sameLabel(ctx context.Context, s *addonsv1.AddonStack) error {
+func (r revisionHistory) sameLabel(ctx context.Context, s *addonsv1.AddonStack) error {
 	now := &addonsv1.AddonStack{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(s), now); client.IgnoreNotFound(err) != nil {
 		return err
@@ -126,7 +126,7 @@ const historyLimit = 10
 
 // trimHistory deletes the oldest revisions that no cluster runs. The cache doesn't have the
 // revisions that clusters of other filters run.
-func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
+func (r revisionHistory) trimHistory(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	if len(revisions) <= historyLimit+1 {
 		return nil
 	}

@@ -40,8 +40,11 @@ func (r *Reconciler) shares(s *addonsv1.AddonStack) bool {
 	return r.WatchFilter != "" && s.Labels[clusterv1.WatchLabel] == addonsv1.SharedWatchFilter
 }
 
+// sharedStatus reads and writes the part of a status that is about the clusters of this instance.
+type sharedStatus struct{ *Reconciler }
+
 // viewOf returns the stack with the status as this instance saw it last.
-func (r *Reconciler) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
+func (r sharedStatus) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	view := s.DeepCopy()
 	view.Status.Instances = nil
 	if !r.shares(s) {
@@ -57,7 +60,7 @@ func (r *Reconciler) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 }
 
 // write writes what this instance sees into the stack's status, if it is new.
-func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) error {
+func (r sharedStatus) write(ctx context.Context, s, view *addonsv1.AddonStack) error {
 	if !r.shares(s) {
 		return r.statuses.Patch(ctx, s, view)
 	}
@@ -99,7 +102,7 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 }
 
 // entry returns this instance's entry in status.instances, nil without a cluster in the namespace.
-func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*addonsv1.StackInstance, error) {
+func (r sharedStatus) entry(ctx context.Context, view *addonsv1.AddonStack) (*addonsv1.StackInstance, error) {
 	clusters, err := r.Members.List(ctx, view.Namespace)
 	if err != nil || len(clusters) == 0 {
 		return nil, err
@@ -122,7 +125,7 @@ func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*add
 // withoutGone leaves out the instances of filters that no Cluster of the namespace has any
 // more: they ended for good, or take themselves out. For each filter, it asks for the metadata of a
 // single object.
-func (r *Reconciler) withoutGone(ctx context.Context, namespace string, instances []addonsv1.StackInstance) ([]addonsv1.StackInstance, error) {
+func (r sharedStatus) withoutGone(ctx context.Context, namespace string, instances []addonsv1.StackInstance) ([]addonsv1.StackInstance, error) {
 	var kept []addonsv1.StackInstance
 	for _, instance := range instances {
 		stays := instance.WatchFilter == r.WatchFilter
@@ -140,7 +143,7 @@ func (r *Reconciler) withoutGone(ctx context.Context, namespace string, instance
 }
 
 // hasClusters reports whether a filter has a Cluster or another cluster's ClusterAddon in the namespace.
-func (r *Reconciler) hasClusters(ctx context.Context, namespace, watchFilter string) (bool, error) {
+func (r sharedStatus) hasClusters(ctx context.Context, namespace, watchFilter string) (bool, error) {
 	others, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.DoesNotExist, nil) // ClusterAddons of Clusters have it
 	if err != nil {
 		return false, err

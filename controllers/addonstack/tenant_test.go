@@ -44,7 +44,7 @@ func TestBundlesAreOpenedForTheirNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Reconciler{Sources: sources, Recorder: events.NewFakeRecorder(100)}
-	if _, err := r.expand(r.waiting(t.Context(), client.ObjectKeyFromObject(s)), s, &resolution{}, nil); err != nil {
+	if _, err := (bundles{r}).expand(r.waiting(t.Context(), client.ObjectKeyFromObject(s)), s, &resolution{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if counting.own.Load() == 0 || counting.others.Load() > 0 {

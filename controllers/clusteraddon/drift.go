@@ -142,3 +142,11 @@ func (q driftRepair) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool)
 	}
 	return q.watched.Seen(q.workload.conn, a.release())
 }
+
+// withFailure returns the result with the failure of the last repair. A failed upgrade comes first.
+func (m *driftMemory) withFailure(one addonResult) addonResult {
+	if m.failed != nil && one.status.Phase == addonsv1.AddonReady {
+		one.status.Phase, one.status.Reason, one.status.Message = m.failed.Phase, m.failed.Reason, shorten(m.failed.Message)
+	}
+	return one
+}

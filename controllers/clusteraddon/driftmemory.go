@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -46,14 +45,6 @@ func (m *driftMemory) isDue(now time.Time, state fleetwatch.State) bool {
 		return len(state.Unwatched) > 0
 	}
 	return !now.Before(m.lookAt)
-}
-
-// withFailure returns the result with the failure of the last repair. A failed upgrade comes first.
-func (m *driftMemory) withFailure(one addonResult) addonResult {
-	if m.failed != nil && one.status.Phase == addonsv1.AddonReady {
-		one.status.Phase, one.status.Reason, one.status.Message = m.failed.Phase, m.failed.Reason, shorten(m.failed.Message)
-	}
-	return one
 }
 
 // wait returns a function that says how long an object is left to others.

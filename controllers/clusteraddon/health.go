@@ -127,11 +127,3 @@ func (q healthCheck) look(ctx context.Context, a *addon, memory *healthMemory, o
 	}
 	return time.Duration(slices.Max(requests)) * pauseForRequest, err
 }
-
-// isSameFinding reports whether a finding goes on. The new one keeps what the earlier one is about, if it doesn't say.
-func isSameFinding(was, is *health.Finding) bool {
-	if is.Seen == "" {
-		is.Seen = was.Seen
-	}
-	return was.Seen == "" || was.Seen == is.Seen
-}

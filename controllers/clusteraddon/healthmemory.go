@@ -77,3 +77,11 @@ func (m *memory) healthOf(release deliver.Release, revision int) *healthMemory {
 	}
 	return known
 }
+
+// isSameFinding reports whether a finding goes on. The new one keeps what the earlier one is about, if it doesn't say.
+func isSameFinding(was, is *health.Finding) bool {
+	if is.Seen == "" {
+		is.Seen = was.Seen
+	}
+	return was.Seen == "" || was.Seen == is.Seen
+}

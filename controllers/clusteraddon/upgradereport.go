@@ -56,11 +56,6 @@ func deletionEvent(before, after *addonsv1.ClusterDeletion) *event {
 }
 
 var (
-	upgradeGates = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "chandler_upgrade_gates",
-		Help: "Number of clusters whose upgrade of Kubernetes is at a point, by the point and the state of its gate.",
-	}, []string{"point", "state"})
-
 	upgradeHeldSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "chandler_upgrade_held_duration_seconds",
 		Help: "Time that an upgrade of Kubernetes was held at a point, from when it came there until it might go on.",

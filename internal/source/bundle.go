@@ -60,8 +60,11 @@ func (s *Sources) resolveInBundle(ctx context.Context, ref reference.Reference) 
 	})
 }
 
+// fetching gets contents that are nowhere in memory.
+type fetching struct{ *Sources }
+
 // readInBundle returns what is at a path in a bundle.
-func (s *Sources) readInBundle(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
+func (s fetching) readInBundle(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
 	bundle, err := s.OpenBundle(ctx, ref.Namespace, ref.Bundle)
 	if err != nil {
 		return artifact.Content{}, err
@@ -182,7 +185,7 @@ func (b *Bundle) open(archive *artifact.File) (*Bundle, error) {
 	content := artifact.Content{Archive: archive.Data}
 	q := outcome.Question{Key: "archive " + content.Digest() + " from " + b.scope}
 	got, err := b.sources.contents.Ask(b.ctx, q, func(ctx context.Context) (*Artifact, error) {
-		return b.sources.unpack(ctx, content, artifact.KindBundle)
+		return fetching{b.sources}.unpack(ctx, content, artifact.KindBundle)
 	})
 	if err != nil {
 		return nil, failure.Within(failure.Quote(archive.Name), err)

@@ -29,7 +29,7 @@ type backend interface {
 }
 
 // load returns the content with the digest as files. On disk it is kept for the scope.
-func (s *Sources) load(ctx context.Context, ref reference.Reference, scope, digest string) (*Artifact, error) {
+func (s fetching) load(ctx context.Context, ref reference.Reference, scope, digest string) (*Artifact, error) {
 	var content artifact.Content
 	var err error
 	switch {
@@ -50,12 +50,12 @@ func (s *Sources) load(ctx context.Context, ref reference.Reference, scope, dige
 }
 
 // download returns the content with the digest: what is on disk, or else what the host sends.
-func (s *Sources) download(ctx context.Context, ref reference.Reference, scope, digest string) (artifact.Content, error) {
+func (s fetching) download(ctx context.Context, ref reference.Reference, scope, digest string) (artifact.Content, error) {
 	if got, found := s.stored(ref, scope, digest); found {
 		return got, nil
 	}
 	from := s.backendOf(ref)
-	got, err := visit(ctx, s, ref, func(ctx context.Context, c *auth.Client) (artifact.Content, error) { return from.Fetch(ctx, c, digest) })
+	got, err := visit(ctx, s.Sources, ref, func(ctx context.Context, c *auth.Client) (artifact.Content, error) { return from.Fetch(ctx, c, digest) })
 	if err == nil {
 		s.downloaded(ref, scope, got)
 	}
@@ -63,8 +63,8 @@ func (s *Sources) download(ctx context.Context, ref reference.Reference, scope, 
 }
 
 // readAtHand returns what a path, or an object, has now.
-func (s *Sources) readAtHand(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
-	got, err := counted(s, ref, func() (artifact.Content, error) {
+func (s fetching) readAtHand(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
+	got, err := counted(s.Sources, ref, func() (artifact.Content, error) {
 		if ref.Chart.Path != "" {
 			return s.local.Fetch(ref.Chart.Path, ref.Kind)
 		}
@@ -118,7 +118,7 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 
 // downloaded counts what a source gave, and keeps it on disk: an archive, or each of a
 // bundle's files under its own digest, and then the manifest that lists them.
-func (s *Sources) downloaded(ref reference.Reference, scope string, got artifact.Content) {
+func (s fetching) downloaded(ref reference.Reference, scope string, got artifact.Content) {
 	s.countBytes(ref, got)
 	for _, file := range got.Files {
 		s.Store.Put(scope, artifact.DigestOf(file.Data), file.Data)
@@ -132,7 +132,7 @@ func (s *Sources) downloaded(ref reference.Reference, scope string, got artifact
 
 // stored returns what is on disk, in whole: if a file of a bundle is missing, or was
 // damaged, all of it is downloaded again.
-func (s *Sources) stored(ref reference.Reference, scope, digest string) (artifact.Content, bool) {
+func (s fetching) stored(ref reference.Reference, scope, digest string) (artifact.Content, bool) {
 	data, found := s.Store.Get(scope, digest)
 	if !found || ref.Kind != artifact.KindBundle || artifact.IsCompressed(data) {
 		return artifact.Content{Archive: data}, found

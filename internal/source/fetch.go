@@ -32,17 +32,17 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 	var says string // of its version, by the signed text
 	if s.required.For(ref) || ref.Chart.Verify != nil {
 		var err error
-		if says, err = s.verify(ctx, ref, digest); err != nil {
+		if says, err = (verification{s}).verify(ctx, ref, digest); err != nil {
 			return nil, err
 		}
 	}
 	shared, kept := s.scope(ctx, ref)
 	q := outcome.Question{Key: digest + ref.Kind.Suffix() + " from " + shared}
-	got, err := s.contents.Ask(ctx, q, func(ctx context.Context) (*Artifact, error) { return s.load(ctx, ref, kept, digest) })
+	got, err := s.contents.Ask(ctx, q, func(ctx context.Context) (*Artifact, error) { return fetching{s}.load(ctx, ref, kept, digest) })
 	if err != nil {
 		return nil, err
 	}
-	return got, s.accepts(ref, got, says)
+	return got, verification{s}.accepts(ref, got, says)
 }
 
 // scope names who may have the same content as the reference, in memory and on disk. The latter

@@ -57,7 +57,7 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 		digest, got, err := from.Resolve(ctx, c)
 		if err == nil && got.Bytes() > 0 {
 			_, scope := s.access.Identity(ctx, ref)
-			s.downloaded(ref, scope, got)
+			fetching{s}.downloaded(ref, scope, got)
 		}
 		return digest, err
 	})

@@ -33,7 +33,7 @@ func (a *Artifact) bytes() int64 {
 }
 
 // unpack has a worker open the content.
-func (s *Sources) unpack(ctx context.Context, content artifact.Content, kind artifact.Kind) (*Artifact, error) {
+func (s fetching) unpack(ctx context.Context, content artifact.Content, kind artifact.Kind) (*Artifact, error) {
 	unpackings.Inc()
 	content.Kind = kind
 	opened, err := s.Opener.Open(ctx, &opener.Job{Unpack: &opener.Unpack{Content: content, Limits: s.Limits}})
@@ -49,7 +49,7 @@ func (s *Sources) unpack(ctx context.Context, content artifact.Content, kind art
 
 // metadataOf returns what the release of a Cluster Stack says it is, as JSON; nil if it says
 // nothing, or what can't be read: package bundle tells of that.
-func (s *Sources) metadataOf(ctx context.Context, files []artifact.File) []byte {
+func (s fetching) metadataOf(ctx context.Context, files []artifact.File) []byte {
 	file := artifact.Find(files, layout.OnlyDirectory(artifact.Names(files))+clusterstack.MetadataFile)
 	if file == nil {
 		return nil

@@ -25,10 +25,13 @@ type signed interface {
 	Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (version string, err error)
 }
 
+// verification checks signatures and provenance of contents.
+type verification struct{ *Sources }
+
 // verify makes sure that content is signed by whom the reference trusts, and the instance,
 // before any of it is read. It judges a digest: whatever is taken after that, from wherever,
 // has to have it. It returns the version that the signed text says.
-func (s *Sources) verify(ctx context.Context, ref reference.Reference, digest string) (says string, err error) {
+func (s verification) verify(ctx context.Context, ref reference.Reference, digest string) (says string, err error) {
 	if s.required.For(ref) {
 		if says, err = s.verifyRequired(ctx, ref, digest); err != nil {
 			return "", err
@@ -51,7 +54,7 @@ func (s *Sources) verify(ctx context.Context, ref reference.Reference, digest st
 }
 
 // verifyRequired passes what one of the instance's own keys signed.
-func (s *Sources) verifyRequired(ctx context.Context, ref reference.Reference, digest string) (string, error) {
+func (s verification) verifyRequired(ctx context.Context, ref reference.Reference, digest string) (string, error) {
 	policies, err := s.required.Of(ref)
 	if err != nil {
 		return "", err
@@ -72,11 +75,11 @@ func (s *Sources) verifyRequired(ctx context.Context, ref reference.Reference, d
 
 // meet passes what meets the policy. However many clusters want it, it is verified once, and
 // again when a key changes.
-func (s *Sources) meet(ctx context.Context, ref reference.Reference, digest string, want policy.Policy) (string, error) {
+func (s verification) meet(ctx context.Context, ref reference.Reference, digest string, want policy.Policy) (string, error) {
 	want.Now = s.Clock.Now()
 	q := s.question(ctx, "signature of "+digest+" for "+want.Digest+" from "+ref.String(), ref)
 	from := s.backendOf(ref).(signed)
-	return ask(ctx, s, s.verified, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
+	return ask(ctx, s.Sources, s.verified, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
 		return from.Verify(ctx, c, digest, want)
 	})
 }
@@ -84,7 +87,7 @@ func (s *Sources) meet(ctx context.Context, ref reference.Reference, digest stri
 // accepts checks that the content is what the reference calls it, as far as the content or
 // its signed text says that. The keys that signed it signed other things, and older ones. An
 // attacker who may move a tag can show one of these.
-func (s *Sources) accepts(r reference.Reference, got *Artifact, says string) error {
+func (s verification) accepts(r reference.Reference, got *Artifact, says string) error {
 	required := s.required.For(r)
 	byCosign := r.Chart.OCI != nil && (required || r.Chart.Verify != nil && r.Chart.Verify.Cosign != nil)
 	switch {

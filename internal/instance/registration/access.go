@@ -19,9 +19,12 @@ import (
 // right is something that RBAC grants.
 type right struct{ verb, group, resource, namespace string } // namespace "" for all
 
+// access tells what the instance may do in its scope, and with which APIs.
+type access struct{ *Registration }
+
 // has reports whether this process has a right. The API server answers that to everybody.
 // A right that was granted once isn't asked for again.
-func (r *Registration) has(ctx context.Context, wanted right) (bool, error) {
+func (r access) has(ctx context.Context, wanted right) (bool, error) {
 	if r.granted[wanted] {
 		return true, nil
 	}
@@ -55,7 +58,7 @@ func (r right) String() string {
 const maxNamed = 3
 
 // accessible returns condition NamespacesAccessible.
-func (r *Registration) accessible(ctx context.Context) metav1.Condition {
+func (r access) accessible(ctx context.Context) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.NamespacesAccessibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.NamespacesAccessibleReason}
 	namespaces := r.o.Scope.Namespaces
 	if len(namespaces) == 0 {
@@ -81,7 +84,7 @@ func (r *Registration) accessible(ctx context.Context) metav1.Condition {
 }
 
 // missingIn returns the first right that is missing in a namespace.
-func (r *Registration) missingIn(ctx context.Context, namespace string) (*right, error) {
+func (r access) missingIn(ctx context.Context, namespace string) (*right, error) {
 	for _, resource := range r.o.Reads {
 		for _, verb := range []string{"list", "watch"} {
 			wanted := right{verb: verb, group: resource.Group, resource: resource.Resource, namespace: namespace}
@@ -94,7 +97,7 @@ func (r *Registration) missingIn(ctx context.Context, namespace string) (*right,
 }
 
 // compatible returns condition APICompatible. Without the kind ProviderInstance it is an obstacle. It only reads.
-func (r *Registration) compatible(ctx context.Context) (c metav1.Condition, _ *obstacle) {
+func (r access) compatible(ctx context.Context) (c metav1.Condition, _ *obstacle) {
 	c = metav1.Condition{Type: addonsv1.APICompatibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.APICompatibleReason}
 	gap, err := skew.Check(ctx, r.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
 	switch {
@@ -117,7 +120,7 @@ func (r *Registration) compatible(ctx context.Context) (c metav1.Condition, _ *o
 }
 
 // hasClusterAPI adds to the condition whether there are Clusters to look after.
-func (r *Registration) hasClusterAPI(ctx context.Context, c *metav1.Condition) {
+func (r access) hasClusterAPI(ctx context.Context, c *metav1.Condition) {
 	served, err := skew.Serves(ctx, r.rest, clusterv1.GroupVersion.WithKind("Cluster"))
 	switch {
 	case err != nil:

@@ -117,9 +117,12 @@ func (r *Registration) ours(spec *addonsv1.ProviderInstanceSpec) bool {
 	return spec.Holder == r.holder || r.o.LeaseName != "" && spec.LeaseName == r.o.LeaseName && instance.ScopeOf(spec).Equal(r.o.Scope)
 }
 
+// claiming takes the steps from a claim to a grant of the scope.
+type claiming struct{ *Registration }
+
 // claim takes the object to Active as far as possible, and returns condition ScopeHeld. A claim
 // counts only if the one before it is stored, and both are answered while the process is alive.
-func (r *Registration) claim(ctx context.Context) metav1.Condition {
+func (r claiming) claim(ctx context.Context) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.ScopeHeldCondition, Status: metav1.ConditionFalse, Reason: addonsv1.ScopeNotClaimedReason}
 	if problem := firstProblem(r.result.api, r.result.namespaces); problem != nil {
 		c.Message = "The scope isn't claimed before condition " + problem.Type + " is True"
@@ -150,7 +153,7 @@ func (r *Registration) claim(ctx context.Context) metav1.Condition {
 }
 
 // nextClaims returns what is to be written until the claim is Active.
-func (r *Registration) nextClaims() []addonsv1.ScopeClaim {
+func (r claiming) nextClaims() []addonsv1.ScopeClaim {
 	ours, claim := r.object.Spec.Holder == r.holder, r.object.Spec.Claim
 	switch {
 	case !ours:
@@ -165,7 +168,7 @@ func (r *Registration) nextClaims() []addonsv1.ScopeClaim {
 }
 
 // stepBack lets go of a claim. If that fails the next round makes it good.
-func (r *Registration) stepBack(ctx context.Context) {
+func (r claiming) stepBack(ctx context.Context) {
 	if r.object.Spec.Holder == r.holder {
 		_ = r.write(ctx, addonsv1.ScopeWaiting)
 	}

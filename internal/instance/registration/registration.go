@@ -219,15 +219,15 @@ func (r *Registration) backoff(failed int) time.Duration {
 func (r *Registration) round(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	if r.result.api, r.result.obstacle = r.compatible(ctx); r.result.obstacle != nil {
+	if r.result.api, r.result.obstacle = (access{r}).compatible(ctx); r.result.obstacle != nil {
 		return false
 	}
 	r.compared = r.o.Clock.Now()
-	r.result.namespaces = r.accessible(ctx)
+	r.result.namespaces = access{r}.accessible(ctx)
 	if r.result.obstacle = r.take(ctx); r.result.obstacle != nil {
 		return false
 	}
-	r.result.scope = r.claim(ctx)
+	r.result.scope = claiming{r}.claim(ctx)
 	if !r.ours(&r.object.Spec) {
 		r.result.obstacle = &obstacle{reason: r.result.scope.Reason, message: r.result.scope.Message}
 		return false

@@ -118,7 +118,7 @@ func (r *Registration) compare(ctx context.Context) {
 	if now.Sub(r.compared) < r.o.Compare {
 		return
 	}
-	if api, _ := r.compatible(ctx); api.Status == metav1.ConditionTrue { // else nothing is known
+	if api, _ := (access{r}).compatible(ctx); api.Status == metav1.ConditionTrue { // else nothing is known
 		r.compared, r.result.api = now, api
 		r.report(ctx)
 	}
@@ -152,7 +152,7 @@ func (r *Registration) makeAnew(ctx context.Context) error {
 		r.object = deleted
 		return errors.New(o.message)
 	}
-	if c := r.claim(ctx); c.Status != metav1.ConditionTrue {
+	if c := (claiming{r}).claim(ctx); c.Status != metav1.ConditionTrue {
 		return fmt.Errorf("%w: somebody deleted the object, and it can't be claimed again: %s", errLost, c.Message)
 	}
 	return r.beat(ctx, nil)
