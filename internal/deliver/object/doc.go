@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package object has what is known of a single object of an add-on: whose it is, whether the add-on may apply it, in
-// which order, where it is in the cluster, and what an error about it means. Nothing here asks the cluster for more
-// than its kinds.
+// Package object has the facts that are known of a single object of an add-on: its owner, and its place in the order
+// and in the cluster. It tells whether the add-on may apply the object, and the meaning of errors about it. Nothing here
+// asks the cluster for more than its kinds.
 package object
