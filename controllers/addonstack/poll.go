@@ -67,7 +67,7 @@ func (r polling) pollOne(ctx context.Context, s *addonsv1.AddonStack, follower s
 		return result, err
 	}
 	if follower.Bundle != nil {
-		if err := (bundles{r.Reconciler}).tryBundle(ctx, s, taken); err != nil {
+		if err := bundles(r).tryBundle(ctx, s, taken); err != nil {
 			return result, err
 		}
 	}

@@ -23,13 +23,13 @@ import (
 func (r revisionHistory) snapshot(
 	ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision,
 ) (*resolution, error) {
-	f, err := polling{r.Reconciler}.follow(ctx, s, revisions)
+	f, err := polling(r).follow(ctx, s, revisions)
 	if err != nil {
 		return nil, err
 	}
 	var e *expansion
 	if !f.waitsFor(addonsv1.FollowedSource) {
-		if e, err = (bundles{r.Reconciler}).expand(ctx, s, f, revisions); err != nil {
+		if e, err = bundles(r).expand(ctx, s, f, revisions); err != nil {
 			return f, r.reportNoBundle(s, f, err)
 		}
 	}

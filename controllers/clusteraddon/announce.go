@@ -38,7 +38,7 @@ func (q statusReport) announced() (all []addonsv1.AddonStatus, added bool) {
 		switch {
 		case at < 0:
 			is := q.previousStatus(status)
-			if reason, _ := (upgradeGate{q.request}).heldBack(&q.wanted[i], q.installed[q.wanted[i].release()]); reason != "" {
+			if reason, _ := upgradeGate(q).heldBack(&q.wanted[i], q.installed[q.wanted[i].release()]); reason != "" {
 				is.Reason = reason
 			}
 			all, added = append(all, is), true

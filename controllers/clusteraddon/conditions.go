@@ -43,7 +43,7 @@ func (q conditionCheck) unmetPrecondition(ctx context.Context, in *inputs, recor
 		return nil, nil
 	}
 	if record.Digest != "" && record.Status != deliver.StatusDeployed {
-		digest, err := rendering{q.request}.digestNow(ctx, in, record.FactsUsed)
+		digest, err := rendering(q).digestNow(ctx, in, record.FactsUsed)
 		if err != nil || digest == record.Digest {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		AdoptRelease:     adoptedRelease(a),
 		Ignore:           ignore,
-		Seen:             driftRepair{q.request}.seen(a),
+		Seen:             driftRepair(q).seen(a),
 		OnFailure:        a.OnFailure,
 		Again:            q.again,
 		Recreate:         a.ImmutableFieldPolicy == addonsv1.ImmutableFieldPolicyRecreate,
@@ -43,14 +43,14 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 		HistoryLimit:     int(ptr.Deref(a.HistoryLimit, addonsv1.DefaultHistoryLimit)),
 		ProgressDeadline: progressDeadline(a),
 		Readiness:        a.Readiness,
-		Postcondition:    conditionCheck{q.request}.postcondition(a),
+		Postcondition:    conditionCheck(q).postcondition(a),
 		Sensitive:        in.secrets,
 		WatchFilter:      q.ca.Labels[clusterv1.WatchLabel],
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
-			return rendering{q.request}.digestNow(ctx, in, factsUsed)
+			return rendering(q).digestNow(ctx, in, factsUsed)
 		},
 		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
-			return rendering{q.request}.render(ctx, in, r)
+			return rendering(q).render(ctx, in, r)
 		},
 	}
 }

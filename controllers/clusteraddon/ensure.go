@@ -61,7 +61,7 @@ func (q delivery) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 		return because(status, reasons.ServiceAccountRequired, withoutServiceAccount)
 	}
 	if a.incompatible != "" {
-		return driftRepair{q.request}.correctDrift(ctx, a, record, because(status, reasons.NoCompatibleVersion, a.incompatible))
+		return driftRepair(q).correctDrift(ctx, a, record, because(status, reasons.NoCompatibleVersion, a.incompatible))
 	}
 	is := q.compare(ctx, a, record)
 	written := q.setTerms(ctx, a, record, is.terms)
@@ -80,13 +80,13 @@ func (q delivery) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 			one.retryAfter = record.RenewAt.Sub(q.now)
 		}
 	default:
-		if reason, message := (upgradeGate{q.request}).heldBack(a, record); reason != "" {
+		if reason, message := upgradeGate(q).heldBack(a, record); reason != "" {
 			one = because(status, reason, message)
 		} else {
 			one = q.change(ctx, is.in, ready, status)
 		}
 	}
-	one = healthCheck{q.request}.judgeHealth(ctx, a, record, driftRepair{q.request}.correctDrift(ctx, a, record, q.stillFailed(a, one)))
+	one = healthCheck(q).judgeHealth(ctx, a, record, driftRepair{q.request}.correctDrift(ctx, a, record, q.stillFailed(a, one)))
 	one.followUp = one.and(written)
 	return one
 }
@@ -124,12 +124,12 @@ type comparison struct {
 
 // compare resolves the inputs, and compares them with those of the record.
 func (q delivery) compare(ctx context.Context, a *addon, record deliver.Summary) (is comparison) {
-	if is.in, is.err = (inputReader{q.request}).inputs(ctx, a, record); is.err == nil {
-		is.settled, is.err = rendering{q.request}.settled(ctx, is.in, record)
+	if is.in, is.err = inputReader(q).inputs(ctx, a, record); is.err == nil {
+		is.settled, is.err = rendering(q).settled(ctx, is.in, record)
 	}
 	is.terms = termsOf(a, record, is.in, is.settled)
 	if is.settled {
-		if is.unmet, is.err = (conditionCheck{q.request}).unmetPostcondition(ctx, a, record); is.unmet == nil && is.err == nil {
+		if is.unmet, is.err = conditionCheck(q).unmetPostcondition(ctx, a, record); is.unmet == nil && is.err == nil {
 			is.terms.Postconditions = postconditionsDigest(a)
 		}
 	}
@@ -147,7 +147,7 @@ func (q delivery) change(ctx context.Context, in *inputs, ready map[string]bool,
 	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.stack, d)] }); i >= 0 {
 		return because(status, reasons.WaitingForDependency, q.describeMissing(a, a.DependsOn[i]))
 	}
-	unmet, err := conditionCheck{q.request}.unmetPrecondition(ctx, in, record)
+	unmet, err := conditionCheck(q).unmetPrecondition(ctx, in, record)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}
@@ -177,7 +177,7 @@ func (q delivery) change(ctx context.Context, in *inputs, ready map[string]bool,
 	if err != nil {
 		return upgradeFailed(err, q.previousStatus(status))
 	}
-	if outcome.Phase == addonsv1.AddonReady && (rendering{q.request}).mayBringKinds(a, record.Kinds, outcome.Kinds) {
+	if outcome.Phase == addonsv1.AddonReady && rendering(q).mayBringKinds(a, record.Kinds, outcome.Kinds) {
 		q.workload.conn.InvalidateFacts() // other charts may ask about them
 	}
 	one := delivered(outcome, status)

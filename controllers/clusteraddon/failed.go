@@ -53,10 +53,10 @@ func (q delivery) keepReady(ctx context.Context, a *addon, record deliver.Summar
 		return one
 	}
 	in := &inputs{addon: a, chart: q.reference(a), artifact: record.Artifact}
-	if err := (inputReader{q.request}).readValues(ctx, in, record); err != nil {
+	if err := inputReader(q).readValues(ctx, in, record); err != nil {
 		return one
 	}
-	if same, err := (rendering{q.request}).settled(ctx, in, record); same && err == nil {
+	if same, err := rendering(q).settled(ctx, in, record); same && err == nil {
 		one.status.Phase = addonsv1.AddonReady
 		one.status.Message = shorten("Installed; its source can't be read now: " + one.status.Message)
 	}

@@ -27,9 +27,9 @@ func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}
-	q.ca.Status.KubernetesVersions = upgradeGate{q.request}.kubernetesVersions()
-	removal{q.request}.reportDeletable()
-	held := upgradeGate{q.request}.reportUpgrade(all.statuses)
+	q.ca.Status.KubernetesVersions = upgradeGate(q).kubernetesVersions()
+	removal(q).reportDeletable()
+	held := upgradeGate(q).reportUpgrade(all.statuses)
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	if isWhole {

@@ -24,12 +24,12 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 		return false, err
 	}
 	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
-	upgradeGate{q.request}.observeUpgrade()
+	upgradeGate(q).observeUpgrade()
 	for i := range q.wanted {
 		q.wanted[i].fit(q.workload.conn.Version(), q.upgrade)
 	}
 	q.memory.outdatedSince = q.outdatedSince
-	q.users.usedBy.Store(client.ObjectKeyFromObject(q.ca), inputReader{q.request}.usedObjects()) // before they are read: so no change is missed
+	q.users.usedBy.Store(client.ObjectKeyFromObject(q.ca), inputReader(q).usedObjects()) // before they are read: so no change is missed
 	q.installed, known = q.records.Of(q.workload.name)
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
@@ -38,7 +38,7 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 			_, isInstalled := q.installed[release] // one that has just been may not be seen yet
 			return !isInstalled && !slices.ContainsFunc(q.wanted, func(a addon) bool { return a.release() == release })
 		})
-		q.leaving, q.kept = removal{q.request}.unwanted()
+		q.leaving, q.kept = removal(q).unwanted()
 		maps.DeleteFunc(q.memory.leavingSince, func(release deliver.Release, _ time.Time) bool {
 			return !slices.Contains(q.leavingReleases(), release)
 		})

@@ -92,14 +92,14 @@ func (q removal) removeLeaving(ctx context.Context, successors []*addon, all *re
 		return
 	}
 	now, waiting := removable(q.leaving)
-	contents := rendering{q.request}.contentsOfEach(ctx, successors)
+	contents := rendering(q).contentsOfEach(ctx, successors)
 	awaiting := sets.New[deliver.Release]()
 	for _, record := range q.leaving {
 		status := q.unwantedStatus(record, addonsv1.AddonRemoving)
-		if (upgradeGate{q.request}).holdsRemoval(record) {
+		if upgradeGate(q).holdsRemoval(record) {
 			awaiting.Insert(record.Release)
 			all.add(because(status, reasons.WaitingForUpgrade, fmt.Sprintf("It is removed once the upgrade to Kubernetes %s is done", q.upgrade.Target)))
-		} else if names, retryAfter := (rendering{q.request}).successorsOf(ctx, record, contents); len(names) > 0 {
+		} else if names, retryAfter := rendering(q).successorsOf(ctx, record, contents); len(names) > 0 {
 			awaiting.Insert(record.Release)
 			one := because(status, reasons.WaitingForSuccessor, fmt.Sprintf(
 				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack",

@@ -89,7 +89,7 @@ func (q rendering) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.O
 		return nil, false // which version of the chart it will be isn't known
 	}
 	record := q.installed[a.release()]
-	in, err := inputReader{q.request}.inputs(ctx, a, record)
+	in, err := inputReader(q).inputs(ctx, a, record)
 	if err != nil {
 		return nil, false // as its status says
 	}

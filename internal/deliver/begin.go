@@ -170,7 +170,7 @@ func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]
 	if len(inventory) > 0 || record.Installed(r.records) {
 		return inventory, nil, nil
 	}
-	inventory, err := adoptedRelease{r.call}.inheritRelease(ctx)
+	inventory, err := adoptedRelease(r).inheritRelease(ctx)
 	return inventory, nil, err
 }
 

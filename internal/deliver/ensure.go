@@ -64,7 +64,7 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 		return Outcome{}, r.refuse(ReasonReadinessInvalid, err.Error())
 	}
 	if d.step != stepBegin {
-		proven, err := revisionMaker{r.call}.prove(ctx)
+		proven, err := revisionMaker(r).prove(ctx)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -90,12 +90,12 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 func (r installation) prepareStep(ctx context.Context, s step) error {
 	switch s {
 	case stepBegin:
-		if err := (hookRunner{r.call}).awaitRunningHooks(ctx); err != nil {
+		if err := hookRunner(r).awaitRunningHooks(ctx); err != nil {
 			return err
 		}
-		return revisionMaker{r.call}.begin(ctx)
+		return revisionMaker(r).begin(ctx)
 	case stepRollBack:
-		return revisionMaker{r.call}.rollBack(ctx)
+		return revisionMaker(r).rollBack(ctx)
 	default:
 		return r.resume(ctx)
 	}
@@ -110,14 +110,14 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 	application := &application{call: r.call}
 	for _, step := range []func(context.Context) error{
 		application.applyCRDs,
-		func(ctx context.Context) error { return hookRunner{r.call}.runHooks(ctx, before) },
+		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, before) },
 		application.applyObjects,
 		r.pruneEarly,
-		readinessWait{r.call}.awaitReady,
-		func(ctx context.Context) error { return hookRunner{r.call}.runHooks(ctx, after) },
-		readinessWait{r.call}.awaitPostcondition,
+		readinessWait(r).awaitReady,
+		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, after) },
+		readinessWait(r).awaitPostcondition,
 		r.prune,
-		adoptedRelease{r.call}.retireAdopted,
+		adoptedRelease(r).retireAdopted,
 		r.finish,
 	} {
 		if err := step(ctx); err != nil {

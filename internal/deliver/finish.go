@@ -26,7 +26,7 @@ func (r installation) prune(ctx context.Context) error {
 	if r.s.pruned {
 		return nil
 	}
-	obsolete, err := revisionInventory{r.call}.obsolete()
+	obsolete, err := revisionInventory(r).obsolete()
 	if err != nil {
 		return err
 	}
@@ -66,11 +66,11 @@ func (r installation) finish(ctx context.Context) error {
 	if notes := r.rec.State.Notes; len(notes) > 0 {
 		description += ". Left: " + strings.Join(notes, "; ")
 	}
-	wanted, err := revisionInventory{r.call}.entries()
+	wanted, err := revisionInventory(r).entries()
 	if err != nil {
 		return err
 	}
-	r.rec.State.Inventory = append(revisionInventory{r.call}.withUIDs(wanted), revisionInventory{r.call}.crdsOfRollback()...)
+	r.rec.State.Inventory = append(revisionInventory(r).withUIDs(wanted), revisionInventory(r).crdsOfRollback()...)
 	r.rec.Applied = record.SumsOf(r.rec.State.Inventory).String()
 	r.rec.State.PreviousSensitive = nil // nothing is left of what had them
 	if len(r.rec.State.Parts) == 0 {

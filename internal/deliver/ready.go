@@ -95,7 +95,7 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 
 // inTheWay names workloads that go once all is ready: what isn't ready may wait for them.
 func (r readinessWait) inTheWay() string {
-	obsolete, err := revisionInventory{r.call}.obsolete()
+	obsolete, err := revisionInventory(r).obsolete()
 	if err != nil || r.s.pruned {
 		return ""
 	}
@@ -134,7 +134,7 @@ func (r readinessWait) noteWaiting(ctx context.Context) (left, retryAfter time.D
 	if soon := appliedAt.Add(noteAfter).Sub(r.now()); soon > 0 {
 		return left, min(left, soon), nil
 	}
-	state.AppliedAt, state.Inventory = appliedAt, revisionInventory{r.call}.withUIDs(state.Inventory)
+	state.AppliedAt, state.Inventory = appliedAt, revisionInventory(r).withUIDs(state.Inventory)
 	return left, left, r.update(ctx)
 }
 

@@ -187,6 +187,6 @@ func TestTakeOverOfWhatIsGoing(t *testing.T) {
 	e.install(later)
 	o = e.remove(former.Release)
 	e.Expect(o.Gone).To(BeTrue())
-	e.Expect(o.Message).To(ContainSubstring(later.Release.String()), "it says who has the object now")
+	e.Expect(o.Message).To(ContainSubstring(later.String()), "it says who has the object now")
 	e.Expect(e.get("v1", "ConfigMap", ns, "held")).NotTo(BeNil())
 }

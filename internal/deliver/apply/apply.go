@@ -77,7 +77,7 @@ func IsThere(err error) bool {
 	return apierrors.IsConflict(err) || strings.Contains(strings.ToLower(answer.Message), "resourceversion")
 }
 
-// ErrAnother: an object is gone, or somebody made another one of its name.
+// ErrAnother says that an object is gone, or that somebody made another one of its name.
 var ErrAnother = errors.New("it isn't the object that was looked at")
 
 // ApplyOwn applies an object that was seen with this UID, and is ours. The API server answers

@@ -50,6 +50,6 @@ func (s standby) Start(ctx context.Context) error {
 func (s standby) look(ctx context.Context) metav1.Condition {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	c, _ := access{s.Registration}.compatible(ctx)
+	c, _ := access(s).compatible(ctx)
 	return c
 }
