@@ -86,7 +86,7 @@ func (q delivery) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 			one = q.change(ctx, is.in, ready, status)
 		}
 	}
-	one = healthCheck(q).judgeHealth(ctx, a, record, driftRepair{q.request}.correctDrift(ctx, a, record, q.stillFailed(a, one)))
+	one = healthCheck(q).judgeHealth(ctx, a, record, driftRepair(q).correctDrift(ctx, a, record, q.stillFailed(a, one)))
 	one.followUp = one.and(written)
 	return one
 }
