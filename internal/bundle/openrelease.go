@@ -97,7 +97,7 @@ func (r *reading) others(found []string) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return ", but " + message.List(found, ", ", 3)
+	return ", but " + message.List(found, ", ", message.Few)
 }
 
 // stack returns the name of the release: the tag that it was published with.

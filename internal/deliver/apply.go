@@ -234,7 +234,7 @@ func (r *application) noteApplied(o, result *unstructured.Unstructured, left boo
 		watched.Status.Phase = observe.Current // whoever owns it looks after it
 	}
 	r.note(record.KeyOf(o), applied{
-		Object: watched, uid: result.GetUID(), fields: drift.FieldsOf(result.GetManagedFields(), object.FieldManager(r.release)), left: left,
+		Object: watched, uid: result.GetUID(), fields: drift.FieldsOf(result.GetManagedFields(), r.scope.Manager()), left: left,
 	})
 	return nil
 }

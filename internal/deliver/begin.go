@@ -174,7 +174,7 @@ func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]
 	return inventory, nil, err
 }
 
-// renderFailed returns what stops the run, if the error is one of rendering or of the source.
+// renderFailed returns the outcome that stops the call, if the error is one of rendering or of the source.
 func (r revisionMaker) renderFailed(err error) error {
 	if e, ok := errors.AsType[*job.Error](err); ok {
 		return r.refuse(e.Reason, e.Err.Error())

@@ -52,7 +52,7 @@ type call struct {
 }
 
 func (d *Deliverer) newCall(t Target, release Release, want *Desired, proof string) *call {
-	scope := &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
+	scope := t.scopeOf(release)
 	r := &call{
 		d: d, s: d.session(t, release), t: t, release: release, want: want, history: history{proof: proof},
 		scope: scope, hidden: hidden{release: release},
@@ -179,7 +179,7 @@ func (r *call) refuseAs(phase addonsv1.AddonPhase, reason, message string) error
 	return &stopped{r.s.backoff.fail(r.now(), r.tried(r.digest), r.refusal(phase, reason, message))}
 }
 
-// refusal is the outcome of something that stopped the run before anything was
+// refusal is the outcome of something that stopped the call before anything was
 // written, or of which nothing is known to be written: it says what is installed.
 func (r *call) refusal(phase addonsv1.AddonPhase, reason, message string) Outcome {
 	r.rec = nil
@@ -216,39 +216,6 @@ func (r *call) upgrading() bool {
 		older = slices.DeleteFunc(slices.Clone(older), func(s Summary) bool { return s.Revision >= r.rec.Revision })
 	}
 	return r.adopted != nil || record.Installed(older)
-}
-
-// recordsStay is how long a session takes the records for those that it knows. Others rarely
-// write them, and the API server refuses a write that is based on an older one.
-const recordsStay = 10 * time.Second
-
-// recall takes the records that the session knows, or lists them.
-func (r *call) recall(ctx context.Context) error {
-	if r.now().Sub(r.s.listedAt) < recordsStay {
-		r.records, r.parts = slices.Clone(r.s.records), r.s.parts
-		return nil
-	}
-	r.s.listedAt = r.now()
-	return r.list(ctx)
-}
-
-// remember leaves the records to the session, if they are as they were written last.
-func (r *call) remember(err error) {
-	switch {
-	case err == nil && r.rec == nil && len(r.records) == 0: // as while its source is asked
-	case err == nil && r.rec != nil && r.records[0].UID == r.rec.UID:
-		r.records[0] = r.rec.Summary
-	default:
-		r.s.listedAt = time.Time{}
-		return
-	}
-	r.s.records, r.s.parts = r.records, r.parts
-}
-
-func (r *call) list(ctx context.Context) error {
-	var err error
-	r.records, r.parts, err = r.s.store.List(ctx)
-	return err
 }
 
 // statusOf returns the newest status of an object that was applied.
@@ -293,17 +260,4 @@ func (r *call) dataPolicy() addonsv1.DataPolicy {
 		return r.want.DataPolicy
 	}
 	return r.rec.DataPolicy
-}
-
-// load reads a record.
-func (r *call) load(ctx context.Context, s Summary) (*record.Record, error) {
-	rec, err := r.s.store.Load(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	r.hidden.learnRecord(rec)
-	if rec.State != nil && rec.State.Adopted != nil {
-		r.adopted = rec.State.Adopted
-	}
-	return rec, r.fits(r.s.Size())
 }

@@ -48,7 +48,7 @@ func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toT
 	return nil
 }
 
-// stopFor stops the run if an object couldn't be deleted or let go of. "" for rejected means the
+// stopFor stops the call if an object couldn't be deleted or let go of. "" for rejected means the
 // reason of the object.
 func (r deletion) stopFor(ctx context.Context, failed object.Failures, rejection string) error {
 	if err := failed.Transient(); err != nil {

@@ -85,6 +85,11 @@ func (t Target) own() client.Client {
 	return t.Own
 }
 
+// scopeOf returns the scope of a release in the cluster.
+func (t Target) scopeOf(release Release) *object.Scope {
+	return &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
+}
+
 // Desired is an add-on as it is wanted.
 type Desired struct {
 	Release

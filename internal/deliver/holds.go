@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // Keys returns the keys of a rendering's objects, as a release would have them in the
 // cluster.
 func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey, error) {
-	scope := &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
+	scope := t.scopeOf(release)
 	crds, objects, err := scope.PrepareBoth(in.CRDs, in.Objects)
 	var keys []ObjectKey
 	for _, o := range slices.Concat(crds, objects) {
@@ -34,7 +33,7 @@ func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]Obj
 	if err != nil {
 		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
 	}
-	scope := &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
+	scope := t.scopeOf(release)
 	inventory, err := scope.InventoryOf(rec)
 	if err != nil {
 		return nil, false, fmt.Errorf("add-on %s: %w", release, err)

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -34,7 +33,7 @@ func (r *application) leaveAsDeployed(ctx context.Context, o *unstructured.Unstr
 	if err != nil {
 		return false, nil //nolint:nilerr // applying it tells what is wrong
 	}
-	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), object.FieldManager(r.release)) != e.Fields {
+	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), r.scope.Manager()) != e.Fields {
 		return false, nil
 	}
 	return true, r.noteApplied(o, live, false, nil)

@@ -38,7 +38,7 @@ func (r revisionMaker) ensureNamespace(ctx context.Context) error {
 			"Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name))
 	}
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	err = r.t.Client.Create(ctx, made, client.FieldOwner(object.FieldManager(r.release)))
+	err = r.t.Client.Create(ctx, made, client.FieldOwner(r.scope.Manager()))
 	r.wrote.Store(err == nil)
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
@@ -64,7 +64,7 @@ func (r revisionMaker) mayKeepRecords(ctx context.Context) error {
 		return nil
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.release.Namespace, GenerateName: "chandler-"}}
-	err := r.t.Client.Create(ctx, secret, client.DryRunAll, client.FieldOwner(object.FieldManager(r.release)))
+	err := r.t.Client.Create(ctx, secret, client.DryRunAll, client.FieldOwner(r.scope.Manager()))
 	if apierrors.IsForbidden(err) {
 		return r.refuse(object.ReasonForbidden, fmt.Sprintf(
 			"ServiceAccount %s has to be allowed to create Secrets in namespace %s, where the release is recorded: %v", r.want.ServiceAccount, r.release.Namespace, err))

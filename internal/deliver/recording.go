@@ -15,7 +15,7 @@ import (
 )
 
 // stopForRecord returns an error about a release record that can't be read or written as what stops
-// the run, if somebody has to change something. All else is returned as it is, to be tried again.
+// the call, if somebody has to change something. All else is returned as it is, to be tried again.
 func (r *call) stopForRecord(err error) error {
 	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
 		return r.refuse(ReasonRecordUnreadable, r.unreadable(damaged))

@@ -16,8 +16,11 @@ func List(texts []string, separator string, most int) string {
 	return fmt.Sprintf("%s%sand %d more", strings.Join(texts[:most], separator), separator, len(texts)-most)
 }
 
-// FirstFew joins the first three of many texts: a message that names more isn't read.
-func FirstFew(texts []string) string { return List(texts, "; ", 3) }
+// Few is how many things a message names: nobody reads one that names more.
+const Few = 3
+
+// FirstFew joins the first few of many texts.
+func FirstFew(texts []string) string { return List(texts, "; ", Few) }
 
 var lineBreaks = regexp.MustCompile(`\s*[\r\n]\s*`)
 

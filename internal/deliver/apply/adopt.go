@@ -67,7 +67,7 @@ func (a *Applier) TakeFields(ctx context.Context, live *metav1.PartialObjectMeta
 			e.Operation = metav1.ManagedFieldsOperationUpdate // what csaupgrade looks for
 		}
 	}
-	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(former...), a.manager()); err != nil {
+	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(former...), a.Scope.Manager()); err != nil {
 		return err
 	}
 	if slices.Contains(former, object.OperatorManager) {
@@ -77,7 +77,7 @@ func (a *Applier) TakeFields(ctx context.Context, live *metav1.PartialObjectMeta
 		}
 		upgraded.ManagedFields = append(upgraded.ManagedFields, kept...)
 	}
-	return a.PatchMetadata(ctx, live, upgraded, a.manager())
+	return a.PatchMetadata(ctx, live, upgraded, a.Scope.Manager())
 }
 
 // Disown makes an object no add-on's: our labels go, and our fields are
@@ -97,10 +97,10 @@ func (a *Applier) Disown(ctx context.Context, live *metav1.PartialObjectMetadata
 	}
 	taken := object.ManagedBy(&live.ObjectMeta, object.HelmManager)
 	let.ManagedFields = slices.DeleteFunc(let.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == a.manager() && taken
+		return e.Manager == a.Scope.Manager() && taken
 	})
 	for i := range let.ManagedFields {
-		if let.ManagedFields[i].Manager == a.manager() {
+		if let.ManagedFields[i].Manager == a.Scope.Manager() {
 			let.ManagedFields[i].Manager = object.HelmManager
 		}
 	}

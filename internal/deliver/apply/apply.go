@@ -29,12 +29,10 @@ type Applier struct {
 	Wrote *atomic.Bool
 }
 
-func (a *Applier) manager() string { return object.FieldManager(a.Scope.Release) }
-
 // Apply applies an object, and returns it as the server has it.
 func (a *Applier) Apply(ctx context.Context, o *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
 	result := o.DeepCopy()
-	options := []client.ApplyOption{client.FieldOwner(a.manager())}
+	options := []client.ApplyOption{client.FieldOwner(a.Scope.Manager())}
 	if force {
 		options = append(options, client.ForceOwnership)
 	}

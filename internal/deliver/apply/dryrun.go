@@ -26,9 +26,9 @@ func (a *Applier) Changes(ctx context.Context, o *unstructured.Unstructured, liv
 	if err != nil {
 		return nil, nil, err
 	}
-	changes := drift.Changes(live.ManagedFields, applied.GetManagedFields(), a.manager())
+	changes := drift.Changes(live.ManagedFields, applied.GetManagedFields(), a.Scope.Manager())
 	if rolled {
-		changes = append(changes, drift.ChangeAt(strategyType, live.ManagedFields, a.manager()))
+		changes = append(changes, drift.ChangeAt(strategyType, live.ManagedFields, a.Scope.Manager()))
 		if err := unstructured.SetNestedField(applied.Object, string(appsv1.RecreateDeploymentStrategyType), "spec", "strategy", "type"); err != nil {
 			return nil, nil, err
 		}
@@ -50,7 +50,7 @@ func (a *Applier) Differing(ctx context.Context, changes []drift.Change, applied
 func (a *Applier) dryRun(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
 	result := o.DeepCopy()
 	result.SetUID(live.UID)
-	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), client.FieldOwner(a.manager()), client.ForceOwnership, client.DryRunAll)
+	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), client.FieldOwner(a.Scope.Manager()), client.ForceOwnership, client.DryRunAll)
 	if isOfAnother(err) {
 		return nil, ErrAnother
 	}
@@ -83,5 +83,5 @@ func (a *Applier) WithoutIgnored(ctx context.Context, o *unstructured.Unstructur
 	if ignored = drift.Owned(ignored); len(ignored) == 0 {
 		return o, 0, nil
 	}
-	return drift.Without(o, ignored), drift.FieldsOf(applied.GetManagedFields(), a.manager()), nil
+	return drift.Without(o, ignored), drift.FieldsOf(applied.GetManagedFields(), a.Scope.Manager()), nil
 }

@@ -20,7 +20,7 @@ import (
 func (a *Applier) forgetUpdate(ctx context.Context, o *unstructured.Unstructured) error {
 	return a.setManagers(ctx, o, func(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 		return slices.DeleteFunc(slices.Clone(managed), func(e metav1.ManagedFieldsEntry) bool {
-			return e.Manager == a.manager() && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
+			return e.Manager == a.Scope.Manager() && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
 		})
 	})
 }
@@ -29,7 +29,7 @@ func (a *Applier) forgetUpdate(ctx context.Context, o *unstructured.Unstructured
 // when the chart drops them.
 func (a *Applier) OwnAlone(ctx context.Context, o *unstructured.Unstructured) error {
 	return a.setManagers(ctx, o, func(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-		return drift.Apart(managed, a.manager(), object.BeforeFirstApply)
+		return drift.Apart(managed, a.Scope.Manager(), object.BeforeFirstApply)
 	})
 }
 
@@ -46,7 +46,7 @@ func (a *Applier) setManagers(ctx context.Context, o *unstructured.Unstructured,
 		is.Namespace, is.Name, is.UID, is.ResourceVersion, is.ManagedFields = o.GetNamespace(), o.GetName(), o.GetUID(), o.GetResourceVersion(), o.GetManagedFields()
 		changed := is.DeepCopy()
 		changed.ManagedFields = managed
-		err := a.PatchMetadata(ctx, is, changed, a.manager())
+		err := a.PatchMetadata(ctx, is, changed, a.Scope.Manager())
 		if apierrors.IsConflict(err) {
 			live, gone := a.Get(ctx, o)
 			if gone == nil {
@@ -70,7 +70,7 @@ func (a *Applier) ApplyDisplacing(ctx context.Context, o *unstructured.Unstructu
 	for _, items := range by {
 		displaced := live.DeepCopy()
 		displaced.ManagedFields = items.Managed
-		err := a.PatchMetadata(ctx, live, displaced, a.manager())
+		err := a.PatchMetadata(ctx, live, displaced, a.Scope.Manager())
 		if apierrors.IsConflict(err) {
 			return nil, ErrAnother
 		}

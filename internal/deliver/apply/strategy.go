@@ -54,6 +54,6 @@ func (a *Applier) stopRolling(ctx context.Context, o *unstructured.Unstructured)
 		return "", err
 	}
 	rolled := o.DeepCopy()
-	err = a.Client.Patch(ctx, rolled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(a.manager()))
+	err = a.Client.Patch(ctx, rolled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(a.Scope.Manager()))
 	return rolled.GetResourceVersion(), err
 }

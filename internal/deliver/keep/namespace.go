@@ -51,7 +51,7 @@ func (k *Keeper) disposable(gk schema.GroupKind, m *metav1.PartialObjectMetadata
 	switch {
 	case m.DeletionTimestamp != nil:
 		return true
-	case object.OwnerOf(&m.ObjectMeta) == k.Scope.Release && object.ManagedBy(&m.ObjectMeta, object.FieldManager(k.Scope.Release)):
+	case object.OwnerOf(&m.ObjectMeta) == k.Scope.Release && object.ManagedBy(&m.ObjectMeta, k.Scope.Manager()):
 		return !k.IsApplied(m.UID)
 	case gk.Kind == "ServiceAccount" && m.Name == "default", gk.Kind == "ConfigMap" && m.Name == "kube-root-ca.crt":
 		return true

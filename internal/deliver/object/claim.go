@@ -199,5 +199,5 @@ func managersOf(m *metav1.ObjectMeta) string {
 			names.Insert(e.Manager)
 		}
 	}
-	return message.List(sets.List(names), ", ", 3)
+	return message.List(sets.List(names), ", ", message.Few)
 }

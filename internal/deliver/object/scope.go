@@ -28,6 +28,9 @@ type Scope struct {
 	Unknown bool
 }
 
+// Manager returns the field manager of the add-on's objects.
+func (s *Scope) Manager() string { return FieldManager(s.Release) }
+
 // Learn takes in the CRDs among objects.
 func (s *Scope) Learn(objects []*unstructured.Unstructured) {
 	if s.own == nil {

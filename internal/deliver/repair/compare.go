@@ -19,7 +19,7 @@ import (
 func (r *Repairer) compare(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d *Difference) (*unstructured.Unstructured, error) {
 	changes, applied, err := r.Changes(ctx, o, live)
 	if apierrors.IsInvalid(err) && !r.Report {
-		if d.displaced = drift.Replacements(o, live.ManagedFields, r.manager()); len(d.displaced) > 0 {
+		if d.displaced = drift.Replacements(o, live.ManagedFields, r.Scope.Manager()); len(d.displaced) > 0 {
 			changes, err, applied = d.displaced[0].Changes, nil, o
 		}
 	}
@@ -35,9 +35,9 @@ func (r *Repairer) compare(ctx context.Context, o *unstructured.Unstructured, li
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, drift.Stale(now.Object, applied, r.manager(), changes)...)
+		changes = append(changes, drift.Stale(now.Object, applied, r.Scope.Manager(), changes)...)
 	}
-	d.wanted = drift.FieldsOf(applied.GetManagedFields(), r.manager())
+	d.wanted = drift.FieldsOf(applied.GetManagedFields(), r.Scope.Manager())
 	rules := r.Ignore.For(o)
 	ignored, rest := rules.Split(o, changes)
 	if r.Report {
@@ -45,7 +45,7 @@ func (r *Repairer) compare(ctx context.Context, o *unstructured.Unstructured, li
 			return nil, err
 		}
 	}
-	d.Changes, d.Managers = rest, drift.ManagersOf(rest, live.ManagedFields, r.manager())
+	d.Changes, d.Managers = rest, drift.ManagersOf(rest, live.ManagedFields, r.Scope.Manager())
 	d.whole = len(ignored) == 0
 	if len(rest) == 0 && (!d.whole || d.wanted == d.Now) {
 		d.Managers = nil

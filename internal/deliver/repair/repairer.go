@@ -52,8 +52,6 @@ type Repairer struct {
 	Hide func(string) string
 }
 
-func (r *Repairer) manager() string { return object.FieldManager(r.Scope.Release) }
-
 // Repair looks at an object, and applies it if it isn't as it was applied. It doesn't if
 // the object belongs to another now: another add-on, or the client that made it anew.
 func (r *Repairer) Repair(ctx context.Context, s Suspect, d *Difference) error {
@@ -80,7 +78,7 @@ func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) erro
 	case err != nil:
 		return err
 	default:
-		d.Now = drift.FieldsOf(live.ManagedFields, r.manager())
+		d.Now = drift.FieldsOf(live.ManagedFields, r.Scope.Manager())
 	}
 	switch {
 	case s.Manifest == nil: // nothing says what it is to be
@@ -115,7 +113,7 @@ func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) erro
 // client made anew is adopted by policy, as in an upgrade.
 func (r *Repairer) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry) error {
 	owner := object.OwnerOf(&live.ObjectMeta)
-	isOurs := live.UID == entry.UID || object.ManagedBy(&live.ObjectMeta, r.manager()) // the record may be of the one before
+	isOurs := live.UID == entry.UID || object.ManagedBy(&live.ObjectMeta, r.Scope.Manager()) // the record may be of the one before
 	if isOurs && (owner == r.Scope.Release || !object.ManagedBy(&live.ObjectMeta, object.FieldManager(owner))) {
 		return nil
 	}
@@ -156,6 +154,6 @@ func (r *Repairer) repairObject(ctx context.Context, o *unstructured.Unstructure
 	if live == nil && o.GroupVersionKind().GroupKind() == object.CRDKind {
 		meta.MaybeResetRESTMapper(r.Scope.Mapper)
 	}
-	d.Repaired, d.Now = true, drift.FieldsOf(result.GetManagedFields(), r.manager())
+	d.Repaired, d.Now = true, drift.FieldsOf(result.GetManagedFields(), r.Scope.Manager())
 	return nil
 }
