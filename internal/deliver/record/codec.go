@@ -5,6 +5,7 @@ package record
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -12,7 +13,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
@@ -45,17 +48,22 @@ var errTooLarge = fmt.Errorf("unpacks to more than %d MiB", maxInflated>>20)
 // compressors are kept, as a new one takes 800 KiB.
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// deflate compresses with gzip. It refuses what inflate would.
-func deflate(data []byte) ([]byte, error) {
-	if len(data) > maxInflated {
-		return nil, &TooLargeError{Bytes: len(data), Limit: maxInflated, Unpacked: true}
-	}
+func deflate(data []byte) ([]byte, error) { return deflateAll(slices.Values([][]byte{data})) }
+
+// deflateAll compresses pieces with gzip, one after the other. It refuses more bytes than inflate would.
+func deflateAll(pieces iter.Seq[[]byte]) ([]byte, error) {
 	var b bytes.Buffer
 	w := compressors.Get().(*gzip.Writer) //nolint:forcetypeassert // nothing else is put there
 	defer compressors.Put(w)
 	w.Reset(&b)
-	if _, err := w.Write(data); err != nil {
-		return nil, err
+	written := 0
+	for piece := range pieces {
+		if written += len(piece); written > maxInflated {
+			return nil, &TooLargeError{Bytes: written, Limit: maxInflated, Unpacked: true}
+		}
+		if _, err := w.Write(piece); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
@@ -84,7 +92,8 @@ func inflate(data []byte) ([]byte, error) {
 
 // encodeRelease writes a release as Helm does (pkg/storage/driver/util.go).
 func encodeRelease(r *helmrelease.Release) ([]byte, error) {
-	packed, err := packJSON(r)
+	outer := *r
+	packed, err := packAround(r.Manifest, &outer.Manifest, &outer)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +132,27 @@ func packJSON(v any) ([]byte, error) {
 		return nil, err
 	}
 	return deflate(data)
+}
+
+// packAround is packJSON of v with text in a field of it. The text is encoded by the line: as a whole, it would take
+// encoding/json several times its memory.
+func packAround(text string, field *string, v any) ([]byte, error) {
+	*field = rand.Text()
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	before, after, _ := bytes.Cut(data, []byte(*field))
+	return deflateAll(func(yield func([]byte) bool) {
+		more := yield(before)
+		for line := range strings.Lines(text) {
+			encoded, _ := json.Marshal(line) // a string has an encoding
+			if more = more && yield(encoded[1:len(encoded)-1]); !more {
+				return
+			}
+		}
+		_ = more && yield(after)
+	})
 }
 
 func unpackJSON(data []byte, values int, v any) error {

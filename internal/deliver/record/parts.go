@@ -22,11 +22,11 @@ const watchLabel = clusterv1.WatchLabel
 // partsOf moves what is large of a new record into continuation Secrets, and
 // notes them in its state.
 func (s *Store) partsOf(r *Record, crds []byte) ([]*corev1.Secret, error) {
-	large := bulk{Manifest: r.Helm.Manifest, Config: r.Helm.Config, Hooks: map[string]string{}, CRDs: crds}
+	large := bulk{Config: r.Helm.Config, Hooks: map[string]string{}, CRDs: crds}
 	for i, h := range r.Helm.Hooks {
 		large.Hooks[strconv.Itoa(i)] = h.Manifest
 	}
-	packed, err := packJSON(large)
+	packed, err := packAround(r.Helm.Manifest, &large.Manifest, &large)
 	if err != nil {
 		return nil, err
 	}

@@ -98,17 +98,24 @@ func (r *Record) contentDigest() string {
 		hook.LastRun = helmrelease.HookExecution{} // progress
 		hooks = append(hooks, hook)
 	}
-	return digestOf([]any{r.Helm.Manifest, hooks, r.State.CRDsDigest})
+	pieces := []any{hooks, r.State.CRDsDigest}
+	for line := range strings.Lines(r.Helm.Manifest) { // as a whole it would be encoded in ten times its memory
+		pieces = append(pieces, line)
+	}
+	return digestOf(pieces...)
 }
 
 // String is "namespace/name".
 func (a AdoptedRelease) String() string { return a.StorageNamespace + "/" + a.Name }
 
-// digestOf returns the digest of a value in JSON.
-func digestOf(value any) string {
+// digestOf returns the digest of values in JSON, each in a line.
+func digestOf(values ...any) string {
 	sum := sha256.New()
-	if err := json.NewEncoder(sum).Encode(value); err != nil {
-		return "" // no value here holds anything that JSON lacks; and nothing has this digest
+	encoder := json.NewEncoder(sum)
+	for _, value := range values {
+		if err := encoder.Encode(value); err != nil {
+			return "" // no value here holds anything that JSON lacks; and nothing has this digest
+		}
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
