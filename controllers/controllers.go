@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/addonstack"
 	"github.com/cluster-chandler/chandler/controllers/assignment"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
@@ -62,6 +63,8 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 	local := mgr.GetLocalManager()
 	members := &member.Inventory{Client: local.GetClient(), Fleet: o.Fleet, Names: member.Names{Namespace: o.MemberNamespace}}
 
+	turns := &management.Turns{}
+
 	stacks := &addonstack.Reconciler{
 		Client:      local.GetClient(),
 		APIReader:   local.GetAPIReader(),
@@ -69,6 +72,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Members:     members,
 		WatchFilter: o.WatchFilter,
 		Sources:     o.Sources,
+		Turns:       turns,
 		Clock:       clock.RealClock{},
 	}
 	if err := stacks.SetupWithManager(mgr, o.AddonStackWorkers); err != nil {
@@ -85,6 +89,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Recorder:  local.GetEventRecorder("assignment"),
 		Members:   members,
 		Discovery: kinds,
+		Turns:     turns,
 	}
 	if err := assignments.SetupWithManager(mgr, o.ClusterWorkers); err != nil {
 		return fmt.Errorf("setting up the assignment controller: %w", err)

@@ -32,6 +32,10 @@ type AddonStackStatus struct {
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`
 
+	// rollout says how far the rollout is. It isn't there without spec.rollout.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
 	// following says which version is taken of each add-on whose version is a range,
 	// and of spec.source, if that follows versions. At most 65.
 	// +optional
@@ -142,7 +146,11 @@ type StackInstance struct {
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`
 
-	// conditions: Valid, Paused, SourcesReady and ClustersReady, as this instance sees
+	// rollout is how far the instance's Clusters are, if the stack has spec.rollout.
+	// +optional
+	Rollout *RolloutProgress `json:"rollout,omitempty"`
+
+	// conditions: Valid, Paused, SourcesReady, ClustersReady and RolledOut, as this instance sees
 	// them. At most 8.
 	// +optional
 	// +listType=map
@@ -159,8 +167,20 @@ type ClusterCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total"`
 
+	// updated is the number of Clusters that are to have the revision that is rolled out. It isn't there without
+	// spec.rollout.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Updated *int32 `json:"updated,omitempty"`
+
+	// unstarted is the number of Clusters that have no revision of the stack, as their turn hasn't come. It isn't there
+	// without spec.rollout.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Unstarted *int32 `json:"unstarted,omitempty"`
+
 	// ready is the number of Clusters on which all of this stack's add-ons are
-	// ready, at the newest revision.
+	// ready, at the newest revision; with spec.rollout, at the revision that each Cluster is to have now.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready"`

@@ -118,6 +118,12 @@ type AddonStackSpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="removalLimit is a number, from 0, or a percentage, from 0% to 100%"
 	RemovalLimit *intstr.IntOrString `json:"removalLimit,omitempty"`
 
+	// rollout says in which steps a new revision reaches the clusters; {} is one cluster in ten at a time, until the
+	// first one fails. Without it, all clusters get a revision at once. It isn't part of a revision: a change of it counts
+	// at once.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
+
 	// allowedRemovals lets the edit that brings it take add-ons away from more clusters than removalLimit allows. It
 	// may stay afterwards: it allows nothing that isn't named in it.
 	// +optional
@@ -178,6 +184,8 @@ type Updates struct {
 // +kubebuilder:printcolumn:name="OK",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="The Ready condition"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
+// +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.status.rollout.phase`,priority=10,description="What the rollout does, or what it waits for"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.clusters.updated`,priority=10,description="Clusters that are to have the revision that is rolled out"
 // +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.clusters.waiting`,priority=10,description="Clusters on which nothing can be done now"
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.latestRevision`,priority=10
 // +kubebuilder:printcolumn:name="Sources",type=string,JSONPath=`.status.conditions[?(@.type=="SourcesReady")].status`,priority=10,description="Whether all sources give what they are asked for"

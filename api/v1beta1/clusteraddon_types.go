@@ -128,6 +128,15 @@ type StackStatus struct {
 	// since is when the stack got this state at this revision.
 	// +optional
 	Since metav1.Time `json:"since,omitempty,omitzero"`
+
+	// started is when the cluster was first brought to this revision.
+	// +optional
+	Started metav1.Time `json:"started,omitempty,omitzero"`
+
+	// wasReady says whether the stack was Ready when the cluster left the revision before. It isn't there if there was
+	// none.
+	// +optional
+	WasReady *bool `json:"wasReady,omitempty"`
 }
 
 // StackState says where the add-ons of a stack stand on a cluster.

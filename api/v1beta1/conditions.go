@@ -37,8 +37,13 @@ const (
 	SourceAvailableCondition = "Available"
 
 	// ClustersReadyCondition says whether all matching clusters run this
-	// stack's newest revision, and are ready.
+	// stack's newest revision, and are ready. With spec.rollout it is about the revision that
+	// each of them is to have now.
 	ClustersReadyCondition = "ClustersReady"
+
+	// RolledOutCondition says whether the newest revision has reached all clusters. Its reason is the phase of
+	// status.rollout. It is there with spec.rollout only.
+	RolledOutCondition = "RolledOut"
 )
 
 // Conditions of a ClusterAddon.
@@ -98,6 +103,7 @@ const (
 	InvalidValuesReason     = "InvalidValues"
 	InvalidReadinessReason  = "InvalidReadiness"
 	InvalidExpressionReason = "InvalidExpression"
+	InvalidRolloutReason    = "InvalidRollout"
 	InvalidPatchReason      = "InvalidPatch"
 	InvalidDirectoryReason  = "InvalidDirectory"
 	// InvalidSourceReason: the bundle of spec.source isn't what the spec takes it for.

@@ -48,3 +48,22 @@ const LastRemovalsAnnotation = "addons.cluster.x-k8s.io/last-removals"
 // ConfirmRemovalAnnotation on a ClusterAddon lets a held removal through, if its value is
 // the confirmation of spec.stacks[].heldRemoval. It is taken off when it was looked at.
 const ConfirmRemovalAnnotation = "addons.cluster.x-k8s.io/confirm-removal"
+
+// Annotations on a ControllerRevision of an AddonStack with spec.rollout. People approve, reject and promote by them.
+const (
+	// RolloutCauseAnnotation says how the revision came: Followed, if no edit of the AddonStack brought it.
+	RolloutCauseAnnotation = "addons.cluster.x-k8s.io/rollout-cause"
+	// RolloutStartedAnnotation says when the first cluster was brought to it, in RFC 3339.
+	RolloutStartedAnnotation = "addons.cluster.x-k8s.io/rollout-started"
+	// RolloutCompletedAnnotation says when the last cluster was ready at it, in RFC 3339.
+	RolloutCompletedAnnotation = "addons.cluster.x-k8s.io/rollout-completed"
+	// RolloutRejectedAnnotation says why it isn't rolled out any more. Without the annotation it is tried again.
+	RolloutRejectedAnnotation = "addons.cluster.x-k8s.io/rollout-rejected"
+	// RolloutApprovedAnnotation has the names of waves that may begin, separated by commas; "*" is all of them, without
+	// soaks.
+	RolloutApprovedAnnotation = "addons.cluster.x-k8s.io/rollout-approved"
+)
+
+// HoldRolloutAnnotation on a ClusterAddon keeps the cluster out of rollouts. Its value has the names of AddonStacks,
+// separated by commas; "*" is all of them.
+const HoldRolloutAnnotation = "addons.cluster.x-k8s.io/hold-rollout"

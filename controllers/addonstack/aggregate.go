@@ -3,12 +3,14 @@
 package addonstack
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -37,10 +39,10 @@ func aggregate(s *addonsv1.AddonStack) {
 	if at := slices.IndexFunc(current, func(i addonsv1.StackInstance) bool { return i.LatestRevision != "" }); at >= 0 {
 		sum.Status.LatestRevision = current[at].LatestRevision
 	}
-	for _, kind := range []string{addonsv1.PausedCondition, addonsv1.ValidCondition, addonsv1.SourcesReadyCondition} {
+	for _, kind := range []string{addonsv1.PausedCondition, addonsv1.ValidCondition, addonsv1.SourcesReadyCondition, addonsv1.RolledOutCondition} {
 		if c := worst(kind, current); c != nil {
 			conditions.Set(sum, *c)
-		} else if kind == addonsv1.SourcesReadyCondition {
+		} else if kind == addonsv1.SourcesReadyCondition || kind == addonsv1.RolledOutCondition {
 			conditions.Delete(sum, kind)
 		}
 	}
@@ -48,6 +50,7 @@ func aggregate(s *addonsv1.AddonStack) {
 		sum.Status.Clusters = counts
 		conditions.Set(sum, sharedClustersReady(counts, instances, outdated))
 	}
+	sum.Status.Rollout = sharedRollout(s.Status.Rollout, current, conditions.GetReason(sum, addonsv1.RolledOutCondition))
 	summarize(sum)
 	s.Status = sum.Status
 }
@@ -64,6 +67,7 @@ func totals(instances []addonsv1.StackInstance, generation int64) *addonsv1.Clus
 		sum.Total += counts.Total
 		sum.Failed += counts.Failed
 		sum.Waiting += counts.Waiting
+		sum.Updated, sum.Unstarted = plus(sum.Updated, counts.Updated), plus(sum.Unstarted, counts.Unstarted)
 		if instance.ObservedGeneration == generation {
 			sum.Ready += counts.Ready
 		}
@@ -72,6 +76,33 @@ func totals(instances []addonsv1.StackInstance, generation int64) *addonsv1.Clus
 		return nil
 	}
 	return &sum
+}
+
+// plus returns the sum of two numbers that may be missing; nil if both are.
+func plus(a, b *int32) *int32 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return ptr.To(*a + *b)
+}
+
+// sharedRollout returns status.rollout of all instances together, which is as far as the last one of them; nil without a
+// rollout. A phase is the reason of RolledOut.
+func sharedRollout(before *addonsv1.RolloutStatus, instances []addonsv1.StackInstance, phase string) *addonsv1.RolloutStatus {
+	var sum *addonsv1.RolloutStatus
+	for _, instance := range instances {
+		switch p := instance.Rollout; {
+		case p == nil:
+		case sum == nil:
+			sum = &addonsv1.RolloutStatus{Revision: p.Revision, Phase: addonsv1.RolloutPhase(phase), WavesDone: p.WavesDone}
+		default:
+			sum.WavesDone = min(sum.WavesDone, p.WavesDone)
+		}
+	}
+	if sum != nil && before != nil {
+		sum.Completed = before.Completed
+	}
+	return sum
 }
 
 // worst returns the worst condition. If instances disagree, the message names the one that it is of.

@@ -53,14 +53,14 @@ type cause struct {
 	since   time.Time // zero if that isn't known
 }
 
-// standingOf decides from a ClusterAddon's status where its cluster is with the stack, which has these add-ons, and why
-// it isn't ready, or won't be for long.
-func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addonsv1.Addon) (clusterState, []cause) {
+// standingOf decides from a ClusterAddon's status where its cluster is with the revision of the stack that it is to have,
+// which has these add-ons, and why it isn't ready, or won't be for long.
+func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, wanted string, addons []addonsv1.Addon) (clusterState, []cause) {
 	if c := blocking(ca); c != nil {
 		return waiting, []cause{causeOfCondition(c)}
 	}
 	assigned := stack.AssignedRevision(ca.Spec.Stacks, s.Name)
-	if assigned != s.Status.LatestRevision && stack.HeldRemoval(ca.Spec.Stacks, s.Name) == nil {
+	if assigned != wanted && stack.HeldRemoval(ca.Spec.Stacks, s.Name) == nil {
 		return progressing, nil // a failure of an older revision is no news of this one
 	}
 	if !slices.ContainsFunc(ca.Status.Stacks, func(is addonsv1.StackStatus) bool { return is.Name == s.Name && is.Revision == assigned }) {
@@ -91,7 +91,7 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addo
 	switch {
 	case slices.ContainsFunc(why, func(c cause) bool { return c.urgency == addonFailed }):
 		return failed, why
-	case !slices.ContainsFunc(why, func(c cause) bool { return c.urgency != onlyNoted }) && len(missing) == 0 && assigned == s.Status.LatestRevision:
+	case !slices.ContainsFunc(why, func(c cause) bool { return c.urgency != onlyNoted }) && len(missing) == 0 && assigned == wanted:
 		return ready, why
 	}
 	return progressing, why

@@ -11,27 +11,35 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// count sums up the stack's clusters in status.clusters and ClustersReady, and returns them. A
-// Cluster counts once it is selected: else a new stack would be Ready before anything was done. It also returns when to
-// count again, as something has lasted for too long then; 0 for never.
-func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) (_ []*addonsv1.ClusterAddon, again time.Duration, _ error) {
-	selected, clusters, all, err := r.selected(ctx, s, spec)
-	if err != nil {
-		return nil, 0, err
-	}
+// wanted returns the revision of a stack that a cluster is to have now, "" for none, and its add-ons.
+type wanted func(clusterAddon *addonsv1.ClusterAddon) (revision string, addons []addonsv1.Addon)
+
+// count sums up the stack's clusters in status.clusters and ClustersReady. A Cluster counts once it is selected: else a
+// new stack would be Ready before anything was done. It returns when to count again, as something has lasted for too
+// long then; 0 for never.
+func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, wanted wanted) (again time.Duration) {
 	had, now := hadClusters(s), r.Clock.Now()
-	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(selected))}
+	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(clusters.selected))}
 	told := causes{}
-	for _, ca := range selected {
-		state, why := standingOf(ca, s, spec.Addons)
+	for _, ca := range clusters.selected {
+		revision, addons := wanted(ca)
+		if s.Spec.Rollout != nil {
+			countSteps(s, revision)
+		}
+		if revision == "" && s.Spec.Rollout != nil {
+			continue
+		}
+		state, why := standingOf(ca, s, revision, addons)
 		switch state {
 		case ready:
 			s.Status.Clusters.Ready++
@@ -51,12 +59,12 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 	}
 	c := clustersReady(s.Status.Clusters, told.describe())
 	if s.Status.Clusters.Total == 0 {
-		c.Message += "; " + describeNumber(clusters)
+		c.Message += "; " + describeNumber(len(clusters.members))
 		if had {
 			c.Status = metav1.ConditionFalse
 		}
 	}
-	if held := heldRemovals(s, all); len(held.clusters) > 0 {
+	if held := heldRemovals(s, clusters.all); len(held.clusters) > 0 {
 		text := held.describe(s)
 		if s.Status.Clusters.Failed > 0 {
 			text += ". Beside that, " + c.Message
@@ -67,7 +75,21 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 		}
 	}
 	conditions.Set(s, c)
-	return selected, again, nil
+	return again
+}
+
+// countSteps counts a cluster that is to have a revision of a stack with a rollout.
+func countSteps(s *addonsv1.AddonStack, revision string) {
+	counts := s.Status.Clusters
+	if counts.Updated == nil {
+		counts.Updated, counts.Unstarted = new(int32), new(int32)
+	}
+	switch {
+	case revision == "":
+		*counts.Unstarted++
+	case s.Status.Rollout != nil && revision == s.Status.Rollout.Revision:
+		*counts.Updated++
+	}
 }
 
 // hadClusters reports whether the stack selected a Cluster last time, or has had none since it did.
@@ -96,20 +118,27 @@ func describeNumber(clusters int) string {
 	return fmt.Sprintf("the namespace has %d clusters", clusters)
 }
 
-// selected returns the ClusterAddon of each Cluster that the spec selects, one
-// without a spec where there is none yet; the number of clusters, and all ClusterAddons of the namespace.
-func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) (selected []*addonsv1.ClusterAddon, number int, all *addonsv1.ClusterAddonList, err error) {
+// selectedClusters are those of a stack, and what its namespace has of clusters.
+type selectedClusters struct {
+	members map[string]*member.Member // by the names of their ClusterAddons
+	all     *addonsv1.ClusterAddonList
+	// selected are the ClusterAddons of the clusters that the stack selects, one without a spec where there is none yet.
+	selected []*addonsv1.ClusterAddon
+}
+
+// selectedBy returns the clusters that a spec of the stack selects.
+func (r *Reconciler) selectedBy(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) (*selectedClusters, error) {
 	clusters, err := r.Members.List(ctx, s.Namespace)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, err
 	}
-	all = &addonsv1.ClusterAddonList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
-		return nil, 0, nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
+	is := &selectedClusters{members: clusters, all: &addonsv1.ClusterAddonList{}}
+	if err := r.Client.List(ctx, is.all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
+		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
 	}
 	of := map[string]*addonsv1.ClusterAddon{}
-	for i := range all.Items {
-		of[all.Items[i].Name] = &all.Items[i]
+	for i := range is.all.Items {
+		of[is.all.Items[i].Name] = &is.all.Items[i]
 	}
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
 		if selects, err := stack.Selects(s.Namespace, spec, clusters[name]); err != nil || !selects {
@@ -122,9 +151,9 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec 
 				conditions.Set(ca, newCondition(addonsv1.PausedCondition, metav1.ConditionTrue, addonsv1.PausedReason, ""))
 			}
 		}
-		selected = append(selected, ca)
+		is.selected = append(is.selected, ca)
 	}
-	return selected, len(clusters), all, nil
+	return is, nil
 }
 
 // clustersReady makes the ClustersReady condition. Its length doesn't grow with
@@ -138,7 +167,7 @@ func clustersReady(counts *addonsv1.ClusterCounts, why []string) metav1.Conditio
 			"No Cluster of this namespace matches spec.clusterSelector, spec.classNames and spec.clusterKinds")
 	case counts.Failed > 0:
 		c.Reason, c.Message = addonsv1.ClustersFailedReason, fmt.Sprintf("%d of %d clusters failed", counts.Failed, counts.Total)
-	case counts.Ready == counts.Total:
+	case counts.Ready+ptr.Deref(counts.Unstarted, 0) == counts.Total:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.ClustersReadyReason
 	case counts.Waiting > 0:
 		c.Message += fmt.Sprintf("; %d can't be worked on now", counts.Waiting)

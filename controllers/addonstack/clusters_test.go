@@ -74,7 +74,7 @@ func TestStandingOf(t *testing.T) {
 				},
 			}
 			tc.change(ca)
-			if got, _ := standingOf(ca, s, addons); got != tc.want {
+			if got, _ := standingOf(ca, s, s.Status.LatestRevision, addons); got != tc.want {
 				t.Errorf("standingOf() = %v, want %v", got, tc.want)
 			}
 		})
@@ -147,7 +147,7 @@ func TestCauses(t *testing.T) {
 				if change != nil {
 					change(ca)
 				}
-				state, why := standingOf(ca, s, nil)
+				state, why := standingOf(ca, s, s.Status.LatestRevision, nil)
 				if isReady := state == ready; isReady != (change == nil || strings.Contains(tc.ready, ca.Name)) {
 					t.Errorf("%s is ready: %t", ca.Name, isReady)
 				}

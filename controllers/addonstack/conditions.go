@@ -76,6 +76,9 @@ func summarize(s *addonsv1.AddonStack) {
 	if sources != nil && sources.Status == metav1.ConditionUnknown && sources.Reason != addonsv1.SourceNotAskedReason { // then no revision has the spec
 		parts[1] = addonsv1.SourcesReadyCondition
 	}
+	if isStopped(s) {
+		parts = slices.Insert(parts, 1, addonsv1.RolledOutCondition)
+	}
 	for _, kind := range parts {
 		part := conditions.Get(s, kind)
 		if part == nil {

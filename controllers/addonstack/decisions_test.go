@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -46,6 +47,7 @@ func keeping(t *testing.T) (*Reconciler, *addonsv1.AddonStack, *appsv1.Controlle
 	revision := stack.Snapshot(s, content, 1)
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s, revision).Build()
 	return &Reconciler{
+		Turns:  &management.Turns{},
 		Client: c, APIReader: c, Recorder: events.NewFakeRecorder(100), Clock: testclock.NewFakePassiveClock(revision.CreationTimestamp.Time),
 		Members: &member.Inventory{Client: c, Fleet: fleet.NewProvider(fleet.Options{})},
 	}, s, revision

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -56,6 +57,9 @@ func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStac
 	known := first(revisions, func(known *appsv1.ControllerRevision) bool { return stack.Keeps(known, content) }).DeepCopy()
 	if known == nil {
 		known = stack.Snapshot(s, content, next)
+		if s.Spec.Rollout != nil && len(revisions) > 0 && stack.Generation(&revisions[0]) == s.Generation {
+			metav1.SetMetaDataAnnotation(&known.ObjectMeta, addonsv1.RolloutCauseAnnotation, rollout.CauseFollowed)
+		}
 		err = r.create(ctx, s, known)
 	} else {
 		err = r.reuse(ctx, s, known, &revisions[0], next)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -37,6 +38,8 @@ type Reconciler struct {
 	WatchFilter string
 	// Sources tell which versions there are.
 	Sources *source.Sources
+	// Turns are given to clusters of stacks with a rollout.
+	Turns *management.Turns
 	// Clock tells when to poll.
 	Clock clock.PassiveClock
 
@@ -53,6 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 			r.statuses.Forget(req.NamespacedName)
 			r.memories.Delete(req.NamespacedName)
 			stackSources.forget(req.NamespacedName)
+			r.Turns.Give(req.NamespacedName, "", nil)
 		}
 		return ctrl.Result{}, err
 	}
@@ -134,7 +138,10 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 	}
 	var clusters []*addonsv1.ClusterAddon
 	if inForce != nil {
-		if clusters, again, err = r.count(ctx, s, inForce); err != nil {
+		if f != nil && f.kept != nil {
+			revisions = f.revisions
+		}
+		if clusters, again, err = r.bring(ctx, s, inForce, revisions); err != nil {
 			return 0, err
 		}
 	}
@@ -146,4 +153,21 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 		r.reportSources(s, f)
 	}
 	return management.Sooner(again, f.again), nil
+}
+
+// bring decides which clusters are to have which of the revisions, the newest first, and reports how far they are. It
+// returns the clusters, and when to look again, 0 for never. Without a rollout, all are to have the spec in force.
+func (r *Reconciler) bring(ctx context.Context, s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) ([]*addonsv1.ClusterAddon, time.Duration, error) {
+	if s.Spec.Rollout != nil && len(revisions) > 0 {
+		return rollouts{r}.bring(ctx, s, revisions)
+	}
+	r.endRollout(s)
+	clusters, err := r.selectedBy(ctx, s, inForce)
+	if err != nil {
+		return nil, 0, err
+	}
+	again := r.count(s, clusters, func(*addonsv1.ClusterAddon) (string, []addonsv1.Addon) {
+		return s.Status.LatestRevision, inForce.Addons
+	})
+	return clusters.selected, again, nil
 }

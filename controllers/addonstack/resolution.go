@@ -25,7 +25,8 @@ import (
 
 // resolution is what the parts of a stack that follow versions come to.
 type resolution struct {
-	kept      *addonsv1.AddonStackSpec // as a revision; nil while the spec waits for versions or its bundle
+	kept      *addonsv1.AddonStackSpec    // as a revision; nil while the spec waits for versions or its bundle
+	revisions []appsv1.ControllerRevision // the newest first, with the kept one
 	followers []stack.Follower
 	current   stack.Pins // of the newest revision
 	pins      stack.Pins

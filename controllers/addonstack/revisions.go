@@ -55,7 +55,7 @@ func (r revisionHistory) snapshot(
 	if s.Status.Following, err = followingOf(s, &revisions[0], isNew, f, r.Clock.Now()); err != nil {
 		return nil, err
 	}
-	f.kept = f.pins.Into(&expanded.Spec)
+	f.kept, f.revisions = f.pins.Into(&expanded.Spec), revisions
 	if !isNew {
 		return f, nil
 	}

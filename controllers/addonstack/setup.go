@@ -5,6 +5,7 @@ package addonstack
 import (
 	"context"
 	"path"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
 		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
-		Watches(&addonsv1.ClusterAddon{}, management.Map(stacksOfClusterAddon), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&addonsv1.ClusterAddon{}, management.Map(r.stacksOfClusterAddon), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&clusterv1.Cluster{}, management.Map(r.stacksOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.stacksUsing("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.stacksUsing("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
@@ -44,13 +45,16 @@ func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
 	return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[addonsv1.StackNameLabel]}}
 }
 
-// stacksOfClusterAddon enqueues the stacks that a cluster is to run.
-func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectKey {
+// stacksOfClusterAddon enqueues the stacks that a cluster is to run, and those whose rollout may bring them to it.
+func (r *Reconciler) stacksOfClusterAddon(ctx context.Context, obj client.Object) []client.ObjectKey {
 	ca, ok := obj.(*addonsv1.ClusterAddon)
 	if !ok {
 		return nil
 	}
-	var keys []client.ObjectKey
+	isAssigned := func(name string) bool {
+		return slices.ContainsFunc(ca.Spec.Stacks, func(of addonsv1.StackRevision) bool { return of.Name == name })
+	}
+	keys := r.stacksWith(ctx, ca.Namespace, func(s *addonsv1.AddonStack) bool { return s.Spec.Rollout != nil && !isAssigned(s.Name) })
 	for i := range ca.Spec.Stacks {
 		keys = append(keys, client.ObjectKey{Namespace: ca.Namespace, Name: ca.Spec.Stacks[i].Name})
 	}

@@ -46,11 +46,11 @@ type sharedStatus struct{ *Reconciler }
 // viewOf returns the stack with the status as this instance saw it last.
 func (r sharedStatus) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	view := s.DeepCopy()
-	view.Status.Instances = nil
 	if !r.shares(s) {
+		view.Status.Instances = nil
 		return view
 	}
-	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following, Conditions: view.Status.Conditions}
+	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following, Conditions: view.Status.Conditions, Rollout: view.Status.Rollout, Instances: view.Status.Instances}
 	conditions.Delete(view, addonsv1.ClustersReadyCondition) // others' clusters aren't this instance's
 	if own := instanceOf(s.Status.Instances, r.WatchFilter); own != nil {
 		view.Status.ObservedGeneration, view.Status.LatestRevision = own.ObservedGeneration, own.LatestRevision
@@ -64,7 +64,7 @@ func (r sharedStatus) write(ctx context.Context, s, view *addonsv1.AddonStack) e
 	if !r.shares(s) {
 		return r.statuses.Patch(ctx, s, view)
 	}
-	view.Status.Sources = nil // others may see other ones: each has its own credentials
+	view.Status.Sources, view.Status.Instances = nil, nil // others may see other ones: each has its own credentials
 	own, err := r.entry(ctx, view)
 	if err != nil {
 		return err
@@ -112,6 +112,9 @@ func (r sharedStatus) entry(ctx context.Context, view *addonsv1.AddonStack) (*ad
 		ObservedGeneration: view.Status.ObservedGeneration,
 		LatestRevision:     view.Status.LatestRevision,
 		Clusters:           view.Status.Clusters,
+	}
+	if is := view.Status.Rollout; is != nil && is.Revision != "" {
+		own.Rollout = &addonsv1.RolloutProgress{Revision: is.Revision, WavesDone: is.WavesDone}
 	}
 	for _, c := range view.Status.Conditions {
 		if c.Type != addonsv1.ReadyCondition { // it sums up the others

@@ -111,6 +111,8 @@ type memory struct {
 	uid     types.UID
 	request request
 	poll    versionPoll
+	// knowsTurns says that turns of an earlier process were looked for.
+	knowsTurns bool
 	// counted is when the clusters were counted last.
 	counted time.Time
 }

@@ -33,6 +33,8 @@ type candidate struct {
 	revisions []appsv1.ControllerRevision
 	// written is the spec as it is written now, if no revision keeps it yet; else nil.
 	written *addonsv1.AddonStackSpec
+	// steps are those of its rollout; nil if all clusters get a revision at once.
+	steps *steps
 }
 
 // candidates reads the namespace's stacks. A stack that is being deleted is no candidate.
@@ -53,11 +55,15 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 		}
 		c := candidate{name: s.Name, spec: s.Spec}
 		if own := stack.OwnRevisions(s, revisions.Items); len(own) > 0 {
-			spec, unknown, err := stack.Read(&own[0])
+			target := 0
+			if s.Spec.Rollout != nil {
+				c.steps, target = r.stepsOf(s, own)
+			}
+			spec, unknown, err := stack.Read(&own[target])
 			if err != nil {
 				return nil, err
 			}
-			c.spec, c.revision = *spec, own[0].Name
+			c.spec, c.revision = *spec, own[target].Name
 			if stack.Generation(&own[0]) < s.Generation {
 				c.written = &s.Spec
 			}
@@ -123,9 +129,13 @@ func (c *candidate) at(revision string) addonsv1.StackRevision {
 // whose newest revision is lost stays assigned as it is, and is assigned to no other cluster.
 //
 // A spec that isn't kept as a revision yet selects nothing. But its stack stays assigned, or is
-// assigned without a revision and waited for, if add-ons of another stack would be removed.
-func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.StackRevision) []addonsv1.StackRevision {
-	var wanted, coming []addonsv1.StackRevision
+// assigned without a revision and waited for, if add-ons of another stack would be removed. So is a stack whose rollout
+// hasn't come to the cluster yet.
+func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.ClusterAddon) []addonsv1.StackRevision {
+	var assigned, wanted, coming []addonsv1.StackRevision
+	if ca != nil {
+		assigned = ca.Spec.Stacks
+	}
 	for _, c := range candidates {
 		if c.lost {
 			wanted = append(wanted, slices.DeleteFunc(slices.Clone(assigned), func(a addonsv1.StackRevision) bool { return a.Name != c.name })...)
@@ -149,10 +159,15 @@ func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.
 		revision := c.revision
 		if err != nil || revision == "" {
 			revision = stack.AssignedRevision(assigned, c.name)
+		} else if c.steps != nil {
+			if revision = c.stepFor(cluster, ca); revision == "" { // its turn comes
+				coming = append(coming, c.at(""))
+				continue
+			}
 		}
 		wanted = append(wanted, c.at(revision))
 	}
-	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return !names(wanted, a.Name) }) {
+	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return !names(wanted, a.Name) && !names(coming, a.Name) }) {
 		wanted = append(wanted, coming...)
 	}
 	return wanted

@@ -107,7 +107,7 @@ func TestAssign(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "one"}}
-			if diff := cmp.Diff(tc.want, assign(member.OfCluster(cluster), tc.candidates, tc.assigned)); diff != "" {
+			if diff := cmp.Diff(tc.want, assign(member.OfCluster(cluster), tc.candidates, &addonsv1.ClusterAddon{Spec: addonsv1.ClusterAddonSpec{Stacks: tc.assigned}})); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})

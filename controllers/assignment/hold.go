@@ -135,7 +135,7 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string, cas []add
 
 // loses reports whether a cluster is to lose add-ons of a stack that nobody has allowed.
 func (p *plan) loses(cluster *member.Member, ca *addonsv1.ClusterAddon, name string) bool {
-	wanted := assign(cluster, p.candidates, ca.Spec.Stacks)
+	wanted := assign(cluster, p.candidates, ca)
 	return len(unallowed(cluster, ca, wanted, find(p.candidates, name), losses(ca, wanted, p.candidates)[name])) > 0
 }
 

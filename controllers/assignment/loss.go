@@ -20,14 +20,17 @@ import (
 func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidates []candidate) map[string][]string {
 	kept, unchanged := sets.New[string](), sets.New[string]()
 	for _, w := range wanted {
-		c := find(candidates, w.Name)
-		if c == nil || w.Revision == "" || c.revision != w.Revision {
+		c, assigned := find(candidates, w.Name), stack.AssignedRevision(ca.Spec.Stacks, w.Name)
+		if c == nil || w.Revision == "" || c.revision != w.Revision && (c.steps == nil || w.Revision == assigned) {
 			unchanged.Insert(w.Name)
 			continue
 		}
 		are := stack.Presences(c.spec.Addons)
+		if c.revision != w.Revision { // the rollout has another target
+			are = c.presencesAt(w.Revision)
+		}
 		were := are
-		if assigned := stack.AssignedRevision(ca.Spec.Stacks, c.name); assigned != w.Revision {
+		if assigned != w.Revision {
 			were = c.presencesAt(assigned)
 		}
 		for release, present := range are {

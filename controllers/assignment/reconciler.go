@@ -39,6 +39,9 @@ type Reconciler struct {
 	// Discovery tells whether the CRDs of the AddonStacks are there.
 	Discovery Discovery
 
+	// Turns are given by the rollouts of AddonStacks.
+	Turns *management.Turns
+
 	queue management.Queue
 	// removals remembers the last ones of removalWindow, until the cache shows them.
 	removals *cache.Expiring
@@ -89,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		if again {
 			result.RequeueAfter = absenceRetry
 		}
-		p.wanted = append(assign(cluster, stacks, existing.Spec.Stacks), stay...)
+		p.wanted = append(assign(cluster, stacks, existing), stay...)
 		if err := r.hold(ctx, p); err != nil {
 			return ctrl.Result{}, err
 		}

@@ -32,6 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.removals, r.confirmations.known, r.absences.whole = cache.NewExpiring(), cache.NewExpiring(), cache.NewExpiring()
 	r.absences.stacks, r.absences.seen = map[client.ObjectKey]*absence{}, map[client.ObjectKey]time.Time{}
 	r.Members.Subscribe(r.queue.Add)
+	r.Turns.Notify = r.queue.Add
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(orphansTold())).

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -44,9 +45,27 @@ func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1
 		if was.State == is.State && was.Revision == is.Revision {
 			is.Since = was.Since
 		}
+		is.Started, is.WasReady = startOf(was, is)
 		all = append(all, is)
 	}
 	return all
+}
+
+// startOf returns when work on the stack began, and whether it was ready at the revision before. A state that comes
+// before any other is ready leaves the latter as it was.
+func startOf(was, is addonsv1.StackStatus) (metav1.Time, *bool) {
+	isOld := was.Revision == is.Revision && was.State != "" && !was.Started.IsZero()
+	switch leavesReady := was.State == addonsv1.StackReady && is.State != addonsv1.StackReady; {
+	case isOld && !leavesReady:
+		return was.Started, was.WasReady
+	case isOld:
+		return is.Since, was.WasReady
+	case was.State == "" || was.Revision == "":
+		return is.Since, nil
+	case was.State == addonsv1.StackReady, was.State == addonsv1.StackFailed, was.State == addonsv1.StackDegraded:
+		return is.Since, ptr.To(was.State == addonsv1.StackReady)
+	}
+	return is.Since, was.WasReady
 }
 
 // stateOf sums up the phases of a stack's add-ons.

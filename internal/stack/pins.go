@@ -78,7 +78,7 @@ func (f Follower) HasFound(pin Pin) bool {
 // Into returns the spec with the pins in the place of what it follows.
 func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 	pinned := spec.DeepCopy()
-	pinned.Updates = nil
+	pinned.Updates, pinned.Rollout = nil, nil
 	for _, follower := range Followers(pinned) {
 		if pin, ok := p[follower.Name]; ok {
 			follower.address().pin(pin)

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/expression"
 	"github.com/cluster-chandler/chandler/internal/render/values"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 )
 
 // Problem is one thing that is wrong with a spec.
@@ -38,6 +39,12 @@ func Validate(spec *addonsv1.AddonStackSpec) []Problem {
 	}
 	if spec.Source != nil {
 		found.checkVersion(bundleAddress(spec.Source), path.Child("source"))
+	}
+	if spec.Rollout != nil {
+		_, errs := rollout.StrategyOf(spec.Rollout, path.Child("rollout"))
+		for _, err := range errs {
+			found = append(found, Problem{addonsv1.InvalidRolloutReason, err})
+		}
 	}
 	found.checkNames(spec.Addons, path.Child("addons"))
 	refused := expression.CheckTogether(expressionsOf(spec.Addons))

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/annotations"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/rollout"
+)
+
+// heldReason says that a cluster is kept out of rollouts, by its annotation.
+const heldReason = "Held"
+
+// input returns all that the decision depends on.
+func (r rollouts) input(q *state, addons func(revision string) []addonsv1.Addon) rollout.Input {
+	strategy, invalid := rollout.StrategyOf(q.stack.Spec.Rollout, field.NewPath("spec", "rollout"))
+	in := rollout.Input{Now: r.Clock.Now(), Strategy: strategy, Target: q.revision()}
+	for i, is := range q.marked {
+		in.Back = in.Back || i < q.target && is.Rejected
+		in.Awaited = in.Awaited || i < q.target && !is.Rejected
+		in.HasFormer = in.HasFormer || i > q.target && is.Completed && !is.Rejected
+	}
+	if q.target >= 0 {
+		in.Known = q.marked[q.target].Completed
+		in.Approved = rollout.Approved(&q.revisions[q.target])
+	}
+	in.Back = in.Back && in.Known
+	switch closed, until := rollout.Closed(strategy.Windows, in.Now); {
+	case annotations.HasPaused(q.stack), len(invalid) > 0:
+		in.Stop = rollout.Stop{Phase: addonsv1.RolloutPaused}
+	case closed && !in.Back: // who goes back doesn't wait for it
+		in.Stop = rollout.Stop{Phase: addonsv1.RolloutWaitingForWindow, Until: until}
+	default:
+		in.Stop.Until = until
+	}
+	for _, ca := range q.clusters.selected {
+		in.Clusters = append(in.Clusters, q.cluster(ca, q.clusters.members[ca.Name], addons))
+	}
+	if r.shares(q.stack) {
+		for i := range q.stack.Status.Instances {
+			if other := &q.stack.Status.Instances[i]; other.WatchFilter != r.WatchFilter {
+				in.Others = append(in.Others, progressOf(other))
+			}
+		}
+	}
+	return in
+}
+
+func progressOf(instance *addonsv1.StackInstance) rollout.Instance {
+	is := ptr.Deref(instance.Rollout, addonsv1.RolloutProgress{})
+	return rollout.Instance{Name: instance.WatchFilter, Target: is.Revision, WavesDone: int(is.WavesDone)}
+}
+
+// cluster returns what the decision is to know of a cluster. Its status may be about another revision than it is to have.
+func (q *state) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons func(revision string) []addonsv1.Addon) rollout.Cluster {
+	c := rollout.Cluster{Name: ca.Name, Labels: of.Labels, Assigned: q.assigned(ca), WasReady: true}
+	marked := first(q.marked, func(r *rollout.Revision) bool { return r.Name == c.Assigned })
+	c.Unfinished = marked != nil && !marked.Completed && c.Assigned != q.revision()
+	c.Away, c.Unreachable, c.AwaySince = q.whyAway(ca, c.Assigned == q.revision())
+
+	is := first(ca.Status.Stacks, func(s *addonsv1.StackStatus) bool { return s.Name == q.stack.Name })
+	switch {
+	case is == nil:
+		c.State = addonsv1.StackProgressing
+	case is.Revision == c.Assigned:
+		c.State, c.Since, c.Started, c.WasReady = is.State, is.Since.Time, is.Started.Time, ptr.Deref(is.WasReady, true)
+		if standing, _ := standingOf(ca, q.stack, c.Assigned, addons(c.Assigned)); c.State == addonsv1.StackReady && standing == progressing {
+			c.State = addonsv1.StackProgressing // an add-on isn't in the status yet
+		}
+	default:
+		c.WasReady = wasReady(is)
+		if c.State = is.State; c.Assigned == q.revision() {
+			c.State = addonsv1.StackProgressing
+		}
+	}
+	return c
+}
+
+// wasReady reports whether a cluster whose status is about another revision was ready when it left that.
+func wasReady(is *addonsv1.StackStatus) bool {
+	switch is.State {
+	case addonsv1.StackReady:
+		return true
+	case addonsv1.StackFailed, addonsv1.StackDegraded:
+		return false
+	}
+	return ptr.Deref(is.WasReady, true)
+}
+
+// whyAway returns why nothing can be done on a cluster, "" if something can; whether it doesn't answer, and since when.
+func (q *state) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) (why string, unreachable bool, since time.Time) {
+	if c := blocking(ca); c != nil {
+		return c.Reason, c.Type == addonsv1.ClusterReachableCondition, c.LastTransitionTime.Time
+	}
+	held := first(ca.Spec.Stacks, func(s *addonsv1.StackRevision) bool { return s.Name == q.stack.Name && s.HeldRemoval != nil })
+	switch {
+	case hasTarget && slices.ContainsFunc(ca.Status.Addons, q.waitsForUpgrade):
+		return reasons.WaitingForUpgrade, false, time.Time{}
+	case hasTarget:
+		return "", false, time.Time{}
+	case rollout.IsHeld(ca, q.stack.Name):
+		return heldReason, false, time.Time{}
+	case held != nil:
+		return addonsv1.RemovalHeldReason, false, time.Time{}
+	}
+	return "", false, time.Time{}
+}
+
+// waitsForUpgrade reports whether an add-on of the stack waits for an upgrade of the cluster's Kubernetes.
+func (q *state) waitsForUpgrade(a addonsv1.AddonStatus) bool {
+	return a.Stack == q.stack.Name && slices.Contains([]string{reasons.WaitingForControlPlane, reasons.WaitingForWorkers, reasons.WaitingForUpgrade}, a.Reason)
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/rollout"
+)
+
+// report writes status.rollout and the condition RolledOut, and sends an event of each wave that begins or ends, and of
+// each phase that somebody has to know of.
+func (r rollouts) report(q *state, in rollout.Input, d rollout.Decision) {
+	s := q.stack
+	before := ptr.Deref(s.Status.Rollout, addonsv1.RolloutStatus{})
+	if before.Revision != q.revision() {
+		before = addonsv1.RolloutStatus{}
+	}
+	is := &addonsv1.RolloutStatus{Revision: q.revision(), Phase: d.Phase, WavesDone: int32(d.WavesDone)}
+	if at := rollout.Completed(q.marked); at >= 0 {
+		is.Completed = q.marked[at].Name
+	}
+	if d.Phase == addonsv1.RolloutCompleted {
+		is.Completed = is.Revision
+	}
+	for _, c := range d.Waves {
+		is.Waves = append(is.Waves, statusOf(c))
+	}
+	s.Status.Rollout = is
+	c := newCondition(addonsv1.RolledOutCondition, metav1.ConditionFalse, string(d.Phase), message.Shorten(rollout.Describe(s.Namespace, in, d, q.rejection()), maxProblem))
+	if d.Phase == addonsv1.RolloutCompleted {
+		c.Status = metav1.ConditionTrue
+	}
+	conditions.Set(s, c)
+	r.tell(s, &before, c.Message)
+}
+
+// rejection returns which revision was rejected last, and why; "" for none.
+func (q *state) rejection() string {
+	for i := range q.revisions {
+		if why, rejected := q.revisions[i].Annotations[addonsv1.RolloutRejectedAnnotation]; rejected {
+			return fmt.Sprintf("%s was rejected: %s", q.revisions[i].Name, message.Shorten(why, maxProblem/4))
+		}
+	}
+	return ""
+}
+
+func statusOf(c rollout.Count) addonsv1.RolloutWaveStatus {
+	is := addonsv1.RolloutWaveStatus{
+		Name: c.Name, Total: int32(c.Total), Updated: int32(c.Updated), Done: int32(c.Done), Failed: int32(len(c.Failed)), Away: int32(len(c.Away)),
+	}
+	if !c.ReadySince.IsZero() {
+		is.ReadySince = metav1.NewTime(c.ReadySince)
+	}
+	return is
+}
+
+// tell sends events of how the rollout differs from before.
+func (r rollouts) tell(s *addonsv1.AddonStack, before *addonsv1.RolloutStatus, text string) {
+	is := s.Status.Rollout
+	for i, wave := range is.Waves {
+		was := first(before.Waves, func(w *addonsv1.RolloutWaveStatus) bool { return w.Name == wave.Name })
+		if wave.Updated > 0 && before.Phase != "" && (was == nil || was.Updated == 0) {
+			r.event(s, corev1.EventTypeNormal, "WaveStarted", "RollOut", fmt.Sprintf("Wave %s of %s begins: %d clusters", wave.Name, is.Revision, wave.Total))
+		}
+		if int32(i) >= before.WavesDone && int32(i) < is.WavesDone && wave.Total > 0 && before.Phase != "" {
+			r.event(s, corev1.EventTypeNormal, "WaveDone", "RollOut", fmt.Sprintf("Wave %s of %s is done: %d of %d clusters are ready", wave.Name, is.Revision, wave.Done, wave.Total))
+		}
+	}
+	if is.Phase == before.Phase || before.Phase == "" && is.Phase == addonsv1.RolloutCompleted {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if is.Phase == addonsv1.RolloutHalted {
+		kind = corev1.EventTypeWarning
+	}
+	r.event(s, kind, "Rollout"+string(is.Phase), "RollOut", text)
+}
+
+// isStopped reports whether somebody is to look at a rollout: what runs isn't what the spec says, and stays so.
+func isStopped(s *addonsv1.AddonStack) bool {
+	reason := conditions.GetReason(s, addonsv1.RolledOutCondition)
+	return reason == string(addonsv1.RolloutHalted) || reason == string(addonsv1.RolloutRolledBack)
+}
+
+// endRollout takes out what a rollout has left in the status of a stack that has none any more.
+func (r *Reconciler) endRollout(s *addonsv1.AddonStack) {
+	s.Status.Rollout = nil
+	conditions.Delete(s, addonsv1.RolledOutCondition)
+	r.Turns.Give(client.ObjectKeyFromObject(s), "", nil)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// steps is what the rollout of a stack says of revisions.
+type steps struct {
+	// made is when the AddonStack was.
+	made time.Time
+	// completed is the index of the newest completed revision, -1 if there is none.
+	completed int
+	// hasTarget is false if all revisions are rejected, and none was completed.
+	hasTarget bool
+	// turns are the ClusterAddons that may be brought to the target now.
+	turns sets.Set[string]
+}
+
+// stepsOf returns the steps of a stack with these revisions, the newest first, and the index of the target. Without a
+// target the newest one says which clusters are selected, and nobody is brought to it.
+func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevision) (*steps, int) {
+	marked := rollout.Revisions(own)
+	is := &steps{made: s.CreationTimestamp.Time, completed: rollout.Completed(marked)}
+	target := rollout.Target(marked)
+	if target < 0 {
+		return is, 0
+	}
+	is.hasTarget, is.turns = true, r.Turns.To(client.ObjectKeyFromObject(s), own[target].Name)
+	return is, target
+}
+
+// stepFor returns the revision that a selected cluster is to have now, "" while it is to have none:
+//
+//   - the target, if it is the cluster's turn;
+//   - the newest completed revision, if the cluster has none, or is behind;
+//   - the target, if no revision was completed, and the cluster is younger than the stack: it can't wait for its network;
+//   - else the one that it has.
+func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) string {
+	former := ""
+	if ca != nil {
+		former = stack.AssignedRevision(ca.Spec.Stacks, c.name)
+	}
+	at := slices.IndexFunc(c.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == former })
+	isBehind := at > c.steps.completed && (c.steps.completed >= 0 && c.revisions[c.steps.completed].Name != c.revision)
+	isYoung := ca == nil || ca.CreationTimestamp.After(c.steps.made)
+	switch {
+	case c.steps.turns.Has(cluster.ClusterAddon().Name):
+		return c.revision
+	case (former == "" || isBehind) && c.completedSelects(cluster):
+		return c.revisions[c.steps.completed].Name
+	case former == "" && isYoung && c.steps.hasTarget:
+		return c.revision
+	}
+	return former
+}
+
+// completedSelects reports whether the newest completed revision selects the cluster.
+func (c *candidate) completedSelects(cluster *member.Member) bool {
+	if c.steps.completed < 0 {
+		return false
+	}
+	spec := c.specAt(c.revisions[c.steps.completed].Name)
+	if spec == nil {
+		return false
+	}
+	selects, err := stack.Selects(cluster.Namespace, spec, cluster)
+	return err == nil && selects
+}

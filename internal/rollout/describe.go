@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
+)
+
+// shownClusters of many are in a message.
+const shownClusters = 5
+
+// Describe returns how far the rollout is, and what ends its phase. The rejection says which revision was rejected, and
+// why; "" for none. Revisions are in a namespace.
+func Describe(namespace string, in Input, d Decision, rejection string) string {
+	annotate := func(annotation, value string) string {
+		return fmt.Sprintf("kubectl annotate controllerrevision -n %s %s --overwrite %s=%s", namespace, in.Target, annotation, value)
+	}
+	if in.Target == "" {
+		return rejection + ". There is no other revision to go to, so clusters stay as they are. Change the AddonStack, or take the annotation off"
+	}
+	wave := d.Waves[d.Wave]
+	far := fmt.Sprintf("Wave %s: %d of %d clusters are ready at %s", wave.Name, wave.Done, wave.Total, in.Target)
+	if len(wave.Failed) > 0 {
+		far += fmt.Sprintf(", %d failed (%s)", len(wave.Failed), shown(wave.Failed))
+	}
+	switch d.Phase {
+	case addonsv1.RolloutProgressing:
+		return far
+	case addonsv1.RolloutSoaking:
+		return fmt.Sprintf("%s. They have to stay so until %s", far, wave.ReadySince.Add(in.wave(wave.Name).Soak).UTC().Format(time.RFC3339))
+	case addonsv1.RolloutWaitingForApproval:
+		return fmt.Sprintf("Wave %s waits for approval: %s", wave.Name, annotate(addonsv1.RolloutApprovedAnnotation, in.approvedWith(wave.Name)))
+	case addonsv1.RolloutWaitingForWindow:
+		return fmt.Sprintf("%s. No window of spec.rollout.windows is open until %s", far, in.Stop.Until.UTC().Format(time.RFC3339))
+	case addonsv1.RolloutWaitingForClusters:
+		return fmt.Sprintf("%s, and nothing can be done on %s: so the wave has shown nothing. Bring them back, change spec.rollout.waves, or go on without: %s",
+			far, orNone(wave.Away), annotate(addonsv1.RolloutApprovedAnnotation, "'"+All+"'"))
+	case addonsv1.RolloutWaitingForInstances:
+		return "These provider instances aren't as far with their clusters: " + strings.Join(in.lagging(d.WavesDone), ", ")
+	case addonsv1.RolloutPaused:
+		return far + ". No cluster starts: annotation cluster.x-k8s.io/paused of the AddonStack is set, or its spec.rollout isn't valid"
+	case addonsv1.RolloutHalted:
+		return fmt.Sprintf("%s. No cluster starts any more. Set them right, raise spec.rollout.maxFailed, or give the revision up: %s",
+			d.Failure(), annotate(addonsv1.RolloutRejectedAnnotation, "why"))
+	case addonsv1.RolloutRollingBack:
+		return fmt.Sprintf("%s. %s", rejection, far)
+	case addonsv1.RolloutRolledBack:
+		return fmt.Sprintf("%s. All clusters have %s. Change the AddonStack; or take annotation %s off, to try it again", rejection, in.Target, addonsv1.RolloutRejectedAnnotation)
+	case addonsv1.RolloutCompleted:
+		if away := d.away(); len(away) > 0 {
+			return fmt.Sprintf("All clusters have %s, but for %d on which nothing can be done (%s)", in.Target, len(away), shown(away))
+		}
+		return "All clusters have " + in.Target
+	}
+	return far
+}
+
+// Failure returns how many clusters of the decision's wave failed.
+func (d *Decision) Failure() string {
+	wave := d.Waves[d.Wave]
+	return fmt.Sprintf("%d of %d clusters of wave %s failed (%s), more than spec.rollout.maxFailed allows", len(wave.Failed), wave.Total, wave.Name, shown(wave.Failed))
+}
+
+func (d *Decision) away() (all []string) {
+	for _, c := range d.Waves {
+		all = append(all, c.Away...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// wave returns the wave of a name.
+func (in *Input) wave(name string) Wave {
+	at := slices.IndexFunc(in.Strategy.Waves, func(w Wave) bool { return w.Name == name })
+	return in.Strategy.Waves[at]
+}
+
+// approvedWith returns the names of waves that are approved once another one is.
+func (in *Input) approvedWith(wave string) string {
+	return strings.Join(slices.Sorted(maps.Keys(in.Approved.Union(sets.New(wave)))), ",")
+}
+
+// lagging returns the names of instances that haven't done so many waves.
+func (in *Input) lagging(waves int) (names []string) {
+	for _, o := range in.Others {
+		if o.Target != in.Target || o.WavesDone < waves {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+func shown(clusters []string) string { return message.List(clusters, ", ", shownClusters) }
+
+func orNone(clusters []string) string {
+	if len(clusters) == 0 {
+		return "none of the others"
+	}
+	return shown(clusters)
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// CauseFollowed is the value of the annotation rollout-cause for a revision that no edit brought.
+const CauseFollowed = "Followed"
+
+// Revisions returns revisions by their marks.
+//
+// A stack may have run without a rollout before. Then no revision has marks, and each one reached all clusters at once:
+// the revision before the newest one counts as completed.
+func Revisions(revisions []appsv1.ControllerRevision) []Revision {
+	all := make([]Revision, 0, len(revisions))
+	marked := false
+	for i := range revisions {
+		has := func(annotation string) bool { _, found := revisions[i].Annotations[annotation]; return found }
+		r := Revision{
+			Name:      revisions[i].Name,
+			Followed:  revisions[i].Annotations[addonsv1.RolloutCauseAnnotation] == CauseFollowed,
+			Started:   has(addonsv1.RolloutStartedAnnotation),
+			Completed: has(addonsv1.RolloutCompletedAnnotation),
+			Rejected:  has(addonsv1.RolloutRejectedAnnotation),
+		}
+		marked = marked || r.Started || r.Completed
+		all = append(all, r)
+	}
+	if !marked && len(all) > 1 {
+		all[1].Completed = true
+	}
+	return all
+}
+
+// Approved returns the waves of a revision that somebody approved.
+func Approved(revision *appsv1.ControllerRevision) sets.Set[string] {
+	return names(revision.Annotations[addonsv1.RolloutApprovedAnnotation])
+}
+
+// IsHeld reports whether a ClusterAddon is kept out of the rollouts of a stack.
+func IsHeld(ca *addonsv1.ClusterAddon, stack string) bool {
+	return names(ca.Annotations[addonsv1.HoldRolloutAnnotation]).HasAny(All, stack)
+}
+
+// names returns the names in a list that commas separate.
+func names(list string) sets.Set[string] {
+	all := sets.New[string]()
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			all.Insert(name)
+		}
+	}
+	return all
+}

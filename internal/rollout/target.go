@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import "slices"
+
+// Revision is a revision of a stack, by its marks.
+type Revision struct {
+	Name string
+	// Followed says that it came by a newer version or input, and not by an edit.
+	Followed bool
+	// Started says that a cluster was brought to it, Completed that all were, and Rejected that none is to have it.
+	Started, Completed, Rejected bool
+}
+
+// Target returns the index of the revision that clusters are to have, -1 for none. Revisions come the newest first.
+//
+// Once a newer revision is rejected, it is the newest completed one, if there is one. A revision that came by following
+// waits for the end of the one that has started: else a fleet with long soaks would never get anything. An edit
+// doesn't wait.
+func Target(revisions []Revision) int {
+	newest := slices.IndexFunc(revisions, func(r Revision) bool { return !r.Rejected })
+	if newest > 0 {
+		if former := Completed(revisions); former >= 0 {
+			return former
+		}
+	}
+	for i := newest; i >= 0 && i < len(revisions); i++ {
+		switch r := revisions[i]; {
+		case r.Completed:
+			return newest
+		case r.Started && !r.Rejected:
+			return i
+		case !r.Followed:
+			return newest
+		}
+	}
+	return newest
+}
+
+// Completed returns the index of the newest completed revision that isn't rejected, -1 for none.
+func Completed(revisions []Revision) int {
+	return slices.IndexFunc(revisions, func(r Revision) bool { return r.Completed && !r.Rejected })
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// member is a cluster in its wave.
+type member struct {
+	*Cluster
+	standing standing
+}
+
+// wave is a step of the rollout with its clusters.
+type wave struct {
+	Wave
+	members []member
+	count   Count
+}
+
+// waves puts each cluster into the first wave that takes it, and counts. It has the decision made again when a cluster
+// stands elsewhere by time alone.
+func (in *Input) waves(d *Decision) []wave {
+	rest := make([]member, 0, len(in.Clusters))
+	for i := range in.Clusters {
+		c := &in.Clusters[i]
+		stands, changes := in.standingOf(c)
+		in.wake(d, changes)
+		rest = append(rest, member{c, stands})
+	}
+	slices.SortFunc(rest, func(a, b member) int { return inOrder(a.Name, b.Name) })
+	waves := make([]wave, 0, len(in.Strategy.Waves))
+	for i, step := range in.steps() {
+		w := wave{Wave: step}
+		rest = slices.DeleteFunc(rest, func(m member) bool {
+			takes := step.takesRest() || step.Selector != nil && step.Selector.Matches(m.Labels) || i == 0 && m.needsRemedy()
+			if takes {
+				w.members = append(w.members, m)
+			}
+			return takes
+		})
+		if step.Size != nil {
+			n := min(atLeastOne(*step.Size, len(rest)), len(rest))
+			w.members, rest = append(w.members, rest[:n]...), rest[n:]
+		}
+		w.count = in.countOf(step.Name, w.members)
+		waves = append(waves, w)
+	}
+	return waves
+}
+
+// steps returns the waves of the strategy; for a known target the last one alone, with its limit of concurrency.
+func (in *Input) steps() []Wave {
+	if !in.Known {
+		return in.Strategy.Waves
+	}
+	last := in.Strategy.Waves[len(in.Strategy.Waves)-1]
+	return []Wave{{Name: last.Name, MaxConcurrent: last.MaxConcurrent}}
+}
+
+// needsRemedy reports whether a cluster failed at a revision that was never completed: the next one reaches it first.
+func (m member) needsRemedy() bool { return m.Unfinished && m.isUnwell() }
+
+func (m member) isUnwell() bool {
+	return m.State == addonsv1.StackFailed || m.State == addonsv1.StackDegraded
+}
+
+// turns returns the clusters of a wave that haven't started: first those that aren't well.
+func (w *wave) turns() []member {
+	turns := slices.DeleteFunc(slices.Clone(w.members), func(m member) bool { return m.standing != waits })
+	slices.SortStableFunc(turns, func(a, b member) int { // they are in order
+		switch {
+		case a.isUnwell() == b.isUnwell():
+			return 0
+		case a.isUnwell():
+			return -1
+		}
+		return 1
+	})
+	return turns
+}
+
+// has reports whether a cluster of the wave stands somewhere.
+func (w *wave) has(anywhere ...standing) bool {
+	return slices.ContainsFunc(w.members, func(m member) bool { return slices.Contains(anywhere, m.standing) })
+}
+
+func (in *Input) countOf(name string, members []member) Count {
+	c := Count{Name: name, Total: len(members)}
+	for _, m := range members {
+		if m.Assigned == in.Target {
+			c.Updated++
+		}
+		switch m.standing {
+		case done:
+			c.Done++
+			if m.Since.After(c.ReadySince) {
+				c.ReadySince = m.Since
+			}
+		case failed:
+			c.Failed = append(c.Failed, m.Name)
+		case away:
+			c.Away = append(c.Away, m.Name)
+		case waits, inFlight, broken:
+		}
+	}
+	slices.Sort(c.Failed)
+	slices.Sort(c.Away)
+	return c
+}
+
+// inOrder compares two clusters by a place in a row that doesn't change when others come and leave.
+func inOrder(a, b string) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) }
+
+func place(name string) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(name)) // it never fails
+	return sum.Sum64()
+}
+
+// atLeastOne scales a number or a percentage, rounded up.
+func atLeastOne(limit intstr.IntOrString, total int) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&limit, total, true)
+	if err != nil { // stored while no rule was asked
+		return 1
+	}
+	return max(n, 1)
+}
+
+// atMost scales a number or a percentage, rounded down.
+func atMost(limit intstr.IntOrString, total int) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&limit, total, false)
+	if err != nil { // stored while no rule was asked
+		return 0
+	}
+	return n
+}
