@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/virtualcluster"
+)
+
+// rollingChart can't be applied where values say so.
+var rollingChart = chart{
+	"templates/text.yaml": configMap("{{ .Release.Name }}", "{{ .Values.text | quote }}"),
+	"templates/bad.yaml":  "{{ if .Values.bad }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n{{ end }}\n",
+}
+
+// rolling is a fleet of small clusters, named c-0 and so on, on which stack "platform" runs with the text "one".
+type rolling struct {
+	*tenant
+	authority *virtualcluster.Authority
+	path      string
+}
+
+func newRolling(t *testing.T, clusters int, spec *addonsv1.Rollout) *rolling {
+	t.Helper()
+	tn := newTenant(t)
+	r := &rolling{tenant: tn, authority: virtualcluster.NewAuthority(t), path: tn.writeChart("settings", "1.0.0", rollingChart)}
+	tn.startManager()
+	for i := range clusters {
+		r.join(fmt.Sprint("c-", i))
+	}
+	s := tn.newStack("platform", labels("env=prod"), r.addon("settings", r.path, func(a *addonsv1.Addon) { a.ValuesTemplate = valuesFor("one", "none") }))
+	s.Spec.Rollout = spec
+	tn.create(s)
+	return r
+}
+
+// valuesFor is a template of values: they are bad on the clusters with a label.
+func valuesFor(text, bad string) string {
+	return fmt.Sprintf("text: %s\nbad: {{ hasKey .Cluster.metadata.labels %q }}\n", text, bad)
+}
+
+// join makes a cluster.
+func (r *rolling) join(name string, more ...string) {
+	r.t.Helper()
+	r.writeKubeconfig(name, r.authority.New(r.t, r.userOn(workloadServer(r.t, 1), name), name).Kubeconfig)
+	r.makeClusterObject(name, labels(append(more, "env=prod")...))
+}
+
+// edit gives the stack another text, bad on the clusters with a label.
+func (r *rolling) edit(text, bad string, more ...func(*addonsv1.AddonStackSpec)) {
+	r.t.Helper()
+	if err := r.editStack("platform", func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons[0].ValuesTemplate = valuesFor(text, bad)
+		for _, m := range more {
+			m(spec)
+		}
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// awaitPhase waits until the stack's rollout is in a phase, with a number of clusters at the target.
+func (r *rolling) awaitPhase(phase addonsv1.RolloutPhase, updated int32, reason string) *addonsv1.AddonStack {
+	r.t.Helper()
+	s := r.newStack("platform", nil)
+	poll(r.t, patience, reason, func() error {
+		if err := world.hub.Get(r.t.Context(), r.key("platform"), s); err != nil {
+			return err
+		}
+		is := ptr.Deref(s.Status.Rollout, addonsv1.RolloutStatus{})
+		counts := ptr.Deref(s.Status.Clusters, addonsv1.ClusterCounts{})
+		if is.Phase != phase || is.Revision == "" || ptr.Deref(counts.Updated, -1) != updated || s.Status.ObservedGeneration != s.Generation {
+			return fmt.Errorf("%+v, clusters %+v, updated %d: %s", is, counts, ptr.Deref(counts.Updated, -1), conditions.GetMessage(s, addonsv1.RolledOutCondition))
+		}
+		return nil
+	})
+	return s
+}
+
+// at returns the clusters that are assigned a revision.
+func (r *rolling) at(revision string) (names []string) {
+	r.t.Helper()
+	all := &addonsv1.ClusterAddonList{}
+	if err := world.hub.List(r.t.Context(), all, client.InNamespace(r.namespace)); err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range all.Items {
+		if stack.AssignedRevision(all.Items[i].Spec.Stacks, "platform") == revision {
+			names = append(names, all.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// annotate sets an annotation of a revision, or takes it off.
+func (r *rolling) annotate(revision, annotation, value string) {
+	r.t.Helper()
+	obj := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: revision}}
+	text := fmt.Sprintf("%q", value)
+	if value == "" {
+		text = "null"
+	}
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, annotation, text))
+	if err := world.hub.Patch(r.t.Context(), obj, patch); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func ofNumber(n int32) *intstr.IntOrString { return ptr.To(intstr.FromInt32(n)) }
+
+// TestRolloutInWaves brings an edit to a canary, then to others once somebody approves. The manager is killed meanwhile,
+// and a cluster joins. Each cluster's assignment is written once.
+func TestRolloutInWaves(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	r := newRolling(t, 5, nil)
+	r.awaitReady("platform", "without a rollout all clusters get it at once")
+	before := r.latestRevision("platform")
+
+	since := world.hub.mark(t)
+	r.edit("two", "none", func(spec *addonsv1.AddonStackSpec) {
+		spec.Rollout = &addonsv1.Rollout{
+			MaxConcurrent: ofNumber(2),
+			Soak:          &metav1.Duration{Duration: 2 * time.Second},
+			Waves: []addonsv1.RolloutWave{
+				{Name: "canary", Size: ofNumber(1)},
+				{Name: "late", ClusterSelector: &metav1.LabelSelector{}, Approval: addonsv1.RolloutApprovalRequired},
+			},
+		}
+	})
+	s := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the canary is over")
+	target := s.Status.Rollout.Revision
+	g.Expect(target).NotTo(Equal(before))
+	g.Expect(s.Status.Rollout.Completed).To(Equal(before))
+	g.Expect(s.Status.Rollout.Waves[0]).To(HaveField("Done", int32(1)))
+	g.Expect(conditions.IsTrue(s, addonsv1.ReadyCondition)).To(BeTrue(), "a rollout that waits is no failure")
+	message := conditions.GetMessage(s, addonsv1.RolledOutCondition)
+	g.Expect(message).To(And(ContainSubstring(target), ContainSubstring(addonsv1.RolloutApprovedAnnotation+"=late")))
+
+	r.manager.kill()
+	r.join("c-9")
+	r.startManager()
+	r.awaitCluster("c-9", "a new cluster gets the completed revision", ready("settings"))
+	g.Expect(r.at(before)).To(ContainElement("c-9"))
+	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "a restart changes nothing")
+
+	r.annotate(target, addonsv1.RolloutApprovedAnnotation, "late")
+	s = r.awaitPhase(addonsv1.RolloutCompleted, 6, "it is approved")
+	g.Expect(s.Status.Rollout.Completed).To(Equal(target))
+	g.Expect(conditions.IsTrue(s, addonsv1.RolledOutCondition)).To(BeTrue())
+	r.awaitReady("platform", "all have it")
+
+	assigned := map[string]int{}
+	for _, e := range since.requests(t, r.user) {
+		if e.Verb == "patch" && e.ObjectRef != nil && e.ObjectRef.Resource == "clusteraddons" && e.ObjectRef.Subresource == "" {
+			assigned[e.ObjectRef.Name]++
+		}
+	}
+	for name, writes := range assigned {
+		g.Expect(writes).To(Equal(1), name)
+	}
+	g.Expect(assigned).To(HaveLen(6))
+}
+
+// TestRolloutRollsBack brings an edit to a canary on which it can't be applied: it is rejected, and the canary goes back.
+// No other cluster has seen it. An edit that is good reaches the canary first, and then all.
+func TestRolloutRollsBack(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	r := newRolling(t, 3, nil)
+	r.awaitReady("platform", "it is installed")
+	before := r.latestRevision("platform")
+	r.edit("one", "none", func(spec *addonsv1.AddonStackSpec) {
+		spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", Size: ofNumber(1)}}, OnFailure: addonsv1.RolloutRollBack}
+	})
+	r.awaitPhase(addonsv1.RolloutCompleted, 3, "a limit makes no revision")
+	g.Expect(r.latestRevision("platform")).To(Equal(before))
+
+	r.edit("two", "env")
+	r.awaitPhase(addonsv1.RolloutProgressing, 1, "the canary has it")
+	bad := r.latestRevision("platform")
+	s := r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it failed, and is rejected")
+	g.Expect(s.Status.Rollout.Revision).To(Equal(before))
+	g.Expect(r.at(bad)).To(BeEmpty())
+	g.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(addonsv1.RolloutRolledBack)))
+	g.Expect(conditions.IsTrue(s, addonsv1.StalledCondition)).To(BeTrue())
+	for _, name := range []string{"c-0", "c-1", "c-2"} {
+		r.awaitCluster(name, "it is as before", ready("settings"))
+	}
+	r.awaitEvent("RevisionRejected", bad)
+
+	r.edit("three", "none")
+	s = r.awaitPhase(addonsv1.RolloutCompleted, 3, "it is good")
+	g.Expect(s.Status.Rollout.Revision).To(Equal(r.latestRevision("platform")))
+	r.awaitReady("platform", "all have it")
+	g.Expect(strings.Join(r.at(bad), " ")).To(BeEmpty())
+}
