@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
+)
+
+var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// at returns a cluster that has a revision in a state for some time.
+func at(name, revision string, state addonsv1.StackState, ago time.Duration) rollout.Cluster {
+	return rollout.Cluster{Name: name, Labels: labels.Set{"name": name}, Assigned: revision, State: state, Since: now.Add(-ago), Started: now.Add(-ago), WasReady: true}
+}
+
+func without(c rollout.Cluster, why string, ago time.Duration) rollout.Cluster {
+	c.Away, c.Unreachable, c.AwaySince = why, why == "ConnectionRefused", now.Add(-ago)
+	return c
+}
+
+func unwell(c rollout.Cluster) rollout.Cluster {
+	c.WasReady = false
+	return c
+}
+
+// input has clusters that are to go from "old" to "new", by default one after the other.
+func input(clusters ...rollout.Cluster) rollout.Input {
+	return rollout.Input{
+		Now: now, Target: "new", HasFormer: true, Clusters: clusters,
+		Strategy: rollout.Strategy{
+			Waves:       []rollout.Wave{{Name: "rest", MaxConcurrent: intstr.FromInt32(1)}},
+			ReadyWithin: time.Hour,
+		},
+	}
+}
+
+// first adds a first wave of the clusters with a name.
+func first(in rollout.Input, name string, change func(*rollout.Wave)) rollout.Input {
+	wave := rollout.Wave{Name: "first", Selector: labels.SelectorFromSet(labels.Set{"name": name}), MaxConcurrent: intstr.FromInt32(1)}
+	if change != nil {
+		change(&wave)
+	}
+	in.Strategy.Waves = slices.Insert(slices.Clone(in.Strategy.Waves), 0, wave)
+	return in
+}
+
+func with(in rollout.Input, change func(*rollout.Input)) rollout.Input {
+	change(&in)
+	return in
+}
+
+const (
+	progressing = addonsv1.StackProgressing
+	ready       = addonsv1.StackReady
+	isFailed    = addonsv1.StackFailed
+	degraded    = addonsv1.StackDegraded
+)
+
+func TestDecide(t *testing.T) {
+	soaking := func(w *rollout.Wave) { w.Soak = time.Hour }
+	approved := func(w *rollout.Wave) { w.NeedsApproval = true }
+	old := at("b", "old", ready, time.Hour)
+	for name, tc := range map[string]struct {
+		in     rollout.Input
+		phase  addonsv1.RolloutPhase
+		start  []string
+		reject bool
+		next   time.Duration // from now
+	}{
+		"no target":                         {in: with(input(old), func(in *rollout.Input) { in.Target = "" }), phase: addonsv1.RolloutHalted},
+		"no clusters":                       {in: input(), phase: addonsv1.RolloutCompleted},
+		"one at a time":                     {in: input(at("a", "old", ready, time.Hour), old), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
+		"none beside one on its way":        {in: input(at("a", "new", progressing, time.Minute), old), phase: addonsv1.RolloutProgressing, next: 59 * time.Minute},
+		"the next after it":                 {in: input(at("a", "new", ready, 0), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"all have it":                       {in: input(at("a", "new", ready, 0)), phase: addonsv1.RolloutCompleted},
+		"those that aren't well come first": {in: input(old, at("a", "old", isFailed, time.Hour)), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
+
+		"the first wave":           {in: first(input(at("a", "old", ready, 0), old), "a", nil), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
+		"no wave before its turn":  {in: first(input(at("a", "new", progressing, 0), old), "a", nil), phase: addonsv1.RolloutProgressing, next: time.Hour},
+		"a soak":                   {in: first(input(at("a", "new", ready, 40*time.Minute), old), "a", soaking), phase: addonsv1.RolloutSoaking, next: 20 * time.Minute},
+		"the end of a soak":        {in: first(input(at("a", "new", ready, time.Hour), old), "a", soaking), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"a wave with no clusters":  {in: first(input(old), "a", soaking), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"approval":                 {in: first(input(at("a", "old", ready, 0), old), "a", approved), phase: addonsv1.RolloutWaitingForApproval},
+		"approval of another wave": {in: with(first(input(at("a", "old", ready, 0), old), "a", approved), func(in *rollout.Input) { in.Approved = sets.New("rest") }), phase: addonsv1.RolloutWaitingForApproval},
+		"an approved wave":         {in: with(first(input(at("a", "old", ready, 0), old), "a", approved), func(in *rollout.Input) { in.Approved = sets.New("first") }), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
+		"a wave that needs no start needs no approval": {in: first(input(at("a", "new", ready, 0), old), "a", approved), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"promoted, it doesn't soak":                    {in: with(first(input(at("a", "new", ready, 0), old), "a", soaking), func(in *rollout.Input) { in.Approved = sets.New(rollout.All) }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+
+		"a failure within the first minute is tried again": {in: input(at("a", "new", isFailed, 20*time.Second), old), phase: addonsv1.RolloutProgressing, next: 40 * time.Second},
+		"a failure":                            {in: input(at("a", "new", isFailed, time.Minute), old), phase: addonsv1.RolloutHalted},
+		"a workload that isn't ready any more": {in: input(at("a", "new", degraded, 0), old), phase: addonsv1.RolloutHalted},
+		"it takes too long":                    {in: input(at("a", "new", progressing, time.Hour), old), phase: addonsv1.RolloutHalted},
+		"it wasn't well before":                {in: input(unwell(at("a", "new", isFailed, time.Hour)), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"a failure that may be":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.MaxFailed = intstr.FromString("50%") }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"back, after a failure":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.RollsBack = true }), phase: addonsv1.RolloutHalted, reject: true},
+		"nothing to go back to":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.RollsBack, in.HasFormer = true, false }), phase: addonsv1.RolloutHalted},
+		"a newer one may be the remedy":        {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Awaited = true }), phase: addonsv1.RolloutHalted, reject: true},
+		"a cluster that failed at what was never completed gets the remedy first": {
+			in: first(input(at("a", "old", ready, 0), unfinished(at("b", "bad", isFailed, time.Hour))), "a", nil), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+
+		"an unreachable one is left out": {in: input(without(at("a", "old", ready, time.Hour), "ConnectionRefused", time.Minute), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"paused ones come later":         {in: input(without(old, "Paused", 0), at("a", "new", ready, 0)), phase: addonsv1.RolloutCompleted},
+		"a wave of which all are away":   {in: first(input(without(at("a", "old", ready, 0), "Paused", 0), old), "a", nil), phase: addonsv1.RolloutWaitingForClusters},
+		"and goes on without them":       {in: with(first(input(without(at("a", "old", ready, 0), "Paused", 0), old), "a", nil), func(in *rollout.Input) { in.Approved = sets.New(rollout.All) }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"silent since it started":        {in: input(without(at("a", "new", progressing, 5*time.Minute), "ConnectionRefused", 4*time.Minute), old), phase: addonsv1.RolloutProgressing, next: 6 * time.Minute},
+		"cut off by the change":          {in: input(without(at("a", "new", progressing, 15*time.Minute), "ConnectionRefused", 11*time.Minute), old), phase: addonsv1.RolloutHalted},
+		"silent after it was ready":      {in: input(without(at("a", "new", ready, 15*time.Minute), "ConnectionRefused", 11*time.Minute), at("c", "new", ready, 0), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+
+		"outside of windows": {in: with(input(old), func(in *rollout.Input) {
+			in.Stop = rollout.Stop{Phase: addonsv1.RolloutWaitingForWindow, Until: now.Add(time.Hour)}
+		}), phase: addonsv1.RolloutWaitingForWindow, next: time.Hour},
+		"paused with nothing to start": {in: with(input(at("a", "new", ready, 0)), func(in *rollout.Input) { in.Stop.Phase = addonsv1.RolloutPaused }), phase: addonsv1.RolloutCompleted},
+		"others lag": {in: with(first(input(at("a", "new", ready, 0), old), "a", nil), func(in *rollout.Input) {
+			in.Others = []rollout.Instance{{Name: "blue", Target: "new"}}
+		}), phase: addonsv1.RolloutWaitingForInstances},
+		"others have another target": {in: with(input(old), func(in *rollout.Input) {
+			in.Others = []rollout.Instance{{Name: "blue", Target: "old", WavesDone: 1}}
+		}), phase: addonsv1.RolloutWaitingForInstances},
+		"others are as far": {in: with(first(input(at("a", "new", ready, 0), old), "a", nil), func(in *rollout.Input) {
+			in.Others = []rollout.Instance{{Name: "blue", Target: "new", WavesDone: 1}}
+		}), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"others aren't done": {in: with(input(at("a", "new", ready, 0)), func(in *rollout.Input) {
+			in.Others = []rollout.Instance{{Name: "blue", Target: "new"}}
+		}), phase: addonsv1.RolloutWaitingForInstances},
+
+		"a known revision knows no waves, failures or instances": {in: with(first(input(at("a", "new", isFailed, time.Hour), old), "a", approved), func(in *rollout.Input) {
+			in.Known, in.Others = true, []rollout.Instance{{Name: "blue"}}
+		}), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"on the way back": {in: with(input(at("a", "new", ready, 0), old), func(in *rollout.Input) { in.Known, in.Back = true, true }), phase: addonsv1.RolloutRollingBack, start: []string{"b"}},
+		"back":            {in: with(input(at("a", "new", ready, 0)), func(in *rollout.Input) { in.Known, in.Back = true, true }), phase: addonsv1.RolloutRolledBack},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := rollout.Decide(tc.in)
+			if d.Phase != tc.phase || d.Reject != tc.reject || !slices.Equal(d.Start, tc.start) {
+				t.Errorf("%s, starts %v, rejects %t", d.Phase, d.Start, d.Reject)
+			}
+			if next := d.Next.Sub(now); tc.next == 0 != d.Next.IsZero() || tc.next != 0 && next != tc.next {
+				t.Errorf("looks again after %s (%s)", next, d.Next)
+			}
+			if rollout.Describe("team", tc.in, d, "r was rejected: broken") == "" {
+				t.Error("it says nothing")
+			}
+		})
+	}
+}
+
+// unfinished returns a cluster at a revision that was never completed.
+func unfinished(c rollout.Cluster) rollout.Cluster {
+	c.Unfinished = true
+	return c
+}
+
+func TestTarget(t *testing.T) {
+	r := func(name string, marks ...string) rollout.Revision {
+		has := func(mark string) bool { return slices.Contains(marks, mark) }
+		return rollout.Revision{Name: name, Followed: has("followed"), Started: has("started"), Completed: has("completed"), Rejected: has("rejected")}
+	}
+	for name, tc := range map[string]struct {
+		revisions []rollout.Revision
+		want      int
+	}{
+		"none":                                            {nil, -1},
+		"the first":                                       {[]rollout.Revision{r("1")}, 0},
+		"an edit doesn't wait":                            {[]rollout.Revision{r("2"), r("1", "started")}, 0},
+		"a followed version waits":                        {[]rollout.Revision{r("2", "followed"), r("1", "started")}, 1},
+		"it doesn't wait for what is completed":           {[]rollout.Revision{r("2", "followed"), r("1", "started", "completed")}, 0},
+		"the newest of those that wait":                   {[]rollout.Revision{r("3", "followed"), r("2", "followed"), r("1", "completed")}, 0},
+		"all wait for the one that has started":           {[]rollout.Revision{r("3", "followed"), r("2", "followed"), r("1", "followed", "started")}, 2},
+		"an edit that hasn't started is in what followed": {[]rollout.Revision{r("3", "followed"), r("2"), r("1", "started")}, 0},
+		"back to the completed one":                       {[]rollout.Revision{r("3", "rejected"), r("2", "followed"), r("1", "completed")}, 2},
+		"an edit after a rejection":                       {[]rollout.Revision{r("3"), r("2", "rejected"), r("1", "completed")}, 0},
+		"a version that comes after a rejection":          {[]rollout.Revision{r("3", "followed"), r("2", "started", "rejected"), r("1", "completed")}, 0},
+		"nothing completed":                               {[]rollout.Revision{r("2", "rejected"), r("1", "started")}, 1},
+		"all rejected":                                    {[]rollout.Revision{r("2", "rejected"), r("1", "rejected")}, -1},
+		"a completed one that was rejected later":         {[]rollout.Revision{r("2", "completed", "rejected"), r("1", "completed")}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := rollout.Target(tc.revisions); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// Waves of a size have the same clusters whatever comes and leaves elsewhere, and each cluster is in one wave.
+func TestWaves(t *testing.T) {
+	var clusters []rollout.Cluster
+	for i := range 40 {
+		c := at(fmt.Sprint("c", i), "new", ready, 0)
+		c.Labels = labels.Set{"region": []string{"eu", "us"}[i%2]}
+		clusters = append(clusters, c)
+	}
+	in := input(clusters...)
+	two, tenth := intstr.FromInt32(2), intstr.FromString("10%")
+	in.Strategy.Waves = []rollout.Wave{
+		{Name: "canary", Size: &two}, {Name: "eu", Selector: labels.SelectorFromSet(labels.Set{"region": "eu"})}, {Name: "some", Size: &tenth}, in.Strategy.Waves[0],
+	}
+	d := rollout.Decide(in)
+	var totals []int
+	sum := 0
+	for _, c := range d.Waves {
+		totals, sum = append(totals, c.Total), sum+c.Total
+	}
+	if totals[0] != 2 || sum != 40 || totals[2] != (20-(totals[0]-(20-totals[1]))+9)/10 {
+		t.Errorf("waves of %v", totals)
+	}
+	slices.Reverse(in.Clusters)
+	if diff := cmp.Diff(d, rollout.Decide(in)); diff != "" {
+		t.Error("the order of clusters matters: ", diff)
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	var clusters []rollout.Cluster
+	for i := range 1000 {
+		clusters = append(clusters, at(fmt.Sprint("c", i), []string{"old", "new"}[i%2], ready, 0))
+	}
+	in := input(clusters...)
+	for i := range 16 {
+		in = first(in, fmt.Sprint("c", i), nil)
+	}
+	for b.Loop() {
+		rollout.Decide(in)
+	}
+}
