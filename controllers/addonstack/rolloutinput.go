@@ -30,7 +30,7 @@ func (r rollouts) input(q *state, addons func(revision string) []addonsv1.Addon)
 	}
 	if q.target >= 0 {
 		in.Known = q.marked[q.target].Completed
-		in.Approved = rollout.Approved(&q.revisions[q.target])
+		in.Approved, in.Began = rollout.Approved(&q.revisions[q.target]), rollout.Began(&q.revisions[q.target])
 	}
 	in.Back = in.Back && in.Known
 	switch closed, until := rollout.Closed(strategy.Windows, in.Now); {
@@ -42,7 +42,11 @@ func (r rollouts) input(q *state, addons func(revision string) []addonsv1.Addon)
 		in.Stop.Until = until
 	}
 	for _, ca := range q.clusters.selected {
-		in.Clusters = append(in.Clusters, q.cluster(ca, q.clusters.members[ca.Name], addons))
+		c := q.cluster(ca, q.clusters.members[ca.Name], addons)
+		if c.Joined.IsZero() { // it has no ClusterAddon yet
+			c.Joined = in.Now
+		}
+		in.Clusters = append(in.Clusters, c)
 	}
 	if r.shares(q.stack) {
 		for i := range q.stack.Status.Instances {
@@ -61,7 +65,7 @@ func progressOf(instance *addonsv1.StackInstance) rollout.Instance {
 
 // cluster returns what the decision is to know of a cluster. Its status may be about another revision than it is to have.
 func (q *state) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons func(revision string) []addonsv1.Addon) rollout.Cluster {
-	c := rollout.Cluster{Name: ca.Name, Labels: of.Labels, Assigned: q.assigned(ca), WasReady: true}
+	c := rollout.Cluster{Name: ca.Name, Labels: of.Labels, Joined: ca.CreationTimestamp.Time, Assigned: q.assigned(ca), WasReady: true}
 	marked := first(q.marked, func(r *rollout.Revision) bool { return r.Name == c.Assigned })
 	c.Unfinished = marked != nil && !marked.Completed && c.Assigned != q.revision()
 	c.Away, c.Unreachable, c.AwaySince = q.whyAway(ca, c.Assigned == q.revision())

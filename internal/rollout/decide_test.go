@@ -215,6 +215,16 @@ func TestWaves(t *testing.T) {
 	if totals[0] != 2 || sum != 40 || totals[2] != (20-(totals[0]-(20-totals[1]))+9)/10 {
 		t.Errorf("waves of %v", totals)
 	}
+	for i := range 20 {
+		late := at(fmt.Sprint("late", i), "new", ready, 0)
+		late.Joined = now
+		in.Clusters = append(in.Clusters, late)
+	}
+	in.Began = now.Add(-time.Minute)
+	if amid := rollout.Decide(in); amid.Waves[0].Total != 2 || amid.Waves[1].Total != totals[1] || amid.Waves[3].Total < 36-totals[1] {
+		t.Errorf("those that come amid it take a place: %+v", amid.Waves)
+	}
+	in.Clusters, in.Began = in.Clusters[:40], time.Time{}
 	slices.Reverse(in.Clusters)
 	if diff := cmp.Diff(d, rollout.Decide(in)); diff != "" {
 		t.Error("the order of clusters matters: ", diff)

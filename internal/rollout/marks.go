@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -37,6 +38,15 @@ func Revisions(revisions []appsv1.ControllerRevision) []Revision {
 		all[1].Completed = true
 	}
 	return all
+}
+
+// Began returns when the first cluster was brought to a revision, zero if none was.
+func Began(revision *appsv1.ControllerRevision) time.Time {
+	began, err := time.Parse(time.RFC3339, revision.Annotations[addonsv1.RolloutStartedAnnotation])
+	if err != nil {
+		return time.Time{} // somebody else wrote it
+	}
+	return began
 }
 
 // Approved returns the waves of a revision that somebody approved.

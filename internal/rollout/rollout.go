@@ -17,6 +17,8 @@ import (
 type Cluster struct {
 	Name   string
 	Labels labels.Set
+	// Joined is when the cluster became one of the fleet.
+	Joined time.Time
 	// Assigned is the revision that the cluster is to have, "" for none.
 	Assigned string
 	// State at Assigned, and since when it lasts. Started is when the cluster last began to work on it, zero if it
@@ -54,6 +56,8 @@ type Input struct {
 	// needs no waves then.
 	Target string
 	Known  bool
+	// Began is when the first cluster was brought to the target, zero if none was.
+	Began time.Time
 	// Back says that a newer revision was rejected. Awaited says that a newer one waits for the end of this one.
 	Back, Awaited bool
 	// HasFormer says that there is a completed revision to go back to.

@@ -47,14 +47,25 @@ func (in *Input) waves(d *Decision) []wave {
 			return takes
 		})
 		if step.Size != nil {
-			n := min(atLeastOne(*step.Size, len(rest)), len(rest))
-			w.members, rest = append(w.members, rest[:n]...), rest[n:]
+			left := atLeastOne(*step.Size, len(rest))
+			rest = slices.DeleteFunc(rest, func(m member) bool {
+				takes := left > 0 && !in.cameAmid(m)
+				if takes {
+					w.members = append(w.members, m)
+					left--
+				}
+				return takes
+			})
 		}
 		w.count = in.countOf(step.Name, w.members)
 		waves = append(waves, w)
 	}
 	return waves
 }
+
+// cameAmid reports whether a cluster came after the rollout began. Then it takes no other cluster's place in a wave of a
+// size: the wave would begin again.
+func (in *Input) cameAmid(m member) bool { return !in.Began.IsZero() && m.Joined.After(in.Began) }
 
 // steps returns the waves of the strategy; for a known target the last one alone, with its limit of concurrency.
 func (in *Input) steps() []Wave {

@@ -28,24 +28,24 @@ var rollingChart = chart{
 	"templates/bad.yaml":  "{{ if .Values.bad }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n{{ end }}\n",
 }
 
-// rolling is a fleet of small clusters, named c-0 and so on, on which stack "platform" runs with the text "one".
+// rolling is a fleet of small clusters, named NAME-0 and so on, on which stack "platform" runs with the text "one".
 type rolling struct {
 	*tenant
 	authority *virtualcluster.Authority
 	path      string
+	name      string // of the clusters, as they share an API server with those of other tests
 }
 
-func newRolling(t *testing.T, clusters int, spec *addonsv1.Rollout) *rolling {
+func newRolling(t *testing.T, name string, clusters int) *rolling {
 	t.Helper()
 	tn := newTenant(t)
-	r := &rolling{tenant: tn, authority: virtualcluster.NewAuthority(t), path: tn.writeChart("settings", "1.0.0", rollingChart)}
+	r := &rolling{tenant: tn, authority: virtualcluster.NewAuthority(t), path: tn.writeChart("settings", "1.0.0", rollingChart), name: name}
 	tn.startManager()
 	for i := range clusters {
-		r.join(fmt.Sprint("c-", i))
+		r.join(i)
 	}
-	s := tn.newStack("platform", labels("env=prod"), r.addon("settings", r.path, func(a *addonsv1.Addon) { a.ValuesTemplate = valuesFor("one", "none") }))
-	s.Spec.Rollout = spec
-	tn.create(s)
+	tn.makeStack("platform", labels("env=prod"), r.addon("settings", r.path, func(a *addonsv1.Addon) { a.ValuesTemplate = valuesFor("one", "none") }))
+	r.awaitReady("platform", "without a rollout all clusters get it at once")
 	return r
 }
 
@@ -54,11 +54,13 @@ func valuesFor(text, bad string) string {
 	return fmt.Sprintf("text: %s\nbad: {{ hasKey .Cluster.metadata.labels %q }}\n", text, bad)
 }
 
-// join makes a cluster.
-func (r *rolling) join(name string, more ...string) {
+// join makes a cluster, and returns its name.
+func (r *rolling) join(i int) string {
 	r.t.Helper()
+	name := fmt.Sprint(r.name, "-", i)
 	r.writeKubeconfig(name, r.authority.New(r.t, r.userOn(workloadServer(r.t, 1), name), name).Kubeconfig)
-	r.makeClusterObject(name, labels(append(more, "env=prod")...))
+	r.makeClusterObject(name, labels("env=prod"))
+	return name
 }
 
 // edit gives the stack another text, bad on the clusters with a label.
@@ -108,6 +110,16 @@ func (r *rolling) at(revision string) (names []string) {
 	return names
 }
 
+// marks returns the annotations of a revision.
+func (r *rolling) marks(revision string) map[string]string {
+	r.t.Helper()
+	obj := &appsv1.ControllerRevision{}
+	if err := world.hub.Get(r.t.Context(), r.key(revision), obj); err != nil {
+		r.t.Fatal(err)
+	}
+	return obj.Annotations
+}
+
 // annotate sets an annotation of a revision, or takes it off.
 func (r *rolling) annotate(revision, annotation, value string) {
 	r.t.Helper()
@@ -129,8 +141,7 @@ func ofNumber(n int32) *intstr.IntOrString { return ptr.To(intstr.FromInt32(n)) 
 func TestRolloutInWaves(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	r := newRolling(t, 5, nil)
-	r.awaitReady("platform", "without a rollout all clusters get it at once")
+	r := newRolling(t, "wave", 5)
 	before := r.latestRevision("platform")
 
 	since := world.hub.mark(t)
@@ -150,14 +161,16 @@ func TestRolloutInWaves(t *testing.T) {
 	g.Expect(s.Status.Rollout.Completed).To(Equal(before))
 	g.Expect(s.Status.Rollout.Waves[0]).To(HaveField("Done", int32(1)))
 	g.Expect(conditions.IsTrue(s, addonsv1.ReadyCondition)).To(BeTrue(), "a rollout that waits is no failure")
+	g.Expect(r.marks(before)).To(HaveKey(addonsv1.RolloutCompletedAnnotation))
+	g.Expect(r.marks(target)).To(HaveKey(addonsv1.RolloutStartedAnnotation))
 	message := conditions.GetMessage(s, addonsv1.RolledOutCondition)
 	g.Expect(message).To(And(ContainSubstring(target), ContainSubstring(addonsv1.RolloutApprovedAnnotation+"=late")))
 
 	r.manager.kill()
-	r.join("c-9")
+	late := r.join(9)
 	r.startManager()
-	r.awaitCluster("c-9", "a new cluster gets the completed revision", ready("settings"))
-	g.Expect(r.at(before)).To(ContainElement("c-9"))
+	r.awaitCluster(late, "a new cluster gets the completed revision", ready("settings"))
+	g.Expect(r.at(before)).To(ContainElement(late))
 	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "a restart changes nothing")
 
 	r.annotate(target, addonsv1.RolloutApprovedAnnotation, "late")
@@ -183,8 +196,7 @@ func TestRolloutInWaves(t *testing.T) {
 func TestRolloutRollsBack(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	r := newRolling(t, 3, nil)
-	r.awaitReady("platform", "it is installed")
+	r := newRolling(t, "back", 3)
 	before := r.latestRevision("platform")
 	r.edit("one", "none", func(spec *addonsv1.AddonStackSpec) {
 		spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", Size: ofNumber(1)}}, OnFailure: addonsv1.RolloutRollBack}
@@ -200,7 +212,7 @@ func TestRolloutRollsBack(t *testing.T) {
 	g.Expect(r.at(bad)).To(BeEmpty())
 	g.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(addonsv1.RolloutRolledBack)))
 	g.Expect(conditions.IsTrue(s, addonsv1.StalledCondition)).To(BeTrue())
-	for _, name := range []string{"c-0", "c-1", "c-2"} {
+	for _, name := range r.at(before) {
 		r.awaitCluster(name, "it is as before", ready("settings"))
 	}
 	r.awaitEvent("RevisionRejected", bad)
