@@ -180,7 +180,8 @@ type ClusterCounts struct {
 	Unstarted *int32 `json:"unstarted,omitempty"`
 
 	// ready is the number of Clusters on which all of this stack's add-ons are
-	// ready, at the newest revision; with spec.rollout, at the revision that each Cluster is to have now.
+	// ready, at the newest revision. With spec.rollout it is the revision that each Cluster
+	// is to have now.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready"`

@@ -204,7 +204,7 @@ type RolloutStatus struct {
 // +kubebuilder:validation:Enum=Progressing;Soaking;WaitingForApproval;WaitingForWindow;WaitingForClusters;WaitingForInstances;Paused;Halted;RollingBack;RolledBack;Completed
 type RolloutPhase string
 
-// Phases of a rollout. Each one is the reason of the condition RolledOut, too.
+// Reasons of the RolledOut condition. Each one is a phase of a rollout.
 const (
 	// RolloutProgressing: clusters are on their way.
 	RolloutProgressing RolloutPhase = "Progressing"

@@ -53,8 +53,8 @@ type cause struct {
 	since   time.Time // zero if that isn't known
 }
 
-// standingOf decides from a ClusterAddon's status where its cluster is with the revision of the stack that it is to have,
-// which has these add-ons, and why it isn't ready, or won't be for long.
+// standingOf decides from a ClusterAddon's status where its cluster is with the revision of the stack that it is to have.
+// The revision has these add-ons. It returns why the cluster isn't ready, or won't be for long, too.
 func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, wanted string, addons []addonsv1.Addon) (clusterState, []cause) {
 	if c := blocking(ca); c != nil {
 		return waiting, []cause{causeOfCondition(c)}

@@ -144,7 +144,7 @@ type reasonGroup struct {
 }
 
 var (
-	isReason    = regexp.MustCompile(`^Reason[A-Z]|^[A-Z].*Reason$`)
+	isReason    = regexp.MustCompile(`^Reason[A-Z]|^[A-Z].*Reason$|^Rollout(Progressing|Soaking|WaitingFor.*|Paused|Halted|RollingBack|RolledBack|Completed)$`)
 	isCondition = regexp.MustCompile(`^[A-Z].*Condition$`)
 	exported    = regexp.MustCompile(`^[A-Z]`) // of packages whose other constants are no names
 	isName      = regexp.MustCompile(`^[A-Za-z]+$`)

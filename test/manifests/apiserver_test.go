@@ -83,9 +83,10 @@ func rightsOfWebhooks(s server) {
 		"list customresourcedefinitions", "patch customresourcedefinitions clusters.cluster.x-k8s.io", "patch validatingwebhookconfigurations chandler-validating-webhook-configuration")
 }
 
-// rightsOfPeople is about the roles for people: parts of the built-in ones, and the one that confirms removals.
+// rightsOfPeople is about the roles for people: parts of the built-in ones, and those that confirm removals, and approve
+// rollouts.
 func rightsOfPeople(s server) {
-	for user, role := range map[string]string{"viewer": "view", "editor": "edit", "owner": "admin", "approver": "chandler-removal-confirmer-role"} {
+	for user, role := range map[string]string{"viewer": "view", "editor": "edit", "owner": "admin", "confirmer": "chandler-removal-confirmer-role", "approver": "chandler-rollout-approver-role"} {
 		s.bind(user, "team-b", role)
 	}
 	s.user = "owner"
@@ -95,16 +96,17 @@ func rightsOfPeople(s server) {
 		Should(BeTrue(), "roles are aggregated")
 	reads := []string{"list addonstacks -n team-b", "watch addonstacks -n team-b", "get addonstacks/status -n team-b", "list clusteraddons -n team-b", "get providerinstances -n team-b"}
 	edits := []string{"create addonstacks -n team-b", "update addonstacks -n team-b", "patch addonstacks -n team-b", "delete addonstacks -n team-b"}
-	confirms := []string{"patch clusteraddons -n team-b"}
+	confirms, approves := []string{"patch clusteraddons -n team-b"}, []string{"patch controllerrevisions -n team-b"}
 	never := []string{
 		"create clusteraddons -n team-b", "update clusteraddons -n team-b", "delete clusteraddons -n team-b", "assign clusteraddons/spec -n team-b",
 		"patch addonstacks/status -n team-b", "patch clusteraddons/status -n team-b", "patch providerinstances -n team-b", "list addonstacks -n team-a", "list addonstacks",
 	}
 	for user, rights := range map[string]struct{ has, lacks []string }{
-		"viewer":   {reads, slices.Concat(edits, confirms)},
-		"editor":   {slices.Concat(reads, edits), confirms},
-		"owner":    {slices.Concat(reads, edits), confirms},
-		"approver": {slices.Concat(confirms, []string{"get clusteraddons -n team-b"}), slices.Concat(edits, []string{"list addonstacks -n team-b"})},
+		"viewer":    {reads, slices.Concat(edits, confirms, approves)},
+		"editor":    {slices.Concat(reads, edits), slices.Concat(confirms, approves)},
+		"owner":     {slices.Concat(reads, edits), slices.Concat(confirms, approves)},
+		"confirmer": {slices.Concat(confirms, []string{"get clusteraddons -n team-b"}), slices.Concat(edits, approves, []string{"list addonstacks -n team-b"})},
+		"approver":  {slices.Concat(approves, []string{"get addonstacks -n team-b"}), slices.Concat(edits, confirms)},
 	} {
 		s.user = user
 		s.may(rights.has...)
@@ -178,7 +180,7 @@ func (s server) allowed(question string) bool {
 // groups of the resources that are asked about.
 var groups = map[string]string{
 	"clusters": "cluster.x-k8s.io", "addonstacks": "addons.cluster.x-k8s.io", "clusteraddons": "addons.cluster.x-k8s.io", "providerinstances": "addons.cluster.x-k8s.io",
-	"leases": "coordination.k8s.io", "tokenreviews": "authentication.k8s.io", "customresourcedefinitions": "apiextensions.k8s.io",
+	"leases": "coordination.k8s.io", "tokenreviews": "authentication.k8s.io", "controllerrevisions": "apps", "customresourcedefinitions": "apiextensions.k8s.io",
 	"validatingwebhookconfigurations": "admissionregistration.k8s.io",
 }
 

@@ -49,7 +49,7 @@ var ownRights = []string{
 }
 
 // people's roles are bound by administrators, and by the built-in roles that they are parts of.
-var people = []string{"chandler-viewer-role", "chandler-editor-role", "chandler-removal-confirmer-role"}
+var people = []string{"chandler-viewer-role", "chandler-editor-role", "chandler-removal-confirmer-role", "chandler-rollout-approver-role"}
 
 // generated are the rights in what is looked after, as the controllers' sources say.
 func generated(t *testing.T) []string {
@@ -198,6 +198,7 @@ func TestRolesOfPeople(t *testing.T) {
 		g.Expect(into).To(HaveKeyWithValue("chandler-viewer-role", ConsistOf("view", "edit", "admin")), path)
 		g.Expect(into).To(HaveKeyWithValue("chandler-editor-role", ConsistOf("edit", "admin")), path)
 		g.Expect(into).To(HaveKeyWithValue("chandler-removal-confirmer-role", BeEmpty()), path)
+		g.Expect(into).To(HaveKeyWithValue("chandler-rollout-approver-role", BeEmpty()), path)
 	}
 }
 
