@@ -146,20 +146,22 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 			if !c.mayCome(cluster) {
 				continue
 			}
-			if former := c.at(stack.AssignedRevision(assigned, c.name)); names(assigned, c.name) {
-				wanted = append(wanted, former)
+			if names(assigned, c.name) {
+				wanted = append(wanted, c.at(stack.AssignedRevision(assigned, c.name)))
 			} else {
-				coming = append(coming, former)
+				coming = append(coming, c.at(""))
 			}
 			continue
 		}
 		if err != nil && !names(assigned, c.name) {
 			continue // nobody can say what it selects
 		}
+		if at := slices.IndexFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == c.name }); at >= 0 && (err != nil || c.revision == "") {
+			wanted = append(wanted, assigned[at]) // what is held of it stays held, too
+			continue
+		}
 		revision := c.revision
-		if err != nil || revision == "" {
-			revision = stack.AssignedRevision(assigned, c.name)
-		} else if c.steps != nil {
+		if c.steps != nil && revision != "" {
 			if revision = c.stepFor(cluster, ca); revision == "" { // its turn comes
 				coming = append(coming, c.at(""))
 				continue

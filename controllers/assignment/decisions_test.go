@@ -9,12 +9,15 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/google/go-cmp/cmp"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -90,6 +93,54 @@ func TestWhatWasLetGoIsNotHeld(t *testing.T) {
 	if held := stack.HeldRemoval(is, "platform"); stack.AssignedRevision(is, "platform") != "platform-2" || held == nil || !slices.Equal(held.Addons, []string{"apps/web"}) {
 		t.Errorf("got %+v, %+v", is, held)
 	}
+}
+
+// Nobody knows for a moment what a stack is, and so whether a removal is held still: it is. Confirmations count afterwards.
+func TestHeldRemovalOutlivesRevisions(t *testing.T) {
+	for name, tc := range map[string]struct{ lose, find func(h *hub) }{
+		"its revisions are gone": {
+			lose: func(h *hub) {
+				h.must(h.DeleteAllOf(h.Context(), &appsv1.ControllerRevision{}, client.InNamespace(team)))
+			},
+			find: func(h *hub) { h.must(h.Create(h.Context(), h.revisionOf("platform-2", 2))) },
+		},
+		"its selector can't be read": {
+			lose: func(h *hub) {
+				change(h, &appsv1.ControllerRevision{}, "platform-2", func(r *appsv1.ControllerRevision) {
+					r.Data.Raw = bytes.Replace(r.Data.Raw, []byte(`{"matchLabels":{"env":"prod"}}`), []byte(`{"matchExpressions":[{"key":"env","operator":"Near"}]}`), 1)
+				})
+			},
+			find: func(h *hub) {
+				change(h, &appsv1.ControllerRevision{}, "platform-2", func(r *appsv1.ControllerRevision) { r.Data = h.revisionOf("", 2).Data })
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, 3, "")
+			h.newRevision(func(spec *addonsv1.AddonStackSpec) {
+				spec.Addons = []addonsv1.Addon{{Name: "other", Namespace: "apps"}}
+			})
+			h.expect("prod-0", "held")
+			is := h.clusterAddon("prod-0").Spec.Stacks
+			tc.lose(h)
+			h.expect("prod-0", "held")
+			if diff := cmp.Diff(is, h.clusterAddon("prod-0").Spec.Stacks); diff != "" {
+				t.Error(diff)
+			}
+			tc.find(h)
+			h.expect("prod-0", "held")
+			h.must(h.Update(h.Context(), h.confirmed("prod-0", is[0].HeldRemoval.Confirmation)))
+			h.expect("prod-0", "assigned")
+		})
+	}
+}
+
+// confirmed returns a ClusterAddon with a confirmation.
+func (h *hub) confirmed(name, confirmation string) *addonsv1.ClusterAddon {
+	h.Helper()
+	ca := h.clusterAddon(name)
+	metav1.SetMetaDataAnnotation(&ca.ObjectMeta, addonsv1.ConfirmRemovalAnnotation, confirmation)
+	return ca
 }
 
 // The limit is a share of the clusters that have add-ons of the stack, not of all there are.
