@@ -56,7 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 			r.statuses.Forget(req.NamespacedName)
 			r.memories.Delete(req.NamespacedName)
 			stackSources.forget(req.NamespacedName)
-			r.Turns.Give(req.NamespacedName, "", nil)
+			r.forgetRollout(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}

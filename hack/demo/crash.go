@@ -23,16 +23,10 @@ import (
 func (d *demo) crash(ctx context.Context) error {
 	m := d.members[0]
 	heading("Health: on %s all pods of the add-on %s crash, long after it was Ready. spec.degradedAfterSeconds is %.0f.", m.name, upgraded, degradedAfter.Seconds())
-	pods := &corev1.PodList{}
-	if err := m.client.List(ctx, pods, client.InNamespace(upgraded)); err != nil {
-		return err
-	}
 	started := time.Now()
-	for i := range pods.Items {
-		controlplane.Break(&pods.Items[i], health.ReasonCrashLoopBackOff)
-		if err := m.client.Status().Update(ctx, &pods.Items[i]); err != nil {
-			return err
-		}
+	pods, err := d.breakPods(ctx, m)
+	if err != nil {
+		return err
 	}
 	said, err := d.awaitStack(ctx, metav1.ConditionFalse, health.ReasonCrashLoopBackOff)
 	if err != nil {
@@ -40,8 +34,8 @@ func (d *demo) crash(ctx context.Context) error {
 	}
 	done(started, "the AddonStack says: %s", said)
 	started = time.Now()
-	for i := range pods.Items { // their ReplicaSet makes others, which run
-		if err := m.client.Delete(ctx, &pods.Items[i]); err != nil {
+	for i := range pods { // their ReplicaSet makes others, which run
+		if err := m.client.Delete(ctx, &pods[i]); err != nil {
 			return err
 		}
 	}
@@ -50,6 +44,21 @@ func (d *demo) crash(ctx context.Context) error {
 	}
 	done(started, "other pods run, and the AddonStack says: %s", said)
 	return nil
+}
+
+// breakPods has all pods of the add-on crash on a cluster, and returns them.
+func (d *demo) breakPods(ctx context.Context, m *member) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := m.client.List(ctx, pods, client.InNamespace(upgraded)); err != nil {
+		return nil, err
+	}
+	for i := range pods.Items {
+		controlplane.Break(&pods.Items[i], health.ReasonCrashLoopBackOff)
+		if err := m.client.Status().Update(ctx, &pods.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return pods.Items, nil
 }
 
 // awaitStack waits until the AddonStack is Ready, or not, and says so with a text. It returns all that it says.

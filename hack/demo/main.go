@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The demo starts a small fleet on this machine, real API servers with simulated nodes, and shows how Chandler outfits
-// it. Three add-ons land on three workload clusters, one of the add-ons is upgraded, crashes and recovers, and one cluster
-// loses all of them.
+// it. Three add-ons land on three workload clusters, one of the add-ons is upgraded, crashes and recovers. A rollout goes back
+// by itself, and one cluster loses all of its add-ons.
 //
 //	go run ./hack/demo
 //
@@ -51,7 +51,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done after %s", patience))
 	defer cancel()
-	for _, step := range []func(context.Context) error{d.startClusters, d.startChandler, d.install, d.upgrade, d.drift, d.crash, d.remove} {
+	for _, step := range []func(context.Context) error{d.startClusters, d.startChandler, d.install, d.upgrade, d.drift, d.crash, d.rollOut, d.remove} {
 		if err := step(limited); err != nil {
 			return err
 		}
