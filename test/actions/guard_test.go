@@ -33,8 +33,8 @@ func (g *guard) judge(j *judge, m *model, k int, at time.Time) {
 		}
 	}
 	if most := max(len(m.clusters)/10, 1); len(lost) > most {
-		j.t.Errorf("%s lost %s at %s, which should have been held: %s lost something on %d clusters, and %d may",
-			clusterName(j.cluster), componentName(k), at.UTC().Format("15:04:05.000"), stackName(is.stack), len(lost), most)
+		j.t.Errorf("%s lost %s at %s, which should have been held: %s lost something on %d clusters (%+v), and %d may",
+			clusterName(j.cluster), componentName(k), at.UTC().Format("15:04:05.000"), stackName(is.stack), len(lost), g.losses[is.stack], most)
 	}
 }
 

@@ -130,7 +130,8 @@ func (j *judge) judgePassword(k int, e *audit.Event, isDeletion bool) {
 	}
 	at, value := e.RequestReceivedTimestamp.Time, string(secret.Data["password"])
 	if known != nil && known.value != value && !j.mayRenew(k, known, at) {
-		j.t.Errorf("%s: the password of %s changed at %s: %s", clusterName(j.cluster), componentName(k), at.UTC().Format("15:04:05.000"), e.RequestURI)
+		j.t.Errorf("%s: the password of %s changed at %s: %s%s",
+			clusterName(j.cluster), componentName(k), at.UTC().Format("15:04:05.000"), e.RequestURI, j.trail(k))
 	}
 	j.passwords[k] = &password{value: value, seen: at}
 }

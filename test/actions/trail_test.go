@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actions
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cluster-chandler/chandler/test/audit"
+)
+
+// trail returns all writes to a component's password, and to the records of its releases, with a mark of each password
+// that is in them. It is for people who look for the cause of a failure.
+func (j *judge) trail(k int) string {
+	j.t.Helper()
+	events := j.workloads[j.cluster].Audit.Beginning().Requests(j.t, func(e *audit.Event) bool {
+		if e.ObjectRef == nil || e.ObjectRef.Resource != "secrets" || !audit.Write(e) || strings.Contains(e.RequestURI, "dryRun") {
+			return false
+		}
+		name := e.ObjectRef.Name
+		return name == componentName(k)+"-password" || strings.HasPrefix(name, "sh.helm.release.v1."+componentName(k)+"-")
+	})
+	var text strings.Builder
+	for i := range events {
+		e := &events[i]
+		fmt.Fprintf(&text, "\n%s %s %s %d %s", e.RequestReceivedTimestamp.UTC().Format("15:04:05.000"), e.Verb, e.ObjectRef.Name, e.ResponseStatus.Code, e.User.Username)
+		secret := &corev1.Secret{}
+		if e.ResponseObject == nil || json.Unmarshal(e.ResponseObject.Raw, secret) != nil || secret.Name == "" {
+			continue
+		}
+		fmt.Fprintf(&text, " status=%s by=%s", secret.Labels["status"], e.UserAgent)
+		if password, has := secret.Data["password"]; has {
+			fmt.Fprintf(&text, " password=%s", marked(password))
+		}
+		for _, key := range slices.Sorted(maps.Keys(generatedIn(secret))) {
+			fmt.Fprintf(&text, " %s=%s", key, marked([]byte(generatedIn(secret)[key])))
+		}
+	}
+	return text.String()
+}
+
+func marked(value []byte) string { return fmt.Sprintf("%x", sha256.Sum256(value))[:6] }
+
+// generatedIn returns the generated values that a record has.
+func generatedIn(secret *corev1.Secret) map[string]string {
+	unpacked, err := gzip.NewReader(bytes.NewReader(secret.Data["chandler"]))
+	if err != nil {
+		return nil
+	}
+	data, err := io.ReadAll(unpacked)
+	if err != nil {
+		return nil
+	}
+	var is struct {
+		Generated map[string]string `json:"generated"`
+	}
+	_ = json.Unmarshal(data, &is)
+	return is.Generated
+}
