@@ -50,7 +50,7 @@ func aggregate(s *addonsv1.AddonStack) {
 		sum.Status.Clusters = counts
 		conditions.Set(sum, sharedClustersReady(counts, instances, outdated))
 	}
-	sum.Status.Rollout = sharedRollout(s.Status.Rollout, current, conditions.GetReason(sum, addonsv1.RolledOutCondition))
+	sum.Status.Rollout = sharedRollout(s.Status.Rollout, instances, conditions.GetReason(sum, addonsv1.RolledOutCondition))
 	summarize(sum)
 	s.Status = sum.Status
 }
@@ -87,8 +87,8 @@ func plus(a, b *int32) *int32 {
 }
 
 // sharedRollout returns status.rollout of all instances together, which is as far as the last one of them; nil without a
-// rollout. A phase is the reason of RolledOut.
-func sharedRollout(before *addonsv1.RolloutStatus, instances []addonsv1.StackInstance, phase string) *addonsv1.RolloutStatus {
+// rollout. What was completed is the same for all. A phase is the reason of RolledOut.
+func sharedRollout(own *addonsv1.RolloutStatus, instances []addonsv1.StackInstance, phase string) *addonsv1.RolloutStatus {
 	var sum *addonsv1.RolloutStatus
 	for _, instance := range instances {
 		switch p := instance.Rollout; {
@@ -99,8 +99,8 @@ func sharedRollout(before *addonsv1.RolloutStatus, instances []addonsv1.StackIns
 			sum.WavesDone = min(sum.WavesDone, p.WavesDone)
 		}
 	}
-	if sum != nil && before != nil {
-		sum.Completed = before.Completed
+	if sum != nil && own != nil {
+		sum.Completed = own.Completed
 	}
 	return sum
 }

@@ -14,6 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -141,6 +142,13 @@ func (r revisionHistory) trimHistory(ctx context.Context, s *addonsv1.AddonStack
 	inUse := sets.New[string]()
 	for i := range all.Items {
 		inUse.Insert(stack.AssignedRevision(all.Items[i].Spec.Stacks, s.Name))
+	}
+	if marked := rollout.Revisions(revisions); s.Spec.Rollout != nil {
+		for _, at := range []int{rollout.Target(marked), rollout.Completed(marked)} {
+			if at >= 0 {
+				inUse.Insert(revisions[at].Name) // clusters go there, or back
+			}
+		}
 	}
 	for _, revision := range surplusOf(revisions, inUse) {
 		// Another instance may go back to it at this moment.

@@ -9,8 +9,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -30,7 +33,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.statuses.Client = r.Client
 	r.Members.Subscribe(r.memberChanged)
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
-		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(instancesMoved())).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&addonsv1.ClusterAddon{}, management.Map(r.stacksOfClusterAddon), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&clusterv1.Cluster{}, management.Map(r.stacksOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
@@ -38,6 +41,17 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.stacksUsing("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.wake).
 		Complete(r)
+}
+
+// instancesMoved passes when a rollout of several instances is further at one of them.
+func instancesMoved() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isOne := e.ObjectOld.(*addonsv1.AddonStack)
+		after, isOther := e.ObjectNew.(*addonsv1.AddonStack)
+		return isOne && isOther && !slices.EqualFunc(before.Status.Instances, after.Status.Instances, func(a, b addonsv1.StackInstance) bool {
+			return a.WatchFilter == b.WatchFilter && equality.Semantic.DeepEqual(a.Rollout, b.Rollout)
+		})
+	}}
 }
 
 // stackOfRevision enqueues the stack that a revision is of. The cache has none without the label.

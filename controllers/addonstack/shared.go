@@ -81,7 +81,7 @@ func (r sharedStatus) write(ctx context.Context, s, view *addonsv1.AddonStack) e
 		return nil
 	}
 	after := s.DeepCopy()
-	after.Status.Following, after.Status.Sources = following, nil
+	after.Status.Following, after.Status.Sources, after.Status.Rollout = following, nil, view.Status.Rollout
 	after.Status.Instances = withInstance(after.Status.Instances, r.WatchFilter, own)
 	if mayMoveOthers(known, own) {
 		if after.Status.Instances, err = r.withoutGone(ctx, s.Namespace, after.Status.Instances); err != nil {
