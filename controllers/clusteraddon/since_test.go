@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -80,6 +81,38 @@ func TestSince(t *testing.T) {
 			}
 			if len(stacks) != 1 || stacks[0].State != tc.state || !stacks[0].Since.Time.Equal(of(tc.stackNow)) {
 				t.Errorf("the stack is %+v", stacks)
+			}
+		})
+	}
+}
+
+// A rollout asks since when a cluster works on a revision, and whether it was well before.
+func TestStartOf(t *testing.T) {
+	then, now := metav1.NewTime(time.Unix(1e9, 0)), metav1.NewTime(time.Unix(1e9+60, 0))
+	stack := func(revision string, state addonsv1.StackState, wasReady *bool) addonsv1.StackStatus {
+		return addonsv1.StackStatus{Name: "platform", Revision: revision, State: state, Since: then, Started: then, WasReady: wasReady}
+	}
+	for name, tc := range map[string]struct {
+		was      addonsv1.StackStatus
+		is       addonsv1.StackState
+		revision string
+		started  metav1.Time
+		wasReady *bool
+	}{
+		"the first revision":                  {was: addonsv1.StackStatus{}, is: addonsv1.StackPending, revision: "1", started: now},
+		"none before":                         {was: stack("", addonsv1.StackUnknown, nil), is: addonsv1.StackPending, revision: "1", started: now},
+		"it goes on":                          {was: stack("1", addonsv1.StackProgressing, ptr.To(true)), is: addonsv1.StackPending, revision: "1", started: then, wasReady: ptr.To(true)},
+		"it becomes ready":                    {was: stack("1", addonsv1.StackProgressing, ptr.To(false)), is: addonsv1.StackReady, revision: "1", started: then, wasReady: ptr.To(false)},
+		"it works on the same revision again": {was: stack("1", addonsv1.StackReady, ptr.To(false)), is: addonsv1.StackProgressing, revision: "1", started: now, wasReady: ptr.To(false)},
+		"it was ready":                        {was: stack("1", addonsv1.StackReady, ptr.To(false)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(true)},
+		"it had failed":                       {was: stack("1", addonsv1.StackFailed, ptr.To(true)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(false)},
+		"it wasn't ready any more":            {was: stack("1", addonsv1.StackDegraded, ptr.To(true)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(false)},
+		"it hadn't come far":                  {was: stack("1", addonsv1.StackProgressing, ptr.To(true)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started, wasReady := startOf(tc.was, addonsv1.StackStatus{Name: "platform", Revision: tc.revision, State: tc.is, Since: now})
+			if !started.Equal(&tc.started) || (wasReady == nil) != (tc.wasReady == nil) || wasReady != nil && *wasReady != *tc.wasReady {
+				t.Errorf("since %s, was ready %v", started, wasReady)
 			}
 		})
 	}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
+)
+
+// The revisions of a stack are named by their age: "3" is the newest.
+func TestStepFor(t *testing.T) {
+	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	everyone, nobody := addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}}, addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}}
+	revision := func(name string, spec addonsv1.AddonStackSpec) appsv1.ControllerRevision {
+		raw, err := json.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: raw}}
+	}
+	all := []appsv1.ControllerRevision{revision("3", everyone), revision("2", everyone), revision("1", everyone)}
+	for name, tc := range map[string]struct {
+		former    string
+		revisions []appsv1.ControllerRevision
+		target    string
+		completed int
+		turn      bool
+		young     bool
+		none      bool // no target
+		want      string
+	}{
+		"it waits for its turn":          {former: "2", target: "3", completed: 1, want: "2"},
+		"its turn":                       {former: "2", target: "3", completed: 1, turn: true, want: "3"},
+		"it is behind the completed one": {former: "1", target: "3", completed: 1, want: "2"},
+		"it is ahead of the completed one, which is the target": {former: "3", target: "2", completed: 1, want: "3"},
+		"it is behind the completed one, which is the target":   {former: "1", target: "2", completed: 1, want: "1"},
+		"its revision is gone":                                  {former: "0", target: "3", completed: 1, want: "0"},
+		"it joins":                                              {target: "3", completed: 1, want: "2"},
+		"it joins, and the completed one isn't for it":          {revisions: []appsv1.ControllerRevision{all[0], revision("2", nobody)}, target: "3", completed: 1, want: ""},
+		"it is new, and the completed one isn't for it":         {revisions: []appsv1.ControllerRevision{all[0], revision("2", nobody)}, target: "3", completed: 1, young: true, want: "3"},
+		"the stack is new":                                      {target: "3", completed: -1, want: ""},
+		"the stack is new, and it is its turn":                  {target: "3", completed: -1, turn: true, want: "3"},
+		"a new cluster can't wait for its network":              {target: "3", completed: -1, young: true, want: "3"},
+		"all revisions are rejected":                            {target: "3", completed: -1, young: true, none: true, want: ""},
+		"all revisions are rejected, and it has one":            {former: "2", target: "3", completed: -1, none: true, want: "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &candidate{name: "platform", revision: tc.target, revisions: all, steps: &steps{made: made, completed: tc.completed, hasTarget: !tc.none}}
+			if tc.revisions != nil {
+				c.revisions = tc.revisions
+			}
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}
+			if tc.turn {
+				c.steps.turns = sets.New("prod")
+			}
+			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(made.Add(-time.Hour))}}
+			if tc.young {
+				ca.CreationTimestamp = metav1.NewTime(made.Add(time.Hour))
+			}
+			if tc.former != "" {
+				ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.former}}
+			}
+			if got := c.stepFor(member.OfCluster(cluster), ca); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Another stack that is to go stays until the first turn of the one that selects the cluster now.
+func TestStackIsAwaitedUntilItsTurn(t *testing.T) {
+	cluster := member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}})
+	coming := candidate{name: "b", spec: selecting(&metav1.LabelSelector{}), revision: "b-1", steps: &steps{completed: -1, hasTarget: true, made: time.Now()}}
+	going := candidate{name: "a", spec: selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}), revision: "a-1"}
+	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}}
+	if got := assign(cluster, []candidate{coming}, ca); len(got) > 0 {
+		t.Errorf("without others it isn't named before its turn, else it would hold upgrades of Kubernetes: %+v", got)
+	}
+	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}}
+	got := assign(cluster, []candidate{going, coming}, ca)
+	if len(got) != 1 || got[0].Name != "b" || got[0].Revision != "" {
+		t.Errorf("it is awaited: %+v", got)
+	}
+	ca.Spec.Stacks = got
+	if again := assign(cluster, []candidate{going, coming}, ca); len(again) != 0 && again[0].Revision != "" {
+		t.Errorf("got %+v", again)
+	}
+}
