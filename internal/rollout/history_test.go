@@ -24,6 +24,7 @@ import (
 // fleet is a fleet as it really is, and as a cache that is behind shows it.
 type fleet struct {
 	*rand.Rand
+	seed      uint64
 	now       time.Time
 	strategy  rollout.Strategy
 	revisions []rollout.Revision // the newest first
@@ -43,7 +44,7 @@ type cluster struct {
 
 func newFleet(seed uint64) *fleet {
 	f := &fleet{
-		Rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1e9, 0), clusters: map[string]*cluster{}, shown: map[string]cluster{},
+		seed: seed, Rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1e9, 0), clusters: map[string]*cluster{}, shown: map[string]cluster{},
 		turns: map[string]string{}, bad: map[string]sets.Set[string]{}, approved: sets.New[string](),
 	}
 	size, third := intstr.FromInt32(int32(1+f.IntN(3))), intstr.FromString("30%")
@@ -230,7 +231,7 @@ func (f *fleet) check(t *testing.T, in rollout.Input, d rollout.Decision) {
 	last := 0 // the wave that the last starts are in: all before it are over
 	for i, c := range d.Waves {
 		if !in.Known && len(c.Failed) > allowed(f.strategy.MaxFailed, c.Total) {
-			t.Fatalf("starts though wave %d failed: %+v", i, d)
+			t.Fatalf("seed %d: starts though wave %d failed: %+v", f.seed, i, d)
 		}
 		if i <= d.Wave && c.Total > 0 {
 			last = i
@@ -238,14 +239,14 @@ func (f *fleet) check(t *testing.T, in rollout.Input, d rollout.Decision) {
 	}
 	for k := range last {
 		if c := d.Waves[k]; !in.Known && !in.Approved.Has(rollout.All) && c.Total > 0 && (c.Done == 0 || in.Now.Before(c.ReadySince.Add(steps[k].Soak))) {
-			t.Fatalf("starts wave %d before the soak of %d is over: %+v", last, k, d)
+			t.Fatalf("seed %d: starts wave %d before the soak of %d is over: %+v", f.seed, last, k, d)
 		}
 	}
 	if steps[last].NeedsApproval && !in.Approved.HasAny(rollout.All, steps[last].Name) {
 		t.Fatalf("starts %s without approval", steps[last].Name)
 	}
 	if most := atLeastOne(steps[last].MaxConcurrent, d.Waves[last].Total); running+len(d.Start) > most {
-		t.Fatalf("%d under way and %d started, at most %d: %+v", running, len(d.Start), most, d)
+		t.Fatalf("seed %d: %d under way and %d started, at most %d: %+v\n%+v", f.seed, running, len(d.Start), most, d, f.clusters)
 	}
 }
 
