@@ -141,7 +141,9 @@ func TestValuesByLabel(t *testing.T) {
 	expect(4, "default")
 
 	tn.relabel("prod", "cloud=Yellow")
-	refused := func(addon, name string) clusterCheck { return phase(addon, addonsv1.AddonFailed, "ValuesInvalid", name) }
+	refused := func(addon, name string) clusterCheck {
+		return phase(addon, addonsv1.AddonFailed, "ValuesInvalid", name)
+	}
 	tn.awaitCluster("prod", "no Secret has a capital in its name", refused("settings", `addons[settings].valuesFrom[0].name: the template "{{ .Cluster.metadata.labels.cloud }}-config" makes the name "Yellow-config"`))
 	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{4, "deployed"}), "it stays as it is")
 	tn.relabel("prod", "cloud=green")
@@ -179,7 +181,9 @@ func TestValuesByInfrastructure(t *testing.T) {
 	tn.awaitText(s, "settings", "in eu-1")
 	tn.awaitReady("clouds", "it is installed")
 	tn.settle()
-	change(tn, infra, func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, "eu-2", "spec", "region") })
+	change(tn, infra, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "eu-2", "spec", "region")
+	})
 	tn.awaitText(s, "settings", "in eu-2")
 	tn.setSecretText("config-eu-2", "values.yaml", "another in eu-2")
 	tn.awaitText(s, "settings", "another in eu-2")
