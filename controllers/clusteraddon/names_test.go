@@ -15,8 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
-	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
 // secretsNamed are sources of values.
@@ -64,7 +64,8 @@ func TestNamesOfObjects(t *testing.T) {
 // Templates are executed when they or the facts change, by one request for all names of an add-on. A failure is that of one add-on.
 func TestNamesAreMadeOnce(t *testing.T) {
 	q, _ := askedCluster(t)
-	q.Renderer = rendering.NewRenderer(t)
+	q.Renderer = render.New(render.Options{Workers: 1})
+	t.Cleanup(q.Renderer.Close)
 	q.ca.Namespace = "team"
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod", Labels: map[string]string{"cloud": "blue"}}}
 	q.cluster = member.OfCluster(cluster)
