@@ -120,3 +120,40 @@ func TestNamesAreMadeOnce(t *testing.T) {
 	}
 	expect("a plain name is no template", pass(plain)[0], "plain")
 }
+
+// A template in a name sees what the add-on's valuesTemplate sees.
+func TestNamesOfEachKindOfCluster(t *testing.T) {
+	ofClass := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod"}}
+	ofClass.Spec.Topology.ClassRef.Name = "small"
+	file := &member.Member{ClusterReference: addonsv1.ClusterReference{Kind: addonsv1.KindKubeconfigContext, Name: "edge"}, Namespace: "team"}
+	for name, tc := range map[string]struct {
+		cluster        *member.Member
+		mode           addonsv1.ValuesTemplateMode
+		template, want string
+		reason         string
+	}{
+		"a Cluster's class":                    {cluster: member.OfCluster(ofClass), template: "{{ .Cluster.spec.topology.classRef.name }}", want: "small"},
+		"its class, as Cluster Stacks have it": {cluster: member.OfCluster(ofClass), mode: addonsv1.ValuesTemplateModeClusterStack, template: "{{ .Cluster.spec.topology.class }}", want: "small"},
+		"a missing field, though it is lenient": {
+			cluster: member.OfCluster(ofClass), mode: addonsv1.ValuesTemplateModeLenient, template: "a{{ .Cluster.spec.nothing }}", reason: job.ReasonTemplateFailed,
+		},
+		"no Cluster":                       {cluster: file, template: "{{ .Member.name }}-config", want: "edge-config"},
+		"no Cluster, and one is asked for": {cluster: file, template: "{{ .Cluster.metadata.name }}-config", reason: job.ReasonValuesInvalid},
+	} {
+		q, _ := askedCluster(t)
+		q.Renderer, q.cluster = render.New(render.Options{Workers: 1}), tc.cluster
+		t.Cleanup(q.Renderer.Close)
+		a := wantedAddon("platform", "web")
+		a.ValuesFrom, a.ValuesTemplateMode = secretsNamed(tc.template), tc.mode
+		q.wanted = []addon{a}
+		inputReader{q}.nameSources(t.Context())
+		got := q.wanted[0]
+		if tc.reason == "" && (got.unnamed != nil || !slices.Equal(got.sources, secretsNamed(tc.want))) {
+			t.Errorf("%s: %v, %v", name, got.sources, got.unnamed)
+		}
+		failed, _ := errors.AsType[*failure.Error](got.unnamed)
+		if tc.reason != "" && (failed == nil || failed.Reason != tc.reason || !strings.Contains(failed.Error(), "addons[web].valuesFrom")) {
+			t.Errorf("%s: %v, want %s", name, got.unnamed, tc.reason)
+		}
+	}
+}
