@@ -247,11 +247,15 @@ type ValuesReference struct {
 	// +kubebuilder:validation:Enum=ConfigMap;Secret
 	Kind string `json:"kind"`
 
-	// name of the object.
+	// name of the object. With "{{" in it, it is a Go template in the syntax of
+	// valuesTemplate that makes the name for each cluster, as in
+	// "{{ .Cluster.metadata.name }}-cloud-config". A field that isn't there is an
+	// error in each valuesTemplateMode. The template and the name have at most 253
+	// characters each.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.contains('{{') || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name is the name of an object, in lower case, or a template with {{ in it"
 	Name string `json:"name"`
 
 	// key that holds the values. Defaults to "values.yaml".

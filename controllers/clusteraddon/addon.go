@@ -34,6 +34,10 @@ type addon struct {
 	unfit string
 	// lifecycle is that of the stack, nil if it has none.
 	lifecycle *addonsv1.StackLifecycle
+	// sources are those of valuesFrom, by the names that they have for the cluster.
+	sources []addonsv1.ValuesReference
+	// unnamed is why the names of the sources can't be made, nil if they are.
+	unnamed error
 }
 
 // release names the add-on's Helm release.

@@ -29,6 +29,7 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 		q.wanted[i].fit(q.workload.conn.Version(), q.upgrade)
 	}
 	q.memory.outdatedSince = q.outdatedSince
+	inputReader(q).nameSources(ctx)
 	q.users.usedBy.Store(client.ObjectKeyFromObject(q.ca), inputReader(q).usedObjects()) // before they are read: so no change is missed
 	q.installed, known = q.records.Of(q.workload.name)
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.

@@ -73,7 +73,10 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 	var layers []map[string]any
 	var optional []string
 	a := in.addon
-	for i, ref := range a.ValuesFrom {
+	if a.unnamed != nil {
+		return a.unnamed
+	}
+	for i, ref := range a.sources {
 		layer, found, err := q.valuesFrom(ctx, ref)
 		if err == nil && !found && hadValues(record, a, ref) && !q.goesOnWithout(a, ref) {
 			err = failure.New(reasons.ValuesNotFound, "%s %s, key %q, was there when the add-on was installed, and is gone; the add-on stays as it is. "+

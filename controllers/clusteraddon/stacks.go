@@ -153,6 +153,7 @@ func (a *assignedStack) addons(outdated bool) []addon {
 
 			degradedAfterSeconds: a.spec.DegradedAfterSeconds,
 			lifecycle:            a.spec.Lifecycle,
+			sources:              each.ValuesFrom,
 			serviceAccount:       a.spec.ServiceAccountName,
 		})
 	}

@@ -29,15 +29,12 @@ const templateCacheSize = 8192
 // valuesTemplate makes values from the add-on's template.
 func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
 	name := fmt.Sprintf("addons[%s].valuesTemplate", a.Name)
-	data, err := q.templateData(ctx, a.ValuesTemplate)
+	data, err := q.templateData(ctx, a, name, a.ValuesTemplate)
 	if err != nil {
 		return nil, err
 	}
 	ofClusterStack := a.ValuesTemplateMode == addonsv1.ValuesTemplateModeClusterStack
 	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
-	if cluster, ok := data["Cluster"].(map[string]any); ok && ofClusterStack {
-		data["Cluster"] = clusterstack.ClusterView(cluster)
-	}
 	key := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
 	if known, ok := q.templates.Get(key); ok {
 		values := map[string]any{}
@@ -91,19 +88,22 @@ func keyOfLine(text, message string) string {
 	return fmt.Sprintf("; line %d begins with %q", number, key[1])
 }
 
-// templateData makes the roots that a template may refer to. An object is only
+// templateData makes the roots that a template of the add-on may refer to, which is in the field. An object is only
 // read, and from then on watched, if the template has its root's name in it.
-func (q inputReader) templateData(ctx context.Context, text string) (map[string]any, error) {
+func (q inputReader) templateData(ctx context.Context, a *addon, field, text string) (map[string]any, error) {
 	data := map[string]any{"Member": q.cluster.View()}
 	if q.cluster.Cluster == nil {
 		if refersToCluster.MatchString(text) {
-			return nil, failure.New(job.ReasonValuesInvalid, "valuesTemplate refers to .Cluster, and %s is none: use .Member", q.cluster)
+			return nil, failure.New(job.ReasonValuesInvalid, "%s refers to .Cluster, and %s is none: use .Member", field, q.cluster)
 		}
 		return data, nil
 	}
 	cluster, err := clusterData(q.cluster.Cluster)
 	if err != nil {
 		return nil, err
+	}
+	if a.ValuesTemplateMode == addonsv1.ValuesTemplateModeClusterStack {
+		cluster = clusterstack.ClusterView(cluster)
 	}
 	data["Cluster"] = cluster
 	for root, ref := range templateRoots(q.cluster.Cluster, text) {

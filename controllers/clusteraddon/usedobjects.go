@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"path"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,10 +22,10 @@ func (q inputReader) usedObjects() sets.Set[inputObject] {
 		if at.Bundle != nil {
 			q.useSource(used, reference.BundleOf(q.ca.Namespace, at.Bundle))
 		}
-		for _, ref := range a.ValuesFrom {
+		for _, ref := range a.sources {
 			used.Insert(inputObject{kind: ref.Kind, key: q.keyOf(ref.Name)})
 		}
-		for _, ref := range templateRoots(q.cluster.Cluster, a.ValuesTemplate) {
+		for _, ref := range templateRoots(q.cluster.Cluster, strings.Join(append(writtenNames(a.ValuesFrom), a.ValuesTemplate), "\n")) {
 			used.Insert(inputObject{kind: ref.GroupKind().String(), key: q.keyOf(ref.Name)})
 		}
 	}

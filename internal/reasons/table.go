@@ -39,7 +39,7 @@ var Table = []Reason{
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one goes first"},
 	{ValuesNotFound, pending, 0, "create the object or key of `valuesFrom`, or make it `optional`"},
-	{job.ReasonValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice"},
+	{job.ReasonValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice; or a template in `valuesFrom[].name` makes a name that no object can have"},
 	{job.ReasonTemplateFailed, failed, SourceRead, "a template failed; the message has its name and line"},
 	{job.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},
 	{ProviderObjectUnavailable, pending, Retried, "an object that the template refers to can't be read"},

@@ -111,6 +111,19 @@ func (r *Renderer) Template(ctx context.Context, req job.Template) (string, erro
 	return *resp.Template, nil
 }
 
+// Names returns the names of objects that templates make, in the order of these, by one request to a worker.
+// Whether an object can have such a name is left to the caller. Errors are as those of [Renderer.Template].
+func (r *Renderer) Names(ctx context.Context, req job.Names) ([]string, error) {
+	resp, err := r.do(ctx, &protocol.Request{Names: &req})
+	if err != nil {
+		return nil, err
+	}
+	if len(resp.Names) != len(req.Templates) {
+		return nil, protocol.ErrUnexpected
+	}
+	return resp.Names, nil
+}
+
 // Open has a worker read hostile content. Errors of the content are of type
 // [*failure.Error] of package artifact/failure.
 func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opened, error) {

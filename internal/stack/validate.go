@@ -101,6 +101,11 @@ func (p *problems) checkAddon(addon *addonsv1.Addon, path *field.Path, compiles 
 	if err := values.CheckTemplate(addon.ValuesTemplate); err != nil {
 		p.add(addonsv1.InvalidValuesReason, path.Child("valuesTemplate"), field.OmitValueType{}, err.Error())
 	}
+	for i, ref := range addon.ValuesFrom {
+		if err := values.CheckTemplate(ref.Name); err != nil {
+			p.add(addonsv1.InvalidValuesReason, path.Child("valuesFrom").Index(i).Child("name"), ref.Name, err.Error())
+		}
+	}
 	at := addonAddress(addon)
 	p.checkVersion(at, path.Child(at.kind))
 	p.checkKubernetesVersions(addon, path)

@@ -32,6 +32,15 @@ func withTemplate(text string, mode addonsv1.ValuesTemplateMode) addonsv1.AddonS
 	}
 }
 
+// withValuesFrom is a spec of one add-on with values from Secrets.
+func withValuesFrom(names ...string) addonsv1.AddonStackSpec {
+	spec := withTemplate("", "")
+	for _, name := range names {
+		spec.Addons[0].ValuesFrom = append(spec.Addons[0].ValuesFrom, addonsv1.ValuesReference{Kind: "Secret", Name: name})
+	}
+	return spec
+}
+
 func TestValidate(t *testing.T) {
 	all := &metav1.LabelSelector{}
 	cases := map[string]struct {
@@ -73,6 +82,17 @@ func TestValidate(t *testing.T) {
 		},
 		"a values template with fields that may not be there": {
 			spec: withTemplate("a: {{ dig \"b\" \"c\" .Cluster | quote }}\nd: {{ .Nothing.here }}\n", ""),
+		},
+		"a template in the name of a Secret": {spec: withValuesFrom("defaults", "{{ .Cluster.metadata.name }}-config")},
+		"a template in the name of a Secret that can't be parsed": {
+			spec:   withValuesFrom("defaults", "{{ .Cluster.metadata.name }-config"),
+			reason: addonsv1.InvalidValuesReason,
+			says:   []string{"spec.addons[0].valuesFrom[1].name", "{{ .Cluster.metadata.name }-config", "line:1:"},
+		},
+		"a template in the name of a Secret with a function that isn't there": {
+			spec:   withValuesFrom(`{{ env "HOME" }}`),
+			reason: addonsv1.InvalidValuesReason,
+			says:   []string{"spec.addons[0].valuesFrom[0].name", `function "env" not defined`},
 		},
 		"two add-ons of one name": {
 			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a"}, {Name: "a"}}},

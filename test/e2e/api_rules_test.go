@@ -311,6 +311,18 @@ func TestAPIRules(t *testing.T) {
 			},
 			says: []string{"spec.addons[0].valuesFrom[0].kind", "Unsupported value"},
 		},
+		"values from an object of a name that none has": {
+			spoil: withSecrets("defaults", "Cloud_Config"),
+			says:  []string{"spec.addons[0].valuesFrom[1].name", "a template with {{ in it"},
+		},
+		"values from an object of another namespace": {
+			spoil: withSecrets("kube-system/config"),
+			says:  []string{"spec.addons[0].valuesFrom[0].name", "a template with {{ in it"},
+		},
+		"values from an object whose template is too long": {
+			spoil: withSecrets("{{ .Cluster.metadata.name }}" + strings.Repeat("a", 226)),
+			says:  []string{"spec.addons[0].valuesFrom[0].name", "Too long"},
+		},
 		"a deletion policy that is none": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.DeletionPolicy = "Keep" },
 			says:  []string{"spec.deletionPolicy", "Unsupported value"},
@@ -348,6 +360,7 @@ func TestAPIRules(t *testing.T) {
 	}
 	for name, right := range map[string]func(*addonsv1.AddonStack){
 		"a registry by version and digest": fromRegistry("oci://registry.example.org/web", "1.17.4-rc.1+build.2", someDigest),
+		"values by a template":             withSecrets("a", "a.b-c", "{{ .Cluster.metadata.name }}-config", "a-{{ .Member.name }}", "{{ .Cluster.metadata.name }}"+strings.Repeat("a", 225)),
 		"a registry with a port":           fromRegistry("oci://registry.example.org:65535/web", "=1.2", ""),
 		"files by tag and digest":          withFiles(addonsv1.ArtifactSource{OCI: pinnedOCI(), Version: "docker-scs-1-31-v1"}),
 		"dots that are no way out":         fromRepository("https://charts.example.org/..a/b../.../.c", "v1.0.0", false),
@@ -393,6 +406,11 @@ func TestAPIRules(t *testing.T) {
 		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "a", Revision: "a-2"}}
 		g.Expect(world.hub.Update(t.Context(), ca)).To(MatchError(ContainSubstring("Duplicate value")), "a stack has one revision on a cluster")
 	})
+}
+
+// withSecrets takes values from Secrets of these names.
+func withSecrets(names ...string) func(*addonsv1.AddonStack) {
+	return func(s *addonsv1.AddonStack) { s.Spec.Addons[0].ValuesFrom = fromSecrets(names...) }
 }
 
 const someDigest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

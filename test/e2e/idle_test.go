@@ -25,13 +25,14 @@ func TestIdle(t *testing.T) {
 	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.create(tn.configMapWithChart("stored", configMapChart.archive("stored", "1.0.0")))
 	tn.create(tn.secret("values", map[string]string{"values.yaml": "text: from a Secret\n"}))
+	tn.create(tn.secret("prod-values", map[string]string{"values.yaml": "more: from another\n"}))
 	tn.makeCluster("prod", s, labels("env=prod"))
 	tn.startManager()
 	tn.makeStack("platform", labels("env=prod"),
 		tn.addon("from-path", path),
 		tn.addon("from-object", "", func(a *addonsv1.Addon) {
 			a.Chart = addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: "stored"}}
-			a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "values"}}
+			a.ValuesFrom = fromSecrets("values", "{{ .Cluster.metadata.name }}-values")
 		}),
 		tn.addon("from-template", path, withTemplate("text: '{{ .Cluster.metadata.name }}'\n")),
 	)

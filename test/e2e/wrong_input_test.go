@@ -58,6 +58,12 @@ func TestWrongAddons(t *testing.T) {
 		"missing-values": {addon: tn.addon("", good, func(a *addonsv1.Addon) {
 			a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "none"}}
 		}), phase: addonsv1.AddonPending, reason: "ValuesNotFound", says: []string{"addons[missing-values].valuesFrom[0]: Secret", "none doesn't exist; create it, or set optional: true"}},
+		"name-missing-field": {addon: tn.addon("", good, func(a *addonsv1.Addon) {
+			a.ValuesFrom = fromSecrets("{{ .Cluster.metadata.labels.nowhere }}-config")
+		}), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[name-missing-field].valuesFrom[0].name", "nowhere"}},
+		"name-of-nothing": {addon: tn.addon("", good, func(a *addonsv1.Addon) {
+			a.ValuesFrom = fromSecrets("{{ .Cluster.metadata.name }}_config")
+		}), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[name-of-nothing].valuesFrom[0].name", "prod_config", "lower case"}},
 		"no-namespace": {addon: tn.addon("", good, inNamespace(tn.namespace+"-none"), func(a *addonsv1.Addon) {
 			a.CreateNamespace = new(bool)
 		}), phase: addonsv1.AddonFailed, says: []string{tn.namespace + "-none", "createNamespace"}},

@@ -3,16 +3,19 @@
 package manifests
 
 import (
+	"cmp"
 	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
@@ -124,26 +127,54 @@ func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) 
 	return err
 }
 
-// valuesOf returns the values of an add-on, but for valuesFrom, on a Cluster such as the demo's.
+// demoCluster is a Cluster such as the demo's, as templates have it.
+var demoCluster = map[string]any{"Cluster": map[string]any{"metadata": map[string]any{
+	"name": "bergen", "namespace": "default", "labels": map[string]any{"region": "north"},
+}}}
+
+// valuesOf returns the values of an add-on on the demo's Cluster.
 func valuesOf(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[string]any {
 	t.Helper()
 	g := NewWithT(t)
-	plain, templated := map[string]any{}, map[string]any{}
+	from, plain, templated := valuesFrom(t, renderer, addon), map[string]any{}, map[string]any{}
 	if addon.Values != nil {
 		g.Expect(json.Unmarshal(addon.Values.Raw, &plain)).To(Succeed())
 	}
 	if addon.ValuesTemplate != "" {
 		text, err := renderer.Template(t.Context(), job.Template{
 			Name: addon.Name, Text: addon.ValuesTemplate, Strict: addon.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient,
-			Data: map[string]any{"Cluster": map[string]any{"metadata": map[string]any{
-				"name": "bergen", "namespace": "default", "labels": map[string]any{"region": "north"},
-			}}},
+			Data: demoCluster,
 		})
 		g.Expect(err).NotTo(HaveOccurred(), addon.Name)
 		templated, err = renderer.Values(t.Context(), job.Values{Text: []byte(text)})
 		g.Expect(err).NotTo(HaveOccurred(), text)
 	}
-	return values.Merge(plain, templated)
+	return values.Merge(from, plain, templated)
+}
+
+// valuesFrom returns what the samples' own Secrets give an add-on.
+func valuesFrom(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[string]any {
+	t.Helper()
+	g := NewWithT(t)
+	var templates []string
+	for _, ref := range addon.ValuesFrom {
+		templates = append(templates, ref.Name)
+	}
+	names, err := renderer.Names(t.Context(), job.Names{Field: addon.Name, Templates: templates, Data: demoCluster})
+	g.Expect(err).NotTo(HaveOccurred(), addon.Name)
+	secrets, merged := find[corev1.Secret](t, build(t, samples), "Secret"), map[string]any{}
+	for i, ref := range addon.ValuesFrom {
+		at := slices.IndexFunc(secrets, func(s corev1.Secret) bool { return ref.Kind == "Secret" && s.Name == names[i] })
+		if at < 0 {
+			g.Expect(ref.Optional).To(HaveValue(BeTrue()), names[i])
+			continue
+		}
+		layer, err := renderer.Values(t.Context(), job.Values{Text: []byte(secrets[at].StringData[cmp.Or(ref.Key, addonsv1.DefaultValuesKey)])})
+		g.Expect(err).NotTo(HaveOccurred(), names[i])
+		g.Expect(layer).NotTo(BeEmpty(), names[i])
+		merged = values.Merge(merged, layer)
+	}
+	return merged
 }
 
 func files(t *testing.T, chart string) []artifact.File {

@@ -21,5 +21,19 @@ type Template struct {
 	Strict bool
 }
 
+// Names is the making of names of objects by templates, which are strict.
+type Names struct {
+	// Field has the list of the names in it, and appears in messages, e.g. `addons[web].valuesFrom`.
+	Field string
+	// Templates make a name each. Text without an action is the name itself.
+	Templates []string
+	// Data is that of a [Template].
+	Data map[string]any
+}
+
+// MaxNameBytes bounds the text that the template of a name makes, in bytes: more than a name has, so that a
+// message can show what was made.
+const MaxNameBytes = 1 << 10
+
 // MaxValuesBytes bounds the text of values, in bytes: as much as a Secret or a ConfigMap holds.
 const MaxValuesBytes = 1 << 20

@@ -15,6 +15,7 @@ type Request struct {
 	Manifests     *job.Files
 	Values        *job.Values
 	Template      *job.Template
+	Names         *job.Names
 	Open          *opener.Job
 	Limits        job.Limits
 
@@ -47,6 +48,7 @@ type Response struct {
 	Result   *job.Result
 	Values   map[string]any
 	Template *string
+	Names    []string
 	Opened   *opener.Opened
 	// Asked are the lookups of a chart that the request had no answers for, also of one that failed.
 	Asked []job.Lookup

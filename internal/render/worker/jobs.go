@@ -87,6 +87,9 @@ func (w *worker) answer(payload []byte) (resp *protocol.Response) {
 	case req.Template != nil:
 		w.enter(job.StageTemplates)
 		resp.Template, err = values.RenderTemplate(req.Template, req.Limits)
+	case req.Names != nil:
+		w.enter(job.StageTemplates)
+		resp.Names, err = values.RenderNames(req.Names, req.Limits)
 	default:
 		err = protocol.ErrUnexpected
 	}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+)
+
+// secretsNamed are sources of values.
+func secretsNamed(names ...string) (refs []addonsv1.ValuesReference) {
+	for _, name := range names {
+		refs = append(refs, addonsv1.ValuesReference{Kind: "Secret", Name: name})
+	}
+	return refs
+}
+
+// A template's result is used only if an object can have it as its name.
+func TestNamesOfObjects(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"prod-cloud-config": true, "a.b": true, strings.Repeat("a", 253): true,
+		"": false, "Prod": false, "../x": false, "kube-system/x": false, "a\nb": false, "a\n": false, " a": false, "a b": false, "-a": false, "a..b": false,
+		"a\x00": false, "\xff": false, "ä": false, "{{ . }}": false, "<no value>": false, strings.Repeat("a", 254): false, strings.Repeat("\x1b", 1024): false,
+	} {
+		refs := secretsNamed("defaults", "{{ .Cluster.metadata.name }}-config")
+		named, err := withNames(refs, []string{"defaults", name}, "addons[web].valuesFrom")
+		if refs[1].Name != "{{ .Cluster.metadata.name }}-config" {
+			t.Fatalf("%q: the spec was changed: %v", name, refs)
+		}
+		if ok {
+			if err != nil || !slices.Equal(named, secretsNamed("defaults", name)) {
+				t.Errorf("%q: %v, %v", name, named, err)
+			}
+			continue
+		}
+		failed, is := errors.AsType[*failure.Error](err)
+		if !is || failed.Reason != job.ReasonValuesInvalid {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		for _, part := range []string{"addons[web].valuesFrom[1].name", "{{ .Cluster.metadata.name }}-config", failure.Quote(name), "Secret"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q: %q doesn't tell %q", name, err, part)
+			}
+		}
+		if text := shorten(err.Error()); text != err.Error() {
+			t.Errorf("%q: the message is cut, or in several lines: %q", name, text)
+		}
+	}
+}
+
+// Templates are executed when they or the facts change, by one request for all names of an add-on. A failure is that of one add-on.
+func TestNamesAreMadeOnce(t *testing.T) {
+	q, _ := askedCluster(t)
+	q.Renderer = render.New(render.Options{Workers: 1})
+	t.Cleanup(q.Renderer.Close)
+	q.ca.Namespace = "team"
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod", Labels: map[string]string{"cloud": "blue"}}}
+	q.cluster = member.OfCluster(cluster)
+	sourcesBy := func(names ...string) addon {
+		a := wantedAddon("platform", "web")
+		a.ValuesFrom = secretsNamed(names...)
+		a.sources = a.ValuesFrom
+		return a
+	}
+	pass := func(addons ...addon) []addon {
+		q.wanted = addons
+		inputReader{q}.nameSources(t.Context())
+		return q.wanted
+	}
+	expect := func(when string, a addon, names ...string) {
+		t.Helper()
+		if a.unnamed != nil || !slices.Equal(a.sources, secretsNamed(names...)) {
+			t.Errorf("%s: %v, %v; want %v", when, a.sources, a.unnamed, names)
+		}
+		used := inputReader{q}.usedObjects()
+		for _, name := range names {
+			if !used.Has(inputObject{kind: "Secret", key: q.keyOf(name)}) {
+				t.Errorf("%s: a change of %s isn't an event", when, name)
+			}
+		}
+	}
+	plain, both := sourcesBy("plain"), sourcesBy("defaults", "{{ .Cluster.metadata.name }}-config", "{{ .Cluster.metadata.labels.cloud }}", "prod-config")
+	wrong := sourcesBy("{{ .Cluster.metadata.labels.nothing }}")
+
+	made := pass(plain, both, wrong)
+	expect("without a template", made[0], "plain")
+	expect("at first", made[1], "defaults", "prod-config", "blue", "prod-config")
+	failed, _ := errors.AsType[*failure.Error](made[2].unnamed)
+	if failed == nil || failed.Reason != job.ReasonTemplateFailed || !strings.Contains(failed.Error(), "addons[web].valuesFrom[0].name") {
+		t.Errorf("a field that isn't there: %v", made[2].unnamed)
+	}
+	in := &inputs{addon: &made[2]}
+	if err := (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}); !errors.Is(err, made[2].unnamed) {
+		t.Errorf("its values are read: %v", err)
+	}
+
+	cluster.Labels["cloud"] = "green"
+	q.cluster = member.OfCluster(cluster)
+	expect("with another label", pass(both)[0], "defaults", "prod-config", "green", "prod-config")
+
+	q.Renderer.Close() // from here on, nothing can be executed
+	expect("nothing changed", pass(plain, both)[1], "defaults", "prod-config", "green", "prod-config")
+	cluster.Labels["cloud"] = "blue"
+	q.cluster = member.OfCluster(cluster)
+	if made := pass(both); made[0].unnamed == nil {
+		t.Errorf("names of a state before the last are kept: %v", made[0].sources)
+	}
+	expect("a plain name is no template", pass(plain)[0], "plain")
+}
+
+// A template in a name sees what the add-on's valuesTemplate sees.
+func TestNamesOfEachKindOfCluster(t *testing.T) {
+	ofClass := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod"}}
+	ofClass.Spec.Topology.ClassRef.Name = "small"
+	file := &member.Member{ClusterReference: addonsv1.ClusterReference{Kind: addonsv1.KindKubeconfigContext, Name: "edge"}, Namespace: "team"}
+	for name, tc := range map[string]struct {
+		cluster        *member.Member
+		mode           addonsv1.ValuesTemplateMode
+		template, want string
+		reason         string
+	}{
+		"a Cluster's class":                    {cluster: member.OfCluster(ofClass), template: "{{ .Cluster.spec.topology.classRef.name }}", want: "small"},
+		"its class, as Cluster Stacks have it": {cluster: member.OfCluster(ofClass), mode: addonsv1.ValuesTemplateModeClusterStack, template: "{{ .Cluster.spec.topology.class }}", want: "small"},
+		"a missing field, though it is lenient": {
+			cluster: member.OfCluster(ofClass), mode: addonsv1.ValuesTemplateModeLenient, template: "a{{ .Cluster.spec.nothing }}", reason: job.ReasonTemplateFailed,
+		},
+		"no Cluster":                       {cluster: file, template: "{{ .Member.name }}-config", want: "edge-config"},
+		"no Cluster, and one is asked for": {cluster: file, template: "{{ .Cluster.metadata.name }}-config", reason: job.ReasonValuesInvalid},
+	} {
+		q, _ := askedCluster(t)
+		q.Renderer, q.cluster = render.New(render.Options{Workers: 1}), tc.cluster
+		t.Cleanup(q.Renderer.Close)
+		a := wantedAddon("platform", "web")
+		a.ValuesFrom, a.ValuesTemplateMode = secretsNamed(tc.template), tc.mode
+		q.wanted = []addon{a}
+		inputReader{q}.nameSources(t.Context())
+		got := q.wanted[0]
+		if tc.reason == "" && (got.unnamed != nil || !slices.Equal(got.sources, secretsNamed(tc.want))) {
+			t.Errorf("%s: %v, %v", name, got.sources, got.unnamed)
+		}
+		failed, _ := errors.AsType[*failure.Error](got.unnamed)
+		if tc.reason != "" && (failed == nil || failed.Reason != tc.reason || !strings.Contains(failed.Error(), "addons[web].valuesFrom")) {
+			t.Errorf("%s: %v, want %s", name, got.unnamed, tc.reason)
+		}
+	}
+}
