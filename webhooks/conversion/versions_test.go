@@ -29,19 +29,19 @@ func TestVersions(t *testing.T) {
 	s := &server{Client: c}
 	s.waitForWebhooks(t)
 	for name, test := range map[string]func(*testing.T, *server){
-		"an old manifest applied over what v1beta1 added":  applyOverAdditions,
-		"a manifest that replaces what v1beta1 added to":   replaceAdditions,
-		"a patch":                                          patchAdditions,
-		"a manifest that moves to v1beta1 and back":        moveBetweenVersions,
-		"annotations that are forged on a new object":      forgedOnCreate,
-		"annotations that are forged on an update":         forgedOnUpdate,
-		"an object that is being deleted":                  whileDeleted,
-		"status":                                           statusInBothVersions,
-		"annotations without room":                         withoutRoom,
-		"the rules about several fields":                   rulesOfSeveralFields,
-		"the admission of v1beta1 holds for v1alpha1":      sharedAdmission,
-		"large lists":                                      largeLists,
-		"the sample":                                       sample,
+		"an old manifest applied over what v1beta1 added": applyOverAdditions,
+		"a manifest that replaces what v1beta1 added to":  replaceAdditions,
+		"a patch": patchAdditions,
+		"a manifest that moves to v1beta1 and back":   moveBetweenVersions,
+		"annotations that are forged on a new object": forgedOnCreate,
+		"annotations that are forged on an update":    forgedOnUpdate,
+		"an object that is being deleted":             whileDeleted,
+		"status":                                      statusInBothVersions,
+		"annotations without room":                    withoutRoom,
+		"the rules about several fields":              rulesOfSeveralFields,
+		"the admission of v1beta1 holds for v1alpha1": sharedAdmission,
+		"large lists":                                 largeLists,
+		"the sample":                                  sample,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
