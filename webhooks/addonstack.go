@@ -11,14 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	capiconversion "sigs.k8s.io/cluster-api/util/conversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
 
 // +kubebuilder:webhook:verbs=create;update,path=/validate-addons-cluster-x-k8s-io-v1beta1-addonstack,mutating=false,failurePolicy=fail,matchPolicy=Equivalent,groups=addons.cluster.x-k8s.io,resources=addonstacks,versions=v1beta1,name=validation.addonstack.addons.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
@@ -40,14 +43,16 @@ func (w *AddonStack) SetupWithManager(mgr manager.Manager) error {
 
 // ValidateCreate refuses a spec that can't be used.
 func (w *AddonStack) ValidateCreate(ctx context.Context, s *addonsv1.AddonStack) (admission.Warnings, error) {
-	return nil, invalid(s, append(stack.Validate(&s.Spec), w.cycles(ctx, s)...))
+	problems := append(stack.Validate(&s.Spec), w.cycles(ctx, s)...)
+	return nil, invalid(s, append(problems, changesOfLacking(ctx, &addonsv1.AddonStackSpec{}, &s.Spec)...))
 }
 
 // ValidateUpdate refuses problems that the update brings in. An object with a problem that was
 // stored before can still be edited. The Valid condition shows the problem.
 func (w *AddonStack) ValidateUpdate(ctx context.Context, before, after *addonsv1.AddonStack) (admission.Warnings, error) {
-	if !after.DeletionTimestamp.IsZero() {
-		return nil, nil
+	forged := changesOfLacking(ctx, &before.Spec, &after.Spec)
+	if len(forged) > 0 || !after.DeletionTimestamp.IsZero() {
+		return nil, invalid(after, forged)
 	}
 	added := stack.Validate(&after.Spec)
 	if len(added) > 0 {
@@ -80,6 +85,18 @@ func (w *AddonStack) cycles(ctx context.Context, s *addonsv1.AddonStack) []stack
 	}
 	stacks[s.Name] = s.Spec.Addons
 	return stack.CyclesAcross(s.Name, stacks)
+}
+
+// changesOfLacking returns a problem if a write in v1alpha1 changes fields that v1alpha1 lacks. They come from an annotation,
+// which a client may leave out or forge, and the API server asks none of v1beta1's rules about them.
+func changesOfLacking(ctx context.Context, before, after *addonsv1.AddonStackSpec) []stack.Problem {
+	request, _ := admission.RequestFromContext(ctx) // without one nobody writes
+	if request.RequestKind == nil || request.RequestKind.Version != addonsv1alpha1.GroupVersion.Version ||
+		equality.Semantic.DeepEqual(conversion.Lacking(*before), conversion.Lacking(*after)) {
+		return nil
+	}
+	return []stack.Problem{{Error: field.Forbidden(field.NewPath("metadata", "annotations").Key(capiconversion.DataAnnotation),
+		"it has the fields that v1alpha1 lacks, which can't be changed here: leave it as the API server shows it, or edit the object in v1beta1")}}
 }
 
 func invalid(s *addonsv1.AddonStack, problems []stack.Problem) error {

@@ -165,8 +165,7 @@ func configure(t *testing.T, c client.Client, url string, ca []byte) {
 		t.Fatal(err)
 	}
 	configuration := &admissionv1.ValidatingWebhookConfiguration{}
-	validating := manifest[bytes.LastIndex(manifest, []byte("\n---\n"))+1:]
-	if err := yaml.Unmarshal(validating, configuration); err != nil {
+	if err := yaml.Unmarshal(manifest, configuration); err != nil {
 		t.Fatal(err)
 	}
 	for i := range configuration.Webhooks {

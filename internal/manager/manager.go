@@ -3,7 +3,6 @@
 package manager
 
 import (
-	"context"
 	"fmt"
 	goruntime "runtime"
 	"time"
@@ -32,7 +31,7 @@ const cacheSyncTimeout = 5 * time.Minute
 
 // newManager makes the manager with all that runs in it: an instance of the
 // controllers, the webhooks, or both.
-func newManager(ctx context.Context, config *rest.Config, o *Options, renderer *render.Renderer) (manager.Manager, error) {
+func newManager(config *rest.Config, o *Options, renderer *render.Renderer) (manager.Manager, error) {
 	config.QPS, config.Burst = o.kubeAPIQPS, o.kubeAPIBurst
 	config.UserAgent = userAgent()
 	if o.contentionProfiling {
@@ -55,7 +54,7 @@ func newManager(ctx context.Context, config *rest.Config, o *Options, renderer *
 	if o.webhooks() {
 		// Ready means that webhooks are served, also if the instance of this process
 		// waits: its own claim has to be admitted by them.
-		if ready, err = setupWebhooks(ctx, mgr, hookServer, o.hookFailurePolicy); err != nil {
+		if ready, err = setupWebhooks(mgr, hookServer, o.hookFailurePolicy); err != nil {
 			return nil, err
 		}
 	}

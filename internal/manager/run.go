@@ -50,7 +50,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	renderer := newRenderer(o)
 	defer renderer.Close()
-	mgr, err := newManager(ctx, config, o, renderer)
+	mgr, err := newManager(config, o, renderer)
 	if err != nil {
 		return err
 	}

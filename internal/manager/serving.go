@@ -3,14 +3,11 @@
 package manager
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -27,17 +24,12 @@ import (
 	"github.com/cluster-chandler/chandler/webhooks"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 	"github.com/cluster-chandler/chandler/webhooks/hooks"
-	"github.com/cluster-chandler/chandler/webhooks/migration"
 	"github.com/cluster-chandler/chandler/webhooks/reviews"
 )
 
 // addServing prepares a manager for what setupWebhooks adds: servers, and a cache of what concerns all instances,
 // whatever the scope of the one in this process. The server of the runtime hooks is returned, nil if there is none.
 func addServing(m *manager.Options, o *Options, tlsOptions []func(*tls.Config)) (webhook.Server, error) {
-	if err := apiextensionsv1.AddToScheme(m.Scheme); err != nil {
-		return nil, fmt.Errorf("building the scheme: %w", err)
-	}
-	maps.Copy(m.Cache.ByObject, migration.CacheByObject())
 	m.Cache.ByObject[&addonsv1.ProviderInstance{}] = cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
 
 	serve := func(port int, clientCA string) (webhook.Server, error) {
@@ -56,9 +48,8 @@ func addServing(m *manager.Options, o *Options, tlsOptions []func(*tls.Config)) 
 	return serve(o.hookPort, o.hookClientCA)
 }
 
-// setupWebhooks adds all that instances share: admission, conversion, the migration
-// of stored versions, and the watch over who is alive.
-func setupWebhooks(ctx context.Context, mgr manager.Manager, hookServer webhook.Server, hookFailurePolicy string) (healthz.Checker, error) {
+// setupWebhooks adds all that instances share: admission, conversion, and the watch over who is alive.
+func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, hookFailurePolicy string) (healthz.Checker, error) {
 	observer := arbiter.NewObserver(clock.RealClock{})
 	instances := &webhooks.ProviderInstance{Arbiter: arbiter.New(mgr.GetAPIReader(), observer), Reviews: mgr.GetClient()}
 	expiry := &providerinstance.ExpiryReconciler{
@@ -77,9 +68,6 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager, hookServer webhook.
 		if err := part.setup(mgr); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", part.name, err)
 		}
-	}
-	if err := migration.Setup(ctx, mgr); err != nil {
-		return nil, err
 	}
 	ready := mgr.GetWebhookServer().StartedChecker()
 	if hookServer == nil {

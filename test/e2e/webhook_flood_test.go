@@ -38,9 +38,11 @@ var flooded = []struct{ path, head, each, tail string }{
 	{"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterdelete/before-cluster-delete", `{"cluster":{"metadata":{"managedFields":[`, `{},`, `{}]}}}`},
 	{"/convert", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"addons.cluster.x-k8s.io/v1beta1","objects":[`, `{},`, `{}]}}`},
 	{"/convert", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"addons.cluster.x-k8s.io/v1beta1","objects":[`,
-		`{"apiVersion":"addons.cluster.x-k8s.io/v1alpha1","kind":"AddonStack","metadata":{"name":"a"},"spec":{"releaseName":"a"}},`, `null]}}`},
+		`{"apiVersion":"addons.cluster.x-k8s.io/v1alpha1","kind":"AddonStack","metadata":{"name":"a"},"spec":{"addons":[{"name":"a"}]}},`, `null]}}`},
+	{"/convert", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"addons.cluster.x-k8s.io/v1beta1","objects":[` +
+		`{"apiVersion":"addons.cluster.x-k8s.io/v1alpha1","kind":"AddonStack","metadata":{"name":"a","annotations":{"cluster.x-k8s.io/conversion-data":"{\"spec\":{\"addons\":[`,
+		`{},`, `{}]}}"}}}]}}`},
 	{"/validate-addons-cluster-x-k8s-io-v1beta1-addonstack", floodedReview + `"metadata":{"name":"a","managedFields":[`, `{},`, `{}]}}}}`},
-	{"/mutate-addons-cluster-x-k8s-io-v1alpha1-addonstack", floodedReview + `"metadata":{"name":"a","ownerReferences":[`, `{},`, `{}]}}}}`},
 	{"/validate-addons-cluster-x-k8s-io-v1beta1-addonstack", floodedReview + `"metadata":{"name":"a"},"spec":{"addons":[`, `{},`, `{}]}}}}`},
 }
 

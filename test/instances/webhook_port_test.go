@@ -27,7 +27,6 @@ import (
 // webhookPaths are all that the webhooks serve.
 var webhookPaths = []string{
 	"/convert",
-	"/mutate-addons-cluster-x-k8s-io-v1alpha1-addonstack",
 	"/validate-addons-cluster-x-k8s-io-v1beta1-addonstack",
 	"/validate-addons-cluster-x-k8s-io-v1beta1-providerinstance",
 }
@@ -92,9 +91,8 @@ func TestAdmissionAnswersTheAPIServerAlone(t *testing.T) {
 	w.installShared("config/shared", "--webhook-client-ca-file="+authorities)
 
 	stack := &addonsv1alpha1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
-	stack.Spec.ReleaseName = "settings"
 	stack.Spec.ClusterSelector = &metav1.LabelSelector{}
-	stack.Spec.RepoURL, stack.Spec.ChartName, stack.Spec.Version = "https://charts.example.org", "settings", "1.0.0"
+	stack.Spec.Addons = []addonsv1.Addon{{Name: "settings", Chart: addonsv1.ChartSource{Path: "settings"}}}
 	if err := w.Create(t.Context(), stack); err != nil {
 		t.Errorf("the API server isn't answered: %v", err)
 	}
@@ -125,15 +123,15 @@ users:
     client-certificate-data: %s
     client-key-data: %s
 `, base64.StdEncoding.EncodeToString(pair.Certificate), base64.StdEncoding.EncodeToString(pair.Key))
-	configuration := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
-	for _, plugin := range []string{"ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"} {
-		configuration += fmt.Sprintf(`- name: %s
+	configuration := fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: ValidatingAdmissionWebhook
   configuration:
     apiVersion: apiserver.config.k8s.io/v1
     kind: WebhookAdmissionConfiguration
     kubeConfigFile: %s
-`, plugin, filepath.Join(dir, "webhooks.kubeconfig"))
-	}
+`, filepath.Join(dir, "webhooks.kubeconfig"))
 	file := filepath.Join(dir, "admission.yaml")
 	for name, content := range map[string]string{"webhooks.kubeconfig": kubeconfig, "admission.yaml": configuration} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {

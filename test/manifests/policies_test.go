@@ -14,17 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/cluster-chandler/chandler/webhooks/migration"
 )
 
 // patience is how long the API server and its controllers may take to notice policies and roles.
 const patience = time.Minute
 
-const (
-	specPolicy     = "chandler-clusteraddon-spec"
-	webhooksPolicy = "chandler-webhook-rights"
-)
+const specPolicy = "chandler-clusteraddon-spec"
 
 // refusedBy returns whether it was this policy that refused a request.
 func refusedBy(policy string, err error) bool {
@@ -140,32 +135,4 @@ func specOfClusterAddons(s server) {
 		g.Expect(restored.Object["spec"]).To(Equal(kept.Object["spec"]))
 		g.Expect(admin.Patch(ctx, restored, merge(toOther), client.DryRunAll)).To(Succeed(), name)
 	}
-}
-
-// The account of the webhooks may patch the CRD of AddonStacks. It can't have objects sent anywhere else by that.
-func crdOfWebhooks(s server, account string) {
-	g, ctx := NewWithT(s.t), s.t.Context()
-	crd := func() *unstructured.Unstructured {
-		o := &unstructured.Unstructured{}
-		o.SetAPIVersion("apiextensions.k8s.io/v1")
-		o.SetKind("CustomResourceDefinition")
-		o.SetName(migration.CRD)
-		return o
-	}
-	c := s.as(account)
-	elsewhere := merge(`{"spec":{"conversion":{"webhook":{"clientConfig":{"service":{"namespace":"default"}}}}}}`)
-	g.Eventually(func() bool { return refusedBy(webhooksPolicy, c.Patch(ctx, crd(), elsewhere, client.DryRunAll)) }, patience, "200ms").Should(BeTrue(), account)
-	for what, patch := range map[string]string{
-		"no conversion": `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`,
-		"a label":       `{"metadata":{"labels":{"seen":"yes"}}}`,
-		"other names":   `{"spec":{"names":{"shortNames":["secrets"]}}}`,
-	} {
-		g.Expect(refusedBy(webhooksPolicy, c.Patch(ctx, crd(), merge(patch), client.DryRunAll))).To(BeTrue(), "%s: %s", account, what)
-	}
-	for _, patch := range []string{`{"status":{"acceptedNames":{"plural":"others"}}}`, `{"status":{"conditions":[]}}`} {
-		g.Expect(refusedBy(webhooksPolicy, c.Status().Patch(ctx, crd(), merge(patch), client.DryRunAll))).To(BeTrue(), "%s: %s", account, patch)
-	}
-	const note = `{"metadata":{"annotations":{"crd-migration.cluster.x-k8s.io/observed-generation":"1"}}}`
-	g.Expect(c.Patch(ctx, crd(), merge(note), client.DryRunAll)).To(Succeed(), "the migrator takes its note")
-	g.Expect(c.Status().Patch(ctx, crd(), merge(`{"status":{"storedVersions":["v1beta1"]}}`), client.DryRunAll)).To(Succeed(), "the migrator is done")
 }

@@ -30,11 +30,8 @@ var webhookRights = []string{
 	"addons.cluster.x-k8s.io/providerinstances: get list watch",
 	"addons.cluster.x-k8s.io/addonstacks: list",
 	"addons.cluster.x-k8s.io/clusteraddons: get",
-	"addons.cluster.x-k8s.io/addonstacks/status: patch",
 	"addons.cluster.x-k8s.io/providerinstances/status: patch",
 	"authorization.k8s.io/subjectaccessreviews: create",
-	"apiextensions.k8s.io/customresourcedefinitions(addonstacks.addons.cluster.x-k8s.io): get list watch patch",
-	"apiextensions.k8s.io/customresourcedefinitions/status(addonstacks.addons.cluster.x-k8s.io): patch",
 	"runtime.cluster.x-k8s.io/extensionconfigs(chandler): get patch",
 	"rbac.authorization.k8s.io/clusterroles(chandler-webhooks): get",
 }

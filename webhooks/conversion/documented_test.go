@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"fmt"
@@ -174,22 +174,16 @@ func policyOfSignatures(t *testing.T, s *server, shown []shownObject) {
 
 	t.Run("v1alpha1", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(try(s.manifest("web"))).To(Satisfy(denied), "it has no field for verify")
-
-		verified := stack(nil, map[string]any{"chart": image(signed)})
-		g.Expect(s.Create(t.Context(), verified)).To(Succeed())
-		spoke := s.spoke(t, verified.GetName())
-		spoke.Spec.Version = "1.0.1"
-		g.Expect(s.Update(t.Context(), spoke)).To(Succeed(), "a stack that is verified may be edited in v1alpha1")
-		hub := s.hub(t, verified.GetName())
-		g.Expect(hub.Spec.Addons[0].Chart.Version).To(Equal("1.0.1"))
-		g.Expect(hub.Spec.Addons[0].Chart.Verify).NotTo(BeNil(), "and is verified as before")
-
-		other := stack(nil, map[string]any{"kustomization": image(signed)})
-		other.SetName("kustomization")
-		g.Expect(s.Create(t.Context(), other)).To(Succeed())
-		spoke = s.spoke(t, other.GetName())
-		spoke.Spec.RepoURL, spoke.Spec.ChartName, spoke.Spec.Version = "oci://registry.example.org", "web", "1.0.0"
-		g.Expect(s.Update(t.Context(), spoke)).To(MatchError(ContainSubstring("edit it in v1beta1")), "no chart comes beside what is verified")
+		older := func(field string, content any) *unstructured.Unstructured {
+			manifest := s.manifest("web")
+			unstructured.RemoveNestedField(manifest.Object, "spec", "addons")
+			set(manifest, content, "spec", field)
+			return manifest
+		}
+		addon := func(isSigned bool) []any { return []any{map[string]any{"name": "web", "chart": image(isSigned)}} }
+		g.Expect(try(older("addons", addon(unsigned)))).To(Satisfy(denied))
+		g.Expect(try(older("addons", addon(signed)))).To(Succeed())
+		g.Expect(try(older("bundle", image(unsigned)))).To(Satisfy(denied), "the policy sees it as source")
+		g.Expect(try(older("bundle", image(signed)))).To(Succeed())
 	})
 }

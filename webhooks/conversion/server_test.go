@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -25,6 +24,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/webhooks"
+	"github.com/cluster-chandler/chandler/webhooks/conversion"
 	"github.com/cluster-chandler/chandler/webhooks/reviews"
 )
 
@@ -71,7 +71,7 @@ func startServers(t *testing.T) (c client.Client, stopWebhooks func()) {
 	if err := (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
-	if err := SetupWithManager(mgr); err != nil {
+	if err := conversion.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -137,39 +137,22 @@ func crdConvertedAt(t *testing.T, address string, authority []byte) string {
 	return file
 }
 
-// configure installs the project's webhook configurations for AddonStacks.
+// configure installs the project's webhook configuration.
 func configure(t *testing.T, c client.Client, address string, authority []byte) {
 	t.Helper()
 	manifests, err := os.ReadFile("../../config/webhook/manifests.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := func(service *admissionregistrationv1.ServiceReference) admissionregistrationv1.WebhookClientConfig {
-		return admissionregistrationv1.WebhookClientConfig{CABundle: authority, URL: new(address + *service.Path)}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := yaml.Unmarshal(manifests, configuration); err != nil {
+		t.Fatal(err)
 	}
-	for document := range bytes.SplitSeq(manifests, []byte("\n---\n")) {
-		switch {
-		case bytes.Contains(document, []byte("kind: Mutating")):
-			configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-			if err := yaml.Unmarshal(document, configuration); err != nil {
-				t.Fatal(err)
-			}
-			for i := range configuration.Webhooks {
-				configuration.Webhooks[i].ClientConfig = at(configuration.Webhooks[i].ClientConfig.Service)
-			}
-			err = c.Create(t.Context(), configuration)
-		case bytes.Contains(document, []byte("kind: Validating")):
-			configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-			if err := yaml.Unmarshal(document, configuration); err != nil {
-				t.Fatal(err)
-			}
-			for i := range configuration.Webhooks {
-				configuration.Webhooks[i].ClientConfig = at(configuration.Webhooks[i].ClientConfig.Service)
-			}
-			err = c.Create(t.Context(), configuration)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for i := range configuration.Webhooks {
+		path := *configuration.Webhooks[i].ClientConfig.Service.Path
+		configuration.Webhooks[i].ClientConfig = admissionregistrationv1.WebhookClientConfig{CABundle: authority, URL: new(address + path)}
+	}
+	if err := c.Create(t.Context(), configuration); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/docs"
+)
+
+// TestRulesOfFields compares each field of v1alpha1 with its field in v1beta1. The API server asks the rules of the version
+// that is written, so any difference would be a way around v1beta1's.
+func TestRulesOfFields(t *testing.T) {
+	older, newer := schemaOf(t, addonsv1alpha1.GroupVersion.Version), schemaOf(t, addonsv1.GroupVersion.Version)
+	fields := map[string]string{"bundle": "source", "removals.limit": "removalLimit", "removals.allowed": "allowedRemovals"}
+	compare := func(name string, field apiextensionsv1.JSONSchemaProps) {
+		other, ok := newer.Properties["spec"].Properties[fields[name]]
+		if fields[name] == "" {
+			other, ok = newer.Properties["spec"].Properties[name]
+		}
+		if diff := cmp.Diff(rulesOf(t, other), rulesOf(t, field)); !ok || diff != "" {
+			t.Errorf("spec.%s has other rules (-v1beta1 +v1alpha1):\n%s", name, diff)
+		}
+	}
+	for name, field := range older.Properties["spec"].Properties {
+		if name != "removals" {
+			compare(name, field)
+			continue
+		}
+		for part, field := range field.Properties {
+			compare(name+"."+part, field)
+		}
+	}
+	if diff := cmp.Diff(rulesOf(t, newer.Properties["status"]), rulesOf(t, older.Properties["status"])); diff != "" {
+		t.Errorf("status has other rules (-v1beta1 +v1alpha1):\n%s", diff)
+	}
+	if diff := cmp.Diff(newer.XValidations, older.XValidations); diff != "" {
+		t.Errorf("the object has other rules (-v1beta1 +v1alpha1):\n%s", diff)
+	}
+}
+
+func schemaOf(t *testing.T, version string) apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	schema, err := docs.Schema("../..", "addonstacks", version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// rulesOf returns all that a schema says but for its description, and for what messages call the field.
+func rulesOf(t *testing.T, schema apiextensionsv1.JSONSchemaProps) string {
+	t.Helper()
+	schema.Description = ""
+	text, err := json.MarshalIndent(schema, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), `"message": "removalLimit is`, `"message": "limit is`)
+}
