@@ -75,6 +75,7 @@ lint: ## Run the linters.
 		echo "== $$module"; (cd $$module && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/lint-cache \
 			go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --timeout 20m); \
 	done
+	go run ./hack/sentences
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what the manager reaches. Needs access to their database.
