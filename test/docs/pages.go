@@ -22,9 +22,9 @@ type Page struct {
 // Lines of the page.
 func (p Page) Lines() []string { return p.lines }
 
-// Pages are the README and all pages of docs/.
+// Pages are the README, CONTRIBUTING.md and all pages of docs/.
 func Pages(root string) ([]Page, error) {
-	paths := []string{"README.md"}
+	paths := []string{"README.md", "CONTRIBUTING.md"}
 	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {
 			paths = append(paths, path)

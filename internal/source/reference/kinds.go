@@ -66,6 +66,13 @@ func (r Reference) remote() remote {
 	return remote{digest: new(string)}
 }
 
+// asChart returns the address of an artifact as that of a chart, which has all of its fields.
+func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
+	return addonsv1.ChartSource{
+		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Version: a.Version, Verify: a.Verify,
+	}
+}
+
 // Traits returns those of the reference's kind of source; none if it isn't on another host.
 func (r Reference) Traits() Traits { return r.remote().Traits }
 
