@@ -7,7 +7,8 @@ SHELL := /usr/bin/env bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
-VERSION_PACKAGE := github.com/cluster-chandler/chandler/internal/version
+MODULE := github.com/cluster-chandler/chandler
+VERSION_PACKAGE := $(MODULE)/internal/version
 LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).gitCommit=$(COMMIT)
 IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
 # The digest of the pushed image, as sha256:...: with it, release manifests name the image by tag and digest.
@@ -99,7 +100,9 @@ controlplane: ## Build the local control planes (kube-apiserver, etcd, ...), whi
 test: export CHANDLER_LONG_TESTS = no
 test: ## Run the tests, on real API servers, but for those that take long.
 test-all: ## Run all tests. Takes 40 minutes.
-test test-all: controlplane
+test test-all:
+	@# A package whose tests start no control plane needs none.
+	@if [ '$(PKG)' = ./... ] || [ -n "$$(go list -test -deps $(PKG) | sed -n '\|^$(MODULE)/test/controlplane$$|p')" ]; then $(MAKE) controlplane; fi
 	go test -vet=off -p $(TEST_P) -timeout 30m $$(go list $(PKG) | grep -vE '$(FLEETS)' || echo ./api/...)
 	@if [ '$(PKG)' = ./... ]; then go -C fleet test -vet=off -p $(TEST_P) -timeout 30m ./...; fi
 	@# Those that start many processes run one after the other.
