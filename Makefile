@@ -167,11 +167,20 @@ docker-build: ## Build the container image IMG.
 ldflags: ## Print what the linker is told, for the image.
 	@echo "$(LDFLAGS)"
 
+# What stands before a version of Chandler in the pages.
+BEFORE_VERSION := (chandler[:/]|[?]ref=|VERSION=|team-a +)
 RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
 
 .PHONY: release
-release: release-manifests sbom ## Write all files of a release into OUT, by default out/: manifests, SBOM, and checksums of these.
+release: release-version release-manifests sbom ## Write all files of a release into OUT, by default out/: manifests, SBOM, and checksums of these.
 	cd $(OUT) && sha256sum $(RELEASED) >checksums.txt
+
+.PHONY: release-version
+release-version: ## Check that metadata.yaml has the series of VERSION, and that the pages name no other version.
+	@[[ '$(VERSION)' =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-.*)?$$ ]] && grep -q "{major: $${BASH_REMATCH[1]}, minor: $${BASH_REMATCH[2]}," metadata.yaml \
+		|| { echo "metadata.yaml has no series of VERSION $(VERSION)"; exit 1; }
+	@others=$$(grep -noE '$(BEFORE_VERSION)v[0-9]+\.[0-9]+\.[0-9]+[-.0-9a-z]*' README.md docs/*.md | grep -vE '$(BEFORE_VERSION)$(subst .,\.,$(VERSION))$$' || true); \
+		[[ -z $$others ]] || { echo "These pages name another version than $(VERSION):"; echo "$$others"; exit 1; }
 
 .PHONY: release-manifests
 release-manifests: ## Write what clusterctl installs, and the shared overlays, into OUT.
