@@ -167,7 +167,7 @@ docker-build: ## Build the container image IMG.
 ldflags: ## Print what the linker is told, for the image.
 	@echo "$(LDFLAGS)"
 
-# What stands before a version of Chandler in the pages.
+# Texts before a version of Chandler in the pages.
 BEFORE_VERSION := (chandler[:/]|[?]ref=|VERSION=|team-a +)
 RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
 

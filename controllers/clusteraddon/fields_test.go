@@ -26,7 +26,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/docs"
 )
 
-// Words of the table of docs/upgrades.md for what a change of a field is.
+// Words of the table of docs/upgrades.md for kinds of changes.
 const (
 	anotherRelease = "another release"
 	anUpgrade      = "upgrade"
@@ -93,7 +93,7 @@ func readingCluster(t *testing.T) *request {
 	return q
 }
 
-// changeBetween returns what it is to an add-on that is installed that it is another one now.
+// changeBetween returns the kind of the change from one add-on, which is installed, to another.
 func changeBetween(t *testing.T, q *request, before, after addonsv1.Addon) string {
 	t.Helper()
 	var ins [2]*inputs

@@ -143,7 +143,7 @@ func (r Reference) ChartName() string { return r.remote().chart }
 // Tag returns the version as the source has it.
 func (r Reference) Tag() string { return r.remote().tagPrefix + r.Chart.Version }
 
-// ArchiveNames returns patterns of what `helm package` may call the reference's chart, in which "*" stands for any
+// ArchiveNames returns patterns of the names that `helm package` may give to the reference's chart, in which "*" stands for any
 // characters. A provenance file has to name it so: the keys that signed this chart signed others, and older ones.
 func (r Reference) ArchiveNames() []string {
 	at, version := r.remote(), strings.TrimPrefix(r.Chart.Version, "v")
