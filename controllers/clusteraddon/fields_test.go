@@ -161,6 +161,8 @@ var specialTexts = map[string][2]string{
 	"valuesTemplate":     {"a: 1", "a: 2"},
 	"valuesTemplateMode": {string(addonsv1.ValuesTemplateModeStrict), string(addonsv1.ValuesTemplateModeClusterStack)},
 	"valuesFrom[].kind":  {"ConfigMap", "Secret"},
+	// The add-ons run with 1.34.
+	"chart.versions[].kubernetes": {"1.34.x", "1.33.x"},
 }
 
 // beside has other fields, without which those whose paths begin so have no effect.
