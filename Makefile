@@ -7,7 +7,8 @@ SHELL := /usr/bin/env bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
-VERSION_PACKAGE := github.com/cluster-chandler/chandler/internal/version
+MODULE := github.com/cluster-chandler/chandler
+VERSION_PACKAGE := $(MODULE)/internal/version
 LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).gitCommit=$(COMMIT)
 IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
 # The digest of the pushed image, as sha256:...: with it, release manifests name the image by tag and digest.
@@ -75,6 +76,7 @@ lint: ## Run the linters.
 		echo "== $$module"; (cd $$module && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/lint-cache \
 			go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --timeout 20m); \
 	done
+	go run ./hack/sentences
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what the manager reaches. Needs access to their database.
@@ -98,7 +100,9 @@ controlplane: ## Build the local control planes (kube-apiserver, etcd, ...), whi
 test: export CHANDLER_LONG_TESTS = no
 test: ## Run the tests, on real API servers, but for those that take long.
 test-all: ## Run all tests. Takes 40 minutes.
-test test-all: controlplane
+test test-all:
+	@# A package whose tests start no control plane needs none.
+	@if [ '$(PKG)' = ./... ] || [ -n "$$(go list -test -deps $(PKG) | sed -n '\|^$(MODULE)/test/controlplane$$|p')" ]; then $(MAKE) controlplane; fi
 	go test -vet=off -p $(TEST_P) -timeout 30m $$(go list $(PKG) | grep -vE '$(FLEETS)' || echo ./api/...)
 	@if [ '$(PKG)' = ./... ]; then go -C fleet test -vet=off -p $(TEST_P) -timeout 30m ./...; fi
 	@# Those that start many processes run one after the other.
@@ -164,11 +168,20 @@ docker-build: ## Build the container image IMG.
 ldflags: ## Print what the linker is told, for the image.
 	@echo "$(LDFLAGS)"
 
+# Texts before a version of Chandler in the pages.
+BEFORE_VERSION := (chandler[:/]|[?]ref=|VERSION=|team-a +)
 RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
 
 .PHONY: release
-release: release-manifests sbom ## Write all files of a release into OUT, by default out/: manifests, SBOM, and checksums of these.
+release: release-version release-manifests sbom ## Write all files of a release into OUT, by default out/: manifests, SBOM, and checksums of these.
 	cd $(OUT) && sha256sum $(RELEASED) >checksums.txt
+
+.PHONY: release-version
+release-version: ## Check that metadata.yaml has the series of VERSION, and that the pages name no other version.
+	@[[ '$(VERSION)' =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-.*)?$$ ]] && grep -q "{major: $${BASH_REMATCH[1]}, minor: $${BASH_REMATCH[2]}," metadata.yaml \
+		|| { echo "metadata.yaml has no series of VERSION $(VERSION)"; exit 1; }
+	@others=$$(grep -noE '$(BEFORE_VERSION)v[0-9]+\.[0-9]+\.[0-9]+[-.0-9a-z]*' README.md docs/*.md | grep -vE '$(BEFORE_VERSION)$(subst .,\.,$(VERSION))$$' || true); \
+		[[ -z $$others ]] || { echo "These pages name another version than $(VERSION):"; echo "$$others"; exit 1; }
 
 .PHONY: release-manifests
 release-manifests: ## Write what clusterctl installs, and the shared overlays, into OUT.

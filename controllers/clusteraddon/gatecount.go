@@ -3,16 +3,10 @@
 package clusteraddon
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
-
-var upgradeGates = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "chandler_upgrade_gates",
-	Help: "Number of clusters whose upgrade of Kubernetes is at a point, by the point and the state of its gate.",
-}, []string{"point", "state"})
 
 // gateLabels are those of a gate in its series.
 type gateLabels struct {

@@ -32,10 +32,27 @@ var (
 		Name: "chandler_drift_objects_total",
 		Help: "Number of times that an object in a workload cluster wasn't as it was applied, by what came of it: repaired, or left (by policy, by a pause, or for an error).",
 	}, []string{"outcome"})
+
+	upgradeGates = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandler_upgrade_gates",
+		Help: "Number of clusters whose upgrade of Kubernetes is at a point, by the point and the state of its gate.",
+	}, []string{"point", "state"})
+
+	upgradeHeldSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "chandler_upgrade_held_duration_seconds",
+		Help: "Time that an upgrade of Kubernetes was held at a point, from when it came there until it might go on.",
+		// From a few seconds to a day.
+		Buckets: []float64{5, 15, 60, 300, 900, 1800, 3600, 7200, 21600, 86400},
+	}, []string{"point"})
+
+	upgradeHolds = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "chandler_upgrade_holds_total",
+		Help: "Number of times that an add-on began to hold an upgrade of Kubernetes, by the point and the add-on's name.",
+	}, []string{"point", "addon"})
 )
 
 func init() {
-	metrics.Registry.MustRegister(deliveries, readySeconds, driftedObjects)
+	metrics.Registry.MustRegister(deliveries, readySeconds, driftedObjects, upgradeGates, upgradeHeldSeconds, upgradeHolds)
 	for _, outcome := range []string{"repaired", "left"} {
 		driftedObjects.WithLabelValues(outcome)
 	}

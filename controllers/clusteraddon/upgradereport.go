@@ -7,10 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
@@ -54,22 +52,6 @@ func deletionEvent(before, after *addonsv1.ClusterDeletion) *event {
 	}
 	return &event{kind: corev1.EventTypeWarning, reason: addonsv1.UpgradeHoldExpiredReason, action: "Remove", note: after.Message}
 }
-
-var (
-	upgradeHeldSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "chandler_upgrade_held_duration_seconds",
-		Help: "Time that an upgrade of Kubernetes was held at a point, from when it came there until it might go on.",
-		// From a few seconds to a day.
-		Buckets: []float64{5, 15, 60, 300, 900, 1800, 3600, 7200, 21600, 86400},
-	}, []string{"point"})
-
-	upgradeHolds = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "chandler_upgrade_holds_total",
-		Help: "Number of times that an add-on began to hold an upgrade of Kubernetes, by the point and the add-on's name.",
-	}, []string{"point", "addon"})
-)
-
-func init() { metrics.Registry.MustRegister(upgradeGates, upgradeHeldSeconds, upgradeHolds) }
 
 // countHolds counts the gates that aren't held any more, and the add-ons that hold others now.
 func countHolds(before, after *addonsv1.ClusterUpgrade, causes upgrade.Causes, now time.Time) {

@@ -103,14 +103,14 @@ func ask[T any](ctx context.Context, s *Sources, memory *outcome.Memory[T], q ou
 // backendOf returns the backend of a reference to another host, nil of any other. A new
 // protocol gets its line here.
 func (s *Sources) backendOf(ref reference.Reference) backend {
-	switch {
-	case ref.Chart.OCI != nil:
+	switch ref.Type() {
+	case "oci":
 		return oci.New(ref)
-	case ref.Chart.HTTP != nil:
+	case "http":
 		return web.New(ref)
-	case ref.Chart.GitHub != nil:
+	case "github":
 		return github.New(ref, s.releases)
-	case ref.Chart.Helm != nil:
+	case "helm":
 		return helm.New(ref, s.indexes)
 	}
 	return nil

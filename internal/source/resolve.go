@@ -44,7 +44,7 @@ func (s *Sources) resolve(ctx context.Context, ref reference.Reference) (string,
 }
 
 func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (string, error) {
-	if digest, _ := ref.DigestField(); digest != "" && ref.Chart.OCI == nil { // where it is the manifest's
+	if digest, _ := ref.DigestField(); digest != "" && !ref.Traits().Registry { // where it is the manifest's
 		return digest, nil
 	}
 	q := s.digestQuestion(ctx, ref)

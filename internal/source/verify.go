@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path"
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -43,7 +42,7 @@ func (s verification) verify(ctx context.Context, ref reference.Reference, diges
 	if _, can := s.backendOf(ref).(signed); !can {
 		return "", policy.Fault(ref, "", "", errors.New("this kind of source has no signatures; use oci, helm or github, or take verify away"))
 	}
-	if ref.Chart.Verify.Cosign != nil && ref.Chart.OCI == nil {
+	if ref.Chart.Verify.Cosign != nil && !ref.Traits().Registry {
 		return "", policy.Fault(ref, ".cosign", "", errors.New("cosign is for oci; use provenance"))
 	}
 	want, err := s.trust.Of(ctx, ref)
@@ -89,13 +88,13 @@ func (s verification) meet(ctx context.Context, ref reference.Reference, digest 
 // attacker who may move a tag can show one of these.
 func (s verification) accepts(r reference.Reference, got *Artifact, says string) error {
 	required := s.required.For(r)
-	byCosign := r.Chart.OCI != nil && (required || r.Chart.Verify != nil && r.Chart.Verify.Cosign != nil)
+	byCosign := r.Traits().Registry && (required || r.Chart.Verify != nil && r.Chart.Verify.Cosign != nil)
 	switch {
 	case r.Kind.Verbatim():
 		return acceptsFiles(r, got, says, byCosign)
-	case byCosign && got.name != path.Base(r.Chart.OCI.URL): // a provenance file says the name, too
+	case byCosign && got.name != r.ChartName(): // a provenance file says the name, too
 		return failure.New(failure.SignatureInvalid, "what is signed is chart %s, not %s, as the last part of oci.url says; publish the signed chart in a repository of its own name, or correct oci.url",
-			failure.Quote(got.name), failure.Quote(path.Base(r.Chart.OCI.URL)))
+			failure.Quote(got.name), failure.Quote(r.ChartName()))
 	}
 	return acceptsVersion(r, got, required || r.Chart.Verify != nil)
 }
@@ -108,7 +107,7 @@ func acceptsVersion(r reference.Reference, got *Artifact, verified bool) error {
 	switch {
 	case digest == "" && !verified, r.Chart.Version == "", reference.SameVersion(got.version, r.Chart.Version):
 		return nil
-	case r.Chart.GitHub != nil && !verified:
+	case r.Traits().Releases && !verified:
 		return nil // there, version is that of the release, and whether the digest is of it was asked there
 	case r.Found:
 		return failure.New(failure.DigestMismatch, "what is published as version %s holds version %s of the chart; publish it anew, or leave it out of the range", wanted, is)
@@ -122,10 +121,7 @@ func acceptsVersion(r reference.Reference, got *Artifact, verified bool) error {
 // that all else says its version in its manifest, if that is signed. None of both is needed if
 // the object names the manifest's own digest.
 func acceptsFiles(r reference.Reference, got *Artifact, says string, signed bool) error {
-	published := r.Chart.Version
-	if at := r.Chart.GitHub; at != nil {
-		published = at.TagPrefix + published
-	}
+	published := r.Tag()
 	_, notATag := clusterstack.ParseTag(published)
 	if got.metadata != nil && (signed || notATag == nil) {
 		names := artifact.Names(got.Files)

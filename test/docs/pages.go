@@ -19,9 +19,12 @@ type Page struct {
 	lines []string
 }
 
-// Pages are the README and all pages of docs/.
+// Lines of the page.
+func (p Page) Lines() []string { return p.lines }
+
+// Pages are the README, CONTRIBUTING.md and all pages of docs/.
 func Pages(root string) ([]Page, error) {
-	paths := []string{"README.md"}
+	paths := []string{"README.md", "CONTRIBUTING.md"}
 	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {
 			paths = append(paths, path)
@@ -109,7 +112,7 @@ func (p Page) Rows(heading string) []Row {
 			table = false
 			continue
 		}
-		row := Row{cells: cells(line)}
+		row := Row{cells: Cells(line)}
 		switch {
 		case i+1 < len(p.lines) && strings.HasPrefix(p.lines[i+1], "|---"):
 			table = row.cells[0] == heading
@@ -120,8 +123,8 @@ func (p Page) Rows(heading string) []Row {
 	return rows
 }
 
-// cells are the texts between the bars of a line. A bar may be in one as "\|".
-func cells(line string) []string {
+// Cells are the texts between the bars of a line. A bar may be in one as "\|".
+func Cells(line string) []string {
 	const bar = "\x00"
 	line = strings.Trim(strings.ReplaceAll(line, `\|`, bar), "|")
 	var texts []string

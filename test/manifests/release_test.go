@@ -30,13 +30,16 @@ func makeRelease(t *testing.T, dir, target string, variables ...string) ([]byte,
 	return cmd.CombinedOutput()
 }
 
+// released is the version that the pages name.
+const released = "v0.1.0"
+
 // A release names its image by digest, lists what is linked, and has the checksum of each file.
 func TestRelease(t *testing.T) {
 	g := NewWithT(t)
 	dir, digest := t.TempDir(), "sha256:"+strings.Repeat("0123456789abcdef", 4)
-	program, err := manager.Build(t.Context(), root, t.TempDir(), "v9.8.7") // as other tests do, so that it is only linked
+	program, err := manager.Build(t.Context(), root, t.TempDir(), released) // as other tests do, so that it is only linked
 	g.Expect(err).NotTo(HaveOccurred())
-	out, err := makeRelease(t, dir, "release", "DIGEST="+digest, "BINARY="+program)
+	out, err := makeRelease(t, dir, "release", "VERSION="+released, "DIGEST="+digest, "BINARY="+program)
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 
 	t.Run("checksums", func(t *testing.T) {
@@ -67,7 +70,7 @@ func TestRelease(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			images := regexp.MustCompile(`(?m)^ *image: (.*)$`).FindAllSubmatch(data, -1)
 			g.Expect(images).To(HaveLen(1), overlay)
-			g.Expect(string(images[0][1])).To(Equal("ghcr.io/cluster-chandler/chandler:v9.8.7@"+digest), overlay)
+			g.Expect(string(images[0][1])).To(Equal("ghcr.io/cluster-chandler/chandler:"+released+"@"+digest), overlay)
 		}
 	})
 
@@ -83,7 +86,7 @@ func TestRelease(t *testing.T) {
 		}{}
 		g.Expect(json.Unmarshal(data, &bom)).To(Succeed())
 		g.Expect(bom.BOMFormat).To(Equal("CycloneDX"))
-		g.Expect(bom.Metadata.Component).To(Equal(component{"github.com/cluster-chandler/chandler", "v9.8.7"}))
+		g.Expect(bom.Metadata.Component).To(Equal(component{"github.com/cluster-chandler/chandler", released}))
 		required := map[string]string{}
 		for _, r := range module(t, "go.mod").Require {
 			required[r.Mod.Path] = r.Mod.Version
@@ -93,6 +96,19 @@ func TestRelease(t *testing.T) {
 		}
 		g.Expect(bom.Components).To(ContainElement(HaveField("Name", "std")))
 	})
+}
+
+// A release has one version: that of its pages, of a series of metadata.yaml.
+func TestReleaseHasOneVersion(t *testing.T) {
+	for version, says := range map[string]string{
+		released: "", "v9.8.7": "metadata.yaml", "v0.10.0": "metadata.yaml", "devel": "metadata.yaml",
+		"v0.1.9": "README.md", "v0.1.0-rc.1": "docs/clusterctl.md",
+	} {
+		out, err := makeRelease(t, t.TempDir(), "release-version", "VERSION="+version)
+		if (err != nil) != (says != "") || !strings.Contains(string(out), says) {
+			t.Errorf("%s: %v: %s", version, err, out)
+		}
+	}
 }
 
 // A digest that can't be one is refused. Without any, the tag is all that there is.

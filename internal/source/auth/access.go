@@ -61,7 +61,7 @@ func New(options Options) *Access {
 // it: they are the instance's as the cache on disk is.
 func (a *Access) Identity(ctx context.Context, ref reference.Reference) (identity, scope string) {
 	scope = ref.Source()
-	if ref.Chart.GitHub != nil { // only the release itself tells that a digest is of its version
+	if ref.Traits().Releases { // only the release itself tells that a digest is of its version
 		scope += " release " + ref.Chart.Version
 	}
 	if ref.SecretRef() == nil {
@@ -141,7 +141,7 @@ func (a *Access) credential(ctx context.Context, ref reference.Reference) (crede
 		return credentials.Credential{}, atCredentials(ref, err)
 	}
 	host, path := ref.Host()
-	at := credentials.Host{Name: host, Path: path, PlainHTTP: ref.Base().Scheme == "http", AnyPath: ref.Chart.HTTP != nil}
+	at := credentials.Host{Name: host, Path: path, PlainHTTP: ref.Base().Scheme == "http", AnyPath: ref.Traits().AnyPath}
 	found, err := set.For(at)
 	if repository := ref.RepositoryHost(); repository != host && err == nil {
 		usual := found

@@ -53,7 +53,7 @@ func (c *Client) Explain(ctx context.Context, err error) error {
 	case fault == nil:
 		return failure.New(failure.SourceUnavailable, "%s answers with what can't be used: it may be no registry, want username and password in place of a token, "+
 			"or refer to a token service without TLS or at a private address; check the address, the credentials and the registry", c.host)
-	case fault.Kind == egress.Unauthorized && c.Ref.Chart.OCI != nil: // or its token service
+	case fault.Kind == egress.Unauthorized && c.Ref.Traits().Registry: // or its token service
 		return c.unauthorized(c.Ref.Base(), fault.Error())
 	case fault.Kind == egress.Unauthorized:
 		return c.unauthorized(fault.From, fault.Error())
@@ -104,7 +104,7 @@ func atCredentials(r reference.Reference, err error) *failure.Error {
 func ownKeys(r reference.Reference) string {
 	host := r.RepositoryHost()
 	switch {
-	case r.Chart.HTTP != nil:
+	case r.Traits().AnyPath:
 		return "config.json, for " + host + " with a path"
 	case r.Base().Scheme == "http":
 		return "config.json, or keys that start with " + credentials.KeyOf(host) + "., with " + credentials.KeyPlainHTTP + ` "true" among them`

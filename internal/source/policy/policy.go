@@ -8,9 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -117,7 +115,7 @@ func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 		}
 		read.Keyring = keyring
 		// A provenance file names the archive, so what it is called decides, too.
-		decides = append(decides, "keyring "+keyring.Fingerprint, archiveNames(ref)[0])
+		decides = append(decides, "keyring "+keyring.Fingerprint, ref.ArchiveNames()[0])
 	}
 	return made(read, decides), nil
 }
@@ -186,29 +184,10 @@ const (
 	MaxProvenance = 256 << 10 // bytes
 )
 
-// archiveNames returns what `helm package` may call the reference's chart; "*" stands for anything. A
-// provenance file has to name it so: the keys that signed this chart signed others, and
-// older ones.
-func archiveNames(r reference.Reference) []string {
-	chart, version := "", strings.TrimPrefix(r.Chart.Version, "v")
-	switch {
-	case r.Chart.GitHub != nil: // its version is that in the signed Chart.yaml
-		return []string{reference.AssetPattern(r.Chart.GitHub)}
-	case r.Chart.Helm != nil:
-		chart = r.Chart.Helm.Chart
-	case r.Chart.OCI != nil:
-		chart = path.Base(r.Chart.OCI.URL)
-	}
-	if version == "" { // the digest says which
-		return []string{chart + "-*.tgz"}
-	}
-	return []string{chart + "-" + version + ".tgz", chart + "-v" + version + ".tgz"}
-}
-
 // CheckProvenance passes content with the digest if its provenance file says so, signed
 // as the policy wants.
 func (p Policy) CheckProvenance(file []byte, digest string, ref reference.Reference) error {
-	names := archiveNames(ref)
+	names := ref.ArchiveNames()
 	fits := func(name string) bool {
 		return slices.ContainsFunc(names, func(pattern string) bool { return reference.FitsAsset(pattern, name) })
 	}

@@ -28,7 +28,7 @@ func (d Required) For(ref reference.Reference) bool { return d != "" && ref.Char
 // have such a signature.
 func (d Required) Of(ref reference.Reference) ([]Policy, error) {
 	var met []Policy
-	if ref.Chart.OCI != nil {
+	if ref.Traits().Registry {
 		keys, err := parseAll(d, ".pub", verify.ParsePublicKey)
 		if err != nil {
 			return nil, err
@@ -41,13 +41,13 @@ func (d Required) Of(ref reference.Reference) ([]Policy, error) {
 			met = append(met, made(Policy{Cosign: &verify.Cosign{Keys: keys}, ByInstance: true}, decides))
 		}
 	}
-	if ref.Kind == artifact.KindChart && ref.Remote() && ref.Chart.HTTP == nil {
+	if ref.Kind == artifact.KindChart && ref.Traits().Provenance {
 		rings, err := parseAll(d, ".gpg", verify.ParseKeyring)
 		if err != nil {
 			return nil, err
 		}
 		for _, ring := range rings {
-			met = append(met, made(Policy{Keyring: ring, ByInstance: true}, []string{"keyring " + ring.Fingerprint, archiveNames(ref)[0]}))
+			met = append(met, made(Policy{Keyring: ring, ByInstance: true}, []string{"keyring " + ring.Fingerprint, ref.ArchiveNames()[0]}))
 		}
 	}
 	return met, nil

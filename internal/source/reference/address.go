@@ -8,41 +8,10 @@ import (
 	"strings"
 
 	"k8s.io/utils/ptr"
-	"oras.land/oras-go/v2/registry"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 )
-
-// OCIScheme starts the addresses of registries.
-const OCIScheme = "oci://"
-
-// remote is what all sources on other hosts have.
-type remote struct {
-	name      string // of the field
-	url       string
-	secret    *addonsv1.CredentialsReference
-	plainHTTP *bool
-	digest    *string
-}
-
-func (r Reference) remote() remote {
-	switch {
-	case r.Chart.OCI != nil:
-		at := r.Chart.OCI
-		return remote{"oci", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
-	case r.Chart.Helm != nil:
-		at := r.Chart.Helm
-		return remote{"helm", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
-	case r.Chart.HTTP != nil:
-		at := r.Chart.HTTP
-		return remote{"http", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
-	case r.Chart.GitHub != nil:
-		at := r.Chart.GitHub
-		return remote{"github", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
-	}
-	return remote{digest: new(string)}
-}
 
 // Remote reports whether the chart is on another host.
 func (r Reference) Remote() bool { return r.remote().name != "" }
@@ -69,27 +38,8 @@ func (r Reference) WithDigest(digest string) Reference {
 // Address says which chart on another host is meant, and nothing of how to get it. The
 // reference has to be [Reference.Remote]; see [Reference.Subject] for any.
 func (r Reference) Address() string {
-	at, version := r.remote(), r.Chart.Version
-	address := at.url
-	switch {
-	case r.Chart.HTTP != nil:
-		address, _, _ = strings.Cut(address, "?") // which may have what isn't for every eye
-		version = ""
-	case r.Chart.Helm != nil:
-		address = strings.TrimSuffix(address, "/") + "/" + r.Chart.Helm.Chart
-	}
-	switch {
-	case version == "": // whichever is found
-	case r.Chart.OCI != nil && *at.digest == "":
-		address += ":" + TagOf(version)
-	case r.Chart.Helm != nil:
-		address += " " + version
-	case r.Chart.GitHub != nil:
-		address += " release " + r.Chart.GitHub.TagPrefix + version
-	}
-	if r.Chart.GitHub != nil && r.Chart.GitHub.Asset != "" {
-		address += " file " + r.Chart.GitHub.Asset
-	}
+	at := r.remote()
+	address := at.address(r.Chart.Version)
 	if *at.digest != "" {
 		address += "@" + *at.digest
 	}
@@ -106,8 +56,8 @@ func (r Reference) NamesDigest() bool {
 // Host returns the host that the credentials are for, and the path below it.
 func (r Reference) Host() (host, path string) {
 	base := r.Base()
-	if at := r.Chart.GitHub; at != nil {
-		return base.Host, RepositoryOf(at)
+	if at := r.remote(); at.path != nil {
+		return base.Host, at.path()
 	}
 	return base.Host, strings.Trim(base.Path, "/")
 }
@@ -116,24 +66,19 @@ func (r Reference) Host() (host, path string) {
 // can be parsed; another one has no host, and can't be asked. The reference has to be
 // [Reference.Remote].
 func (r Reference) Base() *url.URL {
-	switch {
-	case r.Chart.Helm != nil:
-		return parsed(r.Chart.Helm.URL)
-	case r.Chart.HTTP != nil:
-		return parsed(r.Chart.HTTP.URL)
-	case r.Chart.GitHub != nil:
-		return apiOf(r.Chart.GitHub)
+	at := r.remote()
+	if at.base != nil {
+		return at.base()
 	}
-	oci := r.Chart.OCI
-	reference, err := registry.ParseReference(strings.TrimPrefix(oci.URL, OCIScheme))
-	if err != nil {
-		return &url.URL{}
+	return parsed(at.url)
+}
+
+// RepositoryHost returns the host that people know the source by, and write credentials down for.
+func (r Reference) RepositoryHost() string {
+	if at := r.remote(); at.host != nil {
+		return at.host()
 	}
-	scheme := "https"
-	if r.PlainHTTP() {
-		scheme = "http"
-	}
-	return &url.URL{Scheme: scheme, Host: reference.Host(), Path: "/" + reference.Repository}
+	return r.Base().Host
 }
 
 func parsed(written string) *url.URL {
@@ -155,16 +100,17 @@ func SameVersion(a, b string) bool {
 // visit identifies the address together with how it is asked: two references with
 // the same may share the answer, in which namespaces ever they are.
 func (r Reference) visit() string {
+	at, base := r.remote(), r.Base()
 	address := r.Address()
-	if at := r.Chart.HTTP; at != nil {
-		address = at.URL + "@" + at.Digest
+	if at.asked != "" {
+		address = at.asked + "@" + *at.digest
 	}
-	visit := address + " over " + r.Base().Scheme + r.Kind.Suffix()
-	if r.PlainHTTP() && r.Base().Scheme != "http" { // what it refers to may come without TLS
+	visit := address + " over " + base.Scheme + r.Kind.Suffix()
+	if r.PlainHTTP() && base.Scheme != "http" { // what it refers to may come without TLS
 		visit += " or http"
 	}
-	if at := r.Chart.GitHub; at != nil && at.APIURL != "" {
-		visit += " by " + at.APIURL
+	if at.by != "" {
+		visit += " by " + at.by
 	}
 	if secret := r.SecretRef(); secret != nil {
 		visit += " with Secret " + r.Namespace + "/" + secret.Name
@@ -176,8 +122,8 @@ func (r Reference) visit() string {
 func (r Reference) Source() string {
 	r = r.WithDigest("")
 	r.Chart.Version = ""
-	if at := r.Chart.GitHub; at != nil {
-		return r.String() + " with tags " + at.TagPrefix
+	if at := r.remote(); at.Releases {
+		return r.String() + " with tags " + at.tagPrefix
 	}
 	return r.String()
 }

@@ -18,6 +18,31 @@ const (
 	githubTenants = ".ghe.com"
 )
 
+func githubKind(c addonsv1.ChartSource) remote {
+	at := c.GitHub
+	if at == nil {
+		return remote{}
+	}
+	return remote{
+		Traits: Traits{Releases: true, Provenance: true},
+		name:   "github", url: at.URL, by: at.APIURL, secret: at.SecretRef, plainHTTP: at.PlainHTTP, digest: &at.Digest,
+		tagPrefix: at.TagPrefix, archive: AssetPattern(at),
+		base: func() *url.URL { return apiOf(at) },
+		path: func() string { return RepositoryOf(at) },
+		host: func() string { return repositoryHost(at) },
+		address: func(version string) string {
+			address := at.URL
+			if version != "" {
+				address += " release " + at.TagPrefix + version
+			}
+			if at.Asset != "" {
+				address += " file " + at.Asset
+			}
+			return address
+		},
+	}
+}
+
 // RepositoryOf returns the repository, as in "owner/name".
 func RepositoryOf(from *addonsv1.GitHubSource) string {
 	return strings.Trim(parsed(from.URL).Path, "/")
@@ -36,16 +61,13 @@ func apiOf(from *addonsv1.GitHubSource) *url.URL {
 	return api
 }
 
-// RepositoryHost returns the host that people know the source by, and write credentials
-// down for. At GitHub the API has another host, which gets these credentials as well. It
-// does so only if it is GitHub's own: another apiURL mustn't get the credentials for url.
-func (r Reference) RepositoryHost() string {
-	at := r.Chart.GitHub
-	if at == nil || !egress.SameOrigin(apiOf(at), apiOf(&addonsv1.GitHubSource{URL: at.URL})) {
-		host, _ := r.Host()
-		return host
+// repositoryHost returns the host that people know the repository by. The API has another host, which gets its
+// credentials as well. It does so only if it is the host's own: another apiURL mustn't get the credentials for url.
+func repositoryHost(from *addonsv1.GitHubSource) string {
+	if api := apiOf(from); !egress.SameOrigin(api, apiOf(&addonsv1.GitHubSource{URL: from.URL})) {
+		return api.Host
 	}
-	named := parsed(at.URL)
+	named := parsed(from.URL)
 	return cmp.Or(githubsOwn(named), named.Host)
 }
 

@@ -164,13 +164,6 @@ func AddonOf(namespace string, addon *addonsv1.Addon, bundle *addonsv1.BundleSou
 	return ChartOf(namespace, addon.Chart).In(bundle)
 }
 
-// asChart returns the address of an artifact as that of a chart, which has all of its fields.
-func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
-	return addonsv1.ChartSource{
-		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Version: a.Version, Verify: a.Verify,
-	}
-}
-
 // BundleOf refers to a bundle from an object in the namespace.
 func BundleOf(namespace string, bundle *addonsv1.BundleSource) Reference {
 	at := asChart(&bundle.ArtifactSource)

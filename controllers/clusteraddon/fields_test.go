@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/docs"
+)
+
+// Words of the table of docs/upgrades.md for kinds of changes.
+const (
+	anotherRelease = "another release"
+	anUpgrade      = "upgrade"
+	otherContent   = "upgrade, if the content is another"
+	aTerm          = "term"
+	neither        = "neither"
+)
+
+// TestFieldsOfAddons changes each field of an add-on, and compares what comes of it with the table of docs/upgrades.md.
+func TestFieldsOfAddons(t *testing.T) {
+	page, err := docs.Read("../..", "docs/upgrades.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section, err := page.Section("## Which changes upgrade")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented, met := map[string]string{}, map[string]bool{}
+	for _, row := range section.Rows("field") {
+		for _, field := range row.Code(0) {
+			documented[field] = row.Text(1)
+		}
+	}
+	q := readingCluster(t)
+	for _, field := range fieldsOf(reflect.TypeFor[addonsv1.Addon](), "") {
+		row := rowOf(field, documented)
+		if met[row] = true; row == "" {
+			t.Errorf("%s has no row in the table of %s", field, page.Path)
+			continue
+		}
+		before, after := samplesOf(t, field)
+		if got := changeBetween(t, q, before, after); got != documented[row] {
+			t.Errorf("a change of %s is %q, and by the table of %s %q", field, got, page.Path, documented[row])
+		}
+	}
+	for field := range documented {
+		if !met[field] {
+			t.Errorf("%s has a row for %s: there is no such field, or all of its fields have rows of their own", page.Path, field)
+		}
+	}
+}
+
+// readingCluster returns a request that reads values, as of the objects "one" and "two".
+func readingCluster(t *testing.T) *request {
+	t.Helper()
+	q, _ := askedCluster(t)
+	q.ca.Namespace = "team"
+	objects := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme)
+	for i, name := range []string{"one", "two"} {
+		meta, other := metav1.ObjectMeta{Namespace: "team", Name: name}, []string{"two", "one"}[i]
+		data := map[string]string{name: "object: " + name, other: "object: not " + name}
+		secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{}}
+		for key, text := range data {
+			secret.Data[key] = []byte("kind: Secret\n" + text)
+		}
+		objects.WithObjects(&corev1.ConfigMap{ObjectMeta: meta, Data: data}, secret)
+	}
+	reader := objects.Build()
+	q.objects = newObjectReader(reader, reader)
+	q.templates = lru.New[string](8, lru.One[[]byte])
+	q.Renderer = render.New(render.Options{Workers: 1})
+	t.Cleanup(q.Renderer.Close)
+	return q
+}
+
+// changeBetween returns the kind of the change from one add-on, which is installed, to another.
+func changeBetween(t *testing.T, q *request, before, after addonsv1.Addon) string {
+	t.Helper()
+	var ins [2]*inputs
+	var terms [2]deliver.Terms
+	for i, written := range []addonsv1.Addon{before, after} {
+		a := &addon{Addon: written, stack: "platform"}
+		a.fit("v1.34.0", nil)
+		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:a"}
+		if err := (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}); err != nil {
+			t.Fatal(err)
+		}
+		ins[i], terms[i] = in, termsOf(a, deliver.Summary{}, in, true)
+		terms[i].Postconditions = postconditionsDigest(a) // once they hold
+	}
+	switch {
+	case ins[0].release() != ins[1].release():
+		return anotherRelease
+	case ins[0].digest(job.FactsUsed{}) != ins[1].digest(job.FactsUsed{}):
+		return anUpgrade
+	case ins[0].chart.String() != ins[1].chart.String():
+		return otherContent
+	case !equality.Semantic.DeepEqual(terms[0], terms[1]):
+		return aTerm
+	}
+	return neither
+}
+
+// samplesOf returns two add-ons that differ in the field alone.
+func samplesOf(t *testing.T, path string) (before, after addonsv1.Addon) {
+	t.Helper()
+	for i, a := range []*addonsv1.Addon{&before, &after} {
+		a.Name = "web"
+		if at := slices.IndexFunc(besides, func(b beside) bool { return strings.HasPrefix(path, b.path) }); at >= 0 {
+			if err := json.Unmarshal([]byte(besides[at].fields), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text := []string{"one", "two"}[i]
+		if special, is := specialTexts[path]; is {
+			text = special[i]
+		}
+		field := fieldAt(reflect.ValueOf(a).Elem(), path)
+		switch {
+		case field.Kind() == reflect.String:
+			field.SetString(text)
+		case field.Type() == reflect.TypeFor[[]string]():
+			field.Set(reflect.ValueOf([]string{text}))
+		case field.Type() == reflect.TypeFor[*string]():
+			field.Set(reflect.ValueOf(&text))
+		case field.Type() == reflect.TypeFor[*bool]():
+			field.Set(reflect.ValueOf(ptr.To(i == 1)))
+		case field.Type() == reflect.TypeFor[*int32]():
+			field.Set(reflect.ValueOf(ptr.To(int32(20 + i))))
+		case field.Type() == reflect.TypeFor[*apiextensionsv1.JSON]():
+			field.Set(reflect.ValueOf(&apiextensionsv1.JSON{Raw: fmt.Appendf(nil, `{"a":%q}`, text)}))
+		default:
+			t.Fatalf("%s is a %s: add how to change it", path, field.Type())
+		}
+	}
+	return before, after
+}
+
+// specialTexts are of fields that don't take just any text.
+var specialTexts = map[string][2]string{
+	"valuesTemplate":     {"a: 1", "a: 2"},
+	"valuesTemplateMode": {string(addonsv1.ValuesTemplateModeStrict), string(addonsv1.ValuesTemplateModeClusterStack)},
+	"valuesFrom[].kind":  {"ConfigMap", "Secret"},
+	// The add-ons run with 1.34.
+	"chart.versions[].kubernetes": {"1.34.x", "1.33.x"},
+}
+
+// beside has other fields, without which those whose paths begin so have no effect.
+type beside struct{ path, fields string }
+
+// besides are tried in this order.
+var besides = []beside{
+	{"valuesFrom[]", `{"valuesFrom":[{"kind":"ConfigMap","name":"one","key":"one"}]}`},
+	{"valuesTemplateMode", `{"valuesTemplate":"values: 'a: 1'"}`},
+	{"chart.digest", `{"chart":{"path":"web"}}`},
+	{"chart.versions", `{"chart":{"oci":{"url":"oci://registry.example/web"},"versions":[{"kubernetes":"1.34.x","version":"1.0.0"}]}}`},
+	{"chart.ver", `{"chart":{"oci":{"url":"oci://registry.example/web"},"version":"1.0.0"}}`},
+	{"chart.", `{"chart":{"version":"1.0.0"}}`},
+	{"kustomization.ver", `{"kustomization":{"oci":{"url":"oci://registry.example/web"},"version":"1.0.0"}}`},
+	{"kustomization.", `{"kustomization":{"version":"1.0.0"}}`},
+	{"manifests.ver", `{"manifests":{"oci":{"url":"oci://registry.example/web"},"version":"1.0.0"}}`},
+	{"manifests.", `{"manifests":{"version":"1.0.0"}}`},
+}
+
+// fieldsOf returns the paths of all fields below a type that have none themselves, as "valuesFrom[].name".
+func fieldsOf(of reflect.Type, path string) (paths []string) {
+	switch {
+	case of.Kind() == reflect.Pointer && of != reflect.TypeFor[*apiextensionsv1.JSON]() && of.Elem().Kind() == reflect.Struct:
+		return fieldsOf(of.Elem(), path)
+	case of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct:
+		return fieldsOf(of.Elem(), path+"[]")
+	case of.Kind() != reflect.Struct:
+		return []string{path}
+	}
+	for _, field := range reflect.VisibleFields(of) {
+		if len(field.Index) == 1 {
+			paths = append(paths, fieldsOf(field.Type, strings.TrimPrefix(path+nameOf(field), "."))...)
+		}
+	}
+	return paths
+}
+
+// nameOf returns "." and a field's name in JSON, "" for one that is inlined.
+func nameOf(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	if name == "" {
+		return ""
+	}
+	return "." + name
+}
+
+// fieldAt returns a field by its path. It makes what leads there.
+func fieldAt(from reflect.Value, path string) reflect.Value {
+	switch {
+	case path == "":
+		return from
+	case from.Kind() == reflect.Pointer:
+		if from.IsNil() {
+			from.Set(reflect.New(from.Type().Elem()))
+		}
+		return fieldAt(from.Elem(), path)
+	case from.Kind() == reflect.Slice:
+		if from.Len() == 0 {
+			from.Set(reflect.MakeSlice(from.Type(), 1, 1))
+		}
+		return fieldAt(from.Index(0), strings.TrimPrefix(path, "[]"))
+	}
+	for _, field := range reflect.VisibleFields(from.Type()) {
+		name := strings.TrimPrefix(nameOf(field), ".")
+		rest, is := strings.CutPrefix(strings.TrimPrefix(path, "."), name)
+		if is && name != "" && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return fieldAt(from.FieldByIndex(field.Index), rest)
+		}
+	}
+	panic(path + " isn't a field of " + from.Type().String())
+}
+
+// rowOf returns the row that a field belongs to: its own, or that of the nearest field above it.
+func rowOf(field string, rows map[string]string) string {
+	for field != "" {
+		if _, is := rows[field]; is {
+			return field
+		}
+		field = field[:max(strings.LastIndexByte(field, '.'), 0)]
+		if _, is := rows[field]; !is {
+			field = strings.TrimSuffix(field, "[]")
+		}
+	}
+	return ""
+}
