@@ -42,7 +42,21 @@ const maxSources = 512
 // stackSources collects the series of all stacks' sources.
 var stackSources = &collector{}
 
-func init() { metrics.Registry.MustRegister(stackSources) }
+// rolloutPhases has one series for each stack with a rollout. It ends with the rollout, or the stack.
+var rolloutPhases = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "chandler_stack_rollout_phase",
+	Help: "1 for the phase that the rollout of a stack is in.",
+}, []string{"namespace", "stack", "phase"})
+
+func init() { metrics.Registry.MustRegister(stackSources, rolloutPhases) }
+
+// measureRollout sets the phase of a stack's rollout, "" for none.
+func measureRollout(stack client.ObjectKey, phase addonsv1.RolloutPhase) {
+	rolloutPhases.DeletePartialMatch(prometheus.Labels{"namespace": stack.Namespace, "stack": stack.Name})
+	if phase != "" {
+		rolloutPhases.WithLabelValues(stack.Namespace, stack.Name, string(phase)).Set(1)
+	}
+}
 
 // collector makes the series when they are asked for, from what is known of the sources.
 type collector struct {
