@@ -163,7 +163,9 @@ func (s *server) crds(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 // removeWebhooks takes away what the API server would ask, since nobody answers.
 func (s *server) removeWebhooks(t *testing.T) {
 	t.Helper()
-	if err := s.DeleteAllOf(t.Context(), &admissionv1.ValidatingWebhookConfiguration{}, client.HasLabels{clusterctlv1.ClusterctlLabel}); err != nil {
-		t.Fatal(err)
+	for _, kind := range []client.Object{&admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}} {
+		if err := s.DeleteAllOf(t.Context(), kind, client.HasLabels{clusterctlv1.ClusterctlLabel}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
