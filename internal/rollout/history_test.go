@@ -213,7 +213,7 @@ func (f *fleet) check(t *testing.T, in rollout.Input, d rollout.Decision) {
 		underWay := c.Assigned == in.Target || f.turns[name] == in.Target
 		over := c.reported == in.Target && c.State != addonsv1.StackProgressing || c.Away != "" || shown.Away != ""
 		late := c.reported == in.Target && !f.now.Before(c.Started.Add(f.strategy.ReadyWithin))
-		if underWay && !over && !late {
+		if underWay && !over && !late && !slices.Contains(d.Start, name) { // a cache that is behind has it started again
 			running++
 		}
 	}
