@@ -183,7 +183,7 @@ func TestRolloutInWaves(t *testing.T) {
 
 	assigned := map[string]int{}
 	for _, e := range since.requests(t, r.user) {
-		if e.Verb == "patch" && e.ObjectRef != nil && e.ObjectRef.Resource == "clusteraddons" && e.ObjectRef.Subresource == "" {
+		if e.Verb == "patch" && e.ObjectRef != nil && e.ObjectRef.Resource == "clusteraddons" && e.ObjectRef.Subresource == "" && e.ResponseStatus.Code < 300 {
 			assigned[e.ObjectRef.Name]++
 		}
 	}
