@@ -99,7 +99,7 @@ func changeBetween(t *testing.T, q *request, before, after addonsv1.Addon) strin
 	var ins [2]*inputs
 	var terms [2]deliver.Terms
 	for i, written := range []addonsv1.Addon{before, after} {
-		a := &addon{Addon: written, stack: "platform"}
+		a := &addon{Addon: written, sources: written.ValuesFrom, stack: "platform"}
 		a.fit("v1.34.0", nil)
 		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:a"}
 		if err := (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}); err != nil {
