@@ -34,10 +34,9 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 	for _, ca := range clusters.selected {
 		revision, addons := wanted(ca)
 		if s.Spec.Rollout != nil {
-			countSteps(s, revision)
-		}
-		if revision == "" && s.Spec.Rollout != nil {
-			continue
+			if countSteps(s, revision); revision == "" {
+				continue
+			}
 		}
 		state, why := standingOf(ca, s, revision, addons)
 		switch state {
@@ -87,7 +86,7 @@ func countSteps(s *addonsv1.AddonStack, revision string) {
 	switch {
 	case revision == "":
 		*counts.Unstarted++
-	case s.Status.Rollout != nil && revision == s.Status.Rollout.Revision:
+	case revision == s.Status.Rollout.Revision:
 		*counts.Updated++
 	}
 }

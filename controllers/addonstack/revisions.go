@@ -143,7 +143,8 @@ func (r revisionHistory) trimHistory(ctx context.Context, s *addonsv1.AddonStack
 	for i := range all.Items {
 		inUse.Insert(stack.AssignedRevision(all.Items[i].Spec.Stacks, s.Name))
 	}
-	if marked := rollout.Revisions(revisions); s.Spec.Rollout != nil {
+	if s.Spec.Rollout != nil {
+		marked := rollout.Revisions(revisions)
 		for _, at := range []int{rollout.Target(marked), rollout.Completed(marked)} {
 			if at >= 0 {
 				inUse.Insert(revisions[at].Name) // clusters go there, or back

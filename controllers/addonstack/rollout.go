@@ -72,10 +72,7 @@ func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions [
 		revision := q.assigned(ca)
 		return revision, addons(revision)
 	})
-	for _, at := range []time.Time{d.Next, in.Stop.Until} {
-		again = management.Sooner(again, at.Sub(in.Now))
-	}
-	return q.clusters.selected, again, nil
+	return q.clusters.selected, management.Sooner(again, d.Next.Sub(in.Now)), nil
 }
 
 // gather reads the clusters. Turns that the cache shows as taken are left out.
@@ -130,10 +127,8 @@ func (q *state) addonsByRevision() func(revision string) []addonsv1.Addon {
 		if isKnown {
 			return addons
 		}
-		if kept := first(q.revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == revision }); kept != nil {
-			if spec, err := stack.SpecOf(kept); err == nil {
-				addons = spec.Addons
-			}
+		if spec := stack.SpecAt(q.revisions, revision); spec != nil {
+			addons = spec.Addons
 		}
 		known[revision] = addons
 		return addons

@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // heldReason says that a cluster is kept out of rollouts, by its annotation.
@@ -22,17 +23,11 @@ const heldReason = "Held"
 // input returns all that the decision depends on.
 func (r rollouts) input(q *state, addons func(revision string) []addonsv1.Addon) rollout.Input {
 	strategy, invalid := rollout.StrategyOf(q.stack.Spec.Rollout, field.NewPath("spec", "rollout"))
-	in := rollout.Input{Now: r.Clock.Now(), Strategy: strategy, Target: q.revision()}
-	for i, is := range q.marked {
-		in.Back = in.Back || i < q.target && is.Rejected
-		in.Awaited = in.Awaited || i < q.target && !is.Rejected
-		in.HasFormer = in.HasFormer || i > q.target && is.Completed && !is.Rejected
-	}
+	in := rollout.Input{Now: r.Clock.Now(), Strategy: strategy}
+	in.Aim(q.marked, q.target)
 	if q.target >= 0 {
-		in.Known = q.marked[q.target].Completed
 		in.Approved, in.Began = rollout.Approved(&q.revisions[q.target]), rollout.Began(&q.revisions[q.target])
 	}
-	in.Back = in.Back && in.Known
 	switch closed, until := rollout.Closed(strategy.Windows, in.Now); {
 	case annotations.HasPaused(q.stack), len(invalid) > 0:
 		in.Stop = rollout.Stop{Phase: addonsv1.RolloutPaused}
@@ -41,8 +36,10 @@ func (r rollouts) input(q *state, addons func(revision string) []addonsv1.Addon)
 	default:
 		in.Stop.Until = until
 	}
+	unfinished := rollout.Unfinished(q.marked, q.target)
 	for _, ca := range q.clusters.selected {
 		c := q.cluster(ca, q.clusters.members[ca.Name], addons)
+		c.Unfinished = unfinished.Has(c.Assigned)
 		if c.Joined.IsZero() { // it has no ClusterAddon yet
 			c.Joined = in.Now
 		}
@@ -66,8 +63,6 @@ func progressOf(instance *addonsv1.StackInstance) rollout.Instance {
 // cluster returns what the decision is to know of a cluster. Its status may be about another revision than it is to have.
 func (q *state) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons func(revision string) []addonsv1.Addon) rollout.Cluster {
 	c := rollout.Cluster{Name: ca.Name, Labels: of.Labels, Joined: ca.CreationTimestamp.Time, Assigned: q.assigned(ca), WasReady: true}
-	marked := first(q.marked, func(r *rollout.Revision) bool { return r.Name == c.Assigned })
-	c.Unfinished = marked != nil && !marked.Completed && c.Assigned != q.revision()
 	c.Away, c.Unreachable, c.AwaySince = q.whyAway(ca, c.Assigned == q.revision())
 
 	is := first(ca.Status.Stacks, func(s *addonsv1.StackStatus) bool { return s.Name == q.stack.Name })
@@ -80,7 +75,7 @@ func (q *state) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons fun
 			c.State = addonsv1.StackProgressing // an add-on isn't in the status yet
 		}
 	default:
-		c.WasReady = wasReady(is)
+		c.WasReady = ptr.Deref(rollout.WasReady(*is), true)
 		if c.State = is.State; c.Assigned == q.revision() {
 			c.State = addonsv1.StackProgressing
 		}
@@ -88,23 +83,11 @@ func (q *state) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons fun
 	return c
 }
 
-// wasReady reports whether a cluster whose status is about another revision was ready when it left that.
-func wasReady(is *addonsv1.StackStatus) bool {
-	switch is.State {
-	case addonsv1.StackReady:
-		return true
-	case addonsv1.StackFailed, addonsv1.StackDegraded:
-		return false
-	}
-	return ptr.Deref(is.WasReady, true)
-}
-
 // whyAway returns why nothing can be done on a cluster, "" if something can; whether it doesn't answer, and since when.
 func (q *state) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) (why string, unreachable bool, since time.Time) {
 	if c := blocking(ca); c != nil {
 		return c.Reason, c.Type == addonsv1.ClusterReachableCondition, c.LastTransitionTime.Time
 	}
-	held := first(ca.Spec.Stacks, func(s *addonsv1.StackRevision) bool { return s.Name == q.stack.Name && s.HeldRemoval != nil })
 	switch {
 	case hasTarget && slices.ContainsFunc(ca.Status.Addons, q.waitsForUpgrade):
 		return reasons.WaitingForUpgrade, false, time.Time{}
@@ -112,7 +95,7 @@ func (q *state) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) (why string, 
 		return "", false, time.Time{}
 	case rollout.IsHeld(ca, q.stack.Name):
 		return heldReason, false, time.Time{}
-	case held != nil:
+	case stack.HeldRemoval(ca.Spec.Stacks, q.stack.Name) != nil:
 		return addonsv1.RemovalHeldReason, false, time.Time{}
 	}
 	return "", false, time.Time{}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 )
 
 // noteSince writes since when add-ons have been in their phases, for their reasons. The times of those that are as they
@@ -51,8 +51,7 @@ func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1
 	return all
 }
 
-// startOf returns when work on the stack began, and whether it was ready at the revision before. A state that comes
-// before any other is ready leaves the latter as it was.
+// startOf returns when work on the stack began, and whether it was ready at the revision before.
 func startOf(was, is addonsv1.StackStatus) (metav1.Time, *bool) {
 	isOld := was.Revision == is.Revision && was.State != "" && !was.Started.IsZero()
 	switch leavesReady := was.State == addonsv1.StackReady && is.State != addonsv1.StackReady; {
@@ -62,10 +61,8 @@ func startOf(was, is addonsv1.StackStatus) (metav1.Time, *bool) {
 		return is.Since, was.WasReady
 	case was.State == "" || was.Revision == "":
 		return is.Since, nil
-	case was.State == addonsv1.StackReady, was.State == addonsv1.StackFailed, was.State == addonsv1.StackDegraded:
-		return is.Since, ptr.To(was.State == addonsv1.StackReady)
 	}
-	return is.Since, was.WasReady
+	return is.Since, rollout.WasReady(was)
 }
 
 // stateOf sums up the phases of a stack's add-ons.

@@ -12,6 +12,7 @@ import (
 // Decide returns what is to be done now. Equal inputs have equal decisions.
 func Decide(in Input) Decision {
 	d := Decision{Phase: addonsv1.RolloutHalted}
+	in.wake(&d, in.Stop.Until)
 	if in.Target == "" {
 		return d
 	}
@@ -37,7 +38,6 @@ func Decide(in Input) Decision {
 		if len(turns) > 0 {
 			if phase := in.gate(w, i); phase != "" {
 				d.Phase = phase
-				in.wake(&d, in.Stop.Until)
 				return d
 			}
 			free := max(0, atLeastOne(w.MaxConcurrent, w.count.Total)-running-len(d.Start))

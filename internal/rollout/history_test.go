@@ -133,16 +133,9 @@ func (f *fleet) input() (in rollout.Input, target int) {
 	if target = rollout.Target(f.revisions); target < 0 {
 		return rollout.Input{}, target
 	}
-	in = rollout.Input{Now: f.now, Strategy: f.strategy, Target: f.revisions[target].Name, Approved: f.approved, Known: f.revisions[target].Completed}
-	unfinished := sets.New[string]()
-	for i, r := range f.revisions {
-		in.Back = in.Back || i < target && r.Rejected && in.Known
-		in.Awaited = in.Awaited || i < target && !r.Rejected
-		in.HasFormer = in.HasFormer || i > target && r.Completed && !r.Rejected
-		if !r.Completed && i != target {
-			unfinished.Insert(r.Name)
-		}
-	}
+	in = rollout.Input{Now: f.now, Strategy: f.strategy, Approved: f.approved}
+	in.Aim(f.revisions, target)
+	unfinished := rollout.Unfinished(f.revisions, target)
 	for _, name := range slices.Sorted(maps.Keys(f.shown)) {
 		shown := f.shown[name]
 		c := shown.Cluster

@@ -45,7 +45,7 @@ type Instance struct {
 // Stop is why no cluster starts now.
 type Stop struct {
 	Phase addonsv1.RolloutPhase // "" if clusters may start
-	Until time.Time             // zero if that isn't known
+	Until time.Time             // when that changes; zero if it isn't known
 }
 
 // Input is all that a decision depends on.

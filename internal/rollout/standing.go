@@ -5,6 +5,8 @@ package rollout
 import (
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
@@ -59,6 +61,18 @@ func (in *Input) standingOf(c *Cluster) (standing, time.Time) {
 		}
 	}
 	return in.until(late, bad)
+}
+
+// WasReady returns whether a stack that leaves the revision of its status was ready at it. While that isn't known, it is as
+// at the revision before; nil if there was none.
+func WasReady(left addonsv1.StackStatus) *bool {
+	switch left.State {
+	case addonsv1.StackReady:
+		return ptr.To(true)
+	case addonsv1.StackFailed, addonsv1.StackDegraded:
+		return ptr.To(false)
+	}
+	return left.WasReady
 }
 
 // until returns that a cluster is in flight until a time, and something else then.

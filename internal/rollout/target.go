@@ -2,7 +2,11 @@
 
 package rollout
 
-import "slices"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
 
 // Revision is a revision of a stack, by its marks.
 type Revision struct {
@@ -36,6 +40,30 @@ func Target(revisions []Revision) int {
 		}
 	}
 	return newest
+}
+
+// Aim sets what revisions, the newest first, say of the target at an index, -1 for none.
+func (in *Input) Aim(revisions []Revision, target int) {
+	if target < 0 {
+		return
+	}
+	in.Target, in.Known = revisions[target].Name, revisions[target].Completed
+	for i, r := range revisions {
+		in.Back = in.Back || i < target && r.Rejected && in.Known
+		in.Awaited = in.Awaited || i < target && !r.Rejected
+		in.HasFormer = in.HasFormer || i > target && r.Completed && !r.Rejected
+	}
+}
+
+// Unfinished returns the names of revisions that were never completed, without the target.
+func Unfinished(revisions []Revision, target int) sets.Set[string] {
+	unfinished := sets.New[string]()
+	for i, r := range revisions {
+		if !r.Completed && i != target {
+			unfinished.Insert(r.Name)
+		}
+	}
+	return unfinished
 }
 
 // Completed returns the index of the newest completed revision that isn't rejected, -1 for none.

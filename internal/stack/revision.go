@@ -133,6 +133,19 @@ func SpecOf(revision *appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, erro
 	return spec, err
 }
 
+// SpecAt returns the spec that the revision of a name keeps; nil if it isn't there, or can't be read.
+func SpecAt(revisions []appsv1.ControllerRevision, name string) *addonsv1.AddonStackSpec {
+	at := slices.IndexFunc(revisions, func(r appsv1.ControllerRevision) bool { return r.Name == name })
+	if at < 0 {
+		return nil
+	}
+	spec, err := SpecOf(&revisions[at])
+	if err != nil {
+		return nil
+	}
+	return spec
+}
+
 // Read returns the spec that a revision keeps, and the fields of it that this program doesn't know, as in
 // "spec.addons[0].tomorrow". A spec with such fields isn't to be used: nobody here knows which of them restrict it.
 func Read(revision *appsv1.ControllerRevision) (spec *addonsv1.AddonStackSpec, unknown []string, err error) {
