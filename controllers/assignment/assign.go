@@ -137,37 +137,26 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		assigned = ca.Spec.Stacks
 	}
 	for _, c := range candidates {
-		if c.lost {
-			wanted = append(wanted, slices.DeleteFunc(slices.Clone(assigned), func(a addonsv1.StackRevision) bool { return a.Name != c.name })...)
-			continue
-		}
+		at := slices.IndexFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == c.name })
 		selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
-		if err == nil && !selects {
-			if !c.mayCome(cluster) {
-				continue
-			}
-			if names(assigned, c.name) {
-				wanted = append(wanted, c.at(stack.AssignedRevision(assigned, c.name)))
-			} else {
-				coming = append(coming, c.at(""))
-			}
-			continue
-		}
-		if err != nil && !names(assigned, c.name) {
-			continue // nobody can say what it selects
-		}
-		if at := slices.IndexFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == c.name }); at >= 0 && (err != nil || c.revision == "") {
+		switch isKnown := !c.lost && err == nil; {
+		case !isKnown && at < 0: // nobody can say what it selects
+		case !isKnown, selects && c.revision == "" && at >= 0:
 			wanted = append(wanted, assigned[at]) // what is held of it stays held, too
-			continue
-		}
-		revision := c.revision
-		if c.steps != nil && revision != "" {
-			if revision = c.stepFor(cluster, ca); revision == "" { // its turn comes
+		case !selects && !c.mayCome(cluster):
+		case !selects && at >= 0:
+			wanted = append(wanted, c.at(assigned[at].Revision))
+		case !selects:
+			coming = append(coming, c.at(""))
+		case c.steps == nil || c.revision == "":
+			wanted = append(wanted, c.at(c.revision))
+		default:
+			if revision := c.stepFor(cluster, ca); revision != "" {
+				wanted = append(wanted, c.at(revision))
+			} else { // its turn comes
 				coming = append(coming, c.at(""))
-				continue
 			}
 		}
-		wanted = append(wanted, c.at(revision))
 	}
 	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return !names(wanted, a.Name) && !names(coming, a.Name) }) {
 		wanted = append(wanted, coming...)

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -52,24 +51,11 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 
 // presencesAt returns when each add-on was there by a revision, as "namespace/name"; nil if that can't be told.
 func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
-	spec := c.specAt(revision)
+	spec := stack.SpecAt(c.revisions, revision)
 	if spec == nil {
 		return nil
 	}
 	return stack.Presences(spec.Addons)
-}
-
-// specAt returns the spec that a revision keeps; nil if it can't be read.
-func (c *candidate) specAt(revision string) *addonsv1.AddonStackSpec {
-	i := slices.IndexFunc(c.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == revision })
-	if i < 0 {
-		return nil
-	}
-	spec, err := stack.SpecOf(&c.revisions[i])
-	if err != nil {
-		return nil
-	}
-	return spec
 }
 
 // isInstalled reports whether the add-on has a release with objects that may be removed, and isn't already.

@@ -71,8 +71,8 @@ func (c *candidate) completedSelects(cluster *member.Member) bool {
 	if c.steps.completed < 0 {
 		return false
 	}
-	spec := c.specAt(c.revisions[c.steps.completed].Name)
-	if spec == nil {
+	spec, err := stack.SpecOf(&c.revisions[c.steps.completed])
+	if err != nil {
 		return false
 	}
 	selects, err := stack.Selects(cluster.Namespace, spec, cluster)
