@@ -138,8 +138,7 @@ func pinnedSource(s *addonsv1.AddonStack, pins stack.Pins) *addonsv1.BundleSourc
 // digestOf returns the digest of a bundle now.
 func (r bundles) digestOf(ctx context.Context, namespace string, wanted *addonsv1.BundleSource, kept *addonsv1.AddonStackSpec) (string, error) {
 	from := *wanted
-	remote := from.OCI != nil || from.HTTP != nil || from.GitHub != nil
-	if remote && kept.Source != nil && kept.Source.Digest != "" && sameSource(&from, kept.Source) {
+	if reference.BundleOf(namespace, &from).Remote() && kept.Source != nil && kept.Source.Digest != "" && sameSource(&from, kept.Source) {
 		return kept.Source.Digest, nil
 	}
 	named := from.Digest

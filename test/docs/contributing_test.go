@@ -60,8 +60,6 @@ func TestKindsOfSources(t *testing.T) {
 	section := mustSection(t, contributing, "## A kind of source of charts and other content")
 	known := []string{
 		"internal/source/oci/", "internal/source/helm/", "internal/source/github/", "internal/source/reference/github.go", // of that kind alone
-		"webhooks/conversion/",              // what the older version has is known
-		"controllers/addonstack/bundle.go:", // asks whether it is on another host
 	}
 	for _, code := range inCode.FindAllStringSubmatch(strings.Join(section.lines, "\n"), -1) {
 		known = append(known, code[1])

@@ -48,6 +48,7 @@ var errTooLarge = fmt.Errorf("unpacks to more than %d MiB", maxInflated>>20)
 // compressors are kept, as a new one takes 800 KiB.
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
+// deflate compresses data in one piece.
 func deflate(data []byte) ([]byte, error) { return deflateAll(slices.Values([][]byte{data})) }
 
 // deflateAll compresses pieces with gzip, one after the other. It refuses more bytes than inflate would.
