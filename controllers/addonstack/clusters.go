@@ -83,10 +83,10 @@ func countSteps(s *addonsv1.AddonStack, revision string) {
 	if counts.Updated == nil {
 		counts.Updated, counts.Unstarted = new(int32), new(int32)
 	}
-	switch {
-	case revision == "":
+	switch revision {
+	case "":
 		*counts.Unstarted++
-	case revision == s.Status.Rollout.Revision:
+	case s.Status.Rollout.Revision:
 		*counts.Updated++
 	}
 }

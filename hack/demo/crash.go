@@ -63,16 +63,23 @@ func (d *demo) breakPods(ctx context.Context, m *member) ([]corev1.Pod, error) {
 
 // awaitStack waits until the AddonStack is Ready, or not, and says so with a text. It returns all that it says.
 func (d *demo) awaitStack(ctx context.Context, status metav1.ConditionStatus, text string) (said string, err error) {
+	return d.awaitCondition(ctx, addonsv1.ReadyCondition, func(c *metav1.Condition) bool {
+		return c.Status == status && strings.Contains(c.Message, text)
+	})
+}
+
+// awaitCondition waits until a condition of the AddonStack is as expected, and returns its message.
+func (d *demo) awaitCondition(ctx context.Context, kind string, isExpected func(*metav1.Condition) bool) (said string, err error) {
 	err = d.until(ctx, func() error {
 		stack := &addonsv1.AddonStack{}
 		if err := d.management.Get(ctx, client.ObjectKeyFromObject(d.stack), stack); err != nil {
 			return err
 		}
-		ready := meta.FindStatusCondition(stack.Status.Conditions, addonsv1.ReadyCondition)
-		if ready == nil || ready.Status != status || !strings.Contains(ready.Message, text) {
-			return fmt.Errorf("AddonStack %s isn't Ready=%s yet: %+v", stack.Name, status, ready)
+		c := meta.FindStatusCondition(stack.Status.Conditions, kind)
+		if c == nil || !isExpected(c) {
+			return fmt.Errorf("condition %s of AddonStack %s isn't as expected yet: %+v", kind, stack.Name, c)
 		}
-		said = ready.Message
+		said = c.Message
 		return nil
 	})
 	return said, err

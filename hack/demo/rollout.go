@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -66,19 +65,7 @@ func (d *demo) rollOut(ctx context.Context) error {
 
 // awaitRollout waits until the rollout is in a phase, and returns what the AddonStack says of it.
 func (d *demo) awaitRollout(ctx context.Context, phase addonsv1.RolloutPhase) (said string, err error) {
-	err = d.until(ctx, func() error {
-		stack := &addonsv1.AddonStack{}
-		if err := d.management.Get(ctx, client.ObjectKeyFromObject(d.stack), stack); err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(stack.Status.Conditions, addonsv1.RolledOutCondition)
-		if c == nil || c.Reason != string(phase) {
-			return fmt.Errorf("the rollout isn't %s yet: %+v", phase, c)
-		}
-		said = c.Message
-		return nil
-	})
-	return said, err
+	return d.awaitCondition(ctx, addonsv1.RolledOutCondition, func(c *metav1.Condition) bool { return c.Reason == string(phase) })
 }
 
 // canary returns the cluster that alone is to run what the rollout brings.

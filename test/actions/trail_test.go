@@ -41,8 +41,9 @@ func (j *judge) trail(k int) string {
 		if password, has := secret.Data["password"]; has {
 			fmt.Fprintf(&text, " password=%s", marked(password))
 		}
-		for _, key := range slices.Sorted(maps.Keys(generatedIn(secret))) {
-			fmt.Fprintf(&text, " %s=%s", key, marked([]byte(generatedIn(secret)[key])))
+		generated := generatedIn(secret)
+		for _, key := range slices.Sorted(maps.Keys(generated)) {
+			fmt.Fprintf(&text, " %s=%s", key, marked([]byte(generated[key])))
 		}
 	}
 	return text.String()

@@ -18,14 +18,12 @@ import (
 
 // editStack changes a stack, and may fail.
 func (tn *tenant) editStack(name string, mutate func(*addonsv1.AddonStackSpec)) error {
-	return retryOnConflict(func() error {
-		s := tn.newStack(name, nil)
-		if err := world.hub.Get(tn.t.Context(), tn.key(name), s); err != nil {
-			return err
-		}
-		mutate(&s.Spec)
-		return world.hub.Update(tn.t.Context(), s)
-	})
+	s := tn.newStack(name, nil)
+	if err := world.hub.Get(tn.t.Context(), tn.key(name), s); err != nil {
+		return err
+	}
+	mutate(&s.Spec)
+	return world.hub.Update(tn.t.Context(), s)
 }
 
 // drops takes an add-on off the list.

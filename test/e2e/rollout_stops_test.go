@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -19,20 +17,6 @@ import (
 // rollsOut returns an edit of spec.rollout.
 func rollsOut(rollout addonsv1.Rollout) func(*addonsv1.AddonStackSpec) {
 	return func(spec *addonsv1.AddonStackSpec) { spec.Rollout = &rollout }
-}
-
-// mergeInto patches the metadata of an object.
-func (r *rolling) mergeInto(obj client.Object, annotation, value string) {
-	r.t.Helper()
-	obj.SetNamespace(r.namespace)
-	text := fmt.Sprintf("%q", value)
-	if value == "" {
-		text = "null"
-	}
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, annotation, text))
-	if err := world.hub.Patch(r.t.Context(), obj, patch); err != nil {
-		r.t.Fatal(err)
-	}
 }
 
 // stays expects that a number of clusters stays at the target for some time.
@@ -53,27 +37,24 @@ func TestRolloutWaits(t *testing.T) {
 	r.edit("two", "none", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), Windows: []addonsv1.RolloutWindow{newYear}}))
 	r.stays(addonsv1.RolloutWaitingForWindow, 0, "no window is open")
 
-	held, paused, platform := &addonsv1.ClusterAddon{}, "wait-1", r.newStack("platform", nil)
-	held.Name = "wait-0"
-	r.mergeInto(held, addonsv1.HoldRolloutAnnotation, "other, platform")
-	changeOn(t, world.hub, newCluster(r.namespace, paused, nil), func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
+	held, paused := "wait-0", "wait-1"
+	r.annotate(&addonsv1.ClusterAddon{}, held, addonsv1.HoldRolloutAnnotation, "other, platform")
+	change(r.tenant, newCluster(r.namespace, paused, nil), func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
 	r.awaitCluster(paused, "it is paused", condition(addonsv1.PausedCondition, metav1.ConditionTrue, addonsv1.PausedReason, ""))
-	r.mergeInto(platform, clusterv1.PausedAnnotation, "true")
-	if err := r.editStack("platform", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3)})); err != nil {
-		t.Fatal(err)
-	}
+	r.annotate(&addonsv1.AddonStack{}, "platform", clusterv1.PausedAnnotation, "true")
+	r.changeStack("platform", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3)}))
 	r.stays(addonsv1.RolloutPaused, 0, "the stack is paused")
 	r.stopManager()
 	r.startManager()
 	r.stays(addonsv1.RolloutPaused, 0, "a restart changes nothing")
 
-	r.mergeInto(platform, clusterv1.PausedAnnotation, "")
+	r.annotate(&addonsv1.AddonStack{}, "platform", clusterv1.PausedAnnotation, "")
 	s := r.awaitPhase(addonsv1.RolloutCompleted, 1, "what is away comes later")
 	g.Expect(s.Status.Rollout.Waves).To(ConsistOf(HaveField("Away", int32(2))))
 	g.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("wait-0, wait-1"))
-	r.mergeInto(held, addonsv1.HoldRolloutAnnotation, "")
+	r.annotate(&addonsv1.ClusterAddon{}, held, addonsv1.HoldRolloutAnnotation, "")
 	r.awaitPhase(addonsv1.RolloutCompleted, 2, "the hold is off")
-	changeOn(t, world.hub, newCluster(r.namespace, paused, nil), func(c *clusterv1.Cluster) { c.Spec.Paused = nil })
+	change(r.tenant, newCluster(r.namespace, paused, nil), func(c *clusterv1.Cluster) { c.Spec.Paused = nil })
 	r.awaitPhase(addonsv1.RolloutCompleted, 3, "the pause is over")
 	r.awaitReady("platform", "all have it")
 }
@@ -92,7 +73,7 @@ func TestRolloutHalts(t *testing.T) {
 	g.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(addonsv1.RolloutHalted)))
 	g.Expect(conditions.GetMessage(s, addonsv1.ReadyCondition)).To(And(ContainSubstring(r.at(bad)[0]), ContainSubstring(addonsv1.RolloutRejectedAnnotation)))
 
-	r.annotate(bad, addonsv1.RolloutRejectedAnnotation, "INC-4711")
+	r.annotateRevision(bad, addonsv1.RolloutRejectedAnnotation, "INC-4711")
 	s = r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it is given up")
 	g.Expect(s.Status.Rollout.Revision).To(Equal(before))
 	g.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("INC-4711"))
@@ -100,10 +81,8 @@ func TestRolloutHalts(t *testing.T) {
 		r.awaitCluster(name, "it is as before", ready("settings"))
 	}
 
-	r.annotate(bad, addonsv1.RolloutRejectedAnnotation, "")
+	r.annotateRevision(bad, addonsv1.RolloutRejectedAnnotation, "")
 	r.awaitPhase(addonsv1.RolloutProgressing, 1, "it is tried again")
-	if err := r.editStack("platform", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), MaxFailed: ofNumber(2)})); err != nil {
-		t.Fatal(err)
-	}
+	r.changeStack("platform", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), MaxFailed: ofNumber(2)}))
 	r.awaitPhase(addonsv1.RolloutHalted, 3, "two may fail, and three did")
 }

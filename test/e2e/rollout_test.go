@@ -68,14 +68,12 @@ func (r *rolling) join(i int) string {
 // edit gives the stack another text, bad on the clusters with a label.
 func (r *rolling) edit(text, bad string, more ...func(*addonsv1.AddonStackSpec)) {
 	r.t.Helper()
-	if err := r.editStack("platform", func(spec *addonsv1.AddonStackSpec) {
+	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
 		spec.Addons[0].ValuesTemplate = valuesFor(text, bad)
 		for _, m := range more {
 			m(spec)
 		}
-	}); err != nil {
-		r.t.Fatal(err)
-	}
+	})
 }
 
 // awaitPhase waits until the stack's rollout is in a phase, with a number of clusters at the target.
@@ -122,10 +120,11 @@ func (r *rolling) marks(revision string) map[string]string {
 	return obj.Annotations
 }
 
-// annotate sets an annotation of a revision, or takes it off.
-func (r *rolling) annotate(revision, annotation, value string) {
+// annotate sets an annotation of an object, or takes it off.
+func (r *rolling) annotate(obj client.Object, name, annotation, value string) {
 	r.t.Helper()
-	obj := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: revision}}
+	obj.SetNamespace(r.namespace)
+	obj.SetName(name)
 	text := fmt.Sprintf("%q", value)
 	if value == "" {
 		text = "null"
@@ -134,6 +133,12 @@ func (r *rolling) annotate(revision, annotation, value string) {
 	if err := world.hub.Patch(r.t.Context(), obj, patch); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// annotateRevision does so with a revision.
+func (r *rolling) annotateRevision(revision, annotation, value string) {
+	r.t.Helper()
+	r.annotate(&appsv1.ControllerRevision{}, revision, annotation, value)
 }
 
 func ofNumber(n int32) *intstr.IntOrString { return ptr.To(intstr.FromInt32(n)) }
@@ -175,7 +180,7 @@ func TestRolloutInWaves(t *testing.T) {
 	g.Expect(r.at(before)).To(ContainElement(late))
 	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "a restart changes nothing")
 
-	r.annotate(target, addonsv1.RolloutApprovedAnnotation, "late")
+	r.annotateRevision(target, addonsv1.RolloutApprovedAnnotation, "late")
 	s = r.awaitPhase(addonsv1.RolloutCompleted, 6, "it is approved")
 	g.Expect(s.Status.Rollout.Completed).To(Equal(target))
 	g.Expect(conditions.IsTrue(s, addonsv1.RolledOutCondition)).To(BeTrue())
