@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -72,20 +71,23 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	if err != nil {
 		return nil, err
 	}
-	left, leftGenerated, err := r.inheritLeaving(ctx)
+	left, err := r.leavingHeritage(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if generated == nil {
-		generated = inherited
-		if len(leftGenerated) > 0 {
-			maps.Copy(leftGenerated, inherited)
-			generated = leftGenerated
+		all := append(slices.Clone(left), &heritage{release: r.release, objects: inventory, values: inherited})
+		if generated, err = r.joinValues(ctx, all); err != nil {
+			return nil, err
 		}
+	}
+	found := inventory
+	for _, one := range left {
+		found = record.Union(one.objects, found)
 	}
 	isUpgrade := r.upgrading() || len(r.records) == 0 && number > 1 // those before may have been trimmed
 	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
-	if cluster := (&reader{revisionMaker: r, inventory: record.Union(left, inventory)}); len(cluster.inventory) > 0 {
+	if cluster := (&reader{revisionMaker: r, inventory: found}); len(cluster.inventory) > 0 {
 		input.Lookup = cluster.lookup
 		if len(inventory) > 0 && generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
 			input.Live = cluster.live
