@@ -170,7 +170,7 @@ func (q delivery) change(ctx context.Context, in *inputs, ready map[string]bool,
 	}
 	countDelivery(action, outcome, err)
 	q.noteProof(a.release(), outcome.Proof)
-	q.memory.timeReady(a.release(), outcome.Phase, q.now, q.Clock.Now())
+	q.memory.began.time(a.release(), outcome.Phase, q.now, q.Clock.Now())
 	if outcome.Wrote && outcome.Proof != "" && !installed {
 		q.memory.installs.Next(a.release().String(), q.now)
 	}

@@ -78,7 +78,7 @@ func (r *Reconciler) memoryOf(key client.ObjectKey) *memory {
 
 // forget drops all that is known of a ClusterAddon that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
-	r.memoryOf(key).countGates(nil)
+	r.memoryOf(key).gates.count(nil)
 	r.memories.Delete(key)
 	r.users.usedBy.Delete(key)
 	r.lanes.forget(key)
