@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -85,7 +85,7 @@ func TestFailuresOfContentNameTheField(t *testing.T) {
 		{kustomization, job.ReasonPatchFailed, "patches[0] leaves no object", "addons[web].patches[0] leaves no object"},
 		{manifests, job.ReasonManifestInvalid, "a.yaml: no", "addons[web].manifests: a.yaml: no"},
 	} {
-		err := &job.Error{Reason: tc.reason, Err: errors.New(tc.said)}
+		err := &failure.Error{Reason: tc.reason, Err: errors.New(tc.said)}
 		if reason, message := saidOf(&request{}, err, tc.a); reason != tc.reason || message != tc.want {
 			t.Errorf("got %s: %s, want %s", reason, message, tc.want)
 		}

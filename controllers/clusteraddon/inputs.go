@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
@@ -186,7 +186,7 @@ func (q inputReader) valuesFrom(ctx context.Context, ref addonsv1.ValuesReferenc
 			ref.Kind, o.key, key)
 	}
 	values, err = q.Renderer.Values(ctx, job.Values{Text: text})
-	if failed, ok := errors.AsType[*job.Error](err); ok {
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		return nil, false, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, o.key, key, failed.Err)
 	}
 	return values, true, err

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -71,13 +71,17 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	if err != nil {
 		return nil, err
 	}
-	left, err := r.leavingHeritage(ctx)
+	left, err := r.heritageOf(ctx, r.want.Leaving)
 	if err != nil {
 		return nil, err
 	}
 	if generated == nil {
-		all := append(slices.Clone(left), &heritage{release: r.release, objects: inventory, values: inherited})
-		if generated, err = r.joinValues(ctx, all); err != nil {
+		kept, err := r.heritageOf(ctx, r.want.Kept)
+		if err != nil {
+			return nil, err
+		}
+		own := &heritage{release: r.release, objects: inventory, values: inherited}
+		if generated, err = r.joinValues(ctx, append(slices.Concat(kept, left), own)); err != nil {
 			return nil, err
 		}
 	}
@@ -178,10 +182,7 @@ func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]
 
 // renderFailed returns the outcome that stops the call, if the error is one of rendering or of the source.
 func (r revisionMaker) renderFailed(err error) error {
-	if e, ok := errors.AsType[*job.Error](err); ok {
-		return r.refuse(e.Reason, e.Err.Error())
-	}
-	e, ok := errors.AsType[*sourcefailure.Error](err)
+	e, ok := errors.AsType[*failure.Error](err)
 	if !ok {
 		return err
 	}

@@ -72,6 +72,15 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 			d.step = stepBegin
 		}
 	}
+	if d.step == stepResume {
+		isOutdated, err := revisionMaker(r).knowsOthers(ctx)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if isOutdated {
+			d.step = stepBegin
+		}
+	}
 	if d.step == stepSettled {
 		r.d.settle(r.t, r.release, r.s)
 		return readyOutcome(r.records[0]), nil

@@ -25,9 +25,9 @@ type heritage struct {
 	owned   int // how many of the objects that others have, too, are the release's in the cluster
 }
 
-// leavingHeritage returns what the releases have that may go over to this one.
-func (r revisionMaker) leavingHeritage(ctx context.Context) (all []*heritage, err error) {
-	for _, from := range r.want.Leaving {
+// heritageOf returns what releases have that may go over to this one.
+func (r revisionMaker) heritageOf(ctx context.Context, releases []Release) (all []*heritage, err error) {
+	for _, from := range releases {
 		rec, err := r.d.storeOf(r.t, from).Newest(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("add-on %s, which may leave objects to this one: %w", from, err)
@@ -63,6 +63,32 @@ func (r revisionMaker) joinValues(ctx context.Context, all []*heritage) (job.Gen
 		return nil, nil
 	}
 	return generated.Join(sources...), nil
+}
+
+// knowsOthers reports whether a release that leaves its objects to this one has other values for them than the newest
+// revision, which began before that was known.
+func (r revisionMaker) knowsOthers(ctx context.Context) (bool, error) {
+	left, err := r.heritageOf(ctx, r.want.Leaving)
+	if err != nil || len(left) == 0 {
+		return false, err
+	}
+	rec, err := r.load(ctx, r.records[0])
+	if err != nil || rec.State == nil {
+		return false, err
+	}
+	for _, other := range left {
+		own := &heritage{release: r.release, objects: rec.State.Inventory, values: rec.State.Generated}
+		if !generated.Disagree(own.values, other.values) {
+			continue
+		}
+		if err := r.countOwned(ctx, own, other); err != nil {
+			return false, err
+		}
+		if other.owned > own.owned {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // countOwned counts the objects of two releases for the one that has them in the cluster.

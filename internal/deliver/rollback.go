@@ -21,7 +21,7 @@ func (r revisionMaker) rollBack(ctx context.Context) error {
 		return err
 	}
 	if !old.IsIntact() {
-		return &record.UnreadableError{Secret: r.release.Namespace + "/" + to.SecretName, Err: record.ErrChanged}
+		return &record.Fault{Kind: record.Damaged, Secret: r.release.Namespace + "/" + to.SecretName, Err: record.ErrChanged}
 	}
 	objects, err := old.Manifest()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	renderchart "github.com/cluster-chandler/chandler/internal/render/chart"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -39,6 +40,46 @@ func (e *env) wantGenerated(ns, name string, leaving ...deliver.Release) deliver
 	return want
 }
 
+// passwordIn returns the password that the chart of wantGenerated has generated, as it is in the cluster.
+func (e *env) passwordIn(ns string) string {
+	e.t.Helper()
+	data, _, err := unstructured.NestedString(e.get("v1", "Secret", ns, "db").Object, "data", "password")
+	e.Expect(err).NotTo(HaveOccurred())
+	return data
+}
+
+// TestPasswordOfWhoGoesLater has an add-on refused first that is to have the objects of another one, and only then told
+// that this one leaves: as while its removal is held. The revision that was refused has a password of its own.
+func TestPasswordOfWhoGoesLater(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	first := deliver.Release{Namespace: ns, Name: "first"}
+	e.install(e.wantGenerated(ns, "first"))
+	live := e.passwordIn(ns)
+	e.Expect(e.settle(e.wantGenerated(ns, "second")).Reason).To(Equal(object.ReasonOwnedByOther))
+	e.restart()
+	e.install(e.wantGenerated(ns, "second", first))
+	e.Expect(e.passwordIn(ns)).To(Equal(live))
+	e.Expect(e.remove(first).Gone).To(BeTrue())
+}
+
+// TestPasswordOfWhatStays deletes a Secret while the add-on that has it waits to be removed, and another one waits for that.
+func TestPasswordOfWhatStays(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	e.install(e.wantGenerated(ns, "first"))
+	live := e.passwordIn(ns)
+	want := e.wantGenerated(ns, "second")
+	want.Kept = []deliver.Release{{Namespace: ns, Name: "first"}}
+	e.Expect(e.settle(want).Reason).To(Equal(object.ReasonOwnedByOther))
+	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "Secret", ns, "db"))).To(Succeed())
+	want.Again = true
+	e.install(want)
+	e.Expect(e.passwordIn(ns)).To(Equal(live))
+}
+
 // TestLivePasswordStays has releases whose records disagree about a password that goes over from one to another. An
 // earlier owner of the Secret keeps its record while nothing says that it may go.
 func TestLivePasswordStays(t *testing.T) {
@@ -57,11 +98,7 @@ func TestLivePasswordStays(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			ns := e.namespace()
-			password := func() string {
-				data, _, err := unstructured.NestedString(e.get("v1", "Secret", ns, "db").Object, "data", "password")
-				e.Expect(err).NotTo(HaveOccurred())
-				return data
-			}
+			password := func() string { return e.passwordIn(ns) }
 			release := func(name string) deliver.Release { return deliver.Release{Namespace: ns, Name: name} }
 			e.install(e.wantGenerated(ns, "first"))
 			e.install(e.wantGenerated(ns, "second", release("first")))

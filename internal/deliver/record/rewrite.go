@@ -91,7 +91,7 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 	secret.Labels[helmModifiedLabel] = strconv.FormatInt(s.Clock.Now().Unix(), 10)
 	delete(s.cache, summary.UID)
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return &WriteError{Secret: s.Release.Namespace + "/" + summary.SecretName, Err: err}
+		return unwritten(secret, err)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (s *Store) Plain(ctx context.Context, r *Record) error {
 	}
 	secret.Data[releaseKey] = data
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
+		return unwritten(secret, err)
 	}
 	return nil
 }
