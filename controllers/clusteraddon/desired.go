@@ -30,6 +30,7 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 			Postconditions: postconditionsDigest(a), Optional: in.optional,
 		},
 		Leaving:          q.leavingReleases(),
+		Kept:             q.keptReleases(a.release().Namespace),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		AdoptRelease:     adoptedRelease(a),
