@@ -5,13 +5,13 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,8 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/go-logr/logr"
-
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
@@ -33,7 +31,7 @@ import (
 // exitError is the exit code of a command that couldn't do its work. Those that judge have [summary.Verdict].
 const exitError = 3
 
-// judged ends a command whose output says what isn't well.
+// judged ends a command whose output says that something isn't well.
 type judged summary.Verdict
 
 // Error implements error.
@@ -50,10 +48,18 @@ func verdict(v summary.Verdict) error {
 // session is what all commands share.
 type session struct {
 	genericiooptions.IOStreams
-	config        *genericclioptions.ConfigFlags
-	allNamespaces bool
-	output        string
-	selector      string
+	config           *genericclioptions.ConfigFlags
+	allNamespaces    bool
+	output, selector string
+}
+
+// call is one run of a command.
+type call struct {
+	*session
+	context.Context
+	client    client.WithWatch // for the management cluster
+	namespace string           // of flags and kubeconfig
+	args      []string
 }
 
 // Run runs a command line, and returns the exit code.
@@ -91,53 +97,62 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	return root
 }
 
-// client returns a client for the management cluster.
-func (s *session) client() (client.WithWatch, error) {
+// command makes a command. Its first argument, if it takes any, is completed with names of stacks and clusters.
+func (s *session) command(use, short string, args cobra.PositionalArgs, run func(*call) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: args, ValidArgsFunction: s.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := s.call(cmd, args)
+			if err != nil {
+				return err
+			}
+			return run(c)
+		},
+	}
+}
+
+func (s *session) call(cmd *cobra.Command, args []string) (*call, error) {
 	config, err := s.config.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	return observed.NewClient(config)
-}
-
-// namespace returns the namespace of flags and kubeconfig.
-func (s *session) namespace() (string, error) {
-	namespace, _, err := s.config.ToRawKubeConfigLoader().Namespace()
-	return namespace, err
-}
-
-// scope returns what is to be read: a namespace, or all with -A.
-func (s *session) scope() (observed.Scope, error) {
-	is := observed.Scope{}
-	if s.selector != "" {
-		selector, err := labels.Parse(s.selector)
-		if err != nil {
-			return is, fmt.Errorf("--selector: %w", err)
-		}
-		is.Stacks = selector
+	c := &call{session: s, Context: cmd.Context(), args: args}
+	if c.client, err = observed.NewClient(config); err != nil {
+		return nil, err
 	}
+	c.namespace, _, err = s.config.ToRawKubeConfigLoader().Namespace()
 	if s.allNamespaces {
-		return is, nil
+		c.namespace = ""
 	}
-	var err error
-	is.Namespace, err = s.namespace()
-	return is, err
+	return c, err
 }
 
-// allowAllNamespaces gives a command the flag -A.
-func (s *session) allowAllNamespaces(c *cobra.Command) {
-	c.Flags().BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "look in all namespaces")
+// in gives a command the flag -A.
+func (s *session) inAllNamespaces(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "look in all namespaces")
+	return cmd
+}
+
+// fleet reads all kinds, in the namespace or with -A in all.
+func (c *call) fleet() (*observed.Fleet, error) {
+	scope := observed.Scope{Namespace: c.namespace}
+	if c.selector != "" {
+		selector, err := labels.Parse(c.selector)
+		if err != nil {
+			return nil, fmt.Errorf("--selector: %w", err)
+		}
+		scope.Stacks = selector
+	}
+	return observed.Read(c, c.client, scope)
 }
 
 // print writes a summary as -o asks for: an object of the kind, or what text writes.
 func (s *session) print(kind string, is any, text func(*printing.Printer)) error {
-	switch s.output {
-	case "", "wide":
+	if s.output == "" || s.output == "wide" {
 		text(s.printer())
 		return nil
 	}
-	flags := genericclioptions.NewJSONYamlPrintFlags()
-	printer, err := flags.ToPrinter(s.output)
+	printer, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(s.output)
 	if err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
@@ -145,7 +160,7 @@ func (s *session) print(kind string, is any, text func(*printing.Printer)) error
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", kind, err)
 	}
-	content["apiVersion"], content["kind"] = "cli.addons.cluster.x-k8s.io/v1", cmp.Or(kind, "Report")
+	content["apiVersion"], content["kind"] = "cli.addons.cluster.x-k8s.io/v1", kind
 	return printer.PrintObj(&unstructured.Unstructured{Object: content}, s.Out)
 }
 

@@ -27,33 +27,36 @@ type found struct {
 	addon   string
 }
 
-// find returns what a name, or kind/name, is of the given kinds. A name alone is looked for in their order.
-func find(f *observed.Fleet, name string, kinds ...string) (found, error) {
-	wanted := kinds
-	if kind, rest, ok := strings.Cut(name, "/"); ok {
-		if !slices.Contains(kinds, kind) {
-			return found{}, fmt.Errorf("%s: the kind is to be one of %s; -n names the namespace", name, strings.Join(kinds, ", "))
-		}
-		wanted, name = []string{kind}, rest
+// kindsOf returns the kinds that an argument, as name or kind/name, may be of, and the name.
+func kindsOf(argument string, kinds ...string) ([]string, string, error) {
+	kind, name, ok := strings.Cut(argument, "/")
+	if !ok {
+		return kinds, argument, nil
 	}
-	for _, kind := range wanted {
+	if !slices.Contains(kinds, kind) {
+		return nil, "", fmt.Errorf("%s: before the / is to be one of %s; -n names the namespace", argument, strings.Join(kinds, ", "))
+	}
+	return []string{kind}, name, nil
+}
+
+// find returns what an argument names. A name alone is looked for in the order of the kinds.
+func find(f *observed.Fleet, argument string, kinds ...string) (found, error) {
+	kinds, name, err := kindsOf(argument, kinds...)
+	if err != nil {
+		return found{}, err
+	}
+	for _, kind := range kinds {
 		is, namespaces := found{}, []string{}
-		switch kind {
-		case kindCluster:
-			for i := range f.Clusters {
-				if f.Clusters[i].Name == name {
-					is.cluster, namespaces = &f.Clusters[i], append(namespaces, f.Clusters[i].Namespace)
-				}
-			}
-		case kindStack:
-			for i := range f.Stacks {
-				if f.Stacks[i].Name == name {
-					is.stack, namespaces = &f.Stacks[i], append(namespaces, f.Stacks[i].Namespace)
-				}
-			}
-		case kindAddon:
-			if slices.ContainsFunc(f.Clusters, func(ca addonsv1.ClusterAddon) bool { return hasAddon(&ca, name) }) {
+		for i := range f.Clusters {
+			if ca := &f.Clusters[i]; kind == kindCluster && ca.Name == name {
+				is.cluster, namespaces = ca, append(namespaces, ca.Namespace)
+			} else if kind == kindAddon && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Name == name }) {
 				is.addon = name
+			}
+		}
+		for i := range f.Stacks {
+			if s := &f.Stacks[i]; kind == kindStack && s.Name == name {
+				is.stack, namespaces = s, append(namespaces, s.Namespace)
 			}
 		}
 		if len(namespaces) > 1 {
@@ -63,19 +66,16 @@ func find(f *observed.Fleet, name string, kinds ...string) (found, error) {
 			return is, nil
 		}
 	}
-	return found{}, fmt.Errorf("no %s has the name %q here", strings.Join(wanted, ", no "), name)
+	return found{}, fmt.Errorf("no %s has the name %q here", strings.Join(kinds, " and no "), name)
 }
 
-func hasAddon(ca *addonsv1.ClusterAddon, name string) bool {
-	return slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Name == name })
-}
-
-// completeNames completes the first argument: stacks and clusters of the namespace.
+// completeNames completes the first argument with the stacks and clusters of the namespace.
 func (s *session) completeNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
+	c, err := s.call(cmd, args)
+	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	f, err := s.read(cmd)
+	f, err := c.fleet()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -9,9 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
@@ -21,30 +20,25 @@ import (
 
 func (s *session) rollout() *cobra.Command {
 	cmd := &cobra.Command{Use: "rollout", Short: "See how far the rollout of a stack is, and steer it"}
+	const approved, rejected = addonsv1.RolloutApprovedAnnotation, addonsv1.RolloutRejectedAnnotation
 	reason := ""
 	reject := s.onRevision("reject STACK", "Give the newest revision up: no other cluster gets it, and those that have it go back", cobra.ExactArgs(1),
-		func(r *appsv1.ControllerRevision, _ []string) (string, *string, error) {
-			if reason == "" {
-				return "", nil, errors.New("--reason says why")
-			}
-			return addonsv1.RolloutRejectedAnnotation, &reason, nil
-		})
+		rejected, func(string, []string) (*string, error) { return &reason, nil })
 	reject.Flags().StringVar(&reason, "reason", "", "why, for all who look at the stack")
+	if err := reject.MarkFlagRequired("reason"); err != nil {
+		panic(err) // it has just been defined
+	}
 	cmd.AddCommand(s.rolloutStatus(), reject, s.hold(),
 		s.onRevision("approve STACK WAVE ...", "Let waves begin that wait for an approval", cobra.MinimumNArgs(2),
-			func(r *appsv1.ControllerRevision, waves []string) (string, *string, error) {
-				return addonsv1.RolloutApprovedAnnotation, with(r.Annotations[addonsv1.RolloutApprovedAnnotation], waves...), nil
-			}),
+			approved, func(list string, waves []string) (*string, error) { return with(list, waves...), nil }),
 		s.onRevision("promote STACK", "Let all waves begin without approvals, and without soaks", cobra.ExactArgs(1),
-			func(*appsv1.ControllerRevision, []string) (string, *string, error) {
-				return addonsv1.RolloutApprovedAnnotation, ptr.To(rollout.All), nil
-			}),
+			approved, func(string, []string) (*string, error) { return new(rollout.All), nil }),
 		s.onRevision("retry STACK", "Try the newest revision again, which was rejected", cobra.ExactArgs(1),
-			func(r *appsv1.ControllerRevision, _ []string) (string, *string, error) {
-				if _, rejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]; !rejected {
-					return "", nil, fmt.Errorf("revision %s isn't rejected", r.Name)
+			rejected, func(why string, _ []string) (*string, error) {
+				if why == "" {
+					return nil, errors.New("the newest revision isn't rejected")
 				}
-				return addonsv1.RolloutRejectedAnnotation, nil, nil
+				return nil, nil
 			}))
 	return cmd
 }
@@ -52,98 +46,7 @@ func (s *session) rollout() *cobra.Command {
 // with returns a list that commas separate, with more names in it.
 func with(list string, more ...string) *string {
 	names := slices.DeleteFunc(strings.Split(list, ","), func(name string) bool { return name == "" || slices.Contains(more, name) })
-	return ptr.To(strings.Join(append(names, more...), ","))
-}
-
-// onRevision makes a command that annotates the newest revision of a stack, its first argument.
-func (s *session) onRevision(use, short string, args cobra.PositionalArgs, annotation func(*appsv1.ControllerRevision, []string) (string, *string, error)) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: args, ValidArgsFunction: s.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := s.client()
-			if err != nil {
-				return err
-			}
-			is, revisions, err := s.revisions(cmd.Context(), c, args[0])
-			if err != nil {
-				return err
-			}
-			if is.Spec.Rollout == nil || len(revisions) == 0 {
-				return fmt.Errorf("AddonStack %s has no rollout", is.Name)
-			}
-			key, value, err := annotation(&revisions[0], args[1:])
-			if err != nil {
-				return err
-			}
-			if err := annotate(cmd.Context(), c, &revisions[0], key, value); err != nil {
-				return err
-			}
-			fmt.Fprintf(s.Out, "%s: %s of revision %s\n", is.Name, cmd.Name(), revisions[0].Name)
-			return nil
-		},
-	}
-}
-
-func (s *session) rolloutStatus() *cobra.Command {
-	return &cobra.Command{
-		Use: "status STACK", Short: "Show how far the rollout of a stack is, and what ends its phase", Args: cobra.ExactArgs(1), ValidArgsFunction: s.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := s.client()
-			if err != nil {
-				return err
-			}
-			o, err := s.object(cmd.Context(), c, kindStack+"/"+args[0])
-			if err != nil {
-				return err
-			}
-			is := o.(*addonsv1.AddonStack)
-			if is.Status.Rollout == nil {
-				return fmt.Errorf("AddonStack %s has no rollout", is.Name)
-			}
-			rolledOut := meta.FindStatusCondition(is.Status.Conditions, addonsv1.RolledOutCondition)
-			if err := s.print("Rollout", is.Status.Rollout, func(p *printing.Printer) { p.Rollout(is, rolledOut) }); err != nil {
-				return err
-			}
-			switch is.Status.Rollout.Phase {
-			case addonsv1.RolloutCompleted:
-				return nil
-			case addonsv1.RolloutHalted, addonsv1.RolloutRollingBack, addonsv1.RolloutRolledBack:
-				return verdict(summary.Failed)
-			}
-			return verdict(summary.Waiting)
-		},
-	}
-}
-
-func (s *session) hold() *cobra.Command {
-	release := false
-	cmd := &cobra.Command{
-		Use: "hold STACK CLUSTER ...", Short: "Keep clusters out of the rollouts of a stack", Args: cobra.MinimumNArgs(2), ValidArgsFunction: s.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := s.client()
-			if err != nil {
-				return err
-			}
-			for _, name := range args[1:] {
-				ca, err := s.object(cmd.Context(), c, kindCluster+"/"+name)
-				if err != nil {
-					return err
-				}
-				list := ca.GetAnnotations()[addonsv1.HoldRolloutAnnotation]
-				value := with(list, args[0])
-				if release {
-					value = without(list, args[0])
-				}
-				if err := annotate(cmd.Context(), c, ca, addonsv1.HoldRolloutAnnotation, value); err != nil {
-					return err
-				}
-				fmt.Fprintf(s.Out, "%s: kept out of rollouts of %q\n", name, ptr.Deref(value, ""))
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&release, "release", false, "let the clusters take part again")
-	return cmd
+	return new(strings.Join(append(names, more...), ","))
 }
 
 // without returns a list that commas separate without a name, nil if nothing is left.
@@ -152,5 +55,76 @@ func without(list, name string) *string {
 	if len(names) == 0 {
 		return nil
 	}
-	return ptr.To(strings.Join(names, ","))
+	return new(strings.Join(names, ","))
+}
+
+// onRevision makes a command that annotates the newest revision of a stack, its first argument. The annotation's value
+// follows from the one before and the other arguments.
+func (s *session) onRevision(use, short string, args cobra.PositionalArgs, annotation string, value func(string, []string) (*string, error)) *cobra.Command {
+	return s.command(use, short, args, func(c *call) error {
+		is, err := c.stack()
+		if err != nil {
+			return err
+		}
+		if is.Spec.Rollout == nil || len(is.revisions) == 0 {
+			return fmt.Errorf("AddonStack %s has no rollout", is.Name)
+		}
+		newest := &is.revisions[0]
+		next, err := value(newest.Annotations[annotation], c.args[1:])
+		if err != nil {
+			return fmt.Errorf("AddonStack %s: %w", is.Name, err)
+		}
+		if err := c.annotate(newest, annotation, next); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Out, "%s: %s of revision %s\n", is.Name, strings.Fields(use)[0], newest.Name)
+		return nil
+	})
+}
+
+func (s *session) rolloutStatus() *cobra.Command {
+	return s.command("status STACK", "Show how far the rollout of a stack is, and what ends its phase", cobra.ExactArgs(1), func(c *call) error {
+		is, err := c.stack()
+		if err != nil {
+			return err
+		}
+		far := is.Status.Rollout
+		if far == nil {
+			return fmt.Errorf("AddonStack %s has no rollout", is.Name)
+		}
+		rolledOut := meta.FindStatusCondition(is.Status.Conditions, addonsv1.RolledOutCondition)
+		if err := c.print("Rollout", far, func(p *printing.Printer) { p.Rollout(is.AddonStack, rolledOut) }); err != nil {
+			return err
+		}
+		switch far.Phase {
+		case addonsv1.RolloutCompleted:
+			return nil
+		case addonsv1.RolloutHalted, addonsv1.RolloutRollingBack, addonsv1.RolloutRolledBack:
+			return verdict(summary.Failed)
+		}
+		return verdict(summary.Waiting)
+	})
+}
+
+func (s *session) hold() *cobra.Command {
+	release := false
+	cmd := s.command("hold STACK CLUSTER ...", "Keep clusters out of the rollouts of a stack", cobra.MinimumNArgs(2), func(c *call) error {
+		for _, name := range c.args[1:] {
+			ca := &addonsv1.ClusterAddon{}
+			if err := c.client.Get(c, client.ObjectKey{Namespace: c.namespace, Name: name}, ca); err != nil {
+				return fmt.Errorf("reading cluster %s: %w", name, err)
+			}
+			value := with(ca.Annotations[addonsv1.HoldRolloutAnnotation], c.args[0])
+			if release {
+				value = without(ca.Annotations[addonsv1.HoldRolloutAnnotation], c.args[0])
+			}
+			if err := c.annotate(ca, addonsv1.HoldRolloutAnnotation, value); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Out, "%s: held %t\n", name, !release)
+		}
+		return nil
+	})
+	cmd.Flags().BoolVar(&release, "release", false, "let the clusters take part again")
+	return cmd
 }

@@ -95,7 +95,9 @@ func (r *Release) Manifest() (string, error) {
 }
 
 // Notes returns the notes of the chart, without strings that came from Secrets.
-func (r *Release) Notes() string { return message.Redact(r.record.Helm.Info.Notes, r.secrets()) }
+func (r *Release) Notes() (string, error) {
+	return message.Redact(r.record.Helm.Info.Notes, r.secrets()), nil
+}
 
 // hideFields replaces the contents of a Secret. Their keys stay.
 func hideFields(secret *unstructured.Unstructured) {

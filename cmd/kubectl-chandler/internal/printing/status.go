@@ -40,9 +40,9 @@ func (p *Printer) Status(s *summary.Status) {
 }
 
 // Versions writes the version of this command, and of all instances.
-func (p *Printer) Versions(client string, instances []summary.Instance) {
-	p.printf("client: %s\n", client)
-	for _, i := range instances {
+func (p *Printer) Versions(v *summary.Versions) {
+	p.printf("client: %s\n", v.Client)
+	for _, i := range v.Instances {
 		p.printf("%s: %s\n", i.Name, i.Version)
 	}
 }
@@ -157,7 +157,6 @@ func (p *Printer) WouldGo(all []summary.Held) {
 	for _, h := range all {
 		p.printf("%s would go from %s (%s): %s\n", strings.Join(h.Addons, ", "), number(len(h.Clusters), "cluster"), h.Cause, p.names(h.Clusters))
 	}
-	p.printf("--yes removes them. To keep them, undo the change\n")
 }
 
 // held writes the removals that wait for confirmation.

@@ -5,6 +5,7 @@ package printing
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,48 +66,36 @@ func (p *Printer) addonOn(a *summary.AddonOnCluster) {
 }
 
 // Why writes why a stack, or the add-ons of a name, are as they are.
-func (p *Printer) Why(w *summary.Why) {
-	p.stacks(w.Stacks)
-	for _, c := range w.Conditions {
-		p.paragraph("", 2, fmt.Sprintf("%s=%s %s, for %s. %s", c.Type, c.Status, c.Reason, p.age(&c.LastTransitionTime), c.Message))
-	}
-	p.held(w.Held)
-	if len(w.Causes) > 0 {
-		p.printf("\n")
-	}
-	for i := range w.Causes {
-		p.cause(&w.Causes[i].Cause)
-		p.paragraph("      Meaning", column+2, w.Causes[i].Meaning)
-	}
-	if len(w.Causes)+len(w.Held) == 0 {
+func (p *Printer) Why(s *summary.Status) {
+	p.stacks(s.Stacks)
+	p.held(s.Held)
+	causes := slices.Concat(s.Failed, s.Waiting, s.Progressing)
+	if len(causes)+len(s.Held) == 0 {
 		p.printf("%s\n", p.color(green, "Nothing is wrong"))
+		return
+	}
+	p.printf("\n")
+	for i := range causes {
+		p.cause(&causes[i])
+		p.paragraph("      Meaning", column+2, causes[i].Meaning)
 	}
 }
 
 // Tree writes the add-ons of a stack below the first one that each depends on.
 func (p *Printer) Tree(s *summary.Stack) {
 	p.printf("AddonStack %s/%s  revision %s  %d of %d clusters are ready\n", s.Namespace, s.Name, cmp.Or(s.Revision, "-"), s.Clusters.Ready, s.Clusters.Total)
-	own, below := map[string]bool{}, map[string][]*summary.Addon{}
+	below := map[string][]*summary.Addon{}
 	for i := range s.Addons {
-		own[s.Addons[i].Name] = true
-	}
-	for i := range s.Addons {
-		a := &s.Addons[i]
-		parent := ""
-		for _, on := range a.DependsOn {
-			if own[on] && parent == "" && on != a.Name {
-				parent = on
-			}
+		a, parent := &s.Addons[i], ""
+		isOwn := func(on string) bool {
+			return slices.ContainsFunc(s.Addons, func(b summary.Addon) bool { return b.Name == on })
+		}
+		if at := slices.IndexFunc(a.DependsOn, isOwn); at >= 0 {
+			parent = a.DependsOn[at]
 		}
 		below[parent] = append(below[parent], a)
 	}
 	p.branch(below, "", "")
-	// A spec that isn't valid may have a circle: what is in one is nobody's child.
-	for _, rest := range below {
-		for _, a := range rest {
-			p.printf("?- %s\n", p.leaf(a))
-		}
-	}
 }
 
 // branch writes what is below an add-on, and takes it out of the map.

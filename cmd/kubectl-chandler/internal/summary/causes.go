@@ -5,7 +5,9 @@ package summary
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +28,7 @@ type Cause struct {
 	Phase    addonsv1.AddonPhase `json:"phase,omitempty"`
 	Reason   string              `json:"reason"`
 	Message  string              `json:"message,omitempty"` // of the first cluster
+	Meaning  string              `json:"meaning,omitempty"` // of the reason, with the way out
 	Clusters []string            `json:"clusters,omitempty"`
 	Since    *metav1.Time        `json:"since,omitempty"` // of the first cluster that had it
 }
@@ -78,6 +81,7 @@ func (c causes) list(of urgency) []Cause {
 	})
 	list := make([]Cause, 0, len(keys))
 	for _, key := range keys {
+		c[key].Meaning = Meaning(key.reason)
 		list = append(list, *c[key])
 	}
 	return list
@@ -128,4 +132,17 @@ func (c causes) addStack(s *addonsv1.AddonStack) {
 		}
 		c.add(urgency, Cause{Namespace: s.Namespace, Kind: "AddonStack", Name: s.Name, Reason: is.Reason, Message: is.Message}, false, "", is.LastTransitionTime)
 	}
+}
+
+var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+
+// Meaning returns what a reason means, with the way out, as the table of reasons has it; "" for a reason that isn't there.
+func Meaning(reason string) string {
+	at := slices.IndexFunc(reasons.Table, func(row reasons.Reason) bool { return row.Name == reason })
+	for ; at > 0 && reasons.Table[at].Meaning == ""; at-- { // it has that of the row before
+	}
+	if at < 0 {
+		return ""
+	}
+	return strings.ReplaceAll(link.ReplaceAllString(reasons.Table[at].Meaning, "$1"), "`", "")
 }

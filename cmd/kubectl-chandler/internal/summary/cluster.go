@@ -4,16 +4,13 @@ package summary
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
-	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -123,17 +120,4 @@ func addonOn(f *observed.Fleet, ca *addonsv1.ClusterAddon, a *addonsv1.AddonStat
 		}
 	}
 	return is
-}
-
-var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-
-// Meaning returns what a reason means, with the way out, as the table of reasons has it; "" for a reason that isn't there.
-func Meaning(reason string) string {
-	at := slices.IndexFunc(reasons.Table, func(row reasons.Reason) bool { return row.Name == reason })
-	for ; at > 0 && reasons.Table[at].Meaning == ""; at-- { // it has that of the row before
-	}
-	if at < 0 {
-		return ""
-	}
-	return strings.ReplaceAll(link.ReplaceAllString(reasons.Table[at].Meaning, "$1"), "`", "")
 }

@@ -5,6 +5,7 @@ package summary
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -69,7 +70,7 @@ func HistoryOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, cl
 }
 
 // Changes returns what differs between the specs of two revisions, a field a line, as in
-// "addons[cilium].chart.version: 1.19.5 -> 1.19.6".
+// `addons[cilium].chart.version: "1.19.6"`.
 func Changes(before, after *appsv1.ControllerRevision) ([]string, error) {
 	was, err := stack.SpecOf(before)
 	if err != nil {
@@ -85,39 +86,33 @@ func Changes(before, after *appsv1.ControllerRevision) ([]string, error) {
 	}
 	lines := make([]string, 0, len(patch))
 	for _, operation := range patch {
-		lines = append(lines, line(was, is, operation))
+		value, err := json.Marshal(operation.Value)
+		if err != nil {
+			return nil, fmt.Errorf("writing %s: %w", operation.Path, err)
+		}
+		text := string(value)
+		if operation.Op == "remove" {
+			text = "removed"
+		}
+		lines = append(lines, pathOf(was, is, operation)+": "+text)
 	}
 	return lines, nil
 }
 
-// line returns one change. The index of an add-on is replaced by its name.
-func line(was, is *addonsv1.AddonStackSpec, operation changes.Operation) string {
-	steps := strings.Split(strings.TrimPrefix(operation.Path, "/"), "/")
+var addonAt = regexp.MustCompile(`^addons\.(\d+)`)
+
+// pathOf returns the path of a change. The index of an add-on is replaced by its name.
+func pathOf(was, is *addonsv1.AddonStackSpec, operation changes.Operation) string {
+	path := strings.NewReplacer("/", ".", "~1", "/", "~0", "~").Replace(operation.Path[1:])
 	addons := is.Addons
-	if operation.Op == "remove" && len(steps) == 2 {
+	if operation.Op == "remove" && strings.Count(path, ".") == 1 {
 		addons = was.Addons
 	}
-	text, isWhole := steps[0], false
-	for i, step := range steps[1:] {
-		index, err := strconv.Atoi(step)
-		switch {
-		case err == nil && i == 0 && steps[0] == "addons" && index < len(addons):
-			text, isWhole = fmt.Sprintf("addons[%s]", addons[index].Name), len(steps) == 2
-		case err == nil:
-			text += "[" + step + "]"
-		default:
-			text += "." + strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+	return addonAt.ReplaceAllStringFunc(path, func(at string) string {
+		index, err := strconv.Atoi(strings.TrimPrefix(at, "addons."))
+		if err != nil || index >= len(addons) {
+			return at
 		}
-	}
-	switch {
-	case operation.Op == "remove":
-		return text + ": removed"
-	case isWhole:
-		return text + ": added"
-	}
-	value, err := json.Marshal(operation.Value)
-	if err != nil {
-		return text
-	}
-	return text + ": " + strings.Trim(string(value), `"`)
+		return "addons[" + addons[index].Name + "]"
+	})
 }

@@ -94,6 +94,12 @@ type Drift struct {
 	Clusters int   `json:"clusters"`
 }
 
+// Versions are those of this command and of all instances.
+type Versions struct {
+	Client    string     `json:"client"`
+	Instances []Instance `json:"instances"`
+}
+
 // Verdict returns what all of the status comes to.
 func (s *Status) Verdict() Verdict {
 	switch {
@@ -117,6 +123,25 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 	}
 	s.Failed, s.Waiting, s.Progressing = gathered.causes.list(failing), gathered.causes.list(waiting), gathered.causes.list(progressing)
 	s.Held, s.Drift = gathered.held, gathered.drift
+	return s
+}
+
+// StackStatus returns the status of one stack, and of what it has on its clusters.
+func StackStatus(f *observed.Fleet, s *addonsv1.AddonStack) *Status {
+	return StatusOf(&observed.Fleet{Stacks: []addonsv1.AddonStack{*s}, Clusters: f.Clusters}, true)
+}
+
+// AddonStatus returns the status of the add-ons of a name, in all stacks that have one.
+func AddonStatus(f *observed.Fleet, name string) *Status {
+	s := StatusOf(f, false)
+	for i := range s.Stacks {
+		s.Stacks[i].Addons = slices.DeleteFunc(s.Stacks[i].Addons, func(a Addon) bool { return a.Name != name })
+	}
+	s.Stacks = slices.DeleteFunc(s.Stacks, func(is Stack) bool { return len(is.Addons) == 0 })
+	for _, causes := range []*[]Cause{&s.Failed, &s.Waiting, &s.Progressing} {
+		*causes = slices.DeleteFunc(*causes, func(c Cause) bool { return c.Addon != name })
+	}
+	s.Held = nil
 	return s
 }
 
@@ -145,24 +170,20 @@ func stackOf(s *addonsv1.AddonStack, on map[addonKey]*Addon) Stack {
 	}
 	wanted := map[string]bool{}
 	add := func(name string, dependsOn []string) {
-		wanted[name] = true
 		addon := Addon{Name: name, DependsOn: dependsOn}
 		if there := on[addonKey{s.Namespace, s.Name, name}]; there != nil {
 			addon.Versions, addon.Phases = there.Versions, there.Phases
 		}
-		for _, following := range s.Status.Following {
-			if following.Addon == name {
-				addon.Available = following.Available
-			}
+		if at := slices.IndexFunc(s.Status.Following, func(v addonsv1.FollowedVersion) bool { return v.Addon == name }); at >= 0 {
+			addon.Available = s.Status.Following[at].Available
 		}
-		is.Addons = append(is.Addons, addon)
+		wanted[name], is.Addons = true, append(is.Addons, addon)
 	}
 	for i := range s.Spec.Addons {
 		add(s.Spec.Addons[i].Name, s.Spec.Addons[i].DependsOn)
 	}
-	others := slices.SortedFunc(maps.Keys(on), func(a, b addonKey) int { return cmp.Compare(a.name, b.name) })
-	for _, key := range others { // of a bundle, or on their way out
-		if key.namespace == s.Namespace && key.stack == s.Name && !wanted[key.name] {
+	for _, key := range slices.SortedFunc(maps.Keys(on), func(a, b addonKey) int { return cmp.Compare(a.name, b.name) }) {
+		if key.namespace == s.Namespace && key.stack == s.Name && !wanted[key.name] { // of a bundle, or on its way out
 			add(key.name, nil)
 		}
 	}
