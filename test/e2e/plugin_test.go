@@ -45,11 +45,17 @@ type plugin struct {
 // newPlugin returns the command as a user with these rights in the tenant's namespace, and to see Chandler's objects there.
 func (tn *tenant) newPlugin(rules ...rbacv1.PolicyRule) *plugin {
 	tn.t.Helper()
+	return tn.newPluginAs("people", rules...)
+}
+
+// newPluginAs does so as a user of another name.
+func (tn *tenant) newPluginAs(name string, rules ...rbacv1.PolicyRule) *plugin {
+	tn.t.Helper()
 	binary, err := buildPlugin()
 	if err != nil {
 		tn.t.Fatal(err)
 	}
-	p := &plugin{tenant: tn, binary: binary, user: "people:" + tn.namespace}
+	p := &plugin{tenant: tn, binary: binary, user: name + ":" + tn.namespace}
 	user, err := world.hub.AddUser(p.user)
 	if err != nil {
 		tn.t.Fatal(err)
@@ -64,9 +70,9 @@ func (tn *tenant) newPlugin(rules ...rbacv1.PolicyRule) *plugin {
 		rbacv1.PolicyRule{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"addonstacks", "clusteraddons", "providerinstances"}, Verbs: see},
 		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: see},
 		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: see})}
-	role.Namespace, role.Name = tn.namespace, "people"
+	role.Namespace, role.Name = tn.namespace, name
 	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: subjects}
-	binding.Namespace, binding.Name = tn.namespace, "people"
+	binding.Namespace, binding.Name = tn.namespace, name
 	tn.create(role)
 	tn.create(binding)
 	return p
