@@ -61,9 +61,12 @@ func (c *stateCollector) Collect(series chan<- prometheus.Metric) {
 		s := &stacks.Items[i]
 		names := found.addonsOf(s)
 		if addons[s.Namespace] += max(1, len(names)); addons[s.Namespace] > maxSources { // users make stacks
+			delete(found.held, client.ObjectKeyFromObject(s))
 			continue
 		}
-		collectStack(series, s, found.held[client.ObjectKeyFromObject(s)])
+		collectStack(series, s)
+		series <- heldGauge(client.ObjectKeyFromObject(s), found.held[client.ObjectKeyFromObject(s)])
+		delete(found.held, client.ObjectKeyFromObject(s))
 		for _, name := range names {
 			for _, phase := range phases {
 				count := float64(found.phases[addonPhase{client.ObjectKeyFromObject(s), name, phase}])
@@ -71,6 +74,15 @@ func (c *stateCollector) Collect(series chan<- prometheus.Metric) {
 			}
 		}
 	}
+	for gone, held := range found.held { // a removal is held after its stack was deleted
+		if addons[gone.Namespace]++; addons[gone.Namespace] <= maxSources {
+			series <- heldGauge(gone, held)
+		}
+	}
+}
+
+func heldGauge(stack client.ObjectKey, held int) prometheus.Metric {
+	return prometheus.MustNewConstMetric(stackClusters, prometheus.GaugeValue, float64(held), stack.Namespace, stack.Name, "held")
 }
 
 func compareKeys(a, b *addonsv1.AddonStack) int {
@@ -127,14 +139,14 @@ func (c *clusterCounts) addonsOf(s *addonsv1.AddonStack) []string {
 }
 
 // collectStack makes the series of a stack, but for those of its add-ons.
-func collectStack(series chan<- prometheus.Metric, s *addonsv1.AddonStack, held int) {
+func collectStack(series chan<- prometheus.Metric, s *addonsv1.AddonStack) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		series <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{s.Namespace, s.Name}, labels...)...)
 	}
 	counts := ptr.Deref(s.Status.Clusters, addonsv1.ClusterCounts{})
 	unstarted := ptr.Deref(counts.Unstarted, 0)
 	for state, count := range map[string]int32{
-		"ready": counts.Ready, "failed": counts.Failed, "waiting": counts.Waiting, "unstarted": unstarted, "held": int32(held),
+		"ready": counts.Ready, "failed": counts.Failed, "waiting": counts.Waiting, "unstarted": unstarted,
 		"progressing": counts.Total - counts.Ready - counts.Failed - counts.Waiting - unstarted,
 	} {
 		gauge(stackClusters, float64(count), state)

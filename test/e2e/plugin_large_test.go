@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -73,7 +74,8 @@ func TestLargeFleetSeenWithKubectl(t *testing.T) {
 	p := tn.newPlugin()
 	for _, args := range [][]string{{"status"}, {"why", "prod-0017"}} {
 		begin := world.hub.mark(t)
-		cmd := exec.CommandContext(t.Context(), p.binary, append(args, "--kubeconfig", p.kubeconfig, "-n", p.namespace)...)
+		cmd := exec.CommandContext(t.Context(), p.binary, args...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig)
 		start := time.Now()
 		out, err := cmd.CombinedOutput()
 		took := time.Since(start)

@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -61,7 +62,12 @@ func (tn *tenant) newPluginAs(name string, rules ...rbacv1.PolicyRule) *plugin {
 		tn.t.Fatal(err)
 	}
 	p.kubeconfig = filepath.Join(tn.t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(p.kubeconfig, user.Kubeconfig, 0o600); err != nil {
+	config, err := clientcmd.Load(user.Kubeconfig)
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = tn.namespace
+	if err := clientcmd.WriteToFile(*config, p.kubeconfig); err != nil {
 		tn.t.Fatal(err)
 	}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: p.user}}
@@ -81,7 +87,8 @@ func (tn *tenant) newPluginAs(name string, rules ...rbacv1.PolicyRule) *plugin {
 // run returns the output and the exit code of a command line.
 func (p *plugin) run(args ...string) (string, int) {
 	p.t.Helper()
-	cmd := exec.CommandContext(p.t.Context(), p.binary, append(args, "--kubeconfig", p.kubeconfig, "-n", p.namespace)...)
+	cmd := exec.CommandContext(p.t.Context(), p.binary, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig)
 	out := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, out
 	err := cmd.Run()
@@ -159,7 +166,7 @@ func fleetOf200(t *testing.T) *tenant {
 		} else {
 			tn.writeKubeconfig(name, authority.New(t, user, name).Kubeconfig)
 		}
-		tn.makeClusterObject(name, has, func(c *clusterv1.Cluster) { c.Spec.Paused = new(i == 150) })
+		tn.makeClusterObject(name, has)
 	}
 	tn.startManager()
 	path := tn.writeChart("settings", "1.0.0", rollingChart)
@@ -172,6 +179,8 @@ func fleetOf200(t *testing.T) *tenant {
 	tn.makeStack("edge", labels("env=edge"), edge)
 	tn.awaitReady("edge", "the edge is well")
 	tn.awaitStack("platform", "three fail", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersFailedReason, "3 of 190 clusters failed")
+	tn.awaitCluster("prod-150", "it is ready, and then paused", ready("base", "ingress"))
+	change(tn, newCluster(tn.namespace, "prod-150", nil), func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
 	poll(t, patience, "all others are ready", func() error {
 		s := tn.newStack("platform", nil)
 		if err := world.hub.Get(t.Context(), tn.key("platform"), s); err != nil {

@@ -66,7 +66,7 @@ func find(f *observed.Fleet, argument string, kinds ...string) (found, error) {
 			return is, nil
 		}
 	}
-	return found{}, fmt.Errorf("no %s has the name %q here", strings.Join(kinds, " and no "), name)
+	return found{}, fmt.Errorf("nothing here has the name %q, of these: %s", name, strings.Join(kinds, ", "))
 }
 
 // completeNames completes the first argument with the stacks and clusters of the namespace.

@@ -35,8 +35,9 @@ func (p *Printer) Cluster(c *summary.Cluster) {
 }
 
 func (p *Printer) addonOn(a *summary.AddonOnCluster) {
+	title := strings.TrimSpace(a.Name + " " + clean(a.Version))
 	if a.Phase == addonsv1.AddonReady {
-		text := fmt.Sprintf("%s %s %s  Ready for %s", p.color(green, "v"), a.Name, clean(a.Version), p.age(&a.Since))
+		text := fmt.Sprintf("%s %s  Ready for %s", p.color(green, "v"), title, p.age(&a.Since))
 		if a.Drift != nil && a.Drift.Objects > 0 {
 			text += fmt.Sprintf("  drift: %s as others changed them", number(a.Drift.Objects, "object"))
 		}
@@ -51,7 +52,7 @@ func (p *Printer) addonOn(a *summary.AddonOnCluster) {
 	if a.Phase == addonsv1.AddonFailed || a.Phase == addonsv1.AddonDegraded {
 		mark = p.color(red, "x")
 	}
-	p.printf("%s %s %s (stack %s, namespace %s)  %s: %s  since %s\n", mark, a.Name, clean(a.Version), a.Stack, a.Namespace, a.Phase, a.Reason, p.age(&a.Since))
+	p.printf("%s %s (stack %s, namespace %s)  %s: %s  for %s\n", mark, title, a.Stack, a.Namespace, a.Phase, a.Reason, p.age(&a.Since))
 	p.paragraph("    What", column, a.Message)
 	p.paragraph("    Meaning", column, a.Meaning)
 	if a.Revision > 0 && a.Objects != nil {
