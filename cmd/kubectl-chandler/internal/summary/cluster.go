@@ -33,8 +33,8 @@ type AddonOnCluster struct {
 	StackRevision string `json:"stackRevision,omitempty"`
 	// Meaning says what the reason means, and the way out.
 	Meaning string `json:"meaning,omitempty"`
-	// SameOn are other clusters on which the add-on has the reason; FineOn is on how many it is Ready, AtRevision how many
-	// of these have the stack at the same revision.
+	// SameOn are other clusters on which the add-on has the reason. FineOn is on how many it is Ready, and AtRevision how
+	// many of these have the stack at the same revision.
 	SameOn     []string `json:"sameOn,omitempty"`
 	FineOn     int      `json:"fineOn,omitempty"`
 	AtRevision int      `json:"atRevision,omitempty"`
