@@ -73,17 +73,25 @@ func packed(t *testing.T, folder string, files map[string]string) string {
 	return out.String()
 }
 
+// Charts of apiVersion v3 have the structure of those of v2 (helm.sh/helm/v4/internal/chart/v3).
 func TestSubcharts(t *testing.T) {
+	for _, version := range []string{"v2", "v3"} {
+		t.Run(version, func(t *testing.T) { testSubcharts(t, version) })
+	}
+}
+
+func testSubcharts(t *testing.T, version string) {
+	t.Helper()
 	sub := func(name string) map[string]string {
 		return map[string]string{
-			"Chart.yaml":       "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",
+			"Chart.yaml":       "apiVersion: " + version + "\nname: " + name + "\nversion: 1.0.0\n",
 			"values.yaml":      "who: default\nexports: {data: {imported: yes-it-is}}\n",
 			"crds/c.yaml":      "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\n",
 			"templates/a.yaml": strings.Replace(rendering.ConfigMap, "name: a", "name: "+name, 1) + "data: {who: {{ .Values.who }}}\n",
 		}
 	}
 	files := map[string]string{
-		"Chart.yaml": `{apiVersion: v2, name: demo, version: 1.0.0, dependencies: [
+		"Chart.yaml": `{apiVersion: ` + version + `, name: demo, version: 1.0.0, dependencies: [
   {name: folder, version: 1.0.0, import-values: [data]},
   {name: packed, version: 1.0.0, condition: packed.enabled},
   {name: folder, version: 1.0.0, alias: again, tags: [more]}]}`,
