@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -131,6 +132,27 @@ func testSubcharts(t *testing.T, version string) {
 	}
 	if diff := cmp.Diff([]string{"folder"}, crds); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Helm shows the notes of the chart itself, and not those of its subcharts.
+func TestNotes(t *testing.T) {
+	files := map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: demo\nversion: 1.0.0\n", "templates/a.yaml": rendering.ConfigMap,
+		"templates/NOTES.txt": "\nSee {{ .Release.Name }}{{ if .Values.long }}{{ repeat 9000 \"äö\" }}{{ end }}\n", "charts/sub/templates/NOTES.txt": "another",
+		"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+	}
+	for _, long := range []bool{false, true} {
+		req := rendering.ChartJob(rendering.ChartOf(files))
+		req.Values = map[string]any{"long": long}
+		result, err := rendering.Render(t, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := result.Notes; !strings.HasPrefix(got, "See "+req.Release.Name) || strings.Contains(got, "another") || len(got) > job.MaxNotes ||
+			long && len(got) < job.MaxNotes-4 || !utf8.ValidString(got) || len(result.Objects) != 1 {
+			t.Errorf("%d objects, %d bytes of notes: %.40q", len(result.Objects), len(got), got)
+		}
 	}
 }
 
