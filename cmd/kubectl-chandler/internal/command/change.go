@@ -86,7 +86,8 @@ func (s *session) confirm() *cobra.Command {
 		c.printer().WouldGo(held)
 		if !isConfirmed {
 			fmt.Fprintln(c.Out, "--yes removes them. To keep them, undo the change")
-			return verdict(summary.Waiting)
+			c.verdict = summary.Waiting
+			return nil
 		}
 		for _, h := range held {
 			for _, name := range h.Clusters {

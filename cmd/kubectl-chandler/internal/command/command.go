@@ -6,7 +6,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -31,26 +30,13 @@ import (
 // exitError is the exit code of a command that couldn't do its work. Those that judge have [summary.Verdict].
 const exitError = 3
 
-// judged ends a command whose output says that something isn't well.
-type judged summary.Verdict
-
-// Error implements error.
-func (j judged) Error() string { return fmt.Sprintf("exit code %d", int(j)) }
-
-// verdict returns the error that a verdict ends a command with, nil if all is well.
-func verdict(v summary.Verdict) error {
-	if v == summary.Well {
-		return nil
-	}
-	return judged(v)
-}
-
 // session is what all commands share.
 type session struct {
 	genericiooptions.IOStreams
 	config           *genericclioptions.ConfigFlags
 	allNamespaces    bool
 	output, selector string
+	verdict          summary.Verdict // of what was looked at
 }
 
 // call is one run of a command.
@@ -65,20 +51,6 @@ type call struct {
 // Run runs a command line, and returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	log.SetLogger(logr.Discard())
-	root := newRoot(streams)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if is, ok := errors.AsType[judged](err); ok {
-		return int(is)
-	}
-	if err != nil {
-		fmt.Fprintln(streams.ErrOut, "Error:", err)
-		return exitError
-	}
-	return 0
-}
-
-func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	s := &session{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}
 	s.config.WrapConfigFn = func(c *rest.Config) *rest.Config {
 		c.QPS = -1 // a command makes few requests, each of which is waited for
@@ -90,11 +62,16 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
+	root.SetArgs(args)
 	s.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&s.output, "output", "o", "", "json, yaml, or wide, which names all clusters")
 	root.AddCommand(s.status(), s.why(), s.tree(), s.events(), s.get(), s.look(), s.pause(), s.resume(), s.confirm(),
 		s.history(), s.undo(), s.rollout(), s.version())
-	return root
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(streams.ErrOut, "Error:", err)
+		return exitError
+	}
+	return int(s.verdict)
 }
 
 // command makes a command. Its first argument, if it takes any, is completed with names of stacks and clusters.

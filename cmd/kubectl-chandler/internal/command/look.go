@@ -20,10 +20,8 @@ func (s *session) status() *cobra.Command {
 			return err
 		}
 		status := summary.StatusOf(f, c.selector != "")
-		if err := c.print("Status", status, func(p *printing.Printer) { p.Status(status) }); err != nil {
-			return err
-		}
-		return verdict(status.Verdict())
+		c.verdict = status.Verdict()
+		return c.print("Status", status, func(p *printing.Printer) { p.Status(status) })
 	})
 	cmd.Long = "Show how all stacks and clusters are, and what is wrong: each cause once, with its clusters." + exitCodes
 	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "labels of the AddonStacks to show")
@@ -43,19 +41,15 @@ func (s *session) why() *cobra.Command {
 			}
 			if is.cluster != nil {
 				cluster := summary.ClusterOf(f, is.cluster)
-				if err := c.print("Cluster", cluster, func(p *printing.Printer) { p.Cluster(cluster) }); err != nil {
-					return err
-				}
-				return verdict(cluster.Verdict())
+				c.verdict = cluster.Verdict()
+				return c.print("Cluster", cluster, func(p *printing.Printer) { p.Cluster(cluster) })
 			}
 			why := summary.AddonStatus(f, is.addon)
 			if is.stack != nil {
 				why = summary.StackStatus(f, is.stack)
 			}
-			if err := c.print("Status", why, func(p *printing.Printer) { p.Why(why) }); err != nil {
-				return err
-			}
-			return verdict(why.Verdict())
+			c.verdict = why.Verdict()
+			return c.print("Status", why, func(p *printing.Printer) { p.Why(why) })
 		})
 	cmd.Long = "Show why a cluster, a stack or an add-on is as it is, and the way out. A name alone is looked for in this order." + exitCodes
 	return s.inAllNamespaces(cmd)

@@ -92,17 +92,15 @@ func (s *session) rolloutStatus() *cobra.Command {
 		if far == nil {
 			return fmt.Errorf("AddonStack %s has no rollout", is.Name)
 		}
-		rolledOut := meta.FindStatusCondition(is.Status.Conditions, addonsv1.RolledOutCondition)
-		if err := c.print("Rollout", far, func(p *printing.Printer) { p.Rollout(is.AddonStack, rolledOut) }); err != nil {
-			return err
-		}
 		switch far.Phase {
 		case addonsv1.RolloutCompleted:
-			return nil
 		case addonsv1.RolloutHalted, addonsv1.RolloutRollingBack, addonsv1.RolloutRolledBack:
-			return verdict(summary.Failed)
+			c.verdict = summary.Failed
+		default:
+			c.verdict = summary.Waiting
 		}
-		return verdict(summary.Waiting)
+		rolledOut := meta.FindStatusCondition(is.Status.Conditions, addonsv1.RolledOutCondition)
+		return c.print("Rollout", far, func(p *printing.Printer) { p.Rollout(is.AddonStack, rolledOut) })
 	})
 }
 

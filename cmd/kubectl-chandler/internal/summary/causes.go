@@ -4,6 +4,7 @@ package summary
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -42,26 +43,22 @@ const (
 	progressing
 )
 
-// causeKey is what equal causes have in common.
-type causeKey struct {
-	urgency
-	namespace, kind, name, stack, addon string
-	phase                               addonsv1.AddonPhase
-	reason, message                     string
-}
+// causes are those of all clusters, by their urgency and all that equal ones have in common.
+type causes map[urgency]map[string]*Cause
 
-// causes are those of all clusters.
-type causes map[causeKey]*Cause
-
+// add adds a cause of a cluster, "" for none. Causes with other messages are others, if these are distinct.
 func (c causes) add(urgency urgency, is Cause, distinct bool, cluster string, since metav1.Time) {
-	key := causeKey{urgency: urgency, namespace: is.Namespace, kind: is.Kind, name: is.Name, stack: is.Stack, addon: is.Addon, phase: is.Phase, reason: is.Reason}
+	key := fmt.Sprintf("%s %s %s %s %s %s %s", is.Namespace, is.Kind, is.Name, is.Stack, is.Addon, is.Phase, is.Reason)
 	if distinct {
-		key.message = is.Message
+		key += " " + is.Message
 	}
-	cause := c[key]
+	if c[urgency] == nil {
+		c[urgency] = map[string]*Cause{}
+	}
+	cause := c[urgency][key]
 	if cause == nil {
-		cause = &is
-		c[key] = cause
+		cause, is.Meaning = &is, Meaning(is.Reason)
+		c[urgency][key] = cause
 	}
 	if cluster != "" {
 		cause.Clusters = append(cause.Clusters, cluster)
@@ -73,17 +70,11 @@ func (c causes) add(urgency urgency, is Cause, distinct bool, cluster string, si
 
 // list returns the causes of one urgency, those of most clusters first.
 func (c causes) list(of urgency) []Cause {
-	keys := slices.DeleteFunc(slices.Collect(maps.Keys(c)), func(k causeKey) bool { return k.urgency != of })
-	slices.SortFunc(keys, func(a, b causeKey) int {
-		return cmp.Or(cmp.Compare(len(c[b].Clusters), len(c[a].Clusters)), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name),
-			cmp.Compare(a.stack, b.stack), cmp.Compare(a.addon, b.addon), slices.Compare(c[a].Clusters, c[b].Clusters),
-			cmp.Compare(a.reason, b.reason), cmp.Compare(a.message, b.message))
-	})
-	list := make([]Cause, 0, len(keys))
-	for _, key := range keys {
-		c[key].Meaning = Meaning(key.reason)
-		list = append(list, *c[key])
+	list := []Cause{}
+	for _, key := range slices.Sorted(maps.Keys(c[of])) {
+		list = append(list, *c[of][key])
 	}
+	slices.SortStableFunc(list, func(a, b Cause) int { return cmp.Compare(len(b.Clusters), len(a.Clusters)) })
 	return list
 }
 

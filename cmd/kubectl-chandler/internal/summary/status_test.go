@@ -4,7 +4,9 @@ package summary_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,5 +195,31 @@ func TestHistory(t *testing.T) {
 	want := []string{"addons[old]: removed", `addons[cni].chart.version: "1.1.0"`, `addons[new]: {"chart":{"path":"new","version":"1.0.0"},"name":"new"}`}
 	if !slices.Equal(is.Changes, want) {
 		t.Errorf("%q, want %q", is.Changes, want)
+	}
+}
+
+// All that is printed as JSON has names, and nothing that isn't meant for others.
+func TestAsJSON(t *testing.T) {
+	f := fleet(cluster("a", addon("cni", addonsv1.AddonFailed, "HookFailed", "x")))
+	for _, is := range []any{summary.StatusOf(f, false), summary.ClusterOf(f, &f.Clusters[0]), summary.StackStatus(f, &f.Stacks[0])} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct, err := json.Marshal(is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a, b any
+		if json.Unmarshal(data, &a) != nil || json.Unmarshal(direct, &b) != nil || !reflect.DeepEqual(a, b) {
+			t.Errorf("%s\n%s", data, direct)
+		}
+		if !strings.Contains(string(data), `"HookFailed"`) {
+			t.Errorf("%s", data)
+		}
 	}
 }
