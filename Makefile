@@ -13,6 +13,8 @@ LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).git
 IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
 # The digest of the pushed image, as sha256:...: with it, release manifests name the image by tag and digest.
 DIGEST ?=
+# What kubectl-chandler is released for.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 # The program that the SBOM is of. Another one than the default isn't built.
 BINARY ?= bin/manager
 OUT ?= out
@@ -55,6 +57,10 @@ help: ## List the targets.
 .PHONY: build
 build: ## Build the manager into bin/.
 	go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o bin/manager .
+
+.PHONY: plugin
+plugin: ## Build kubectl-chandler into bin/.
+	go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o bin/kubectl-chandler ./cmd/kubectl-chandler
 
 .PHONY: generate
 generate: ## Generate Go code (deep copies), the list of flags, and the table of reasons.
@@ -173,8 +179,25 @@ BEFORE_VERSION := (chandler[:/]|[?]ref=|VERSION=|team-a +)
 RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
 
 .PHONY: release
-release: release-version release-manifests sbom ## Write all files of a release into OUT, by default out/: manifests, SBOM, and checksums of these.
-	cd $(OUT) && sha256sum $(RELEASED) >checksums.txt
+release: release-version release-manifests release-plugin sbom ## Write all files of a release into OUT, by default out/: manifests, kubectl-chandler, SBOM, and checksums of these.
+	cd $(OUT) && sha256sum $(RELEASED) chandler.yaml kubectl-chandler_*.tar.gz >checksums.txt
+
+.PHONY: release-plugin
+release-plugin: ## Write archives of kubectl-chandler for PLATFORMS, and its manifest for krew, into OUT.
+	mkdir -p $(OUT)
+	sed 's/VERSION/$(VERSION)/' cmd/kubectl-chandler/krew.yaml >$(OUT)/chandler.yaml
+	@for platform in $(PLATFORMS); do \
+		os=$${platform%/*} arch=$${platform#*/} staged=$$(mktemp -d); \
+		binary=kubectl-chandler; [[ $$os != windows ]] || binary+=.exe; \
+		GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o $$staged/$$binary ./cmd/kubectl-chandler; \
+		cp LICENSE cmd/kubectl-chandler/kubectl_complete-chandler $$staged/; \
+		archive=kubectl-chandler_$${os}_$$arch.tar.gz; \
+		tar -C $$staged --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -c . | gzip -n >$(OUT)/$$archive; \
+		rm -r $$staged; \
+		{ echo "  - selector: {matchLabels: {os: $$os, arch: $$arch}}"; \
+		  echo "    uri: https://github.com/cluster-chandler/chandler/releases/download/$(VERSION)/$$archive"; \
+		  echo "    sha256: $$(sha256sum $(OUT)/$$archive | cut -d' ' -f1)"; echo "    bin: $$binary"; } >>$(OUT)/chandler.yaml; \
+	done
 
 .PHONY: release-version
 release-version: ## Check that metadata.yaml has the series of VERSION, and that the pages name no other version.

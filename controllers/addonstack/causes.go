@@ -56,7 +56,7 @@ type cause struct {
 // standingOf decides from a ClusterAddon's status where its cluster is with the revision of the stack that it is to have.
 // The revision has these add-ons. It returns why the cluster isn't ready, or won't be for long, too.
 func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, wanted string, addons []addonsv1.Addon) (clusterState, []cause) {
-	if c := blocking(ca); c != nil {
+	if c := stack.Blocking(ca); c != nil {
 		return waiting, []cause{causeOfCondition(c)}
 	}
 	assigned := stack.AssignedRevision(ca.Spec.Stacks, s.Name)
@@ -99,24 +99,6 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, wanted string
 
 // noted returns a cause that keeps no cluster from being ready.
 func noted(text string) cause { return cause{urgency: onlyNoted, key: text, text: text} }
-
-// blocking returns the condition that says why nothing can be done on a cluster now, nil if there is none.
-func blocking(ca *addonsv1.ClusterAddon) *metav1.Condition {
-	for _, kind := range []string{addonsv1.DeletingCondition, addonsv1.PausedCondition} {
-		if c := conditions.Get(ca, kind); c != nil && c.Status == metav1.ConditionTrue {
-			return c
-		}
-	}
-	for _, kind := range []string{addonsv1.ControlPlaneInitializedCondition, addonsv1.ClusterReachableCondition} {
-		if c := conditions.Get(ca, kind); c != nil && c.Status != metav1.ConditionTrue {
-			return c
-		}
-	}
-	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Reason == addonsv1.RecordsUnreadableReason {
-		return c
-	}
-	return nil
-}
 
 // causeOfCondition returns why a cluster waits. A message that names the cluster is left out: the cause does that.
 func causeOfCondition(c *metav1.Condition) cause {

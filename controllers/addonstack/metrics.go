@@ -36,6 +36,20 @@ var (
 		"When a source of a stack was last looked at with success.", sourceLabels, nil)
 )
 
+// State gauges have the labels of stacks and of their add-ons, and count clusters. There are as many series for one
+// cluster as for a thousand.
+var (
+	stackLabels = []string{"namespace", "stack"}
+
+	stackClusters = prometheus.NewDesc("chandler_stack_clusters",
+		"Number of clusters of a stack by state: ready, progressing, failed, waiting, unstarted, or held, which counts beside the others.",
+		append(stackLabels[:2:2], "state"), nil)
+	stackCondition = prometheus.NewDesc("chandler_stack_condition",
+		"1 for the status that a condition of a stack has, 0 for the others.", append(stackLabels[:2:2], "type", "status"), nil)
+	stackAddonClusters = prometheus.NewDesc("chandler_stack_addon_clusters",
+		"Number of clusters of a stack on which an add-on is in a phase.", append(sourceLabels[:3:3], "phase"), nil)
+)
+
 // maxSources is how many sources of one namespace have series: those of the first stacks by name.
 const maxSources = 512
 
@@ -48,7 +62,7 @@ var rolloutPhases = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "1 for the phase that the rollout of a stack is in.",
 }, []string{"namespace", "stack", "phase"})
 
-func init() { metrics.Registry.MustRegister(stackSources, rolloutPhases) }
+func init() { metrics.Registry.MustRegister(stackSources, rolloutPhases, stackStates) }
 
 // measureRollout sets the phase of a stack's rollout, "" for none.
 func measureRollout(stack client.ObjectKey, phase addonsv1.RolloutPhase) {

@@ -85,7 +85,7 @@ func (q *state) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons fun
 
 // whyAway returns why nothing can be done on a cluster, "" if something can; whether it doesn't answer, and since when.
 func (q *state) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) (why string, unreachable bool, since time.Time) {
-	if c := blocking(ca); c != nil {
+	if c := stack.Blocking(ca); c != nil {
 		return c.Reason, c.Type == addonsv1.ClusterReachableCondition, c.LastTransitionTime.Time
 	}
 	switch {

@@ -32,6 +32,7 @@ import (
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	r.statuses.Client = r.Client
 	r.Members.Subscribe(r.memberChanged)
+	stackStates.use(r.Client)
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
 		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(instancesMoved())).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).

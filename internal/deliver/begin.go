@@ -231,7 +231,7 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 		Helm: &helmrelease.Release{
 			Name: r.release.Name, Namespace: r.release.Namespace, Version: revision,
 			Info: &helmrelease.Info{
-				FirstDeployed: first, LastDeployed: now, Status: status, Description: description,
+				FirstDeployed: first, LastDeployed: now, Status: status, Description: description, Notes: in.Notes,
 			},
 			Chart:       &chart.Chart{Metadata: metadata},
 			Config:      in.Values,

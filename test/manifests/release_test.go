@@ -18,6 +18,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/mod/modfile"
+	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/test/manager"
 )
@@ -39,7 +40,7 @@ func TestRelease(t *testing.T) {
 	dir, digest := t.TempDir(), "sha256:"+strings.Repeat("0123456789abcdef", 4)
 	program, err := manager.Build(t.Context(), root, t.TempDir(), released) // as other tests do, so that it is only linked
 	g.Expect(err).NotTo(HaveOccurred())
-	out, err := makeRelease(t, dir, "release", "VERSION="+released, "DIGEST="+digest, "BINARY="+program)
+	out, err := makeRelease(t, dir, "release", "VERSION="+released, "DIGEST="+digest, "BINARY="+program, "PLATFORMS=linux/amd64")
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 
 	t.Run("checksums", func(t *testing.T) {
@@ -61,6 +62,32 @@ func TestRelease(t *testing.T) {
 		for _, file := range files {
 			g.Expect(sums).To(HaveKey(file.Name()))
 		}
+	})
+
+	t.Run("plugin", func(t *testing.T) {
+		g := NewWithT(t)
+		manifest, err := os.ReadFile(filepath.Join(dir, "chandler.yaml"))
+		g.Expect(err).NotTo(HaveOccurred())
+		var krew struct {
+			Spec struct {
+				Version   string
+				Platforms []struct{ URI, SHA256, Bin string }
+			}
+		}
+		g.Expect(yaml.Unmarshal(manifest, &krew)).To(Succeed())
+		g.Expect(krew.Spec.Version).To(Equal(released))
+		g.Expect(krew.Spec.Platforms).To(HaveLen(1))
+		is := krew.Spec.Platforms[0]
+		archive, err := os.ReadFile(filepath.Join(dir, filepath.Base(is.URI)))
+		g.Expect(err).NotTo(HaveOccurred())
+		sum := sha256.Sum256(archive)
+		g.Expect(is.SHA256).To(Equal(hex.EncodeToString(sum[:])))
+		unpacked := t.TempDir()
+		out, err := exec.CommandContext(t.Context(), "tar", "-xzf", filepath.Join(dir, filepath.Base(is.URI)), "-C", unpacked).CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(out))
+		help, err := exec.CommandContext(t.Context(), filepath.Join(unpacked, is.Bin), "--help").CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(help))
+		g.Expect(filepath.Join(unpacked, "kubectl_complete-chandler")).To(BeAnExistingFile())
 	})
 
 	t.Run("image", func(t *testing.T) {

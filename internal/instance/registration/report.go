@@ -65,6 +65,7 @@ func (f *roundResult) reasons() string {
 // report tells people what a round found out, once for each change: as an event, which is logged, or in the log alone if there
 // is no object. The check for readyz has it always.
 func (r *Registration) report(ctx context.Context) {
+	r.result.measure()
 	r.problem.Store(r.result.problem())
 	now := r.result.reasons()
 	if r.reported == now {

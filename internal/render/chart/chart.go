@@ -79,6 +79,7 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 		if err != nil {
 			return nil, err
 		}
+		result.Notes = notesOf(ch, files)
 		enter(job.StageManifests)
 		counted := base
 		reader = &counted

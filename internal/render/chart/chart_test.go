@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -73,17 +74,25 @@ func packed(t *testing.T, folder string, files map[string]string) string {
 	return out.String()
 }
 
+// Charts of apiVersion v3 have the structure of those of v2 (helm.sh/helm/v4/internal/chart/v3).
 func TestSubcharts(t *testing.T) {
+	for _, version := range []string{"v2", "v3"} {
+		t.Run(version, func(t *testing.T) { testSubcharts(t, version) })
+	}
+}
+
+func testSubcharts(t *testing.T, version string) {
+	t.Helper()
 	sub := func(name string) map[string]string {
 		return map[string]string{
-			"Chart.yaml":       "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",
+			"Chart.yaml":       "apiVersion: " + version + "\nname: " + name + "\nversion: 1.0.0\n",
 			"values.yaml":      "who: default\nexports: {data: {imported: yes-it-is}}\n",
 			"crds/c.yaml":      "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\n",
 			"templates/a.yaml": strings.Replace(rendering.ConfigMap, "name: a", "name: "+name, 1) + "data: {who: {{ .Values.who }}}\n",
 		}
 	}
 	files := map[string]string{
-		"Chart.yaml": `{apiVersion: v2, name: demo, version: 1.0.0, dependencies: [
+		"Chart.yaml": `{apiVersion: ` + version + `, name: demo, version: 1.0.0, dependencies: [
   {name: folder, version: 1.0.0, import-values: [data]},
   {name: packed, version: 1.0.0, condition: packed.enabled},
   {name: folder, version: 1.0.0, alias: again, tags: [more]}]}`,
@@ -123,6 +132,27 @@ func TestSubcharts(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"folder"}, crds); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Helm shows the notes of the chart itself, and not those of its subcharts.
+func TestNotes(t *testing.T) {
+	files := map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: demo\nversion: 1.0.0\n", "templates/a.yaml": rendering.ConfigMap,
+		"templates/NOTES.txt": "\nSee {{ .Release.Name }}{{ if .Values.long }}{{ repeat 9000 \"äö\" }}{{ end }}\n", "charts/sub/templates/NOTES.txt": "another",
+		"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+	}
+	for _, long := range []bool{false, true} {
+		req := rendering.ChartJob(rendering.ChartOf(files))
+		req.Values = map[string]any{"long": long}
+		result, err := rendering.Render(t, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := result.Notes; !strings.HasPrefix(got, "See "+req.Release.Name) || strings.Contains(got, "another") || len(got) > job.MaxNotes ||
+			long && len(got) < job.MaxNotes-4 || !utf8.ValidString(got) || len(result.Objects) != 1 {
+			t.Errorf("%d objects, %d bytes of notes: %.40q", len(result.Objects), len(got), got)
+		}
 	}
 }
 

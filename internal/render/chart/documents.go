@@ -11,11 +11,18 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 )
 
 // notesSuffix marks the text that Helm shows to its user after an install.
 const notesSuffix = "NOTES.txt"
+
+// notesOf returns the notes of the chart itself, without those of its subcharts, as Helm keeps them.
+func notesOf(ch *chart.Chart, files map[string]string) string {
+	notes := strings.TrimSpace(files[path.Join(ch.Name(), "templates", notesSuffix)])
+	return strings.ToValidUTF8(notes[:min(len(notes), job.MaxNotes)], "")
+}
 
 // readTemplates decodes the output of the templates.
 func readTemplates(reader *manifest.Reader, files map[string]string) ([]manifest.Document, error) {

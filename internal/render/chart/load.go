@@ -19,7 +19,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 )
 
-// load reads a chart of apiVersion v1 or v2 with Helm's loader.
+// apiVersionV3 is that of charts which have the structure of v2, as Helm's own loader has it for them
+// (helm.sh/helm/v4/internal/chart/v3). Nobody else can import that.
+const apiVersionV3 = "v3"
+
+// load reads a chart of apiVersion v1, v2 or v3 with Helm's loader.
 func load(files []artifact.File) (*chart.Chart, error) {
 	buffered := make([]*archive.BufferedFile, 0, len(files))
 	for _, f := range files {
@@ -29,8 +33,8 @@ func load(files []artifact.File) (*chart.Chart, error) {
 	if err != nil {
 		return nil, &failure.Error{Reason: job.ReasonChartInvalid, Err: err}
 	}
-	if v := ch.Metadata.APIVersion; v != chart.APIVersionV1 && v != chart.APIVersionV2 {
-		return nil, failure.New(job.ReasonChartInvalid, "Chart.yaml: apiVersion %q is not supported, only v1 and v2; take another version of the chart", v)
+	if v := ch.Metadata.APIVersion; v != chart.APIVersionV1 && v != chart.APIVersionV2 && v != apiVersionV3 {
+		return nil, failure.New(job.ReasonChartInvalid, "Chart.yaml: apiVersion %q is not supported, only v1, v2 and v3; take another version of the chart", v)
 	}
 	sortDependencies(ch)
 	return ch, nil

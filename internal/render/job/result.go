@@ -19,6 +19,8 @@ type Result struct {
 	Objects []*unstructured.Unstructured
 	// Manifest is the same as text, byte for byte as Helm records it.
 	Manifest string
+	// Notes is what the chart's NOTES.txt says, at most [MaxNotes] bytes. It may have secrets: never log.
+	Notes string
 	// Hooks are Helm's hooks without tests, in the order Helm runs those of one event.
 	Hooks []Hook
 	// Generated are the values this rendering generated or used again. Secret: never log.
@@ -28,6 +30,9 @@ type Result struct {
 	// FactsUsed are the questions this rendering asked about the cluster.
 	FactsUsed FactsUsed
 }
+
+// MaxNotes bounds the notes of a chart, which nobody needs to install it.
+const MaxNotes = 16 << 10
 
 // Hook is an object that Helm creates at an event and does not keep as part of the release.
 type Hook struct {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
+)
+
+func (s *session) get() *cobra.Command {
+	cmd := &cobra.Command{Use: "get", Short: "Show what is installed on a cluster, from the release record there"}
+	kubeconfig := ""
+	add := func(use, short string, text func(*observed.Release) (string, error)) {
+		c := s.command(use+" CLUSTER ADDON", short, cobra.ExactArgs(2), func(c *call) error {
+			release, err := c.release(kubeconfig)
+			if err != nil {
+				return err
+			}
+			shown, err := text(release)
+			fmt.Fprint(c.Out, shown)
+			return err
+		})
+		c.Long = short + ".\n\nIt reads the workload cluster, by the kubeconfig Secret that you have to be allowed to get, or by --workload-kubeconfig."
+		cmd.AddCommand(c)
+	}
+	add("values", "Show the values of an add-on, with strings from Secrets hidden", (*observed.Release).Values)
+	add("manifest", "Show the objects of an add-on, with the contents of Secrets hidden", (*observed.Release).Manifest)
+	add("notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*observed.Release).Notes)
+	cmd.PersistentFlags().StringVar(&kubeconfig, "workload-kubeconfig", "", "kubeconfig of the workload cluster; by default the Secret of the cluster")
+	return cmd
+}
+
+// release reads the newest record of the add-on that the arguments name from its workload cluster.
+func (c *call) release(kubeconfig string) (*observed.Release, error) {
+	ca, addon := &addonsv1.ClusterAddon{}, c.args[1]
+	if err := c.client.Get(c, client.ObjectKey{Namespace: c.namespace, Name: c.args[0]}, ca); err != nil {
+		return nil, fmt.Errorf("reading cluster %s: %w", c.args[0], err)
+	}
+	at := slices.IndexFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Name == addon })
+	if at < 0 {
+		return nil, fmt.Errorf("cluster %s has no add-on %s", ca.Name, addon)
+	}
+	read := func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
+	if kubeconfig == "" {
+		read = func() (*rest.Config, error) { return observed.Workload(c, c.client, ca) }
+	}
+	config, err := read()
+	if err != nil {
+		return nil, err
+	}
+	workload, err := observed.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	return observed.ReadRelease(c, workload, ca.Status.Addons[at].Namespace, addon)
+}

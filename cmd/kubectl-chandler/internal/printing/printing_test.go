@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package printing_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
+
+// printed returns what is written, after a line break.
+func printed(print func(*printing.Printer)) string {
+	out := &bytes.Buffer{}
+	print(&printing.Printer{Out: out, Now: now})
+	return "\n" + out.String()
+}
+
+func TestStatus(t *testing.T) {
+	s := &summary.Status{
+		Instances: []summary.Instance{{Name: "system/chandler", Version: "v0.4.0", Scope: "*", HeartbeatTime: ago(4 * time.Second), Clusters: 200, Ready: 195}},
+		Stacks: []summary.Stack{
+			{Namespace: "team", Name: "platform", Clusters: addonsv1.ClusterCounts{Total: 9, Ready: 5, Failed: 3, Waiting: 1}, Since: ago(14 * time.Minute), Addons: []summary.Addon{
+				{Name: "cilium", Versions: map[string]int{"1.19.5": 1, "1.19.6": 8}, Available: "1.20.0"}, {Name: "dns"}}},
+			{Namespace: "team", Name: "gpu", Clusters: addonsv1.ClusterCounts{Total: 2, Ready: 1}, Updating: 1},
+		},
+		Failed: []summary.Cause{{Namespace: "team", Stack: "platform", Addon: "cilium", Reason: "HookFailed", Message: "Job x:\nBackoffLimitExceeded",
+			Clusters: []string{"a", "b", "c", "d", "e", "f", "g"}, Since: ago(14 * time.Minute)}},
+		Waiting: []summary.Cause{{Namespace: "team", Reason: "Paused", Clusters: []string{"h"}}, {Namespace: "team", Kind: "AddonStack", Name: "gpu", Reason: "SourceUnavailable"}},
+		Held:    []summary.Held{{Namespace: "team", Stack: "gone", Cause: "StackDeleted", Addons: []string{"default/dns"}, Clusters: []string{"a", "b"}}},
+		Drift:   summary.Drift{Objects: 4, Clusters: 3},
+	}
+	const want = `
+INSTANCE          VERSION   SCOPE   HEARTBEAT   CLUSTERS   READY
+system/chandler   v0.4.0    *       4s          200        195
+
+STACK           CLUSTERS   READY   FAILED   WAITING   UPDATING   SINCE   VERSIONS
+team/platform   9          5       3        1         0          14m     cilium 1.19.6 (1.19.5 on 1) (1.20.0 is there, not taken), dns -
+team/gpu        2          1       0        0         1          -       
+
+FAILED: 7 clusters, 1 cause
+  platform/cilium  HookFailed  7 clusters: a, b, c, d, e, and 2 more  14m
+      Job x: BackoffLimitExceeded
+
+WAITING: 1 cluster, 2 causes
+  team  Paused  1 cluster: h
+  AddonStack gpu  SourceUnavailable
+
+HELD: default/dns of stack gone on 2 clusters (StackDeleted): a, b
+  To remove them: kubectl chandler confirm gone -n team. To keep them: undo the change
+
+DRIFT: 4 objects on 3 clusters differ from what was installed
+Next: kubectl chandler why a -n team
+`
+	if got := printed(func(p *printing.Printer) { p.Status(s) }); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestTree(t *testing.T) {
+	s := &summary.Stack{Namespace: "team", Name: "platform", Revision: "platform-1", Clusters: addonsv1.ClusterCounts{Total: 3, Ready: 2}, Addons: []summary.Addon{
+		{Name: "cni", Phases: map[addonsv1.AddonPhase][]string{addonsv1.AddonReady: {"a", "b", "c"}}},
+		{Name: "ingress", DependsOn: []string{"other/x", "cni", "dns"}, Phases: map[addonsv1.AddonPhase][]string{addonsv1.AddonReady: {"a", "b"}, addonsv1.AddonFailed: {"c"}}},
+		{Name: "shop", DependsOn: []string{"ingress"}},
+		{Name: "dns"},
+	}}
+	const want = `
+AddonStack team/platform  revision platform-1  2 of 3 clusters are ready
+|- cni -  3 Ready
+|  ` + "`" + `- ingress -  2 Ready, 1 Failed (c)  needs other/x, cni, dns
+|     ` + "`" + `- shop -    needs ingress
+` + "`" + `- dns -  
+`
+	if got := printed(func(p *printing.Printer) { p.Tree(s) }); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+// Words of charts and clusters don't reach the terminal as they are.
+func TestHostileWords(t *testing.T) {
+	const hostile = "\x1b]0;x\x07red\x1b[31m\u009b1m\r"
+	a := summary.AddonOnCluster{AddonStatus: addonsv1.AddonStatus{Name: "a", Phase: addonsv1.AddonFailed, Version: hostile, Message: hostile}}
+	ready := a
+	ready.Phase = addonsv1.AddonReady
+	s := summary.Stack{Addons: []summary.Addon{{Name: "a", Versions: map[string]int{hostile: 1}}}}
+	got := printed(func(p *printing.Printer) {
+		p.Cluster(&summary.Cluster{Addons: []summary.AddonOnCluster{a, ready}, Conditions: []metav1.Condition{{Message: hostile}}})
+		p.Why(&summary.Status{Stacks: []summary.Stack{s}, Failed: []summary.Cause{{Message: hostile}}})
+		p.Tree(&s)
+		p.History(&summary.History{Revisions: []summary.Revision{{Rejected: hostile, Changes: []string{hostile}}}})
+	})
+	if strings.ContainsAny(got, "\x1b\x07\r\u009b") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestColors(t *testing.T) {
+	out := &bytes.Buffer{}
+	p := &printing.Printer{Out: out, Now: now, Color: true}
+	p.Cluster(&summary.Cluster{Name: "a", Ready: metav1.ConditionTrue})
+	if !strings.Contains(out.String(), "\x1b[32mREADY\x1b[0m") {
+		t.Errorf("%q", out)
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+)
+
+// Cause is why something isn't well, with all clusters of the same cause.
+type Cause struct {
+	Namespace string `json:"namespace"`
+	// Kind and Name are those of an object that isn't about clusters: an AddonStack or a ProviderInstance.
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Stack and Addon are there if the cause is an add-on's.
+	Stack    string              `json:"stack,omitempty"`
+	Addon    string              `json:"addon,omitempty"`
+	Phase    addonsv1.AddonPhase `json:"phase,omitempty"`
+	Reason   string              `json:"reason"`
+	Message  string              `json:"message,omitempty"` // of the first cluster
+	Meaning  string              `json:"meaning,omitempty"` // of the reason, with the way out
+	Clusters []string            `json:"clusters,omitempty"`
+	Since    *metav1.Time        `json:"since,omitempty"` // of the first cluster that had it
+}
+
+// urgency says in which part of a status a cause is.
+type urgency int
+
+const (
+	failing urgency = iota
+	waiting
+	progressing
+)
+
+// causes are those of all clusters, by their urgency and all that equal ones have in common.
+type causes map[urgency]map[string]*Cause
+
+// add adds a cause of a cluster, "" for none. Causes with other messages are others, if these are distinct.
+func (c causes) add(urgency urgency, is Cause, distinct bool, cluster string, since metav1.Time) {
+	key := fmt.Sprintf("%s %s %s %s %s %s %s", is.Namespace, is.Kind, is.Name, is.Stack, is.Addon, is.Phase, is.Reason)
+	if distinct {
+		key += " " + is.Message
+	}
+	if c[urgency] == nil {
+		c[urgency] = map[string]*Cause{}
+	}
+	cause := c[urgency][key]
+	if cause == nil {
+		cause, is.Meaning = &is, Meaning(is.Reason)
+		c[urgency][key] = cause
+	}
+	if cluster != "" {
+		cause.Clusters = append(cause.Clusters, cluster)
+	}
+	if !since.IsZero() && (cause.Since == nil || since.Before(cause.Since)) {
+		cause.Since = &since
+	}
+}
+
+// list returns the causes of one urgency, those of most clusters first.
+func (c causes) list(of urgency) []Cause {
+	list := []Cause{}
+	for _, key := range slices.Sorted(maps.Keys(c[of])) {
+		list = append(list, *c[of][key])
+	}
+	slices.SortStableFunc(list, func(a, b Cause) int { return cmp.Compare(len(b.Clusters), len(a.Clusters)) })
+	return list
+}
+
+// addAddon adds why an add-on isn't Ready. While it waits for what comes by itself, its message says how far each
+// cluster is: then it doesn't tell causes apart.
+func (c causes) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
+	is := Cause{Namespace: ca.Namespace, Stack: a.Stack, Addon: a.Name, Phase: a.Phase, Reason: cmp.Or(a.Reason, string(a.Phase)), Message: a.Message}
+	switch {
+	case a.Phase == addonsv1.AddonFailed:
+		c.add(failing, is, true, ca.Name, a.Since)
+	case a.Phase == addonsv1.AddonDegraded:
+		c.add(failing, is, false, ca.Name, a.Since)
+	case reasons.Of(a.Reason).Is(reasons.Passing):
+		c.add(progressing, is, false, ca.Name, a.Since)
+	default:
+		c.add(waiting, is, true, ca.Name, a.Since)
+	}
+}
+
+// addCondition adds why a cluster can't be worked on.
+func (c causes) addCondition(ca *addonsv1.ClusterAddon, is *metav1.Condition) {
+	c.add(waiting, Cause{Namespace: ca.Namespace, Reason: is.Reason, Message: is.Message}, true, ca.Name, is.LastTransitionTime)
+}
+
+// addInstance adds why a ProviderInstance isn't Ready.
+func (c causes) addInstance(p *addonsv1.ProviderInstance) {
+	if ready := meta.FindStatusCondition(p.Status.Conditions, addonsv1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
+		c.add(failing, Cause{Namespace: p.Namespace, Kind: "ProviderInstance", Name: p.Name, Reason: ready.Reason, Message: ready.Message}, false, "", ready.LastTransitionTime)
+	}
+}
+
+// addStack adds why a stack's spec isn't what runs, which no cluster tells.
+func (c causes) addStack(s *addonsv1.AddonStack) {
+	for kind, urgency := range map[string]urgency{
+		addonsv1.ValidCondition: failing, addonsv1.SourcesReadyCondition: waiting, addonsv1.RolledOutCondition: progressing,
+	} {
+		is := meta.FindStatusCondition(s.Status.Conditions, kind)
+		if is == nil || is.Status == metav1.ConditionTrue || is.Reason == addonsv1.SourceNotAskedReason {
+			continue
+		}
+		switch addonsv1.RolloutPhase(is.Reason) {
+		case addonsv1.RolloutHalted, addonsv1.RolloutRolledBack:
+			urgency = failing
+		case addonsv1.RolloutWaitingForApproval, addonsv1.RolloutWaitingForClusters, addonsv1.RolloutPaused:
+			urgency = waiting
+		}
+		c.add(urgency, Cause{Namespace: s.Namespace, Kind: "AddonStack", Name: s.Name, Reason: is.Reason, Message: is.Message}, false, "", is.LastTransitionTime)
+	}
+}
+
+var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+
+// Meaning returns what a reason means, with the way out, as the table of reasons has it; "" for a reason that isn't there.
+func Meaning(reason string) string {
+	at := slices.IndexFunc(reasons.Table, func(row reasons.Reason) bool { return row.Name == reason })
+	for ; at > 0 && reasons.Table[at].Meaning == ""; at-- { // it has that of the row before
+	}
+	if at < 0 {
+		return ""
+	}
+	return strings.ReplaceAll(link.ReplaceAllString(reasons.Table[at].Meaning, "$1"), "`", "")
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// Cluster is why one cluster is as it is.
+type Cluster struct {
+	Namespace   string                 `json:"namespace"`
+	Name        string                 `json:"name"`
+	Ready       metav1.ConditionStatus `json:"ready"`
+	Since       *metav1.Time           `json:"since,omitempty"`
+	ReadyAddons string                 `json:"readyAddons,omitempty"`
+	// Conditions are those that aren't as wanted.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	Addons     []AddonOnCluster   `json:"addons"`
+	Held       []Held             `json:"held,omitempty"`
+}
+
+// AddonOnCluster is an add-on of one cluster, with the meaning of its reason.
+type AddonOnCluster struct {
+	addonsv1.AddonStatus
+	StackRevision string `json:"stackRevision,omitempty"`
+	// Meaning says what the reason means, and the way out.
+	Meaning string `json:"meaning,omitempty"`
+	// SameOn are other clusters on which the add-on has the reason. FineOn is on how many it is Ready, and AtRevision how
+	// many of these have the stack at the same revision.
+	SameOn     []string `json:"sameOn,omitempty"`
+	FineOn     int      `json:"fineOn,omitempty"`
+	AtRevision int      `json:"atRevision,omitempty"`
+}
+
+// Verdict returns what the cluster comes to.
+func (c *Cluster) Verdict() Verdict {
+	is := Well
+	if c.Ready != metav1.ConditionTrue || len(c.Held) > 0 {
+		is = Waiting
+	}
+	for i := range c.Addons {
+		if phase := c.Addons[i].Phase; phase == addonsv1.AddonFailed || phase == addonsv1.AddonDegraded {
+			is = Failed
+		}
+	}
+	return is
+}
+
+// ClusterOf returns why a cluster is as it is. The other clusters tell where else something is so.
+func ClusterOf(f *observed.Fleet, ca *addonsv1.ClusterAddon) *Cluster {
+	is := &Cluster{Namespace: ca.Namespace, Name: ca.Name, Ready: metav1.ConditionUnknown, ReadyAddons: ca.Status.ReadyAddons, Addons: []AddonOnCluster{}}
+	if ready := meta.FindStatusCondition(ca.Status.Conditions, addonsv1.ReadyCondition); ready != nil {
+		is.Ready, is.Since = ready.Status, &ready.LastTransitionTime
+	}
+	for _, c := range ca.Status.Conditions {
+		if c.Type != addonsv1.ReadyCondition && c.Type != addonsv1.AddonsReadyCondition && c.Message != "" || isBad(&c) {
+			is.Conditions = append(is.Conditions, c)
+		}
+	}
+	g := gathered{}
+	for i := range ca.Spec.Stacks {
+		g.addHeld(ca, &ca.Spec.Stacks[i])
+	}
+	is.Held = g.held
+	for i := range ca.Status.Addons {
+		is.Addons = append(is.Addons, addonOn(f, ca, &ca.Status.Addons[i]))
+	}
+	slices.SortStableFunc(is.Addons, func(a, b AddonOnCluster) int { return cmp.Compare(rank(a.Phase), rank(b.Phase)) })
+	return is
+}
+
+// isBad reports whether a condition says that something is wrong with the cluster itself. Add-ons are shown one by one.
+func isBad(c *metav1.Condition) bool {
+	switch c.Type {
+	case addonsv1.PausedCondition, addonsv1.DeletingCondition:
+		return c.Status == metav1.ConditionTrue
+	case addonsv1.ReadyCondition:
+		return false
+	case addonsv1.AddonsReadyCondition:
+		return c.Status == metav1.ConditionUnknown
+	}
+	return c.Status != metav1.ConditionTrue
+}
+
+// rank sorts phases, the worst first.
+func rank(phase addonsv1.AddonPhase) int {
+	return slices.Index([]addonsv1.AddonPhase{addonsv1.AddonFailed, addonsv1.AddonDegraded, addonsv1.AddonUnassigned, addonsv1.AddonPending,
+		addonsv1.AddonRemoving, addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonReady}, phase)
+}
+
+func addonOn(f *observed.Fleet, ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) AddonOnCluster {
+	is := AddonOnCluster{AddonStatus: *a, StackRevision: stack.AssignedRevision(ca.Spec.Stacks, a.Stack)}
+	if a.Phase == addonsv1.AddonReady {
+		return is
+	}
+	is.Meaning = Meaning(a.Reason)
+	for i := range f.Clusters {
+		other := &f.Clusters[i]
+		if other.Namespace != ca.Namespace || other.Name == ca.Name {
+			continue
+		}
+		for k := range other.Status.Addons {
+			switch b := &other.Status.Addons[k]; {
+			case b.Stack != a.Stack || b.Name != a.Name:
+			case b.Phase == addonsv1.AddonReady:
+				if is.FineOn++; stack.AssignedRevision(other.Spec.Stacks, a.Stack) == is.StackRevision {
+					is.AtRevision++
+				}
+			case b.Phase == a.Phase && b.Reason == a.Reason:
+				is.SameOn = append(is.SameOn, other.Name)
+			}
+		}
+	}
+	return is
+}

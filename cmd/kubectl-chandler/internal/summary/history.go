@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/changes"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// History has the revisions of a stack, the newest first.
+type History struct {
+	Namespace string     `json:"namespace"`
+	Stack     string     `json:"stack"`
+	Revisions []Revision `json:"revisions"`
+}
+
+// Revision is a spec that a stack had.
+type Revision struct {
+	Number  int64       `json:"number"`
+	Name    string      `json:"name"`
+	Created metav1.Time `json:"created"`
+	// Clusters are to have it now; on Ready of them all of its add-ons are.
+	Clusters int `json:"clusters"`
+	Ready    int `json:"ready"`
+	// WasReady says that a rollout brought all clusters to it.
+	WasReady bool   `json:"wasReady,omitempty"`
+	Rejected string `json:"rejected,omitempty"`
+	// Changes are what differs from the revision before.
+	Changes []string `json:"changes,omitempty"`
+}
+
+// HistoryOf returns the revisions, which come the newest first, with the clusters that have them.
+func HistoryOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, clusters []addonsv1.ClusterAddon) (*History, error) {
+	h := &History{Namespace: s.Namespace, Stack: s.Name, Revisions: []Revision{}}
+	for i := range revisions {
+		r := &revisions[i]
+		is := Revision{Number: r.Revision, Name: r.Name, Created: r.CreationTimestamp, Rejected: r.Annotations[addonsv1.RolloutRejectedAnnotation]}
+		_, is.WasReady = r.Annotations[addonsv1.RolloutCompletedAnnotation]
+		for k := range clusters {
+			ca := &clusters[k]
+			if ca.Namespace != s.Namespace || stack.AssignedRevision(ca.Spec.Stacks, s.Name) != r.Name {
+				continue
+			}
+			is.Clusters++
+			for _, at := range ca.Status.Stacks {
+				if at.Name == s.Name && at.Revision == r.Name && at.State == addonsv1.StackReady {
+					is.Ready++
+				}
+			}
+		}
+		if i+1 < len(revisions) {
+			var err error
+			if is.Changes, err = Changes(&revisions[i+1], r); err != nil {
+				return nil, err
+			}
+		}
+		h.Revisions = append(h.Revisions, is)
+	}
+	return h, nil
+}
+
+// Changes returns what differs between the specs of two revisions, a field a line, as in
+// `addons[cilium].chart.version: "1.19.6"`.
+func Changes(before, after *appsv1.ControllerRevision) ([]string, error) {
+	was, err := stack.SpecOf(before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := stack.SpecOf(after)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := changes.Between(was, is)
+	if err != nil {
+		return nil, fmt.Errorf("comparing %s with %s: %w", before.Name, after.Name, err)
+	}
+	lines := make([]string, 0, len(patch))
+	for _, operation := range patch {
+		value, err := json.Marshal(operation.Value)
+		if err != nil {
+			return nil, fmt.Errorf("writing %s: %w", operation.Path, err)
+		}
+		text := string(value)
+		if operation.Op == "remove" {
+			text = "removed"
+		}
+		lines = append(lines, pathOf(was, is, operation)+": "+text)
+	}
+	return lines, nil
+}
+
+var addonAt = regexp.MustCompile(`^addons\.(\d+)`)
+
+// pathOf returns the path of a change. The index of an add-on is replaced by its name.
+func pathOf(was, is *addonsv1.AddonStackSpec, operation changes.Operation) string {
+	path := strings.NewReplacer("/", ".", "~1", "/", "~0", "~").Replace(operation.Path[1:])
+	addons := is.Addons
+	if operation.Op == "remove" && strings.Count(path, ".") == 1 {
+		addons = was.Addons
+	}
+	return addonAt.ReplaceAllStringFunc(path, func(at string) string {
+		index, err := strconv.Atoi(strings.TrimPrefix(at, "addons."))
+		if err != nil || index >= len(addons) {
+			return at
+		}
+		return "addons[" + addons[index].Name + "]"
+	})
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package summary_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+)
+
+var noon = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+
+// cluster returns one of stack platform at revision platform-1, with these add-ons.
+func cluster(name string, addons ...addonsv1.AddonStatus) addonsv1.ClusterAddon {
+	ca := addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "platform-1"}}
+	ca.Status.Addons = addons
+	ca.Status.Conditions = []metav1.Condition{{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: noon}}
+	return ca
+}
+
+func addon(name string, phase addonsv1.AddonPhase, reason, message string) addonsv1.AddonStatus {
+	return addonsv1.AddonStatus{Name: name, Namespace: "default", Stack: "platform", Phase: phase, Reason: reason, Message: message, Version: "1.0.0", Since: noon}
+}
+
+func with(ca addonsv1.ClusterAddon, c metav1.Condition) addonsv1.ClusterAddon {
+	ca.Status.Conditions = append(ca.Status.Conditions, c)
+	return ca
+}
+
+func fleet(clusters ...addonsv1.ClusterAddon) *observed.Fleet {
+	s := addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
+	s.Spec.Addons = []addonsv1.Addon{{Name: "cni"}, {Name: "dns", DependsOn: []string{"cni"}}}
+	s.Status.Conditions = []metav1.Condition{{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue}}
+	return &observed.Fleet{Stacks: []addonsv1.AddonStack{s}, Clusters: clusters}
+}
+
+func TestCausesOfClusters(t *testing.T) {
+	paused := metav1.Condition{Type: addonsv1.PausedCondition, Status: metav1.ConditionTrue, Reason: addonsv1.PausedReason, LastTransitionTime: noon}
+	for name, tc := range map[string]struct {
+		fleet   *observed.Fleet
+		verdict summary.Verdict
+		failed, waiting,
+		progressing []string // the clusters of each cause, with commas
+	}{
+		"all is well": {fleet(cluster("a", addon("cni", addonsv1.AddonReady, "", ""))), summary.Well, nil, nil, nil},
+		"one cause of several clusters": {fleet(
+			cluster("a", addon("cni", addonsv1.AddonFailed, "HookFailed", "x")), cluster("b", addon("cni", addonsv1.AddonFailed, "HookFailed", "x")),
+			cluster("c", addon("cni", addonsv1.AddonFailed, "HookFailed", "y"))), summary.Failed, []string{"a,b", "c"}, nil, nil},
+		"degraded with words of each cluster": {fleet(
+			cluster("a", addon("cni", addonsv1.AddonDegraded, "CrashLoopBackOff", "pod x")), cluster("b", addon("cni", addonsv1.AddonDegraded, "CrashLoopBackOff", "pod y"))),
+			summary.Failed, []string{"a,b"}, nil, nil},
+		"passing by itself": {fleet(
+			cluster("a", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "1")), cluster("b", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "2"))),
+			summary.Waiting, nil, nil, []string{"a,b"}},
+		"for somebody": {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "ValuesNotFound", "Secret x"))), summary.Waiting, nil, []string{"a"}, nil},
+		"what is said of a cluster that can't be worked on is old": {fleet(
+			with(cluster("a", addon("cni", addonsv1.AddonFailed, "HookFailed", "x")), paused)), summary.Waiting, nil, []string{"a"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := summary.StatusOf(tc.fleet, false)
+			if is.Verdict() != tc.verdict {
+				t.Errorf("verdict %d, want %d", is.Verdict(), tc.verdict)
+			}
+			for _, part := range []struct {
+				is   []summary.Cause
+				want []string
+			}{{is.Failed, tc.failed}, {is.Waiting, tc.waiting}, {is.Progressing, tc.progressing}} {
+				var got []string
+				for _, cause := range part.is {
+					names := ""
+					for _, cluster := range cause.Clusters {
+						names += "," + cluster
+					}
+					got = append(got, names[1:])
+				}
+				if !slices.Equal(got, part.want) {
+					t.Errorf("%v, want %v", got, part.want)
+				}
+			}
+		})
+	}
+}
+
+func TestCausesOfOthers(t *testing.T) {
+	f := fleet()
+	f.Instances = []addonsv1.ProviderInstance{{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"}}}
+	f.Instances[0].Status.Conditions = []metav1.Condition{{Type: addonsv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: addonsv1.ScopeTakenReason}}
+	f.Stacks[0].Status.Conditions = []metav1.Condition{
+		{Type: addonsv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: addonsv1.InvalidPatchReason},
+		{Type: addonsv1.ValidCondition, Status: metav1.ConditionFalse, Reason: addonsv1.InvalidPatchReason},
+		{Type: addonsv1.RolledOutCondition, Status: metav1.ConditionFalse, Reason: string(addonsv1.RolloutHalted)},
+		{Type: addonsv1.SourcesReadyCondition, Status: metav1.ConditionFalse, Reason: "SourceUnavailable"},
+	}
+	is := summary.StatusOf(f, false)
+	var failed []string
+	for _, cause := range is.Failed {
+		failed = append(failed, cause.Kind+" "+cause.Reason)
+	}
+	slices.Sort(failed)
+	if want := []string{"AddonStack Halted", "AddonStack InvalidPatch", "ProviderInstance ScopeTaken"}; !slices.Equal(failed, want) {
+		t.Errorf("%v, want %v", failed, want)
+	}
+	if len(is.Waiting) != 1 || is.Waiting[0].Reason != "SourceUnavailable" || is.Waiting[0].Meaning == "" {
+		t.Errorf("waiting: %+v", is.Waiting)
+	}
+}
+
+func TestHeldAndDrift(t *testing.T) {
+	held := &addonsv1.HeldRemoval{Cause: addonsv1.RemovalStackDeleted, Confirmation: "x", Addons: []string{"default/cni"}}
+	a, b := cluster("a", addon("cni", addonsv1.AddonReady, "", "")), cluster("b", addon("cni", addonsv1.AddonReady, "", ""))
+	a.Spec.Stacks[0].HeldRemoval, b.Spec.Stacks[0].HeldRemoval = held, held
+	b.Status.Addons[0].Drift = &addonsv1.AddonDrift{Objects: 3}
+	f := fleet(a, b)
+	is := summary.StatusOf(f, false)
+	if len(is.Held) != 1 || !slices.Equal(is.Held[0].Clusters, []string{"a", "b"}) || is.Verdict() != summary.Waiting {
+		t.Errorf("held: %+v", is.Held)
+	}
+	if is.Drift != (summary.Drift{Objects: 3, Clusters: 1}) {
+		t.Errorf("drift: %+v", is.Drift)
+	}
+	f.Stacks = nil
+	if is := summary.StatusOf(f, true); len(is.Held) > 0 || is.Drift.Objects > 0 || is.Verdict() != summary.Well {
+		t.Errorf("of no stack: %+v", is)
+	}
+}
+
+func TestClusterAmongOthers(t *testing.T) {
+	bad := addon("cni", addonsv1.AddonFailed, "ManifestInvalid", "x") // whose meaning is that of a row before
+	f := fleet(cluster("a", addon("dns", addonsv1.AddonReady, "", ""), bad), cluster("b", bad), cluster("c", addon("cni", addonsv1.AddonReady, "", "")))
+	other := cluster("d", addon("cni", addonsv1.AddonReady, "", ""))
+	other.Spec.Stacks[0].Revision = "platform-0"
+	f.Clusters = append(f.Clusters, other)
+	is := summary.ClusterOf(f, &f.Clusters[0])
+	first := is.Addons[0]
+	if first.Name != "cni" || !slices.Equal(first.SameOn, []string{"b"}) || first.FineOn != 2 || first.AtRevision != 1 || is.Verdict() != summary.Failed {
+		t.Errorf("%+v", is)
+	}
+	if want := summary.Meaning("ChartInvalid"); first.Meaning != want || want == "" {
+		t.Errorf("meaning %q, want %q", first.Meaning, want)
+	}
+}
+
+func TestMeaningOfEachReason(t *testing.T) {
+	for _, row := range reasons.Table {
+		if meaning := summary.Meaning(row.Name); meaning == "" || slices.Contains([]rune(meaning), '`') {
+			t.Errorf("%s: %q", row.Name, meaning)
+		}
+	}
+	if got := summary.Meaning("NoSuchReason"); got != "" {
+		t.Error(got)
+	}
+}
+
+// revision keeps the spec of a stack with these add-ons.
+func revision(t *testing.T, name string, addons ...addonsv1.Addon) appsv1.ControllerRevision {
+	t.Helper()
+	data, err := json.Marshal(addonsv1.AddonStackSpec{Addons: addons})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: data}}
+}
+
+func TestHistory(t *testing.T) {
+	chart := func(name, version string) addonsv1.Addon {
+		return addonsv1.Addon{Name: name, Chart: addonsv1.ChartSource{Path: name, Version: version}}
+	}
+	revisions := []appsv1.ControllerRevision{
+		revision(t, "platform-1", chart("cni", "1.1.0"), chart("new", "1.0.0")),
+		revision(t, "platform-0", chart("old", "1.0.0"), chart("cni", "1.0.0")),
+	}
+	f := fleet(cluster("a"), cluster("b"))
+	f.Clusters[0].Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-1", State: addonsv1.StackReady}}
+	h, err := summary.HistoryOf(&f.Stacks[0], revisions, f.Clusters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := h.Revisions[0]
+	if is.Clusters != 2 || is.Ready != 1 || h.Revisions[1].Clusters != 0 {
+		t.Errorf("%+v", h)
+	}
+	want := []string{"addons[old]: removed", `addons[cni].chart.version: "1.1.0"`, `addons[new]: {"chart":{"path":"new","version":"1.0.0"},"name":"new"}`}
+	if !slices.Equal(is.Changes, want) {
+		t.Errorf("%q, want %q", is.Changes, want)
+	}
+}
+
+// All that is printed as JSON has names, and nothing that isn't meant for others.
+func TestAsJSON(t *testing.T) {
+	f := fleet(cluster("a", addon("cni", addonsv1.AddonFailed, "HookFailed", "x")))
+	for _, is := range []any{summary.StatusOf(f, false), summary.ClusterOf(f, &f.Clusters[0]), summary.StackStatus(f, &f.Stacks[0])} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct, err := json.Marshal(is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a, b any
+		if json.Unmarshal(data, &a) != nil || json.Unmarshal(direct, &b) != nil || !reflect.DeepEqual(a, b) {
+			t.Errorf("%s\n%s", data, direct)
+		}
+		if !strings.Contains(string(data), `"HookFailed"`) {
+			t.Errorf("%s", data)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/gobuild"
+	"github.com/cluster-chandler/chandler/test/long"
+)
+
+// providePromtool returns the path of promtool, which is built once for each set of pins.
+func providePromtool(t *testing.T) string {
+	t.Helper()
+	pins := filepath.Join(world.root, "hack/tools/promtool")
+	path, err := gobuild.Cached("promtool", []string{filepath.Join(pins, "go.mod"), filepath.Join(pins, "go.sum")}, func(path string) error {
+		return gobuild.Build(context.Background(), pins, path, "-tags", "remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// scrape adds what a manager's metrics are now to what they were, by series; a series that is gone gets no sample. The
+// labels are those that Prometheus gives the manager's pod, unless the series has them itself.
+func scrape(t *testing.T, m *manager, job string, times int, series map[string][]string) {
+	t.Helper()
+	response, err := http.Get(m.metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, family := range families {
+		if !strings.HasPrefix(name, "chandler_") || family.GetType().String() != "GAUGE" {
+			continue
+		}
+		for _, metric := range family.Metric {
+			labels := map[string]string{"job": job, "namespace": job}
+			for _, label := range metric.Label {
+				labels[label.GetName()] = label.GetValue()
+			}
+			var pairs []string
+			for _, label := range slices.Sorted(maps.Keys(labels)) {
+				pairs = append(pairs, fmt.Sprintf("%s=%q", label, labels[label]))
+			}
+			key := name + "{" + strings.Join(pairs, ",") + "}"
+			for len(series[key]) < times {
+				series[key] = append(series[key], "_x60")
+			}
+			series[key] = append(series[key], fmt.Sprintf("%vx60", metric.Gauge.GetValue()))
+		}
+	}
+	for key, values := range series {
+		if len(values) == times && strings.Contains(key, fmt.Sprintf("job=%q", job)) {
+			series[key] = append(values, "_x60")
+		}
+	}
+}
+
+// ruleTest is a test of promtool.
+type ruleTest struct {
+	RuleFiles          []string     `json:"rule_files"`
+	EvaluationInterval string       `json:"evaluation_interval"`
+	Tests              []seriesTest `json:"tests"`
+}
+
+type seriesTest struct {
+	Interval    string           `json:"interval"`
+	InputSeries []inputSeries    `json:"input_series"`
+	Expressions []expressionTest `json:"promql_expr_test"`
+}
+
+type inputSeries struct {
+	Series string `json:"series"`
+	Values string `json:"values"`
+}
+
+type expressionTest struct {
+	Expr       string   `json:"expr"`
+	EvalTime   string   `json:"eval_time"`
+	ExpSamples []sample `json:"exp_samples"`
+}
+
+type sample struct {
+	Labels string  `json:"labels"`
+	Value  float64 `json:"value"`
+}
+
+// alertsOf writes the rules of config/monitoring where promtool reads them, and returns the names of all alerts.
+func alertsOf(t *testing.T, file string) (names []string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(world.root, "config/monitoring/rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Spec struct {
+			Groups []struct {
+				Name  string           `json:"name"`
+				Rules []map[string]any `json:"rules"`
+			} `json:"groups"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(data, &rules); err != nil {
+		t.Fatal(err)
+	}
+	if data, err = yaml.Marshal(rules.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules.Spec.Groups[0].Rules {
+		names = append(names, rule["alert"].(string))
+	}
+	return names
+}
+
+// testAlerts has promtool evaluate the rules on samples of hours that were good, bad and good.
+func testAlerts(t *testing.T, series map[string][]string) {
+	t.Helper()
+	g, dir := NewWithT(t), t.TempDir()
+	names := alertsOf(t, filepath.Join(dir, "rules.yaml"))
+	g.Expect(names).To(HaveLen(6))
+	test := seriesTest{Interval: "1m"}
+	for _, key := range slices.Sorted(maps.Keys(series)) {
+		test.InputSeries = append(test.InputSeries, inputSeries{key, strings.Join(series[key], " ")})
+	}
+	for _, name := range names {
+		for minute, fires := range map[int]bool{59: false, 119: true, 179: false} {
+			expect := expressionTest{Expr: fmt.Sprintf(`group by (alertname) (ALERTS{alertname=%q,alertstate="firing"})`, name), EvalTime: fmt.Sprint(minute, "m")}
+			if fires {
+				expect.ExpSamples = []sample{{fmt.Sprintf("{alertname=%q}", name), 1}}
+			}
+			test.Expressions = append(test.Expressions, expect)
+		}
+	}
+	data, err := yaml.Marshal(ruleTest{RuleFiles: []string{"rules.yaml"}, EvaluationInterval: "1m", Tests: []seriesTest{test}})
+	g.Expect(err).NotTo(HaveOccurred())
+	file := filepath.Join(dir, "test.yaml")
+	g.Expect(os.WriteFile(file, data, 0o600)).To(Succeed())
+	promtool := providePromtool(t)
+	for _, args := range [][]string{{"check", "rules", filepath.Join(dir, "rules.yaml")}, {"test", "rules", file}} {
+		out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), "%s\n%s", out, bytes.ReplaceAll(data, []byte("\n"), []byte("\n  ")))
+	}
+}
+
+// TestAlerts has everything go wrong that there is an alert for, and sets it right.
+func TestAlerts(t *testing.T) {
+	long.Test(t)
+	t.Parallel()
+	r := newRolling(t, "alerts", 3)
+	good := r.writeChart("sourced", "1.0.0", configMapChart)
+	r.makeStack("sourced", labels("env=prod"), r.addon("sourced", good))
+	r.makeStack("gone", labels("env=prod"), r.addon("gone", good))
+	silent := r.startProxy("silent", workloadServer(t, 2))
+	r.makeClusterObject("silent", labels("env=prod"))
+	for _, stack := range []string{"platform", "sourced", "gone"} {
+		r.awaitReady(stack, "all is well")
+	}
+	other := newTenant(t)
+	second := other.startManager()
+	poll(t, patience, "the second one works", func() error { return works(second, 1) })
+
+	series, first := map[string][]string{}, r.manager
+	scrapeBoth := func(times int) {
+		scrape(t, first, "first", times, series)
+		scrape(t, second, "second", times, series)
+	}
+	scrapeBoth(0)
+
+	second.stop(t)
+	second = other.launch("--namespace=" + r.namespace + "-none") // where it has no rights
+	poll(t, patience, "the second one doesn't", func() error { return works(second, 0) })
+	change(r.tenant, newCluster(r.namespace, "alerts-1", nil), func(c *clusterv1.Cluster) { c.Labels["bad"] = "yes" })
+	r.edit("two", "bad")
+	r.awaitCluster("alerts-1", "it fails", phase("settings", addonsv1.AddonFailed, "", ""))
+	r.changeAddon("sourced", "sourced", func(a *addonsv1.Addon) { a.Chart.Path = "nowhere-1.0.0" })
+	r.awaitStack("sourced", "there is no such chart", addonsv1.SourcesReadyCondition, metav1.ConditionFalse, "", "")
+	r.remove(r.newStack("gone", nil))
+	r.awaitCluster("alerts-0", "the removal is held", condition(addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, ""))
+	silent.refuse()
+	poll(t, patience, "it is noticed", func() error {
+		if n, err := first.sum("chandler_fleet_clusters", `phase="Unreachable"`); err != nil || n != 1 {
+			return fmt.Errorf("%v can't be reached: %w", n, err)
+		}
+		return nil
+	})
+	scrapeBoth(1)
+
+	silent.open(t)
+	r.newPlugin(mayAll...).does("confirm", "gone", "--yes")
+	r.changeAddon("sourced", "sourced", func(a *addonsv1.Addon) { a.Chart.Path = good })
+	r.edit("three", "none")
+	r.awaitReady("platform", "it is well again")
+	r.awaitReady("sourced", "it is well again")
+	r.awaitCluster("alerts-0", "what was held is removed", ready("settings", "sourced"))
+	r.awaitCluster("silent", "what was held is removed", ready("settings", "sourced"))
+	second.stop(t)
+	second = other.startManager()
+	poll(t, patience, "the second one works again", func() error { return works(second, 1) })
+	scrapeBoth(2)
+	testAlerts(t, series)
+}
+
+// works says whether the metrics of a manager aren't as expected: 1 for one that works.
+func works(m *manager, want float64) error {
+	is, err := m.sum("chandler_instance_ready")
+	if err == nil && is != want {
+		err = fmt.Errorf("chandler_instance_ready is %v", is)
+	}
+	if any, sumErr := m.sum("chandler_build_info", fmt.Sprintf("version=%q", testVersion)); sumErr == nil && any != 1 {
+		err = fmt.Errorf("chandler_build_info is %v", any)
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// mayAll lets people change stacks, clusters and revisions, and read Secrets.
+var mayAll = []rbacv1.PolicyRule{
+	{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"addonstacks", "clusteraddons"}, Verbs: []string{"patch", "update"}},
+	{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"patch"}},
+	{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+}
+
+// TestActsWithKubectl pauses, undoes and confirms, and reads what is installed.
+func TestActsWithKubectl(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	r := newRolling(t, "acts", 3)
+	p := r.newPlugin(mayAll...)
+
+	p.does("pause", "platform")
+	r.awaitStack("platform", "it is paused", addonsv1.PausedCondition, metav1.ConditionTrue, "", "")
+	p.does("resume", "stack/platform")
+	r.awaitStack("platform", "it goes on", addonsv1.PausedCondition, metav1.ConditionFalse, "", "")
+	p.does("pause", "cluster/acts-1")
+	r.awaitCluster("acts-1", "it is paused", condition(addonsv1.PausedCondition, metav1.ConditionTrue, "", ""))
+	p.does("resume", "cluster/acts-1")
+	r.awaitCluster("acts-1", "it goes on", ready("settings"))
+	p.does("look", "platform", "cluster/acts-1")
+
+	first := r.awaitReady("platform", "it is ready").Status.LatestRevision
+	r.edit("two", "none")
+	r.awaitReady("platform", "it is edited")
+	history := p.does("history", "platform")
+	g.Expect(history).To(ContainSubstring(first))
+	g.Expect(history).To(ContainSubstring("addons[settings].valuesTemplate: "), "what differs is named")
+	g.Expect(p.does("undo", "platform", "--dry-run")).To(ContainSubstring("addons[settings].valuesTemplate: "))
+	p.does("undo", "platform")
+	g.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first))
+	_, code := p.run("undo", "platform", "--to-revision", "99")
+	g.Expect(code).To(Equal(3))
+
+	events := p.does("events", "acts-1")
+	g.Expect(events).To(ContainSubstring("clusteraddon/acts-1  AddonReady"))
+	g.Expect(events).NotTo(ContainSubstring("acts-2"))
+
+	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons = append(spec.Addons, r.addon("other", r.path, withValues(map[string]any{"text": "x"})))
+	})
+	r.awaitReady("platform", "there is another one")
+	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] })
+	r.awaitStack("platform", "the removal is held", addonsv1.ClustersReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, "")
+	out, code := p.run("confirm", "platform")
+	g.Expect(code).To(Equal(2), out)
+	g.Expect(out).To(ContainSubstring(r.namespace + "/other would go from 3 clusters"))
+	r.awaitStack("platform", "nothing is confirmed", addonsv1.ClustersReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, "")
+	p.does("confirm", "platform", "--yes")
+	r.awaitReady("platform", "the removal goes through")
+	r.awaitCluster("acts-2", "it is gone", ready("settings"))
+}
+
+// TestInstalledSeenWithKubectl reads values, manifest and notes of a release whose values came from a Secret.
+func TestInstalledSeenWithKubectl(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	path := tn.writeChart("secretive", "1.0.0", chart{
+		"values.yaml":           "password: none\n",
+		"templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: made}\nstringData: {password: {{ .Values.password }}, other: made-by-the-chart}\n",
+		"templates/text.yaml":   configMap("shown", "{{ .Values.password }}"),
+		"templates/NOTES.txt":   "Log in with {{ .Values.password }} at {{ .Release.Name }}",
+	})
+	tn.create(tn.secret("values", map[string]string{"values.yaml": "password: correct-horse-battery\n"}))
+	tn.makeCluster("prod", workloadServer(t, 0), nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("secretive", path, func(a *addonsv1.Addon) { a.ValuesFrom = fromSecrets("values") }))
+	tn.awaitReady("platform", "it is installed")
+	p := tn.newPlugin(mayAll...)
+	for what, has := range map[string]string{"values": "password: '[hidden]'", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive"} {
+		out := p.does("get", what, "prod", "secretive")
+		g.Expect(out).NotTo(ContainSubstring("correct-horse"), what)
+		g.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)
+		g.Expect(out).To(ContainSubstring(has))
+	}
+	_, code := tn.in(t).newPluginAs("others").run("get", "values", "prod", "secretive")
+	g.Expect(code).To(Equal(3), "who may not read the kubeconfig reads nothing of the cluster")
+}
+
+// TestRolloutWithKubectl approves, rejects, has a revision tried again, and promotes it.
+func TestRolloutWithKubectl(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	r := newRolling(t, "steers", 3)
+	p := r.newPlugin(mayAll...)
+	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
+		spec.Rollout = &addonsv1.Rollout{MaxConcurrent: ptr.To(intstr.FromInt32(3)), Waves: []addonsv1.RolloutWave{
+			{Name: "first", Size: ptr.To(intstr.FromInt32(1)), Approval: addonsv1.RolloutApprovalRequired},
+			{Name: "second", Size: ptr.To(intstr.FromInt32(1)), Approval: addonsv1.RolloutApprovalRequired},
+		}}
+	})
+	r.awaitPhase(addonsv1.RolloutCompleted, 3, "what runs was completed")
+	p.does("rollout", "hold", "platform", "steers-2")
+	g.Expect(r.awaitCluster("steers-2", "it is held").Annotations).To(HaveKeyWithValue(addonsv1.HoldRolloutAnnotation, "platform"))
+	p.does("rollout", "hold", "platform", "steers-2", "--release")
+	g.Expect(r.awaitCluster("steers-2", "it isn't").Annotations).NotTo(HaveKey(addonsv1.HoldRolloutAnnotation))
+
+	r.edit("two", "none")
+	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 0, "the first wave waits")
+	out, code := p.run("rollout", "status", "platform")
+	g.Expect(code).To(Equal(2), out)
+	g.Expect(out).To(MatchRegexp(`first +1 +0 +0 +0 +0 +WaitingForApproval`))
+	p.does("rollout", "approve", "platform", "first")
+	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the second one waits")
+	p.does("rollout", "reject", "platform", "--reason", "it is slow")
+	r.awaitPhase(addonsv1.RolloutRolledBack, 3, "all go back")
+	out, code = p.run("rollout", "status", "platform")
+	g.Expect(code).To(Equal(1), out)
+	g.Expect(out).To(ContainSubstring("it is slow"))
+	p.does("rollout", "retry", "platform")
+	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the first one is approved still")
+	p.does("rollout", "promote", "platform")
+	r.awaitPhase(addonsv1.RolloutCompleted, 3, "all have it")
+	p.does("rollout", "status", "platform")
+	_, code = p.run("rollout", "retry", "platform")
+	g.Expect(code).To(Equal(3), "nothing is rejected")
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
+)
+
+// madeClusterAddon returns the ClusterAddon of a cluster with 30 add-ons, as large as a real one, and its status. Three
+// have an add-on that failed.
+func madeClusterAddon(tn *tenant, number int) *addonsv1.ClusterAddon {
+	ca := tn.clusterAddon(fmt.Sprintf("prod-%04d", number))
+	ca.Spec.ClusterName = ca.Name
+	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "platform-5d60266b86"}}
+	ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-5d60266b86", State: addonsv1.StackReady, Since: metav1.Now()}}
+	ca.Status.ReadyAddons = "30/30"
+	for i := range 30 {
+		a := addonsv1.AddonStatus{
+			Name: fmt.Sprintf("addon-%02d", i), Namespace: "kube-system", Stack: "platform", Phase: addonsv1.AddonReady, Since: metav1.Now(),
+			Version: "1.19.6", Revision: 3, Objects: &addonsv1.ObjectCounts{Total: 20, Ready: 20},
+			Digest: "sha256:" + strings.Repeat("a", 64), RecordDigest: "sha256:" + strings.Repeat("b", 64),
+			Drift: &addonsv1.AddonDrift{Repaired: 1, LastTime: metav1.Now(), LastManagers: []string{"kubectl"}, Message: "Deployment kube-system/x: .spec.replicas by kubectl"},
+		}
+		if number%400 == 17 && i == 7 {
+			a.Phase, a.Reason, a.Message = addonsv1.AddonFailed, "HookFailed", "pre-install hook Job kube-system/x: BackoffLimitExceeded"
+		}
+		ca.Status.Addons = append(ca.Status.Addons, a)
+	}
+	for _, kind := range []string{addonsv1.ReadyCondition, addonsv1.AddonsReadyCondition, addonsv1.ClusterReachableCondition, addonsv1.ControlPlaneInitializedCondition} {
+		conditions.Set(ca, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
+	}
+	return ca
+}
+
+// TestLargeFleetSeenWithKubectl prints what it costs to look at 1,000 clusters with 30 add-ons each, and counts requests.
+func TestLargeFleetSeenWithKubectl(t *testing.T) {
+	long.Test(t)
+	g := NewWithT(t)
+	tn := newTenant(t)
+	const clusters, page = 1000, 100
+	var making sync.WaitGroup
+	for worker := range 8 {
+		making.Go(func() {
+			for i := worker; i < clusters; i += 8 {
+				ca := madeClusterAddon(tn, i)
+				status := ca.Status
+				if err := world.hub.Create(t.Context(), ca); err != nil {
+					t.Error(err)
+					return
+				}
+				ca.Status = status
+				if err := world.hub.Status().Update(t.Context(), ca); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	making.Wait()
+	p := tn.newPlugin()
+	for _, args := range [][]string{{"status"}, {"why", "prod-0017"}} {
+		begin := world.hub.mark(t)
+		cmd := exec.CommandContext(t.Context(), p.binary, args...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig)
+		start := time.Now()
+		out, err := cmd.CombinedOutput()
+		took := time.Since(start)
+		g.Expect(cmd.ProcessState.ExitCode()).To(Equal(1), "%v: %s", err, out)
+		used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+		t.Logf("%v: %s, %d MiB", args, took.Round(time.Millisecond), used.Maxrss>>10)
+		g.Expect(string(out)).To(ContainSubstring("prod-0417"), "where else it is so")
+		requests := described(begin.requests(t, p.user), func(auditEvent) bool { return true })
+		g.Expect(requests).To(HaveLen(clusters/page+2), "a page after the other, and each other kind once")
+	}
+}
