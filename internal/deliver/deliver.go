@@ -143,6 +143,9 @@ type Desired struct {
 	Sensitive []string
 	// WatchFilter is the value of the record's label cluster.x-k8s.io/watch-filter; "" for none.
 	WatchFilter string
+	// Recorded has an earlier revision made again that has the same Spec and Inputs. Nothing is rendered, and Digest isn't
+	// asked.
+	Recorded bool
 	// Render makes the objects. It is called only for a new revision. An error that
 	// is a *job.Error or a *source.Error becomes the Outcome, any other one is
 	// returned.
