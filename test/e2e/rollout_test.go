@@ -35,7 +35,7 @@ type rolling struct {
 	authority *virtualcluster.Authority
 	path      string
 	clients   map[string]client.Client // of the clusters
-	name      string // of the clusters, as they share an API server with those of other tests
+	name      string                   // of the clusters, as they share an API server with those of other tests
 	// isShared says that several instances look at the stack, some of them maybe not at its newest spec.
 	isShared bool
 }
