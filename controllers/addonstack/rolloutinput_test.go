@@ -19,7 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/rollout"
 )
 
-// A rollout sees of a cluster why nothing can be done there, and how its add-ons are at the revision that it is to have:
+// A rollout sees of a cluster why nothing can be done there, and how its add-ons are at the revision that it is to have. It does so
 // amid upgrades of Kubernetes, moves, pauses, and another class of the cluster.
 func TestClusterOfARollout(t *testing.T) {
 	began := time.Unix(1e9, 0)
