@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
 // The failures of several add-ons stand side by side in the stack's conditions: each one
@@ -100,7 +101,7 @@ func TestMissingValuesNameTheWayOut(t *testing.T) {
 		`Secret team/v has no key "k"; add it, correct key, or set optional: true`: {there},
 	} {
 		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
-		q := &request{Reconciler: &Reconciler{objects: newObjectReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
+		q := &request{Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
 		_, _, err := inputReader{q}.valuesFrom(t.Context(), ref)
 		failed, ok := errors.AsType[*failure.Error](err)
 		if !ok || err.Error() != want || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || failed.Reason != reasons.ValuesNotFound {

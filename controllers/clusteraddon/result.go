@@ -99,7 +99,7 @@ func (r *result) add(one addonResult) {
 
 // installedAsWanted says whether an add-on is installed as its spec wants it.
 func installedAsWanted(a *addon, record deliver.Summary) bool {
-	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) && !record.Transferred()
+	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) && record.HasInputs(inputsDigest(a)) && !record.Transferred()
 }
 
 // requestFailed returns the result of a failed request that is tried again. Details that differ

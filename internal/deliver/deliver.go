@@ -146,6 +146,9 @@ type Desired struct {
 	Sensitive []string
 	// WatchFilter is the value of the record's label cluster.x-k8s.io/watch-filter; "" for none.
 	WatchFilter string
+	// Recorded has an earlier revision made again that has the same Spec and Inputs. Nothing is rendered, and Digest isn't
+	// asked.
+	Recorded bool
 	// Render makes the objects. It is called only for a new revision. A *failure.Error becomes the Outcome, any other
 	// error is returned.
 	Render func(ctx context.Context, in RenderInput) (*Rendering, error)
