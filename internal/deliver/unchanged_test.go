@@ -150,6 +150,30 @@ func TestUpgradeOfAnObjectMadeAnew(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "b").Object["data"]).To(HaveKeyWithValue("key", "theirs"))
 }
 
+// TestUpgradeOfAnObjectThatWasRestored has a tool bring an object back with its managedFields, as of another time. The
+// fields are those that were applied, and their values aren't.
+func TestUpgradeOfAnObjectThatWasRestored(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, configMaps("1", "one"))
+	e.install(want)
+	backup := e.get("v1", "ConfigMap", ns, "b")
+	e.Expect(e.target.Client.Delete(e.ctx, backup.DeepCopy())).To(Succeed())
+	restored := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": "earlier"}}}
+	restored.SetAPIVersion("v1")
+	restored.SetKind("ConfigMap")
+	restored.SetNamespace(ns)
+	restored.SetName("b")
+	restored.SetLabels(backup.GetLabels())
+	restored.SetAnnotations(backup.GetAnnotations())
+	manager := object.FieldManager(want.Release)
+	e.Expect(e.target.Client.Apply(e.ctx, client.ApplyConfigurationFromUnstructured(restored), client.FieldOwner(manager))).To(Succeed())
+	e.Expect(drift.FieldsOf(e.get("v1", "ConfigMap", ns, "b").GetManagedFields(), manager)).To(Equal(drift.FieldsOf(backup.GetManagedFields(), manager)))
+	e.install(e.want(ns, configMaps("2", "two")))
+	e.Expect(e.get("v1", "ConfigMap", ns, "b").Object["data"]).To(HaveKeyWithValue("key", "same"))
+}
+
 // TestUpgradeAfterAFailedOne applies all objects: what the failed one left isn't known.
 func TestUpgradeAfterAFailedOne(t *testing.T) {
 	t.Parallel()
