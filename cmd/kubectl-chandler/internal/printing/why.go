@@ -116,8 +116,7 @@ func (p *Printer) branch(below map[string][]*summary.Addon, parent, indent strin
 func (p *Printer) leaf(a *summary.Addon) string {
 	text := p.versions(a)
 	var states []string
-	for _, phase := range []addonsv1.AddonPhase{addonsv1.AddonReady, addonsv1.AddonFailed, addonsv1.AddonDegraded, addonsv1.AddonPending, addonsv1.AddonInstalling,
-		addonsv1.AddonUpgrading, addonsv1.AddonRemoving, addonsv1.AddonUnassigned} {
+	for _, phase := range slices.Backward(summary.Phases) {
 		if names := a.Phases[phase]; len(names) > 0 {
 			state := fmt.Sprintf("%d %s", len(names), phase)
 			if phase != addonsv1.AddonReady {
