@@ -86,7 +86,7 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 	tn.makeStack("platform", nil, tn.addon("secretive", path, func(a *addonsv1.Addon) { a.ValuesFrom = fromSecrets("values") }))
 	tn.awaitReady("platform", "it is installed")
 	p := tn.newPlugin(mayAll...)
-	for what, has := range map[string]string{"values": "password: '[hidden]'", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive"} {
+	for what, has := range map[string]string{"values": "password: [hidden]", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive"} {
 		out := p.does("get", what, "prod", "secretive")
 		g.Expect(out).NotTo(ContainSubstring("correct-horse"), what)
 		g.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)
