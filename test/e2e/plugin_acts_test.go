@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -64,8 +66,15 @@ func TestActsWithKubectl(t *testing.T) {
 	g.Expect(code).To(Equal(2), out)
 	g.Expect(out).To(ContainSubstring(r.namespace + "/other would go from 3 clusters"))
 	r.awaitStack("platform", "nothing is confirmed", addonsv1.ClustersReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, "")
+	followed := p.follows("events", "acts-2", "-w")
 	p.does("confirm", "platform", "--yes")
 	r.awaitReady("platform", "the removal goes through")
+	poll(t, patience, "events that come are shown", func() error {
+		if out := followed(); !strings.Contains(out, "clusteraddon/acts-2  AddonRemoved") || strings.Contains(out, "acts-1") {
+			return errors.New(out)
+		}
+		return nil
+	})
 	r.awaitCluster("acts-2", "it is gone", ready("settings"))
 }
 
