@@ -132,6 +132,8 @@ test-upgrades: controlplane ## Kill all that takes part in 50 upgrades of Kubern
 .PHONY: test-long
 test-long: controlplane ## Let the manager die at each write, empty and restore fleets, install on a busy machine, and do random things to a fleet. Takes three hours.
 	CHANDLER_ROLLOUT_HISTORIES=100000 go test -count=1 -timeout 60m ./internal/rollout -run TestRandomHistories -v
+	CHANDLER_ROLLOUT_CLUSTERS=200 CHANDLER_ROLLOUT_KILLS=50 go test -count=1 -timeout 90m ./test/e2e -run 'TestRolloutThroughKills|TestRolloutOfAllAtOnce' -v
+	CHANDLER_ROLLOUT_CHANGES=300 CHANDLER_ROLLOUT_DEAD=30 go test -count=1 -timeout 60m ./test/e2e -run 'TestRolloutAmidChanges|TestRolloutBudget' -v
 	CHANDLER_EVERY_WRITE=1 go test -count=1 -timeout 60m ./internal/deliver -run 'TestCrash$$'
 	CHANDLER_MODEL_SEEDS=20 go test -count=1 -timeout 30m ./internal/deliver -run TestModel
 	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'

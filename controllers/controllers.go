@@ -26,6 +26,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
 // Options are what the controllers need beside the manager.
@@ -64,6 +65,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 	members := &member.Inventory{Client: local.GetClient(), Fleet: o.Fleet, Names: member.Names{Namespace: o.MemberNamespace}}
 
 	turns := &management.Turns{}
+	values := valuesource.NewReader(local.GetCache(), local.GetAPIReader())
 
 	stacks := &addonstack.Reconciler{
 		Client:      local.GetClient(),
@@ -72,6 +74,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Members:     members,
 		WatchFilter: o.WatchFilter,
 		Sources:     o.Sources,
+		Values:      values,
 		Turns:       turns,
 		Clock:       clock.RealClock{},
 	}
@@ -104,6 +107,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Fleet:     o.Fleet,
 		Sources:   o.Sources,
 		Renderer:  o.Renderer,
+		Values:    values,
 		Deliverer: deliver.New(deliver.Options{Notify: queue.AddBegunCluster}),
 		Queue:     queue,
 		Clock:     clock.RealClock{},

@@ -6,7 +6,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
+	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
 // outcome is how an attempt or a probe ended.
@@ -14,7 +16,7 @@ type outcome struct {
 	kubeconfig *kubeconfig.Config
 	conn       *Connection
 	version    string
-	fault      *Fault
+	fault      *transport.Fault
 }
 
 // start begins what is due, and returns when to ask again.
@@ -24,32 +26,41 @@ func (l *link) start(ctx context.Context) time.Time {
 		var attempting context.Context
 		attempting, l.cancelDial = context.WithCancel(ctx)
 		refused, unanswered := l.refused, l.unanswered // not l: timers of HTTP/2 hold the transport for a while after its end
-		go l.dial(attempting, p.retry, attempt{
-			root: ctx, kubeconfig: l.kubeconfig, subject: l.subject(l.kubeconfig), options: l.provider.options,
-			unauthorized: func() { signal(refused) }, unanswered: func() { signal(unanswered) }, log: l.log,
+		go l.attempt(attempting, p.retry, attempt{
+			root: ctx, kubeconfig: l.kubeconfig, kept: l.kept, subject: l.about(l.kubeconfig), options: l.bounded(),
+			onUnauthorized: func() { signal(refused) }, onUnanswered: func() { signal(unanswered) }, log: l.log,
 		})
 	}
 	if p.refresh {
-		l.refresh()
+		l.renew()
 	}
 	if p.probe {
-		go l.probe(l.conn, l.subject(l.inUse))
+		go l.check(l.conn, l.about(l.inUse))
 	}
 	return p.again
 }
 
-func (l *link) subject(k *kubeconfig.Config) subject {
-	return subject{host: k.Host(), origin: l.machine.origin}
+// bounded returns the provider's options with the limits for this cluster.
+func (l *link) bounded() Options {
+	o := l.provider.options
+	if l.unlimited {
+		o.Limits = limits.None
+	}
+	return o
 }
 
-// dial makes one attempt. Its deadline starts when it has a slot.
-func (l *link) dial(ctx context.Context, retry bool, a attempt) {
+func (l *link) about(k *kubeconfig.Config) transport.Subject {
+	return transport.Subject{Host: k.Host(), Origin: l.machine.origin}
+}
+
+// attempt makes one attempt. Its deadline starts when it has a slot.
+func (l *link) attempt(ctx context.Context, retry bool, a attempt) {
 	slots, timeout := l.provider.first, a.options.FirstTimeout
 	if retry {
 		slots, timeout = l.provider.retries, a.options.ConnectTimeout
 	}
 	if slots.Acquire(ctx, 1) != nil { // nobody wants the outcome any more
-		l.dialled <- outcome{kubeconfig: a.kubeconfig, fault: &Fault{Reason: ReasonConnecting}}
+		l.dialled <- outcome{kubeconfig: a.kubeconfig, fault: &transport.Fault{Reason: ReasonConnecting}}
 		return
 	}
 	defer slots.Release(1)
@@ -62,12 +73,12 @@ func (l *link) dial(ctx context.Context, retry bool, a attempt) {
 	l.dialled <- o
 }
 
-// probe asks the cluster for its version.
-func (l *link) probe(conn *Connection, s subject) {
+// check asks the cluster for its version.
+func (l *link) check(conn *Connection, s transport.Subject) {
 	ctx, cancel := context.WithTimeout(conn.ctx, l.provider.options.ProbeTimeout)
 	defer cancel()
 	start := l.provider.options.Clock.Now()
-	version, fault := conn.transport.probe(ctx, s)
+	version, fault := conn.transport.Probe(ctx, s)
 	observeProbe(l.provider.options.Clock.Since(start), fault)
 	l.probed <- outcome{conn: conn, version: version, fault: fault}
 }

@@ -7,31 +7,70 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 )
 
 // claims say which link names which cluster, where several sources may name the same one. A cluster
-// is known by the UID of its namespace kube-system. The source that was named first has it; two
-// names within one source are that source's business.
+// is known by the UID of its namespace kube-system. The source that was named first has it, as soon as nobody else
+// uses it any more. Two names within one source are that source's business.
 type claims struct {
 	mu      sync.Mutex
 	claimed map[*link]types.UID
+	used    map[*Connection]*link // the connections that others have, or are about to get
 }
 
-// claim notes which cluster a link names, and returns a link of an earlier source that names it, too.
-// Links of later sources are told of the claim, and that what the link claimed before is free. An empty
-// UID is nobody's.
-func (c *claims) claim(l *link, uid types.UID) (holder *link) {
+// take notes which cluster a new connection leads to, and that it is used. Instead it returns a link that keeps the
+// connection from being used: an earlier source names the cluster, too, or a later one hasn't given it up yet. Links of
+// later sources are told of the claim, and that what the link claimed before is free. An empty UID is nobody's.
+func (c *claims) take(l *link, conn *Connection) (holder *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if before := c.claimed[l]; before != uid {
-		delete(c.claimed, l)
-		c.tellLater(l, before)
-		if uid != "" {
-			c.claimed[l] = uid
-			c.tellLater(l, uid)
+	c.claim(l, conn.uid)
+	if conn.uid == "" {
+		return nil
+	}
+	if holder = c.earlier(l, conn.uid); holder != nil {
+		return holder
+	}
+	for other, by := range c.used {
+		if other.uid == conn.uid && by.from.place != l.from.place {
+			return by
 		}
 	}
-	return c.earlier(l, uid)
+	c.used[conn] = l
+	return nil
+}
+
+// claim notes which cluster a link names. The caller holds the lock.
+func (c *claims) claim(l *link, uid types.UID) {
+	before := c.claimed[l]
+	if before == uid {
+		return
+	}
+	delete(c.claimed, l)
+	c.tell(before, l.from.place)
+	if uid != "" {
+		c.claimed[l] = uid
+		c.tell(uid, l.from.place)
+	}
+}
+
+// abandon notes that a link names no cluster any more.
+func (c *claims) abandon(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.claim(l, "")
+}
+
+// release notes that a connection isn't used any more, and tells whoever waits for its cluster.
+func (c *claims) release(conn *Connection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, used := c.used[conn]; used {
+		delete(c.used, conn)
+		c.tell(conn.uid, -1)
+	}
 }
 
 // holder returns a link of an earlier source that names a cluster, or nil.
@@ -44,52 +83,55 @@ func (c *claims) holder(l *link, uid types.UID) *link {
 // earlier returns a link of an earlier source that names a cluster. The caller holds the lock.
 func (c *claims) earlier(l *link, uid types.UID) *link {
 	for other, claimed := range c.claimed {
-		if claimed == uid && other.from.source < l.from.source {
+		if claimed == uid && other.from.place < l.from.place {
 			return other
 		}
 	}
 	return nil
 }
 
-// tellLater tells the links of later sources that name a cluster. The caller holds the lock.
-func (c *claims) tellLater(l *link, uid types.UID) {
+// tell wakes the links that name a cluster and are of sources after a place. The caller holds the lock.
+func (c *claims) tell(uid types.UID, after int) {
 	for other, claimed := range c.claimed {
-		if claimed == uid && other.from.source > l.from.source {
+		if claimed == uid && other.from.place > after {
 			signal(other.claimed)
 		}
 	}
 }
 
 // duplicate says which other name a cluster has.
-func (s subject) duplicate(holder *link) *Fault {
+func (l *link) duplicate(s transport.Subject, holder *link) *transport.Fault {
 	holder.mu.Lock()
 	origin := holder.member.Origin
 	holder.mu.Unlock()
-	return s.fault(ReasonDuplicateCluster, "is the cluster %s of %s already, whose source comes first; drop one of them, or drop %s", holder.name, origin, s.origin)
+	if holder.from.place > l.from.place {
+		return s.Fault(ReasonDuplicateCluster, "is the cluster %s of %s, too, which is about to give it up", holder.name, origin)
+	}
+	return s.Fault(ReasonDuplicateCluster, "is the cluster %s of %s already, whose source comes first; drop one of them, or drop %s", holder.name, origin, s.Origin)
 }
 
-// claim notes which cluster a new connection leads to. It drops the connection if an earlier source
-// names that cluster, too.
+// claim notes which cluster a new connection leads to. It drops the connection if that cluster is another source's, or
+// still used under another name.
 func (l *link) claim(o outcome) outcome {
 	if o.conn == nil {
 		return o
 	}
-	if holder := l.provider.claims.claim(l, o.conn.uid); holder != nil {
+	if holder := l.provider.claims.take(l, o.conn); holder != nil {
 		o.conn.close()
-		o.conn, o.fault = nil, l.subject(o.kubeconfig).duplicate(holder)
+		o.conn, o.fault = nil, l.duplicate(l.about(o.kubeconfig), holder)
 	}
 	return o
 }
 
-// reclaim gives up a connection to a cluster that an earlier source has, and tries again once it
-// has it no more.
+// reclaim gives up a connection to a cluster that an earlier source has, and tries again once
+// it has it no more.
 func (l *link) reclaim(now time.Time) orders {
 	if l.conn == nil {
 		l.machine.freed(now)
 		return orders{}
 	}
 	if holder := l.provider.claims.holder(l, l.conn.uid); holder != nil {
-		return l.machine.broken(now, l.subject(l.inUse).duplicate(holder))
+		return l.machine.broken(now, l.duplicate(l.about(l.inUse), holder))
 	}
 	return orders{}
 }

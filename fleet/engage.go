@@ -3,11 +3,7 @@
 package fleet
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 )
 
 // adopt puts a new connection to use, or swaps its credentials into the one in
@@ -17,10 +13,10 @@ func (l *link) adopt(orders orders, o outcome) {
 	switch {
 	case o.conn == nil:
 	case !orders.adopt:
-		o.conn.close()
+		l.drop(o.conn)
 	case l.conn != nil && swappable(l.inUse, o.kubeconfig):
-		o.conn.close()
-		l.conn.swap(o.kubeconfig)
+		l.drop(o.conn)
+		l.conn.transport.Swap(&o.kubeconfig.Credentials)
 		l.showVersion(l.conn)
 		if l.inUse.Digest() != o.kubeconfig.Digest() {
 			l.log.Info("Rotated the credentials of a cluster")
@@ -34,7 +30,7 @@ func (l *link) adopt(orders orders, o outcome) {
 		l.putToUse(o.conn)
 		l.publish() // before Engage, which may look the connection up
 		if old != nil {
-			old.close()
+			l.drop(old)
 		}
 		l.engage(o.conn)
 	}
@@ -42,7 +38,7 @@ func (l *link) adopt(orders orders, o outcome) {
 
 // putToUse connects a connection with the link.
 func (l *link) putToUse(conn *Connection) {
-	conn.giveUp = func(fault *Fault) { l.giveUp(conn, fault) }
+	conn.replace = func(fault *transport.Fault) { l.giveUp(conn, fault) }
 	conn.startCache = func() {
 		go func() { l.report(conn, conn.Start(conn.ctx)) }()
 	}
@@ -61,7 +57,7 @@ func (l *link) engage(conn *Connection) {
 		}
 		err := conn.index(conn.ctx, l.provider.known())
 		if err == nil {
-			err = l.provider.aware.Engage(conn.ctx, l.name, conn)
+			err = l.provider.aware.Engage(conn.ctx, l.name, conn.shown())
 		}
 		if err != nil {
 			l.report(conn, err)
@@ -76,72 +72,38 @@ func (l *link) report(conn *Connection, err error) {
 		return
 	}
 	l.log.Error(err, "Could not use the connection to a cluster")
-	l.giveUp(conn, &Fault{
+	l.giveUp(conn, &transport.Fault{
 		Reason:  ReasonEngageFailed,
 		Message: "The cluster answers, but a controller or the cache could not start on it; see the log of the manager",
 	})
 }
 
 // giveUp tells run to connect anew.
-func (l *link) giveUp(conn *Connection, fault *Fault) {
+func (l *link) giveUp(conn *Connection, fault *transport.Fault) {
 	select {
 	case l.broken <- breakage{conn, fault}:
 	case <-conn.ctx.Done():
 	}
 }
 
-// disconnect takes the connection out of sight before it closes it.
-func (l *link) disconnect() {
+// closeConnection takes the connection out of sight before it closes it.
+func (l *link) closeConnection() {
 	if l.conn == nil {
 		return
 	}
 	conn := l.conn
 	l.conn, l.inUse = nil, nil
 	l.publish()
-	conn.close()
+	l.drop(conn)
 	l.log.Info("Disconnected from a cluster")
 }
 
-// index is one that all clusters have, those of now and those that come.
-type index struct {
-	object  client.Object
-	field   string
-	extract client.IndexerFunc
-}
-
-// IndexField implements multicluster.Provider. Like that of a controller-runtime cache, it is
-// meant to be called before an informer for the kind runs: set indexes up before the manager starts.
-func (p *Provider) IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
-	i := index{object, field, extract}
-	p.mu.Lock()
-	p.indexes = append(p.indexes, i)
-	var connected []*Connection
-	for _, l := range p.links {
-		if conn := l.published.Load().conn; conn != nil {
-			connected = append(connected, conn)
-		}
-	}
-	p.mu.Unlock()
-	var failed []error
-	for _, conn := range connected {
-		failed = append(failed, conn.index(ctx, []index{i}))
-	}
-	return errors.Join(failed...)
-}
-
-// known returns the indexes that a new connection gets.
-func (p *Provider) known() []index {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.indexes
-}
-
-// index adds indexes to the cache of a cluster. It has to know the scope of each kind, and so may ask the server.
-func (c *Connection) index(ctx context.Context, all []index) error {
-	for _, i := range all {
-		if err := c.GetFieldIndexer().IndexField(ctx, i.object, i.field, i.extract); err != nil {
-			return fmt.Errorf("indexing %T by %s: %w", i.object, i.field, err)
-		}
-	}
-	return nil
+// drop closes a connection. Once its last Engage has returned, another name may have the cluster.
+func (l *link) drop(conn *Connection) {
+	conn.close()
+	engaged := l.engaged
+	go func() {
+		<-engaged
+		l.provider.claims.release(conn)
+	}()
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -60,6 +61,15 @@ func TestFactsOfAHangingServer(t *testing.T) {
 	o := quick()
 	o.ProbeInterval = time.Hour
 	f, s := startFleet(t, o), newServer(t)
+	var hangs atomic.Bool
+	var first sync.Once
+	began, ends := make(chan struct{}), make(chan struct{})
+	s.instead = func(http.ResponseWriter, *http.Request) bool {
+		if hangs.Load() {
+			first.Do(func() { close(began); <-ends })
+		}
+		return false
+	}
 	f.add("a/b", s.kubeconfig())
 	conn := f.connected(t, "a/b")
 	s.status.Store(http.StatusServiceUnavailable)
@@ -70,12 +80,16 @@ func TestFactsOfAHangingServer(t *testing.T) {
 	if _, err := conn.Facts(t.Context()); err != nil {
 		t.Errorf("an error must not be kept: %v", err)
 	}
+	hangs.Store(true)
+	conn.InvalidateFacts()
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = conn.Facts(context.Background()) })
+	<-began
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	conn.InvalidateFacts()
-	conn.discovering <- struct{}{}
 	if _, err := conn.Facts(ctx); err == nil {
 		t.Error("no error")
 	}
-	<-conn.discovering
+	close(ends)
+	wg.Wait()
 }

@@ -14,11 +14,14 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
-// From returns a source of the clusters of any multicluster-runtime provider. A cluster that the
-// provider engages gets a connection of ours, with our transport, probe and limits. Only the
+// From returns a source of the clusters of a multicluster-runtime provider whose clusters are API servers. A cluster that
+// the provider engages gets a connection of ours, with our transport, probe and limits. Only the
 // rest.Config of the provider's own cluster.Cluster is used. It is trusted: nothing in it is
 // checked. The provider continues to run a cache of its own, and stays as patient with dead
 // clusters as it is.
+//
+// A provider whose clusters are parts of a server, such as its namespaces, loses that meaning: each cluster would become
+// the whole server. [FromClusters] is for those.
 //
 // Setup is called with a manager whose Engage leads here, for providers that have a
 // SetupWithManager. It may be nil. A provider that is a multicluster.ProviderRunnable is started
@@ -32,6 +35,7 @@ type provided struct {
 	name     string
 	provider multicluster.Provider
 	setup    func(mcmanager.Manager) error
+	keeps    bool // the provider's own clusters
 	sink     Sink
 
 	mu     sync.Mutex
@@ -75,7 +79,11 @@ func (p *provided) Engage(ctx context.Context, name multicluster.ClusterName, c 
 	defer p.mu.Unlock()
 	p.rounds[name]++
 	round := p.rounds[name]
-	p.sink.Set(name, Member{Config: c.GetConfig(), Origin: "provider " + p.name})
+	m := Member{Config: c.GetConfig(), Origin: "provider " + p.name}
+	if p.keeps {
+		m.Cluster = c
+	}
+	p.sink.Set(name, m)
 	context.AfterFunc(ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -22,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/pager"
-	"k8s.io/client-go/util/connrotation"
-	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 )
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -172,49 +171,6 @@ func TestWatchesThatSendTooMuch(t *testing.T) {
 	}
 }
 
-func TestEventSizeCountsWhatADecoderKeeps(t *testing.T) {
-	for stream, want := range map[string]int{
-		`{"a":1}`: 7, `{"a":1}{"bc":[{}]}`: 11, `{"a":"}{\"}"}`: 13, `{"a`: 3, `{} {}    `: 4, `{"a":"\\"}{}`: 10, "": 0, `"x": 1`: 6,
-	} {
-		whole, parts := &eventSize{}, &eventSize{}
-		if got := whole.add([]byte(stream)); got != want {
-			t.Errorf("%s has %d, want %d", stream, got, want)
-		}
-		got := 0
-		for _, b := range []byte(stream) {
-			got = max(got, parts.add([]byte{b}))
-		}
-		if got != want {
-			t.Errorf("%s, byte by byte, has %d, want %d", stream, got, want)
-		}
-	}
-}
-
-// A watch's bytes are counted by time: what one may send at once it may send again later.
-func TestWatchSavesUpBytes(t *testing.T) {
-	clock := testingclock.NewFakePassiveClock(time.Now())
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x/api/v1/pods?watch=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(make([]byte, 2*maxList)))}
-	(&limits{clock: clock}).bound(request, response)
-	read := func(n int) error {
-		_, err := io.ReadFull(response.Body, make([]byte, n))
-		return err
-	}
-	if err := read(maxList); err != nil {
-		t.Fatal(err)
-	}
-	clock.SetTime(clock.Now().Add(time.Second))
-	if err := read(watchRate); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := errors.AsType[*LimitError](read(1)); !ok {
-		t.Error("one byte more was read")
-	}
-}
-
 func TestRetryAfterIsShortened(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
 	var asked atomic.Value
@@ -309,7 +265,7 @@ func TestDiscoveryEnds(t *testing.T) {
 		"with the cluster": func(f *fleetTest, _ func()) { f.Remove("a/b") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			begun, groups := make(chan struct{}, maxGroupVersions), manyGroups(maxGroupVersions-1)
+			begun, groups := make(chan struct{}, 1000), manyGroups(1000-1)
 			var asked atomic.Int32
 			o := quick()
 			o.QPS, o.Burst = 10, 10
@@ -361,7 +317,7 @@ func TestRemovedClusterGetsNoRequest(t *testing.T) {
 	f.Remove("a/b")
 	<-conn.Done()
 	eventually(t, func() string {
-		if !conn.transport.closed.Load() {
+		if !conn.transport.IsShut() {
 			return "the connection isn't closed"
 		}
 		return ""
@@ -387,28 +343,11 @@ func TestRemovedClusterGetsNoRequest(t *testing.T) {
 	}
 }
 
-// A TCP connection that comes about while its cluster is removed would outlive that.
-func TestDialThatEndsAfterTheConnection(t *testing.T) {
-	ours, theirs := net.Pipe()
-	defer func() { _ = theirs.Close() }()
-	var tr transport
-	tr.dialer = connrotation.NewDialer(func(context.Context, string, string) (net.Conn, error) {
-		tr.shut()
-		return ours, nil
-	})
-	if _, err := tr.dial(t.Context(), "tcp", "a:443"); !errors.Is(err, errDisconnected) {
-		t.Errorf("dialled: %v", err)
-	}
-	if err := ours.SetDeadline(time.Time{}); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("it isn't closed: %v", err)
-	}
-}
-
 // A probe that ends late says nothing of the connection that came after it.
 func TestProbeOfAFormerConnection(t *testing.T) {
 	l := &link{provider: NewProvider(Options{}), probed: make(chan outcome, 1), conn: &Connection{}}
 	l.machine = machine{options: l.provider.options, wanted: "new", using: "new", probing: true}
-	l.probed <- outcome{conn: &Connection{}, fault: &Fault{Reason: ReasonUnauthorized}}
+	l.probed <- outcome{conn: &Connection{}, fault: &transport.Fault{Reason: ReasonUnauthorized}}
 	l.step(t.Context(), time.Time{})
 	if m := l.machine; m.denied || m.missed != 0 || m.probing || m.using != "new" {
 		t.Errorf("%+v", m)

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
@@ -19,11 +21,13 @@ import (
 // the machine decides. All its fields but those marked belong to the goroutine
 // of run.
 type link struct {
-	name     multicluster.ClusterName
-	id       string
-	from     origin
-	provider *Provider
-	log      logr.Logger
+	name      multicluster.ClusterName
+	id        string
+	kept      cluster.Cluster // of another provider; nil as a rule
+	unlimited bool
+	from      reporter
+	provider  *Provider
+	log       logr.Logger
 
 	mu     sync.Mutex // guards member and fresh
 	member Member     // as last reported; its Kubeconfig only until run has read it
@@ -61,12 +65,12 @@ type published struct {
 // breakage is a connection that could not be put to use.
 type breakage struct {
 	conn  *Connection
-	fault *Fault
+	fault *transport.Fault
 }
 
-func newLink(p *Provider, name multicluster.ClusterName, from origin, m Member) *link {
+func newLink(p *Provider, name multicluster.ClusterName, from reporter, m Member) *link {
 	l := &link{
-		name: name, id: m.ID, from: from, provider: p, log: p.log.WithValues("cluster", name),
+		name: name, id: m.ID, kept: m.Cluster, unlimited: m.Unlimited, from: from, provider: p, log: p.log.WithValues("cluster", name),
 		machine: machine{options: p.options, origin: m.Origin, missing: m.empty(), problem: m.Problem},
 		engaged: make(chan struct{}),
 		done:    make(chan struct{}),
@@ -153,18 +157,18 @@ func (l *link) do(o orders) {
 		l.cancelDial()
 	}
 	if o.disconnect {
-		l.disconnect()
+		l.closeConnection()
 	}
 	if o.redial {
-		l.conn.transport.close()
+		l.conn.transport.Close()
 	}
 	if o.refresh {
-		l.refresh()
+		l.renew()
 	}
 }
 
-// refresh asks the source for other credentials.
-func (l *link) refresh() { l.provider.options.Sources[l.from.source].Refresh(l.from.name) }
+// renew asks the source for other credentials.
+func (l *link) renew() { l.from.source.Refresh(l.from.name) }
 
 // publish shows the state to others, and tells the subscribers if it changed.
 func (l *link) publish() {
@@ -197,9 +201,9 @@ func (l *link) end() {
 		}
 	}
 	if l.conn != nil {
-		l.conn.close()
+		l.drop(l.conn)
 	}
-	l.provider.claims.claim(l, "") // nothing any more
+	l.provider.claims.abandon(l)
 	countPhase(l.published.Load().state.Phase, -1)
 	l.provider.hide(l)
 	l.provider.notify(l.name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 	"github.com/cluster-chandler/chandler/fleet/kubeversion"
 )
 
@@ -28,9 +29,9 @@ type machine struct {
 	problem string // why it can't be read, if it is there
 	refusal string // why the kubeconfig isn't acceptable, if it isn't
 
-	wanted string // digest of the kubeconfig to connect with; empty if there is none
-	using  string // digest of the one in use; empty while disconnected
-	fault  *Fault // of the last attempt with wanted, or of the connection lost
+	wanted string           // digest of the kubeconfig to connect with; empty if there is none
+	using  string           // digest of the one in use; empty while disconnected
+	fault  *transport.Fault // of the last attempt with wanted, or of the connection lost
 
 	failures int       // attempts with wanted that failed in a row
 	dialling string    // digest of the attempt under way
@@ -92,7 +93,7 @@ func (m *machine) kubeconfigReplaced() orders {
 }
 
 // dialled: an attempt has ended.
-func (m *machine) dialled(now time.Time, version string, fault *Fault) orders {
+func (m *machine) dialled(now time.Time, version string, fault *transport.Fault) orders {
 	digest := m.dialling
 	m.dialling = ""
 	switch {
@@ -112,7 +113,7 @@ func (m *machine) dialled(now time.Time, version string, fault *Fault) orders {
 	return orders{adopt: true}
 }
 
-func (m *machine) attemptFailed(now time.Time, fault *Fault) orders {
+func (m *machine) attemptFailed(now time.Time, fault *transport.Fault) orders {
 	m.fault = fault
 	m.failures++
 	o := orders{refresh: fault.Reason == ReasonUnauthorized}
@@ -125,7 +126,7 @@ func (m *machine) attemptFailed(now time.Time, fault *Fault) orders {
 }
 
 // probed: a probe of the connection in use has ended.
-func (m *machine) probed(now time.Time, version string, fault *Fault) orders {
+func (m *machine) probed(now time.Time, version string, fault *transport.Fault) orders {
 	m.probing = false
 	switch {
 	case m.using == "":
@@ -144,7 +145,7 @@ func (m *machine) probed(now time.Time, version string, fault *Fault) orders {
 		m.probeAt = m.probedAt.Add(m.options.ProbeRetry)
 		return orders{redial: m.missed > 1}
 	}
-	return m.lost(now, &Fault{
+	return m.lost(now, &transport.Fault{
 		Reason:  ReasonProbeFailed,
 		Message: fmt.Sprintf("%d probes in a row failed: %s", m.missed, fault.Message),
 	})
@@ -197,7 +198,7 @@ func (m *machine) replaced(version string) { m.version, m.lower = version, 0 }
 func (m *machine) probeAbandoned() { m.probing = false }
 
 // broken: a component could not start on the connection in use.
-func (m *machine) broken(now time.Time, fault *Fault) orders {
+func (m *machine) broken(now time.Time, fault *transport.Fault) orders {
 	if m.using == "" {
 		return orders{}
 	}
@@ -215,7 +216,7 @@ func (m *machine) freed(now time.Time) {
 }
 
 // lost gives the connection up and lets a new attempt start at once.
-func (m *machine) lost(now time.Time, fault *Fault) orders {
+func (m *machine) lost(now time.Time, fault *transport.Fault) orders {
 	m.using, m.missed, m.denied = "", 0, false
 	m.dialAt = now
 	if m.fault == nil { // else the newer kubeconfig has its own fault already

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 )
 
 var (
-	refusedFault = &Fault{Reason: ReasonConnectionRefused, Message: "api:6443 refuses connections"}
-	timeoutFault = &Fault{Reason: ReasonConnectionTimedOut, Message: "api:6443 does not answer"}
-	deniedFault  = &Fault{Reason: ReasonUnauthorized, Message: "api:6443 does not accept the credentials"}
+	refusedFault = &transport.Fault{Reason: ReasonConnectionRefused, Message: "api:6443 refuses connections"}
+	timeoutFault = &transport.Fault{Reason: ReasonConnectionTimedOut, Message: "api:6443 does not answer"}
+	deniedFault  = &transport.Fault{Reason: ReasonUnauthorized, Message: "api:6443 does not accept the credentials"}
 )
 
 // world drives a machine over a fake time line.
@@ -39,11 +41,11 @@ func accepted(digest string) step {
 	return func(w *world) { w.orders = w.kubeconfigAccepted(w.now, w.origin, "", digest) }
 }
 
-func dialled(f *Fault) step {
+func dialled(f *transport.Fault) step {
 	return func(w *world) { w.orders = w.dialled(w.now, "v1.36.3", f) }
 }
 
-func probed(version string, f *Fault) step {
+func probed(version string, f *transport.Fault) step {
 	return func(w *world) { w.orders = w.probed(w.now, version, f) }
 }
 
@@ -57,13 +59,13 @@ var (
 	unanswered   step = func(w *world) { w.unanswered() }
 	planned      step = func(w *world) { w.plan(w.now) }
 	engageFailed step = func(w *world) {
-		w.orders = w.broken(w.now, &Fault{Reason: ReasonEngageFailed, Message: "see the log"})
+		w.orders = w.broken(w.now, &transport.Fault{Reason: ReasonEngageFailed, Message: "see the log"})
 	}
 )
 
 func TestMachine(t *testing.T) {
 	connected := []step{accepted("1"), planned, dialled(nil)}
-	probe := func(f *Fault) []step { return []step{after(time.Minute), planned, probed("v1.36.3", f)} }
+	probe := func(f *transport.Fault) []step { return []step{after(time.Minute), planned, probed("v1.36.3", f)} }
 	steps := func(parts ...any) (all []step) {
 		for _, p := range parts {
 			switch p := p.(type) {

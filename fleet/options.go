@@ -5,12 +5,16 @@ package fleet
 import (
 	"cmp"
 	"math/rand/v2"
+	"net/url"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
 // Options of a Provider. A zero field means its default.
@@ -63,11 +67,28 @@ type Options struct {
 	// control planes: in a pod, loopback is the pod itself.
 	AllowLoopback bool
 
+	// Limits are how much a cluster may answer. Defaults to the limits of package limits. None hold for a
+	// Member that is Unlimited.
+	Limits limits.Limits
+	// Proxies are those that a kubeconfig may name as its proxy-url, e.g. http://bastion:3128, by scheme,
+	// host and port. A proxy resolves the host of the server by itself, so the addresses that are
+	// refused are refused as literals alone. Empty means none.
+	Proxies []*url.URL
+
+	// Identify has the UID of each cluster's namespace kube-system read when it is connected, for
+	// Connection.UID and to find two names of one cluster. It is always read if there are several Sources.
+	// [Provider.AddSource] needs it.
+	Identify bool
+
 	// DirectReads has GetClient read from the server. Otherwise it reads from the cluster's
 	// cache, as usual with controller-runtime.
 	DirectReads bool
 	// Scheme of the typed clients. Defaults to that of client-go.
 	Scheme *runtime.Scheme
+	// Cluster are applied to the cluster.Cluster of each Connection, before our own options. Here a cache gets its
+	// ByObject, DefaultNamespaces or DefaultTransform, and the client its DisableFor. The scheme, logger, RESTMapper
+	// and HTTP clients of a Connection replace those that an option sets.
+	Cluster []cluster.Option
 
 	// Sources discover the clusters. Where two name the same cluster, the first has it.
 	Sources []Source
@@ -97,6 +118,8 @@ func (o Options) defaulted() Options {
 	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
 	o.ListTimeout = cmp.Or(o.ListTimeout, 2*time.Minute)
 	o.UserAgent = cmp.Or(o.UserAgent, rest.DefaultKubernetesUserAgent())
+	o.Limits = o.Limits.Defaulted()
+	o.Identify = o.Identify || len(o.Sources) > 1
 	o.Scheme = cmp.Or(o.Scheme, scheme.Scheme)
 	o.Clock = cmp.Or[clock.WithTicker](o.Clock, clock.RealClock{})
 	if o.Random == nil {

@@ -17,11 +17,6 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
-var (
-	_ multicluster.Provider         = &Provider{}
-	_ multicluster.ProviderRunnable = &Provider{}
-)
-
 // Provider keeps a connection to every cluster that its sources report. Its
 // methods are safe for concurrent use and none waits for a cluster.
 type Provider struct {
@@ -36,6 +31,8 @@ type Provider struct {
 	links       map[multicluster.ClusterName]*link
 	ending      map[multicluster.ClusterName]chan struct{} // links that close down
 	subscribers []func(multicluster.ClusterName)
+	sources     []Source // that are registered
+	added       int      // of them, by AddSource
 	indexes     []index
 	synced      map[string]bool // by source
 	root        context.Context //nolint:containedctx // that of Start, the parent of all links; nil before
@@ -52,7 +49,7 @@ func NewProvider(options Options) *Provider {
 		options: options,
 		first:   semaphore.NewWeighted(int64(options.Concurrency)),
 		retries: semaphore.NewWeighted(int64(options.Concurrency)),
-		claims:  &claims{claimed: map[*link]types.UID{}},
+		claims:  &claims{claimed: map[*link]types.UID{}, used: map[*Connection]*link{}},
 		log:     log.Log.WithName("fleet"),
 		links:   map[multicluster.ClusterName]*link{},
 		ending:  map[multicluster.ClusterName]chan struct{}{},
@@ -81,23 +78,33 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// Get implements multicluster.Provider. The cluster that it returns is a *Connection. The error is
-// multicluster.ErrClusterNotFound while the cluster isn't connected.
+// Get implements multicluster.Provider. The cluster that it returns is a *Connection, or a Member's own Cluster.
+//
+// The error is multicluster.ErrClusterNotFound while the cluster isn't connected. A reconciler returns no error then:
+// each object of the cluster is reconciled when it is engaged again. Of the errors of the returned cluster,
+// [ErrCacheNotSynced] is returned from the reconcile, so that the request is tried again. A [LimitError] lasts until
+// Options.Limits or the cluster change, and is for the status of the object. All others are those of client-go.
 func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
-	if c, ok := p.Connection(name); ok {
-		return c, nil
+	if l := p.link(name); l != nil {
+		if conn := l.published.Load().conn; conn != nil {
+			return conn.shown(), nil
+		}
 	}
 	return nil, multicluster.ErrClusterNotFound
 }
 
-// Connection returns the connection to a cluster, if it is connected now.
+// Connection returns the connection to a cluster, if it is connected now. There is none to a cluster whose Member has
+// a Cluster of its own: Get returns that one.
 func (p *Provider) Connection(name multicluster.ClusterName) (*Connection, bool) {
 	l := p.link(name)
 	if l == nil {
 		return nil, false
 	}
 	conn := l.published.Load().conn
-	return conn, conn != nil
+	if conn == nil || conn.kept {
+		return nil, false
+	}
+	return conn, true
 }
 
 // State returns what is known about the connection to a cluster.
@@ -118,7 +125,7 @@ func (p *Provider) Describe(name multicluster.ClusterName) (Member, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.member
-	m.Kubeconfig, m.Config = nil, nil
+	m.Kubeconfig, m.Config, m.Cluster = nil, nil, nil
 	return m, true
 }
 
@@ -138,7 +145,10 @@ func (p *Provider) Names() []multicluster.ClusterName {
 
 // Has reports whether there is a source of a name.
 func (p *Provider) Has(source string) bool {
-	return slices.ContainsFunc(p.options.Sources, func(s Source) bool { return s.Name() == source })
+	p.mu.RLock()
+	all := slices.Concat(p.options.Sources, p.sources)
+	p.mu.RUnlock()
+	return slices.ContainsFunc(all, func(s Source) bool { return s.Name() == source })
 }
 
 // Synced reports whether a source has said that it reported all there is. A cluster of it that
@@ -149,7 +159,7 @@ func (p *Provider) Synced(source string) bool {
 	return p.synced[source]
 }
 
-func (p *Provider) sync(source string) {
+func (p *Provider) complete(source string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.synced[source] = true
@@ -173,12 +183,12 @@ func (p *Provider) notify(name multicluster.ClusterName) {
 	}
 }
 
-// set takes what a source reports of a cluster.
-func (p *Provider) set(name multicluster.ClusterName, from origin, m Member) {
+// take takes what a source reports of a cluster.
+func (p *Provider) take(name multicluster.ClusterName, from reporter, m Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, known := p.links[name]
-	if known && l.id == m.ID {
+	if known && l.id == m.ID && l.kept == m.Cluster && l.unlimited == m.Unlimited {
 		l.set(m)
 		return
 	}
@@ -195,8 +205,8 @@ func (p *Provider) set(name multicluster.ClusterName, from origin, m Member) {
 	}
 }
 
-// remove closes the connection to a cluster that a source no longer reports.
-func (p *Provider) remove(name multicluster.ClusterName) {
+// withdraw closes the connection to a cluster that a source no longer reports.
+func (p *Provider) withdraw(name multicluster.ClusterName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l, known := p.links[name]; known {

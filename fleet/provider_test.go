@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
@@ -168,7 +169,7 @@ func TestNameOfARefusedAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, fault := attempt{root: t.Context(), kubeconfig: k, subject: subject{"localhost:1", "Secret a/b"}, options: o, unanswered: func() {}}.connect(t.Context())
+	_, fault := attempt{root: t.Context(), kubeconfig: k, subject: transport.Subject{Host: "localhost:1", Origin: "Secret a/b"}, options: o, onUnanswered: func() {}}.connect(t.Context())
 	if fault == nil || fault.Reason != ReasonAddressRefused {
 		t.Errorf("%v", fault)
 	}
@@ -415,7 +416,7 @@ func TestRedirect(t *testing.T) {
 	if err == nil {
 		_ = response.Body.Close()
 	}
-	if !errors.Is(err, errForeignHost) {
+	if !errors.Is(err, transport.ErrForeignHost) {
 		t.Errorf("%v", err)
 	}
 	if asked.Load() != 0 {

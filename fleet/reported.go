@@ -73,6 +73,6 @@ func (m Member) credentials(o Options) (*kubeconfig.Config, error) {
 	if m.Config != nil {
 		return kubeconfig.Trust(m.Config)
 	}
-	policy := kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowLoopback: o.AllowLoopback}
+	policy := kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowLoopback: o.AllowLoopback, Proxies: o.Proxies}
 	return kubeconfig.Parse(m.Kubeconfig, policy)
 }

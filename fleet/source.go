@@ -3,18 +3,18 @@
 package fleet
 
 import (
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
 // Member is what a source knows about one cluster.
 type Member struct {
-	// ID tells two clusters of the same name apart, e.g. a UID. When it
+	// ID tells two clusters of the same name apart, e.g. a UID. When it, Cluster or Unlimited
 	// changes, the old connection is dropped at once.
 	ID string
 	// Kubeconfig is checked as input that may be hostile. It is empty as long as
@@ -23,6 +23,11 @@ type Member struct {
 	// Config takes the place of Kubeconfig where the program itself made it, or trusts
 	// who did: nothing in it is checked. Nobody changes it afterwards.
 	Config *rest.Config
+	// Cluster is kept as it is, if it is there: the Provider returns and engages it, has it probed by its Config, and
+	// makes no Connection. Whoever made it runs its cache. See [FromClusters].
+	Cluster cluster.Cluster
+	// Unlimited says that the server may answer as much as it likes, as the program's own cluster may.
+	Unlimited bool
 	// Expires is when the credentials end; zero if that isn't known. The source is asked to
 	// refresh them when two thirds of the time until then have passed. New ones are swapped in
 	// below running watches.
@@ -46,26 +51,21 @@ type Member struct {
 // Sink takes what a source finds, by the source's own names. Its methods never block, and may
 // be called before the Provider starts, in parallel, and with what is known already.
 type Sink struct {
-	provider *Provider
-	source   int // index of the source
+	onSet    func(multicluster.ClusterName, Member)
+	onRemove func(multicluster.ClusterName)
+	onSynced func()
 }
 
 // Set reports a cluster, or a change of it.
-func (s Sink) Set(cluster multicluster.ClusterName, m Member) {
-	s.provider.set(s.name(cluster), origin{source: s.source, name: cluster}, m)
-}
+func (s Sink) Set(cluster multicluster.ClusterName, m Member) { s.onSet(cluster, m) }
 
 // Remove reports that a cluster is gone, or out of scope: its connection is
 // closed without a request to it.
-func (s Sink) Remove(cluster multicluster.ClusterName) { s.provider.remove(s.name(cluster)) }
+func (s Sink) Remove(cluster multicluster.ClusterName) { s.onRemove(cluster) }
 
 // Synced reports that all there is was set: what isn't known by now is gone. A source that
 // can't tell doesn't call it.
-func (s Sink) Synced() { s.provider.sync(s.provider.options.Sources[s.source].Name()) }
-
-func (s Sink) name(cluster multicluster.ClusterName) multicluster.ClusterName {
-	return NameOf(s.provider.options.Sources[s.source].Name(), cluster)
-}
+func (s Sink) Synced() { s.onSynced() }
 
 // Source discovers clusters.
 type Source interface {
@@ -94,26 +94,9 @@ func NameOf(source string, cluster multicluster.ClusterName) multicluster.Cluste
 	return multicluster.ClusterName(source) + separator + cluster
 }
 
-// SetupWithManager registers the sources with the manager of the cluster that the program runs
-// for. Call it before that manager starts. A multicluster manager starts the Provider itself.
-func (p *Provider) SetupWithManager(mgr manager.Manager) error {
-	known := map[string]bool{}
-	for _, source := range p.options.Sources {
-		if known[source.Name()] {
-			return fmt.Errorf("two sources have the name %q", source.Name())
-		}
-		known[source.Name()] = true
-	}
-	for i, source := range p.options.Sources {
-		if err := source.SetupWithManager(mgr, Sink{provider: p, source: i}); err != nil {
-			return fmt.Errorf("setting up the source %q: %w", source.Name(), err)
-		}
-	}
-	return nil
-}
-
-// origin is where a link's cluster comes from.
-type origin struct {
-	source int // index of the source: the lower it is, the earlier it was named
+// reporter is who reports a cluster.
+type reporter struct {
+	source Source
+	place  int // of the source: the lower it is, the earlier it was named
 	name   multicluster.ClusterName
 }

@@ -5,6 +5,9 @@ package fleet
 import (
 	"fmt"
 	"time"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
+	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
 // Phase says how far the connection to a cluster has come.
@@ -44,28 +47,28 @@ const (
 	// ReasonConnected: the cluster answers.
 	ReasonConnected = "Connected"
 	// ReasonAddressRefused: the host resolves to an address that is never dialled.
-	ReasonAddressRefused = "AddressRefused"
+	ReasonAddressRefused = transport.AddressRefused
 	// ReasonNameResolutionFailed: the host name can't be resolved.
-	ReasonNameResolutionFailed = "NameResolutionFailed"
+	ReasonNameResolutionFailed = transport.NameResolutionFailed
 	// ReasonConnectionRefused: nothing listens at the address.
-	ReasonConnectionRefused = "ConnectionRefused"
+	ReasonConnectionRefused = transport.ConnectionRefused
 	// ReasonConnectionTimedOut: no connection, or one on which not a byte came back.
-	ReasonConnectionTimedOut = "ConnectionTimedOut"
+	ReasonConnectionTimedOut = transport.ConnectionTimedOut
 	// ReasonConnectionFailed: any other failure of the network.
-	ReasonConnectionFailed = "ConnectionFailed"
+	ReasonConnectionFailed = transport.ConnectionFailed
 	// ReasonTLSFailed: the TLS handshake failed or stalled half way.
-	ReasonTLSFailed = "TLSFailed"
+	ReasonTLSFailed = transport.TLSFailed
 	// ReasonResponseTimedOut: connected, but no complete answer in time.
-	ReasonResponseTimedOut = "ResponseTimedOut"
+	ReasonResponseTimedOut = transport.ResponseTimedOut
 	// ReasonResponseTooLarge: the server answered with more than the manager accepts.
-	ReasonResponseTooLarge = "ResponseTooLarge"
+	ReasonResponseTooLarge = limits.ResponseTooLarge
 	// ReasonUnauthorized: the server doesn't accept the credentials (401).
-	ReasonUnauthorized = "Unauthorized"
+	ReasonUnauthorized = transport.Unauthorized
 	// ReasonForbidden: the credentials may not read /version (403).
-	ReasonForbidden = "Forbidden"
+	ReasonForbidden = transport.Forbidden
 	// ReasonProbeFailed: a server answers, but not as a Kubernetes API server
 	// does, or a connected cluster stopped answering its probes.
-	ReasonProbeFailed = "ProbeFailed"
+	ReasonProbeFailed = transport.ProbeFailed
 	// ReasonEngageFailed: the cluster answers, but a component could not start on it.
 	ReasonEngageFailed = "EngageFailed"
 	// ReasonDuplicateCluster: another source, which comes first, names the same cluster.
@@ -131,12 +134,3 @@ func (m *machine) state() State {
 	}
 	return s
 }
-
-// Fault is one failed attempt, probe or engagement.
-type Fault struct {
-	Reason  string
-	Message string
-}
-
-// Error implements error.
-func (f *Fault) Error() string { return f.Reason + ": " + f.Message }

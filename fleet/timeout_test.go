@@ -34,7 +34,7 @@ func TestServerGivesUpFirst(t *testing.T) {
 	f.add("a/b", s.kubeconfig())
 	conn := f.connected(t, "a/b")
 
-	client, err := conn.discoveryClient(t.Context(), nil)
+	client, err := conn.Discovery(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,9 +76,9 @@ func (c *Connection) openWatch(ctx context.Context, resource schema.GroupVersion
 	if err != nil {
 		return nil, err
 	}
-	url := c.transport.server.JoinPath("apis", resource.Group, resource.Version, resource.Resource)
+	url := c.transport.Server().JoinPath("apis", resource.Group, resource.Version, resource.Resource)
 	if resource.Group == "" {
-		url = c.transport.server.JoinPath("api", resource.Version, resource.Resource)
+		url = c.transport.Server().JoinPath("api", resource.Version, resource.Resource)
 	}
 	url.RawQuery = query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)

@@ -4,14 +4,12 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
@@ -141,38 +139,5 @@ func TestWatchMetadataEnds(t *testing.T) {
 	err := conn.WatchMetadata(ctx, configMaps, metav1.ListOptions{}, func(watch.Event) { events++; cancel() })
 	if err != nil || events != 1 {
 		t.Errorf("got %v after %d events", err, events)
-	}
-}
-
-// deadline notes how long a request may take.
-type deadline struct{ left time.Duration }
-
-func (d *deadline) RoundTrip(r *http.Request) (*http.Response, error) {
-	at, _ := r.Context().Deadline()
-	d.left = time.Until(at)
-	body, err := json.Marshal(metav1.Status{})
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body)))}, err
-}
-
-// TestWatchesMayTakeTheirTime and no longer than a while more.
-func TestWatchesMayTakeTheirTime(t *testing.T) {
-	_, conn := hostileServer(t, quick(), func(io.Writer, *http.Request) {})
-	base := &deadline{}
-	of := conn.transport
-	own := &transport{server: of.server, base: base}
-	own.credentials.Store(of.credentials.Load())
-	for query, want := range map[string]time.Duration{"?watch=true&timeoutSeconds=3600": time.Hour + watchTimeout, "?watch=true": watchTimeout} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, conn.GetConfig().Host+"/api/v1/pods"+query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := own.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		if base.left > want || base.left < want-time.Minute {
-			t.Errorf("%s may take %s, want %s", query, base.left, want)
-		}
 	}
 }

@@ -44,7 +44,7 @@ func (w *AddonStack) SetupWithManager(mgr manager.Manager) error {
 // ValidateCreate refuses a spec that can't be used.
 func (w *AddonStack) ValidateCreate(ctx context.Context, s *addonsv1.AddonStack) (admission.Warnings, error) {
 	problems := append(stack.Validate(&s.Spec), w.cycles(ctx, s)...)
-	return nil, invalid(s, append(problems, changesOfLacking(ctx, &addonsv1.AddonStackSpec{}, &s.Spec)...))
+	return stack.Warnings(&s.Spec), invalid(s, append(problems, changesOfLacking(ctx, &addonsv1.AddonStackSpec{}, &s.Spec)...))
 }
 
 // ValidateUpdate refuses problems that the update brings in. An object with a problem that was
@@ -65,7 +65,7 @@ func (w *AddonStack) ValidateUpdate(ctx context.Context, before, after *addonsv1
 	if !equality.Semantic.DeepEqual(before.Spec.Addons, after.Spec.Addons) {
 		added = append(added, w.cycles(ctx, after)...)
 	}
-	return nil, invalid(after, added)
+	return stack.Warnings(&after.Spec), invalid(after, added)
 }
 
 // cycles returns a problem if add-ons of the stack and of others depend on each other. If the

@@ -70,6 +70,22 @@ func TestRefusals(t *testing.T) {
 	if err := c.Create(t.Context(), good); err != nil {
 		t.Fatalf("a good stack was refused: %v", err)
 	}
+	moving := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "moving"}, Spec: *good.Spec.DeepCopy()}
+	moving.Spec.Rollout = &addonsv1.Rollout{}
+	moving.Spec.Addons = []addonsv1.Addon{{Name: "rules", Manifests: &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{
+		Version: "latest", OCI: &addonsv1.OCISource{URL: "oci://example.org/rules"},
+	}}}}
+	written, err := yaml.Marshal(moving)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "moving.yaml")
+	if err := os.WriteFile(file, append([]byte("apiVersion: addons.cluster.x-k8s.io/v1beta1\nkind: AddonStack\n"), written...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if printed, err := kubectl("apply", "--server-side", "-f", file); err != nil || !bytes.Contains(printed, []byte("Warning: spec.addons[0].manifests.version")) {
+		t.Errorf("kubectl prints %s, %v; want a warning", printed, err)
+	}
 	good.Spec.Addons[0].DependsOn = []string{"b"}
 	if err := c.Update(t.Context(), good); err == nil || !strings.Contains(err.Error(), "a -> b -> a") {
 		t.Errorf("Update() = %v; want an error that names the cycle", err)

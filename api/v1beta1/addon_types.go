@@ -269,6 +269,13 @@ type ValuesReference struct {
 	// add-on waits for it.
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
+
+	// staged lets a change of the values reach clusters in the steps of
+	// spec.rollout, if the stack has it. With false, all clusters get it at once:
+	// for credentials that rotate. Values of an object whose name is a template
+	// are never staged. Defaults to true.
+	// +optional
+	Staged *bool `json:"staged,omitempty"`
 }
 
 // ReadinessCheck is a condition on objects of the add-on.

@@ -5,7 +5,6 @@ package addonstack
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/bundle"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -145,7 +144,7 @@ func (r bundles) digestOf(ctx context.Context, namespace string, wanted *addonsv
 	from.Digest = "" // the bundle itself has to be asked for: whoever knows a digest may not be let in
 	digest, err := r.Sources.Resolve(ctx, reference.BundleOf(namespace, &from))
 	if err == nil && named != "" && named != digest {
-		err = &bundle.Error{Err: fmt.Errorf("spec.source.digest: the bundle has digest %s, not %s; correct it, or the bundle", digest, named)}
+		err = failure.New(addonsv1.InvalidSourceReason, "spec.source.digest: the bundle has digest %s, not %s; correct it, or the bundle", digest, named)
 	}
 	return digest, err
 }

@@ -29,10 +29,10 @@ func TestFollowingBesideABundle(t *testing.T) {
 
 	addons, complete := keptAddons(s.Spec.Addons, kept.Addons)
 	again := &expansion{bundle.Expansion{Addons: addons}, "sha256:bundle"}
-	if !complete || !stack.IsOf(revision, again.of(s), pins) {
+	if !complete || !stack.IsOf(revision, again.of(s), pins, nil) {
 		t.Errorf("%+v aren't those of the revision", addons)
 	}
-	if stack.IsOf(revision, again.of(s), stack.Pins{"web": {Version: "1.4.2", Digest: "sha256:2"}}) {
+	if stack.IsOf(revision, again.of(s), stack.Pins{"web": {Version: "1.4.2", Digest: "sha256:2"}}, nil) {
 		t.Error("a newer version makes no difference")
 	}
 	if s.Spec.Addons[1].Chart.Digest != "" {

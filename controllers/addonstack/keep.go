@@ -50,7 +50,12 @@ func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStac
 	if pins = stack.NewestOf(followers, pins, before); pins[addonsv1.FollowedSource] != own {
 		return nil, errStale // another instance took a bundle whose add-ons aren't these
 	}
-	content, err := stack.Content(served, &s.Spec, pins.Into(&e.of(s).Spec))
+	expanded := e.of(s)
+	inputs, err := inputsOf(ctx, expanded, r.Values.DigestNow) // else an instance whose cache is behind would go back
+	if err != nil {
+		return nil, err
+	}
+	content, err := stack.Content(served, &s.Spec, pins.Into(&expanded.Spec), inputs)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
 // Reconciler reconciles AddonStacks.
@@ -38,6 +39,8 @@ type Reconciler struct {
 	WatchFilter string
 	// Sources tell which versions there are.
 	Sources *source.Sources
+	// Values reads what valuesFrom names.
+	Values *valuesource.Reader
 	// Turns are given to clusters of stacks with a rollout.
 	Turns *management.Turns
 	// Clock tells when to poll.

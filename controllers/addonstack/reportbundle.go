@@ -13,8 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/bundle"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
@@ -81,7 +80,7 @@ func failedBefore(s *addonsv1.AddonStack) bool {
 
 // reportNoBundle writes what is known of the sources while the bundle can't be used.
 func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err error) error {
-	if failed, ok := errors.AsType[*failure.Error](err); ok && !isOfPart(err, failed) {
+	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason != addonsv1.InvalidSourceReason && !isOfPart(err, failed) {
 		f.bundle = failed
 	}
 	again, other := r.reportBundle(s, err)
@@ -102,9 +101,6 @@ func retryAfter(failed *failure.Error) time.Duration {
 
 // failureOf returns why a bundle can't be used, nil if the error is about something else.
 func failureOf(err error) *failure.Error {
-	if invalid, ok := errors.AsType[*bundle.Error](err); ok {
-		return &failure.Error{Reason: addonsv1.InvalidSourceReason, Err: invalid}
-	}
 	failed, _ := errors.AsType[*failure.Error](err)
 	return failed
 }

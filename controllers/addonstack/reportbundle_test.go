@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/bundle"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // What a spec waits for is told when it becomes something else, and the bundle isn't
@@ -65,8 +64,8 @@ func TestWaitingForABundleIsToldOnce(t *testing.T) {
 func TestFieldsOfBundles(t *testing.T) {
 	for want, err := range map[string]error{
 		"spec.source.oci: it is a Helm chart": &failure.Error{Reason: failure.ArtifactInvalid, Field: "spec.source.oci", Err: errors.New("it is a Helm chart")},
-		"spec.source.digest: it is another":   &bundle.Error{Err: errors.New("spec.source.digest: it is another")},
-		"spec.source: metadata.yaml: no map":  &bundle.Error{Err: errors.New("metadata.yaml: no map")},
+		"spec.source.digest: it is another":   failure.New(addonsv1.InvalidSourceReason, "spec.source.digest: it is another"),
+		"spec.source: metadata.yaml: no map":  failure.New(addonsv1.InvalidSourceReason, "metadata.yaml: no map"),
 		"addons[cni].chart.path: it is a link": fmt.Errorf("addons[cni].%w", &failure.Error{Reason: failure.ArtifactRefused, Field: "chart.path",
 			Err: errors.New("it is a link")}),
 	} {
@@ -88,7 +87,7 @@ func TestInvalidBundleIsToldOnce(t *testing.T) {
 	down := &failure.Error{Reason: failure.SourceUnavailable, Field: "spec.source.oci", Err: errors.New("it refuses connections")}
 	again := &failure.Error{Reason: failure.SourceUnauthorized, Field: "spec.source.oci", Err: errors.New("it wants credentials"), Again: true}
 	noTag := &failure.Error{Reason: failure.ArtifactNotFound, Field: "spec.source.oci", Err: errors.New("there is no tag v9")}
-	noRelease := &bundle.Error{Err: errors.New("metadata.yaml: no map")}
+	noRelease := failure.New(addonsv1.InvalidSourceReason, "metadata.yaml: no map")
 	noArchive := &failure.Error{Reason: failure.ArtifactInvalid, Field: "spec.source.oci", Err: errors.New("it is a Helm chart")}
 	const (
 		release, archive = "InvalidSource", "ArtifactInvalid"

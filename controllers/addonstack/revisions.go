@@ -40,7 +40,11 @@ func (r revisionHistory) snapshot(
 		return f, nil
 	}
 	expanded := e.of(s)
-	isNew := len(revisions) == 0 || !stack.IsOf(&revisions[0], expanded, f.pins)
+	inputs, err := inputsOf(ctx, expanded, r.Values.Digest)
+	if err != nil {
+		return nil, err
+	}
+	isNew := len(revisions) == 0 || !stack.IsOf(&revisions[0], expanded, f.pins, inputs)
 	if isNew {
 		if revisions, err = r.keepRevision(ctx, s, e, f.pins); err != nil {
 			return nil, err

@@ -77,6 +77,9 @@ func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions [
 
 // gather reads the clusters. Turns that the cache shows as taken are left out.
 func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*state, error) {
+	if err := r.noteReplaced(ctx, s, revisions); err != nil {
+		return nil, err
+	}
 	q := &state{stack: s, revisions: revisions, marked: rollout.Revisions(revisions), turns: sets.New[string]()}
 	q.target = rollout.Target(q.marked)
 	var err error
@@ -172,8 +175,15 @@ func (r rollouts) mark(ctx context.Context, q *state, at int, annotation, value 
 	if _, has := revision.Annotations[annotation]; has {
 		return nil
 	}
+	return r.annotate(ctx, revision, annotation, value)
+}
+
+// annotate sets an annotation of a revision, or takes it off if it is to be empty.
+func (r rollouts) annotate(ctx context.Context, revision *appsv1.ControllerRevision, annotation, value string) error {
 	before := revision.DeepCopy()
-	metav1.SetMetaDataAnnotation(&revision.ObjectMeta, annotation, value)
+	if metav1.SetMetaDataAnnotation(&revision.ObjectMeta, annotation, value); value == "" {
+		delete(revision.Annotations, annotation)
+	}
 	if err := r.Client.Patch(ctx, revision, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("noting %s on revision %s: %w", annotation, revision.Name, err)
 	}

@@ -19,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/shares"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
@@ -110,10 +111,15 @@ func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Objec
 	}
 }
 
-// uses reports whether a source of the stack names an object.
+// uses reports whether a source of the stack, or of values that its revisions pin, names an object.
 func uses(s *addonsv1.AddonStack, kind, name string) bool {
 	for _, ref := range sourcesIn(s) {
 		if ref.Uses(kind, name) {
+			return true
+		}
+	}
+	for _, ref := range stack.StagedSources(&s.Spec) {
+		if ref.Kind == kind && ref.Name == name {
 			return true
 		}
 	}

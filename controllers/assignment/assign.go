@@ -161,6 +161,7 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return !names(wanted, a.Name) && !names(coming, a.Name) }) {
 		wanted = append(wanted, coming...)
 	}
+	awaitTransfers(cluster, candidates, assigned, wanted)
 	return wanted
 }
 

@@ -68,6 +68,31 @@ func TestOrphansAreToldFirst(t *testing.T) {
 	h.expect("prod-0", "gone")
 }
 
+// A ClusterAddon that was made again says what its cluster runs, before anything of that is removed: it counts.
+func TestNewClusterAddonsReportFirst(t *testing.T) {
+	h := newHub(t, 3, "")
+	forget := func(name string) {
+		change(h, &addonsv1.ClusterAddon{}, name, func(ca *addonsv1.ClusterAddon) {
+			ca.CreationTimestamp, ca.Status = metav1.Now(), addonsv1.ClusterAddonStatus{}
+		})
+	}
+	told := h.clusterAddon("prod-0").Status
+	for _, name := range h.clusters {
+		forget(name)
+	}
+	h.newRevision(func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons = []addonsv1.Addon{{Name: "other", Namespace: "apps"}}
+	})
+	h.expect("prod-0", "assigned")
+	if is := h.clusterAddon("prod-0").Spec.Stacks; stack.AssignedRevision(is, "platform") != "platform-1" {
+		t.Errorf("got %+v", is)
+	}
+	for _, name := range h.clusters {
+		change(h, &addonsv1.ClusterAddon{}, name, func(ca *addonsv1.ClusterAddon) { ca.Status = told })
+	}
+	h.expect("prod-0", "held")
+}
+
 // newRevision has the stack change, and keeps that as its newest revision.
 func (h *hub) newRevision(mutate func(*addonsv1.AddonStackSpec)) {
 	h.Helper()

@@ -32,6 +32,9 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 	lost := losses(p.ca, p.wanted, p.candidates)
 	for _, former := range p.ca.Spec.Stacks {
 		switch {
+		case isUnreported(p.ca) && p.drops(former):
+			p.keep(former, former.HeldRemoval) // until it says what the cluster runs: that counts
+			continue
 		case len(lost[former.Name]) == 0:
 			continue
 		case former.DeletionPolicy == addonsv1.DeletionPolicyOrphan && p.ca.Status.ObservedGeneration != p.ca.Generation:

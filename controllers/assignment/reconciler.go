@@ -96,6 +96,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		if err := r.hold(ctx, p); err != nil {
 			return ctrl.Result{}, err
 		}
+		if isUnreported(existing) {
+			result.RequeueAfter = management.Sooner(result.RequeueAfter, firstReport)
+		}
 	}
 	return management.Retry(ctx, result, r.write(ctx, p))
 }

@@ -35,11 +35,20 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.Turns.Notify = r.queue.Add
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
-		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(orphansTold())).
+		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(orphansTold(), reported())).
 		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.queue).
 		Complete(r)
+}
+
+// reported passes when a new ClusterAddon says what its cluster runs.
+func reported() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isOne := e.ObjectOld.(*addonsv1.ClusterAddon)
+		after, isOther := e.ObjectNew.(*addonsv1.ClusterAddon)
+		return isOne && isOther && isUnreported(before) && !isUnreported(after)
+	}}
 }
 
 // orphansTold passes when a cluster was told which stacks leave their add-ons behind.

@@ -22,6 +22,8 @@ type steps struct {
 	made time.Time
 	// completed is the index of the newest completed revision, -1 if there is none.
 	completed int
+	// replaced says that values that it was made with aren't there any more.
+	replaced bool
 	// hasTarget is false if all revisions are rejected, and none was completed.
 	hasTarget bool
 	// turns are the ClusterAddons that may be brought to the target now.
@@ -33,6 +35,7 @@ type steps struct {
 func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevision) (*steps, int) {
 	marked := rollout.Revisions(own)
 	is := &steps{made: s.CreationTimestamp.Time, completed: rollout.Completed(marked)}
+	is.replaced = is.completed >= 0 && marked[is.completed].Replaced
 	target := rollout.Target(marked)
 	if target < 0 {
 		return is, 0
@@ -44,8 +47,8 @@ func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevi
 // stepFor returns the revision that a selected cluster is to have now, "" while it is to have none:
 //
 //   - the target, if it is the cluster's turn;
-//   - the newest completed revision, if the cluster has none, or is behind;
-//   - the target, if no revision was completed, and the cluster is younger than the stack: it can't wait for its network;
+//   - the newest completed revision, if the cluster has none, or is behind, and its values are still there;
+//   - the target, if no such revision was completed, and the cluster is younger than the stack: it can't wait for its network;
 //   - else the one that it has.
 func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) string {
 	former := ""
@@ -66,9 +69,9 @@ func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) s
 	return former
 }
 
-// completedSelects reports whether the newest completed revision selects the cluster.
+// completedSelects reports whether the newest completed revision selects the cluster, and can still be had.
 func (c *candidate) completedSelects(cluster *member.Member) bool {
-	if c.steps.completed < 0 {
+	if c.steps.completed < 0 || c.steps.replaced {
 		return false
 	}
 	spec, err := stack.SpecOf(&c.revisions[c.steps.completed])

@@ -37,6 +37,7 @@ func TestStepFor(t *testing.T) {
 		turn      bool
 		young     bool
 		none      bool // no target
+		replaced  bool // the completed one can't be had any more
 		want      string
 	}{
 		"it waits for its turn":          {former: "2", target: "3", completed: 1, want: "2"},
@@ -51,11 +52,14 @@ func TestStepFor(t *testing.T) {
 		"the stack is new":                                      {target: "3", completed: -1, want: ""},
 		"the stack is new, and it is its turn":                  {target: "3", completed: -1, turn: true, want: "3"},
 		"a new cluster can't wait for its network":              {target: "3", completed: -1, young: true, want: "3"},
+		"it joins, and the completed one can't be had":          {target: "3", completed: 1, replaced: true, want: ""},
+		"it is new, and the completed one can't be had":         {target: "3", completed: 1, replaced: true, young: true, want: "3"},
+		"it is behind one that can't be had":                    {former: "1", target: "3", completed: 1, replaced: true, want: "1"},
 		"all revisions are rejected":                            {target: "3", completed: -1, young: true, none: true, want: ""},
 		"all revisions are rejected, and it has one":            {former: "2", target: "3", completed: -1, none: true, want: "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &candidate{name: "platform", revision: tc.target, revisions: all, steps: &steps{made: made, completed: tc.completed, hasTarget: !tc.none}}
+			c := &candidate{name: "platform", revision: tc.target, revisions: all, steps: &steps{made: made, completed: tc.completed, replaced: tc.replaced, hasTarget: !tc.none}}
 			if tc.revisions != nil {
 				c.revisions = tc.revisions
 			}

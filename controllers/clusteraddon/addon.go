@@ -36,6 +36,8 @@ type addon struct {
 	lifecycle *addonsv1.StackLifecycle
 	// sources are those of valuesFrom, by the names that they have for the cluster.
 	sources []addonsv1.ValuesReference
+	// pinned are the digests of values that the stack's revision was made with.
+	pinned stack.Inputs
 	// unnamed is why the names of the sources can't be made, nil if they are.
 	unnamed error
 }

@@ -100,8 +100,8 @@ func TestUnreadableObjects(t *testing.T) {
 	}
 	q := &request{}
 	for says, wrong := range map[string]addonsv1.ConditionObject{
-		`objects[gate].apiVersion "apps/v1/x"`: {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "a"},
-		`objects[gate].name "a/b"`:             {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b"},
+		`objects[gate].apiVersion: Invalid value: "apps/v1/x"`: {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "a"},
+		`objects[gate].name: Invalid value: "a/b"`:             {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b"},
 	} {
 		if _, missing, err := (conditionCheck{q}).conditionObject(t.Context(), &addon{}, wrong); err != nil || !strings.HasPrefix(missing, says) {
 			t.Errorf("got %q, %v; want %s", missing, err, says)

@@ -10,12 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -110,16 +112,28 @@ func TestDigestOfAnUnprovenRecordIsNotBelieved(t *testing.T) {
 // An add-on isn't as it is wanted while another one has something of it.
 func TestInstalledAsWanted(t *testing.T) {
 	a := wantedAddon("platform", "web")
+	staged, own, rotated := addonsv1.ValuesReference{Kind: "Secret", Name: "db"}, addonsv1.ValuesReference{Kind: "Secret", Name: "{{ .Cluster.metadata.name }}"}, addonsv1.ValuesReference{Kind: "Secret", Name: "token", Staged: ptr.To(false)}
+	a.ValuesFrom = []addonsv1.ValuesReference{staged, own, rotated}
+	a.pinned = stack.Inputs{"Secret/db/values.yaml": "1", "Secret/token/values.yaml": "2"}
+	if got := a.pinnedSources(); len(got) != 1 || got[0].Name != "db" {
+		t.Errorf("a credential that rotates, and a name for each cluster, aren't pinned: %+v", got)
+	}
+	pinned := inputsDigest(&a)
+	if list := withInputs(withInputs("", "other"), pinned); list != pinned+",other" || withInputs(list, "other") != list {
+		t.Errorf("got %s", list)
+	}
 	for name, tc := range map[string]struct {
 		change func(*deliver.Summary)
 		want   bool
 	}{
+		"of other pinned values":             {func(r *deliver.Summary) { r.Inputs = "other" }, false},
+		"also of other pinned values":        {func(r *deliver.Summary) { r.Inputs = withInputs(r.Inputs, "other") }, true},
 		"it is":                              {func(*deliver.Summary) {}, true},
 		"it failed":                          {func(r *deliver.Summary) { r.Status = "failed" }, false},
 		"of another spec":                    {func(r *deliver.Summary) { r.Spec = "other" }, false},
 		"another add-on has something of it": {func(r *deliver.Summary) { r.GivenAway = "true" }, false},
 	} {
-		record := deliver.Summary{Status: deliver.StatusDeployed, Spec: specDigest(&a)}
+		record := deliver.Summary{Status: deliver.StatusDeployed, Spec: specDigest(&a), Inputs: pinned}
 		tc.change(&record)
 		if got := installedAsWanted(&a, record); got != tc.want {
 			t.Errorf("%s: %t", name, got)

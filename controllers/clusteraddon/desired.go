@@ -27,9 +27,11 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 		Terms: deliver.Terms{
 			Stack: a.stack, Spec: specDigest(a), DependsOn: a.DependsOn, ArtifactVersion: in.version,
 			DeletionPolicy: a.deletionPolicy, DataPolicy: a.DataPolicy, ServiceAccount: a.serviceAccount,
-			Postconditions: postconditionsDigest(a), Optional: in.optional,
+			Postconditions: postconditionsDigest(a), Optional: in.optional, Inputs: inputsDigest(a),
 		},
+		Recorded:         in.recorded,
 		Leaving:          q.leavingReleases(),
+		Kept:             q.keptReleases(a.release().Namespace),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		AdoptRelease:     adoptedRelease(a),
@@ -78,6 +80,9 @@ func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver
 	terms.DataPolicy, terms.ServiceAccount = a.DataPolicy, a.serviceAccount
 	if settled {
 		terms.Optional = in.optional
+	}
+	if pinned := inputsDigest(a); settled && pinned != "" {
+		terms.Spec, terms.Inputs = specDigest(a), withInputs(terms.Inputs, pinned)
 	}
 	if settled && terms.ArtifactVersion != in.version && terms.Spec != specDigest(a) {
 		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version

@@ -68,13 +68,13 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 	if !record.Repairable() || !q.isProven(record) || one.unreachable || one.status.Revision != int32(record.Revision) {
 		return one
 	}
-	state, memory := q.watched.State(q.workload.conn, a.release()), q.memory.driftOf(a.release())
+	state, memory := q.watched.State(q.workload.conn, a.release()), q.memory.drifts.of(a.release())
 	if q.again {
 		*memory = *newDriftMemory()
 	}
 	memory.turnTo(record.Revision)
 	if state.Differs || memory.isDue(q.now, state) || record.Applied == "" || q.again {
-		if pause := q.memory.repairPause(q.now); pause > 0 && !q.again {
+		if pause := q.memory.repairs.pause(q.now); pause > 0 && !q.again {
 			one.retryAfter = management.Sooner(one.retryAfter, pause)
 			return memory.withFailure(one)
 		}
@@ -91,7 +91,7 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 
 // repair compares the objects with the record, and sets right what is to be set right.
 func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
-	memory := q.memory.driftOf(a.release())
+	memory := q.memory.drifts.of(a.release())
 	done := q.watched.Repairing(q.workload.conn, a.release())
 	defer done()
 	target, err := q.targetAs(a.serviceAccount)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -84,12 +85,15 @@ func (m *driftMemory) isFought(key deliver.ObjectKey) bool {
 // recheckInterval returns when to look at what no event tells of.
 func recheckInterval() time.Duration { return wait.Jitter(checkInterval, 0.2) }
 
-// driftOf returns what is remembered of an add-on.
-func (m *memory) driftOf(release deliver.Release) *driftMemory {
-	known := m.drifts[release]
+// drifts are those of a cluster's add-ons, by release.
+type drifts map[deliver.Release]*driftMemory
+
+// of returns the memory of an add-on's drift.
+func (d drifts) of(release deliver.Release) *driftMemory {
+	known := d[release]
 	if known == nil {
 		known = newDriftMemory()
-		m.drifts[release] = known
+		d[release] = known
 	}
 	return known
 }
@@ -98,9 +102,14 @@ func newDriftMemory() *driftMemory {
 	return &driftMemory{contests: map[deliver.ObjectKey]*drift.Contest{}}
 }
 
-// repairPause returns how long to wait before the next repair; zero if it may be now.
-func (m *memory) repairPause(now time.Time) time.Duration {
-	if m.repairs.AllowN(now, 1) {
+// repairBudget bounds the repairs of a cluster.
+type repairBudget struct{ *rate.Limiter }
+
+func newRepairBudget() repairBudget { return repairBudget{rate.NewLimiter(repairRate, repairBurst)} }
+
+// pause returns how long to wait before the next repair; zero if it may be now.
+func (b repairBudget) pause(now time.Time) time.Duration {
+	if b.AllowN(now, 1) {
 		return 0
 	}
 	return time.Second / repairRate

@@ -84,7 +84,7 @@ func TestUnwatchedKinds(t *testing.T) {
 func TestRepairsOfOneClusterAreBounded(t *testing.T) {
 	m, now, n := newMemory(), time.Now(), 0
 	for range 1000 {
-		if m.repairPause(now) == 0 {
+		if m.repairs.pause(now) == 0 {
 			n++
 		}
 		now = now.Add(10 * time.Millisecond)

@@ -69,6 +69,8 @@ func (q delivery) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 		return addonResult{status: q.previousStatus(status), followUp: written}
 	}
 	switch {
+	case isReplaced(is.err):
+		one = q.ensureReplaced(ctx, is.err, a, ready, status)
 	case is.err != nil:
 		one = q.inputFailed(ctx, is.err, a, record, status)
 	case is.unmet != nil:
@@ -124,7 +126,10 @@ type comparison struct {
 
 // compare resolves the inputs, and compares them with those of the record.
 func (q delivery) compare(ctx context.Context, a *addon, record deliver.Summary) (is comparison) {
-	if is.in, is.err = inputReader(q).inputs(ctx, a, record); is.err == nil {
+	if is.err = inputReader(q).checkPinned(ctx, a); is.err == nil {
+		is.in, is.err = inputReader(q).inputs(ctx, a, record)
+	}
+	if is.err == nil {
 		is.settled, is.err = rendering(q).settled(ctx, is.in, record)
 	}
 	is.terms = termsOf(a, record, is.in, is.settled)
@@ -170,7 +175,7 @@ func (q delivery) change(ctx context.Context, in *inputs, ready map[string]bool,
 	}
 	countDelivery(action, outcome, err)
 	q.noteProof(a.release(), outcome.Proof)
-	q.memory.timeReady(a.release(), outcome.Phase, q.now, q.Clock.Now())
+	q.memory.began.time(a.release(), outcome.Phase, q.now, q.Clock.Now())
 	if outcome.Wrote && outcome.Proof != "" && !installed {
 		q.memory.installs.Next(a.release().String(), q.now)
 	}

@@ -17,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
 // The failures of several add-ons stand side by side in the stack's conditions: each one
@@ -85,7 +86,7 @@ func TestFailuresOfContentNameTheField(t *testing.T) {
 		{kustomization, job.ReasonPatchFailed, "patches[0] leaves no object", "addons[web].patches[0] leaves no object"},
 		{manifests, job.ReasonManifestInvalid, "a.yaml: no", "addons[web].manifests: a.yaml: no"},
 	} {
-		err := &job.Error{Reason: tc.reason, Err: errors.New(tc.said)}
+		err := &failure.Error{Reason: tc.reason, Err: errors.New(tc.said)}
 		if reason, message := saidOf(&request{}, err, tc.a); reason != tc.reason || message != tc.want {
 			t.Errorf("got %s: %s, want %s", reason, message, tc.want)
 		}
@@ -100,7 +101,7 @@ func TestMissingValuesNameTheWayOut(t *testing.T) {
 		`Secret team/v has no key "k"; add it, correct key, or set optional: true`: {there},
 	} {
 		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
-		q := &request{Reconciler: &Reconciler{objects: newObjectReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
+		q := &request{Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
 		_, _, err := inputReader{q}.valuesFrom(t.Context(), ref)
 		failed, ok := errors.AsType[*failure.Error](err)
 		if !ok || err.Error() != want || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || failed.Reason != reasons.ValuesNotFound {

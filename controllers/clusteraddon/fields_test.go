@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
 	"github.com/cluster-chandler/chandler/test/docs"
 )
 
@@ -86,7 +87,7 @@ func readingCluster(t *testing.T) *request {
 		objects.WithObjects(&corev1.ConfigMap{ObjectMeta: meta, Data: data}, secret)
 	}
 	reader := objects.Build()
-	q.objects = newObjectReader(reader, reader)
+	q.Values = valuesource.NewReader(reader, reader)
 	q.templates = lru.New[string](8, lru.One[[]byte])
 	q.Renderer = render.New(render.Options{Workers: 1})
 	t.Cleanup(q.Renderer.Close)

@@ -14,19 +14,22 @@ type gateLabels struct {
 	state addonsv1.GateState
 }
 
-// countGates brings the series of gates from what they were for this ClusterAddon to what they are.
-func (m *memory) countGates(status *addonsv1.ClusterUpgrade) {
+// gateSeries are the series in which a ClusterAddon's gates are counted.
+type gateSeries struct{ counted sets.Set[gateLabels] }
+
+// count brings the series of gates from what they were for this ClusterAddon to what they are.
+func (g *gateSeries) count(status *addonsv1.ClusterUpgrade) {
 	now := sets.New[gateLabels]()
 	if status != nil {
 		for _, gate := range status.Gates {
 			now.Insert(gateLabels{gate.Point, gate.State})
 		}
 	}
-	for gone := range m.gates.Difference(now) {
+	for gone := range g.counted.Difference(now) {
 		upgradeGates.WithLabelValues(string(gone.point), string(gone.state)).Dec()
 	}
-	for is := range now.Difference(m.gates) {
+	for is := range now.Difference(g.counted) {
 		upgradeGates.WithLabelValues(string(is.point), string(is.state)).Inc()
 	}
-	m.gates = now
+	g.counted = now
 }

@@ -51,7 +51,7 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 	if one.status.Phase != addonsv1.AddonReady || one.unreachable || one.status.Revision != int32(record.Revision) && one.available == nil {
 		return one
 	}
-	memory := q.memory.healthOf(release, int(one.status.Revision))
+	memory := q.memory.health.of(release, int(one.status.Revision))
 	changed, listed := q.watched.Changed(q.workload.conn, release)
 	if one.available != nil { // each object was found ready just now
 		memory.looked = true

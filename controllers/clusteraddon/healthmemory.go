@@ -62,10 +62,13 @@ func (m *healthMemory) worst() (worst *objectHealth, of deliver.ObjectKey) {
 	return worst, of
 }
 
-// healthOf returns what is remembered of an add-on's revision. Nothing is wrong with a new one at first, and its workloads
+// healths are those of a cluster's add-ons, by release.
+type healths map[deliver.Release]*healthMemory
+
+// of returns the memory of an add-on's revision. Nothing is wrong with a new one at first, and its workloads
 // have as many replicas as before.
-func (m *memory) healthOf(release deliver.Release, revision int) *healthMemory {
-	known := m.health[release]
+func (h healths) of(release deliver.Release, revision int) *healthMemory {
+	known := h[release]
 	if known == nil || known.revision != revision {
 		next := &healthMemory{revision: revision, objects: map[deliver.ObjectKey]objectHealth{}}
 		if known != nil {
@@ -73,7 +76,7 @@ func (m *memory) healthOf(release deliver.Release, revision int) *healthMemory {
 				next.objects[key] = objectHealth{before: is.before}
 			}
 		}
-		known, m.health[release] = next, next
+		known, h[release] = next, next
 	}
 	return known
 }

@@ -3,7 +3,6 @@
 package clusteraddon
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,12 +14,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
 // inputs is what an installation is made of, without the facts of the cluster.
@@ -32,6 +32,7 @@ type inputs struct {
 	values   map[string]any
 	optional string   // see [deliver.Terms]
 	secrets  []string // must not appear in a message
+	recorded bool     // a release record has what the values were, and nothing else here is known
 }
 
 // inputReader reads what add-ons are made of: charts, values, and what these refer to.
@@ -81,7 +82,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 		if err == nil && !found && hadValues(record, a, ref) && !q.goesOnWithout(a, ref) {
 			err = failure.New(reasons.ValuesNotFound, "%s %s, key %q, was there when the add-on was installed, and is gone; the add-on stays as it is. "+
 				"Create it again. To go on without it, take it out of valuesFrom, or annotate ClusterAddon %s with %s",
-				ref.Kind, q.keyOf(ref.Name), valuesKey(ref), q.ca.Name, addonsv1.ReconcileNowAnnotation)
+				ref.Kind, q.keyOf(ref.Name), valuesource.Key(ref), q.ca.Name, addonsv1.ReconcileNowAnnotation)
 		}
 		if err != nil {
 			if failed, ok := errors.AsType[*failure.Error](err); ok {
@@ -91,7 +92,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 		}
 		if ptr.Deref(ref.Optional, false) && found {
 			q.memory.agreed.Delete(agreement(a, ref))
-			optional = append(optional, sourceOfValues(ref))
+			optional = append(optional, valuesource.Name(ref))
 		}
 		if ref.Kind == "Secret" {
 			in.secrets = stringsIn(in.secrets, layer)
@@ -119,7 +120,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 // hadValues reports whether an optional source of values was there when an add-on was installed by the same spec. A
 // move or a restore may have left it behind.
 func hadValues(record deliver.Summary, a *addon, ref addonsv1.ValuesReference) bool {
-	return record.Spec == specDigest(a) && slices.Contains(strings.Split(record.Optional, ","), sourceOfValues(ref))
+	return record.Spec == specDigest(a) && slices.Contains(strings.Split(record.Optional, ","), valuesource.Name(ref))
 }
 
 // goesOnWithout reports whether somebody agreed that an add-on goes on without a source of values: by reconcile-now.
@@ -131,16 +132,7 @@ func (q inputReader) goesOnWithout(a *addon, ref addonsv1.ValuesReference) bool 
 }
 
 func agreement(a *addon, ref addonsv1.ValuesReference) string {
-	return a.release().String() + " " + sourceOfValues(ref)
-}
-
-// sourceOfValues returns "kind/name/key".
-func sourceOfValues(ref addonsv1.ValuesReference) string {
-	return ref.Kind + "/" + ref.Name + "/" + valuesKey(ref)
-}
-
-func valuesKey(ref addonsv1.ValuesReference) string {
-	return cmp.Or(ref.Key, addonsv1.DefaultValuesKey)
+	return a.release().String() + " " + valuesource.Name(ref)
 }
 
 // longNumber is from where on a number may be a secret, and isn't rather a port or a count.
@@ -169,9 +161,8 @@ func stringsIn(found []string, value any) []string {
 
 // valuesFrom returns the values of a source; false if that is optional, and isn't there.
 func (q inputReader) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (values map[string]any, ok bool, err error) {
-	o := inputObject{kind: ref.Kind, key: q.keyOf(ref.Name)}
-	key := valuesKey(ref)
-	data, found, err := q.objects.data(ctx, o)
+	object, key := q.keyOf(ref.Name), valuesource.Key(ref)
+	data, found, err := q.Values.Data(ctx, ref.Kind, object)
 	if err != nil {
 		return nil, false, err
 	}
@@ -180,14 +171,14 @@ func (q inputReader) valuesFrom(ctx context.Context, ref addonsv1.ValuesReferenc
 	case !ok && ptr.Deref(ref.Optional, false):
 		return nil, false, nil
 	case !found:
-		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, o.key)
+		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, object)
 	case !ok:
 		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
-			ref.Kind, o.key, key)
+			ref.Kind, object, key)
 	}
 	values, err = q.Renderer.Values(ctx, job.Values{Text: text})
-	if failed, ok := errors.AsType[*job.Error](err); ok {
-		return nil, false, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, o.key, key, failed.Err)
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
+		return nil, false, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, object, key, failed.Err)
 	}
 	return values, true, err
 }

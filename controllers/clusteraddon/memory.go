@@ -5,7 +5,6 @@ package clusteraddon
 import (
 	"time"
 
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/flowcontrol"
@@ -24,8 +23,8 @@ type memory struct {
 	outdatedSince map[string]time.Time
 	// installs are those of add-ons that had no record, by release.
 	installs *flowcontrol.Backoff
-	// began says since when add-ons are worked on that aren't Ready.
-	began map[deliver.Release]time.Time
+	// began times installations and upgrades.
+	began beginnings
 	// agreed are optional sources of values without which somebody lets an add-on go on, as "namespace/name" and
 	// "kind/name/key". Losing one asks once more.
 	agreed sets.Set[string]
@@ -35,12 +34,12 @@ type memory struct {
 	// names are those that templates in valuesFrom made in the last reconcile, by their input.
 	names map[string][]string
 	// drifts are what is known of changes by others, repairs how many may be repaired.
-	drifts  map[deliver.Release]*driftMemory
-	repairs *rate.Limiter
+	drifts  drifts
+	repairs repairBudget
 	// health is what was seen of installed add-ons' workloads.
-	health map[deliver.Release]*healthMemory
+	health healths
 	// gates are those of the cluster's upgrade, as they are counted.
-	gates sets.Set[gateLabels]
+	gates gateSeries
 	// identity is that of the cluster.
 	identity identity
 	// proofs are those of the records.
@@ -51,10 +50,10 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		unmetSince: map[conditionsKey]time.Time{}, installs: newInstalls(), began: map[deliver.Release]time.Time{},
+		unmetSince: map[conditionsKey]time.Time{}, installs: newInstalls(), began: beginnings{},
 		leavingSince: map[deliver.Release]time.Time{}, agreed: sets.New[string](),
-		health: map[deliver.Release]*healthMemory{},
-		drifts: map[deliver.Release]*driftMemory{}, repairs: rate.NewLimiter(repairRate, repairBurst),
+		health: healths{},
+		drifts: drifts{}, repairs: newRepairBudget(),
 	}
 }
 

@@ -4,12 +4,10 @@ package clusteraddon
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 )
@@ -68,23 +66,11 @@ const (
 
 // countDelivery counts what came of an action.
 func countDelivery(action string, outcome deliver.Outcome, err error) {
-	result := cmp.Or(string(outcome.Phase), "Gone")
+	came := cmp.Or(string(outcome.Phase), "Gone")
 	if err != nil {
-		result = "Error"
+		came = "Error"
 	}
-	deliveries.WithLabelValues(action, result).Inc()
-}
-
-// timeReady measures how long an add-on takes from the first reconcile that works on it to Ready.
-func (m *memory) timeReady(release deliver.Release, phase addonsv1.AddonPhase, reconcile, now time.Time) {
-	began, known := m.began[release]
-	if !known {
-		began = reconcile
-	}
-	if m.began[release] = began; phase == addonsv1.AddonReady {
-		readySeconds.Observe(now.Sub(began).Seconds())
-		delete(m.began, release)
-	}
+	deliveries.WithLabelValues(action, came).Inc()
 }
 
 func countDrift(found []repair.Difference) {

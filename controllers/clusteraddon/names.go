@@ -4,7 +4,6 @@ package clusteraddon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -51,11 +50,8 @@ func (q inputReader) namedSources(ctx context.Context, a *addon, written []strin
 	names, known := q.memory.names[key]
 	if !known {
 		names, err = q.Renderer.Names(ctx, job.Names{Field: field, Templates: written, Data: data})
-		if failed, ok := errors.AsType[*job.Error](err); ok {
-			return nil, failure.New(failed.Reason, "%w", failed.Err) // it begins with the field
-		}
 		if err != nil {
-			return nil, err
+			return nil, err // which begins with the field
 		}
 	}
 	remember[key] = names

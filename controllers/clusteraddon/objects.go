@@ -8,81 +8,14 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-
-	"github.com/cluster-chandler/chandler/internal/lru"
 )
-
-// objectCacheSize is in objects; each is a values file, mostly some kilobytes.
-const objectCacheSize = 4096
-
-// objectReader reads ConfigMaps and Secrets of the management cluster. Only their metadata is
-// watched, to save memory. The content of a version is read once.
-type objectReader struct {
-	metadata client.Reader // the manager's cache
-	live     client.Reader
-	contents *lru.Cache[inputObject, objectContent]
-}
-
-type objectContent struct {
-	uid, resourceVersion string
-	data                 map[string][]byte
-}
-
-func newObjectReader(metadata, live client.Reader) *objectReader {
-	return &objectReader{metadata: metadata, live: live, contents: lru.New[inputObject](objectCacheSize, lru.One[objectContent])}
-}
-
-// data returns an object's content; false if there is no such object.
-func (r *objectReader) data(ctx context.Context, o inputObject) (map[string][]byte, bool, error) {
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(o.kind))
-	content, err := objectContent{}, r.metadata.Get(ctx, o.key, metadata)
-	if err == nil {
-		if content, _ = r.contents.Get(o); content.uid == string(metadata.UID) && content.resourceVersion == metadata.ResourceVersion {
-			return content.data, true, nil
-		}
-		content, err = r.read(ctx, o)
-	}
-	if err != nil {
-		if err = client.IgnoreNotFound(err); err != nil {
-			return nil, false, fmt.Errorf("reading %s %s: %w", o.kind, o.key, err)
-		}
-		return nil, false, nil
-	}
-	r.contents.Put(o, content)
-	return content.data, true, nil
-}
-
-func (r *objectReader) read(ctx context.Context, o inputObject) (objectContent, error) {
-	if o.kind == "Secret" {
-		secret := &corev1.Secret{}
-		if err := r.live.Get(ctx, o.key, secret); err != nil {
-			return objectContent{}, err
-		}
-		return objectContent{string(secret.UID), secret.ResourceVersion, secret.Data}, nil
-	}
-	configMap := &corev1.ConfigMap{}
-	if err := r.live.Get(ctx, o.key, configMap); err != nil {
-		return objectContent{}, err
-	}
-	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
-	for key, value := range configMap.Data {
-		data[key] = []byte(value)
-	}
-	for key, value := range configMap.BinaryData {
-		data[key] = value
-	}
-	return objectContent{string(configMap.UID), configMap.ResourceVersion, data}, nil
-}
 
 // providerObjects reads the control plane and infrastructure objects that values templates refer to.
 // Their kinds are known only from Clusters, so each kind is watched once it is asked for, in the

@@ -5,44 +5,16 @@ package clusteraddon
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
-// proofs are those of the records that this process wrote last, by release. Each is in the status at the
-// end of the reconcile that wrote the record, so losing them costs nothing. They are those of one ClusterAddon:
-// another one of its name has run nothing yet.
-type proofs struct {
-	of      types.UID
-	written map[deliver.Release]string
-}
-
 // restoreProofs takes the proofs from the status, but for those that this process knows better.
 func (q *request) restoreProofs() {
-	known := &q.memory.proofs
-	if known.of != q.ca.UID {
-		*known = proofs{of: q.ca.UID, written: map[deliver.Release]string{}}
-	}
-	q.proofs = known.written
-	for release, proof := range proofsIn(q.stored, q.ca.UID) {
-		if _, newer := known.written[release]; !newer {
-			known.written[release] = proof
-		}
-	}
-}
-
-// proofsIn returns the proofs in a ClusterAddon's status, none if that came from a backup.
-func proofsIn(stored *addonsv1.ClusterAddon, uid types.UID) map[deliver.Release]string {
-	all := map[deliver.Release]string{}
-	for i := range stored.Status.Addons {
-		if a := &stored.Status.Addons[i]; a.RecordDigest != "" && stored.Status.ObservedUID == uid {
-			all[deliver.Release{Namespace: a.Namespace, Name: a.Name}] = a.RecordDigest
-		}
-	}
-	return all
+	q.memory.proofs.restore(q.stored, q.ca.UID)
+	q.proofs = q.memory.proofs.written
 }
 
 // proofsOf returns the proofs in the status of a cluster's ClusterAddon.

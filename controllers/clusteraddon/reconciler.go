@@ -27,6 +27,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
 // reconcileTimeout bounds one reconcile. The next one goes on by the records.
@@ -43,6 +44,8 @@ type Reconciler struct {
 	Fleet     *fleet.Provider
 	Sources   *source.Sources
 	Renderer  *render.Renderer
+	// Values reads what valuesFrom names.
+	Values    *valuesource.Reader
 	Deliverer *deliver.Deliverer
 	// Queue starts reconciles from events outside of the management cluster.
 	Queue *Queue
@@ -53,7 +56,6 @@ type Reconciler struct {
 	records   installedReleases
 	kinds     *fleetwatch.Kinds
 	watched   *fleetwatch.Objects
-	objects   *objectReader
 	provider  *providerObjects
 	templates *lru.Cache[string, []byte] // values in JSON that templates made, by their input
 	users     references
@@ -78,7 +80,7 @@ func (r *Reconciler) memoryOf(key client.ObjectKey) *memory {
 
 // forget drops all that is known of a ClusterAddon that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
-	r.memoryOf(key).countGates(nil)
+	r.memoryOf(key).gates.count(nil)
 	r.memories.Delete(key)
 	r.users.usedBy.Delete(key)
 	r.lanes.forget(key)

@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,6 +79,24 @@ func (q *request) leavingReleases() []deliver.Release {
 		releases = append(releases, record.Release)
 	}
 	return releases
+}
+
+// maxKept bounds the releases of a namespace whose generated values are looked at.
+const maxKept = 16
+
+// keptReleases returns releases in a namespace that no stack wants, and that stay for now. Their records needn't be
+// proven: whoever may write one there may write those of the wanted add-on, too.
+func (q *request) keptReleases(namespace string) []deliver.Release {
+	leaving := q.leavingReleases()
+	var kept []deliver.Release
+	for release := range q.installed {
+		isWanted := slices.ContainsFunc(q.wanted, func(a addon) bool { return a.release() == release })
+		if release.Namespace == namespace && !isWanted && !slices.Contains(leaving, release) {
+			kept = append(kept, release)
+		}
+	}
+	slices.SortFunc(kept, func(a, b deliver.Release) int { return strings.Compare(a.Name, b.Name) })
+	return kept[:min(maxKept, len(kept))]
 }
 
 // renews reports whether a certificate of the record is to be renewed.

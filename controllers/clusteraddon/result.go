@@ -13,8 +13,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -99,7 +99,7 @@ func (r *result) add(one addonResult) {
 
 // installedAsWanted says whether an add-on is installed as its spec wants it.
 func installedAsWanted(a *addon, record deliver.Summary) bool {
-	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) && !record.Transferred()
+	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) && record.HasInputs(inputsDigest(a)) && !record.Transferred()
 }
 
 // requestFailed returns the result of a failed request that is tried again. Details that differ
@@ -139,22 +139,24 @@ func upgradeFailed(err error, previous addonsv1.AddonStatus) addonResult {
 // ofAddon returns an error of the add-on's source or objects with the add-on in front of the field,
 // as one message may be about several add-ons. Other errors stay as they are.
 func ofAddon(a *addon, err error) error {
-	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		whole := *failed
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		return err
+	}
+	whole := *failed
+	switch {
+	case failed.Field == "":
+		whole.Err = fmt.Errorf("addons[%s].%s%w", a.Name, contentField(a, failed), failed.Err)
+	case strings.HasPrefix(failed.Field, addonsv1.FollowedSource): // the bundle that it is in
+		whole.Field = fmt.Sprintf("addons[%s]: %s", a.Name, failed.Field)
+	default:
 		whole.Field = fmt.Sprintf("addons[%s].%s", a.Name, failed.Field)
-		if strings.HasPrefix(failed.Field, addonsv1.FollowedSource) { // the bundle that it is in
-			whole.Field = fmt.Sprintf("addons[%s]: %s", a.Name, failed.Field)
-		}
-		return &whole
 	}
-	if failed, ok := errors.AsType[*job.Error](err); ok {
-		return failure.New(failed.Reason, "addons[%s].%s%w", a.Name, contentField(a, failed), failed.Err)
-	}
-	return err
+	return &whole
 }
 
 // contentField returns the field in front of an error of content, "" if the error begins with it.
-func contentField(a *addon, failed *job.Error) string {
+func contentField(a *addon, failed *failure.Error) string {
 	switch {
 	case failed.Reason == job.ReasonSchemaViolation: // which names the value
 		return ""

@@ -39,7 +39,6 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	records := fleetwatch.NewRecords(owner, r.proofsOf, r.Queue.AddCluster, func(name multicluster.ClusterName) { r.Deliverer.Forget(name.String()) })
 	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
-	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.enqueueUsers)
 	r.templates = lru.New[string](templateCacheSize, lru.One[[]byte])
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])

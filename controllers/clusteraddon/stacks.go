@@ -34,6 +34,8 @@ type assignedStack struct {
 	written *addonsv1.AddonStack
 	// spec is that of the revision, nil if it can't be found, or isn't known in full.
 	spec *addonsv1.AddonStackSpec
+	// pinned are the digests of values that the revision was made with.
+	pinned stack.Inputs
 	// unknown are the fields of the revision that this program doesn't know.
 	unknown []string
 }
@@ -70,7 +72,7 @@ type stacks struct {
 func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
 	all := make([]assignedStack, 0, len(q.ca.Spec.Stacks))
 	for _, a := range q.ca.Spec.Stacks {
-		written, spec, unknown := &addonsv1.AddonStack{}, (*addonsv1.AddonStackSpec)(nil), []string(nil)
+		written, spec, unknown, pinned := &addonsv1.AddonStack{}, (*addonsv1.AddonStackSpec)(nil), []string(nil), stack.Inputs(nil)
 		if err := q.Client.Get(ctx, q.keyOf(a.Name), written); apierrors.IsNotFound(err) {
 			written = nil
 		} else if err != nil {
@@ -82,6 +84,9 @@ func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
 			if err == nil {
 				spec, unknown, err = stack.Read(revision)
 			}
+			if err == nil {
+				pinned, err = stack.InputsOf(revision)
+			}
 			if len(unknown) > 0 {
 				spec = nil
 			}
@@ -89,7 +94,7 @@ func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
 				return nil, fmt.Errorf("reading revision of AddonStack %s: %w", a.Name, err)
 			}
 		}
-		all = append(all, assignedStack{StackRevision: a, written: written, spec: spec, unknown: unknown})
+		all = append(all, assignedStack{StackRevision: a, written: written, spec: spec, unknown: unknown, pinned: pinned})
 	}
 	return all, nil
 }
@@ -154,6 +159,7 @@ func (a *assignedStack) addons(outdated bool) []addon {
 			degradedAfterSeconds: a.spec.DegradedAfterSeconds,
 			lifecycle:            a.spec.Lifecycle,
 			sources:              each.ValuesFrom,
+			pinned:               a.pinned,
 			serviceAccount:       a.spec.ServiceAccountName,
 		})
 	}

@@ -16,8 +16,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -41,18 +41,15 @@ func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]a
 		return values, json.Unmarshal(known, &values)
 	}
 	text, err := q.Renderer.Template(ctx, job.Template{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
-	if failed, ok := errors.AsType[*job.Error](err); ok {
-		return nil, failure.New(failed.Reason, "%w", failed.Err) // it begins with the name
-	}
 	if err != nil {
-		return nil, err
+		return nil, err // which begins with the name
 	}
 	values, err := q.Renderer.Values(ctx, job.Values{Text: []byte(text), Lenient: !strict})
 	if inner, ok := values["values"].(string); ok && ofClusterStack {
 		text = inner
 		values, err = q.Renderer.Values(ctx, job.Values{Text: []byte(text), Lenient: !strict})
 	}
-	if failed, ok := errors.AsType[*job.Error](err); ok {
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		return nil, failure.New(failed.Reason, "%s makes what can't be used, correct it: %w%s", name, failed.Err, keyOfLine(text, failed.Err.Error()))
 	}
 	if err != nil {

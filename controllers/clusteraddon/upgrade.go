@@ -93,7 +93,7 @@ func (r *Reconciler) setUpgrade(ca *addonsv1.ClusterAddon, u *upgrade.Upgrade, v
 	before, now := ca.Status.Upgrade, r.Clock.Now()
 	ca.Status.Upgrade = u.Status(versions, causes, before, now)
 	countHolds(before, ca.Status.Upgrade, causes, now)
-	r.memoryOf(client.ObjectKeyFromObject(ca)).countGates(ca.Status.Upgrade)
+	r.memoryOf(client.ObjectKeyFromObject(ca)).gates.count(ca.Status.Upgrade)
 	if ca.Status.Upgrade == nil {
 		conditions.Delete(ca, addonsv1.UpgradeAllowedCondition)
 		return 0

@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
@@ -18,42 +20,73 @@ import (
 // maxFile is how many bytes a file may have: more is no kubeconfig.
 const maxFile = 1 << 20
 
-// found is a context of a file.
-type found struct {
-	file       string
+// content is what a file has for one context.
+type content struct {
 	kubeconfig []byte
-	problem    string // why the file can't be read any more
+	config     *rest.Config // of a trusted file, in place of the kubeconfig
+	problem    string       // why it can't be used
+	text       string       // that the config was made of
 }
 
-// read returns the contexts of all files that match. While a file can't be read, they are those that
-// were last read of it.
+// found is a context of a file.
+type found struct {
+	content
+	file, context string
+	double        bool // another file has a context of that name
+}
+
+// read returns the contexts of all files that match, by the name of the cluster. While a file can't be read, they are
+// those that were last read of it.
 func (s *Source) read(log logr.Logger) map[string]found {
-	all, known := map[string]found{}, map[string]map[string][]byte{}
-	for _, file := range s.files(log) {
-		contexts, err := contextsOf(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		problem := ""
-		if s.failed(log, file, err) {
-			contexts, problem = s.known[file], "can't be read; see the log of the manager"
-		}
-		known[file] = contexts
-		for name, kubeconfig := range contexts {
-			if _, taken := all[name]; !taken && s.matches(name) {
-				all[name] = found{file: file, kubeconfig: kubeconfig, problem: problem}
-			}
-		}
+	all, known := map[string]found{}, map[string]map[string]content{}
+	for _, file := range s.files(log, s.options.Paths) {
+		s.add(log, all, known, file, contextsOf)
+	}
+	for _, file := range s.files(log, s.options.TrustedPaths) {
+		s.add(log, all, known, file, trustedContextsOf)
 	}
 	s.known = known
 	return all
 }
 
+// add adds the contexts of a file, as a function reads them.
+func (s *Source) add(
+	log logr.Logger, all map[string]found, known map[string]map[string]content, file string,
+	read func(string, map[string]content) (map[string]content, error),
+) {
+	contexts, err := read(file, s.known[file])
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	failed := s.failed(log, file, err)
+	if failed {
+		contexts = s.known[file]
+	}
+	known[file] = contexts
+	for context, c := range contexts {
+		if !s.matches(context) {
+			continue
+		}
+		if failed {
+			c.problem = "can't be read; see the log of the manager"
+		}
+		first, taken := all[context]
+		if !taken {
+			all[context] = found{content: c, file: file, context: context}
+			continue
+		}
+		all[file+"+"+context] = found{
+			content: content{problem: "has the name of a context of " + first.file + ", which comes first; rename one of them"},
+			file:    file, context: context, double: true,
+		}
+	}
+}
+
 // files returns the named files, and those of the named directories, in order.
-func (s *Source) files(log logr.Logger) []string {
+func (s *Source) files(log logr.Logger, paths []string) []string {
 	var files []string
-	for _, path := range s.options.Paths {
-		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+	for _, path := range paths {
+		if !isDirectory(path) {
 			files = append(files, path) // that it can't be read is found out there
 			continue
 		}
@@ -68,7 +101,12 @@ func (s *Source) files(log logr.Logger) []string {
 			}
 		}
 	}
-	return files
+	return slices.Compact(files)
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // failed reports whether a path could not be read. It logs each cause once.
@@ -84,7 +122,24 @@ func (s *Source) failed(log logr.Logger, path string, err error) bool {
 	return true
 }
 
-func contextsOf(file string) (map[string][]byte, error) {
+// contextsOf returns what a file has for each of its contexts, as input that may be hostile.
+func contextsOf(file string, _ map[string]content) (map[string]content, error) {
+	data, err := contentOf(file)
+	if err != nil {
+		return nil, err
+	}
+	split, err := kubeconfig.Split(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	contexts := make(map[string]content, len(split))
+	for name, one := range split {
+		contexts[name] = content{kubeconfig: one}
+	}
+	return contexts, nil
+}
+
+func contentOf(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, err
@@ -92,13 +147,5 @@ func contextsOf(file string) (map[string][]byte, error) {
 	if !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil, fmt.Errorf("%s is not a file of at most %d KiB", file, maxFile>>10)
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	contexts, err := kubeconfig.Split(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return contexts, nil
+	return os.ReadFile(file)
 }

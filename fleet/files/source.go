@@ -6,6 +6,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -24,19 +25,24 @@ const Name = "files"
 // Options of a Source.
 type Options struct {
 	// Paths are kubeconfig files, and directories whose files are. Names that begin with a dot
-	// are left out. At least one is needed.
+	// are left out. At least one of Paths and TrustedPaths is needed.
 	Paths []string
+	// TrustedPaths are as Paths, for files that nobody but administrators write. Nothing in them is checked: exec plugins
+	// run, proxies are used, and the files that they name are read.
+	TrustedPaths []string
 	// Contexts are patterns as of [path.Match]; a context that one of them matches is a cluster.
 	// Empty means all.
 	Contexts []string
-	// Interval is the time between two looks at the files. Defaults to 5s.
+	// Interval is the time between two looks at the files without an event. Events come from the directories of the
+	// files. File systems on a network have none, nor has the target of a symbolic link elsewhere. Defaults to 1m.
 	Interval time.Duration
 	// Labels of each cluster.
 	Labels map[string]string
 }
 
-// Source reports the contexts of kubeconfig files, by the name of the context. If two contexts have
-// the same name, the first one counts, as with kubectl. While a file can't be read, its clusters
+// Source reports the contexts of kubeconfig files, by the name of the context. If two files have a context of
+// the same name, the first one counts, as with kubectl. The other is reported without credentials, as
+// "<file>+<context>", and its State says so. While a file can't be read, its clusters
 // stay as they were last read. They are gone when the file or the context is.
 type Source struct {
 	options Options
@@ -44,16 +50,16 @@ type Source struct {
 	looks   chan struct{}
 
 	// The results of the last look belong to run.
-	last    map[string]found             // by context
-	known   map[string]map[string][]byte // contexts by file
-	entries map[string][]os.DirEntry     // by directory
-	failing map[string]string            // errors by path, as they were logged
+	last    map[string]found              // by name of the cluster
+	known   map[string]map[string]content // contexts by file
+	entries map[string][]os.DirEntry      // by directory
+	failing map[string]string             // errors by path, as they were logged
 }
 
 // New returns a Source, or why a pattern isn't one.
 func New(o Options) (*Source, error) {
-	if len(o.Paths) == 0 {
-		return nil, fmt.Errorf("no kubeconfig files are named")
+	if len(o.Paths) == 0 && len(o.TrustedPaths) == 0 {
+		return nil, errors.New("no kubeconfig files are named")
 	}
 	for _, pattern := range o.Contexts {
 		if _, err := path.Match(pattern, ""); err != nil {
@@ -61,7 +67,7 @@ func New(o Options) (*Source, error) {
 		}
 	}
 	if o.Interval == 0 {
-		o.Interval = 5 * time.Second
+		o.Interval = time.Minute
 	}
 	return &Source{
 		options: o, looks: make(chan struct{}, 1),
@@ -87,32 +93,48 @@ func (s *Source) Refresh(multicluster.ClusterName) {
 }
 
 func (s *Source) run(ctx context.Context) error {
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("files"))
+	events, err := newEvents()
+	if err != nil {
+		return fmt.Errorf("watching kubeconfig files: %w", err)
+	}
+	defer events.close()
 	ticker := time.NewTicker(s.options.Interval)
 	defer ticker.Stop()
 	for {
+		events.watch(ctx, s.directories()) // before the look, so that no change is missed
 		s.look(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
 		case <-s.looks:
+		case <-events.watcher.Events:
+			events.drain(ctx)
+		case <-events.watcher.Errors: // events were lost
+			events.drain(ctx)
 		}
 	}
 }
 
 // look reports what is there now.
 func (s *Source) look(ctx context.Context) {
-	now := s.read(log.FromContext(ctx).WithName("files"))
-	for context := range s.last {
-		if _, there := now[context]; !there {
-			s.sink.Remove(multicluster.ClusterName(context))
+	logger := log.FromContext(ctx)
+	now := s.read(logger)
+	for name := range s.last {
+		if _, there := now[name]; !there {
+			s.sink.Remove(multicluster.ClusterName(name))
 		}
 	}
-	for context, f := range now {
-		s.sink.Set(multicluster.ClusterName(context), fleet.Member{
+	for name, f := range now {
+		if _, known := s.last[name]; f.double && !known {
+			logger.Info("Left out a context whose name another file has, too", "context", f.context, "file", f.file)
+		}
+		s.sink.Set(multicluster.ClusterName(name), fleet.Member{
 			Kubeconfig: f.kubeconfig,
+			Config:     f.config,
 			Problem:    f.problem,
-			Origin:     fmt.Sprintf("context %s of %s", context, f.file),
+			Origin:     fmt.Sprintf("context %s of %s", f.context, f.file),
 			Labels:     s.options.Labels,
 		})
 	}

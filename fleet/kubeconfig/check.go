@@ -107,8 +107,8 @@ func checkCluster(c *clientcmdapi.Cluster, policy Policy) (Endpoint, error) {
 	switch {
 	case c.CertificateAuthority != "":
 		return Endpoint{}, refuse("certificate-authority names a file; use certificate-authority-data")
-	case c.ProxyURL != "":
-		return Endpoint{}, refuse("proxy-url is not allowed")
+	case !allowsProxy(c.ProxyURL, policy.Proxies):
+		return Endpoint{}, refuse("proxy-url is not allowed, but for the proxies that the program's options name")
 	case c.InsecureSkipTLSVerify && !policy.AllowInsecureTLS:
 		return Endpoint{}, refuse("insecure-skip-tls-verify is not allowed; use certificate-authority-data")
 	}
@@ -126,6 +126,7 @@ func checkCluster(c *clientcmdapi.Cluster, policy Policy) (Endpoint, error) {
 		ServerName: c.TLSServerName,
 		CA:         string(c.CertificateAuthorityData),
 		Insecure:   c.InsecureSkipTLSVerify,
+		Proxy:      c.ProxyURL,
 	}, nil
 }
 

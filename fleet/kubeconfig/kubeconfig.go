@@ -24,6 +24,8 @@ type Policy struct {
 	// AllowLoopback accepts servers on this host. It is for tests and local
 	// control planes: in a pod, loopback is the pod itself.
 	AllowLoopback bool
+	// Proxies are those that proxy-url may name, by scheme, host and port. See [CheckProxy].
+	Proxies []*url.URL
 }
 
 // Config is what is left of a kubeconfig once it is checked. It has all that is
@@ -45,6 +47,7 @@ type Endpoint struct {
 	ServerName string // for TLS, when it isn't the host
 	CA         string // PEM; empty means the roots of the system
 	Insecure   bool   // only with Policy.AllowInsecureTLS
+	Proxy      string // URL; only one of Policy.Proxies
 }
 
 // Credentials are the ways to authenticate; a request carries all that are set.
@@ -55,11 +58,14 @@ type Credentials struct {
 	Certificate        *tls.Certificate // made of Cert and Key
 }
 
-// Host returns host and port of the server, for messages.
+// Host returns host and port of the server, and of its proxy if it has one, for messages.
 func (k *Config) Host() string {
 	u, err := url.Parse(k.Endpoint.Server)
 	if err != nil {
 		return "" // can't be: Parse has parsed it
+	}
+	if proxy, err := url.Parse(k.Endpoint.Proxy); err == nil && proxy.Host != "" {
+		return u.Host + " behind proxy " + proxy.Host
 	}
 	return u.Host
 }

@@ -40,7 +40,7 @@ func referenceOf(provider inventoryv1alpha1.AccessProvider) (reference, error) {
 	var config struct {
 		ClusterName, Name, Key, Namespace, Context string
 	}
-	extension := configOf(provider.Cluster)
+	extension := extensionOf(provider.Cluster, execExtension)
 	if extension == nil {
 		return reference{}, errors.New("it has no extension " + execExtension)
 	}
@@ -71,10 +71,10 @@ func (r reference) user(data []byte) (user *clientcmdapi.AuthInfo, problem strin
 	return user, ""
 }
 
-// configOf returns the configuration that a cluster has for plugins, nil if it has none.
-func configOf(cluster clientcmdv1.Cluster) *runtime.RawExtension {
+// extensionOf returns an extension of a cluster, nil if it has none of that name.
+func extensionOf(cluster clientcmdv1.Cluster, name string) *runtime.RawExtension {
 	for i := range cluster.Extensions {
-		if cluster.Extensions[i].Name == execExtension {
+		if cluster.Extensions[i].Name == name {
 			return &cluster.Extensions[i].Extension
 		}
 	}

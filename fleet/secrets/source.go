@@ -8,6 +8,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/fleet"
@@ -27,6 +28,8 @@ const (
 type Options struct {
 	// Label is the key of the label whose value "true" makes a Secret a cluster. Defaults to DefaultLabel.
 	Label string
+	// Selector takes the place of Label where Secrets are told by more than one label, or by another value.
+	Selector labels.Selector
 	// Key is that of the kubeconfig in the Secret. Defaults to DefaultKey.
 	Key string
 	// Match restricts the source further. Nil means all.
@@ -38,13 +41,16 @@ type Options struct {
 // kubeconfig is read from the API server when its Secret has changed. A Secret that is being
 // deleted stays reported until it is gone.
 func New(o Options) fleet.Source {
-	label, dataKey := cmp.Or(o.Label, DefaultLabel), cmp.Or(o.Key, DefaultKey)
+	dataKey := cmp.Or(o.Key, DefaultKey)
+	if o.Selector == nil {
+		o.Selector = labels.SelectorFromSet(labels.Set{cmp.Or(o.Label, DefaultLabel): "true"})
+	}
 	return &objects.Source{
 		SourceName: Name, Controller: "fleet-secrets",
 		Object: &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}},
 		List:   &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}},
-		InScope: func(labels map[string]string) bool {
-			return labels[label] == "true" && (o.Match == nil || o.Match(labels))
+		InScope: func(has map[string]string) bool {
+			return o.Selector.Matches(labels.Set(has)) && (o.Match == nil || o.Match(has))
 		},
 		Member: func(ctx context.Context, secret client.Object, secrets *objects.Reader) (fleet.Member, error) {
 			key := client.ObjectKeyFromObject(secret)

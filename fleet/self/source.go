@@ -32,6 +32,8 @@ func (s Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 		Config: mgr.GetConfig(),
 		Origin: "the configuration of this manager",
 		Labels: s.Labels,
+		// It is the program's own, and no more hostile than the manager's cache takes it to be.
+		Unlimited: true,
 	})
 	sink.Synced()
 	return nil

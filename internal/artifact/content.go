@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // File is one file of a chart, or of another artifact.

@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/konfig"
 
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // Kind is what a reference expects to find.

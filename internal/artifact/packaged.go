@@ -10,7 +10,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/ignore"
 
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // MaxIgnoreFile is a hundred times the .helmignore that `helm create` writes.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // TestUnpackPlainManifests decides by the content alone.

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // Files of a bundle. A path may lead into archives, as in "addons.tgz/cni".
@@ -36,20 +37,14 @@ type Expansion struct {
 	Notes []string
 }
 
-// Error says why a bundle can't be used. Its text names the file, and the way out.
-type Error struct{ Err error }
-
-// Error returns the text of the cause.
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-func refuse(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
+// refuse returns the error of a bundle that can't be used. Its text names the file, and the way out.
+func refuse(format string, args ...any) error {
+	return failure.New(addonsv1.InvalidSourceReason, format, args...)
+}
 
 // Expand makes the add-ons of a stack with spec.source from its bundle: its own, with the digests of
 // their charts, or without any those of a Cluster Stack release. A digest that is there already
-// has to be the chart's. Errors are of type [*Error], or those of files.
+// has to be the chart's. An error of the bundle is a [*failure.Error] with reason InvalidSource, any other one is of files.
 func Expand(files Files, spec *addonsv1.AddonStackSpec) (*Expansion, error) {
 	if len(spec.Addons) == 0 {
 		return release(files, spec.Source)

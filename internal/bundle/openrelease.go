@@ -30,7 +30,7 @@ func (r *reading) open() error {
 		return refuse("the bundle has no %s, so it is no release of a Cluster Stack; list the charts in spec.addons, or name a release in spec.source", clusterstack.MetadataFile)
 	}
 	if r.metadata, err = clusterstack.ParseMetadata(data); err != nil {
-		return &Error{err}
+		return refuse("%w", err)
 	}
 	if r.archive, err = r.findArchive(names); err != nil {
 		return err

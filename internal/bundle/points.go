@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // beforeUpgrade are the hooks that Cluster API asks before an upgrade begins.

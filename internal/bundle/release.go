@@ -67,7 +67,7 @@ func (r *reading) addons() ([]addonsv1.Addon, error) {
 	}
 	stages, err := clusterstack.ParseStages(data)
 	if err != nil {
-		return nil, &Error{err}
+		return nil, refuse("%w", err)
 	}
 	addons, err := r.stages(stages.Hooks[clusterstack.AfterControlPlaneInitialized])
 	if err != nil {

@@ -129,10 +129,10 @@ func TestStagesThatAreRefused(t *testing.T) {
 		"not CEL":                {wait("conditions: 'a ='"), "Syntax error"},
 		"a variable nobody set":  {wait("conditions: 'b.status.ready'"), "undeclared reference to 'b'"},
 		"an object without kind": {wait("objects: [{key: a, apiVersion: v1, name: b}], conditions: 'true'"), "kind and name are required"},
-		"no API version":         {wait("objects: [{key: a, apiVersion: apps/v1/x, kind: B, name: b}], conditions: 'true'"), `objects[0]: apiVersion "apps/v1/x" is none`},
-		"an address":             {wait("objects: [{key: a, apiVersion: ../v1, kind: B, name: b}], conditions: 'true'"), `objects[0]: apiVersion "../v1" is none`},
-		"a name that none has":   {wait("objects: [{key: a, apiVersion: v1, kind: B, name: b/c}], conditions: 'true'"), `objects[0]: name "b/c" may not contain '/'`},
-		"namespace, likewise":    {wait("objects: [{key: a, apiVersion: v1, kind: B, name: b, namespace: ..}], conditions: 'true'"), `objects[0]: namespace ".." may not be '..'`},
+		"no API version":         {wait("objects: [{key: a, apiVersion: apps/v1/x, kind: B, name: b}], conditions: 'true'"), `objects[0]: apiVersion: Invalid`},
+		"an address":             {wait("objects: [{key: a, apiVersion: ../v1, kind: B, name: b}], conditions: 'true'"), `objects[0]: apiVersion: Invalid`},
+		"a name that none has":   {wait("objects: [{key: a, apiVersion: v1, kind: B, name: b/c}], conditions: 'true'"), `objects[0]: name: Invalid`},
+		"namespace, likewise":    {wait("objects: [{key: a, apiVersion: v1, kind: B, name: b, namespace: ..}], conditions: 'true'"), `objects[0]: namespace: Invalid`},
 		"too many stages":        {"addonStages: {AfterControlPlaneInitialized: [" + strings.Repeat("{name: cni, action: apply},", maxStages+1) + "]}", "stages, at most"},
 	} {
 		if got, err := ParseStages([]byte(tc.content)); err == nil || !strings.Contains(err.Error(), tc.says) {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -17,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -72,20 +71,27 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	if err != nil {
 		return nil, err
 	}
-	left, leftGenerated, err := r.inheritLeaving(ctx)
+	left, err := r.heritageOf(ctx, r.want.Leaving)
 	if err != nil {
 		return nil, err
 	}
 	if generated == nil {
-		generated = inherited
-		if len(leftGenerated) > 0 {
-			maps.Copy(leftGenerated, inherited)
-			generated = leftGenerated
+		kept, err := r.heritageOf(ctx, r.want.Kept)
+		if err != nil {
+			return nil, err
 		}
+		own := &heritage{release: r.release, objects: inventory, values: inherited}
+		if generated, err = r.joinValues(ctx, append(slices.Concat(kept, left), own)); err != nil {
+			return nil, err
+		}
+	}
+	found := inventory
+	for _, one := range left {
+		found = record.Union(one.objects, found)
 	}
 	isUpgrade := r.upgrading() || len(r.records) == 0 && number > 1 // those before may have been trimmed
 	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
-	if cluster := (&reader{revisionMaker: r, inventory: record.Union(left, inventory)}); len(cluster.inventory) > 0 {
+	if cluster := (&reader{revisionMaker: r, inventory: found}); len(cluster.inventory) > 0 {
 		input.Lookup = cluster.lookup
 		if len(inventory) > 0 && generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
 			input.Live = cluster.live
@@ -176,10 +182,7 @@ func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]
 
 // renderFailed returns the outcome that stops the call, if the error is one of rendering or of the source.
 func (r revisionMaker) renderFailed(err error) error {
-	if e, ok := errors.AsType[*job.Error](err); ok {
-		return r.refuse(e.Reason, e.Err.Error())
-	}
-	e, ok := errors.AsType[*sourcefailure.Error](err)
+	e, ok := errors.AsType[*failure.Error](err)
 	if !ok {
 		return err
 	}

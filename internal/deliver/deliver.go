@@ -107,6 +107,9 @@ type Desired struct {
 	// Leaving are releases of the same Owner that are to be removed once this one is
 	// installed: what they have of it is taken over.
 	Leaving []Release
+	// Kept are releases of the same Owner in this namespace that nobody wants, and that stay for now. The values that their
+	// charts generated are used again, as their objects may go over to this one later.
+	Kept []Release
 	// Digest returns the digest of all inputs, given the facts of the cluster that
 	// the record's rendering used, in JSON; "" if there is no record.
 	Digest func(ctx context.Context, factsUsed string) (string, error)
@@ -143,9 +146,11 @@ type Desired struct {
 	Sensitive []string
 	// WatchFilter is the value of the record's label cluster.x-k8s.io/watch-filter; "" for none.
 	WatchFilter string
-	// Render makes the objects. It is called only for a new revision. An error that
-	// is a *job.Error or a *source.Error becomes the Outcome, any other one is
-	// returned.
+	// Recorded has an earlier revision made again that has the same Spec and Inputs. Nothing is rendered, and Digest isn't
+	// asked.
+	Recorded bool
+	// Render makes the objects. It is called only for a new revision. A *failure.Error becomes the Outcome, any other
+	// error is returned.
 	Render func(ctx context.Context, in RenderInput) (*Rendering, error)
 }
 

@@ -37,12 +37,8 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 	if err := r.recall(ctx); err != nil {
 		return Outcome{}, err
 	}
-	factsUsed := ""
-	if len(r.records) > 0 && r.records[0].Complete {
-		factsUsed = r.records[0].FactsUsed
-	}
 	var err error
-	if r.digest, err = r.want.Digest(ctx, factsUsed); err != nil {
+	if r.digest, err = r.wantedDigest(ctx); err != nil {
 		return Outcome{}, err
 	}
 	d := next(r.records, r.digest, r.want, r.now())
@@ -72,6 +68,15 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 			d.step = stepBegin
 		}
 	}
+	if d.step == stepResume {
+		isOutdated, err := revisionMaker(r).knowsOthers(ctx)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if isOutdated {
+			d.step = stepBegin
+		}
+	}
 	if d.step == stepSettled {
 		r.d.settle(r.t, r.release, r.s)
 		return readyOutcome(r.records[0]), nil
@@ -86,12 +91,28 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 	return r.advance(ctx)
 }
 
+// wantedDigest returns the digest of all inputs, as they are now, or as they were.
+func (r installation) wantedDigest(ctx context.Context) (string, error) {
+	if r.want.Recorded {
+		recorded, err := revisionMaker(r).recorded()
+		return recorded.Digest, err
+	}
+	factsUsed := ""
+	if len(r.records) > 0 && r.records[0].Complete {
+		factsUsed = r.records[0].FactsUsed
+	}
+	return r.want.Digest(ctx, factsUsed)
+}
+
 // prepareStep makes or loads the revision that is to be worked on.
 func (r installation) prepareStep(ctx context.Context, s step) error {
 	switch s {
 	case stepBegin:
 		if err := hookRunner(r).awaitRunningHooks(ctx); err != nil {
 			return err
+		}
+		if r.want.Recorded {
+			return revisionMaker(r).restore(ctx)
 		}
 		return revisionMaker(r).begin(ctx)
 	case stepRollBack:

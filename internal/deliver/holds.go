@@ -4,7 +4,6 @@ package deliver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -27,7 +26,7 @@ func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey,
 // doesn't say.
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
 	rec, err := d.storeOf(t, release).Newest(ctx)
-	if _, damaged := errors.AsType[*record.UnreadableError](err); damaged || rec == nil && err == nil {
+	if record.IsDamaged(err) || rec == nil && err == nil {
 		return nil, false, nil
 	}
 	if err != nil {

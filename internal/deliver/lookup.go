@@ -15,6 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -91,7 +92,7 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	case object.IsGone(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, &job.Error{Reason: object.ReasonForbidden, Err: fmt.Errorf(
+		return nil, &failure.Error{Reason: object.ReasonForbidden, Err: fmt.Errorf(
 			"reading %s, whose values the chart keeps: %w; allow it", e.Key(), object.Redact(err, e.Key()))}
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", e.Key(), object.Redact(err, e.Key()))
@@ -108,7 +109,7 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	}
 	r.objects++
 	if r.bytes += len(data); r.objects > maxFound || r.bytes > maxFoundBytes {
-		return nil, &job.Error{Reason: job.ReasonOutputTooLarge, Err: fmt.Errorf(
+		return nil, &failure.Error{Reason: job.ReasonOutputTooLarge, Err: fmt.Errorf(
 			"what the chart generates is kept by reading its objects, of which there are more than %d, or %d bytes; split it", maxFound, maxFoundBytes)}
 	}
 	r.hidden.learn(job.SecretsIn(o.Object)...)

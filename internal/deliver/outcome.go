@@ -72,6 +72,9 @@ const (
 	// ReasonReleaseLocked: Helm is working on the release.
 	ReasonReleaseLocked = "ReleaseLocked"
 
+	// ReasonInputReplaced: the values that the stack's revision was made with aren't there any more, in no record either.
+	ReasonInputReplaced = "InputReplaced"
+
 	// ReasonRollingBack: an upgrade failed, and what was deployed before is installed again.
 	ReasonRollingBack = "RollingBack"
 

@@ -49,7 +49,7 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 	if d := refusal(records, want, now); d.step == stepRefuse {
 		return d
 	}
-	renew := !newest.RenewAt.IsZero() && !now.Before(newest.RenewAt)
+	renew := !want.Recorded && !newest.RenewAt.IsZero() && !now.Before(newest.RenewAt)
 	isRollback := newest.Complete && newest.RolledBack != "" && newest.RolledBack == digest && !want.Again
 	switch status := helmcommon.Status(newest.Status); {
 	case isRollback && status == helmcommon.StatusDeployed && (!renew || now.Before(triesAgain(newest))):

@@ -26,11 +26,19 @@ type history struct {
 	proof   string // of the record that was written last, "" for none
 }
 
-// isProven reports whether a record is the one that the proof is of, or the one that was deployed before that.
+// isProven reports whether a record is the one that the proof is of, or one that was deployed before that: each record
+// names the proof of the one before.
 func (r *history) isProven(s Summary) bool {
-	return s.IsProvenBy(r.proof) || slices.ContainsFunc(r.records, func(known Summary) bool {
-		return known.IsProvenBy(r.proof) && s.IsProvenBy(known.Previous)
-	})
+	proof := r.proof
+	for _, known := range r.records {
+		if s.IsProvenBy(proof) {
+			return true
+		}
+		if known.IsProvenBy(proof) {
+			proof = known.Previous
+		}
+	}
+	return s.IsProvenBy(proof)
 }
 
 // believes reports whether a record is proven with what it holds.

@@ -54,6 +54,17 @@ func (r revisionMaker) makeAgain(ctx context.Context, rec *record.Record) (*reco
 	all := r.records
 	defer func() { r.records = all }()
 	r.records = all[1:]
+	if rec.RolledBack == "" && r.want.Recorded {
+		to, err := r.recorded()
+		if err != nil {
+			return nil, err
+		}
+		old, err := r.load(ctx, to)
+		if err != nil || !old.IsIntact() {
+			return nil, err
+		}
+		return r.restoredFrom(old, rec.Revision), nil
+	}
 	if rec.RolledBack == "" {
 		var generated map[string]string
 		if rec.State != nil {
@@ -77,7 +88,7 @@ func (r revisionMaker) makeAgain(ctx context.Context, rec *record.Record) (*reco
 	if err != nil || !old.IsIntact() {
 		return nil, err
 	}
-	return r.copyOf(old, failed), nil
+	return r.rollbackTo(old, failed), nil
 }
 
 // withProgressOf returns what a record says for good, with how far another one of the same revision got.

@@ -17,18 +17,26 @@ import (
 // stopForRecord returns an error about a release record that can't be read or written as what stops
 // the call, if somebody has to change something. All else is returned as it is, to be tried again.
 func (r *call) stopForRecord(err error) error {
-	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
-		return r.refuse(ReasonRecordUnreadable, r.unreadable(damaged))
+	fault, ok := errors.AsType[*record.Fault](err)
+	if !ok {
+		return err
 	}
-	if large, ok := errors.AsType[*record.TooLargeError](err); ok {
-		return r.refuse(ReasonRecordTooLarge, fmt.Sprintf("The add-on is too large: %v. Split the chart", large))
-	}
-	if answer, ok := errors.AsType[*record.AnswerError](err); ok {
+	switch fault.Kind {
+	case record.Damaged:
+		return r.refuse(ReasonRecordUnreadable, r.unreadable(fault))
+	case record.TooLarge:
+		return r.refuse(ReasonRecordTooLarge, fmt.Sprintf("The add-on is too large: %v. Split the chart", fault))
+	case record.Unanswered:
 		return r.refuse(ReasonAnswerInvalid, fmt.Sprintf(
-			"%v. See whether the kubeconfig's server is the cluster's API server, and what is between", answer))
+			"%v. See whether the kubeconfig's server is the cluster's API server, and what is between", fault))
+	default:
+		return r.stopForWrite(err, fault)
 	}
-	write, ok := errors.AsType[*record.WriteError](err)
-	if !ok || apierrors.IsAlreadyExists(err) {
+}
+
+// stopForWrite returns the error of a Secret that wasn't written as what stops the call, unless another try may help.
+func (r *call) stopForWrite(err error, write *record.Fault) error {
+	if apierrors.IsAlreadyExists(err) {
 		return err // another write came first
 	}
 	namespace, name, _ := strings.Cut(write.Secret, "/")
@@ -52,7 +60,7 @@ func (r *call) stopForRecord(err error) error {
 }
 
 // unreadable says what is wrong with a record, and what is lost with it.
-func (r *call) unreadable(damaged *record.UnreadableError) string {
+func (r *call) unreadable(damaged *record.Fault) string {
 	lost := "the add-on is then installed anew, with other generated passwords and certificates, its hooks run again, " +
 		"and objects that only this record names stay in the cluster for ever"
 	if r.removes {

@@ -4,7 +4,6 @@ package deliver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -191,7 +190,7 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 	kept := map[int]bool{}
 	for _, s := range slices.Backward(r.records) { // the newest last
 		rec, err := r.s.store.Load(ctx, s)
-		if _, damaged := errors.AsType[*record.UnreadableError](err); damaged {
+		if record.IsDamaged(err) {
 			continue
 		}
 		if err != nil {

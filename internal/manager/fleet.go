@@ -5,18 +5,21 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-inventory-api/pkg/access"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/controllers"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/capi"
 	"github.com/cluster-chandler/chandler/fleet/files"
+	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 	"github.com/cluster-chandler/chandler/fleet/profiles"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/fleet/self"
@@ -47,7 +50,8 @@ func (o *Options) validateClusterSources() error {
 	case o.clusterAccessProviders != "" && !seen[profiles.Name]:
 		return errors.New("--cluster-access-providers is for profiles in --cluster-sources")
 	}
-	return nil
+	_, err := parseProxies(o.allowProxies)
+	return err
 }
 
 // listTimeout is how long a cluster may take to answer a list, page by page. After that its
@@ -55,6 +59,10 @@ func (o *Options) validateClusterSources() error {
 const listTimeout = 45 * time.Second
 
 func newFleet(o *Options) (*fleet.Provider, error) {
+	proxies, err := parseProxies(o.allowProxies)
+	if err != nil {
+		return nil, err
+	}
 	options := fleet.Options{
 		Concurrency:      o.clusterConnectionConcurrency,
 		QPS:              o.clusterClientQPS,
@@ -62,6 +70,7 @@ func newFleet(o *Options) (*fleet.Provider, error) {
 		UserAgent:        userAgent(),
 		AllowInsecureTLS: o.allowInsecureTLS,
 		AllowLoopback:    o.allowLoopback,
+		Proxies:          proxies,
 		DirectReads:      true,
 		ListTimeout:      listTimeout,
 	}
@@ -102,6 +111,22 @@ func (o *Options) clusterSource(name string) (fleet.Source, error) {
 	return capi.New(capi.Options{WatchFilter: o.watchFilter, Cluster: &clusterv1.Cluster{}}), nil
 }
 
+// parseProxies reads which proxies kubeconfigs may name.
+func parseProxies(named []string) ([]*url.URL, error) {
+	proxies := make([]*url.URL, 0, len(named))
+	for _, name := range named {
+		proxy, err := url.Parse(name)
+		if err != nil {
+			return nil, errors.New("--allow-proxies: one of them isn't a URL") // it may hold a password
+		}
+		if err := kubeconfig.CheckProxy(proxy); err != nil {
+			return nil, fmt.Errorf("--allow-proxies: %s: %w", proxy.Redacted(), err)
+		}
+		proxies = append(proxies, proxy)
+	}
+	return proxies, nil
+}
+
 // readPlugins reads which programs get credentials for access providers of ClusterProfiles.
 func readPlugins(file string) (map[string]profiles.Plugin, error) {
 	if file == "" {
@@ -111,13 +136,21 @@ func readPlugins(file string) (map[string]profiles.Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--cluster-access-providers: %w", err)
 	}
+	var providers access.Config
+	if yaml.Unmarshal(data, &providers) == nil && len(providers.Providers) > 0 {
+		plugins, err := profiles.PluginsOf(&providers)
+		if err != nil {
+			return nil, fmt.Errorf("--cluster-access-providers: %s: %w", file, err)
+		}
+		return plugins, nil
+	}
 	plugins := map[string]profiles.Plugin{}
 	if err := yaml.UnmarshalStrict(data, &plugins); err != nil {
 		return nil, fmt.Errorf("--cluster-access-providers: %s isn't a map of access providers to command, args and env: %w", file, err)
 	}
 	for name, plugin := range plugins {
-		if plugin.Command == "" {
-			return nil, fmt.Errorf("--cluster-access-providers: access provider %s in %s has no command", name, file)
+		if err := plugin.Check(); err != nil {
+			return nil, fmt.Errorf("--cluster-access-providers: access provider %s in %s: %w", name, file, err)
 		}
 	}
 	return plugins, nil

@@ -64,6 +64,7 @@ type Options struct {
 	clusterClientBurst   int
 	allowInsecureTLS     bool
 	allowLoopback        bool
+	allowProxies         []string
 	artifactRoot         string
 	credentialsDir       string
 	requireSignaturesBy  string
@@ -110,7 +111,7 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 		"Where clusters come from: clusters (of Cluster API), secrets (with a kubeconfig), profiles (of the Cluster Inventory API), files (--kubeconfig-files) and self (the cluster that this instance runs for). If two of them name one cluster, the first has it.")
 	fs.StringSliceVar(&o.kubeconfigFiles, "kubeconfig-files", nil, "Kubeconfig files, and directories of them, for files in --cluster-sources. Their contexts are clusters. Changes are noticed within seconds.")
 	fs.StringSliceVar(&o.kubeconfigContexts, "kubeconfig-contexts", nil, "Patterns of the contexts that are clusters, as in kind-*. If unspecified, all are.")
-	fs.StringVar(&o.clusterAccessProviders, "cluster-access-providers", "", "YAML file of the programs that get credentials for access providers of ClusterProfiles: a map of names to command, args and env. secretreader and kubeconfig-secretreader need none. If unspecified, no program is run.")
+	fs.StringVar(&o.clusterAccessProviders, "cluster-access-providers", "", "YAML file of the programs that get credentials for access providers of ClusterProfiles: a map of names to command, args and env, or a provider file of the Cluster Inventory API. secretreader and kubeconfig-secretreader need none. If unspecified, no program is run.")
 
 	fs.StringVar(&o.instanceName, "instance-name", "", "Name of this instance's ProviderInstance. If unspecified, it is made of the scope.")
 	fs.StringVar(&o.instanceNamespace, "instance-namespace", "", "Namespace of this instance's ProviderInstance. Defaults to the namespace the process runs in; outside of a cluster to --leader-elect-namespace, then to the first --namespace, then to default.")
@@ -134,6 +135,8 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.IntVar(&o.clusterClientBurst, "cluster-client-burst", 100, "Requests in one burst to each workload cluster's API server.")
 	fs.BoolVar(&o.allowInsecureTLS, "allow-insecure-tls", false, "Accept kubeconfigs that switch off the check of the server's certificate, or use plain HTTP.")
 	fs.BoolVar(&o.allowLoopback, "allow-loopback", false, "Accept kubeconfigs of servers on this host. It is for tests and local control planes: in a pod, this host is the pod itself.")
+
+	fs.StringSliceVar(&o.allowProxies, "allow-proxies", nil, "Proxies that kubeconfigs may name as proxy-url: URLs of scheme http, https or socks5 with a host and a port, with commas between. A proxy resolves the server's name, and may reach what this instance refuses to. If unspecified, kubeconfigs with a proxy are refused.")
 
 	fs.StringVar(&o.artifactRoot, "artifact-root", "", "Directory of charts that spec.addons[].chart.path refers to. If unspecified, path can't be used.")
 	fs.StringVar(&o.credentialsDir, "credentials-dir", "", "Directory of this instance's own credentials, which are used for chart sources that name none. If unspecified, there are none.")

@@ -4,9 +4,9 @@ package reasons
 
 import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/health"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -39,6 +39,9 @@ var Table = []Reason{
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one goes first"},
 	{ValuesNotFound, pending, 0, "create the object or key of `valuesFrom`, or make it `optional`"},
+	{deliver.ReasonInputReplaced, pending, 0,
+		"a ConfigMap or Secret of `valuesFrom` was changed, and the cluster's turn [in the rollout](../rollouts.md#values-of-configmaps-and-secrets) " +
+			"hasn't come; what is installed stays, and is Ready if it is as the cluster's revision wants it"},
 	{job.ReasonValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice; or a template in `valuesFrom[].name` makes a name that no object can have"},
 	{job.ReasonTemplateFailed, failed, SourceRead, "a template failed; the message has its name and line"},
 	{job.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/sandbox"
@@ -184,7 +185,7 @@ func TestChartsWithManyDependencies(t *testing.T) {
 	for name, c := range hostile.Charts() {
 		t.Run(name, func(t *testing.T) {
 			_, err := r.Chart(context.Background(), rendering.ChartJob(rendering.Unpack(t, c.Make(t))))
-			if failed, ok := errors.AsType[*job.Error](err); err != nil && (!ok || failed.Reason == "") {
+			if failed, ok := errors.AsType[*failure.Error](err); err != nil && (!ok || failed.Reason == "") {
 				t.Errorf("it failed without a reason: %v", err)
 			}
 			t.Log(err)

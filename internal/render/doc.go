@@ -7,7 +7,7 @@
 // So every rendering happens in a worker: this very executable, started again with an empty
 // environment, no right to open files or sockets, and a limit on memory. This package is the
 // manager's side: a pool of such processes. It kills a worker when a limit is passed. A fault in there is
-// a [job.Error] of that request alone.
+// a [failure.Error] of that request alone.
 //
 // A job takes this way, a package for each step:
 //

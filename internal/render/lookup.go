@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
@@ -33,7 +34,7 @@ func (r *Renderer) lookUp(ctx context.Context, req *job.Chart) (*job.Result, err
 			req.Sensitive = append(slices.Clip(req.Sensitive), job.SecretsIn(a.Object)...)
 		}
 	}
-	return nil, job.Failf(job.ReasonTemplateFailed, "what lookup finds leads to other lookups more than %d times; take some calls out of the chart", maxLookupRounds)
+	return nil, failure.New(job.ReasonTemplateFailed, "what lookup finds leads to other lookups more than %d times; take some calls out of the chart", maxLookupRounds)
 }
 
 func resultOf(resp *protocol.Response, err error) (*job.Result, error) {

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"testing"
 
-	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/rendering"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
@@ -26,7 +26,7 @@ func TestFilesThatGrowWhenTheyAreOpened(t *testing.T) {
 	}
 	yamlbombs.AreRefused(t, func(text string) error {
 		_, err := asJSON("a: 1\n" + text)
-		if failed, ok := errors.AsType[*sourcefailure.Error](err); err != nil && (!ok || !failed.OfContent()) {
+		if failed, ok := errors.AsType[*failure.Error](err); err != nil && (!ok || !failed.OfContent()) {
 			t.Errorf("got %v, want an error about the content", err)
 		}
 		return err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -27,7 +28,7 @@ type pauses struct {
 }
 
 type pause struct {
-	failure *job.Error
+	failure *failure.Error
 	length  time.Duration
 	until   time.Time
 }
@@ -37,7 +38,7 @@ func newPauses() pauses {
 }
 
 // failure returns how a request ended the last time, nil if it may be tried.
-func (p *pauses) failure(request [sha256.Size]byte) *job.Error {
+func (p *pauses) failure(request [sha256.Size]byte) *failure.Error {
 	if known, ok := p.after.Get(request); ok && p.now().Before(known.until) {
 		return known.failure
 	}
@@ -46,7 +47,7 @@ func (p *pauses) failure(request [sha256.Size]byte) *job.Error {
 
 // record keeps how a request ended.
 func (p *pauses) record(request [sha256.Size]byte, err error) {
-	failed, ok := errors.AsType[*job.Error](err)
+	failed, ok := errors.AsType[*failure.Error](err)
 	if !ok || failed.Reason != job.ReasonRenderTimeout && failed.Reason != job.ReasonOutOfMemory {
 		p.after.Remove(request)
 		return

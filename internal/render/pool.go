@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
@@ -94,9 +95,9 @@ func (l *pool) attempt(ctx context.Context, p *process, t *task) (*protocol.Resp
 	case l.isClosed():
 		return nil, ErrClosed
 	case errors.Is(err, protocol.ErrFrameTooLarge):
-		return nil, job.Failf(job.ReasonOutputTooLarge, "the rendered output is larger than allowed; make it smaller")
+		return nil, failure.New(job.ReasonOutputTooLarge, "the rendered output is larger than allowed; make it smaller")
 	case errors.Is(context.Cause(limited), errTimeout):
-		return nil, job.Failf(job.ReasonRenderTimeout, "took longer than %s, stopped while %s; make it simpler, or raise --render-timeout", l.opts.Timeout, p.stage)
+		return nil, failure.New(job.ReasonRenderTimeout, "took longer than %s, stopped while %s; make it simpler, or raise --render-timeout", l.opts.Timeout, p.stage)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("stopped while %s: %w", p.stage, context.Cause(ctx))
 	case errors.Is(err, protocol.ErrUnexpected):

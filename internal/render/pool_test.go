@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
@@ -117,7 +118,7 @@ func TestCancelledRequest(t *testing.T) {
 	time.AfterFunc(300*time.Millisecond, cancel)
 	started := time.Now()
 	_, err := r.Chart(ctx, rendering.ChartJob(rendering.ChartWith(endless)))
-	var failure *job.Error
+	var failure *failure.Error
 	if !errors.Is(err, context.Canceled) || errors.As(err, &failure) {
 		t.Errorf("got %v, want the context's error", err)
 	}
@@ -183,7 +184,7 @@ func TestFactsMustBeRight(t *testing.T) {
 	r := rendering.NewRenderer(t)
 	req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))
 	req.Facts.KubeVersion = ""
-	var failure *job.Error
+	var failure *failure.Error
 	if _, err := r.Chart(t.Context(), req); err == nil || errors.As(err, &failure) {
 		t.Errorf("got %v, want an error of the caller", err)
 	}

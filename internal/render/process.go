@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 	"github.com/cluster-chandler/chandler/internal/render/sandbox"
@@ -170,7 +171,7 @@ func (p *process) end() {
 
 // postMortem says why a worker died in the middle of a request. Its stderr may hold values of
 // the user, so it is only searched for messages of Go's runtime, and never shown.
-func (p *process) postMortem() *job.Error {
+func (p *process) postMortem() *failure.Error {
 	text := p.stderr.String()
 	says := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
@@ -179,14 +180,14 @@ func (p *process) postMortem() *job.Error {
 	status, _ := state.Sys().(syscall.WaitStatus)
 	switch {
 	case says("stack overflow", "goroutine stack exceeds"):
-		return job.Failf(p.stage.Reason(), "endless or too deep recursion while %s; correct what calls itself", p.stage)
+		return failure.New(p.stage.Reason(), "endless or too deep recursion while %s; correct what calls itself", p.stage)
 	case state.ExitCode() == protocol.ExitOutOfMemory,
 		says("out of memory", "cannot allocate memory", "failed to reserve", "failed to create new OS thread", "pthread_create failed"):
-		return job.Failf(job.ReasonOutOfMemory, "needed more memory than allowed while %s; make it simpler, or raise --render-memory-mib", p.stage)
+		return failure.New(job.ReasonOutOfMemory, "needed more memory than allowed while %s; make it simpler, or raise --render-memory-mib", p.stage)
 	case status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return job.Failf(job.ReasonOutOfMemory, "was killed while %s, most likely for its use of memory; make it simpler, or give the provider more", p.stage)
+		return failure.New(job.ReasonOutOfMemory, "was killed while %s, most likely for its use of memory; make it simpler, or give the provider more", p.stage)
 	}
-	return job.Failf(p.stage.Reason(), "the render worker crashed while %s", p.stage)
+	return failure.New(p.stage.Reason(), "the render worker crashed while %s", p.stage)
 }
 
 // stderrHead keeps the first bytes written to it, where Go's runtime says why it ends.

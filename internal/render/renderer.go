@@ -11,8 +11,8 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 
-	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 	"github.com/cluster-chandler/chandler/internal/shares"
@@ -40,7 +40,7 @@ func New(opts Options) *Renderer {
 // Close kills all workers and waits for their end. Renderings under way fail with ErrClosed.
 func (r *Renderer) Close() { r.pool.close() }
 
-// Chart renders a chart. A failure that a user can act on is an *[Error]; any other error
+// Chart renders a chart. A failure that a user can act on is a [*failure.Error]; any other error
 // is ctx's, or means that no worker could be started.
 func (r *Renderer) Chart(ctx context.Context, req job.Chart) (*job.Result, error) {
 	if _, err := common.ParseKubeVersion(req.Facts.KubeVersion); err != nil {
@@ -84,7 +84,7 @@ func (r *Renderer) result(ctx context.Context, req *protocol.Request) (*job.Resu
 // aliases, a few KiB become GiB. Errors are as those of [Renderer.Chart].
 func (r *Renderer) Values(ctx context.Context, req job.Values) (map[string]any, error) {
 	if len(req.Text) > job.MaxValuesBytes {
-		return nil, job.Failf(job.ReasonValuesInvalid, "values: %d bytes, at most %d", len(req.Text), job.MaxValuesBytes)
+		return nil, failure.New(job.ReasonValuesInvalid, "values: %d bytes, at most %d", len(req.Text), job.MaxValuesBytes)
 	}
 	resp, err := r.do(ctx, &protocol.Request{Values: &req})
 	switch {
@@ -124,25 +124,24 @@ func (r *Renderer) Names(ctx context.Context, req job.Names) ([]string, error) {
 	return resp.Names, nil
 }
 
-// Open has a worker read hostile content. Errors of the content are of type
-// [*failure.Error] of package artifact/failure.
+// Open has a worker read hostile content. An error of the content is a [*failure.Error] with a reason of a source.
 func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opened, error) {
 	resp, err := r.do(ctx, &protocol.Request{Open: archive})
-	failed, ok := errors.AsType[*job.Error](err)
+	failed, ok := errors.AsType[*failure.Error](err)
 	switch {
 	case err == nil:
 		return resp.Opened, nil
 	case !ok:
 		return nil, err
-	case sourcefailure.IsReason(failed.Reason):
-		return nil, sourcefailure.New(failed.Reason, "%w", failed.Err)
+	case failure.IsReason(failed.Reason):
+		return nil, err
 	case failed.Reason == job.ReasonOutOfMemory, failed.Reason == job.ReasonRenderTimeout, failed.Reason == job.ReasonOutputTooLarge:
-		return nil, sourcefailure.New(sourcefailure.ArtifactTooLarge, "it can't be opened: %w", failed.Err)
+		return nil, failure.New(failure.ArtifactTooLarge, "it can't be opened: %w", failed.Err)
 	}
-	return nil, sourcefailure.New(sourcefailure.ArtifactInvalid, "it can't be opened: %w", failed.Err)
+	return nil, failure.New(failure.ArtifactInvalid, "it can't be opened: %w", failed.Err)
 }
 
-// do has one request answered, by a worker or by the answer to an equal one. With an [Error] there
+// do has one request answered, by a worker or by the answer to an equal one. With a [*failure.Error] there
 // may be a response, too.
 func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Response, error) {
 	req.Limits = r.pool.opts.limits()
@@ -151,7 +150,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 		return nil, err
 	}
 	if n := task.size(); n > r.pool.opts.InputBytes {
-		return nil, job.Failf(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.pool.opts.InputBytes)
+		return nil, failure.New(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.pool.opts.InputBytes)
 	}
 	share, err := sharingOf(req)
 	if err != nil {
@@ -194,7 +193,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 		return nil, err
 	}
 	if f := resp.Failure; f != nil {
-		return resp, &job.Error{Reason: f.Reason, Err: errors.New(f.Message)}
+		return resp, &failure.Error{Reason: f.Reason, Err: errors.New(f.Message)}
 	}
 	r.answers.keep(share, resp)
 	return resp, nil

@@ -164,7 +164,7 @@ func unfinished(c rollout.Cluster) rollout.Cluster {
 func TestTarget(t *testing.T) {
 	r := func(name string, marks ...string) rollout.Revision {
 		has := func(mark string) bool { return slices.Contains(marks, mark) }
-		return rollout.Revision{Name: name, Followed: has("followed"), Started: has("started"), Completed: has("completed"), Rejected: has("rejected")}
+		return rollout.Revision{Name: name, Followed: has("followed"), Started: has("started"), Completed: has("completed"), Rejected: has("rejected"), Replaced: has("replaced")}
 	}
 	for name, tc := range map[string]struct {
 		revisions []rollout.Revision
@@ -183,6 +183,11 @@ func TestTarget(t *testing.T) {
 		"a version that comes after a rejection":          {[]rollout.Revision{r("3", "followed"), r("2", "started", "rejected"), r("1", "completed")}, 0},
 		"nothing completed":                               {[]rollout.Revision{r("2", "rejected"), r("1", "started")}, 1},
 		"all rejected":                                    {[]rollout.Revision{r("2", "rejected"), r("1", "rejected")}, -1},
+		"nothing waits for what others can't get":         {[]rollout.Revision{r("2", "followed"), r("1", "started", "replaced")}, 0},
+		"but for one that has started before":             {[]rollout.Revision{r("3", "followed"), r("2", "followed", "started", "replaced"), r("1", "started")}, 2},
+		"back to what records have alone":                 {[]rollout.Revision{r("2", "rejected"), r("1", "completed", "replaced")}, 1},
+		"nothing completed, and one can't be had":         {[]rollout.Revision{r("3", "rejected"), r("2", "started", "replaced"), r("1", "started")}, 2},
+		"all rejected, but for one that can't be had":     {[]rollout.Revision{r("2", "rejected"), r("1", "started", "replaced")}, -1},
 		"a completed one that was rejected later":         {[]rollout.Revision{r("2", "completed", "rejected"), r("1", "completed")}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,8 @@ type fleet struct {
 
 type cluster struct {
 	rollout.Cluster
-	reported string // the revision that State is about
+	reported string           // the revision that State is about
+	had      sets.Set[string] // revisions that it was ready at: its records have them
 }
 
 func newFleet(seed uint64) *fleet {
@@ -81,6 +82,19 @@ func (f *fleet) edit(followed bool) {
 	f.revisions = slices.Insert(f.revisions, 0, rollout.Revision{Name: name, Followed: followed})
 }
 
+// replaceInputs changes values in place: all revisions so far are of the former ones, and another one follows.
+func (f *fleet) replaceInputs() {
+	for i := range f.revisions {
+		f.revisions[i].Replaced = true
+	}
+	f.edit(true)
+}
+
+// restoreInputs puts the values back that a revision was made with.
+func (f *fleet) restoreInputs() {
+	f.revisions[f.IntN(len(f.revisions))].Replaced = false
+}
+
 // join adds a cluster. A new one gets a revision at once, an old one that is selected now waits for its turn.
 func (f *fleet) join() {
 	f.made++
@@ -89,13 +103,20 @@ func (f *fleet) join() {
 		c.Labels["stage"] = "canary"
 	}
 	entry := rollout.Completed(f.revisions)
-	if entry < 0 && f.IntN(2) == 0 {
+	if (entry < 0 || f.revisions[entry].Replaced) && f.IntN(2) == 0 {
 		entry = rollout.Target(f.revisions)
+	}
+	if entry >= 0 && f.revisions[entry].Replaced {
+		entry = -1
 	}
 	if entry >= 0 {
 		c.Assigned = f.revisions[entry].Name
 	}
 	f.clusters[c.Name] = c
+}
+
+func (f *fleet) isReplaced(revision string) bool {
+	return slices.ContainsFunc(f.revisions, func(r rollout.Revision) bool { return r.Name == revision && r.Replaced })
 }
 
 // live lets the clusters do their work.
@@ -105,7 +126,10 @@ func (f *fleet) live() {
 		if turn, given := f.turns[name]; given && c.Away == "" && c.Assigned != turn && f.IntN(2) == 0 {
 			c.Assigned = turn
 		}
-		isBad := f.bad[c.Assigned].Has(name)
+		isBad := f.bad[c.Assigned].Has(name) || !c.had.Has(c.Assigned) && f.isReplaced(c.Assigned)
+		if c.State == addonsv1.StackReady && c.reported == c.Assigned {
+			c.had = c.had.Union(sets.New(c.Assigned))
+		}
 		switch {
 		case c.Away != "" || c.Assigned == "":
 		case c.reported != c.Assigned:
@@ -193,6 +217,9 @@ func (f *fleet) check(t *testing.T, in rollout.Input, d rollout.Decision) {
 	if len(d.Start) == 0 {
 		return
 	}
+	if !in.Known && in.Target != f.revisions[0].Name && f.isReplaced(in.Target) {
+		t.Fatalf("seed %d: starts clusters that can't get %s any more", f.seed, in.Target)
+	}
 	if in.Stop.Phase != "" || d.Phase == addonsv1.RolloutHalted {
 		t.Fatalf("starts while it is stopped: %+v", d)
 	}
@@ -257,7 +284,7 @@ func atLeastOne(limit intstr.IntOrString, total int) int {
 func (f *fleet) disturb() {
 	names := f.names()
 	some := f.clusters[names[f.IntN(len(names))]]
-	switch f.IntN(13) {
+	switch f.IntN(15) {
 	case 0:
 		f.join()
 	case 1:
@@ -287,6 +314,12 @@ func (f *fleet) disturb() {
 		}
 	case 11:
 		f.approved.Insert("few")
+	case 13:
+		if f.IntN(3) == 0 {
+			f.replaceInputs()
+		}
+	case 14:
+		f.restoreInputs()
 	case 12:
 		if f.IntN(10) == 0 {
 			f.revisions[0].Rejected = !f.revisions[0].Rejected

@@ -30,6 +30,7 @@ func Revisions(revisions []appsv1.ControllerRevision) []Revision {
 			Started:   has(addonsv1.RolloutStartedAnnotation),
 			Completed: has(addonsv1.RolloutCompletedAnnotation),
 			Rejected:  has(addonsv1.RolloutRejectedAnnotation),
+			Replaced:  has(addonsv1.RolloutInputsReplacedAnnotation),
 		}
 		marked = marked || r.Started || r.Completed
 		all = append(all, r)

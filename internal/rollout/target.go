@@ -15,25 +15,28 @@ type Revision struct {
 	Followed bool
 	// Started says that a cluster was brought to it, Completed that all were, and Rejected that none is to have it.
 	Started, Completed, Rejected bool
+	// Replaced says that values that it was made with aren't there any more: only a cluster that had it can go back to it.
+	Replaced bool
 }
 
 // Target returns the index of the revision that clusters are to have, -1 for none. Revisions come the newest first.
 //
 // Once a newer revision is rejected, it is the newest completed one, if there is one. A revision that came by following
 // waits for the end of the one that has started: else a fleet with long soaks would never get anything. An edit
-// doesn't wait.
+// doesn't wait. Nothing waits for a revision that other clusters can't get any more.
 func Target(revisions []Revision) int {
 	newest := slices.IndexFunc(revisions, func(r Revision) bool { return !r.Rejected })
 	if newest > 0 {
 		if former := Completed(revisions); former >= 0 {
 			return former
 		}
+		newest = slices.IndexFunc(revisions, func(r Revision) bool { return !r.Rejected && !r.Replaced })
 	}
 	for i := newest; i >= 0 && i < len(revisions); i++ {
 		switch r := revisions[i]; {
 		case r.Completed:
 			return newest
-		case r.Started && !r.Rejected:
+		case r.Started && !r.Rejected && !r.Replaced:
 			return i
 		case !r.Followed:
 			return newest

@@ -5,7 +5,7 @@ package source_test
 import (
 	"testing"
 
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/signing"
 	"github.com/cluster-chandler/chandler/test/targz"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // TestIndexThatDidNotChange has repositories which tell by one header or the other that

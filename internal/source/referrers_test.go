@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
 

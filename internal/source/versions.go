@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/oci"
 	"github.com/cluster-chandler/chandler/internal/source/reference"

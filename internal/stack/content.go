@@ -55,7 +55,7 @@ func (p *problems) checkConditions(all []addonsv1.ObjectsCondition, path *field.
 	for i := range all {
 		for j, object := range all[i].Objects {
 			if wrong := expression.CheckObject(object); wrong != nil {
-				p.add(addonsv1.InvalidExpressionReason, path.Index(i).Child("objects").Index(j).Child(wrong.Field), wrong.Value, wrong.Fault)
+				p.add(addonsv1.InvalidExpressionReason, path.Index(i).Child("objects").Index(j).Child(wrong.Field), wrong.BadValue, wrong.Detail)
 			}
 		}
 		if err := expression.Check(&all[i]); err != nil {

@@ -59,7 +59,7 @@ func TestARevisionIsExact(t *testing.T) {
 	s := followingStack()
 	content, err := stack.Content(servedObject(t, s, func(spec map[string]any) {
 		spec["addons"].([]any)[1].(map[string]any)["chart"].(map[string]any)["oci"].(map[string]any)["tomorrow"] = "yes"
-	}), &s.Spec, allPins.Into(&s.Spec))
+	}), &s.Spec, allPins.Into(&s.Spec), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,20 +85,20 @@ func TestARevisionIsExact(t *testing.T) {
 	if diff := cmp.Diff(allPins, stack.PinsOf(&s.Spec, kept)); diff != "" {
 		t.Errorf("the pins that it was made with: -want +got:\n%s", diff)
 	}
-	if !stack.IsOf(revision, s, allPins) {
+	if !stack.IsOf(revision, s, allPins, nil) {
 		t.Error("it isn't of the stack that it was made from")
 	}
 	for name, newer := range map[string]stack.Pin{"cni": {"1.4.3", "sha256:c"}, addonsv1.FollowedSource: {"docker-scs-1-31-v0-beta-10", "sha256:t"}} {
-		if stack.IsOf(revision, s, stack.NewestOf(stack.Followers(&s.Spec), allPins, stack.Pins{name: newer})) {
+		if stack.IsOf(revision, s, stack.NewestOf(stack.Followers(&s.Spec), allPins, stack.Pins{name: newer}), nil) {
 			t.Errorf("a newer version of %s makes no difference", name)
 		}
 	}
 	s.Spec.Updates = nil
-	if !stack.IsOf(revision, s, allPins) {
+	if !stack.IsOf(revision, s, allPins, nil) {
 		t.Error("how versions are found is a part of it")
 	}
 	written := followingStack()
-	if again, err := stack.Content(servedObject(t, written, nil), &written.Spec, allPins.Into(&written.Spec)); err != nil || stack.Snapshot(s, again, 1).Name == revision.Name {
+	if again, err := stack.Content(servedObject(t, written, nil), &written.Spec, allPins.Into(&written.Spec), nil); err != nil || stack.Snapshot(s, again, 1).Name == revision.Name {
 		t.Errorf("a field that this program doesn't know makes no difference, or %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -26,9 +27,9 @@ import (
 )
 
 // Content returns the spec of an AddonStack as the API server serves it, for a revision to keep, with
-// the differences between written and pinned. It is canonical JSON. Fields that this version of the
-// program doesn't know are in it: an older and a newer version make the same revision.
-func Content(served *unstructured.Unstructured, written, pinned *addonsv1.AddonStackSpec) ([]byte, error) {
+// the differences between written and pinned, and the digests of inputs. It is canonical JSON. Fields that this version of
+// the program doesn't know are in it: an older and a newer version make the same revision.
+func Content(served *unstructured.Unstructured, written, pinned *addonsv1.AddonStackSpec, inputs Inputs) ([]byte, error) {
 	pins, err := changes.Between(written, pinned)
 	if err != nil {
 		return nil, err
@@ -37,12 +38,15 @@ func Content(served *unstructured.Unstructured, written, pinned *addonsv1.AddonS
 	if err == nil {
 		content, err = pins.Apply(content)
 	}
-	var spec any
+	var spec map[string]any
 	if err == nil {
 		err = utiljson.Unmarshal(content, &spec)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("spec of AddonStack %s: %w", served.GetName(), err)
+	}
+	if len(inputs) > 0 {
+		spec[pinnedInputs] = inputs
 	}
 	return json.Marshal(spec) // maps are sorted by key
 }
@@ -88,14 +92,17 @@ func Keeps(revision *appsv1.ControllerRevision, content []byte) bool {
 	return equalJSON(revision.Data.Raw, content)
 }
 
-// IsOf reports whether the revision was made from the stack as it is now, with these pins. The spec is
+// IsOf reports whether the revision was made from the stack as it is now, with these pins and inputs. The spec is
 // compared, too: another version of the API can change it without a new generation.
-func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack, pins Pins) bool {
+func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack, pins Pins, inputs Inputs) bool {
 	if Generation(revision) != stack.Generation {
 		return false
 	}
 	kept, err := SpecOf(revision)
 	if err != nil {
+		return false
+	}
+	if had, err := InputsOf(revision); err != nil || !maps.Equal(had, inputs) {
 		return false
 	}
 	pinned := pins.Into(&stack.Spec)
@@ -166,8 +173,8 @@ func Unknown(served *unstructured.Unstructured) ([]string, error) {
 }
 
 func decode(content []byte) (*addonsv1.AddonStackSpec, []string, error) {
-	spec := &addonsv1.AddonStackSpec{}
-	strict, err := kjson.UnmarshalStrict(content, spec, kjson.DisallowUnknownFields)
+	is := &kept{}
+	strict, err := kjson.UnmarshalStrict(content, is, kjson.DisallowUnknownFields)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,7 +184,7 @@ func decode(content []byte) (*addonsv1.AddonStackSpec, []string, error) {
 			unknown = append(unknown, "spec."+field.FieldPath())
 		}
 	}
-	return spec, unknown, nil
+	return &is.AddonStackSpec, unknown, nil
 }
 
 // OwnRevisions returns the stack's revisions, the newest first. The generation

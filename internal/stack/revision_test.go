@@ -39,7 +39,7 @@ func newStack() *addonsv1.AddonStack {
 // served is the content of a stack as an API server serves it.
 func served(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]any)) []byte {
 	t.Helper()
-	content, err := stack.Content(servedObject(t, s, change), &s.Spec, stack.Pins{}.Into(&s.Spec))
+	content, err := stack.Content(servedObject(t, s, change), &s.Spec, stack.Pins{}.Into(&s.Spec), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestSnapshotKeepsTheSpec(t *testing.T) {
 	if revision.Labels[clusterv1.WatchLabel] != "a" || stack.Generation(revision) != 3 || revision.Revision != 7 {
 		t.Errorf("labels %v, generation %d, revision %d", revision.Labels, stack.Generation(revision), revision.Revision)
 	}
-	if !stack.IsOf(revision, s, nil) {
+	if !stack.IsOf(revision, s, nil, nil) {
 		t.Error("a revision isn't of the stack that it was made from")
 	}
 	if again := stack.Snapshot(s, served(t, s.DeepCopy(), nil), 8); again.Name != revision.Name {
@@ -88,12 +88,12 @@ func TestSnapshotKeepsTheSpec(t *testing.T) {
 	if stack.Snapshot(other, served(t, other, nil), 8).Name == revision.Name {
 		t.Error("another spec got the same name")
 	}
-	if stack.IsOf(revision, other, nil) {
+	if stack.IsOf(revision, other, nil, nil) {
 		t.Error("a spec that changed without a new generation, as by another version of the API, goes unnoticed")
 	}
 	other = s.DeepCopy()
 	other.Generation++
-	if stack.IsOf(revision, other, nil) {
+	if stack.IsOf(revision, other, nil, nil) {
 		t.Error("a new generation goes unnoticed: it may have changed what this program doesn't know")
 	}
 }
@@ -106,7 +106,7 @@ func TestSnapshotKeepsUnknownFields(t *testing.T) {
 	if !bytes.Contains(revision.Data.Raw, []byte("tomorrow")) || revision.Name == stack.Snapshot(s, served(t, s, nil), 1).Name {
 		t.Errorf("revision %s has lost a field: %s", revision.Name, revision.Data.Raw)
 	}
-	if !stack.IsOf(revision, s, nil) {
+	if !stack.IsOf(revision, s, nil, nil) {
 		t.Error("a field that this program doesn't know makes it look again and again")
 	}
 	if _, unknown, err := stack.Read(revision); err != nil || !slices.Equal(unknown, []string{"spec.addons[0].tomorrow"}) {
@@ -127,7 +127,7 @@ func TestKeepsComparesContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	revision.Data.Raw = bytes.ReplaceAll(indented.Bytes(), []byte(`\u003c`), []byte("<"))
-	if !stack.Keeps(revision, content) || !stack.IsOf(revision, s, nil) {
+	if !stack.Keeps(revision, content) || !stack.IsOf(revision, s, nil, nil) {
 		t.Errorf("%s isn't taken for %s", revision.Data.Raw, content)
 	}
 	s.Spec.Addons[0].Name = "site"

@@ -20,6 +20,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
+
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // Cosign says whose signatures, made with cosign, count. A single signature is enough.
@@ -63,7 +65,7 @@ const (
 const payloadType = "cosign container image signature"
 
 // VerifySignature checks that somebody who counts signed the manifest with the
-// digest. A signature that doesn't is a [Flaw].
+// digest. A signature that doesn't is [failure.SignatureInvalid].
 //
 // Which repository the payload names doesn't matter, as for cosign itself: copies
 // in other registries keep their signatures.
@@ -112,14 +114,11 @@ func (c *Cosign) signer(s Signature, raw []byte) error {
 	return c.Keyless.signature(s, raw)
 }
 
-// Flaw says why a signature doesn't count, as in "it is made with another key".
+// flaw returns the error of a signature that doesn't count, as in "it is made with another key".
 // Its quotes of the signature are shortened and in ASCII.
-type Flaw struct{ text string }
-
-// Error returns what is wrong.
-func (f *Flaw) Error() string { return f.text }
-
-func flaw(format string, args ...any) *Flaw { return &Flaw{fmt.Sprintf(format, args...)} }
+func flaw(format string, args ...any) error {
+	return failure.New(failure.SignatureInvalid, format, args...)
+}
 
 // BundleType is the media type of a Sigstore bundle.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -130,7 +129,7 @@ const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 const SignaturePredicate = "https://sigstore.dev/cosign/sign/v1"
 
 // VerifyBundle checks that somebody who counts signed the manifest. A bundle that
-// doesn't say so is a [Flaw].
+// doesn't say so is [failure.SignatureInvalid].
 func (c *Cosign) VerifyBundle(manifest, data []byte) error {
 	signed := &bundle.Bundle{}
 	if err := signed.UnmarshalJSON(data); err != nil {

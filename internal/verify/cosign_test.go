@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
 
@@ -31,12 +32,12 @@ func parsedKey(t testing.TB, key signing.Key) PublicKey {
 // expectFlaw expects one whose text has all parts; none means that it counts.
 func expectFlaw(t testing.TB, err error, part string) {
 	t.Helper()
-	var flaw *Flaw
+	flaw, ok := errors.AsType[*failure.Error](err)
 	switch {
 	case part == "" && err != nil:
 		t.Errorf("it doesn't count: %v", err)
 	case part == "":
-	case !errors.As(err, &flaw) || !strings.Contains(flaw.Error(), part):
+	case !ok || flaw.Reason != failure.SignatureInvalid || !strings.Contains(flaw.Error(), part):
 		t.Errorf("got %v, want a flaw with %q", err, part)
 	}
 }

@@ -83,7 +83,7 @@ func (k *Keyring) String() string {
 }
 
 // Verify checks that somebody who counts signed the archive with the digest, under
-// a name that fits. A provenance file that doesn't say so is a [Flaw].
+// a name that fits. A provenance file that doesn't say so is [failure.SignatureInvalid].
 func (k *Keyring) Verify(file []byte, digest string, fits func(name string) bool, now time.Time) error {
 	block, _ := clearsign.Decode(file)
 	if block == nil {

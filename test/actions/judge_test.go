@@ -106,12 +106,28 @@ func (j *judge) judgeDeletion(k int, e *audit.Event) {
 			reason = m
 		}
 	}
+	if reason == nil && j.wantedLately(k, at, seen) {
+		return
+	}
 	if reason == nil {
 		j.t.Errorf("%s: %s at %s, though it was wanted, or nobody said that it isn't any more: %+v",
 			clusterName(j.cluster), e.RequestURI, at.UTC().Format("15:04:05.000"), seen)
 		return
 	}
 	j.guard.judge(j, reason, k, at)
+}
+
+// wantedLately reports whether a stack had the component for a cluster that has just been made, though not when it was made.
+// Chandler may know of the cluster before it knows of the stack's edit.
+func (j *judge) wantedLately(k int, at time.Time, seen []state) bool {
+	if slices.ContainsFunc(seen, func(is state) bool { return is.standing != kept }) {
+		return false
+	}
+	return slices.ContainsFunc(j.believable(at, at.Add(-lag)), func(m *model) bool {
+		return slices.ContainsFunc(m.stacks[:], func(s stack) bool {
+			return s.exists && s.has[k] && selects(s.selector, m.clusters[j.cluster].labels)
+		})
+	})
 }
 
 // judgePassword expects each version of a Secret to have the same password, unless it was deleted for a reason.

@@ -28,7 +28,7 @@ func TestAddonReasons(t *testing.T) {
 		rows = append(rows, row.Name)
 	}
 	for _, group := range slices.Concat(
-		constantsOf(t, "internal/artifact/failure", exported), constantsOf(t, "internal/render/job", isReason),
+		constantsOf(t, "internal/failure", exported), constantsOf(t, "internal/render/job", isReason),
 		constantsOf(t, "internal/deliver", isReason), constantsOf(t, "internal/deliver/object", isReason), constantsOf(t, "internal/reasons", exported), constantsOf(t, "internal/health", isReason)) {
 		exist = append(exist, group.reasons...)
 	}
@@ -64,7 +64,7 @@ func TestSourceReasons(t *testing.T) {
 	for _, row := range section.Rows("reason") {
 		documented = append(documented, row.Code(0)...)
 	}
-	for _, group := range constantsOf(t, "internal/artifact/failure", exported) {
+	for _, group := range constantsOf(t, "internal/failure", exported) {
 		exist = append(exist, group.reasons...)
 	}
 	compareReasons(t, "reasons of sources", documented, exist)

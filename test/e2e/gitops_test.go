@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/cel-go/cel"
@@ -66,9 +67,17 @@ func TestGitOps(t *testing.T) {
 	tn.makeStack("paused", up, tn.addon("paused", settings))
 	tn.makeStack("failed", up, tn.addon("failed", broken))
 	tn.makeStack("invalid", up, tn.addon("invalid", settings))
+	for _, name := range []string{"soaking", "halted"} {
+		rolls := tn.newStack(name, labels("two=yes"), tn.addon(name, settings))
+		rolls.Spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", Size: ofNumber(1), Soak: &metav1.Duration{Duration: time.Hour}}}}
+		tn.create(rolls)
+	}
 	for _, name := range []string{"edited", "removal-held", "ready", "paused", "invalid"} {
 		tn.awaitReady(name, "all is well at first")
 	}
+	tn.awaitStack("halted", "a first rollout ends at its canary", addonsv1.RolledOutCondition, metav1.ConditionFalse, string(addonsv1.RolloutSoaking), "")
+	tn.awaitStack("soaking", "so does the other", addonsv1.RolledOutCondition, metav1.ConditionFalse, string(addonsv1.RolloutSoaking), "")
+	tn.changeStack("halted", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].Chart.Path = broken })
 	change(tn, tn.newStack("paused", nil), func(s *addonsv1.AddonStack) {
 		s.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 	})
@@ -86,6 +95,8 @@ func TestGitOps(t *testing.T) {
 		"ready":          {metav1.ConditionTrue, addonsv1.ReadyReason},
 		"no-cluster":     {metav1.ConditionTrue, addonsv1.ReadyReason},
 		"paused":         {metav1.ConditionTrue, addonsv1.PausedReason},
+		"soaking":        {metav1.ConditionTrue, addonsv1.ReadyReason},
+		"halted":         {metav1.ConditionFalse, string(addonsv1.RolloutHalted)},
 		"failed":         {metav1.ConditionFalse, addonsv1.ClustersFailedReason},
 		"invalid":        {metav1.ConditionFalse, addonsv1.UnknownDependencyReason},
 	} {
@@ -100,7 +111,7 @@ func TestGitOps(t *testing.T) {
 	for _, row := range page.Rows("state") {
 		want[row.Code(0)[0]] = health{row.Text(1), row.Text(1), row.Text(2)}
 	}
-	g.Expect(want).To(HaveLen(12))
+	g.Expect(want).To(HaveLen(14))
 	g.Expect(seen).To(Equal(want))
 }
 

@@ -42,7 +42,7 @@ func TestManyClustersAtRest(t *testing.T) {
 	}
 	making.Wait()
 	poll(t, 10*time.Minute, "all are connected", func() error {
-		connected, err := m.sum("chandler_fleet_clusters", `phase="Connected"`)
+		connected, err := m.sum("fleet_clusters", `phase="Connected"`)
 		if err == nil && int(connected) < n {
 			err = fmt.Errorf("%.0f are", connected)
 		}
@@ -61,7 +61,7 @@ func TestManyClustersAtRest(t *testing.T) {
 
 func requestsOf(t *testing.T, m *manager) float64 {
 	t.Helper()
-	all, err := m.sum("chandler_fleet_requests_total")
+	all, err := m.sum("fleet_requests_total")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,9 +22,10 @@ import (
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
 
-// rollingChart can't be applied where values say so.
+// rollingChart generates a text once, and can't be applied where values say so.
 var rollingChart = chart{
 	"templates/text.yaml": configMap("{{ .Release.Name }}", "{{ .Values.text | quote }}"),
+	"templates/made.yaml": configMap("{{ .Release.Name }}-made", "{{ randAlphaNum 16 }}"),
 	"templates/bad.yaml":  "{{ if .Values.bad }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n{{ end }}\n",
 }
 
@@ -33,7 +34,8 @@ type rolling struct {
 	*tenant
 	authority *virtualcluster.Authority
 	path      string
-	name      string // of the clusters, as they share an API server with those of other tests
+	clients   map[string]client.Client // of the clusters
+	name      string                   // of the clusters, as they share an API server with those of other tests
 	// isShared says that several instances look at the stack, some of them maybe not at its newest spec.
 	isShared bool
 }
@@ -41,7 +43,10 @@ type rolling struct {
 func newRolling(t *testing.T, name string, clusters int) *rolling {
 	t.Helper()
 	tn := newTenant(t)
-	r := &rolling{tenant: tn, authority: virtualcluster.NewAuthority(t), path: tn.writeChart("settings", "1.0.0", rollingChart), name: name}
+	r := &rolling{
+		tenant: tn, authority: virtualcluster.NewAuthority(t), path: tn.writeChart("settings", "1.0.0", rollingChart), name: name,
+		clients: map[string]client.Client{},
+	}
 	tn.startManager()
 	for i := range clusters {
 		r.join(i)
@@ -60,7 +65,9 @@ func valuesFor(text, bad string) string {
 func (r *rolling) join(i int) string {
 	r.t.Helper()
 	name := fmt.Sprint(r.name, "-", i)
-	r.writeKubeconfig(name, r.authority.New(r.t, r.userOn(workloadServer(r.t, 1), name), name).Kubeconfig)
+	kubeconfig := r.authority.New(r.t, r.userOn(workloadServer(r.t, 1), name), name).Kubeconfig
+	r.clients[name] = clientFor(r.t, kubeconfig)
+	r.writeKubeconfig(name, kubeconfig)
 	r.makeClusterObject(name, labels("env=prod"))
 	return name
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/chart"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -70,7 +71,7 @@ func ChartJob(files []artifact.File) job.Chart {
 // WantReason looks for an error with a reason, and with parts in its text.
 func WantReason(t *testing.T, err error, reason string, parts ...string) {
 	t.Helper()
-	var failure *job.Error
+	var failure *failure.Error
 	if !errors.As(err, &failure) {
 		t.Fatalf("got error %v, want an Error with reason %s", err, reason)
 	}

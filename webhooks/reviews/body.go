@@ -16,13 +16,13 @@ const chunk = 16 << 10
 func (g *gate) read(control *http.ResponseController, s *share, r *http.Request) ([]byte, error) {
 	begun := time.Now()
 	if err := control.SetReadDeadline(begun.Add(g.Grace)); err != nil {
-		return nil, &refused{http.StatusInternalServerError, "the connection can't have a deadline"}
+		return nil, refuse(http.StatusInternalServerError, "the connection can't have a deadline")
 	}
 	switch {
 	case r.ContentLength < 0: // API servers and Cluster API always say it
-		return nil, &refused{http.StatusLengthRequired, "a request needs a Content-Length"}
+		return nil, refuse(http.StatusLengthRequired, "a request needs a Content-Length")
 	case r.ContentLength > g.Bytes:
-		return nil, &refused{http.StatusRequestEntityTooLarge, "the request is too large"}
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the request is too large")
 	}
 	if !s.take(minWeight) {
 		return nil, errNoRoom
@@ -49,7 +49,7 @@ func (g *gate) read(control *http.ResponseController, s *share, r *http.Request)
 			if s.hasEnded() {
 				return nil, errNoRoom
 			}
-			return nil, &refused{http.StatusRequestTimeout, "the request doesn't come, or too slowly"}
+			return nil, refuse(http.StatusRequestTimeout, "the request doesn't come, or too slowly")
 		}
 	}
 	if yamllimit.CountJSON(body) > g.Values {
@@ -59,6 +59,6 @@ func (g *gate) read(control *http.ResponseController, s *share, r *http.Request)
 }
 
 var (
-	errNoRoom        = &refused{http.StatusServiceUnavailable, "there is no room: others send faster, or this client sends too much"}
-	errTooManyValues = &refused{http.StatusRequestEntityTooLarge, "the request has too many values"}
+	errNoRoom        = refuse(http.StatusServiceUnavailable, "there is no room: others send faster, or this client sends too much")
+	errTooManyValues = refuse(http.StatusRequestEntityTooLarge, "the request has too many values")
 )

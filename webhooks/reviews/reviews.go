@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 )
 
@@ -92,9 +94,11 @@ func (g *gate) handler(hook http.Handler) http.Handler {
 		answer := &answer{header: w.Header(), status: http.StatusOK}
 		err := g.answer(answer, r.WithContext(ctx), control, s, hook)
 		if err != nil {
-			refusal := &refused{status: http.StatusServiceUnavailable}
-			errors.As(err, &refusal)
-			http.Error(w, err.Error(), refusal.status)
+			status := http.StatusServiceUnavailable
+			if refusal, ok := errors.AsType[*apierrors.StatusError](err); ok {
+				status = int(refusal.ErrStatus.Code)
+			}
+			http.Error(w, err.Error(), status)
 			return
 		}
 		s.renew(func() { _ = control.SetWriteDeadline(longAgo) })
@@ -106,13 +110,10 @@ func (g *gate) handler(hook http.Handler) http.Handler {
 // longAgo is a deadline that has passed.
 var longAgo = time.Unix(1, 0)
 
-// refused is why a request isn't answered.
-type refused struct {
-	status int
-	why    string
+// refuse returns the error of a request that isn't answered.
+func refuse(status int32, why string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: status, Message: why}}
 }
-
-func (e *refused) Error() string { return e.why }
 
 // answer reads the body, waits for a slot, and has the hook answer. Nothing ends the share while the hook works.
 func (g *gate) answer(a *answer, r *http.Request, control *http.ResponseController, s *share, hook http.Handler) error {
@@ -123,7 +124,7 @@ func (g *gate) answer(a *answer, r *http.Request, control *http.ResponseControll
 	s.complete()
 	weight := max(int64(len(body)), minWeight)
 	if err := g.slots.Acquire(r.Context(), weight); err != nil {
-		return &refused{http.StatusServiceUnavailable, "too many requests are under way"}
+		return refuse(http.StatusServiceUnavailable, "too many requests are under way")
 	}
 	defer g.slots.Release(weight)
 	if !s.protect() {

@@ -60,7 +60,7 @@ func deflateAll(pieces iter.Seq[[]byte]) ([]byte, error) {
 	written := 0
 	for piece := range pieces {
 		if written += len(piece); written > maxInflated {
-			return nil, &TooLargeError{Bytes: written, Limit: maxInflated, Unpacked: true}
+			return nil, &Fault{Kind: TooLarge, Err: fmt.Errorf("takes %d bytes, more than the %d that are read", written, maxInflated)}
 		}
 		if _, err := w.Write(piece); err != nil {
 			return nil, err

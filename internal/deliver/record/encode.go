@@ -11,33 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TooLargeError says that a record doesn't fit in the cluster.
-type TooLargeError struct {
-	Bytes, Limit int
-	// Unpacked says that it would fit, but is more than is ever unpacked again.
-	Unpacked bool
-}
-
-func (e *TooLargeError) Error() string {
-	if e.Unpacked {
-		return fmt.Sprintf("the release record takes %d bytes, more than the %d that are read", e.Bytes, e.Limit)
-	}
-	return fmt.Sprintf("the release record takes %d bytes when compressed, more than the %d that may be stored", e.Bytes, e.Limit)
-}
-
-// UnreadableError says that a record is damaged, and no other try would help.
-type UnreadableError struct {
-	Secret string // "namespace/name"
-	Err    error
-}
-
-func (e *UnreadableError) Error() string {
-	return fmt.Sprintf("Secret %s, the release record, is damaged: %v", e.Secret, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *UnreadableError) Unwrap() error { return e.Err }
-
 // encode makes the Secret of a record. Continuation Secrets are made when the
 // record is new and doesn't fit in one.
 func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
@@ -58,7 +31,7 @@ func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
 			return secret, nil, nil
 		}
 		if r.UID != "" {
-			return nil, nil, &TooLargeError{Bytes: size(secret), Limit: r.limit()}
+			return nil, nil, tooLarge(size(secret), r.limit())
 		}
 		if parts, err = s.partsOf(r, crds); err != nil {
 			return nil, nil, err
@@ -71,7 +44,7 @@ func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
 		return nil, nil, err
 	}
 	if size(secret) > r.limit() {
-		return nil, nil, &TooLargeError{Bytes: size(secret), Limit: r.limit()}
+		return nil, nil, tooLarge(size(secret), r.limit())
 	}
 	return secret, parts, nil
 }
@@ -86,8 +59,7 @@ func (r *Record) limit() int {
 	return maxSecret - uid*len(r.State.Inventory)
 }
 
-// decode reads a Secret and its continuations. The error is an *UnreadableError if what
-// was read is damaged.
+// decode reads a Secret and its continuations. The error is a [*Fault] if the content is damaged.
 func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -95,7 +67,7 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 	r, err := decode(secret)
 	s.end()
 	if err != nil {
-		return nil, &UnreadableError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
+		return nil, &Fault{Kind: Damaged, Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
 	if r.InParts() {
 		packed, err := s.readParts(ctx, r)

@@ -109,7 +109,7 @@ func TestRecordsThatWouldntBeRead(t *testing.T) {
 		State:   &State{Format: 1},
 	}
 	err := fill(&corev1.Secret{Data: map[string][]byte{}}, r, nil)
-	if large, ok := errors.AsType[*TooLargeError](err); !ok || !large.Unpacked {
+	if fault, ok := errors.AsType[*Fault](err); !ok || fault.Kind != TooLarge {
 		t.Errorf("got %v", err)
 	}
 }

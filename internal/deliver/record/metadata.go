@@ -64,6 +64,7 @@ func (s *Summary) annotated() map[string]*string {
 		annotationPrefix + "artifact-version": &s.ArtifactVersion,
 		annotationPrefix + "optional-values":  &s.Optional,
 		annotationPrefix + "spec":             &s.Spec,
+		annotationPrefix + "inputs":           &s.Inputs,
 		annotationPrefix + "postconditions":   &s.Postconditions,
 		annotationPrefix + "chart":            &s.Chart,
 		annotationPrefix + "chart-version":    &s.Version,

@@ -31,7 +31,7 @@ func (s *Store) partsOf(r *Record, crds []byte) ([]*corev1.Secret, error) {
 		return nil, err
 	}
 	if len(packed) > maxRecord {
-		return nil, &TooLargeError{Bytes: len(packed), Limit: maxRecord}
+		return nil, tooLarge(len(packed), maxRecord)
 	}
 	var secrets []*corev1.Secret
 	for i, chunk := range slices.Collect(slices.Chunk(packed, maxSecret)) {

@@ -130,7 +130,7 @@ func (r *Record) Inventory() ([]Entry, error) {
 	return entries, nil
 }
 
-// Manifest returns the objects of the manifest. The error is an *UnreadableError.
+// Manifest returns the objects of the manifest. The error is a [*Fault].
 func (r *Record) Manifest() ([]*unstructured.Unstructured, error) {
 	objects, err := ParseManifest(r.Helm.Manifest)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *Record) Secrets() []*unstructured.Unstructured {
 }
 
 func (r *Record) unreadable(err error) error {
-	return &UnreadableError{Secret: r.Namespace + "/" + r.SecretName, Err: err}
+	return &Fault{Kind: Damaged, Secret: r.Namespace + "/" + r.SecretName, Err: err}
 }
 
 // InParts says that the record was too large for one Secret.

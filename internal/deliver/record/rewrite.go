@@ -33,6 +33,7 @@ type Terms struct {
 	Postconditions  string
 	ServiceAccount  string
 	Optional        string `json:",omitempty"`
+	Inputs          string `json:",omitempty"`
 }
 
 // Terms returns the record's terms.
@@ -40,7 +41,7 @@ func (s Summary) Terms() Terms {
 	return Terms{
 		Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DataPolicy: s.DataPolicy, DependsOn: s.DependsOn, Spec: s.Spec,
 		ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions, ServiceAccount: s.ServiceAccount,
-		Optional: s.Optional,
+		Optional: s.Optional, Inputs: s.Inputs,
 	}
 }
 
@@ -48,6 +49,7 @@ func (s Summary) Terms() Terms {
 func (s *Summary) SetTerms(t Terms) {
 	s.Stack, s.Spec, s.DependsOn, s.DeletionPolicy, s.DataPolicy = t.Stack, t.Spec, t.DependsOn, t.DeletionPolicy, t.DataPolicy
 	s.ArtifactVersion, s.Postconditions, s.ServiceAccount, s.Optional = t.ArtifactVersion, t.Postconditions, t.ServiceAccount, t.Optional
+	s.Inputs = t.Inputs
 }
 
 // Rewrite changes what the metadata of a record says, and nothing else, if nobody else wrote the
@@ -91,7 +93,7 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 	secret.Labels[helmModifiedLabel] = strconv.FormatInt(s.Clock.Now().Unix(), 10)
 	delete(s.cache, summary.UID)
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return &WriteError{Secret: s.Release.Namespace + "/" + summary.SecretName, Err: err}
+		return unwritten(secret, err)
 	}
 	return nil
 }
@@ -127,7 +129,7 @@ func (s *Store) Plain(ctx context.Context, r *Record) error {
 	}
 	secret.Data[releaseKey] = data
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
+		return unwritten(secret, err)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (s *Store) Newest(ctx context.Context) (*Record, error) {
 var errNoState = errors.New("what Chandler keeps beside Helm's record is gone")
 
 // Create writes a new record, after its continuation Secrets if it needs any.
-// The error is a *TooLargeError if it can't be stored at all.
+// The error is a [*Fault] if it can't be stored at all.
 func (s *Store) Create(ctx context.Context, r *Record) error {
 	r.UID, r.ResourceVersion = "", ""
 	secret, parts, err := s.encode(r)
@@ -119,11 +119,11 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 	for _, p := range parts {
 		// The name contains the content's digest: what is there already is equal.
 		if err := s.Client.Create(ctx, p, client.FieldOwner(s.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
-			return &WriteError{Secret: p.Namespace + "/" + p.Name, Err: err}
+			return unwritten(p, err)
 		}
 	}
 	if err := s.Client.Create(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
+		return unwritten(secret, err)
 	}
 	return s.written(r, secret)
 }
@@ -138,7 +138,7 @@ func (s *Store) Update(ctx context.Context, r *Record) error {
 	}
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
 		s.Forget(r)
-		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
+		return unwritten(secret, err)
 	}
 	return s.written(r, secret)
 }
@@ -165,30 +165,10 @@ func (s *Store) Delete(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: name}}
 		if err := s.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-			return &WriteError{Secret: s.Release.Namespace + "/" + name, Err: err}
+			return unwritten(secret, err)
 		}
 	}
 	return nil
-}
-
-// WriteError says that a Secret of a record couldn't be written or deleted.
-type WriteError struct {
-	Secret string // "namespace/name"
-	Err    error
-}
-
-func (e *WriteError) Error() string {
-	return fmt.Sprintf("writing Secret %s of a release record: %v", e.Secret, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *WriteError) Unwrap() error { return e.Err }
-
-// AnswerError says that the answer to a write of a record isn't that of an API server.
-type AnswerError struct{ Secret string }
-
-func (e *AnswerError) Error() string {
-	return fmt.Sprintf("the answer to the write of Secret %s isn't that Secret, or has no metadata.uid", e.Secret)
 }
 
 // written takes over what the server made of a record.
@@ -196,7 +176,7 @@ func (s *Store) written(r *Record, secret *corev1.Secret) error {
 	summary, ok := SummaryOf(&secret.ObjectMeta)
 	if !ok || summary.UID == "" || summary.Release != s.Release || summary.Revision != r.Revision {
 		s.Forget(r)
-		return &AnswerError{Secret: s.Release.Namespace + "/" + SecretName(s.Release.Name, r.Revision)}
+		return &Fault{Kind: Unanswered, Secret: s.Release.Namespace + "/" + SecretName(s.Release.Name, r.Revision)}
 	}
 	r.Summary = summary
 	s.remember(r)

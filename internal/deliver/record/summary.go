@@ -5,6 +5,7 @@ package record
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -60,6 +61,8 @@ type Summary struct {
 	Artifact, ArtifactVersion string
 	// Optional are the optional sources of values that were there, as "kind/name/key" joined by commas.
 	Optional string
+	// Inputs identify the values that the revision of the stack pins, joined by commas: those of any one make this revision.
+	Inputs string
 	// Content is the digest of the record's data, and Previous the proof of the revision that was
 	// deployed before, "" if there is none or it wasn't proven: see [Summary.Proof].
 	Content, Previous string
@@ -153,6 +156,11 @@ func (r *Record) MarkTransferred() {
 // Transferred says that the record doesn't say any more what is installed: see
 // [Record.MarkTransferred].
 func (s Summary) Transferred() bool { return s.GivenAway != "" }
+
+// HasInputs reports whether the revision is made with pinned values. None fit each revision.
+func (s Summary) HasInputs(pinned string) bool {
+	return pinned == "" || slices.Contains(strings.Split(s.Inputs, ","), pinned)
+}
 
 // IsRollback reports whether the revision has what an earlier one had.
 func (s Summary) IsRollback() bool { return s.RolledBack != "" }

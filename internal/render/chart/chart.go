@@ -13,6 +13,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
@@ -42,7 +43,7 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 		return nil, err
 	}
 	if r := ch.Metadata.KubeVersion; r != "" && !facts.inRange(r) {
-		return nil, job.Failf(job.ReasonChartInvalid, "Chart.yaml: kubeVersion %q does not admit Kubernetes %s; take another version of the chart, or upgrade the cluster", r, req.Facts.KubeVersion)
+		return nil, failure.New(job.ReasonChartInvalid, "Chart.yaml: kubeVersion %q does not admit Kubernetes %s; take another version of the chart, or upgrade the cluster", r, req.Facts.KubeVersion)
 	}
 
 	enter(job.StageValues)
@@ -59,7 +60,7 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 
 	result := &job.Result{Name: ch.Name(), Version: ch.Metadata.Version, AppVersion: ch.AppVersion()}
 	if result.Metadata, err = json.Marshal(ch.Metadata); err != nil {
-		return nil, &job.Error{Reason: job.ReasonChartInvalid, Err: err}
+		return nil, &failure.Error{Reason: job.ReasonChartInvalid, Err: err}
 	}
 	enter(job.StageManifests)
 	base := manifest.Reader{Limits: lim, Namespace: req.Release.Namespace, Lenient: true}
@@ -118,11 +119,11 @@ func coalesce(ch *chart.Chart, user map[string]any) (common.Values, error) {
 		user = map[string]any{}
 	}
 	if err := chartutil.ProcessDependencies(ch, user); err != nil {
-		return nil, &job.Error{Reason: job.ReasonChartInvalid, Err: err}
+		return nil, &failure.Error{Reason: job.ReasonChartInvalid, Err: err}
 	}
 	values, err := util.CoalesceValues(ch, user)
 	if err != nil {
-		return nil, &job.Error{Reason: job.ReasonChartInvalid, Err: err}
+		return nil, &failure.Error{Reason: job.ReasonChartInvalid, Err: err}
 	}
 	return values, nil
 }
@@ -150,7 +151,7 @@ func execute(ch *chart.Chart, values common.Values, rel job.Release, facts *inqu
 		return nil, full
 	}
 	if err != nil {
-		return nil, &job.Error{Reason: job.ReasonTemplateFailed, Err: errors.New(err.Error())}
+		return nil, &failure.Error{Reason: job.ReasonTemplateFailed, Err: errors.New(err.Error())}
 	}
 	return files, nil
 }

@@ -9,6 +9,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -34,7 +35,7 @@ func (i *inquiry) answers() job.FactsUsed {
 func newInquiry(facts job.Facts) (*inquiry, error) {
 	version, err := common.ParseKubeVersion(facts.KubeVersion)
 	if err != nil {
-		return nil, job.Failf(job.ReasonChartInvalid, "kubeVersion %q of the cluster: %w", facts.KubeVersion, err)
+		return nil, failure.New(job.ReasonChartInvalid, "kubeVersion %q of the cluster: %w", facts.KubeVersion, err)
 	}
 	return &inquiry{version: version, list: slices.Sorted(slices.Values(facts.APIVersions))}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
@@ -30,10 +31,10 @@ func load(files []artifact.File) (*chart.Chart, error) {
 	}
 	ch, err := loader.LoadFiles(buffered)
 	if err != nil {
-		return nil, &job.Error{Reason: job.ReasonChartInvalid, Err: err}
+		return nil, &failure.Error{Reason: job.ReasonChartInvalid, Err: err}
 	}
 	if v := ch.Metadata.APIVersion; v != chart.APIVersionV1 && v != chart.APIVersionV2 && v != apiVersionV3 {
-		return nil, job.Failf(job.ReasonChartInvalid, "Chart.yaml: apiVersion %q is not supported, only v1, v2 and v3; take another version of the chart", v)
+		return nil, failure.New(job.ReasonChartInvalid, "Chart.yaml: apiVersion %q is not supported, only v1, v2 and v3; take another version of the chart", v)
 	}
 	sortDependencies(ch)
 	return ch, nil
@@ -57,7 +58,7 @@ const maxMissing = 10
 // checkInstallable refuses library charts and charts whose dependencies are not in them.
 func checkInstallable(ch *chart.Chart) error {
 	if ch.Metadata.Type == "library" {
-		return &job.Error{Reason: job.ReasonChartInvalid, Err: errors.New("a library chart cannot be installed")}
+		return &failure.Error{Reason: job.ReasonChartInvalid, Err: errors.New("a library chart cannot be installed")}
 	}
 	packed := map[string]bool{}
 	for _, d := range ch.Dependencies() {
@@ -70,7 +71,7 @@ func checkInstallable(ch *chart.Chart) error {
 		}
 	}
 	if len(missing) > 0 {
-		return job.Failf(job.ReasonChartInvalid, "dependencies of Chart.yaml are missing in charts/: %s; pack them with the chart, as `helm package --dependency-update` does", message.List(missing, ", ", maxMissing))
+		return failure.New(job.ReasonChartInvalid, "dependencies of Chart.yaml are missing in charts/: %s; pack them with the chart, as `helm package --dependency-update` does", message.List(missing, ", ", maxMissing))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	printing "golang.org/x/text/message"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -43,7 +44,7 @@ func checkSchemas(ch *chart.Chart, values map[string]any) error {
 	}
 	slices.Sort(violations)
 	violations = slices.Compact(violations)
-	return job.Failf(job.ReasonSchemaViolation, "%s", message.List(violations, "; ", maxViolations))
+	return failure.New(job.ReasonSchemaViolation, "%s", message.List(violations, "; ", maxViolations))
 }
 
 func schemaViolations(ch *chart.Chart, values map[string]any, prefix string) ([]string, error) {
@@ -51,7 +52,7 @@ func schemaViolations(ch *chart.Chart, values map[string]any, prefix string) ([]
 	if ch.Schema != nil {
 		found, err := violationsOf(ch.Schema, values, prefix)
 		if err != nil {
-			return nil, job.Failf(job.ReasonChartInvalid, "values.schema.json of %s: %w", ch.ChartFullPath(), err)
+			return nil, failure.New(job.ReasonChartInvalid, "values.schema.json of %s: %w", ch.ChartFullPath(), err)
 		}
 		violations = found
 	}

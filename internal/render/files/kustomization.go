@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
@@ -51,7 +52,7 @@ func kustomizationIn(directory string, files []artifact.File) (string, error) {
 			return file.Name, nil
 		}
 	}
-	return "", job.Failf(job.ReasonKustomizationInvalid, "%s has no kustomization.yaml%s", place(directory),
+	return "", failure.New(job.ReasonKustomizationInvalid, "%s has no kustomization.yaml%s", place(directory),
 		elsewhere(files, "kustomization.directory", isKustomization))
 }
 
@@ -68,11 +69,11 @@ func build(file string, all []artifact.File, maxObjects int) (resmap.ResMap, err
 	case files.refused != nil:
 		return nil, files.refused
 	case errors.As(err, &asked): // with the whole address, which may have secrets
-		return nil, job.Failf(job.ReasonKustomizationInvalid, "%s: a file that it names has an address, and nothing is read from outside of the artifact; put it into the artifact", file)
+		return nil, failure.New(job.ReasonKustomizationInvalid, "%s: a file that it names has an address, and nothing is read from outside of the artifact; put it into the artifact", file)
 	case err != nil && strings.Contains(err.Error(), "--enable-helm"): // which nobody can
-		return nil, job.Failf(job.ReasonKustomizationInvalid, "%s: charts inside of kustomizations aren't rendered; make the chart an add-on of its own, with patches if it needs them", file)
+		return nil, failure.New(job.ReasonKustomizationInvalid, "%s: charts inside of kustomizations aren't rendered; make the chart an add-on of its own, with patches if it needs them", file)
 	case err != nil:
-		return nil, job.Failf(job.ReasonKustomizationInvalid, "%s: %s", file, message.Redact(strings.TrimSpace(err.Error()), slices.Collect(maps.Keys(files.secrets))))
+		return nil, failure.New(job.ReasonKustomizationInvalid, "%s: %s", file, message.Redact(strings.TrimSpace(err.Error()), slices.Collect(maps.Keys(files.secrets))))
 	}
 	return resources, nil
 }
@@ -80,13 +81,13 @@ func build(file string, all []artifact.File, maxObjects int) (resmap.ResMap, err
 // readResources decodes the resources that kustomize made.
 func readResources(reader *manifest.Reader, file string, resources resmap.ResMap) ([]manifest.Document, error) {
 	if n := resources.Size(); n > reader.Limits.MaxObjects {
-		return nil, job.Failf(job.ReasonOutputTooLarge, "the kustomization has %d objects, at most %d; split it", n, reader.Limits.MaxObjects)
+		return nil, failure.New(job.ReasonOutputTooLarge, "the kustomization has %d objects, at most %d; split it", n, reader.Limits.MaxObjects)
 	}
 	documents := make([]manifest.Document, 0, resources.Size())
 	for _, resource := range resources.Resources() {
 		text, err := resource.AsYAML()
 		if err != nil {
-			return nil, job.Failf(job.ReasonManifestInvalid, "%s: %s %s: %w", file, resource.GetKind(), resource.GetName(), err)
+			return nil, failure.New(job.ReasonManifestInvalid, "%s: %s %s: %w", file, resource.GetKind(), resource.GetName(), err)
 		}
 		doc, err := reader.Decode(file, string(text))
 		if err != nil {
@@ -95,7 +96,7 @@ func readResources(reader *manifest.Reader, file string, resources resmap.ResMap
 		documents = append(documents, doc)
 	}
 	if len(documents) == 0 {
-		return nil, job.Failf(job.ReasonKustomizationInvalid, "%s makes no objects; add resources, or correct kustomization.directory", file)
+		return nil, failure.New(job.ReasonKustomizationInvalid, "%s makes no objects; add resources, or correct kustomization.directory", file)
 	}
 	return documents, nil
 }

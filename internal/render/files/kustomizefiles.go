@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
@@ -30,7 +31,7 @@ const maxKustomizations = 1000
 // kustomize does, which would follow addresses.
 type kustomizeFiles struct {
 	filesys.FileSystem
-	refused *job.Error      // is kept here, as kustomize drops it: what can't be read is no kustomization for it
+	refused *failure.Error  // is kept here, as kustomize drops it: what can't be read is no kustomization for it
 	left    []string        // are files whose names kustomize can't read
 	schema  bool            // says that one brings a schema of its own
 	secrets map[string]bool // are texts that kustomize would repeat in its messages
@@ -62,7 +63,7 @@ func (f *kustomizeFiles) ReadFile(name string) ([]byte, error) {
 	}
 	if err := f.check(name, data); err != nil {
 		file := strings.TrimPrefix(name, artifactRoot+"/")
-		f.refused = &job.Error{Reason: job.ReasonKustomizationInvalid, Err: fmt.Errorf("%s: %w", file, err)}
+		f.refused = &failure.Error{Reason: job.ReasonKustomizationInvalid, Err: fmt.Errorf("%s: %w", file, err)}
 		if f.objects > f.maxObjects {
 			f.refused.Reason = job.ReasonOutputTooLarge
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
@@ -30,10 +31,10 @@ func Manifests(req *job.Files, lim job.Limits, enter func(job.Stage)) (*job.Resu
 		return nil, err
 	}
 	if len(documents) == 0 && req.Single != "" && req.Directory == "" {
-		return nil, job.Failf(job.ReasonManifestInvalid, "%s has no objects; name a file with some", req.Single)
+		return nil, failure.New(job.ReasonManifestInvalid, "%s has no objects; name a file with some", req.Single)
 	}
 	if len(documents) == 0 {
-		return nil, job.Failf(job.ReasonManifestInvalid, "%s has no objects in files whose names end in .yaml, .yml or .json%s",
+		return nil, failure.New(job.ReasonManifestInvalid, "%s has no objects in files whose names end in .yaml, .yml or .json%s",
 			place(req.Directory), elsewhere(req.Files, "manifests.directory", isManifest))
 	}
 	return finish(reader, result, documents, req.Patches, enter)
@@ -71,11 +72,11 @@ func readFiles(reader *manifest.Reader, files []artifact.File) ([]manifest.Docum
 	var all []manifest.Document
 	for _, file := range files {
 		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(file.Name)) {
-			return nil, job.Failf(job.ReasonManifestInvalid, "%s is a kustomization, not a manifest; name it in kustomization, or take it out of the directory", file.Name)
+			return nil, failure.New(job.ReasonManifestInvalid, "%s is a kustomization, not a manifest; name it in kustomization, or take it out of the directory", file.Name)
 		}
 		texts, err := textsOf(file)
 		if err != nil {
-			return nil, job.Failf(job.ReasonManifestInvalid, "%s: %w", reader.Called(file.Name), err)
+			return nil, failure.New(job.ReasonManifestInvalid, "%s: %w", reader.Called(file.Name), err)
 		}
 		for _, text := range texts {
 			doc, err := reader.Decode(file.Name, text)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/Masterminds/sprig/v3"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -118,7 +119,7 @@ func (g *Generator) Err() error {
 	if !g.full {
 		return nil
 	}
-	return &job.Error{Reason: job.ReasonOutputTooLarge, Err: errGeneratedTooLarge}
+	return &failure.Error{Reason: job.ReasonOutputTooLarge, Err: errGeneratedTooLarge}
 }
 
 // IsRepeatable reports whether another rendering returns the same, as this one made nothing up.

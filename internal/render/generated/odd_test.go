@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -128,7 +129,7 @@ func TestOddValuesOfLiveObjectsAreRefusedBeforeTheyAreLost(t *testing.T) {
 		t.Errorf("what has the form isn't taken over: %v", err)
 	}
 	_, err := b.takenOver(t, text, live("x$(evil)")...)
-	failed, ok := errors.AsType[*job.Error](err)
+	failed, ok := errors.AsType[*failure.Error](err)
 	if !ok || failed.Reason != job.ReasonGeneratedValuesLost || !strings.Contains(err.Error(), "ConfigMap c: data.p") || strings.Contains(err.Error(), "evil") {
 		t.Errorf("it says %v", err)
 	}

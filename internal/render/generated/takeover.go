@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
@@ -58,7 +59,7 @@ func (g *Generator) TakeOver(documents []manifest.Document, liveObjects []*unstr
 		}
 	}
 	if len(lost) > 0 {
-		return nil, job.Failf(job.ReasonGeneratedValuesLost, "the chart generates fields again whose values in the Helm release can't be taken over: %s; set these values in the add-on's values, or have just them made again with generatedValuesPolicy: Renew",
+		return nil, failure.New(job.ReasonGeneratedValuesLost, "the chart generates fields again whose values in the Helm release can't be taken over: %s; set these values in the add-on's values, or have just them made again with generatedValuesPolicy: Renew",
 			message.List(lost, "; ", maxLost))
 	}
 	return documents, nil

@@ -9,15 +9,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 func (m *Reader) checked(doc Document) ([]*unstructured.Unstructured, error) {
 	if err := CheckObject(doc.Object); err != nil {
-		return nil, job.Failf(job.ReasonManifestInvalid, "%s: %w", m.Called(doc.Path), err)
+		return nil, failure.New(job.ReasonManifestInvalid, "%s: %w", m.Called(doc.Path), err)
 	}
 	if m.objects++; m.objects > m.Limits.MaxObjects {
-		return nil, job.Failf(job.ReasonOutputTooLarge, "the add-on has more than %d objects; split it", m.Limits.MaxObjects)
+		return nil, failure.New(job.ReasonOutputTooLarge, "the add-on has more than %d objects; split it", m.Limits.MaxObjects)
 	}
 	return []*unstructured.Unstructured{doc.Object}, nil
 }

@@ -11,6 +11,7 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -50,7 +51,7 @@ func hookOf(doc Document) (hook job.Hook, isHook bool, err error) {
 	}
 	annotations, _, err := unstructured.NestedNullCoercingStringMap(doc.Object.Object, "metadata", "annotations")
 	if err != nil {
-		return job.Hook{}, false, job.Failf(job.ReasonManifestInvalid, "%s: %w", doc.Path, checkStrings(doc.Object.Object, "annotations"))
+		return job.Hook{}, false, failure.New(job.ReasonManifestInvalid, "%s: %w", doc.Path, checkStrings(doc.Object.Object, "annotations"))
 	}
 	events, isHook := annotations[helmrelease.HookAnnotation]
 	if !isHook {
@@ -70,10 +71,10 @@ func hookOf(doc Document) (hook job.Hook, isHook bool, err error) {
 		return hook, true, nil
 	}
 	if isList(doc.Object) {
-		return job.Hook{}, false, job.Failf(job.ReasonManifestInvalid, "%s: a hook must be a single object, not a List", doc.Path)
+		return job.Hook{}, false, failure.New(job.ReasonManifestInvalid, "%s: a hook must be a single object, not a List", doc.Path)
 	}
 	if err := CheckObject(doc.Object); err != nil {
-		return job.Hook{}, false, job.Failf(job.ReasonManifestInvalid, "%s: %w", doc.Path, err)
+		return job.Hook{}, false, failure.New(job.ReasonManifestInvalid, "%s: %w", doc.Path, err)
 	}
 	hook.Weight, _ = strconv.Atoi(annotations[helmrelease.HookWeightAnnotation]) // no number is 0, as in Helm
 	hook.DeletePolicies = []string{string(helmrelease.HookBeforeHookCreation)}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
 )
@@ -23,7 +24,7 @@ func (m *Reader) Flatten(doc Document) ([]*unstructured.Unstructured, error) {
 	for i, item := range doc.Object.Object["items"].([]any) {
 		content, ok := item.(map[string]any)
 		if !ok {
-			return nil, job.Failf(job.ReasonManifestInvalid, "%s: item %d of %s is no Kubernetes object", m.Called(doc.Path), i, doc.kind())
+			return nil, failure.New(job.ReasonManifestInvalid, "%s: item %d of %s is no Kubernetes object", m.Called(doc.Path), i, doc.kind())
 		}
 		child := &unstructured.Unstructured{Object: content}
 		if itemKind := strings.TrimSuffix(doc.kind(), "List"); itemKind != "" && child.GetKind() == "" {
@@ -57,7 +58,7 @@ func (m *Reader) SplitLists(documents []Document) ([]Document, error) {
 		for _, item := range items {
 			text, err := strictyaml.Marshal(item.Object)
 			if err != nil {
-				return nil, job.Failf(job.ReasonManifestInvalid, "%s: %w", m.Called(doc.Path), err)
+				return nil, failure.New(job.ReasonManifestInvalid, "%s: %w", m.Called(doc.Path), err)
 			}
 			all = append(all, Document{Path: doc.Path, text: text, Object: item})
 		}

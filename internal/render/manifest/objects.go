@@ -10,6 +10,7 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -57,7 +58,7 @@ func (m *Reader) collect(docs []Document) ([]*unstructured.Unstructured, error) 
 				if first != doc.Path {
 					where = "in " + first + " and in " + doc.Path
 				}
-				return nil, job.Failf(job.ReasonManifestInvalid, "%s %s is %s; keep one of them", object.GetKind(), object.GetName(), where)
+				return nil, failure.New(job.ReasonManifestInvalid, "%s %s is %s; keep one of them", object.GetKind(), object.GetName(), where)
 			}
 			origin[id] = doc.Path
 			all = append(all, object)

@@ -10,6 +10,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
@@ -44,13 +45,13 @@ func (m *Reader) Called(file string) string { return cmp.Or(m.Artifact, file) }
 func (m *Reader) Decode(file, text string) (Document, error) {
 	doc, name := Document{Path: file, text: text}, m.Called(file)
 	if m.bytes += int64(len(text)); m.bytes > m.Limits.OutputBytes {
-		return doc, job.Failf(job.ReasonOutputTooLarge, "the objects take more than %d bytes; split the add-on", m.Limits.OutputBytes)
+		return doc, failure.New(job.ReasonOutputTooLarge, "the objects take more than %d bytes; split the add-on", m.Limits.OutputBytes)
 	}
 	if err := yamllimit.Manifest.Check([]byte(text)); err != nil {
-		return doc, job.Failf(job.ReasonManifestInvalid, "%s: %w", name, err)
+		return doc, failure.New(job.ReasonManifestInvalid, "%s: %w", name, err)
 	}
 	if err := strictyaml.CheckSingle([]byte(text)); err != nil {
-		return doc, job.Failf(job.ReasonManifestInvalid, "%s: %w", name, err)
+		return doc, failure.New(job.ReasonManifestInvalid, "%s: %w", name, err)
 	}
 	convert := strictyaml.ToJSON
 	if m.Lenient {
@@ -58,18 +59,18 @@ func (m *Reader) Decode(file, text string) (Document, error) {
 	}
 	data, err := convert([]byte(text + "\n")) // as it is recorded, and as Helm applies it
 	if err != nil {
-		return doc, job.Failf(job.ReasonManifestInvalid, "%s: %w", name, err)
+		return doc, failure.New(job.ReasonManifestInvalid, "%s: %w", name, err)
 	}
 	var content any
 	if err := utiljson.Unmarshal(data, &content); err != nil {
-		return doc, job.Failf(job.ReasonManifestInvalid, "%s: %w", name, err)
+		return doc, failure.New(job.ReasonManifestInvalid, "%s: %w", name, err)
 	}
 	values, depth := strictyaml.Measure(content)
 	if m.values += values; m.values > maxValues {
-		return doc, job.Failf(job.ReasonOutputTooLarge, "the objects have more than %d values; split the add-on", maxValues)
+		return doc, failure.New(job.ReasonOutputTooLarge, "the objects have more than %d values; split the add-on", maxValues)
 	}
 	if depth > maxDepth {
-		return doc, job.Failf(job.ReasonManifestInvalid, "%s: nested deeper than %d", name, maxDepth)
+		return doc, failure.New(job.ReasonManifestInvalid, "%s: nested deeper than %d", name, maxDepth)
 	}
 	switch content := content.(type) {
 	case nil:
@@ -80,7 +81,7 @@ func (m *Reader) Decode(file, text string) (Document, error) {
 			doc.Object = &unstructured.Unstructured{Object: content}
 		}
 	default:
-		return doc, job.Failf(job.ReasonManifestInvalid, "%s: is no Kubernetes object", name)
+		return doc, failure.New(job.ReasonManifestInvalid, "%s: is no Kubernetes object", name)
 	}
 	return doc, nil
 }

@@ -17,6 +17,7 @@ import (
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
@@ -41,7 +42,7 @@ func Apply(reader *manifest.Reader, patches []addonsv1.Patch, documents []manife
 	for i := range patches {
 		parsed, invalid := parse(&patches[i], field.NewPath("patches").Index(i))
 		if invalid != nil {
-			return nil, nil, job.Failf(job.ReasonPatchFailed, "%w", invalid)
+			return nil, nil, failure.New(job.ReasonPatchFailed, "%w", invalid)
 		}
 		for _, p := range parsed {
 			if err := p.apply(objects, reader.Namespace); err != nil {
@@ -57,7 +58,7 @@ func Apply(reader *manifest.Reader, patches []addonsv1.Patch, documents []manife
 		}
 		text, err := strictyaml.Marshal(doc.Object.Object)
 		if err != nil {
-			return nil, nil, job.Failf(job.ReasonPatchFailed, "%s: %w", reader.Called(doc.Path), err)
+			return nil, nil, failure.New(job.ReasonPatchFailed, "%s: %w", reader.Called(doc.Path), err)
 		}
 		if documents[i], err = reader.Replace(doc, text); err != nil {
 			return nil, nil, err
@@ -71,7 +72,7 @@ func Apply(reader *manifest.Reader, patches []addonsv1.Patch, documents []manife
 func (p *patch) apply(objects []*unstructured.Unstructured, namespace string) (err error) {
 	defer func() {
 		if recover() != nil { // its value may hold secrets
-			err = job.Failf(job.ReasonPatchFailed, "%s makes kustomize's library fail; write it in another way", p.field)
+			err = failure.New(job.ReasonPatchFailed, "%s makes kustomize's library fail; write it in another way", p.field)
 		}
 	}()
 	found := 0
@@ -80,21 +81,21 @@ func (p *patch) apply(objects []*unstructured.Unstructured, namespace string) (e
 			continue
 		}
 		if found++; found > 1 && p.named {
-			return job.Failf(job.ReasonPatchFailed, "%s fits several objects (%s); set metadata.namespace in it, or target beside it", p.field, p)
+			return failure.New(job.ReasonPatchFailed, "%s fits several objects (%s); set metadata.namespace in it, or target beside it", p.field, p)
 		}
 		after, err := p.change(object.Object)
 		if err != nil {
-			return job.Failf(job.ReasonPatchFailed, "%s can't be applied to %s %s: %w", p.field, object.GetKind(), object.GetName(), err)
+			return failure.New(job.ReasonPatchFailed, "%s can't be applied to %s %s: %w", p.field, object.GetKind(), object.GetName(), err)
 		}
 		if object.Object = after; after == nil {
 			continue
 		}
 		if err := manifest.CheckObject(object); err != nil {
-			return job.Failf(job.ReasonPatchFailed, "%s leaves an object that can't be applied: %w", p.field, err)
+			return failure.New(job.ReasonPatchFailed, "%s leaves an object that can't be applied: %w", p.field, err)
 		}
 	}
 	if found == 0 {
-		return job.Failf(job.ReasonPatchFailed, "%s fits none of the add-on's objects (%s); correct it, or take it out", p.field, p)
+		return failure.New(job.ReasonPatchFailed, "%s fits none of the add-on's objects (%s); correct it, or take it out", p.field, p)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -16,8 +17,8 @@ func RenderNames(req *job.Names, lim job.Limits) ([]string, error) {
 	for i, text := range req.Templates {
 		field := fmt.Sprintf("%s[%d].name", req.Field, i)
 		name, err := RenderTemplate(&job.Template{Name: field, Text: text, Data: req.Data, Strict: true}, lim)
-		if failed, ok := errors.AsType[*job.Error](err); ok && failed.Reason == job.ReasonTemplateNotRepeatable {
-			return nil, job.Failf(failed.Reason, "%s calls a function that makes something else each time; take it out: "+
+		if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == job.ReasonTemplateNotRepeatable {
+			return nil, failure.New(failed.Reason, "%s calls a function that makes something else each time; take it out: "+
 				"the name of an object stays the same", field)
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Masterminds/sprig/v3"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -28,17 +29,17 @@ func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
 	case full != nil:
 		return nil, full
 	case errors.Is(err, errOutputTooLarge):
-		return nil, job.Failf(job.ReasonOutputTooLarge, "%s: wrote more than %d bytes; make it smaller", req.Name, lim.OutputBytes)
+		return nil, failure.New(job.ReasonOutputTooLarge, "%s: wrote more than %d bytes; make it smaller", req.Name, lim.OutputBytes)
 	case err != nil:
-		return nil, &job.Error{Reason: job.ReasonTemplateFailed, Err: err}
+		return nil, &failure.Error{Reason: job.ReasonTemplateFailed, Err: err}
 	case !generator.IsRepeatable():
 		// Each restart, and each change of the Cluster, would make other values, and so a new revision.
-		return nil, job.Failf(job.ReasonTemplateNotRepeatable,
+		return nil, failure.New(job.ReasonTemplateNotRepeatable,
 			"%s calls a function that makes something else each time (a random string, a key, the time); keep the value in a Secret, and name that in valuesFrom", req.Name)
 	}
 	text := out.String()
 	if req.Strict && strings.Contains(text, noValue) {
-		return nil, &job.Error{Reason: job.ReasonTemplateFailed, Err: residualNoValue(req, text)}
+		return nil, &failure.Error{Reason: job.ReasonTemplateFailed, Err: residualNoValue(req, text)}
 	}
 	return &text, nil
 }

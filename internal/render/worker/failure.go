@@ -6,20 +6,15 @@ import (
 	"errors"
 	"strings"
 
-	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
 
 // failure returns the failure for a user. An error without a reason gets the reason of its stage.
 func (w *worker) failure(err error, sensitive []string) *protocol.Failure {
-	known := &job.Error{Reason: w.stage.Reason(), Err: err}
-	if opening, ok := errors.AsType[*sourcefailure.Error](err); ok {
-		known = &job.Error{Reason: opening.Reason, Err: opening.Err}
-	} else {
-		errors.As(err, &known)
-	}
+	known := &failure.Error{Reason: w.stage.Reason(), Err: err}
+	errors.As(err, &known)
 	return &protocol.Failure{Reason: known.Reason, Message: safeText(known.Err.Error(), sensitive)}
 }
 

@@ -15,7 +15,7 @@ import (
 	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // walk is what the file system says of an artifact's path, without its files' content.

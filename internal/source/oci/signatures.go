@@ -17,8 +17,8 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
@@ -120,7 +120,7 @@ type signatures struct {
 // counts notes why a signature doesn't; an error that isn't about the signature
 // ends the search.
 func (s *signatures) counts(err error) (bool, error) {
-	if flaw, ok := errors.AsType[*verify.Flaw](err); ok {
+	if flaw, ok := errors.AsType[*failure.Error](err); ok && flaw.Reason == failure.SignatureInvalid {
 		s.flaws = append(s.flaws, flaw.Error())
 		return false, nil
 	}

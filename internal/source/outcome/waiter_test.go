@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -192,7 +192,7 @@ func (p Policy) CheckProvenance(file []byte, digest string, ref reference.Refere
 		return slices.ContainsFunc(names, func(pattern string) bool { return reference.FitsAsset(pattern, name) })
 	}
 	err := p.Keyring.Verify(file, digest, fits, p.Now)
-	if flaw, ok := errors.AsType[*verify.Flaw](err); ok {
+	if flaw, ok := errors.AsType[*failure.Error](err); ok && flaw.Reason == failure.SignatureInvalid {
 		return p.Refuse(failure.SignatureInvalid, "its provenance file doesn't count: "+flaw.Error(), "have "+names[0]+" signed by that")
 	}
 	return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package answer
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ const (
 	maxCauseWords = 512
 	maxName       = 253
 	maxCauses     = 64
+	maxRefusal    = 4 << 20 // of which the words are taken
 )
 
 var (
@@ -56,7 +57,7 @@ func boundWords(response *http.Response) {
 func (r *refusal) Read(into []byte) (int, error) {
 	if r.words == nil {
 		var body []byte
-		if body, r.err = io.ReadAll(io.LimitReader(r.ReadCloser, maxObject+1)); r.err == nil {
+		if body, r.err = io.ReadAll(io.LimitReader(r.ReadCloser, maxRefusal+1)); r.err == nil {
 			r.err = io.EOF
 		}
 		r.words = bytes.NewReader(wordsOf(body))

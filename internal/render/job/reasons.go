@@ -2,11 +2,7 @@
 
 package job
 
-import (
-	"fmt"
-)
-
-// Reasons of an [Error]. They are part of the API: users see them in conditions.
+// Reasons of a failed job. They are part of the API: users see them in conditions.
 const (
 	// ReasonChartInvalid: the chart cannot be loaded, or cannot be installed on this cluster.
 	ReasonChartInvalid = "ChartInvalid"
@@ -33,19 +29,3 @@ const (
 	// ReasonManifestInvalid: the text of templates or manifests isn't Kubernetes objects.
 	ReasonManifestInvalid = "ManifestInvalid"
 )
-
-// Error is a failure that a user can act on.
-type Error struct {
-	// Reason is one of the Reason constants.
-	Reason string
-	Err    error
-}
-
-func (e *Error) Error() string { return e.Reason + ": " + e.Err.Error() }
-
-func (e *Error) Unwrap() error { return e.Err }
-
-// Failf returns an Error with a message.
-func Failf(reason, format string, args ...any) *Error {
-	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
-}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package transport
 
 import (
 	"context"
@@ -16,36 +16,36 @@ import (
 // networkFault explains why no answer came. It never quotes the error itself:
 // that holds the local port or the time, and a message must not change from
 // one attempt to the next.
-func (s subject) networkFault(ctx context.Context, err error, progress *trace) *Fault {
+func (s Subject) networkFault(ctx context.Context, err error, progress *trace) *Fault {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, address.ErrRefused):
-		return s.fault(ReasonAddressRefused, "resolves to an address that is not allowed (loopback, link-local or metadata service); correct the server in %s", s.origin)
+		return s.Fault(AddressRefused, "resolves to an address that is not allowed (loopback, link-local or metadata service); correct the server in %s", s.Origin)
 	case errors.As(err, &dns):
-		return s.fault(ReasonNameResolutionFailed, "can't be resolved; check the host name in %s and the DNS of the management cluster", s.origin)
+		return s.Fault(NameResolutionFailed, "can't be resolved; check the host name in %s and the DNS of the management cluster", s.Origin)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return s.fault(ReasonConnectionRefused, "refuses connections; check that the control plane runs and that the address in %s is right", s.origin)
+		return s.Fault(ConnectionRefused, "refuses connections; check that the control plane runs and that the address in %s is right", s.Origin)
 	}
 	if why := tlsProblem(err); why != "" {
-		return s.fault(ReasonTLSFailed, "fails the TLS handshake: %s; check server and certificate-authority-data in %s", why, s.origin)
+		return s.Fault(TLSFailed, "fails the TLS handshake: %s; check server and certificate-authority-data in %s", why, s.Origin)
 	}
 	if isTimeout(ctx, err) {
 		return s.timeoutFault(progress)
 	}
-	return s.fault(ReasonConnectionFailed, "can't be reached (%s); check the network between the management cluster and it", networkProblem(err))
+	return s.Fault(ConnectionFailed, "can't be reached (%s); check the network between the management cluster and it", networkProblem(err))
 }
 
 // timeoutFault tells by the progress of the attempt where it got stuck.
-func (s subject) timeoutFault(progress *trace) *Fault {
+func (s Subject) timeoutFault(progress *trace) *Fault {
 	switch {
 	case !progress.dialled.Load():
-		return s.fault(ReasonConnectionTimedOut, "does not answer; check that the control plane runs and that no firewall drops the packets")
+		return s.Fault(ConnectionTimedOut, "does not answer; check that the control plane runs and that no firewall drops the packets")
 	case !progress.answered.Load():
-		return s.fault(ReasonConnectionTimedOut, "accepts connections but never answers; check the API server and what is in front of it")
+		return s.Fault(ConnectionTimedOut, "accepts connections but never answers; check the API server and what is in front of it")
 	case !progress.secured.Load():
-		return s.fault(ReasonTLSFailed, "stalls in the TLS handshake; check the API server and what is in front of it")
+		return s.Fault(TLSFailed, "stalls in the TLS handshake; check the API server and what is in front of it")
 	default:
-		return s.fault(ReasonResponseTimedOut, "does not answer GET /version in time; check the load of the API server and the network")
+		return s.Fault(ResponseTimedOut, "does not answer GET /version in time; check the load of the API server and the network")
 	}
 }
 
@@ -86,7 +86,7 @@ func networkProblem(err error) string {
 	switch {
 	case errors.As(err, &errno):
 		return errno.Error()
-	case errors.Is(err, errForeignHost):
+	case errors.Is(err, ErrForeignHost):
 		return "redirects to another host"
 	default:
 		return "the connection broke off"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+// Package answer bounds what an API server answers with, however hostile it is.
+package answer
 
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,92 +14,92 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+
+	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
-// Limits of the answers of an API server, in bytes and after unpacking. An object has at most 1.5
-// MiB in etcd; the discovery document of a cluster with 2,000 CRDs has about 2 MiB.
 const (
-	maxVersion = 64 << 10 // the answer to a probe
-	maxObject  = 4 << 20  // one object, one event of a watch, one discovery document
-	maxList    = 32 << 20 // a list, with all of its pages
-	// minPage is what each further page of a list counts at least, so that there are
-	// no more than a thousand.
+	maxVersion = 64 << 10 // bytes of the answer to a probe
+	// minPage is what each further page of a list counts at least, in bytes. So the default allows no more
+	// than a thousand pages.
 	minPage = 32 << 10
-	// watchRate is how many bytes a watch may send in a second. It may save up maxList
-	// of them: that is also what the objects take that a watch begins with.
-	watchRate = 64 << 10
 	// maxRetryAfter is how long a server may ask to be left alone, in seconds.
 	maxRetryAfter = 60
+	// maxPaged is how many lists are known that had pages: they are read one page after the other.
+	maxPaged = 1000
 )
 
-// TooManyKinds is the reason of a LimitError where a server says that it has more API
-// versions than the manager reads. No State has it: the cluster is connected.
-const TooManyKinds = "TooManyKinds"
-
-// LimitError says that an API server answered with more than the manager accepts.
-type LimitError struct {
-	// Reason is ReasonResponseTooLarge or TooManyKinds.
-	Reason string
-	// Message names the request and the limit.
-	Message string
-	// Discovery says that it was a question about the kinds of the cluster, without
-	// which nothing else can be asked.
-	Discovery bool
-}
-
-// Error implements error.
-func (e *LimitError) Error() string { return e.Message }
-
-func tooLarge(request *http.Request, format string, args ...any) *LimitError {
+func tooLarge(request *http.Request, format string, args ...any) *limits.Error {
 	_, resource := resourceOf(request.URL.Path)
-	return &LimitError{
-		Reason:    ReasonResponseTooLarge,
+	return &limits.Error{
+		Reason:    limits.ResponseTooLarge,
 		Message:   fmt.Sprintf("%s %s was answered with ", request.Method, request.URL.Path) + fmt.Sprintf(format, args...),
 		Discovery: !resource,
 	}
 }
 
-// limits bound the answers on one transport.
-type limits struct {
-	clock clock.PassiveClock
-	pages *lru.Cache // bytes that the pages of a list have had, by its address
+// Bounds bound the answers on one transport.
+type Bounds struct {
+	limits limits.Limits
+	clock  clock.PassiveClock
+	pages  *lru.Cache // bytes that the pages of a list have had, by its address
 }
 
-// maxPaged is how many lists are known that had pages: they are read one page after the other.
-const maxPaged = 1000
+// NewBounds returns Bounds by some limits, which are complete.
+func NewBounds(by limits.Limits, clock clock.PassiveClock) *Bounds {
+	return &Bounds{limits: by, clock: clock, pages: lru.New(maxPaged)}
+}
 
-// bound limits the body of an answer, and the time that the server asks for.
-func (l *limits) bound(request *http.Request, response *http.Response) {
+// Bound limits the body of an answer, the time that the server asks for, and the words of a refusal.
+func (b *Bounds) Bound(request *http.Request, response *http.Response) {
 	if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && after > maxRetryAfter {
 		response.Header.Set("Retry-After", strconv.Itoa(maxRetryAfter))
 	}
+	b.boundBody(request, response)
+	boundWords(response)
+}
+
+func (b *Bounds) boundBody(request *http.Request, response *http.Response) {
 	body := &boundedBody{ReadCloser: response.Body, request: request}
 	response.Body = body
 	query := request.URL.Query()
 	list, _ := resourceOf(request.URL.Path)
 	switch {
-	case isWatch(request):
-		body.clock, body.rate = l.clock, rate.NewLimiter(watchRate, maxList)
-		if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
-			body.event = &eventSize{} // client-go bounds an event in protobuf
-		}
+	case IsWatch(request):
+		b.boundWatch(body, response.Header.Get("Content-Type"))
 	case request.URL.Path == "/version":
 		body.limit = maxVersion
 	case !list || request.Method != http.MethodGet && request.Method != http.MethodDelete:
-		body.limit = maxObject
-	default:
+		body.limit = max(b.limits.Object, 0)
+	case b.limits.List > 0:
 		of := request.URL.Path + "?" + query.Get("labelSelector") + "&" + query.Get("fieldSelector")
 		var had int64 // of the pages before
 		if query.Get("continue") != "" {
-			known, _ := l.pages.Get(of)
+			known, _ := b.pages.Get(of)
 			had, _ = known.(int64)
 		}
-		body.limit = maxList - had
-		body.ended = func(read int64) { l.pages.Add(of, had+max(read, minPage)) }
+		body.list = b.limits.List
+		body.limit = body.list - had
+		body.ended = func(read int64) { b.pages.Add(of, had+max(read, minPage)) }
 	}
 }
 
-func isWatch(request *http.Request) bool {
+// boundWatch limits the events of a watch. Client-go bounds an event in protobuf.
+func (b *Bounds) boundWatch(body *boundedBody, contentType string) {
+	if b.limits.WatchRate > 0 {
+		saved := b.limits.List
+		if saved < 0 {
+			saved = math.MaxInt32
+		}
+		body.clock, body.rate = b.clock, rate.NewLimiter(rate.Limit(b.limits.WatchRate), int(saved))
+	}
+	if b.limits.Object > 0 && strings.HasPrefix(contentType, "application/json") {
+		body.event, body.object = &eventSize{}, b.limits.Object
+	}
+}
+
+// IsWatch reports whether a request watches.
+func IsWatch(request *http.Request) bool {
 	watch := request.URL.Query().Get("watch")
 	return watch == "true" || watch == "1"
 }
@@ -125,6 +127,8 @@ type boundedBody struct {
 	io.ReadCloser
 	request *http.Request
 	limit   int64 // 0: none
+	list    int64 // limit of all pages together, if it is a list
+	object  int64 // limit of an event
 	read    int64
 	rate    *rate.Limiter
 	clock   clock.PassiveClock
@@ -142,23 +146,15 @@ func (b *boundedBody) Read(into []byte) (int, error) {
 	b.read += int64(n)
 	switch {
 	case b.limit > 0 && b.read > b.limit, b.limit < 0:
-		b.failed = tooLarge(b.request, "more than %d KiB", b.most()>>10)
-	case b.event != nil && b.event.add(into[:n]) > maxObject:
-		b.failed = tooLarge(b.request, "an event of more than %d KiB", maxObject>>10)
+		b.failed = tooLarge(b.request, "more than %d KiB", max(b.limit, b.list)>>10)
+	case b.event != nil && int64(b.event.add(into[:n])) > b.object:
+		b.failed = tooLarge(b.request, "an event of more than %d KiB", b.object>>10)
 	case b.rate != nil && !b.rate.AllowN(b.clock.Now(), n):
-		b.failed = tooLarge(b.request, "events of more than %d KiB per second", watchRate>>10)
+		b.failed = tooLarge(b.request, "events of more than %d KiB per second", int64(b.rate.Limit())>>10)
 	default:
 		return n, err
 	}
 	return 0, b.failed
-}
-
-// most is what the answer may have, with its earlier pages.
-func (b *boundedBody) most() int64 {
-	if b.ended != nil {
-		return maxList
-	}
-	return b.limit
 }
 
 // Close implements io.Closer.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package apis
 
 import (
 	"bytes"
@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
+	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
 // maxGroupVersions is how many API versions a cluster may have, of all groups. Each
@@ -26,17 +28,17 @@ const maxGroupVersions = 1000
 // discover reads the APIs of a cluster: in two requests, or one by one where the server
 // doesn't aggregate them. While they are those that are known already, it is one request. The
 // core group, which isn't in it, changes with the version of Kubernetes alone.
-func (c *Connection) discover(ctx context.Context, version string) (*apis, error) {
+func (c *Cluster) discover(ctx context.Context, version string) (*found, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.ctx, func() { cancel(errDisconnected) })()
+	defer context.AfterFunc(c.ctx, func() { cancel(transport.ErrDisconnected) })()
 	var tag apisTag
-	client, err := c.discoveryClient(ctx, &tag)
+	client, err := c.client(ctx, &tag)
 	if err != nil {
 		return nil, err
 	}
-	known := c.apis.Load()
-	if known != nil && c.facts.KubernetesVersion == version && len(known.facts.Incomplete) == 0 && c.apisTag.holds(ctx, client.RESTClient()) {
+	known := c.found.Load()
+	if known != nil && c.facts.KubernetesVersion == version && len(known.facts.Incomplete) == 0 && c.tag.holds(ctx, client.RESTClient()) {
 		return known, nil
 	}
 	groups, lists, unavailable, err := client.GroupsAndMaybeResources()
@@ -52,11 +54,11 @@ func (c *Connection) discover(ctx context.Context, version string) (*apis, error
 	for i := range groups.Groups {
 		d.Groups = append(d.Groups, &groups.Groups[i])
 	}
-	found, err := d.shared()
+	shared, err := d.shared()
 	if err == nil {
-		c.apisTag = tag // an answer that broke off has one, too
+		c.tag = tag // an answer that broke off has one, too
 	}
-	return found, err
+	return shared, err
 }
 
 // apisTag is the ETag of a server's /apis, and the form in which it was asked for; empty if there is
@@ -94,32 +96,18 @@ func oneByOne(ctx context.Context, client discovery.DiscoveryInterface, groups [
 }
 
 // Discovery returns a client that tells which kinds the cluster has. Each call asks it.
-func (c *Connection) Discovery(ctx context.Context) (discovery.DiscoveryInterface, error) {
-	return c.discoveryClient(ctx, nil)
+func (c *Cluster) Discovery(ctx context.Context) (discovery.DiscoveryInterface, error) {
+	return c.client(ctx, nil)
 }
 
-// discoveryClient returns a client whose requests end with the context. Client-go's discovery takes no context.
+// client returns a client whose requests end with the context. Client-go's discovery takes no context.
 // The tag becomes that of what it reads; nil for who doesn't want it.
-func (c *Connection) discoveryClient(ctx context.Context, tag *apisTag) (*discovery.DiscoveryClient, error) {
+func (c *Cluster) client(ctx context.Context, tag *apisTag) (*discovery.DiscoveryClient, error) {
 	config := rest.CopyConfig(c.config)
-	config.RateLimiter = waiter{RateLimiter: config.RateLimiter, ctx: ctx}
+	config.RateLimiter = transport.Waiter{RateLimiter: config.RateLimiter, Under: ctx}
 	return discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
-		Transport: kinds{under: ctx, base: c.transport, tag: tag}, Timeout: config.Timeout,
+		Transport: kinds{under: ctx, base: c.base, tag: tag}, Timeout: config.Timeout,
 	})
-}
-
-// waiter is a rate limiter for which nobody waits any more once a context has ended.
-type waiter struct {
-	flowcontrol.RateLimiter
-	ctx context.Context //nolint:containedctx // callers have none to give, or one that ends later
-}
-
-// Wait implements flowcontrol.RateLimiter.
-func (w waiter) Wait(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })()
-	return w.RateLimiter.Wait(ctx)
 }
 
 // kinds refuses a list of more API versions than are ever asked for.
@@ -139,7 +127,7 @@ func (k kinds) RoundTrip(request *http.Request) (*http.Response, error) {
 		done()
 		return nil, err
 	}
-	response.Body = &cancelling{ReadCloser: response.Body, cancel: done}
+	response.Body = transport.Cancelling(response.Body, done)
 	if response.StatusCode != http.StatusOK || request.URL.Path != "/api" && request.URL.Path != apisPath {
 		return response, nil
 	}
@@ -152,8 +140,8 @@ func (k kinds) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if n := groupVersions(body); n > maxGroupVersions {
-		return nil, &LimitError{
-			Reason:    TooManyKinds,
+		return nil, &limits.Error{
+			Reason:    limits.TooManyKinds,
 			Message:   fmt.Sprintf("%s lists %d API versions; at most %d are read", request.URL.Path, n, maxGroupVersions),
 			Discovery: true,
 		}

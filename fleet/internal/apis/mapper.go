@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package apis
 
 import (
 	"net/http"
@@ -17,16 +17,16 @@ import (
 // discovered anew. Only the server can tell a kind that it doesn't have from an aggregated API that
 // doesn't answer.
 type mapper struct {
-	conn *Connection
+	of   *Cluster
 	make func() (meta.RESTMapper, error)
 	own  atomic.Pointer[meta.RESTMapper]
 }
 
-// newMapper implements cluster.Options.MapperProvider.
-func (c *Connection) newMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
+// NewMapper implements cluster.Options.MapperProvider.
+func (c *Cluster) NewMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
 	bounded := *client
 	bounded.Transport = kinds{under: c.ctx, base: client.Transport}
-	c.mapper = &mapper{conn: c, make: func() (meta.RESTMapper, error) { return apiutil.NewDynamicRESTMapper(config, &bounded) }}
+	c.mapper = &mapper{of: c, make: func() (meta.RESTMapper, error) { return apiutil.NewDynamicRESTMapper(config, &bounded) }}
 	return c.mapper, c.mapper.renew()
 }
 
@@ -43,7 +43,7 @@ func (m *mapper) renew() error {
 // ask asks the shared mapper, and then the connection's own one for what the shared one doesn't
 // know.
 func ask[T any](m *mapper, question func(meta.RESTMapper) (T, error)) (answer T, err error) {
-	shared, err := m.conn.shared()
+	shared, err := m.of.shared()
 	if err != nil {
 		return answer, err
 	}

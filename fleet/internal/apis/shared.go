@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package apis
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,78 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/restmapper"
 )
-
-// incompleteFor is how long facts are kept when a part of the API could not be
-// discovered, e.g. because an aggregated API server is down.
-const incompleteFor = time.Minute
-
-// Facts describe what a cluster offers.
-type Facts struct {
-	// KubernetesVersion is e.g. "v1.36.3".
-	KubernetesVersion string
-	// APIVersions is sorted and holds "apps/v1" as well as "apps/v1/Deployment",
-	// as .Capabilities.APIVersions of Helm does.
-	APIVersions []string
-	// Incomplete lists, sorted, the group versions that are registered but
-	// could not be discovered. Empty as a rule.
-	Incomplete []string
-}
-
-// Facts returns what the cluster offers. The version is kept fresh by the
-// probe; the APIs are discovered once, and again after InvalidateFacts or a
-// change of the version. Callers that ask at the same time share one
-// discovery. The slices are shared: don't change them.
-func (c *Connection) Facts(ctx context.Context) (Facts, error) {
-	select {
-	case c.discovering <- struct{}{}:
-	case <-ctx.Done():
-		return Facts{}, fmt.Errorf("waiting for the discovery of APIs: %w", context.Cause(ctx))
-	}
-	defer func() { <-c.discovering }()
-
-	wanted := c.factsWanted.Load()
-	version := c.Version()
-	f := c.facts
-	stale := f.generation != wanted || f.KubernetesVersion != version ||
-		(len(f.Incomplete) > 0 && c.clock.Since(f.discovered) > incompleteFor)
-	if !stale {
-		return f.Facts, nil
-	}
-	found, err := c.discover(ctx, version)
-	if err != nil {
-		return Facts{}, fmt.Errorf("discovering APIs: %w", err)
-	}
-	if err := c.mapper.renew(); err != nil {
-		return Facts{}, fmt.Errorf("making a RESTMapper: %w", err)
-	}
-	c.apis.Store(found)
-	facts := found.facts
-	facts.KubernetesVersion = version
-	c.facts = keptFacts{Facts: facts, generation: wanted, discovered: c.clock.Now()}
-	return facts, nil
-}
-
-// shared returns the APIs that were discovered last. It discovers them if that is yet to be done.
-func (c *Connection) shared() (*apis, error) {
-	if known := c.apis.Load(); known != nil {
-		return known, nil
-	}
-	if _, err := c.Facts(c.ctx); err != nil {
-		return nil, err
-	}
-	return c.apis.Load(), nil
-}
-
-// InvalidateFacts makes the next Facts discover again, e.g. after a
-// CustomResourceDefinition was installed.
-func (c *Connection) InvalidateFacts() { c.factsWanted.Add(1) }
-
-// keptFacts are facts with the time and generation they belong to.
-type keptFacts struct {
-	Facts
-	generation uint64
-	discovered time.Time
-}
 
 // factsOf lists the APIs as Helm does.
 func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed []schema.GroupVersion) Facts {
@@ -114,9 +40,9 @@ func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed 
 	return facts
 }
 
-// apis are what a cluster offers. All clusters that offer the same share them: a RESTMapper takes
+// found is what a cluster offers. All clusters that offer the same share them: a RESTMapper takes
 // about 400 KiB.
-type apis struct {
+type found struct {
 	facts  Facts // without the version of Kubernetes
 	mapper meta.RESTMapper
 }
@@ -132,11 +58,11 @@ type discovered struct {
 // of: what a cluster says of itself, such as an ETag, would let it answer for others.
 var sharedAPIs = struct {
 	sync.Mutex
-	byDigest map[[sha256.Size]byte]weak.Pointer[apis]
-}{byDigest: map[[sha256.Size]byte]weak.Pointer[apis]{}}
+	byDigest map[[sha256.Size]byte]weak.Pointer[found]
+}{byDigest: map[[sha256.Size]byte]weak.Pointer[found]{}}
 
 // shared returns the APIs that a cluster offers.
-func (d *discovered) shared() (*apis, error) {
+func (d *discovered) shared() (*found, error) {
 	d.sort()
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -148,7 +74,7 @@ func (d *discovered) shared() (*apis, error) {
 	if known := sharedAPIs.byDigest[digest].Value(); known != nil {
 		return known, nil
 	}
-	made := &apis{facts: factsOf(d.Groups, d.Lists, d.Failed), mapper: restmapper.NewDiscoveryRESTMapper(d.groupResources())}
+	made := &found{facts: factsOf(d.Groups, d.Lists, d.Failed), mapper: restmapper.NewDiscoveryRESTMapper(d.groupResources())}
 	sharedAPIs.byDigest[digest] = weak.Make(made)
 	runtime.AddCleanup(made, forgetAPIs, digest)
 	return made, nil

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+// Package transport has the TCP connections to an API server, and says why one doesn't answer.
+package transport
 
 import (
 	"context"
@@ -18,10 +19,12 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
-	"k8s.io/utils/lru"
+	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/fleet/address"
+	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
+	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
 const (
@@ -35,16 +38,16 @@ const (
 	watchTimeout = 5 * time.Minute
 )
 
-// errForeignHost is returned instead of following a redirect away from the
+// ErrForeignHost is returned instead of following a redirect away from the
 // server that the kubeconfig names: credentials stay where they belong.
-var errForeignHost = errors.New("refusing a request to another host than the kubeconfig names")
+var ErrForeignHost = errors.New("refusing a request to another host than the kubeconfig names")
 
-// errDisconnected is the end of each request on a connection that was closed. It isn't
+// ErrDisconnected is the end of each request on a connection that was closed. It isn't
 // net.ErrClosed, after which client-go tries again.
-var errDisconnected = errors.New("the cluster was disconnected")
+var ErrDisconnected = errors.New("the cluster was disconnected")
 
 // certificate implements tls.Config.GetClientCertificate.
-func (t *transport) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+func (t *Transport) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if pair := t.credentials.Load().Certificate; pair != nil {
 		return pair, nil
 	}
@@ -62,9 +65,29 @@ func authorize(header http.Header, c *kubeconfig.Credentials) {
 	}
 }
 
-// transport is one set of TCP connections to an API server. It sends no
+// Options of a Transport. All are set.
+type Options struct {
+	Kubeconfig    *kubeconfig.Config
+	UserAgent     string // of probes; clients have their own
+	AllowLoopback bool
+	// ConnectTimeout bounds the TLS handshake, HeaderTimeout the beginning of an answer, and ListTimeout a
+	// request that isn't a watch, with the reading of its answer.
+	ConnectTimeout, HeaderTimeout, ListTimeout time.Duration
+	// Timeout is that of the clients' requests. The server is told four fifths of it.
+	Timeout time.Duration
+	Limits  limits.Limits
+	Clock   clock.PassiveClock
+	// Unauthorized is called when the server answers 401.
+	Unauthorized func()
+	// Unanswered is called when a request gets no answer, unless its caller has given it up. It
+	// is also called when the server ends a TCP connection, as an API server does that is
+	// replaced by a newer one.
+	Unanswered func()
+}
+
+// Transport is one set of TCP connections to an API server. It sends no
 // request, and so no credential, anywhere else.
-type transport struct {
+type Transport struct {
 	server *url.URL
 	agent  string // of probes; clients have their own
 	// credentials can be swapped while requests are under way.
@@ -76,34 +99,34 @@ type transport struct {
 	serverTimeout time.Duration
 	// timeout bounds any other request than a watch, with the reading of its answer.
 	timeout time.Duration
-	limits  limits
+	bounds  *answer.Bounds
 	closed  atomic.Bool // no request is sent any more
-	// unauthorized is called when the server answers 401.
-	unauthorized func()
-	// unanswered is called when a request gets no answer, unless its caller has given it up. It
-	// is also called when the server ends a TCP connection, as an API server does that is
-	// replaced by a newer one.
-	unanswered func()
+	// Called as Options says.
+	unauthorized, unanswered func()
 }
 
-// newTransport connects to nothing yet.
-func newTransport(a attempt) (*transport, error) {
-	k, o := a.kubeconfig, a.options
+// New returns a Transport that connects to nothing yet.
+func New(o Options) (*Transport, error) {
+	k := o.Kubeconfig
 	server, err := url.Parse(k.Endpoint.Server)
 	if err != nil {
 		return nil, err
 	}
 	net := &net.Dialer{KeepAlive: keepAlive}
-	if k.Trusted == nil {
+	proxy, err := proxyOf(k.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if k.Trusted == nil && proxy == nil { // nobody but the proxy is dialled otherwise, which an administrator chose
 		net.Control = address.DialControl(o.AllowLoopback)
 	}
 	dial := net.DialContext
 	if k.Trusted != nil && k.Trusted.Dial != nil {
 		dial = k.Trusted.Dial
 	}
-	t := &transport{
-		server: server, agent: o.UserAgent, unauthorized: a.unauthorized, unanswered: a.unanswered,
-		dialer: connrotation.NewDialer(dial), limits: limits{clock: o.Clock, pages: lru.New(maxPaged)},
+	t := &Transport{
+		server: server, agent: o.UserAgent, unauthorized: o.Unauthorized, unanswered: o.Unanswered,
+		dialer: connrotation.NewDialer(dial), bounds: answer.NewBounds(o.Limits, o.Clock),
 		timeout: o.ListTimeout, serverTimeout: o.Timeout / 5 * 4,
 	}
 	t.credentials.Store(&k.Credentials)
@@ -111,8 +134,9 @@ func newTransport(a attempt) (*transport, error) {
 		t.base, err = trustedTransport(k.Trusted, t.dial)
 		return t, err
 	}
-	// It has no proxy, whatever the environment says: one would hide the address from the check.
+	// The environment names no proxy: one would hide the address from the check.
 	t.base = &http.Transport{
+		Proxy:               proxy,
 		DialContext:         t.dial,
 		TLSClientConfig:     t.tlsConfig(k.Endpoint),
 		TLSHandshakeTimeout: o.ConnectTimeout,
@@ -127,7 +151,16 @@ func newTransport(a attempt) (*transport, error) {
 	return t, nil
 }
 
-func (t *transport) tlsConfig(e kubeconfig.Endpoint) *tls.Config {
+// proxyOf returns what says which proxy leads to a server, nil if none does.
+func proxyOf(e kubeconfig.Endpoint) (func(*http.Request) (*url.URL, error), error) {
+	if e.Proxy == "" {
+		return nil, nil
+	}
+	proxy, err := url.Parse(e.Proxy)
+	return http.ProxyURL(proxy), err
+}
+
+func (t *Transport) tlsConfig(e kubeconfig.Endpoint) *tls.Config {
 	config := &tls.Config{
 		MinVersion:           tls.VersionTLS12,
 		ServerName:           e.ServerName,
@@ -152,14 +185,14 @@ func trustedTransport(trusted *rest.Config, dial connrotation.DialFunc) (http.Ro
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != t.server.Scheme || !strings.EqualFold(request.URL.Host, t.server.Host) {
-		return nil, errForeignHost
+		return nil, ErrForeignHost
 	}
 	if t.closed.Load() {
-		return nil, errDisconnected
+		return nil, ErrDisconnected
 	}
-	watch, timeout := isWatch(request), t.timeout
+	watch, timeout := answer.IsWatch(request), t.timeout
 	if watch {
 		asked, _ := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
 		timeout = time.Duration(asked)*time.Second + watchTimeout
@@ -182,16 +215,19 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if response.StatusCode == http.StatusUnauthorized {
 		t.unauthorized()
 	}
-	response.Body = &cancelling{ReadCloser: response.Body, cancel: cancel}
-	t.limits.bound(request, response)
-	boundWords(response)
+	response.Body = Cancelling(response.Body, cancel)
+	t.bounds.Bound(request, response)
 	return response, nil
 }
 
-// cancelling frees the timer of a request when its answer was read.
+// Cancelling returns a body that ends the context of its request once it was read.
+func Cancelling(body io.ReadCloser, cancel func()) io.ReadCloser {
+	return &cancelling{ReadCloser: body, cancel: cancel}
+}
+
 type cancelling struct {
 	io.ReadCloser
-	cancel context.CancelFunc
+	cancel func()
 }
 
 // Close implements io.Closer.
@@ -201,14 +237,14 @@ func (c *cancelling) Close() error {
 }
 
 // dial refuses a TCP connection that is made while the transport is shut: it would outlive that.
-func (t *transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := t.dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
 	if t.closed.Load() {
 		_ = conn.Close()
-		return nil, errDisconnected
+		return nil, ErrDisconnected
 	}
 	of, _ := ctx.Value(traceKey{}).(*trace)
 	if of != nil {
@@ -220,7 +256,7 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 // bound has the server give up a request before the client does, so that the server says
 // why. A webhook that hangs isn't a cluster that doesn't answer. Client-go itself sends
 // the server the client's own timeout.
-func (t *transport) bound(request *url.URL) {
+func (t *Transport) bound(request *url.URL) {
 	query := request.Query()
 	timeout, err := time.ParseDuration(query.Get("timeout"))
 	if err != nil || timeout <= t.serverTimeout {
@@ -232,16 +268,31 @@ func (t *transport) bound(request *url.URL) {
 
 // CancelRequest is what client-go looks for when a request times out. Its
 // context, which the copy made by RoundTrip shares, has ended it already.
-func (t *transport) CancelRequest(*http.Request) {}
+func (t *Transport) CancelRequest(*http.Request) {}
 
-// shut closes the transport for good.
-func (t *transport) shut() {
-	t.closed.Store(true)
-	t.close()
+// Server returns the address of the server, which nobody changes.
+func (t *Transport) Server() *url.URL { return t.server }
+
+// Swap replaces the credentials. A TLS connection keeps its client certificate, so with a new one the
+// connections are opened anew.
+func (t *Transport) Swap(c *kubeconfig.Credentials) {
+	old := t.credentials.Swap(c)
+	if old.Cert != c.Cert || old.Key != c.Key {
+		t.Close()
+	}
 }
 
-// close ends every connection, and with them all that waits for an answer.
-func (t *transport) close() {
+// Shut closes the transport for good.
+func (t *Transport) Shut() {
+	t.closed.Store(true)
+	t.Close()
+}
+
+// IsShut reports whether the transport is closed for good.
+func (t *Transport) IsShut() bool { return t.closed.Load() }
+
+// Close ends every connection, and with them all that waits for an answer.
+func (t *Transport) Close() {
 	t.dialer.CloseAll()
 	if base, ok := t.base.(*http.Transport); ok {
 		base.CloseIdleConnections()

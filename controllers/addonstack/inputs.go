@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
+)
+
+// A revision of a stack with a rollout pins the values of ConfigMaps and Secrets by digest. So other values are another
+// revision, which has its own rollout.
+
+// digester returns the digest of values.
+type digester func(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (string, error)
+
+// inputsOf returns the digests of the values that the stack's next revision pins, none without a rollout.
+func inputsOf(ctx context.Context, s *addonsv1.AddonStack, digest digester) (stack.Inputs, error) {
+	inputs := stack.Inputs{}
+	for name, ref := range stack.StagedSources(&s.Spec) {
+		var err error
+		if inputs[name], err = digest(ctx, s.Namespace, ref); err != nil {
+			return nil, err
+		}
+	}
+	return inputs, nil
+}
+
+// noteReplaced notes on each revision which objects don't have any more what the revision was made with. What the cache
+// shows is asked for again before it is noted.
+func (r rollouts) noteReplaced(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
+	for i := range revisions {
+		noted := revisions[i].Annotations[addonsv1.RolloutInputsReplacedAnnotation]
+		replaced, err := replacedIn(ctx, &revisions[i], r.Values.Digest)
+		if err == nil && replaced != noted {
+			replaced, err = replacedIn(ctx, &revisions[i], r.Values.DigestNow)
+		}
+		if err != nil {
+			return err
+		}
+		if replaced == noted {
+			continue
+		}
+		if err := r.annotate(ctx, &revisions[i], addonsv1.RolloutInputsReplacedAnnotation, replaced); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replacedIn returns the names of objects that don't have what a revision pins, separated by commas.
+func replacedIn(ctx context.Context, revision *appsv1.ControllerRevision, digest digester) (string, error) {
+	pinned, err := stack.InputsOf(revision)
+	if err != nil {
+		return "", err
+	}
+	replaced := sets.New[string]()
+	for _, name := range slices.Sorted(maps.Keys(pinned)) {
+		ref, ok := valuesource.Named(name)
+		if !ok {
+			continue // nobody here makes such a name
+		}
+		is, err := digest(ctx, revision.Namespace, ref)
+		if err != nil {
+			return "", err
+		}
+		if is != pinned[name] {
+			replaced.Insert(ref.Kind + "/" + ref.Name)
+		}
+	}
+	return strings.Join(sets.List(replaced), ","), nil
+}

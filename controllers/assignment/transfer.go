@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// awaitTransfers has a stack stay at its revision on the cluster while an add-on that the next one lacks is about to come
+// with another stack. Else the add-on would be uninstalled in between, with its data. It comes with the spec that is
+// written now, where no revision keeps that yet, or with a rollout whose turn on the cluster hasn't come.
+func awaitTransfers(cluster *member.Member, candidates []candidate, assigned, wanted []addonsv1.StackRevision) {
+	for i := range wanted {
+		c, former := find(candidates, wanted[i].Name), stack.AssignedRevision(assigned, wanted[i].Name)
+		if c == nil || former == "" || former == wanted[i].Revision {
+			continue
+		}
+		had, has := c.presencesAt(former), c.presencesAt(wanted[i].Revision)
+		for j := range candidates {
+			to := &candidates[j]
+			if to.name == c.name {
+				continue
+			}
+			for release := range to.brings(cluster, stack.AssignedRevision(wanted, to.name)) {
+				_, did := had[release]
+				if _, does := has[release]; did && !does {
+					wanted[i].Revision = former
+				}
+			}
+		}
+	}
+}
+
+// brings returns the add-ons of the stack's spec that is to be in force on the cluster later, as "namespace/name"; none
+// if the cluster has it at that revision.
+func (c *candidate) brings(cluster *member.Member, revision string) map[string]addonsv1.Present {
+	coming := c.written
+	if coming == nil && (c.revision == "" || c.revision != revision) {
+		coming = &c.spec
+	}
+	if coming == nil {
+		return nil
+	}
+	if selects, err := stack.Selects(cluster.Namespace, coming, cluster); err != nil || !selects {
+		return nil
+	}
+	return stack.Presences(coming.Addons)
+}

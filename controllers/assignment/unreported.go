@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// firstReport is how long a new ClusterAddon may take to report what its cluster runs.
+const firstReport = time.Minute
+
+// isUnreported reports whether a ClusterAddon has just been made, and hasn't said yet what its cluster runs. It may have
+// been made again, for a cluster that runs much: that would be removed without being counted.
+func isUnreported(ca *addonsv1.ClusterAddon) bool {
+	hasReported := ca.Status.ObservedUID == ca.UID && ca.Status.ObservedGeneration > 0
+	return !hasReported && time.Since(ca.CreationTimestamp.Time) < firstReport
+}
+
+// drops reports whether the plan takes add-ons of an assigned stack away from the cluster.
+func (p *plan) drops(former addonsv1.StackRevision) bool {
+	next := stack.AssignedRevision(p.wanted, former.Name)
+	c := find(p.candidates, former.Name)
+	if next == "" || c == nil {
+		return former.Revision != ""
+	}
+	has := c.presencesAt(next)
+	for release := range c.presencesAt(former.Revision) {
+		if _, stays := has[release]; !stays {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+// identified has a server say which cluster it is.
+func identified(s *server, uid string) {
+	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/namespaces/kube-system" {
+			return false
+		}
+		_, _ = fmt.Fprintf(w, `{"metadata":{"uid":%q}}`, uid)
+		return true
+	}
+}
+
+// startSources runs a provider with some sources until the test ends.
+func startSources(t *testing.T, o Options, engage awareFunc) *Provider {
+	t.Helper()
+	p := NewProvider(o)
+	if err := p.SetupWithManager(nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = p.Start(ctx, engage) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return p
+}
+
+// oneAtATime is a component that takes its time to leave a cluster, and counts how many it is in.
+func oneAtATime(t *testing.T, engaged *atomic.Int32) awareFunc {
+	return func(ctx context.Context, name multicluster.ClusterName, _ cluster.Cluster) error {
+		if n := engaged.Add(1); n > 1 {
+			t.Errorf("%s is engaged while another name of its cluster is", name)
+		}
+		<-ctx.Done()
+		time.Sleep(20 * time.Millisecond)
+		engaged.Add(-1)
+		return nil
+	}
+}
+
+// connectedAs waits until a provider has a connection by one name, and says that the other is a duplicate.
+func connectedAs(t *testing.T, p *Provider, name, other multicluster.ClusterName) {
+	t.Helper()
+	eventually(t, func() string {
+		if s := p.State(name); s.Phase != PhaseConnected {
+			return fmt.Sprintf("%s: %+v", name, s)
+		}
+		if s := p.State(other); other != "" && (s.Phase != PhaseRefused || s.Reason != ReasonDuplicateCluster || !strings.Contains(s.Message, name.String())) {
+			return fmt.Sprintf("%s: %+v", other, s)
+		}
+		return ""
+	})
+}
+
+// TestOneClusterIsEngagedOnce has two sources name one server, the later one first. At no time both have it.
+func TestOneClusterIsEngagedOnce(t *testing.T) {
+	s := newServer(t)
+	identified(s, "the cluster")
+	first, second := &stubSource{name: "first"}, &stubSource{name: "second"}
+	o := quick()
+	o.Sources = []Source{first, second}
+	var engaged atomic.Int32
+	p := startSources(t, o, oneAtATime(t, &engaged))
+	p.Subscribe(func(multicluster.ClusterName) {
+		_, one := p.Connection("first#a")
+		_, two := p.Connection("second#b")
+		if one && two {
+			t.Error("both names have a connection")
+		}
+	})
+	second.sink.Set("b", Member{ID: "1", Kubeconfig: s.kubeconfig(), Origin: "Secret b"})
+	connectedAs(t, p, "second#b", "")
+	for range 5 {
+		first.sink.Set("a", Member{ID: "1", Kubeconfig: s.kubeconfig(), Origin: "Secret a"})
+		connectedAs(t, p, "first#a", "second#b")
+		first.sink.Remove("a")
+		connectedAs(t, p, "second#b", "")
+	}
+}
+
+// TestSourceIsAdded while the provider runs. It comes last.
+func TestSourceIsAdded(t *testing.T) {
+	s := newServer(t)
+	identified(s, "the cluster")
+	first, added := &stubSource{name: "first"}, &stubSource{name: "added"}
+	o := quick()
+	o.Sources = []Source{first}
+	if err := NewProvider(o).AddSource(nil, added); err == nil {
+		t.Error("a source is added though duplicates of its clusters can't be found")
+	}
+	o.Identify = true
+	var engaged atomic.Int32
+	p := startSources(t, o, oneAtATime(t, &engaged))
+	first.sink.Set("a", Member{ID: "1", Kubeconfig: s.kubeconfig(), Origin: "Secret a"})
+	connectedAs(t, p, "first#a", "")
+	if conn, _ := p.Connection("first#a"); conn.UID() != "the cluster" {
+		t.Errorf("its UID is %q", conn.UID())
+	}
+	if p.Has("added") {
+		t.Error("a source is there before it was added")
+	}
+	if err := p.AddSource(nil, added); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.AddSource(nil, &stubSource{name: "first"}); err == nil {
+		t.Error("a name is added twice")
+	}
+	if !p.Has("added") {
+		t.Error("the source isn't there")
+	}
+	added.sink.Set("b", Member{ID: "1", Kubeconfig: s.kubeconfig(), Origin: "Secret b"})
+	connectedAs(t, p, "first#a", "added#b")
+	first.sink.Remove("a")
+	connectedAs(t, p, "added#b", "")
+	added.sink.Synced()
+	if !p.Synced("added") {
+		t.Error("it isn't synced")
+	}
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"github.com/cluster-chandler/chandler/fleet/internal/patient"
+	"github.com/cluster-chandler/chandler/fleet/limits"
+)
+
+// ErrCacheNotSynced is returned by reads from the cache of a cluster that hasn't listed the
+// kind within two seconds. Return it from a reconcile, and the request is tried again. The error that wraps it names
+// the kind, and why it isn't listed if that is known: [apierrors.IsForbidden] and [errors.AsType] of a [LimitError] find
+// the cause.
+var ErrCacheNotSynced = patient.ErrNotSynced
+
+// LimitError says that an API server answered with more than Options.Limits allow.
+type LimitError = limits.Error
+
+// TooManyKinds is the reason of a LimitError where a server says that it has more API
+// versions than are read. No State has it: the cluster is connected.
+const TooManyKinds = limits.TooManyKinds

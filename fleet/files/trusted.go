@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// trustedContextsOf returns what a file of an administrator has for each of its contexts, as client-go reads it. A context
+// that is as before keeps its config, so that its cluster stays connected.
+func trustedContextsOf(file string, before map[string]content) (map[string]content, error) {
+	data, err := contentOf(file)
+	if err != nil {
+		return nil, err
+	}
+	all, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a kubeconfig", file) // the cause may quote a credential
+	}
+	for _, cluster := range all.Clusters {
+		cluster.LocationOfOrigin = file
+	}
+	for _, user := range all.AuthInfos {
+		user.LocationOfOrigin = file
+	}
+	if err := clientcmd.ResolveLocalPaths(all); err != nil {
+		return nil, fmt.Errorf("the files that %s names: %w", file, err)
+	}
+	contexts := make(map[string]content, len(all.Contexts))
+	for name := range all.Contexts {
+		contexts[name] = trusted(all, name, before[name])
+	}
+	return contexts, nil
+}
+
+// trusted returns what a kubeconfig has for a context.
+func trusted(all *clientcmdapi.Config, name string, before content) content {
+	one := all.DeepCopy()
+	one.CurrentContext = name
+	if clientcmdapi.MinifyConfig(one) != nil {
+		return content{problem: "names a cluster or a user that is not in it"}
+	}
+	text, err := clientcmd.Write(*one)
+	if err != nil {
+		return content{problem: "is not valid"}
+	}
+	if before.text == string(text) {
+		return before
+	}
+	config, err := configOf(one)
+	if err != nil {
+		return content{problem: "is not one that client-go connects with"}
+	}
+	return content{config: config, text: string(text)}
+}
+
+func configOf(one *clientcmdapi.Config) (*rest.Config, error) {
+	config, err := clientcmd.NewDefaultClientConfig(*one, nil).ClientConfig()
+	if err == nil && config.ExecProvider != nil {
+		config.ExecProvider.StdinUnavailable = true // nobody types at a manager
+	}
+	return config, err
+}

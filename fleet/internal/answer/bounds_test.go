@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package answer_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/answer"
+	"github.com/cluster-chandler/chandler/fleet/limits"
+)
+
+// A watch's bytes are counted by time: what one may send at once it may send again later.
+func TestWatchSavesUpBytes(t *testing.T) {
+	const list, rate = 32 << 20, 64 << 10
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x/api/v1/pods?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(make([]byte, 2*list)))}
+	answer.NewBounds(limits.Limits{}.Defaulted(), clock).Bound(request, response)
+	read := func(n int) error {
+		_, err := io.ReadFull(response.Body, make([]byte, n))
+		return err
+	}
+	if err := read(list); err != nil {
+		t.Fatal(err)
+	}
+	clock.SetTime(clock.Now().Add(time.Second))
+	if err := read(rate); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := errors.AsType[*limits.Error](read(1)); !ok {
+		t.Error("one byte more was read")
+	}
+}

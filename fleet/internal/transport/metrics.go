@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/answer"
+)
+
+var requestsByMethod = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "fleet_requests_total",
+	Help: "Number of requests to workload clusters, by HTTP method: WATCH for a GET that watches, DRY_RUN for a write that changes nothing.",
+}, []string{"method"})
+
+func init() { metrics.Registry.MustRegister(requestsByMethod) }
+
+func countRequest(request *http.Request) {
+	method := request.Method
+	switch {
+	case answer.IsWatch(request):
+		method = "WATCH"
+	case method != http.MethodGet && strings.Contains(request.URL.RawQuery, "dryRun="):
+		method = "DRY_RUN"
+	}
+	requestsByMethod.WithLabelValues(method).Inc()
+}

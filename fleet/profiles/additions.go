@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/cluster-inventory-api/pkg/access"
+)
+
+// Extensions of a cluster that have arguments and environment variables for a plugin (KEP-5339).
+const (
+	argsExtension = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
+	envExtension  = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
+)
+
+// with returns the plugin with the arguments and the environment that a profile adds, as far as its policies let it.
+func (p Plugin) with(cluster clientcmdv1.Cluster) (Plugin, error) {
+	if raw := extensionOf(cluster, argsExtension); raw != nil && p.ProfileArgs == access.ProfileSourcedCLIArgsPolicyAppend {
+		var args []string
+		if json.Unmarshal(raw.Raw, &args) != nil {
+			return p, errors.New("its extension " + argsExtension + " is no list of texts")
+		}
+		p.Args = slices.Concat(p.Args, args)
+	}
+	raw := extensionOf(cluster, envExtension)
+	if raw == nil || p.ProfileEnv == "" || p.ProfileEnv == access.ProfileSourcedEnvVarsPolicyIgnore {
+		return p, nil
+	}
+	var theirs map[string]string
+	if json.Unmarshal(raw.Raw, &theirs) != nil {
+		return p, errors.New("its extension " + envExtension + " is no map of texts")
+	}
+	for name, value := range theirs {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return p, errors.New("its extension " + envExtension + " has a name or a value that no environment variable has")
+		}
+	}
+	p.Env = p.merged(theirs)
+	return p, nil
+}
+
+// merged returns the plugin's environment with that of a profile. Of a name that both have, the policy says which counts.
+func (p Plugin) merged(theirs map[string]string) []string {
+	all := map[string]string{}
+	maps.Copy(all, theirs)
+	for _, entry := range p.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		if _, both := theirs[name]; !both || p.ProfileEnv == access.ProfileSourcedEnvVarsPolicyAppendIfNotExists {
+			all[name] = value
+		}
+	}
+	env := make([]string, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		env = append(env, name+"="+all[name])
+	}
+	return env
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
+)
+
+// Inputs are the digests of the values that a revision was made with, by "kind/name/key". Values that weren't there have
+// the digest "".
+type Inputs map[string]string
+
+// kept is what a revision keeps.
+type kept struct {
+	addonsv1.AddonStackSpec `json:",inline"`
+	// PinnedInputs are no field of a spec, so nobody can write them into an AddonStack.
+	PinnedInputs Inputs `json:"pinnedInputs,omitempty"`
+}
+
+// pinnedInputs is the name of the field.
+const pinnedInputs = "pinnedInputs"
+
+// StagedSources returns the references of which a revision pins the values, by "kind/name/key": none without a rollout.
+func StagedSources(spec *addonsv1.AddonStackSpec) map[string]addonsv1.ValuesReference {
+	staged := map[string]addonsv1.ValuesReference{}
+	if spec.Rollout == nil {
+		return staged
+	}
+	for i := range spec.Addons {
+		for _, ref := range spec.Addons[i].ValuesFrom {
+			if valuesource.IsStaged(ref) {
+				staged[valuesource.Name(ref)] = ref
+			}
+		}
+	}
+	return staged
+}
+
+// InputsOf returns the digests that a revision pins, none if it was made without a rollout.
+func InputsOf(revision *appsv1.ControllerRevision) (Inputs, error) {
+	if !bytes.Contains(revision.Data.Raw, []byte(pinnedInputs)) { // mostly
+		return nil, nil
+	}
+	is := struct {
+		PinnedInputs Inputs `json:"pinnedInputs"`
+	}{}
+	if err := json.Unmarshal(revision.Data.Raw, &is); err != nil {
+		return nil, fmt.Errorf("data of ControllerRevision %s: %w", revision.Name, err)
+	}
+	return is.PinnedInputs, nil
+}

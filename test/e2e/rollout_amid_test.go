@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestRolloutAmidAnUpgrade rolls an edit out while the Kubernetes of one cluster is upgraded. Its add-on waits for a point
+// of the upgrade, so the cluster holds no slot, and the rollout ends without it. It catches up after that. A stack whose
+// first turn hasn't come there holds no upgrade.
+func TestRolloutAmidAnUpgrade(t *testing.T) {
+	t.Parallel()
+	const former, next = "v1.35.0", "v1.36.0"
+	g := NewWithT(t)
+	r := &rolling{tenant: newTenant(t), name: "amid"}
+	r.path = r.writeChart("settings", "1.0.0", rollingChart)
+	clusters := map[string]*clusterv1.Cluster{}
+	for i := range 2 {
+		name := fmt.Sprint("amid-", i)
+		clusters[name] = r.makeCluster(name, workloadServer(t, i), labels("env=prod"))
+	}
+	r.startManager()
+	r.makeStack("platform", labels("env=prod"), r.addon("settings", r.path, atPoint(addonsv1.UpgradeAfterControlPlane), func(a *addonsv1.Addon) {
+		a.ValuesTemplate = valuesFor("one", "none")
+	}))
+	for _, c := range clusters {
+		r.runs(c, []string{former}, []string{former})
+	}
+	r.awaitReady("platform", "installed")
+	upgraded, other := "amid-0", "amid-1"
+	r.runs(clusters[upgraded], []string{former, next}, []string{former})
+	r.awaitCluster(upgraded, "its control plane is upgraded", upgrading(former, next))
+
+	late := r.newStack("late", labels("env=prod"), r.addon("late", r.path, atPoint(addonsv1.UpgradeAfterControlPlane)))
+	late.Spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{
+		{Name: "all", ClusterSelector: &metav1.LabelSelector{}, Approval: addonsv1.RolloutApprovalRequired},
+	}}
+	r.create(late)
+	r.awaitStack("late", "nobody approved it", addonsv1.RolledOutCondition, metav1.ConditionFalse, string(addonsv1.RolloutWaitingForApproval), "")
+
+	r.edit("two", "none", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(1)}))
+	s := r.awaitPhase(addonsv1.RolloutCompleted, 2, "nothing waits for the upgrade")
+	g.Expect(s.Status.Rollout.Waves[0]).To(And(HaveField("Done", int32(1)), HaveField("Away", int32(1))))
+	g.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring(upgraded))
+	r.awaitCluster(other, "it has the edit", installedAs("settings", 2, ""))
+	ca := r.awaitCluster(upgraded, "its change waits", phase("settings", addonsv1.AddonPending, "WaitingForControlPlane", next))
+	g.Expect(ca.Spec.Stacks).To(HaveLen(1), "the other stack's turn hasn't come")
+	if ca.Status.Upgrade != nil {
+		for _, gate := range ca.Status.Upgrade.Gates {
+			g.Expect(gate.Message).NotTo(ContainSubstring("late"))
+		}
+	}
+
+	r.runs(clusters[upgraded], []string{next}, []string{next})
+	r.awaitCluster(upgraded, "it catches up", installedAs("settings", 2, ""))
+	r.awaitReady("platform", "all have it")
+}
+
+// TestRolloutAmidAMove has a fleet come to another management cluster while a wave waits for approval: without statuses and
+// revisions. The newest revision is made again, and the rollout waits there, too. Nothing is installed or removed.
+func TestRolloutAmidAMove(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	r := newRolling(t, "move", 3)
+	before := r.latestRevision("platform")
+	r.edit("two", "none", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), Waves: []addonsv1.RolloutWave{
+		{Name: "canary", Size: ofNumber(1)}, {Name: "late", ClusterSelector: &metav1.LabelSelector{}, Approval: addonsv1.RolloutApprovalRequired},
+	}}))
+	target := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the canary has it").Status.Rollout.Revision
+	canary, others := r.at(target), r.at(before)
+	r.settle()
+	r.stopManager()
+	b := r.backUp(false)
+	r.loseAll(b)
+	workload := workloadServer(t, 1).mark(t)
+	for _, obj := range b.objects {
+		if _, isRevision := obj.(*appsv1.ControllerRevision); !isRevision {
+			r.restore(obj, false)
+		}
+	}
+	for _, name := range append(canary, others...) {
+		r.setInitialized(change(r.tenant, newCluster(r.namespace, name, nil), func(*clusterv1.Cluster) {}), true)
+	}
+	r.startManager()
+	s := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the canary has it, and nobody approved the others")
+	g.Expect(s.Status.Rollout.Revision).To(Equal(target), "the same revision is made")
+	g.Expect(r.at(target)).To(Equal(canary))
+	r.settle()
+	r.awaitTextOn(canary, "two", "as it was")
+	r.awaitTextOn(others, "one", "as it was")
+	for _, name := range append(canary, others...) {
+		for _, written := range writes(workload.requests(t, r.clusterUser(name))) {
+			g.Expect(written).NotTo(ContainSubstring("configmaps"), name)
+		}
+	}
+	r.annotateRevision(target, addonsv1.RolloutApprovedAnnotation, "late")
+	r.awaitPhase(addonsv1.RolloutCompleted, 3, "it is approved here")
+	r.awaitTextOn(others, "two", "all have it")
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/audit"
+)
+
+// numberOf returns what an environment variable says, or else a number for short runs.
+func numberOf(variable string, short int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return n
+	}
+	return short
+}
+
+// flights are the clusters on their way to a revision other than the one before, by the events of a watch. Their way is from
+// the write of the assignment until they are ready.
+type flights struct {
+	before string
+
+	mu       sync.Mutex
+	underWay sets.Set[string]
+	started  sets.Set[string]
+	most     int
+	begun    chan string // each cluster that starts
+}
+
+func newFlights(before string, clusters int) *flights {
+	return &flights{before: before, underWay: sets.New[string](), started: sets.New[string](), begun: make(chan string, 4*clusters)}
+}
+
+func (f *flights) see(event watch.Event) {
+	ca, ok := event.Object.(*addonsv1.ClusterAddon)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	revision := stack.AssignedRevision(ca.Spec.Stacks, "platform")
+	isReady := len(ca.Status.Stacks) == 1 && ca.Status.Stacks[0].Revision == revision && ca.Status.Stacks[0].State == addonsv1.StackReady
+	if event.Type == watch.Deleted || revision == f.before || revision == "" || isReady {
+		f.underWay.Delete(ca.Name)
+		return
+	}
+	f.underWay.Insert(ca.Name)
+	f.most = max(f.most, f.underWay.Len())
+	if !f.started.Has(ca.Name) {
+		f.started.Insert(ca.Name)
+		f.begun <- ca.Name
+	}
+}
+
+// assignments counts the writes of assignments since a mark, by cluster.
+func (r *rolling) assignments(since mark) map[string]int {
+	r.t.Helper()
+	writes := map[string]int{}
+	for _, e := range since.requests(r.t, r.user) {
+		if audit.Write(&e) && e.ObjectRef != nil && e.ObjectRef.Resource == "clusteraddons" && e.ObjectRef.Subresource == "" && e.ResponseStatus.Code < 300 {
+			writes[e.ObjectRef.Name]++
+		}
+	}
+	return writes
+}
+
+// TestRolloutThroughKills brings an edit to a fleet in five waves, and kills the manager again and again. Never are more
+// clusters on their way than may, each assignment is written once, and nothing happens at rest.
+func TestRolloutThroughKills(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	clusters, kills := numberOf("CHANDLER_ROLLOUT_CLUSTERS", 12), numberOf("CHANDLER_ROLLOUT_KILLS", 4)
+	most := max(2, clusters/20)
+	r := newRolling(t, "kill", clusters)
+	f := newFlights(r.latestRevision("platform"), clusters)
+	stop := r.watchAll(world.hub, &addonsv1.ClusterAddonList{}, f.see)
+	since, began := world.hub.mark(t), time.Now()
+	wave := func(name, size string) addonsv1.RolloutWave {
+		return addonsv1.RolloutWave{Name: name, Size: ptr.To(intstr.FromString(size))}
+	}
+	r.edit("two", "none", rollsOut(addonsv1.Rollout{
+		MaxConcurrent: ofNumber(int32(most)), Soak: &metav1.Duration{Duration: time.Second},
+		Waves: []addonsv1.RolloutWave{{Name: "canary", Size: ofNumber(1)}, wave("few", "10%"), wave("some", "30%"), wave("many", "50%")},
+	}))
+	killed := 0
+	for i := range clusters {
+		select {
+		case <-f.begun:
+		case <-time.After(10 * patience):
+			t.Fatalf("%d clusters started, and then no other", i)
+		}
+		for killed*clusters < (i+1)*kills { // as often as not within one write of another
+			r.restart()
+			killed++
+		}
+	}
+	s := r.awaitPhase(addonsv1.RolloutCompleted, int32(clusters), "it comes to all")
+	lasted := time.Since(began)
+	stop()
+	g.Expect(s.Status.Rollout.WavesDone).To(BeEquivalentTo(5))
+	g.Expect(f.most).To(BeNumerically("<=", most), "never more than maxConcurrent are on their way")
+	g.Expect(f.underWay).To(BeEmpty())
+	written := r.assignments(since)
+	g.Expect(written).To(HaveLen(clusters))
+	for name, writes := range written {
+		g.Expect(writes).To(Equal(1), name)
+	}
+	r.settle()
+	rest := world.hub.mark(t)
+	r.poke("kill-0", "a pass of one cluster")
+	r.settle()
+	g.Expect(writes(rest.requests(t, r.user))).To(HaveLen(1), "nothing but the answer to the annotation")
+	t.Logf("%d clusters, 5 waves, %d kills: at most %d of %d on their way, %d assignments, in %s",
+		clusters, killed, f.most, most, len(written), lasted.Round(time.Millisecond))
+}
+
+// TestRolloutOfAllAtOnce prints how much longer an edit takes with a rollout of all clusters at once than without a
+// rollout. Each is measured twice, in turns, and the shorter time counts.
+func TestRolloutOfAllAtOnce(t *testing.T) {
+	t.Parallel()
+	clusters := numberOf("CHANDLER_ROLLOUT_CLUSTERS", 12)
+	r := newRolling(t, "once", clusters)
+	shortest := map[bool]time.Duration{}
+	for round := range 4 {
+		isRollout := round%2 == 1
+		began := time.Now()
+		r.edit(fmt.Sprint("text ", round), "none", func(spec *addonsv1.AddonStackSpec) {
+			if spec.Rollout = nil; isRollout {
+				spec.Rollout = &addonsv1.Rollout{MaxConcurrent: ptr.To(intstr.FromString("100%"))}
+			}
+		})
+		await(t, world.hub, r.newStack("platform", nil), 20*patience, "all have it", func(s *addonsv1.AddonStack) error {
+			counts := ptr.Deref(s.Status.Clusters, addonsv1.ClusterCounts{})
+			if s.Status.ObservedGeneration != s.Generation || !conditions.IsTrue(s, addonsv1.ReadyCondition) || int(counts.Ready) != clusters ||
+				isRollout && !conditions.IsTrue(s, addonsv1.RolledOutCondition) {
+				return fmt.Errorf("%+v", counts)
+			}
+			return nil
+		})
+		if lasted := time.Since(began); shortest[isRollout] == 0 || lasted < shortest[isRollout] {
+			shortest[isRollout] = lasted
+		}
+	}
+	t.Logf("%d clusters: %s with a rollout of all at once, %s without: %.2f times as long", clusters,
+		shortest[true].Round(time.Millisecond), shortest[false].Round(time.Millisecond), shortest[true].Seconds()/shortest[false].Seconds())
+}
