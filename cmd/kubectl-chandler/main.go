@@ -8,6 +8,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -15,7 +16,11 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/command"
 )
 
+// garbage is how much more than what is in use may be garbage, in percent: memory counts for more here than time.
+const garbage = 25
+
 func main() {
+	debug.SetGCPercent(garbage)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	code := command.Run(ctx, streams, os.Args[1:])

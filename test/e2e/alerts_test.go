@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -140,6 +141,36 @@ func alertsOf(t *testing.T, file string) (names []string) {
 	return names
 }
 
+// dashboardAsRules writes the queries of the dashboard as rules, so that promtool parses them.
+func dashboardAsRules(t *testing.T, file string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(world.root, "config/monitoring/dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(data, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	var rules []map[string]string
+	for i, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			rules = append(rules, map[string]string{"record": fmt.Sprint("panel:", i), "expr": strings.ReplaceAll(target.Expr, "$namespace", ".*")})
+		}
+	}
+	data, err = yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // testAlerts has promtool evaluate the rules on samples of hours that were good, bad and good.
 func testAlerts(t *testing.T, series map[string][]string) {
 	t.Helper()
@@ -164,7 +195,8 @@ func testAlerts(t *testing.T, series map[string][]string) {
 	file := filepath.Join(dir, "test.yaml")
 	g.Expect(os.WriteFile(file, data, 0o600)).To(Succeed())
 	promtool := providePromtool(t)
-	for _, args := range [][]string{{"check", "rules", filepath.Join(dir, "rules.yaml")}, {"test", "rules", file}} {
+	dashboardAsRules(t, filepath.Join(dir, "dashboard.yaml"))
+	for _, args := range [][]string{{"check", "rules", filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "dashboard.yaml")}, {"test", "rules", file}} {
 		out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), "%s\n%s", out, bytes.ReplaceAll(data, []byte("\n"), []byte("\n  ")))
 	}

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -64,8 +66,15 @@ func TestActsWithKubectl(t *testing.T) {
 	g.Expect(code).To(Equal(2), out)
 	g.Expect(out).To(ContainSubstring(r.namespace + "/other would go from 3 clusters"))
 	r.awaitStack("platform", "nothing is confirmed", addonsv1.ClustersReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, "")
+	followed := p.follows("events", "acts-2", "-w")
 	p.does("confirm", "platform", "--yes")
 	r.awaitReady("platform", "the removal goes through")
+	poll(t, patience, "events that come are shown", func() error {
+		if out := followed(); !strings.Contains(out, "clusteraddon/acts-2  AddonRemoved") || strings.Contains(out, "acts-1") {
+			return errors.New(out)
+		}
+		return nil
+	})
 	r.awaitCluster("acts-2", "it is gone", ready("settings"))
 }
 
@@ -86,7 +95,7 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 	tn.makeStack("platform", nil, tn.addon("secretive", path, func(a *addonsv1.Addon) { a.ValuesFrom = fromSecrets("values") }))
 	tn.awaitReady("platform", "it is installed")
 	p := tn.newPlugin(mayAll...)
-	for what, has := range map[string]string{"values": "password: '[hidden]'", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive"} {
+	for what, has := range map[string]string{"values": "password: [hidden]", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive"} {
 		out := p.does("get", what, "prod", "secretive")
 		g.Expect(out).NotTo(ContainSubstring("correct-horse"), what)
 		g.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/gobuild"
@@ -106,6 +107,29 @@ func (p *plugin) does(args ...string) string {
 		p.t.Fatalf("%v: exit code %d: %s", args, code, out)
 	}
 	return out
+}
+
+// follows starts a command that goes on until the end of the test, and returns what it has written so far.
+func (p *plugin) follows(args ...string) func() string {
+	p.t.Helper()
+	file := filepath.Join(p.t.TempDir(), "output")
+	out, err := os.Create(file)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(p.t.Context(), p.binary, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "KUBECONFIG="+p.kubeconfig), out, out
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = cmd.Wait() }) // the context has ended
+	return func() string {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return string(data)
+	}
 }
 
 // Of each run, these are others.
@@ -226,6 +250,15 @@ func TestFleetSeenWithKubectl(t *testing.T) {
 	p.golden("why-nothing", "why", "nobody")
 	p.golden("tree", "tree", "platform")
 	p.golden("history", "history", "platform")
+	is := struct {
+		Kind   string
+		Addons []addonsv1.AddonStatus
+	}{}
+	for _, format := range []string{"json", "yaml"} { // JSON is YAML
+		g.Expect(yaml.Unmarshal([]byte(p.does("why", "prod-000", "-o", format)), &is)).To(Succeed())
+		g.Expect(is.Kind).To(Equal("Cluster"))
+		g.Expect(is.Addons).To(HaveLen(2))
+	}
 	names := strings.Fields(p.does("__complete", "why", "")) // as shells ask
 	g.Expect(slices.Contains(names, "platform") && slices.Contains(names, "prod-199")).To(BeTrue())
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 )
 
-// exitError is the exit code of a command that couldn't do its work. Those that judge have [summary.Verdict].
+// exitError is the exit code of a command that couldn't do its work. A command that judges has a [summary.Verdict].
 const exitError = 3
 
 // session is what all commands share.

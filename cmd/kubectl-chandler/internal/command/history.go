@@ -104,8 +104,8 @@ func previous(revisions []appsv1.ControllerRevision, to string) int {
 	})
 }
 
-// writeSpec replaces the spec of a stack by that of a revision. What no revision has stays: the rollout, and how updates
-// are taken.
+// writeSpec replaces the spec of a stack by that of a revision. The rollout stays, and how
+// updates are taken: no revision has these.
 func (c *call) writeSpec(is *revised, revision *appsv1.ControllerRevision) error {
 	spec := map[string]any{}
 	if err := json.Unmarshal(revision.Data.Raw, &spec); err != nil {

@@ -45,17 +45,12 @@ func (s *session) rollout() *cobra.Command {
 
 // with returns a list that commas separate, with more names in it.
 func with(list string, more ...string) *string {
-	names := slices.DeleteFunc(strings.Split(list, ","), func(name string) bool { return name == "" || slices.Contains(more, name) })
-	return new(strings.Join(append(names, more...), ","))
+	return new(strings.Join(append(without(list, more...), more...), ","))
 }
 
-// without returns a list that commas separate without a name, nil if nothing is left.
-func without(list, name string) *string {
-	names := slices.DeleteFunc(strings.Split(list, ","), func(is string) bool { return is == "" || is == name })
-	if len(names) == 0 {
-		return nil
-	}
-	return new(strings.Join(names, ","))
+// without returns the names of a list that commas separate, but for some.
+func without(list string, names ...string) []string {
+	return slices.DeleteFunc(strings.Split(list, ","), func(name string) bool { return name == "" || slices.Contains(names, name) })
 }
 
 // onRevision makes a command that annotates the newest revision of a stack, its first argument. The annotation's value
@@ -112,9 +107,12 @@ func (s *session) hold() *cobra.Command {
 			if err := c.client.Get(c, client.ObjectKey{Namespace: c.namespace, Name: name}, ca); err != nil {
 				return fmt.Errorf("reading cluster %s: %w", name, err)
 			}
-			value := with(ca.Annotations[addonsv1.HoldRolloutAnnotation], c.args[0])
-			if release {
-				value = without(ca.Annotations[addonsv1.HoldRolloutAnnotation], c.args[0])
+			list := ca.Annotations[addonsv1.HoldRolloutAnnotation]
+			value := with(list, c.args[0])
+			if rest := without(list, c.args[0]); release && len(rest) == 0 {
+				value = nil
+			} else if release {
+				value = new(strings.Join(rest, ","))
 			}
 			if err := c.annotate(ca, addonsv1.HoldRolloutAnnotation, value); err != nil {
 				return err

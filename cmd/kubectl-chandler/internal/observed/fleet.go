@@ -85,10 +85,13 @@ func (f *Fleet) ReadClusters(ctx context.Context, c client.Reader, scope Scope) 
 
 // trim drops what no summary shows.
 func trim(ca *addonsv1.ClusterAddon) {
-	ca.ManagedFields = nil
+	ca.ManagedFields, ca.Labels, ca.Annotations, ca.OwnerReferences = nil, nil, nil, nil
 	for i := range ca.Status.Addons {
 		a := &ca.Status.Addons[i]
 		a.Digest, a.RecordDigest, a.ServiceAccountName = "", "", ""
+		if a.Drift != nil && a.Drift.Objects == 0 {
+			a.Drift.LastManagers, a.Drift.Message = nil, ""
+		}
 	}
 }
 

@@ -38,14 +38,14 @@ func (p *Printer) addonOn(a *summary.AddonOnCluster) {
 	title := strings.TrimSpace(a.Name + " " + clean(a.Version))
 	if a.Phase == addonsv1.AddonReady {
 		text := fmt.Sprintf("%s %s  Ready for %s", p.color(green, "v"), title, p.age(&a.Since))
-		if a.Drift != nil && a.Drift.Objects > 0 {
-			text += fmt.Sprintf("  drift: %s as others changed them", number(a.Drift.Objects, "object"))
-		}
 		if a.Drift != nil && a.Drift.Repaired > 0 {
 			text += fmt.Sprintf("  drift: %s, the last %s ago", number(a.Drift.Repaired, "repair"), p.age(&a.Drift.LastTime))
 		}
 		p.printf("%s\n", text)
 		p.paragraph("    Note", column, a.Message)
+		if a.Drift != nil && a.Drift.Objects > 0 {
+			p.paragraph("    Drift", column, number(a.Drift.Objects, "object")+" as others changed them: "+a.Drift.Message)
+		}
 		return
 	}
 	mark := p.color(yellow, "-")
@@ -116,8 +116,7 @@ func (p *Printer) branch(below map[string][]*summary.Addon, parent, indent strin
 func (p *Printer) leaf(a *summary.Addon) string {
 	text := p.versions(a)
 	var states []string
-	for _, phase := range []addonsv1.AddonPhase{addonsv1.AddonReady, addonsv1.AddonFailed, addonsv1.AddonDegraded, addonsv1.AddonPending, addonsv1.AddonInstalling,
-		addonsv1.AddonUpgrading, addonsv1.AddonRemoving, addonsv1.AddonUnassigned} {
+	for _, phase := range slices.Backward(summary.Phases) {
 		if names := a.Phases[phase]; len(names) > 0 {
 			state := fmt.Sprintf("%d %s", len(names), phase)
 			if phase != addonsv1.AddonReady {

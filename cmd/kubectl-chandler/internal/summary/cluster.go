@@ -14,6 +14,10 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
+// Phases of add-ons, the worst first.
+var Phases = []addonsv1.AddonPhase{addonsv1.AddonFailed, addonsv1.AddonDegraded, addonsv1.AddonUnassigned, addonsv1.AddonPending,
+	addonsv1.AddonRemoving, addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonReady}
+
 // Cluster is why one cluster is as it is.
 type Cluster struct {
 	Namespace   string                 `json:"namespace"`
@@ -60,8 +64,11 @@ func ClusterOf(f *observed.Fleet, ca *addonsv1.ClusterAddon) *Cluster {
 	if ready := meta.FindStatusCondition(ca.Status.Conditions, addonsv1.ReadyCondition); ready != nil {
 		is.Ready, is.Since = ready.Status, &ready.LastTransitionTime
 	}
+	blocking := stack.Blocking(ca)
 	for _, c := range ca.Status.Conditions {
-		if c.Type != addonsv1.ReadyCondition && c.Type != addonsv1.AddonsReadyCondition && c.Message != "" || isBad(&c) {
+		switch {
+		case c.Type == addonsv1.ReadyCondition, c.Type == addonsv1.AddonsReadyCondition && c.Status != metav1.ConditionUnknown: // add-ons say it
+		case c.Message != "", blocking != nil && blocking.Type == c.Type:
 			is.Conditions = append(is.Conditions, c)
 		}
 	}
@@ -73,27 +80,10 @@ func ClusterOf(f *observed.Fleet, ca *addonsv1.ClusterAddon) *Cluster {
 	for i := range ca.Status.Addons {
 		is.Addons = append(is.Addons, addonOn(f, ca, &ca.Status.Addons[i]))
 	}
-	slices.SortStableFunc(is.Addons, func(a, b AddonOnCluster) int { return cmp.Compare(rank(a.Phase), rank(b.Phase)) })
+	slices.SortStableFunc(is.Addons, func(a, b AddonOnCluster) int {
+		return cmp.Compare(slices.Index(Phases, a.Phase), slices.Index(Phases, b.Phase))
+	})
 	return is
-}
-
-// isBad reports whether a condition says that something is wrong with the cluster itself. Add-ons are shown one by one.
-func isBad(c *metav1.Condition) bool {
-	switch c.Type {
-	case addonsv1.PausedCondition, addonsv1.DeletingCondition:
-		return c.Status == metav1.ConditionTrue
-	case addonsv1.ReadyCondition:
-		return false
-	case addonsv1.AddonsReadyCondition:
-		return c.Status == metav1.ConditionUnknown
-	}
-	return c.Status != metav1.ConditionTrue
-}
-
-// rank sorts phases, the worst first.
-func rank(phase addonsv1.AddonPhase) int {
-	return slices.Index([]addonsv1.AddonPhase{addonsv1.AddonFailed, addonsv1.AddonDegraded, addonsv1.AddonUnassigned, addonsv1.AddonPending,
-		addonsv1.AddonRemoving, addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonReady}, phase)
 }
 
 func addonOn(f *observed.Fleet, ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) AddonOnCluster {

@@ -4,6 +4,7 @@ package summary
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -110,12 +111,7 @@ func (g *gathered) addHeld(ca *addonsv1.ClusterAddon, assigned *addonsv1.StackRe
 
 // MostFirst returns versions, those of most clusters first.
 func (a *Addon) MostFirst() []string {
-	versions := make([]string, 0, len(a.Versions))
-	for version := range a.Versions {
-		versions = append(versions, version)
-	}
-	slices.SortFunc(versions, func(x, y string) int {
+	return slices.SortedFunc(maps.Keys(a.Versions), func(x, y string) int {
 		return cmp.Or(cmp.Compare(a.Versions[y], a.Versions[x]), cmp.Compare(x, y))
 	})
-	return versions
 }

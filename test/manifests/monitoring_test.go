@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/cluster-chandler/chandler/test/docs"
+)
+
+// TestMonitoring adds the component to overlays: Prometheus finds the manager's metrics.
+func TestMonitoring(t *testing.T) {
+	for overlay, namespace := range map[string]string{allInOne: "chandler-system", "instances/red": "chandler-red"} {
+		t.Run(filepath.Base(overlay), func(t *testing.T) {
+			g := NewWithT(t)
+			dir := withComponent(t, overlay, "monitoring")
+			file := filepath.Join(dir, "kustomization.yaml")
+			text, err := os.ReadFile(file)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(os.WriteFile(file, append(text, []byte("namespace: "+namespace+"\n")...), 0o600)).To(Succeed())
+			objects := build(t, dir)
+			manager := one[appsv1.Deployment](t, objects, "Deployment")
+			var service corev1.Service
+			for _, s := range find[corev1.Service](t, objects, "Service") {
+				if s.Name == "chandler-metrics" {
+					service = s
+				}
+			}
+			pod := manager.Spec.Template
+			g.Expect(service.Namespace).To(Equal(manager.Namespace))
+			g.Expect(labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))).To(BeTrue(), "%v, %v", service.Spec.Selector, pod.Labels)
+			g.Expect(pod.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Spec.Ports[0].TargetPort.StrVal)))
+			monitor := one[unstructured.Unstructured](t, objects, "ServiceMonitor")
+			g.Expect(monitor.GetNamespace()).To(Equal(manager.Namespace))
+			wanted, _, err := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(labels.SelectorFromSet(wanted).Matches(labels.Set(service.Labels))).To(BeTrue())
+		})
+	}
+}
+
+// TestMonitoredMetricsExist compares rules and dashboard with the metrics that there are.
+func TestMonitoredMetricsExist(t *testing.T) {
+	page, err := docs.Read(root, "docs/reference/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, row := range page.Rows("metric") {
+		documented[row.Code(0)[0]] = true
+	}
+	for _, name := range []string{"rules.yaml", "dashboard.json"} {
+		data, err := os.ReadFile(filepath.Join("../../config/monitoring", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := regexp.MustCompile(`chandler_[a-z_]+`).FindAllString(string(data), -1)
+		for _, metric := range used {
+			if !documented[metric] {
+				t.Errorf("%s has %s, which docs/reference/metrics.md hasn't", name, metric)
+			}
+		}
+		if len(used) < 5 {
+			t.Errorf("%s has %d metrics only", name, len(used))
+		}
+	}
+}
