@@ -78,20 +78,24 @@ func (h *hub) tokens(t *testing.T) func() string {
 	if err := h.workloads.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
-	return func() string {
-		// Bound to a Secret of its own, so that it can be revoked alone.
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "token-"}}
-		if err := h.workloads.Create(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
-		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID},
-		}}
-		if err := h.workloads.SubResource("token").Create(t.Context(), account, request); err != nil {
-			t.Fatal(err)
-		}
-		return request.Status.Token
+	return func() string { return h.tokenOf(t, account) }
+}
+
+// tokenOf makes a token for a user of the workload cluster. It is bound to a Secret of its own, so that it can be revoked
+// alone.
+func (h *hub) tokenOf(t *testing.T, account *corev1.ServiceAccount) string {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "token-"}}
+	if err := h.workloads.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
 	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID},
+	}}
+	if err := h.workloads.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
 }
 
 // whoAmI returns what the server knows of the token that a connection uses.

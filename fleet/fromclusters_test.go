@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+// part is a cluster of another provider, of which nothing but its config may be used.
+type part struct {
+	cluster.Cluster
+	config *rest.Config
+}
+
+func (p *part) GetConfig() *rest.Config { return p.config }
+
+// parts is a provider of them, which engages what a test tells it to.
+type parts struct {
+	multicluster.Provider
+	to      multicluster.Aware
+	mu      sync.Mutex
+	indexes []string
+}
+
+func (p *parts) IndexField(_ context.Context, _ client.Object, field string, _ client.IndexerFunc) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.indexes = append(p.indexes, field)
+	return nil
+}
+
+// idle is a manager that is never started.
+type idle struct{ manager.Manager }
+
+// TestClustersAreKept as another provider made them: two are one server, and both are engaged as they are.
+func TestClustersAreKept(t *testing.T) {
+	s := newServer(t)
+	identified(s, "the cluster")
+	s.set("v1.36.3", "") // anybody may ask
+	config := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: s.ca()}}
+	other := &parts{}
+	source := FromClusters("parts", other, func(mgr mcmanager.Manager) error { other.to = mgr; return nil })
+	o := quick()
+	o.Identify = true
+	var engaged sync.Map
+	p := startSources(t, o, func(_ context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+		engaged.Store(name, c)
+		return nil
+	})
+	index := func(field string) {
+		if err := p.IndexField(t.Context(), &corev1.Pod{}, field, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	index("before")
+	if err := p.AddSource(idle{}, source); err != nil {
+		t.Fatal(err)
+	}
+	index("after")
+	if !slices.Equal(other.indexes, []string{"before", "after"}) {
+		t.Errorf("indexes: %v", other.indexes)
+	}
+
+	one, two := &part{config: config}, &part{config: config}
+	engage := func(name multicluster.ClusterName, c cluster.Cluster) context.CancelFunc {
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := other.to.Engage(ctx, name, c); err != nil {
+			t.Fatal(err)
+		}
+		return cancel
+	}
+	leave := engage("one", one)
+	engage("two", two)
+	is := func(name multicluster.ClusterName, want cluster.Cluster) {
+		t.Helper()
+		eventually(t, func() string {
+			got, err := p.Get(t.Context(), name)
+			known, _ := engaged.Load(name)
+			if err != nil || got != want || known != want || p.State(name).Phase != PhaseConnected {
+				return name.String() + " isn't engaged as it is"
+			}
+			return ""
+		})
+		if _, ok := p.Connection(name); ok {
+			t.Errorf("%s has a Connection", name)
+		}
+	}
+	is("parts#one", one)
+	is("parts#two", two)
+
+	again := &part{config: config} // another one of the same config
+	engage("two", again)
+	is("parts#two", again)
+
+	leave()
+	eventually(t, func() string {
+		if _, err := p.Get(t.Context(), "parts#one"); err == nil {
+			return "it is still there"
+		}
+		return ""
+	})
+	s.status.Store(http.StatusServiceUnavailable) // the probe notices
+	eventually(t, func() string {
+		if s := p.State("parts#two"); s.Phase != PhaseUnreachable {
+			return s.Message
+		}
+		return ""
+	})
+}

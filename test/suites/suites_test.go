@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suites_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestSuites runs each suite as it is in the module proxy's copy, with this folder's packages in place of the providers.
+func TestSuites(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("KUBEBUILDER_ASSETS names no kube-apiserver and etcd")
+	}
+	of := strings.TrimSpace(run(t, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/multicluster-runtime"))
+	for suite, specs := range map[string]string{"kubeconfig": "11", "clusters": "2", "namespace": "7", "multi": "5"} {
+		t.Run(suite, func(t *testing.T) {
+			out := run(t, "go", "test", "-count=1", "-vet=off", "-timeout=10m", "-overlay="+overlay(t, of, suite), "-v", "./"+suite)
+			ran := regexp.MustCompile(`Ran (\d+) of (\d+) Specs`).FindStringSubmatch(out)
+			if ran == nil || ran[1] != specs || ran[2] != specs {
+				t.Errorf("%v, not all of %s specs:\n%s", ran, specs, out)
+			}
+			t.Log(regexp.MustCompile(`Ran \d+ of .*`).FindString(out))
+		})
+	}
+}
+
+// overlay puts the test files of a provider into the folder of the package that takes its place.
+func overlay(t *testing.T, module, suite string) string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(module, "providers", suite, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests of %s: %v", suite, err)
+	}
+	replace := map[string]string{}
+	for _, file := range files {
+		replace[filepath.Join(here, suite, filepath.Base(file))] = file
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// run returns what a command prints.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
