@@ -39,9 +39,9 @@ func TestRolloutBudget(t *testing.T) {
 		r.awaitCluster(fmt.Sprint("budget-", i+1), "all others are well", ready("settings"))
 	}
 
-	r.edit("three", "poor", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(2), MaxFailed: ofNumber(1)}))
+	r.edit("three", "poor", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(1), MaxFailed: ofNumber(1)}))
 	s := r.newStack("platform", nil)
-	await(t, world.hub, s, 2*patience, "a second one failed", func(s *addonsv1.AddonStack) error {
+	await(t, world.hub, s, 4*patience, "a second one failed", func(s *addonsv1.AddonStack) error {
 		if is := s.Status.Rollout; is == nil || is.Phase != addonsv1.RolloutHalted {
 			return fmt.Errorf("%+v", is)
 		}
