@@ -74,7 +74,8 @@ func TestSourceReasons(t *testing.T) {
 // that are named as their condition: these are good.
 func TestConditionReasons(t *testing.T) {
 	known := constantsOf(t, "api/v1beta1", isReason)
-	for _, group := range constantsOf(t, "fleet", isReason) {
+	connection := slices.Concat(constantsOf(t, "fleet", isReason), constantsOf(t, "fleet/internal/transport", exported), constantsOf(t, "fleet/limits", regexp.MustCompile("^ResponseTooLarge$")))
+	for _, group := range connection {
 		known = append(known, reasonGroup{condition: "ClusterReachable", reasons: group.reasons})
 	}
 	var all, good []string
