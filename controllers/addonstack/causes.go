@@ -21,10 +21,10 @@ import (
 type clusterState int
 
 const (
-	progressing clusterState = iota
-	ready
-	failed
-	waiting
+	clusterProgressing clusterState = iota
+	clusterReady
+	clusterFailed
+	clusterWaiting
 )
 
 // urgency says which causes are told first.
@@ -57,14 +57,14 @@ type cause struct {
 // The revision has these add-ons. It returns why the cluster isn't ready, or won't be for long, too.
 func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, wanted string, addons []addonsv1.Addon) (clusterState, []cause) {
 	if c := stack.Blocking(ca); c != nil {
-		return waiting, []cause{causeOfCondition(c)}
+		return clusterWaiting, []cause{causeOfCondition(c)}
 	}
 	assigned := stack.AssignedRevision(ca.Spec.Stacks, s.Name)
 	if assigned != wanted && stack.HeldRemoval(ca.Spec.Stacks, s.Name) == nil {
-		return progressing, nil // a failure of an older revision is no news of this one
+		return clusterProgressing, nil // a failure of an older revision is no news of this one
 	}
 	if !slices.ContainsFunc(ca.Status.Stacks, func(is addonsv1.StackStatus) bool { return is.Name == s.Name && is.Revision == assigned }) {
-		return progressing, nil // what the status says is of another revision
+		return clusterProgressing, nil // what the status says is of another revision
 	}
 	var why []cause
 	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.Message != "" {
@@ -90,11 +90,11 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, wanted string
 	}
 	switch {
 	case slices.ContainsFunc(why, func(c cause) bool { return c.urgency == addonFailed }):
-		return failed, why
+		return clusterFailed, why
 	case !slices.ContainsFunc(why, func(c cause) bool { return c.urgency != onlyNoted }) && len(missing) == 0 && assigned == wanted:
-		return ready, why
+		return clusterReady, why
 	}
-	return progressing, why
+	return clusterProgressing, why
 }
 
 // noted returns a cause that keeps no cluster from being ready.
@@ -132,9 +132,6 @@ func causeOfAddon(addon *addonsv1.AddonStatus) cause {
 	}
 	return is
 }
-
-// shownClusters of many are in a message.
-const shownClusters = 5
 
 // causes are those of several clusters, by their keys.
 type causes map[string]*sharedCause

@@ -21,13 +21,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// wanted returns the revision of a stack that a cluster is to have now, "" for none, and its add-ons.
-type wanted func(clusterAddon *addonsv1.ClusterAddon) (revision string, addons []addonsv1.Addon)
+// wantedRevision returns the revision of a stack that a cluster is to have now, "" for none, and its add-ons.
+type wantedRevision func(clusterAddon *addonsv1.ClusterAddon) (revision string, addons []addonsv1.Addon)
 
 // count sums up the stack's clusters in status.clusters and ClustersReady. A Cluster counts once it is selected: else a
 // new stack would be Ready before anything was done. It returns when to count again, as something has lasted for too
 // long then; 0 for never.
-func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, wanted wanted) (again time.Duration) {
+func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, wanted wantedRevision) (again time.Duration) {
 	had, now := hadClusters(s), r.Clock.Now()
 	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(clusters.selected))}
 	told := causes{}
@@ -40,13 +40,13 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 		}
 		state, why := standingOf(ca, s, revision, addons)
 		switch state {
-		case ready:
+		case clusterReady:
 			s.Status.Clusters.Ready++
-		case waiting:
+		case clusterWaiting:
 			s.Status.Clusters.Waiting++
-		case failed:
+		case clusterFailed:
 			s.Status.Clusters.Failed++
-		case progressing:
+		case clusterProgressing:
 		}
 		for _, each := range why {
 			if left := each.since.Add(tellAfter).Sub(now); each.urgency == passesByItself && left > 0 {

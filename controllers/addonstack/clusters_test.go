@@ -29,38 +29,38 @@ func TestStandingOf(t *testing.T) {
 		change func(*addonsv1.ClusterAddon)
 		want   clusterState
 	}{
-		"all is ready":                       {func(*addonsv1.ClusterAddon) {}, ready},
-		"the control plane isn't up":         {set(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse), waiting},
-		"the cluster can't be reached":       {set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse), waiting},
-		"nobody knows yet if it can":         {set(addonsv1.ClusterReachableCondition, metav1.ConditionUnknown), waiting},
-		"the cluster is paused":              {set(addonsv1.PausedCondition, metav1.ConditionTrue), waiting},
-		"the cluster goes":                   {set(addonsv1.DeletingCondition, metav1.ConditionTrue), waiting},
-		"another stack has changed":          {func(ca *addonsv1.ClusterAddon) { ca.Generation = 3 }, ready},
-		"the status is of an older revision": {func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks[0].Revision = "platform-1" }, progressing},
-		"the status is of no stack":          {func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks = nil }, progressing},
+		"all is ready":                       {func(*addonsv1.ClusterAddon) {}, clusterReady},
+		"the control plane isn't up":         {set(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse), clusterWaiting},
+		"the cluster can't be reached":       {set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse), clusterWaiting},
+		"nobody knows yet if it can":         {set(addonsv1.ClusterReachableCondition, metav1.ConditionUnknown), clusterWaiting},
+		"the cluster is paused":              {set(addonsv1.PausedCondition, metav1.ConditionTrue), clusterWaiting},
+		"the cluster goes":                   {set(addonsv1.DeletingCondition, metav1.ConditionTrue), clusterWaiting},
+		"another stack has changed":          {func(ca *addonsv1.ClusterAddon) { ca.Generation = 3 }, clusterReady},
+		"the status is of an older revision": {func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks[0].Revision = "platform-1" }, clusterProgressing},
+		"the status is of no stack":          {func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks = nil }, clusterProgressing},
 		"the revision is an older one": {func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
-		}, progressing},
+		}, clusterProgressing},
 		"an add-on failed at an older revision": {func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
 			ca.Status.Addons[0].Phase = addonsv1.AddonFailed
-		}, progressing},
+		}, clusterProgressing},
 		"an add-on failed at an older revision, and a removal is held": {func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
 			ca.Spec.Stacks[0].HeldRemoval, ca.Status.Addons[0].Phase = &addonsv1.HeldRemoval{}, addonsv1.AddonFailed
-		}, failed},
-		"an add-on failed":   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, failed},
-		"an add-on upgrades": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, progressing},
+		}, clusterFailed},
+		"an add-on failed":   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, clusterFailed},
+		"an add-on upgrades": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, clusterProgressing},
 		"an add-on for upgrades isn't ready": {func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "backup", Stack: "platform", Phase: addonsv1.AddonInstalling})
-		}, progressing},
-		"an add-on isn't there yet": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, progressing},
+		}, clusterProgressing},
+		"an add-on isn't there yet": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, clusterProgressing},
 		"another stack's add-on failed": {func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "x", Stack: "other", Phase: addonsv1.AddonFailed})
-		}, ready},
+		}, clusterReady},
 		"an add-on that was taken off is still being removed": {func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "old", Stack: "platform", Phase: addonsv1.AddonRemoving})
-		}, progressing},
+		}, clusterProgressing},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestCauses(t *testing.T) {
 					change(ca)
 				}
 				state, why := standingOf(ca, s, s.Status.LatestRevision, nil)
-				if isReady := state == ready; isReady != (change == nil || strings.Contains(tc.ready, ca.Name)) {
+				if isReady := state == clusterReady; isReady != (change == nil || strings.Contains(tc.ready, ca.Name)) {
 					t.Errorf("%s is ready: %t", ca.Name, isReady)
 				}
 				for _, each := range why {

@@ -51,16 +51,6 @@ func followedIn(list []addonsv1.FollowedVersion, addon string) *addonsv1.Followe
 	return first(list, func(v *addonsv1.FollowedVersion) bool { return v.Addon == addon })
 }
 
-// first returns the first element for which a function returns true, nil if there is none.
-func first[T any](list []T, matches func(*T) bool) *T {
-	for i := range list {
-		if matches(&list[i]) {
-			return &list[i]
-		}
-	}
-	return nil
-}
-
 // announceVersions sends an event of each part that has another version now.
 func (r *Reconciler) announceVersions(s *addonsv1.AddonStack, followers []stack.Follower, before, after stack.Pins) {
 	for _, follower := range followers {

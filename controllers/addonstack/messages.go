@@ -13,24 +13,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-const (
-	// maxNote leaves room in an event's note, which has up to 1024 bytes.
-	maxNote = 1000
-	// maxProblem leaves room for what a message says beside what is wrong.
-	maxProblem = 900
-	// shownProblems of many are in a message.
-	shownProblems = 3
-)
-
-// firstOf joins the first few of many texts, in about maxProblem bytes.
-func firstOf(texts []string) string {
-	shown := slices.Clone(texts)
-	for i := range min(len(shown), shownProblems) {
-		shown[i] = message.Shorten(shown[i], maxProblem/min(len(shown), shownProblems))
-	}
-	return message.List(shown, "; ", shownProblems)
-}
-
 // held are the removals of a stack that wait for confirmation.
 type held struct {
 	clusters      []string

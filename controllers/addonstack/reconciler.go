@@ -5,26 +5,18 @@
 package addonstack
 
 import (
-	"cmp"
-	"context"
 	"errors"
-	"slices"
 	"sync"
-	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
@@ -51,126 +43,6 @@ type Reconciler struct {
 	wake     management.Queue // for answers of sources
 }
 
-// Reconcile brings one AddonStack's revision and status up to date.
-func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
-	s := &addonsv1.AddonStack{}
-	if err := r.Client.Get(ctx, req.NamespacedName, s); err != nil {
-		if err = client.IgnoreNotFound(err); err == nil {
-			r.statuses.Forget(req.NamespacedName)
-			r.memories.Delete(req.NamespacedName)
-			stackSources.forget(req.NamespacedName)
-			r.forgetRollout(req.NamespacedName)
-		}
-		return ctrl.Result{}, err
-	}
-	if !s.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
-	}
-	if r.statuses.Stale(s) {
-		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
-	}
-	if slices.ContainsFunc(s.Spec.ClusterKinds, r.Members.IsUnsettled) {
-		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil // its clusters can't be counted yet
-	}
-
-	known := r.memoryOf(s)
-	if wait := known.pace(s, r.Clock.Now()); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-
-	stackSources.set(s, r.Sources)
-	view := sharedStatus{r}.viewOf(s)
-	isNew, wait := known.request.update(s, r.Clock.Now())
-	if isNew {
-		r.retryRejected(ctx, s)
-	}
-	again, err := r.inspect(r.waiting(ctx, req.NamespacedName), view)
-	if apierrors.IsConflict(err) {
-		return management.Retry(ctx, ctrl.Result{}, err)
-	}
-	summarize(view)
-	err = errors.Join(err, sharedStatus{r}.write(ctx, s, view))
-	return management.Retry(ctx, ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, err)
-}
-
 // errStale is returned if what the cache shows isn't so any more.
 var errStale = apierrors.NewConflict(addonsv1.GroupVersion.WithResource("addonstacks").GroupResource(), "",
 	errors.New("the cache is behind"))
-
-// retryRejected has the stack's sources asked at once whether what was rejected is published anew.
-func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) {
-	for _, ref := range sourcesIn(s) {
-		r.Sources.Reconsider(ctx, ref)
-	}
-}
-
-// inspect keeps the spec as a revision, and writes into the status what is to be seen. It
-// returns when to look again, as for newer versions, 0 for never.
-func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again time.Duration, err error) {
-	s.Status.ObservedGeneration = s.Generation
-	revisions, err := revisionHistory{r}.knownRevisions(ctx, s)
-	if err != nil {
-		return 0, err
-	}
-	var inForce *addonsv1.AddonStackSpec
-	var f *resolution
-	problems, paused := stack.Validate(&s.Spec), setPaused(s)
-	switch {
-	case len(problems) > 0:
-		r.reportInvalid(s, problems[0].Reason, "Validate", describe(problems))
-	case paused:
-		setValid(s, "")
-	default:
-		f, err = revisionHistory{r}.snapshot(ctx, s, revisions)
-		if newer, ok := errors.AsType[*unknownFieldsError](err); ok {
-			r.reportInvalid(s, addonsv1.UnknownFieldsReason, "Snapshot", newer.Error())
-			f = nil
-			break
-		}
-		if err != nil {
-			reportUnkept(s, err)
-			return 0, err
-		}
-		inForce = f.kept
-	}
-	if inForce == nil && len(revisions) > 0 { // the former one is
-		if inForce, err = stack.SpecOf(&revisions[0]); err != nil {
-			return 0, err
-		}
-		s.Status.LatestRevision = cmp.Or(s.Status.LatestRevision, revisions[0].Name) // that one may be gone, and an older one isn't in force for it
-	}
-	var clusters []*addonsv1.ClusterAddon
-	if inForce != nil {
-		if f != nil && f.kept != nil {
-			revisions = f.revisions
-		}
-		if clusters, again, err = r.bring(ctx, s, inForce, revisions); err != nil {
-			return 0, err
-		}
-	}
-	s.Status.Sources = sourcesOf(s, inForce, clusters, f)
-	if f == nil {
-		return again, nil
-	}
-	if f.kept != nil {
-		r.reportSources(s, f)
-	}
-	return management.Sooner(again, f.again), nil
-}
-
-// bring decides which clusters are to have which of the revisions, the newest first, and reports how far they are. It
-// returns the clusters, and when to look again, 0 for never. Without a rollout, all are to have the spec in force.
-func (r *Reconciler) bring(ctx context.Context, s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) ([]*addonsv1.ClusterAddon, time.Duration, error) {
-	if s.Spec.Rollout != nil && len(revisions) > 0 {
-		return rollouts{r}.bring(ctx, s, revisions)
-	}
-	r.endRollout(s)
-	clusters, err := r.selectedBy(ctx, s, inForce)
-	if err != nil {
-		return nil, 0, err
-	}
-	again := r.count(s, clusters, func(*addonsv1.ClusterAddon) (string, []addonsv1.Addon) {
-		return s.Status.LatestRevision, inForce.Addons
-	})
-	return clusters.selected, again, nil
-}

@@ -24,8 +24,8 @@ import (
 // these are, give turns to clusters, and report.
 type rollouts struct{ *Reconciler }
 
-// state is what is known of one rollout.
-type state struct {
+// gathered is all that is known of one rollout.
+type gathered struct {
 	stack     *addonsv1.AddonStack
 	revisions []appsv1.ControllerRevision // the newest first
 	marked    []rollout.Revision
@@ -36,7 +36,7 @@ type state struct {
 }
 
 // revision returns the name of the target, "" for none.
-func (q *state) revision() string {
+func (q *gathered) revision() string {
 	if q.target < 0 {
 		return ""
 	}
@@ -44,7 +44,7 @@ func (q *state) revision() string {
 }
 
 // assigned returns the revision that a cluster is to have now, with the turn that it was given.
-func (q *state) assigned(ca *addonsv1.ClusterAddon) string {
+func (q *gathered) assigned(ca *addonsv1.ClusterAddon) string {
 	if q.turns.Has(ca.Name) {
 		return q.revision()
 	}
@@ -76,11 +76,11 @@ func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions [
 }
 
 // gather reads the clusters. Turns that the cache shows as taken are left out.
-func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*state, error) {
+func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*gathered, error) {
 	if err := r.noteReplaced(ctx, s, revisions); err != nil {
 		return nil, err
 	}
-	q := &state{stack: s, revisions: revisions, marked: rollout.Revisions(revisions), turns: sets.New[string]()}
+	q := &gathered{stack: s, revisions: revisions, marked: rollout.Revisions(revisions), turns: sets.New[string]()}
 	q.target = rollout.Target(q.marked)
 	var err error
 	if q.spec, err = stack.SpecOf(&revisions[max(q.target, 0)]); err != nil {
@@ -103,7 +103,7 @@ func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions 
 
 // given returns the clusters that were given a turn to the target. A process that decides for the first time asks the
 // API server for those of the process before: the cache may be behind.
-func (r rollouts) given(ctx context.Context, q *state) (sets.Set[string], error) {
+func (r rollouts) given(ctx context.Context, q *gathered) (sets.Set[string], error) {
 	m := r.memoryOf(q.stack)
 	if m.knowsTurns {
 		return r.Turns.To(client.ObjectKeyFromObject(q.stack), q.revision()), nil
@@ -123,7 +123,7 @@ func (r rollouts) given(ctx context.Context, q *state) (sets.Set[string], error)
 }
 
 // addonsByRevision returns a function that returns the add-ons of a revision, none if it can't be read.
-func (q *state) addonsByRevision() func(revision string) []addonsv1.Addon {
+func (q *gathered) addonsByRevision() func(revision string) []addonsv1.Addon {
 	known := map[string][]addonsv1.Addon{q.revision(): q.spec.Addons}
 	return func(revision string) []addonsv1.Addon {
 		addons, isKnown := known[revision]
@@ -140,7 +140,7 @@ func (q *state) addonsByRevision() func(revision string) []addonsv1.Addon {
 
 // note writes on revisions how far they are, before anything is done by it. The order doesn't matter to a process that
 // ends in between: it decides the same.
-func (r rollouts) note(ctx context.Context, q *state, d rollout.Decision) error {
+func (r rollouts) note(ctx context.Context, q *gathered, d rollout.Decision) error {
 	if q.target < 0 {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (r rollouts) note(ctx context.Context, q *state, d rollout.Decision) error 
 }
 
 // mark sets an annotation of a revision, if it has none of the kind.
-func (r rollouts) mark(ctx context.Context, q *state, at int, annotation, value string) error {
+func (r rollouts) mark(ctx context.Context, q *gathered, at int, annotation, value string) error {
 	revision := &q.revisions[at]
 	if _, has := revision.Annotations[annotation]; has {
 		return nil

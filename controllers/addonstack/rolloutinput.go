@@ -21,7 +21,7 @@ import (
 const heldReason = "Held"
 
 // input returns all that the decision depends on.
-func (r rollouts) input(q *state, addons func(revision string) []addonsv1.Addon) rollout.Input {
+func (r rollouts) input(q *gathered, addons func(revision string) []addonsv1.Addon) rollout.Input {
 	strategy, invalid := rollout.StrategyOf(q.stack.Spec.Rollout, field.NewPath("spec", "rollout"))
 	in := rollout.Input{Now: r.Clock.Now(), Strategy: strategy}
 	in.Aim(q.marked, q.target)
@@ -61,7 +61,7 @@ func progressOf(instance *addonsv1.StackInstance) rollout.Instance {
 }
 
 // cluster returns what the decision is to know of a cluster. Its status may be about another revision than it is to have.
-func (q *state) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons func(revision string) []addonsv1.Addon) rollout.Cluster {
+func (q *gathered) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons func(revision string) []addonsv1.Addon) rollout.Cluster {
 	c := rollout.Cluster{Name: ca.Name, Labels: of.Labels, Joined: ca.CreationTimestamp.Time, Assigned: q.assigned(ca), WasReady: true}
 	c.Away, c.Unreachable, c.AwaySince = q.whyAway(ca, c.Assigned == q.revision())
 
@@ -71,7 +71,7 @@ func (q *state) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons fun
 		c.State = addonsv1.StackProgressing
 	case is.Revision == c.Assigned:
 		c.State, c.Since, c.Started, c.WasReady = is.State, is.Since.Time, is.Started.Time, ptr.Deref(is.WasReady, true)
-		if standing, _ := standingOf(ca, q.stack, c.Assigned, addons(c.Assigned)); c.State == addonsv1.StackReady && standing == progressing {
+		if standing, _ := standingOf(ca, q.stack, c.Assigned, addons(c.Assigned)); c.State == addonsv1.StackReady && standing == clusterProgressing {
 			c.State = addonsv1.StackProgressing // an add-on isn't in the status yet
 		}
 	default:
@@ -84,7 +84,7 @@ func (q *state) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons fun
 }
 
 // whyAway returns why nothing can be done on a cluster, "" if something can; whether it doesn't answer, and since when.
-func (q *state) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) (why string, unreachable bool, since time.Time) {
+func (q *gathered) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) (why string, unreachable bool, since time.Time) {
 	if c := stack.Blocking(ca); c != nil {
 		return c.Reason, c.Type == addonsv1.ClusterReachableCondition, c.LastTransitionTime.Time
 	}
@@ -102,6 +102,6 @@ func (q *state) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) (why string, 
 }
 
 // waitsForUpgrade reports whether an add-on of the stack waits for an upgrade of the cluster's Kubernetes.
-func (q *state) waitsForUpgrade(a addonsv1.AddonStatus) bool {
+func (q *gathered) waitsForUpgrade(a addonsv1.AddonStatus) bool {
 	return a.Stack == q.stack.Name && slices.Contains([]string{reasons.WaitingForControlPlane, reasons.WaitingForWorkers, reasons.WaitingForUpgrade}, a.Reason)
 }

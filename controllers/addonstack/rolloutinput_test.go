@@ -100,7 +100,7 @@ func TestClusterOfARollout(t *testing.T) {
 				conditions.Set(ca, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
 			}
 			tc.change(ca)
-			q := &state{
+			q := &gathered{
 				stack:     &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "platform"}},
 				revisions: []appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, {ObjectMeta: metav1.ObjectMeta{Name: "old"}}},
 				turns:     sets.New[string](),

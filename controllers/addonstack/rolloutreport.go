@@ -18,7 +18,7 @@ import (
 
 // report writes status.rollout and the condition RolledOut, and sends an event of each wave that begins or ends, and of
 // each phase that somebody has to know of.
-func (r rollouts) report(q *state, in rollout.Input, d rollout.Decision) {
+func (r rollouts) report(q *gathered, in rollout.Input, d rollout.Decision) {
 	s := q.stack
 	before := ptr.Deref(s.Status.Rollout, addonsv1.RolloutStatus{})
 	if before.Revision != q.revision() {
@@ -45,7 +45,7 @@ func (r rollouts) report(q *state, in rollout.Input, d rollout.Decision) {
 }
 
 // rejection returns which revision was rejected last, and why; "" for none.
-func (q *state) rejection() string {
+func (q *gathered) rejection() string {
 	for i := range q.revisions {
 		if why, rejected := q.revisions[i].Annotations[addonsv1.RolloutRejectedAnnotation]; rejected {
 			return fmt.Sprintf("%s was rejected: %s", q.revisions[i].Name, message.Shorten(why, maxProblem/4))

@@ -18,7 +18,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
-	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -87,12 +86,6 @@ func (r *Reconciler) memberChanged(clusterAddon client.ObjectKey) {
 // stacksOfNamespace enqueues every stack that may select a Cluster. Counting needs no request.
 func (r *Reconciler) stacksOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
 	return r.stacksWith(ctx, obj.GetNamespace(), nil)
-}
-
-// waiting returns a context for calls that wait a moment for sources, in the share of the stack's
-// namespace. An answer enqueues the stack.
-func (r *Reconciler) waiting(ctx context.Context, key client.ObjectKey) context.Context {
-	return r.Sources.Waiting(shares.WithTenant(ctx, key.Namespace, ""), "AddonStack "+key.String(), func() { r.wake.Add(key) })
 }
 
 // PathChanged enqueues the stacks whose bundle is at a path of the artifact root.

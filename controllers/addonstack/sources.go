@@ -73,7 +73,7 @@ func sourcesOf(
 			c = availability(name, s, clusters)
 		}
 		if fetched[name] && c.Reason == addonsv1.SourceNotAskedReason {
-			c = available()
+			c = availableCondition()
 		}
 		sources = append(sources, entryOf(s, name, ref, f.orFailed(name, c)))
 	}
@@ -105,7 +105,7 @@ func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c met
 // bundleCondition returns what is known of a bundle that a spec waits for, or could wait for.
 func (f *resolution) bundleCondition() metav1.Condition {
 	if f == nil || f.bundle == nil {
-		return available()
+		return availableCondition()
 	}
 	c := sourceCondition(metav1.ConditionFalse, f.bundle.Reason, message.Shorten(ofBundle(f.bundle), maxProblem))
 	if c.Reason == failure.ArtifactPending {
@@ -159,7 +159,7 @@ func availabilityIn(status *addonsv1.AddonStatus) metav1.Condition {
 	case reasons.Of(status.Reason).Is(reasons.SourceBad):
 		return sourceCondition(metav1.ConditionFalse, status.Reason, status.Message)
 	case status.Digest != "" || wasRead(status):
-		return available()
+		return availableCondition()
 	}
 	return notAsked()
 }
@@ -176,7 +176,7 @@ func sourceCondition(status metav1.ConditionStatus, reason, message string) meta
 	return newCondition(addonsv1.SourceAvailableCondition, status, reason, message)
 }
 
-func available() metav1.Condition {
+func availableCondition() metav1.Condition {
 	return sourceCondition(metav1.ConditionTrue, addonsv1.SourceAvailableReason, "")
 }
 

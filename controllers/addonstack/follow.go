@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// follow finds the versions that the stack is to have.
+func (r polling) follow(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*resolution, error) {
+	m, followers, now := r.memoryOf(s), stack.Followers(&s.Spec), r.Clock.Now()
+	p := &m.poll
+	if len(followers) == 0 {
+		*p = versionPoll{}
+		return &resolution{}, nil
+	}
+	kept, err := newestSpec(revisions)
+	if err != nil {
+		return nil, err
+	}
+	current := stack.PinsOf(&s.Spec, kept)
+	settled := len(current) == len(followers) && stack.Generation(&revisions[0]) == s.Generation &&
+		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
+	p.plan(s, trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now, settled)
+	if p.running && r.poll(ctx, s, followers, current, p) {
+		p.finish(s, r.Clock.Now(), len(resolve(s, followers, current, p).waiting) > 0)
+	}
+	f := resolve(s, followers, current, p)
+	f.again = p.pause(r.Clock.Now())
+	return f, nil
+}
+
+// keys identifies the credentials and keys that the sources are asked with.
+func (r polling) keys(ctx context.Context, namespace string, followers []stack.Follower) string {
+	var all []string
+	for _, follower := range followers {
+		all = append(all, r.Sources.Keys(ctx, referenceOf(namespace, follower)))
+	}
+	return strings.Join(all, " ")
+}
+
+// resolve decides from what the newest revision has, and from what polls found.
+func resolve(s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, p *versionPoll) *resolution {
+	f := &resolution{followers: followers, current: current, available: map[string]string{}, unseen: sets.New[string](), polling: p.running}
+	taken := stack.Pins{}
+	for _, follower := range followers {
+		found := p.results[follower.Name]
+		if pin, pinned := current[follower.Name]; found.pin.Version != "" && (!suspended(s) || !pinned || found.pin.Version == pin.Version) {
+			taken[follower.Name] = found.pin
+		}
+		if found.err != nil {
+			f.failures = append(f.failures, pollFailure{addon: follower.Name, err: found.err})
+		}
+		if found.newest == "" {
+			f.unseen.Insert(follower.Name)
+		}
+	}
+	f.pins = stack.NewestOf(followers, current, taken)
+	for _, follower := range followers {
+		pin, pinned := f.pins[follower.Name]
+		if !pinned {
+			f.waiting = append(f.waiting, follower)
+		} else if newest := p.results[follower.Name].newest; follower.Line.Newer(newest, pin.Version) {
+			f.available[follower.Name] = newest
+		}
+		if withdrawn := p.results[follower.Name].withdrawn; pinned && withdrawn == pin.Version && f.failureOf(follower.Name) == nil {
+			f.failures = append(f.failures, pollFailure{addon: follower.Name, err: errWithdrawn(follower, withdrawn), withdrawn: true})
+		}
+	}
+	return f
+}
+
+// revertBundle leaves spec.source at the version of the newest revision, if there is one, as the
+// newer version can't be used after all. It reports whether it did. The newer one is tried again.
+func (f *resolution) revertBundle(failed *failure.Error) bool {
+	const name = addonsv1.FollowedSource
+	pin, pinned := f.current[name]
+	if !pinned || f.pins[name] == pin {
+		return false
+	}
+	f.available[name], f.pins[name] = f.pins[name].Version, pin
+	if failed.Reason == failure.ArtifactPending {
+		f.polling, f.again = true, failed.RetryAfter
+		return true
+	}
+	f.failures = append(f.failures, pollFailure{addon: name, err: failed})
+	f.again = management.Sooner(f.again, max(failed.RetryAfter, followingRetry))
+	return true
+}
