@@ -34,8 +34,8 @@ func inputsOf(ctx context.Context, s *addonsv1.AddonStack, digest digester) (sta
 	return inputs, nil
 }
 
-// noteReplaced notes on each revision which objects don't have any more what the revision was made with. What the cache
-// shows is asked for again before it is noted.
+// noteReplaced notes on each revision which objects no longer have the values that the revision was made with. The API
+// server is asked before that is noted.
 func (r rollouts) noteReplaced(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	for i := range revisions {
 		noted := revisions[i].Annotations[addonsv1.RolloutInputsReplacedAnnotation]
