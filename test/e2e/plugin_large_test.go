@@ -76,14 +76,14 @@ func TestLargeFleetSeenWithKubectl(t *testing.T) {
 	for _, args := range [][]string{{"status"}, {"why", "prod-0017"}} {
 		begin := world.hub.mark(t)
 		out, took, peak := p.measured(args...)
-		t.Logf("%v: %s, %.0f MiB", args, took.Round(time.Millisecond), peak/(1<<20))
+		t.Logf("%v: %s, %.0f MiB", args, took.Round(time.Millisecond), peak)
 		g.Expect(out).To(ContainSubstring("prod-0417"), "where else it is so")
 		requests := described(begin.requests(t, p.user), func(auditEvent) bool { return true })
 		g.Expect(requests).To(HaveLen(clusters/page+2), "a page after the other, and each other kind once")
 	}
 }
 
-// measured returns what a command line that judges a failure writes, how long it takes, and the most memory it has, in bytes.
+// measured returns what a command line that judges a failure writes, how long it takes, and the most memory it has, in MiB.
 func (p *plugin) measured(args ...string) (output string, took time.Duration, peak float64) {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.t.Context(), p.binary, args...)
