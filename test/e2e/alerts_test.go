@@ -210,8 +210,6 @@ func TestAlerts(t *testing.T) {
 	good := r.writeChart("sourced", "1.0.0", configMapChart)
 	r.makeStack("sourced", labels("env=prod"), r.addon("sourced", good))
 	r.makeStack("gone", labels("env=prod"), r.addon("gone", good))
-	silent := r.startProxy("silent", workloadServer(t, 2))
-	r.makeClusterObject("silent", labels("env=prod"))
 	for _, stack := range []string{"platform", "sourced", "gone"} {
 		r.awaitReady(stack, "all is well")
 	}
@@ -236,10 +234,12 @@ func TestAlerts(t *testing.T) {
 	r.awaitStack("sourced", "there is no such chart", addonsv1.SourcesReadyCondition, metav1.ConditionFalse, "", "")
 	r.remove(r.newStack("gone", nil))
 	r.awaitCluster("alerts-0", "the removal is held", condition(addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, ""))
+	silent := r.startProxy("silent", workloadServer(t, 2))
 	silent.refuse()
+	r.makeClusterObject("silent", labels("env=prod"))
 	poll(t, patience, "it is noticed", func() error {
 		if n, err := first.sum("chandler_fleet_clusters", `phase="Unreachable"`); err != nil || n != 1 {
-			return fmt.Errorf("%v can't be reached: %w", n, err)
+			return fmt.Errorf("%v can't be reached: %v", n, err)
 		}
 		return nil
 	})

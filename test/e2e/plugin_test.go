@@ -137,6 +137,7 @@ var (
 	ages      = regexp.MustCompile(`\b(\d+d)?(\d+h)?(\d+m)?\d+(\.\d+)?s\b|\b\d+m\b`)
 	revisions = regexp.MustCompile(`-[0-9a-f]{10}\b`)
 	ports     = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	objects   = regexp.MustCompile(`\d+ of \d+ objects`) // a namespace is there or not
 	gaps      = regexp.MustCompile(`(\S) {2,}`)
 )
 
@@ -148,6 +149,7 @@ func (p *plugin) golden(name string, args ...string) {
 	out = ages.ReplaceAllString(out, "AGE")
 	out = revisions.ReplaceAllString(out, "-REVISION")
 	out = ports.ReplaceAllString(out, "127.0.0.1:PORT")
+	out = objects.ReplaceAllString(out, "N of N objects")
 	out = gaps.ReplaceAllString(out, "$1  ")
 	is := fmt.Sprintf("$ kubectl chandler %s\n%sexit %d\n", strings.Join(args, " "), out, code)
 	file := filepath.Join("testdata", "kubectl-chandler", name+".txt")
