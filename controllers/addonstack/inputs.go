@@ -13,7 +13,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
-	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
 // A revision of a stack with a rollout pins the values of ConfigMaps and Secrets by digest. So other values are another
@@ -64,7 +63,7 @@ func replacedIn(ctx context.Context, revision *appsv1.ControllerRevision, digest
 	}
 	replaced := sets.New[string]()
 	for _, name := range slices.Sorted(maps.Keys(pinned)) {
-		ref, ok := valuesource.Named(name)
+		ref, ok := stack.ValuesNamed(name)
 		if !ok {
 			continue // nobody here makes such a name
 		}
