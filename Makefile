@@ -41,8 +41,8 @@ export CGO_ENABLED ?= 0
 PKG      ?= ./...
 TEST_P   ?= 2
 FLEETS   := /test/(e2e|instances|clusterctl|topology)$$
-# The library is a module of its own, and so is what shows its use.
-MODULES  := . fleet examples
+# The library is a module of its own, and so are what shows its use, and other projects' tests of it.
+MODULES  := . fleet examples test/suites
 # Counted: the end of a duration can fail a run by itself (golang/go#75804), and minimizing would take most of it.
 FUZZRUNS ?= 2000
 
@@ -110,7 +110,8 @@ test test-all:
 	@# A package whose tests start no control plane needs none.
 	@if [ '$(PKG)' = ./... ] || [ -n "$$(go list -test -deps $(PKG) | sed -n '\|^$(MODULE)/test/controlplane$$|p')" ]; then $(MAKE) controlplane; fi
 	go test -vet=off -p $(TEST_P) -timeout 30m $$(go list $(PKG) | grep -vE '$(FLEETS)' || echo ./api/...)
-	@if [ '$(PKG)' = ./... ]; then go -C fleet test -vet=off -p $(TEST_P) -timeout 30m ./...; fi
+	@# Its examples need a control plane.
+	@if [ '$(PKG)' = ./... ]; then KUBEBUILDER_ASSETS=$$(go -C hack/controlplane run .) go -C fleet test -vet=off -p $(TEST_P) -timeout 30m ./...; fi
 	@# Those that start many processes run one after the other.
 	@for pkg in $$(go list $(PKG) | grep -E '$(FLEETS)' || true); do go test -vet=off -timeout 30m $$pkg; done
 
@@ -139,6 +140,8 @@ test-long: controlplane ## Let the manager die at each write, empty and restore 
 	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'
 	CHANDLER_E2E_CLUSTERS=20 CHANDLER_RESTORES=200 go test -count=1 -timeout 90m ./test/e2e -run 'TestLargeRemovalIsHeld|TestRestore$$' -v
 	CHANDLER_E2E_CLUSTERS_AT_REST=1000 go test -count=1 -timeout 30m ./test/e2e -run TestManyClustersAtRest -v
+	KUBEBUILDER_ASSETS=$$(go -C hack/controlplane run .) go -C test/suites test -count=1 -timeout 60m -v .
+	CHANDLER_ENGAGEMENTS=1000 go -C fleet test -count=1 -timeout 30m -run TestEngagementsLeaveNothing -v .
 	CHANDLER_REPLACEMENTS=1000 CGO_ENABLED=1 go -C fleet test -race -count=1 -timeout 30m -run TestEngageEndsBeforeTheNext -v .
 	CHANDLER_E2E_INSTALLS=50 go test -count=1 -timeout 60m ./test/e2e -run TestInstalledAgainAndAgain -v
 	CHANDLER_ACTIONS=200 CHANDLER_ACTIONS_CLUSTERS=20 CHANDLER_ACTIONS_SEEDS=10 go test -count=1 -timeout 150m ./test/actions -v
@@ -205,6 +208,7 @@ release-plugin: ## Write archives of kubectl-chandler for PLATFORMS, and its man
 release-version: ## Check that metadata.yaml has the series of VERSION, and that the pages name no other version.
 	@[[ '$(VERSION)' =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-.*)?$$ ]] && grep -q "{major: $${BASH_REMATCH[1]}, minor: $${BASH_REMATCH[2]}," metadata.yaml \
 		|| { echo "metadata.yaml has no series of VERSION $(VERSION)"; exit 1; }
+	@grep -qx '## $(VERSION)' fleet/CHANGELOG.md || { echo "fleet/CHANGELOG.md has no section $(VERSION)"; exit 1; }
 	@others=$$(grep -noE '$(BEFORE_VERSION)v[0-9]+\.[0-9]+\.[0-9]+[-.0-9a-z]*' README.md docs/*.md | grep -vE '$(BEFORE_VERSION)$(subst .,\.,$(VERSION))$$' || true); \
 		[[ -z $$others ]] || { echo "These pages name another version than $(VERSION):"; echo "$$others"; exit 1; }
 

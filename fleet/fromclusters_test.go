@@ -44,7 +44,7 @@ func (p *parts) IndexField(_ context.Context, _ client.Object, field string, _ c
 // idle is a manager that is never started.
 type idle struct{ manager.Manager }
 
-// TestClustersAreKept as another provider made them: two are one server, and both are engaged as they are.
+// TestClustersAreKept as other providers made them: all are one server, and each is engaged as it is.
 func TestClustersAreKept(t *testing.T) {
 	s := newServer(t)
 	identified(s, "the cluster")
@@ -99,6 +99,15 @@ func TestClustersAreKept(t *testing.T) {
 	}
 	is("parts#one", one)
 	is("parts#two", two)
+	others := &parts{}
+	if err := p.AddSource(idle{}, FromClusters("others", others, func(mgr mcmanager.Manager) error { others.to = mgr; return nil })); err != nil {
+		t.Fatal(err)
+	}
+	three := &part{config: config}
+	if err := others.to.Engage(t.Context(), "three", three); err != nil {
+		t.Fatal(err)
+	}
+	is("others#three", three)
 
 	again := &part{config: config} // another one of the same config
 	engage("two", again)

@@ -5,9 +5,6 @@ package fleet
 import (
 	"fmt"
 	"time"
-
-	"github.com/cluster-chandler/chandler/fleet/internal/transport"
-	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
 // Phase says how far the connection to a cluster has come.
@@ -47,28 +44,28 @@ const (
 	// ReasonConnected: the cluster answers.
 	ReasonConnected = "Connected"
 	// ReasonAddressRefused: the host resolves to an address that is never dialled.
-	ReasonAddressRefused = transport.AddressRefused
+	ReasonAddressRefused = "AddressRefused"
 	// ReasonNameResolutionFailed: the host name can't be resolved.
-	ReasonNameResolutionFailed = transport.NameResolutionFailed
+	ReasonNameResolutionFailed = "NameResolutionFailed"
 	// ReasonConnectionRefused: nothing listens at the address.
-	ReasonConnectionRefused = transport.ConnectionRefused
+	ReasonConnectionRefused = "ConnectionRefused"
 	// ReasonConnectionTimedOut: no connection, or one on which not a byte came back.
-	ReasonConnectionTimedOut = transport.ConnectionTimedOut
+	ReasonConnectionTimedOut = "ConnectionTimedOut"
 	// ReasonConnectionFailed: any other failure of the network.
-	ReasonConnectionFailed = transport.ConnectionFailed
+	ReasonConnectionFailed = "ConnectionFailed"
 	// ReasonTLSFailed: the TLS handshake failed or stalled half way.
-	ReasonTLSFailed = transport.TLSFailed
+	ReasonTLSFailed = "TLSFailed"
 	// ReasonResponseTimedOut: connected, but no complete answer in time.
-	ReasonResponseTimedOut = transport.ResponseTimedOut
+	ReasonResponseTimedOut = "ResponseTimedOut"
 	// ReasonResponseTooLarge: the server answered with more than the manager accepts.
-	ReasonResponseTooLarge = limits.ResponseTooLarge
+	ReasonResponseTooLarge = "ResponseTooLarge"
 	// ReasonUnauthorized: the server doesn't accept the credentials (401).
-	ReasonUnauthorized = transport.Unauthorized
+	ReasonUnauthorized = "Unauthorized"
 	// ReasonForbidden: the credentials may not read /version (403).
-	ReasonForbidden = transport.Forbidden
+	ReasonForbidden = "Forbidden"
 	// ReasonProbeFailed: a server answers, but not as a Kubernetes API server
 	// does, or a connected cluster stopped answering its probes.
-	ReasonProbeFailed = transport.ProbeFailed
+	ReasonProbeFailed = "ProbeFailed"
 	// ReasonEngageFailed: the cluster answers, but a component could not start on it.
 	ReasonEngageFailed = "EngageFailed"
 	// ReasonDuplicateCluster: another source, which comes first, names the same cluster.

@@ -68,8 +68,8 @@ type Addon struct {
 	// +kubebuilder:validation:MaxItems=64
 	Patches []Patch `json:"patches,omitempty"`
 
-	// values for the chart. Of valuesFrom, values and valuesTemplate, each later
-	// one wins over the ones before it. Maps are merged, lists and all else are
+	// values for the chart. values win over valuesFrom, and valuesTemplate
+	// wins over both. Maps are merged, lists and all else are
 	// replaced, and null takes a default of the chart away.
 	// +optional
 	// +kubebuilder:validation:Type=object
@@ -155,7 +155,7 @@ type Addon struct {
 	// adoptionPolicy says what to do with an object that is in the cluster
 	// already, and isn't this add-on's. Fail (the default) leaves it alone and
 	// names it. AdoptIfEqual takes it over if no field that the chart sets would
-	// change. Adopt takes it over and changes it. What another add-on owns is
+	// change. Adopt takes it over and changes it. An object of another add-on is
 	// never taken over. With Fail, a Namespace is shared: the add-on sets fields on
 	// it, and never deletes it.
 	// +optional
@@ -163,7 +163,7 @@ type Addon struct {
 
 	// adoptRelease is the release of Helm that the add-on takes over when it is first
 	// installed, if that one has another name, or its record is in another namespace.
-	// What it has and the add-on hasn't is deleted, and so is its record once the add-on is
+	// Its objects that the add-on lacks are deleted, and so is its record once the add-on is
 	// ready. Where there is none, the add-on is installed as usual. Needs adoptionPolicy
 	// Adopt.
 	// +optional

@@ -45,8 +45,8 @@ type AddonStackStatus struct {
 	Following []FollowedVersion `json:"following,omitempty"`
 
 	// sources says of each add-on, and of spec.source, where it comes from, and
-	// whether it can be had there. Of a stack that is meant for the Clusters of all
-	// filters the SourcesReady conditions in instances say it. At most 65.
+	// whether it can be had there. If a stack is meant for the Clusters of all
+	// filters, the SourcesReady conditions in instances say it. At most 65.
 	// +optional
 	// +listType=map
 	// +listMapKey=addon

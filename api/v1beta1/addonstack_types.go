@@ -111,7 +111,7 @@ type AddonStackSpec struct {
 	// removalLimit is how many of the stack's clusters may lose add-ons by changes
 	// within ten minutes: a number, or a percentage of the clusters that have add-ons of
 	// the stack. A change that goes beyond it is held until it is confirmed; nothing is
-	// removed by it before. One cluster alone is never held. Defaults to 10%. With 100%
+	// removed by it before. A change of a single cluster is never held. Defaults to 10%. With 100%
 	// nothing is held.
 	// +optional
 	// +kubebuilder:validation:XIntOrString

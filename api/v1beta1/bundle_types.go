@@ -19,7 +19,7 @@ type BundleSource struct {
 
 	// clusterStack is the Cluster Stack whose releases are followed, in the place of
 	// version: provider, name and minor version of Kubernetes, as in "docker-scs-1-31".
-	// Of its releases, which are the tags "docker-scs-1-31-v1" and so on, the newest one
+	// Its releases are the tags "docker-scs-1-31-v1" and so on. The newest one
 	// of the channel is taken; see spec.updates.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -58,11 +58,11 @@ type ChartSource struct {
 	Digest string `json:"digest,omitempty"`
 
 	// version of the chart, for oci, helm and github. It is an exact one, as in "1.17.4"
-	// or "v1.15.3", or a range, as in "1.17.x", "~1.17.2" or ">=1.2 <2". Of a range the
-	// newest published version is taken; see spec.updates. In an OCI registry a version
+	// or "v1.15.3", or a range, as in "1.17.x", "~1.17.2" or ">=1.2 <2". The
+	// newest published version in a range is taken; see spec.updates. In an OCI registry a version
 	// is the tag, written just so, but that "+" is "_" there. At GitHub it is the
-	// release's tag without github.tagPrefix. What a version was resolved to stays: it
-	// isn't looked up again while the add-on is unchanged. Optional with oci.digest;
+	// release's tag without github.tagPrefix. The content that a version was
+	// resolved to stays while the add-on is unchanged. Optional with oci.digest;
 	// both together say which version the digest has to be of.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

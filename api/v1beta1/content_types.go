@@ -49,8 +49,8 @@ type ManifestsSource struct {
 // is manifests.
 type ArtifactSource struct {
 	// path of an archive or a directory, relative to the directory that the
-	// provider was started with (--artifact-root). Of manifests, a file may be
-	// named, too: .yaml, .yml or .json.
+	// provider was started with (--artifact-root). Manifests may be in a single
+	// file, too: .yaml, .yml or .json.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

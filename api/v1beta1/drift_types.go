@@ -23,10 +23,10 @@ const (
 // cluster.
 // +kubebuilder:validation:MinProperties=1
 type Drift struct {
-	// policy is Correct to set changed fields back and to make deleted objects anew,
+	// policy is Correct to set changed fields back and to make deleted objects again,
 	// Report to tell of it in status.addons[].drift and by an event, or Ignore not to
-	// look. Fields that the add-on doesn't set are never touched. Of an add-on, it
-	// defaults to that of its stack; of a stack, to Correct.
+	// look. Fields that the add-on doesn't set are never touched. It
+	// defaults to the policy of the add-on's stack; for a stack, to Correct.
 	// +optional
 	Policy DriftPolicy `json:"policy,omitempty"`
 
@@ -39,8 +39,8 @@ type Drift struct {
 	Ignore []DriftIgnoreRule `json:"ignore,omitempty"`
 }
 
-// DriftIgnoreRule selects changes by where they are and who made them. What is left out
-// isn't asked for: a rule with kind alone is for all changes of objects of that kind.
+// DriftIgnoreRule selects changes by where they are and who made them. A field that is left
+// out isn't asked for: a rule with kind alone is for all changes of objects of that kind.
 // +kubebuilder:validation:MinProperties=1
 type DriftIgnoreRule struct {
 	// group is the API group of the objects, as in "apps"; "" is the core group.

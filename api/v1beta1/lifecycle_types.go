@@ -164,7 +164,7 @@ type KubernetesRange struct {
 	// +kubebuilder:validation:MaxLength=64
 	Field string `json:"field"`
 
-	// versions is the range, as in ">=1.33 <1.37". Those of chart.versions are joined by "||".
+	// versions is the range, as in ">=1.33 <1.37". The ranges of chart.versions are joined by "||".
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192

@@ -45,8 +45,8 @@ type KeylessVerification struct {
 	Identities []CertificateIdentity `json:"identities"`
 
 	// trustRoot is a Sigstore trusted root: the certificate authorities,
-	// transparency logs and timestamp authorities to trust. What it has of logs is
-	// required of signatures. Nothing is downloaded for it.
+	// transparency logs and timestamp authorities to trust. Signatures have to be in
+	// its logs. Nothing is downloaded for it.
 	// +required
 	TrustRoot TrustReference `json:"trustRoot,omitzero"`
 }

@@ -87,7 +87,7 @@ func plus(a, b *int32) *int32 {
 }
 
 // sharedRollout returns status.rollout of all instances together, which is as far as the last one of them; nil without a
-// rollout. What was completed is the same for all. A phase is the reason of RolledOut.
+// rollout. The completed revision is the same for all. A phase is the reason of RolledOut.
 func sharedRollout(own *addonsv1.RolloutStatus, instances []addonsv1.StackInstance, phase string) *addonsv1.RolloutStatus {
 	var sum *addonsv1.RolloutStatus
 	for _, instance := range instances {

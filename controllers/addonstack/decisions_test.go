@@ -25,6 +25,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -122,7 +123,7 @@ func TestRevisionOfANewerProgramIsNotUsed(t *testing.T) {
 	r, s, revision := keeping(t)
 	revision.Data.Raw = bytes.Replace(revision.Data.Raw, []byte(`"addons"`), []byte(`"later":true,"addons"`), 1)
 	_, err := revisionHistory{r}.snapshot(t.Context(), s, []appsv1.ControllerRevision{*revision})
-	if unknown, ok := errors.AsType[*unknownFieldsError](err); !ok || len(unknown.fields) != 1 {
+	if unknown, ok := errors.AsType[*failure.Error](err); !ok || unknown.Reason != addonsv1.UnknownFieldsReason {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
-	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
 // A revision of a stack with a rollout pins the values of ConfigMaps and Secrets by digest. So other values are another
@@ -34,8 +33,8 @@ func inputsOf(ctx context.Context, s *addonsv1.AddonStack, digest digester) (sta
 	return inputs, nil
 }
 
-// noteReplaced notes on each revision which objects don't have any more what the revision was made with. What the cache
-// shows is asked for again before it is noted.
+// noteReplaced notes on each revision which objects no longer have the values that the revision was made with. The API
+// server is asked before that is noted.
 func (r rollouts) noteReplaced(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	for i := range revisions {
 		noted := revisions[i].Annotations[addonsv1.RolloutInputsReplacedAnnotation]
@@ -64,7 +63,7 @@ func replacedIn(ctx context.Context, revision *appsv1.ControllerRevision, digest
 	}
 	replaced := sets.New[string]()
 	for _, name := range slices.Sorted(maps.Keys(pinned)) {
-		ref, ok := valuesource.Named(name)
+		ref, ok := stack.ValuesNamed(name)
 		if !ok {
 			continue // nobody here makes such a name
 		}

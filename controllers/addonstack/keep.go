@@ -92,7 +92,7 @@ func (r revisionHistory) served(ctx context.Context, s *addonsv1.AddonStack) (*u
 	}
 	unknown, err := stack.Unknown(served)
 	if err == nil && len(unknown) > 0 {
-		err = &unknownFieldsError{unknown}
+		err = unknownFields(unknown)
 	}
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -88,7 +89,7 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 		setValid(s, "")
 	default:
 		f, err = revisionHistory{r}.snapshot(ctx, s, revisions)
-		if newer, ok := errors.AsType[*unknownFieldsError](err); ok {
+		if newer, ok := errors.AsType[*failure.Error](err); ok && newer.Reason == addonsv1.UnknownFieldsReason {
 			r.reportInvalid(s, addonsv1.UnknownFieldsReason, "Snapshot", newer.Error())
 			f = nil
 			break

@@ -54,7 +54,7 @@ func (r revisionHistory) snapshot(
 	if _, unknown, err := stack.Read(&revisions[0]); err != nil {
 		return nil, err
 	} else if len(unknown) > 0 { // a newer instance made it
-		return nil, &unknownFieldsError{unknown}
+		return nil, unknownFields(unknown)
 	}
 	reportValid(s, e)
 	if s.Status.Following, err = followingOf(s, &revisions[0], isNew, f, r.Clock.Now()); err != nil {

@@ -51,7 +51,7 @@ func TestTransfers(t *testing.T) {
 		to   candidate
 		want string // revision of stack "from"
 	}{
-		"nobody wants it":                               {to, "from-2"},
+		"nobody wants it": {to, "from-2"},
 		"it is in the written spec of another stack":    {written(has), "from-1"},
 		"that doesn't select the cluster":               {written(spec(nobody, "db")), "from-2"},
 		"that has it in another namespace":              {written(elsewhere), "from-2"},

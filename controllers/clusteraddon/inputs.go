@@ -20,7 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
-	"github.com/cluster-chandler/chandler/internal/valuesource"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // inputs is what an installation is made of, without the facts of the cluster.
@@ -82,7 +82,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 		if err == nil && !found && hadValues(record, a, ref) && !q.goesOnWithout(a, ref) {
 			err = failure.New(reasons.ValuesNotFound, "%s %s, key %q, was there when the add-on was installed, and is gone; the add-on stays as it is. "+
 				"Create it again. To go on without it, take it out of valuesFrom, or annotate ClusterAddon %s with %s",
-				ref.Kind, q.keyOf(ref.Name), valuesource.Key(ref), q.ca.Name, addonsv1.ReconcileNowAnnotation)
+				ref.Kind, q.keyOf(ref.Name), stack.ValuesKey(ref), q.ca.Name, addonsv1.ReconcileNowAnnotation)
 		}
 		if err != nil {
 			if failed, ok := errors.AsType[*failure.Error](err); ok {
@@ -92,7 +92,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 		}
 		if ptr.Deref(ref.Optional, false) && found {
 			q.memory.agreed.Delete(agreement(a, ref))
-			optional = append(optional, valuesource.Name(ref))
+			optional = append(optional, stack.ValuesName(ref))
 		}
 		if ref.Kind == "Secret" {
 			in.secrets = stringsIn(in.secrets, layer)
@@ -120,7 +120,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 // hadValues reports whether an optional source of values was there when an add-on was installed by the same spec. A
 // move or a restore may have left it behind.
 func hadValues(record deliver.Summary, a *addon, ref addonsv1.ValuesReference) bool {
-	return record.Spec == specDigest(a) && slices.Contains(strings.Split(record.Optional, ","), valuesource.Name(ref))
+	return record.Spec == specDigest(a) && slices.Contains(strings.Split(record.Optional, ","), stack.ValuesName(ref))
 }
 
 // goesOnWithout reports whether somebody agreed that an add-on goes on without a source of values: by reconcile-now.
@@ -132,7 +132,7 @@ func (q inputReader) goesOnWithout(a *addon, ref addonsv1.ValuesReference) bool 
 }
 
 func agreement(a *addon, ref addonsv1.ValuesReference) string {
-	return a.release().String() + " " + valuesource.Name(ref)
+	return a.release().String() + " " + stack.ValuesName(ref)
 }
 
 // longNumber is from where on a number may be a secret, and isn't rather a port or a count.
@@ -161,7 +161,7 @@ func stringsIn(found []string, value any) []string {
 
 // valuesFrom returns the values of a source; false if that is optional, and isn't there.
 func (q inputReader) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (values map[string]any, ok bool, err error) {
-	object, key := q.keyOf(ref.Name), valuesource.Key(ref)
+	object, key := q.keyOf(ref.Name), stack.ValuesKey(ref)
 	data, found, err := q.Values.Data(ctx, ref.Kind, object)
 	if err != nil {
 		return nil, false, err

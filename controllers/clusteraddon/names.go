@@ -27,7 +27,7 @@ func writtenNames(refs []addonsv1.ValuesReference) []string {
 func isTemplate(name string) bool { return strings.Contains(name, "{{") }
 
 // nameSources gives the sources of values the names that they have for this cluster. Templates are executed when they,
-// or the objects that they refer to, are others than in the last reconcile. What fails is the add-on's.
+// or the objects that they refer to, are others than in the last reconcile. A failure is the add-on's.
 func (q inputReader) nameSources(ctx context.Context) {
 	names := map[string][]string{}
 	for i := range q.wanted {

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/valuesource"
+	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // A revision of a stack with a rollout pins the digests of values that add-ons take from ConfigMaps and Secrets. Once these
@@ -21,8 +21,8 @@ import (
 // pinnedSources returns the sources of values that the stack's revision pins, in order.
 func (a *addon) pinnedSources() []addonsv1.ValuesReference {
 	return slices.DeleteFunc(slices.Clone(a.ValuesFrom), func(ref addonsv1.ValuesReference) bool {
-		_, isPinned := a.pinned[valuesource.Name(ref)]
-		return !isPinned || !valuesource.IsStaged(ref)
+		_, isPinned := a.pinned[stack.ValuesName(ref)]
+		return !isPinned || !stack.IsStaged(ref)
 	})
 }
 
@@ -30,7 +30,7 @@ func (a *addon) pinnedSources() []addonsv1.ValuesReference {
 func inputsDigest(a *addon) string {
 	var digests []string
 	for _, ref := range a.pinnedSources() {
-		digests = append(digests, valuesource.Name(ref), a.pinned[valuesource.Name(ref)])
+		digests = append(digests, stack.ValuesName(ref), a.pinned[stack.ValuesName(ref)])
 	}
 	if len(digests) == 0 {
 		return ""
@@ -61,9 +61,9 @@ func (q inputReader) checkPinned(ctx context.Context, a *addon) error {
 		if err != nil {
 			return err
 		}
-		if is != a.pinned[valuesource.Name(ref)] {
+		if is != a.pinned[stack.ValuesName(ref)] {
 			failed := failure.New(deliver.ReasonInputReplaced, "%s %s, key %q, has changed since the revision was made that the cluster is to have; "+
-				"the cluster gets the new values in its turn of the rollout", ref.Kind, q.keyOf(ref.Name), valuesource.Key(ref))
+				"the cluster gets the new values in its turn of the rollout", ref.Kind, q.keyOf(ref.Name), stack.ValuesKey(ref))
 			failed.Field = fmt.Sprintf("addons[%s].valuesFrom", a.Name)
 			return failed
 		}
@@ -75,26 +75,4 @@ func (q inputReader) checkPinned(ctx context.Context, a *addon) error {
 func isReplaced(err error) bool {
 	failed, ok := errors.AsType[*failure.Error](err)
 	return ok && failed.Reason == deliver.ReasonInputReplaced
-}
-
-// ensureReplaced takes an add-on as far as it can go whose values were replaced. It stays Ready if it is installed as the
-// revision wants it. If an earlier release record has what the revision wants, the add-on goes back to that.
-func (q delivery) ensureReplaced(ctx context.Context, replaced error, a *addon, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
-	record, installed := q.installed[a.release()]
-	one := because(status, deliver.ReasonInputReplaced, replaced.Error())
-	if installedAsWanted(a, record) && q.isProven(record) {
-		one.status.Phase = addonsv1.AddonReady
-		return one
-	}
-	if !installed {
-		return one
-	}
-	if reason, message := upgradeGate(q).heldBack(a, record); reason != "" {
-		return because(status, reason, message)
-	}
-	went := q.change(ctx, &inputs{addon: a, recorded: true}, ready, status)
-	if went.status.Reason == deliver.ReasonInputReplaced {
-		went.status.Message = shorten(replaced.Error() + ". No release record has the former ones: put them back, or change the AddonStack")
-	}
-	return went
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -29,6 +30,8 @@ import (
 // Subject is a provider under test, and how it is told of clusters.
 type Subject struct {
 	Provider multicluster.Provider
+	// Scheme is that of the manager, with the kinds that the provider reads. Nil means client-go's.
+	Scheme *runtime.Scheme
 	// Setup registers the provider with the manager, before that starts.
 	Setup func(context.Context, mcmanager.Manager) error
 	// Add reports a cluster, or another kubeconfig of one.
@@ -66,6 +69,7 @@ func Conform(ctx context.Context, name string, subject Subject, servers Servers)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	mgr, err := mcmanager.New(servers.Local, subject.Provider, manager.Options{
+		Scheme:     subject.Scheme,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})

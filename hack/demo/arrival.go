@@ -51,7 +51,7 @@ func (d *demo) complete(ctx context.Context, clusters []*member, arrived func(*m
 		at := slices.IndexFunc(list.Items, func(ca addonsv1.ClusterAddon) bool { return ca.Spec.ClusterName == m.name })
 		if at < 0 {
 			missing = append(missing, fmt.Errorf("%s has no ClusterAddon", m.name))
-		} else if err := d.incomplete(&list.Items[at]); err != nil {
+		} else if err := incomplete(&list.Items[at], d.stack.Spec.Addons); err != nil {
 			missing = append(missing, fmt.Errorf("%s: %w", m.name, err))
 		} else {
 			arrived(m)
@@ -61,9 +61,9 @@ func (d *demo) complete(ctx context.Context, clusters []*member, arrived func(*m
 }
 
 // incomplete says what one cluster misses. A status about an older spec doesn't count.
-func (d *demo) incomplete(ca *addonsv1.ClusterAddon) error {
+func incomplete(ca *addonsv1.ClusterAddon, addons []addonsv1.Addon) error {
 	var missing []error
-	for _, addon := range d.stack.Spec.Addons {
+	for _, addon := range addons {
 		var is addonsv1.AddonStatus // empty if nothing is said of it
 		if at := slices.IndexFunc(ca.Status.Addons, func(s addonsv1.AddonStatus) bool { return s.Name == addon.Name }); at >= 0 {
 			is = ca.Status.Addons[at]

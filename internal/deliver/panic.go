@@ -49,5 +49,5 @@ func (r *call) contained(ctx context.Context, act func(context.Context) (Outcome
 	if err = r.claim(ctx); err == nil {
 		o, err = act(ctx)
 	}
-	return o, r.hidden.concealAll(r.stopForRecord(err))
+	return o, r.hidden.concealAll(recordFault{r}.stop(err))
 }

@@ -14,9 +14,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// stopForRecord returns an error about a release record that can't be read or written as what stops
+// recordFault tells of a release record that can't be read or written.
+type recordFault struct{ *call }
+
+// stop returns an error about a release record that can't be read or written as what stops
 // the call, if somebody has to change something. All else is returned as it is, to be tried again.
-func (r *call) stopForRecord(err error) error {
+func (r recordFault) stop(err error) error {
 	fault, ok := errors.AsType[*record.Fault](err)
 	if !ok {
 		return err
@@ -35,7 +38,7 @@ func (r *call) stopForRecord(err error) error {
 }
 
 // stopForWrite returns the error of a Secret that wasn't written as what stops the call, unless another try may help.
-func (r *call) stopForWrite(err error, write *record.Fault) error {
+func (r recordFault) stopForWrite(err error, write *record.Fault) error {
 	if apierrors.IsAlreadyExists(err) {
 		return err // another write came first
 	}
@@ -60,7 +63,7 @@ func (r *call) stopForWrite(err error, write *record.Fault) error {
 }
 
 // unreadable says what is wrong with a record, and what is lost with it.
-func (r *call) unreadable(damaged *record.Fault) string {
+func (r recordFault) unreadable(damaged *record.Fault) string {
 	lost := "the add-on is then installed anew, with other generated passwords and certificates, its hooks run again, " +
 		"and objects that only this record names stay in the cluster for ever"
 	if r.removes {

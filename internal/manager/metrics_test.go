@@ -65,7 +65,7 @@ func TestMetrics(t *testing.T) {
 
 var (
 	inBackquotes = regexp.MustCompile("`[a-z]+`")
-	described    = regexp.MustCompile(`^Desc\{fqName: "(chandler_\w+)", .*, variableLabels: \{([a-z,]*)\}\}$`)
+	described    = regexp.MustCompile(`^Desc\{fqName: "((?:chandler|fleet)_\w+)", .*, variableLabels: \{([a-z,]*)\}\}$`)
 )
 
 // registeredLabels returns the labels of all metrics of the product, in backquotes.

@@ -50,7 +50,7 @@ type Names struct {
 // ClusterAddon returns the name of the ClusterAddon of a cluster; false if it can have none, as its
 // name isn't one that objects can have.
 //
-// That of a Cluster has the Cluster's name. Others have their kind behind it, as in
+// The ClusterAddon of a Cluster has the Cluster's name. Others have their kind behind it, as in
 // "prod.clusterprofile".
 func (n Names) ClusterAddon(name multicluster.ClusterName) (types.NamespacedName, bool) {
 	namespace, reference, ok := n.reference(name)

@@ -8,7 +8,7 @@
 // [backend] (packages oci, helm, github and web), a directory of this machine (package
 // local), or an object of the management cluster (package object).
 //
-// What was downloaded is kept on disk by address, credentials and digest (package store).
+// Downloaded content is kept on disk by address, credentials and digest (package store).
 // It is hostile: worker processes open it (package opener).
 package source
 

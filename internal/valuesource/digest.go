@@ -3,42 +3,19 @@
 package valuesource
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// Key returns the key of an object that a reference means.
-func Key(ref addonsv1.ValuesReference) string { return cmp.Or(ref.Key, addonsv1.DefaultValuesKey) }
-
-// Name returns "kind/name/key".
-func Name(ref addonsv1.ValuesReference) string { return ref.Kind + "/" + ref.Name + "/" + Key(ref) }
-
-// Named returns the reference that has a name; false if none has.
-func Named(name string) (addonsv1.ValuesReference, bool) {
-	parts := strings.Split(name, "/") // which neither kinds, nor names, nor keys have
-	if len(parts) != 3 {
-		return addonsv1.ValuesReference{}, false
-	}
-	return addonsv1.ValuesReference{Kind: parts[0], Name: parts[1], Key: parts[2]}, true
-}
-
-// IsStaged reports whether a change of the values waits for its turn in a rollout. An object whose name is a template is
-// another one for each cluster, so no revision can pin it.
-func IsStaged(ref addonsv1.ValuesReference) bool {
-	return ptr.Deref(ref.Staged, true) && !strings.Contains(ref.Name, "{{")
-}
-
 // Digest returns the digest of the values that a reference means, "" if they aren't there. Readers of a digest can't try
-// out what a Secret may have: the key of the hash is the UID of the Secret, which nobody knows who can't read it. Those of
+// out what a Secret may have: the key of the hash is the UID of the Secret, which nobody knows who can't read it. Digests of
 // ConfigMaps have no key, so equal values have equal digests in each management cluster.
 func (r *Reader) Digest(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (string, error) {
 	found, _, err := r.content(ctx, objectOf(namespace, ref))
@@ -59,7 +36,7 @@ func objectOf(namespace string, ref addonsv1.ValuesReference) object {
 
 // digestOf returns 32 hex digits of an HMAC-SHA256 over the reference's name and the value.
 func digestOf(ref addonsv1.ValuesReference, found content) string {
-	value, isThere := found.data[Key(ref)]
+	value, isThere := found.data[stack.ValuesKey(ref)]
 	if !isThere {
 		return ""
 	}
@@ -68,7 +45,7 @@ func digestOf(ref addonsv1.ValuesReference, found content) string {
 		secret = found.uid
 	}
 	sum := hmac.New(sha256.New, []byte(secret))
-	_, _ = sum.Write([]byte(Name(ref) + "\n")) // it never fails
+	_, _ = sum.Write([]byte(stack.ValuesName(ref) + "\n")) // it never fails
 	_, _ = sum.Write(value)
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }

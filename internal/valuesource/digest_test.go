@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
@@ -32,7 +33,7 @@ func TestDigest(t *testing.T) {
 	}
 	for _, kind := range []string{"Secret", "ConfigMap"} {
 		ref := addonsv1.ValuesReference{Kind: kind, Name: "db"}
-		if named, ok := valuesource.Named(valuesource.Name(ref)); !ok || valuesource.Name(named) != kind+"/db/values.yaml" {
+		if named, ok := stack.ValuesNamed(stack.ValuesName(ref)); !ok || stack.ValuesName(named) != kind+"/db/values.yaml" {
 			t.Errorf("got %+v", named)
 		}
 		one := digest(ref, "1", "a")

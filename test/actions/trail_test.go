@@ -15,19 +15,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
 )
 
-// trail returns all writes to a component's password, and to the records of its releases, with a mark of each password
-// that is in them. It is for people who look for the cause of a failure.
+// trail returns all writes to a component's objects, and to the records of its releases, with their owner and a mark of
+// each password that is in them. It is for people who look for the cause of a failure.
 func (j *judge) trail(k int) string {
 	j.t.Helper()
 	events := j.workloads[j.cluster].Audit.Beginning().Requests(j.t, func(e *audit.Event) bool {
-		if e.ObjectRef == nil || e.ObjectRef.Resource != "secrets" || !audit.Write(e) || strings.Contains(e.RequestURI, "dryRun") {
+		if e.ObjectRef == nil || !audit.Write(e) || strings.Contains(e.RequestURI, "dryRun") {
 			return false
 		}
 		name := e.ObjectRef.Name
-		return name == componentName(k)+"-password" || strings.HasPrefix(name, "sh.helm.release.v1."+componentName(k)+"-")
+		return strings.HasPrefix(name, componentName(k)+"-") || strings.HasPrefix(name, "sh.helm.release.v1."+componentName(k)+"-") ||
+			strings.HasPrefix(name, "things."+componentName(k)+".")
 	})
 	var text strings.Builder
 	for i := range events {
@@ -37,7 +39,7 @@ func (j *judge) trail(k int) string {
 		if e.ResponseObject == nil || json.Unmarshal(e.ResponseObject.Raw, secret) != nil || secret.Name == "" {
 			continue
 		}
-		fmt.Fprintf(&text, " status=%s by=%s", secret.Labels["status"], e.UserAgent)
+		fmt.Fprintf(&text, " of=%s status=%s by=%s", secret.Labels[addonsv1.AddonLabel], secret.Labels["status"], e.UserAgent)
 		if password, has := secret.Data["password"]; has {
 			fmt.Fprintf(&text, " password=%s", marked(password))
 		}

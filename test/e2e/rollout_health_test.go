@@ -40,6 +40,7 @@ func TestRolloutSeesACrashLoop(t *testing.T) {
 	})
 	s := r.awaitPhase(addonsv1.RolloutSoaking, 1, "the canary is ready")
 	canary, other := r.at(s.Status.Rollout.Revision)[0], r.at(before)
+	r.settle()
 	d := &drifting{tenant: r.tenant, WithT: g, s: servers[canary]}
 	d.breakPod("CrashLoopBackOff")
 	r.awaitCluster(canary, "a pod crashes", phase("web", addonsv1.AddonDegraded, illness.ReasonCrashLoopBackOff, ""))

@@ -110,10 +110,9 @@ func TestRolloutThroughKills(t *testing.T) {
 			killed++
 		}
 	}
-	s := r.awaitPhase(addonsv1.RolloutCompleted, int32(clusters), "it comes to all")
+	r.awaitPhase(addonsv1.RolloutCompleted, int32(clusters), "it comes to all")
 	lasted := time.Since(began)
 	stop()
-	g.Expect(s.Status.Rollout.WavesDone).To(BeEquivalentTo(5))
 	g.Expect(f.most).To(BeNumerically("<=", most), "never more than maxConcurrent are on their way")
 	g.Expect(f.underWay).To(BeEmpty())
 	written := r.assignments(since)

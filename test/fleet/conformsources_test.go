@@ -60,7 +60,7 @@ func TestConformanceOfSources(t *testing.T) {
 // provider returns a Subject whose clusters come from a source.
 func provider(source fleet.Source, name func(string) multicluster.ClusterName) fleettest.Subject {
 	p := fleet.NewProvider(quick(source))
-	return fleettest.Subject{Provider: p, ClusterName: name, Setup: func(_ context.Context, mgr mcmanager.Manager) error {
+	return fleettest.Subject{Provider: p, Scheme: scheme, ClusterName: name, Setup: func(_ context.Context, mgr mcmanager.Manager) error {
 		return p.SetupWithManager(mgr.GetLocalManager())
 	}}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,10 +61,16 @@ func kubeconfigWith(t *testing.T, contexts map[string][]byte) []byte {
 	return data
 }
 
-// startFiles looks at a directory as often as a test needs it.
+// startFiles finds clusters in a directory, by events alone.
 func startFiles(t *testing.T, dir string, contexts ...string) *hub {
 	t.Helper()
-	source, err := files.New(files.Options{Paths: []string{dir}, Contexts: contexts, Interval: 20 * time.Millisecond})
+	return startSource(t, files.Options{Paths: []string{dir}, Contexts: contexts})
+}
+
+func startSource(t *testing.T, o files.Options) *hub {
+	t.Helper()
+	o.Interval = time.Hour
+	source, err := files.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +95,10 @@ func TestFiles(t *testing.T) {
 	if conn.GetConfig().Host != h.workload.Config().Host || isDone(conn) {
 		t.Error("the second file's context of the same name counts")
 	}
+	double := fleet.NameOf(files.Name, multicluster.ClusterName(filepath.Join(dir, "b")+"+kind-one"))
+	if says := h.expect(t, double, fleet.PhaseWaiting, fleet.ReasonKubeconfigUnreadable); !strings.Contains(says, first) || !strings.Contains(says, "kind-one of "+filepath.Join(dir, "b")) {
+		t.Error(says)
+	}
 
 	// What can't be read for a while stays.
 	write(t, first, []byte("{"))
@@ -103,11 +114,83 @@ func TestFiles(t *testing.T) {
 	if conn = h.connected(t, one); conn.GetConfig().Host != h.other.Config().Host {
 		t.Errorf("connected to %s", conn.GetConfig().Host)
 	}
+	h.expect(t, double, fleet.PhaseUnknown, fleet.ReasonClusterUnknown)
 	if err := os.Remove(filepath.Join(dir, "b")); err != nil {
 		t.Fatal(err)
 	}
 	h.gone(t, one, conn)
 	h.gone(t, two, late)
+}
+
+// TestMountedFiles are replaced as the kubelet does it: by another target of a symbolic link. The directory comes later.
+func TestMountedFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mounted")
+	h := startFiles(t, dir)
+	mount := func(version string, data []byte) {
+		if err := os.MkdirAll(filepath.Join(dir, version), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, version, "config"), data)
+		if err := os.Symlink(version, filepath.Join(dir, "..next")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..next"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount("..1", kubeconfigWith(t, map[string][]byte{"one": h.workload.Kubeconfig()}))
+	if err := os.Symlink(filepath.Join("..data", "config"), filepath.Join(dir, "config")); err != nil {
+		t.Fatal(err)
+	}
+	conn := h.connected(t, fleet.NameOf(files.Name, "one"))
+	mount("..2", kubeconfigWith(t, map[string][]byte{"one": h.other.Kubeconfig()}))
+	<-conn.Done()
+	if conn = h.connected(t, fleet.NameOf(files.Name, "one")); conn.GetConfig().Host != h.other.Config().Host {
+		t.Errorf("connected to %s", conn.GetConfig().Host)
+	}
+}
+
+// TestTrustedFiles may run programs and read files. A context that doesn't change stays connected while others do.
+func TestTrustedFiles(t *testing.T) {
+	dir := t.TempDir()
+	h := newHub(t)
+	tokens := h.tokens(t)
+	config := h.workload.Config()
+	script := "#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"" + tokens() + "\"}}'\n"
+	if err := os.WriteFile(filepath.Join(dir, ".plugin"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, ".token"), []byte(tokens()))
+	contexts := map[string][]byte{
+		"exec": fleettest.Kubeconfig(config.Host, config.CAData, &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1", Command: "./.plugin", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+		}}),
+		"token-file": fleettest.Kubeconfig(config.Host, config.CAData, &clientcmdapi.AuthInfo{TokenFile: ".token"}),
+	}
+	file := filepath.Join(dir, "a")
+	write(t, file, kubeconfigWith(t, contexts))
+	source, err := files.New(files.Options{TrustedPaths: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.run(t, quick(source))
+	name := func(context string) multicluster.ClusterName {
+		return fleet.NameOf(files.Name, multicluster.ClusterName(context))
+	}
+	byProgram, byFile := h.connected(t, name("exec")), h.connected(t, name("token-file"))
+	works(t, byProgram)
+	works(t, byFile)
+
+	contexts["other"] = h.other.Kubeconfig()
+	contexts["exec"] = h.other.Kubeconfig()
+	write(t, file, kubeconfigWith(t, contexts))
+	works(t, h.connected(t, name("other")))
+	<-byProgram.Done()
+	if works(t, h.connected(t, name("exec"))); isDone(byFile) {
+		t.Error("a context that is as before was disconnected")
+	}
+	write(t, file, []byte("{"))
+	h.expect(t, name("token-file"), fleet.PhaseConnected, fleet.ReasonKubeconfigUnreadable)
 }
 
 // A file that an administrator mounts isn't trusted with programs and files of the container.

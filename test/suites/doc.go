@@ -11,4 +11,5 @@ import (
 	_ "golang.org/x/sync/errgroup"
 	_ "sigs.k8s.io/controller-runtime/pkg/envtest"
 	_ "sigs.k8s.io/controller-runtime/pkg/log/zap"
+	_ "sigs.k8s.io/randfill"
 )

@@ -17,10 +17,9 @@ func TestSuites(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("KUBEBUILDER_ASSETS names no kube-apiserver and etcd")
 	}
-	of := strings.TrimSpace(run(t, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/multicluster-runtime"))
-	for suite, specs := range map[string]string{"kubeconfig": "11", "clusters": "2", "namespace": "7", "multi": "5"} {
+	for suite, specs := range map[string]string{"kubeconfig": "11", "clusters": "2", "namespace": "7", "multi": "5", "file": "6"} {
 		t.Run(suite, func(t *testing.T) {
-			out := run(t, "go", "test", "-count=1", "-vet=off", "-timeout=10m", "-overlay="+overlay(t, of, suite), "-v", "./"+suite)
+			out := run(t, "go", "test", "-count=1", "-vet=off", "-timeout=10m", "-overlay="+overlay(t, suite), "-v", "./"+suite)
 			ran := regexp.MustCompile(`Ran (\d+) of (\d+) Specs`).FindStringSubmatch(out)
 			if ran == nil || ran[1] != specs || ran[2] != specs {
 				t.Errorf("%v, not all of %s specs:\n%s", ran, specs, out)
@@ -30,14 +29,44 @@ func TestSuites(t *testing.T) {
 	}
 }
 
+// folder returns the folder of a provider, in the released module that it is part of. It is skipped if the module proxy
+// doesn't have that one. CHANDLER_MULTICLUSTER_RUNTIME may name a checkout.
+func folder(t *testing.T, suite string) string {
+	t.Helper()
+	if checkout := os.Getenv("CHANDLER_MULTICLUSTER_RUNTIME"); checkout != "" {
+		return filepath.Join(checkout, "providers", suite)
+	}
+	var module struct{ Dir, Version string }
+	if err := json.Unmarshal([]byte(run(t, "go", "list", "-m", "-json", "sigs.k8s.io/multicluster-runtime")), &module); err != nil {
+		t.Fatal(err)
+	}
+	own := "sigs.k8s.io/multicluster-runtime/providers/" + suite
+	if path := filepath.Join(module.Dir, "providers", suite); exists(path) {
+		return path
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", own+"@"+module.Version).Output()
+	if err != nil {
+		t.Skipf("%s %s can't be had: %s", own, module.Version, out)
+	}
+	if err := json.Unmarshal(out, &module); err != nil {
+		t.Fatal(err)
+	}
+	return module.Dir
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // overlay puts the test files of a provider into the folder of the package that takes its place.
-func overlay(t *testing.T, module, suite string) string {
+func overlay(t *testing.T, suite string) string {
 	t.Helper()
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(module, "providers", suite, "*_test.go"))
+	files, err := filepath.Glob(filepath.Join(folder(t, suite), "*_test.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests of %s: %v", suite, err)
 	}
