@@ -17,7 +17,7 @@ import (
 )
 
 // garbage is how much more than what is in use may be garbage, in percent: memory counts for more here than time.
-const garbage = 25
+const garbage = 50
 
 func main() {
 	debug.SetGCPercent(garbage)
