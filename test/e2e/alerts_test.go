@@ -244,7 +244,7 @@ func TestAlerts(t *testing.T) {
 	silent.refuse()
 	r.makeClusterObject("silent", labels("env=prod"))
 	poll(t, patience, "it is noticed", func() error {
-		if n, err := first.sum("chandler_fleet_clusters", `phase="Unreachable"`); err != nil || n != 1 {
+		if n, err := first.sum("fleet_clusters", `phase="Unreachable"`); err != nil || n != 1 {
 			return fmt.Errorf("%v can't be reached: %v", n, err)
 		}
 		return nil
