@@ -98,7 +98,7 @@ func (p *Provider) ListClusters() []multicluster.ClusterName {
 }
 
 // removeCluster has a cluster reported, and gone.
-func (p *Provider) removeCluster(name multicluster.ClusterName) {
+func (p *Provider) removeCluster(name multicluster.ClusterName) { //nolint:unused // the tests call it
 	p.direct.sink.Set(name, fleet.Member{ID: "1", Origin: "test"})
 	p.direct.sink.Remove(name)
 }

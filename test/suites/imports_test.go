@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suites_test
+
+// The tests import these, which keeps them in go.mod.
+import (
+	_ "github.com/onsi/ginkgo/v2"
+	_ "github.com/onsi/gomega"
+	_ "golang.org/x/sync/errgroup"
+	_ "sigs.k8s.io/controller-runtime/pkg/envtest"
+	_ "sigs.k8s.io/controller-runtime/pkg/log/zap"
+	_ "sigs.k8s.io/randfill"
+)
