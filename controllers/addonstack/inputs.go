@@ -35,7 +35,7 @@ func inputsOf(ctx context.Context, s *addonsv1.AddonStack, digest digester) (sta
 
 // noteReplaced notes on each revision which objects have other values than the revision was made with. The API server is
 // asked once more before that is written.
-func (r rollouts) noteReplaced(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
+func (r rollouts) noteReplaced(ctx context.Context, revisions []appsv1.ControllerRevision) error {
 	for i := range revisions {
 		noted := revisions[i].Annotations[addonsv1.RolloutInputsReplacedAnnotation]
 		replaced, err := replacedIn(ctx, &revisions[i], r.Values.Digest)

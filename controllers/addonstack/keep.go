@@ -50,12 +50,7 @@ func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStac
 	if pins = stack.NewestOf(followers, pins, before); pins[addonsv1.FollowedSource] != own {
 		return nil, errStale // another instance took a bundle whose add-ons aren't these
 	}
-	expanded := e.of(s)
-	inputs, err := inputsOf(ctx, expanded, r.Values.DigestNow) // else an instance whose cache is behind would go back
-	if err != nil {
-		return nil, err
-	}
-	content, err := stack.Content(served, &s.Spec, pins.Into(&expanded.Spec), inputs)
+	content, err := r.contentOf(ctx, s, e, served, pins)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +70,17 @@ func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStac
 	r.announceVersions(s, followers, before, pins)
 	others := slices.DeleteFunc(revisions, func(other appsv1.ControllerRevision) bool { return other.Name == known.Name })
 	return slices.Insert(others, 0, *known), nil
+}
+
+// contentOf returns the content of the stack's next revision. Its inputs come from the API server, as an instance whose cache
+// is behind would bring former ones back.
+func (r revisionHistory) contentOf(ctx context.Context, s *addonsv1.AddonStack, e *expansion, served *unstructured.Unstructured, pins stack.Pins) ([]byte, error) {
+	expanded := e.of(s)
+	inputs, err := inputsOf(ctx, expanded, r.Values.DigestNow)
+	if err != nil {
+		return nil, err
+	}
+	return stack.Content(served, &s.Spec, pins.Into(&expanded.Spec), inputs)
 }
 
 // served reads the stack as the API server serves it. It fails if this program doesn't know all fields of its spec.

@@ -40,11 +40,10 @@ func (r revisionHistory) snapshot(
 		return f, nil
 	}
 	expanded := e.of(s)
-	inputs, err := inputsOf(ctx, expanded, r.Values.Digest)
+	isNew, err := r.isNew(ctx, revisions, expanded, f.pins)
 	if err != nil {
 		return nil, err
 	}
-	isNew := len(revisions) == 0 || !stack.IsOf(&revisions[0], expanded, f.pins, inputs)
 	if isNew {
 		if revisions, err = r.keepRevision(ctx, s, e, f.pins); err != nil {
 			return nil, err
@@ -71,6 +70,12 @@ func (r revisionHistory) snapshot(
 		logf.FromContext(ctx).Error(err, "Old revisions are left until there is another one")
 	}
 	return f, nil
+}
+
+// isNew reports whether the newest revision isn't of the stack with these pins, and its inputs as they are now.
+func (r revisionHistory) isNew(ctx context.Context, revisions []appsv1.ControllerRevision, expanded *addonsv1.AddonStack, pins stack.Pins) (bool, error) {
+	inputs, err := inputsOf(ctx, expanded, r.Values.Digest)
+	return len(revisions) == 0 || !stack.IsOf(&revisions[0], expanded, pins, inputs), err
 }
 
 // knownRevisions returns the revisions of the stack, the newest first. Revisions with a previous

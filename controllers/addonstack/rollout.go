@@ -77,7 +77,7 @@ func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions [
 
 // gather reads the clusters. Turns that the cache shows as taken are left out.
 func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*gathered, error) {
-	if err := r.noteReplaced(ctx, s, revisions); err != nil {
+	if err := r.noteReplaced(ctx, revisions); err != nil {
 		return nil, err
 	}
 	q := &gathered{stack: s, revisions: revisions, marked: rollout.Revisions(revisions), turns: sets.New[string]()}
