@@ -244,10 +244,11 @@ func TestAlerts(t *testing.T) {
 	silent.refuse()
 	r.makeClusterObject("silent", labels("env=prod"))
 	poll(t, patience, "it is noticed", func() error {
-		if n, err := first.sum("fleet_clusters", `phase="Unreachable"`); err != nil || n != 1 {
-			return fmt.Errorf("%v can't be reached: %v", n, err)
+		n, err := first.sum("fleet_clusters", `phase="Unreachable"`)
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%v can't be reached", n)
 		}
-		return nil
+		return err
 	})
 	scrapeBoth(1)
 
