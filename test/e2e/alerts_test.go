@@ -58,7 +58,7 @@ func scrape(t *testing.T, m *manager, job string, times int, series map[string][
 		t.Fatal(err)
 	}
 	for name, family := range families {
-		if !strings.HasPrefix(name, "chandler_") || family.GetType().String() != "GAUGE" {
+		if !strings.HasPrefix(name, "chandler_") && !strings.HasPrefix(name, "fleet_") || family.GetType().String() != "GAUGE" {
 			continue
 		}
 		for _, metric := range family.Metric {
@@ -244,10 +244,11 @@ func TestAlerts(t *testing.T) {
 	silent.refuse()
 	r.makeClusterObject("silent", labels("env=prod"))
 	poll(t, patience, "it is noticed", func() error {
-		if n, err := first.sum("fleet_clusters", `phase="Unreachable"`); err != nil || n != 1 {
-			return fmt.Errorf("%v can't be reached: %v", n, err)
+		n, err := first.sum("fleet_clusters", `phase="Unreachable"`)
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%v can't be reached", n)
 		}
-		return nil
+		return err
 	})
 	scrapeBoth(1)
 

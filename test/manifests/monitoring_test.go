@@ -63,7 +63,7 @@ func TestMonitoredMetricsExist(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		used := regexp.MustCompile(`chandler_[a-z_]+`).FindAllString(string(data), -1)
+		used := regexp.MustCompile(`\b(chandler|fleet)_[a-z_]+`).FindAllString(string(data), -1)
 		for _, metric := range used {
 			if !documented[metric] {
 				t.Errorf("%s has %s, which docs/reference/metrics.md hasn't", name, metric)

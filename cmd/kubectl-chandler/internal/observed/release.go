@@ -39,7 +39,7 @@ func Workload(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon) (
 	}
 	k, err := kubeconfig.Parse(data, kubeconfig.Policy{AllowInsecureTLS: true, AllowLoopback: true})
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s: %w", key, err)
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	return &rest.Config{
 		Host: k.Endpoint.Server, BearerToken: k.Credentials.Token, Username: k.Credentials.Username, Password: k.Credentials.Password,

@@ -20,9 +20,9 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
 
 // printed returns what is written, after a line break.
-func printed(print func(*printing.Printer)) string {
+func printed(write func(*printing.Printer)) string {
 	out := &bytes.Buffer{}
-	print(&printing.Printer{Out: out, Now: now})
+	write(&printing.Printer{Out: out, Now: now})
 	return "\n" + out.String()
 }
 

@@ -130,7 +130,8 @@ var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 // Meaning returns what a reason means, with the way out, as the table of reasons has it; "" for a reason that isn't there.
 func Meaning(reason string) string {
 	at := slices.IndexFunc(reasons.Table, func(row reasons.Reason) bool { return row.Name == reason })
-	for ; at > 0 && reasons.Table[at].Meaning == ""; at-- { // it has that of the row before
+	for at > 0 && reasons.Table[at].Meaning == "" {
+		at-- // it has that of the row before
 	}
 	if at < 0 {
 		return ""
