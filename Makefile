@@ -110,10 +110,13 @@ test test-all:
 	@# A package whose tests start no control plane needs none.
 	@if [ '$(PKG)' = ./... ] || [ -n "$$(go list -test -deps $(PKG) | sed -n '\|^$(MODULE)/test/controlplane$$|p')" ]; then $(MAKE) controlplane; fi
 	go test -vet=off -p $(TEST_P) -timeout 30m $$(go list $(PKG) | grep -vE '$(FLEETS)' || echo ./api/...)
-	@# Its examples need a control plane.
-	@if [ '$(PKG)' = ./... ]; then KUBEBUILDER_ASSETS=$$(go -C hack/controlplane run .) go -C fleet test -vet=off -p $(TEST_P) -timeout 30m ./...; fi
+	@if [ '$(PKG)' = ./... ]; then $(MAKE) test-library; fi
 	@# Those that start many processes run one after the other.
 	@for pkg in $$(go list $(PKG) | grep -E '$(FLEETS)' || true); do go test -vet=off -timeout 30m $$pkg; done
+
+.PHONY: test-library
+test-library: ## Run the tests of the library, whose examples need a control plane.
+	KUBEBUILDER_ASSETS=$$(go -C hack/controlplane run .) go -C fleet test -vet=off -p $(TEST_P) -timeout 30m ./...
 
 .PHONY: test-race
 test-race: controlplane ## Run all tests with the race detector.
@@ -208,9 +211,9 @@ release-plugin: ## Write archives of kubectl-chandler for PLATFORMS, and its man
 release-version: ## Check that metadata.yaml has the series of VERSION, and that the pages name no other version.
 	@[[ '$(VERSION)' =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-.*)?$$ ]] && grep -q "{major: $${BASH_REMATCH[1]}, minor: $${BASH_REMATCH[2]}," metadata.yaml \
 		|| { echo "metadata.yaml has no series of VERSION $(VERSION)"; exit 1; }
-	@grep -qx '## $(VERSION)' fleet/CHANGELOG.md || { echo "fleet/CHANGELOG.md has no section $(VERSION)"; exit 1; }
 	@others=$$(grep -noE '$(BEFORE_VERSION)v[0-9]+\.[0-9]+\.[0-9]+[-.0-9a-z]*' README.md docs/*.md | grep -vE '$(BEFORE_VERSION)$(subst .,\.,$(VERSION))$$' || true); \
 		[[ -z $$others ]] || { echo "These pages name another version than $(VERSION):"; echo "$$others"; exit 1; }
+	@grep -qx '## $(VERSION)' fleet/CHANGELOG.md || { echo "fleet/CHANGELOG.md has no section $(VERSION)"; exit 1; }
 
 .PHONY: release-manifests
 release-manifests: ## Write what clusterctl installs, and the shared overlays, into OUT.

@@ -118,6 +118,7 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 func (c *Connection) clusterOptions(o Options, log logr.Logger) cluster.Option {
 	return func(made *cluster.Options) {
 		made.Scheme, made.Logger, made.MapperProvider, made.HTTPClient = o.Scheme, log, c.apis.NewMapper, nil
+		made.Client.HTTPClient, made.Client.Mapper, made.Cache.Mapper = nil, nil, nil
 		if made.Client.Cache != nil { // cluster.New writes to it, and it may be the same for all clusters
 			made.Client.Cache = ptr.To(*made.Client.Cache)
 		}

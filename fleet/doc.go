@@ -16,6 +16,8 @@
 // parallel, each with a deadline, and a cluster is engaged only after it has
 // answered a probe.
 //
+// A reconciler gets three errors that aren't client-go's: see [Provider.Get].
+//
 // A kubeconfig is hostile input. Package kubeconfig is the one place that reads
 // one.
 package fleet

@@ -81,8 +81,8 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 // Get implements multicluster.Provider. The cluster that it returns is a *Connection, or a Member's own Cluster.
 //
 // The error is multicluster.ErrClusterNotFound while the cluster isn't connected. A reconciler returns no error then:
-// each object of the cluster is reconciled when it is engaged again. Of the errors of the returned cluster,
-// [ErrCacheNotSynced] is returned from the reconcile, so that the request is tried again. A [LimitError] lasts until
+// each object of the cluster is reconciled when it is engaged again. [ErrCacheNotSynced] of a read from the returned
+// cluster is returned from the reconcile, so that the request is tried again. A [LimitError] lasts until
 // Options.Limits or the cluster change, and is for the status of the object. All others are those of client-go.
 func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
 	if l := p.link(name); l != nil {

@@ -16,6 +16,13 @@ import (
 // SetupWithManager registers the sources with the manager of the cluster that the program runs
 // for. Call it before that manager starts. A multicluster manager starts the Provider itself.
 func (p *Provider) SetupWithManager(mgr manager.Manager) error {
+	named := map[string]bool{}
+	for _, source := range p.options.Sources {
+		if named[source.Name()] {
+			return fmt.Errorf("two sources have the name %q", source.Name())
+		}
+		named[source.Name()] = true
+	}
 	for place, source := range p.options.Sources {
 		if err := p.register(mgr, source, place); err != nil {
 			return err

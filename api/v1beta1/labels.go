@@ -62,8 +62,8 @@ const (
 	// RolloutApprovedAnnotation has the names of waves that may begin, separated by commas; "*" is all of them, without
 	// soaks.
 	RolloutApprovedAnnotation = "addons.cluster.x-k8s.io/rollout-approved"
-	// RolloutInputsReplacedAnnotation names the objects of valuesFrom that don't have any more what the revision was made
-	// with, separated by commas. No other cluster is brought to it.
+	// RolloutInputsReplacedAnnotation names the objects of valuesFrom that have other values by now than the revision was
+	// made with, separated by commas. No other cluster is brought to it.
 	RolloutInputsReplacedAnnotation = "addons.cluster.x-k8s.io/rollout-inputs-replaced"
 )
 

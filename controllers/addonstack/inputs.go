@@ -33,8 +33,8 @@ func inputsOf(ctx context.Context, s *addonsv1.AddonStack, digest digester) (sta
 	return inputs, nil
 }
 
-// noteReplaced notes on each revision which objects no longer have the values that the revision was made with. The API
-// server is asked before that is noted.
+// noteReplaced notes on each revision which objects have other values than the revision was made with. The API server is
+// asked once more before that is written.
 func (r rollouts) noteReplaced(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	for i := range revisions {
 		noted := revisions[i].Annotations[addonsv1.RolloutInputsReplacedAnnotation]
@@ -55,7 +55,7 @@ func (r rollouts) noteReplaced(ctx context.Context, s *addonsv1.AddonStack, revi
 	return nil
 }
 
-// replacedIn returns the names of objects that don't have what a revision pins, separated by commas.
+// replacedIn returns the names of objects that have other values than a revision pins, separated by commas.
 func replacedIn(ctx context.Context, revision *appsv1.ControllerRevision, digest digester) (string, error) {
 	pinned, err := stack.InputsOf(revision)
 	if err != nil {

@@ -74,6 +74,9 @@ func TestLeavingWaits(t *testing.T) {
 			q.kept = []addonsv1.AddonStatus{statusOf(web, addonsv1.AddonUnassigned)}
 		}, nil, reasons.WaitingForDependent},
 		"another one goes before": {func(q *request) { q.leaving = append(q.leaving, web) }, nil, reasons.WaitingForDependent},
+		"a stack isn't known yet that may want its objects": {func(q *request) {
+			q.unresolved = map[string]unresolvedStack{"new": {awaited: true}}
+		}, nil, reasons.WaitingForSuccessor},
 		"one of its stack may take over its objects": {func(*request) {}, []*addon{
 			{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, stack: "platform"},
 		}, reasons.WaitingForSuccessor},

@@ -99,6 +99,11 @@ func (q removal) removeLeaving(ctx context.Context, successors []*addon, all *re
 		if upgradeGate(q).holdsRemoval(record) {
 			awaiting.Insert(record.Release)
 			all.add(because(status, reasons.WaitingForUpgrade, fmt.Sprintf("It is removed once the upgrade to Kubernetes %s is done", q.upgrade.Target)))
+		} else if name, retryAfter := q.awaitedStack(record); retryAfter > 0 {
+			awaiting.Insert(record.Release)
+			one := because(status, reasons.WaitingForSuccessor, fmt.Sprintf("Waiting for AddonStack %s, which may want objects of this one. %s", name, q.unresolved[name].why))
+			one.retryAfter = retryAfter
+			all.add(one)
 		} else if names, retryAfter := rendering(q).successorsOf(ctx, record, contents); len(names) > 0 {
 			awaiting.Insert(record.Release)
 			one := because(status, reasons.WaitingForSuccessor, fmt.Sprintf(

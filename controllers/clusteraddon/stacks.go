@@ -45,7 +45,7 @@ type unresolvedStack struct {
 	why string
 	// keepsReleases says that what the stack installed is its own: no other instance has the stack.
 	keepsReleases bool
-	// awaited says that the stack may want what no other one has any more.
+	// awaited says that the stack may want what no other one has any more. It may just not be seen, or be made again.
 	awaited bool
 	// keepsStatus says that statuses stay: the stack has just gone, or its removal is held.
 	keepsStatus bool
@@ -123,7 +123,7 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		case a.HeldRemoval != nil && (a.written == nil || a.spec == nil || outdated):
 			s.unresolved[a.Name] = unresolvedStack{why: "The removal of its add-ons is held", keepsReleases: true, keepsStatus: true}
 		case a.written == nil && a.Revision != "" && isGiven(a.Name): // a revision may outlive its stack for a moment
-			s.unresolved[a.Name] = unresolvedStack{why: a.whyUnreadable(), keepsReleases: true, keepsStatus: true}
+			s.unresolved[a.Name] = unresolvedStack{why: a.whyUnreadable(), keepsReleases: true, keepsStatus: true, awaited: true, isNew: true}
 		case a.written == nil || a.spec == nil:
 			// If another instance looks after the stack, and it has run here, it isn't awaited: it may
 			// have stayed behind for good when the Cluster was handed over.

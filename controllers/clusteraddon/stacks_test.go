@@ -108,7 +108,8 @@ func TestAssignmentsThatDoNotFollow(t *testing.T) {
 }
 
 // A stack that is gone keeps what it has, and its statuses, until the assignment has had
-// time to follow; then it may be another instance's. A removal that is held keeps all.
+// time to follow; then it may be another instance's. A removal that is held keeps all. At first the stack may be made
+// again, and then want objects of what leaves: it is awaited.
 func TestStacksThatAreGone(t *testing.T) {
 	gone := assignedStack{StackRevision: addonsv1.StackRevision{Name: "a", Revision: "a-1"}}
 	began := time.Unix(1000, 0)
@@ -116,8 +117,9 @@ func TestStacksThatAreGone(t *testing.T) {
 		after        time.Duration
 		held         bool
 		keeps, quiet bool
+		awaited      bool
 	}{
-		"at first":     {keeps: true, quiet: true},
+		"at first":     {keeps: true, quiet: true, awaited: true},
 		"after a time": {after: assignmentGrace},
 		"it is held":   {after: assignmentGrace, held: true, keeps: true, quiet: true},
 	} {
@@ -126,7 +128,7 @@ func TestStacksThatAreGone(t *testing.T) {
 			stack.HeldRemoval = &addonsv1.HeldRemoval{}
 		}
 		s := resolveStacks([]assignedStack{stack}, member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time{"a": began}, began.Add(tc.after))
-		if got := s.unresolved["a"]; got.keepsReleases != tc.keeps || got.keepsStatus != tc.quiet || len(s.heldRemovals) > 0 != tc.held {
+		if got := s.unresolved["a"]; got.keepsReleases != tc.keeps || got.keepsStatus != tc.quiet || got.awaited != tc.awaited || len(s.heldRemovals) > 0 != tc.held {
 			t.Errorf("%s: %+v, held %v", name, got, s.heldRemovals)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -26,6 +27,27 @@ func (q rendering) mayBringKinds(a *addon, before, after string) bool {
 	return slices.ContainsFunc(q.wanted, func(other addon) bool {
 		return slices.ContainsFunc(other.DependsOn, func(d string) bool { return stack.Qualified(other.stack, d) == own })
 	})
+}
+
+// leavesSince returns since when a release is seen to leave.
+func (q *request) leavesSince(release deliver.Release) time.Time {
+	since, known := q.memory.leavingSince[release]
+	if !known {
+		since = q.now
+		q.memory.leavingSince[release] = since
+	}
+	return since
+}
+
+// awaitedStack returns a stack that may want objects of a leaving release, but of which nobody knows yet what it wants.
+// It is waited for as long as an add-on's progress deadline is by default, as it may be another team's and never come.
+// The time that is left is 0 if nothing is waited for.
+func (q removal) awaitedStack(leaving deliver.Summary) (name string, left time.Duration) {
+	name, isAwaited := firstAwaited(q.unresolved)
+	if !isAwaited || isRemoving(leaving) {
+		return "", 0
+	}
+	return name, max(0, q.leavesSince(leaving.Release).Add(addonsv1.DefaultProgressDeadlineSeconds*time.Second).Sub(q.now))
 }
 
 func (q rendering) contentsOfEach(ctx context.Context, successors []*addon) []successor {
@@ -48,11 +70,7 @@ func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, su
 	if err != nil {
 		listed = false // whoever removes it will hear of it
 	}
-	since, known := q.memory.leavingSince[leaving.Release]
-	if !known {
-		since = q.now
-		q.memory.leavingSince[leaving.Release] = since
-	}
+	since := q.leavesSince(leaving.Release)
 	for _, a := range successors {
 		shares := a.stack == leaving.Stack
 		switch left := since.Add(progressDeadline(a.addon)).Sub(q.now); {

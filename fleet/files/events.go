@@ -29,7 +29,7 @@ func (s *Source) directories() []string {
 	return all
 }
 
-// watch adds directories that aren't watched yet. One that isn't there now is looked for the next time. The watch of a
+// watch adds directories that aren't watched yet. A directory that isn't there is looked for the next time. The watch of a
 // directory ends with it.
 func (e *events) watch(ctx context.Context, directories []string) {
 	watched := e.watcher.WatchList()

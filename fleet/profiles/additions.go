@@ -45,7 +45,7 @@ func (p Plugin) with(cluster clientcmdv1.Cluster) (Plugin, error) {
 	return p, nil
 }
 
-// merged returns the plugin's environment with that of a profile. Of a name that both have, the policy says which counts.
+// merged returns the plugin's environment with the profile's. Where both have a name, the policy says which value counts.
 func (p Plugin) merged(theirs map[string]string) []string {
 	all := map[string]string{}
 	maps.Copy(all, theirs)

@@ -19,7 +19,7 @@ import (
 // the digest "".
 type Inputs map[string]string
 
-// kept is what a revision keeps.
+// kept is the data of a revision.
 type kept struct {
 	addonsv1.AddonStackSpec `json:",inline"`
 	// PinnedInputs are no field of a spec, so nobody can write them into an AddonStack.

@@ -11,8 +11,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
-// Warnings returns what is allowed in a spec, and hardly meant: a rollout of a tag such as "latest". Each cluster looks such a
-// tag up in its turn, so later waves may get other content than the first one.
+// Warnings names the fields of a spec with a rollout that have a tag such as "latest". Each cluster looks such a tag up in its
+// turn, so later waves may get other content than the first one.
 func Warnings(spec *addonsv1.AddonStackSpec) (all []string) {
 	if spec.Rollout == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 )
 
 // Digest returns the digest of the values that a reference means, "" if they aren't there. Readers of a digest can't try
-// out what a Secret may have: the key of the hash is the UID of the Secret, which nobody knows who can't read it. Digests of
-// ConfigMaps have no key, so equal values have equal digests in each management cluster.
+// out what a Secret may have: the key of the hash is the UID of the Secret, which nobody knows who can't read it. A ConfigMap
+// has no such key, so equal values have equal digests in each management cluster.
 func (r *Reader) Digest(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (string, error) {
 	found, _, err := r.content(ctx, objectOf(namespace, ref))
 	return digestOf(ref, found), err

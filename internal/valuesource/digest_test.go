@@ -15,7 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
-// The digest of a Secret depends on what nobody knows who can't read it. That of a ConfigMap is the same everywhere.
+// The digest of a Secret depends on what nobody knows who can't read it. A ConfigMap has the same digest everywhere.
 func TestDigest(t *testing.T) {
 	digest := func(ref addonsv1.ValuesReference, uid, text string) string {
 		t.Helper()

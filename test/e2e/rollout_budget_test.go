@@ -15,7 +15,7 @@ import (
 )
 
 // TestRolloutBudget has clusters that can't be reached before, and one whose add-on failed before. They use up nothing of
-// maxFailed. Of those that were well before, one may fail, and the second one halts it.
+// maxFailed. If two of the others fail, and one may, the rollout halts.
 func TestRolloutBudget(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -94,6 +95,7 @@ type hub struct {
 	*fleet.Provider
 	client.Client
 	namespace       string
+	local           manager.Manager // once it runs
 	config          *rest.Config
 	workload, other *controlplane.ControlPlane
 	workloads       client.Client
@@ -143,7 +145,8 @@ func (h *hub) run(t *testing.T, o fleet.Options) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.SetupWithManager(mgr.GetLocalManager()); err != nil {
+	h.local = mgr.GetLocalManager()
+	if err := h.SetupWithManager(h.local); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

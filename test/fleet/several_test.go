@@ -4,6 +4,8 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,8 +14,10 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/capi"
+	"github.com/cluster-chandler/chandler/fleet/files"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/fleet/self"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // One server that two sources name is the first one's. The second takes over when the first's is
@@ -75,6 +79,37 @@ func TestSelf(t *testing.T) {
 	if m, _ := h.Describe(name); m.Labels["role"] != "management" || m.Config != nil {
 		t.Errorf("%+v", m)
 	}
+}
+
+// TestSourcesAreAddedWhileTheManagerRuns, each with a controller or a runnable of its own.
+func TestSourcesAreAddedWhileTheManagerRuns(t *testing.T) {
+	o := quick(self.Source{})
+	o.Identify = true
+	h := start(t, o)
+	h.connected(t, fleet.NameOf(self.Name, self.Cluster))
+	h.member(t, "one", h.workload.Kubeconfig())
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a"), kubeconfigWith(t, map[string][]byte{"two": h.other.Kubeconfig(), "three": h.workload.Kubeconfig()}))
+	source, err := files.New(files.Options{Paths: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, added := range []fleet.Source{secrets.New(secrets.Options{}), source} {
+		if err := h.AddSource(h.local, added); err != nil {
+			t.Fatal(err)
+		}
+		wait.Until(t, patience, "all of "+added.Name(), func() error {
+			if !h.Synced(added.Name()) {
+				return errors.New("it isn't synced")
+			}
+			return nil
+		})
+		if added.Name() == secrets.Name {
+			works(t, h.connected(t, h.memberName("one")))
+		}
+	}
+	works(t, h.connected(t, fleet.NameOf(files.Name, "two")))
+	h.expect(t, fleet.NameOf(files.Name, "three"), fleet.PhaseRefused, fleet.ReasonDuplicateCluster)
 }
 
 // From makes any provider's clusters ours: the one that is removed there is gone here, and a dead

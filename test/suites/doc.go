@@ -4,7 +4,7 @@
 // has what those tests call, made of the library. The tests themselves are those of the released module.
 package suites
 
-// What the tests import, for go.mod.
+// The tests import these, which keeps them in go.mod.
 import (
 	_ "github.com/onsi/ginkgo/v2"
 	_ "github.com/onsi/gomega"

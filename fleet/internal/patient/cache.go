@@ -37,10 +37,10 @@ type patient struct {
 const timeout = 2 * time.Second
 
 // New returns a cache that calls a function once it is wanted, to be started.
-func New(config *rest.Config, options cache.Options, make cache.NewCacheFunc, wanted func()) (cache.Cache, error) {
+func New(config *rest.Config, options cache.Options, newCache cache.NewCacheFunc, wanted func()) (cache.Cache, error) {
 	known := &causes{scheme: options.Scheme}
 	known.watch(&options)
-	of, err := make(config, options)
+	of, err := newCache(config, options)
 	return patient{Cache: of, wanted: wanted, causes: known}, err
 }
 

@@ -28,16 +28,16 @@ type causes struct {
 
 // watch has the informers of a cache report their errors here, and then where they did before.
 func (c *causes) watch(options *cache.Options) {
-	make, then := options.NewInformer, options.DefaultWatchErrorHandler
-	if make == nil {
-		make = toolscache.NewSharedIndexInformer
+	newInformer, then := options.NewInformer, options.DefaultWatchErrorHandler
+	if newInformer == nil {
+		newInformer = toolscache.NewSharedIndexInformer
 	}
 	if then == nil {
 		then = toolscache.DefaultWatchErrorHandler
 	}
 	options.DefaultWatchErrorHandler = nil // it would take the place of ours
 	options.NewInformer = func(of toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		informer := make(of, object, resync, indexers)
+		informer := newInformer(of, object, resync, indexers)
 		kind, err := apiutil.GVKForObject(object, c.scheme)
 		handle := then
 		if err == nil {
