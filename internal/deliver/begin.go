@@ -71,23 +71,9 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	if err != nil {
 		return nil, err
 	}
-	left, err := r.heritageOf(ctx, r.want.Leaving)
+	generated, found, err := r.inheritOthers(ctx, generated, &heritage{release: r.release, objects: inventory, values: inherited})
 	if err != nil {
 		return nil, err
-	}
-	if generated == nil {
-		kept, err := r.heritageOf(ctx, r.want.Kept)
-		if err != nil {
-			return nil, err
-		}
-		own := &heritage{release: r.release, objects: inventory, values: inherited}
-		if generated, err = r.joinValues(ctx, append(slices.Concat(kept, left), own)); err != nil {
-			return nil, err
-		}
-	}
-	found := inventory
-	for _, one := range left {
-		found = record.Union(one.objects, found)
 	}
 	isUpgrade := r.upgrading() || len(r.records) == 0 && number > 1 // those before may have been trimmed
 	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}

@@ -39,6 +39,29 @@ func (r revisionMaker) heritageOf(ctx context.Context, releases []Release) (all 
 	return all, nil
 }
 
+// inheritOthers returns the generated values that a revision goes on with, unless some are given, and the objects that its
+// chart may look up: its own, and those of releases that leave.
+func (r revisionMaker) inheritOthers(ctx context.Context, given job.Generated, own *heritage) (job.Generated, []record.Entry, error) {
+	left, err := r.heritageOf(ctx, r.want.Leaving)
+	if err != nil {
+		return nil, nil, err
+	}
+	if given == nil {
+		kept, err := r.heritageOf(ctx, r.want.Kept)
+		if err != nil {
+			return nil, nil, err
+		}
+		if given, err = r.joinValues(ctx, append(slices.Concat(kept, left), own)); err != nil {
+			return nil, nil, err
+		}
+	}
+	found := own.objects
+	for _, one := range left {
+		found = record.Union(one.objects, found)
+	}
+	return given, found, nil
+}
+
 // joinValues returns the generated values of all. A value is found again by the object that it is in, so an add-on
 // that is renamed, split or joined keeps its passwords. Records may disagree about a value, where a former owner of
 // an object has its record still. Then the release counts that has the objects in the cluster.
