@@ -52,14 +52,15 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 		return one
 	}
 	memory := q.memory.health.of(release, int(one.status.Revision))
-	changed, listed := q.watched.Changed(q.workload.conn, release)
 	if one.available != nil { // each object was found ready just now
+		q.watched.Judged(q.workload.conn, release, one.seen)
 		memory.looked = true
 		for key, n := range one.available {
 			memory.objects[key] = objectHealth{before: health.Before{Available: n}}
 		}
 		return one
 	}
+	changed, listed := q.watched.Changed(q.workload.conn, release)
 	err := q.lookAtChanged(ctx, a, memory, changed)
 	was := q.previousStatus(one.status)
 	if !memory.looked && was.Phase == addonsv1.AddonDegraded && was.Revision == one.status.Revision {

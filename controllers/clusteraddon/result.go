@@ -55,6 +55,7 @@ type addonResult struct {
 	gone    bool // it was removed, and has no status
 	// available replicas of workloads, if it became Ready in this reconcile
 	available map[deliver.ObjectKey]int32
+	seen      map[deliver.ObjectKey]string // resourceVersions of objects that were found ready then
 }
 
 // because returns the result of an add-on that doesn't go on, in the phase of the reason.
@@ -80,7 +81,7 @@ func delivered(outcome deliver.Outcome, status addonsv1.AddonStatus) addonResult
 		}
 	}
 	return addonResult{
-		status: status, applied: outcome.Applied, tried: outcome.Tried, available: outcome.Available, followUp: followUp{retryAfter: outcome.RetryAfter},
+		status: status, applied: outcome.Applied, tried: outcome.Tried, available: outcome.Available, seen: outcome.Seen, followUp: followUp{retryAfter: outcome.RetryAfter},
 	}
 }
 

@@ -149,19 +149,24 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 		return rolledBackOutcome(r.rec.Summary, r.now()), nil
 	}
 	o := readyOutcome(r.rec.Summary)
-	o.Available = r.available()
+	o.Available, o.Seen = r.available()
 	return o, nil
 }
 
-// available returns how many replicas of workloads are available, as they were seen last.
-func (r installation) available() map[ObjectKey]int32 {
-	available := map[ObjectKey]int32{}
+// available returns how many replicas of workloads are available, as they were seen last, and at which resourceVersion
+// objects were.
+func (r installation) available() (available map[ObjectKey]int32, seen map[ObjectKey]string) {
+	available, seen = map[ObjectKey]int32{}, map[ObjectKey]string{}
 	for key, a := range r.s.applied {
+		seen[key] = a.ResourceVersion
+		if a.watched {
+			seen[key] = r.s.tracker.Seen(a.Resource, a.Key)
+		}
 		if n := r.statusOf(a).Available; n > 0 {
 			available[key] = n
 		}
 	}
-	return available
+	return available, seen
 }
 
 // resume goes on with the newest revision.

@@ -36,6 +36,8 @@ type Outcome struct {
 	Untouched bool
 	// Available is how many replicas of workloads were available when the add-on became Ready, if that was just now.
 	Available map[ObjectKey]int32
+	// Seen are the resourceVersions at which objects were found ready then.
+	Seen map[ObjectKey]string
 
 	// Applied says that each object was applied, and none refused: what the add-on has in
 	// common with one that goes is its own now.

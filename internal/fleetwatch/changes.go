@@ -84,6 +84,27 @@ func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (obje
 	return objects, listed
 }
 
+// Judged drops the changes of objects that were judged just now at these resourceVersions. Other changes are told of later.
+func (w *Objects) Judged(conn *fleet.Connection, release deliver.Release, seen map[deliver.ObjectKey]string) {
+	w.with(conn, release, func(c *clusterObjects, _ *followed) {
+		is := c.changes[release]
+		if is == nil {
+			return
+		}
+		maps.DeleteFunc(is.objects, func(key deliver.ObjectKey, _ bool) bool {
+			k := c.kinds[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
+			if k == nil || seen[key] == "" {
+				return false
+			}
+			return k.objects[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}].version == versionOf(seen[key])
+		})
+		is.next = c.clock.Now().Add(lookPause)
+		if len(is.objects) > 0 {
+			c.tellLater(release, is)
+		}
+	})
+}
+
 // HasChanged reports whether an object has changed since the last call of Changed that returned it.
 func (w *Objects) HasChanged(conn *fleet.Connection, release deliver.Release, key deliver.ObjectKey) (changed bool) {
 	w.with(conn, release, func(c *clusterObjects, _ *followed) {

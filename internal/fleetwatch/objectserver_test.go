@@ -72,6 +72,12 @@ func (s *objectServer) set(change func(*objectServer)) {
 // put makes or changes an object.
 func (s *objectServer) put(o metav1.PartialObjectMetadata) { s.change(o, &o) }
 
+// versionOf returns the resourceVersion of an object.
+func (s *objectServer) versionOf(o metav1.PartialObjectMetadata) (version string) {
+	s.set(func(s *objectServer) { version = s.objects[o.Kind][nameOf(&o)].ResourceVersion })
+	return version
+}
+
 // remove deletes an object.
 func (s *objectServer) remove(o metav1.PartialObjectMetadata) { s.change(o, nil) }
 

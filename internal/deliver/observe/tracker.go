@@ -158,10 +158,28 @@ func (k *kind) unseen() string {
 func (t *Tracker) Status(resource schema.GroupVersionResource, key Key) (Status, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if k := t.kinds[resource]; k != nil && k.objects[key] != nil {
-		return k.objects[key].status, true
+	if o := t.tracked(resource, key); o != nil {
+		return o.status, true
 	}
 	return Status{}, false
+}
+
+// Seen returns the resourceVersion that an object was judged at last, "" if that isn't known.
+func (t *Tracker) Seen(resource schema.GroupVersionResource, key Key) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.tracked(resource, key); o != nil && o.seen > 0 {
+		return strconv.FormatUint(o.seen, 10)
+	}
+	return ""
+}
+
+// tracked returns an object, nil if it isn't tracked. The caller has the lock.
+func (t *Tracker) tracked(resource schema.GroupVersionResource, key Key) *tracked {
+	if k := t.kinds[resource]; k != nil {
+		return k.objects[key]
+	}
+	return nil
 }
 
 // Untrack forgets an object, and ends its resource's watch if that was the last one.
