@@ -39,8 +39,8 @@ func (r revisionMaker) heritageOf(ctx context.Context, releases []Release) (all 
 	return all, nil
 }
 
-// inheritOthers returns the generated values that a revision goes on with, unless some are given, and the objects that its
-// chart may look up: its own, and those of releases that leave.
+// inheritOthers returns the generated values that a revision goes on with, unless some are given. It returns the objects
+// that its chart may look up, too: its own, and those of releases that leave.
 func (r revisionMaker) inheritOthers(ctx context.Context, given job.Generated, own *heritage) (job.Generated, []record.Entry, error) {
 	left, err := r.heritageOf(ctx, r.want.Leaving)
 	if err != nil {
