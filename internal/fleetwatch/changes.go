@@ -55,8 +55,14 @@ func (c *clusterObjects) tellLater(release deliver.Release, is *changes) {
 	now := c.clock.Now()
 	c.clock.AfterFunc(max(changesSettle, is.next.Sub(now), is.told.Add(lookPause).Sub(now)), func() {
 		c.mu.Lock()
-		is.waits, is.told = false, c.clock.Now()
+		is.waits = false
 		tell := c.conn.Context().Err() == nil && c.changes[release] == is && len(is.objects) > 0
+		if tell && c.clock.Now().Before(is.next) { // they were taken since, and changed again
+			tell = false
+			c.tellLater(release, is)
+		} else {
+			is.told = c.clock.Now()
+		}
 		c.mu.Unlock()
 		if tell {
 			c.notify()
