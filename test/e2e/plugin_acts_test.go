@@ -78,7 +78,8 @@ func TestActsWithKubectl(t *testing.T) {
 	r.awaitCluster("acts-2", "it is gone", ready("settings"))
 }
 
-// TestInstalledSeenWithKubectl reads values, manifest and notes of a release whose values came from a Secret.
+// TestInstalledSeenWithKubectl reads values, manifest and notes of a release whose values came from a Secret, and were made
+// up by its chart.
 func TestInstalledSeenWithKubectl(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -87,6 +88,7 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 		"values.yaml":           "password: none\n",
 		"templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: made}\nstringData: {password: {{ .Values.password }}, other: made-by-the-chart}\n",
 		"templates/text.yaml":   configMap("shown", "{{ .Values.password }}"),
+		"templates/token.yaml":  configMap("token", "made-up-{{ randAlphaNum 24 }}"),
 		"templates/NOTES.txt":   "Log in with {{ .Values.password }} at {{ .Release.Name }}",
 	})
 	tn.create(tn.secret("values", map[string]string{"values.yaml": "password: correct-horse-battery\n"}))
@@ -101,6 +103,7 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 		g.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)
 		g.Expect(out).To(ContainSubstring(has))
 	}
+	g.Expect(p.does("get", "manifest", "prod", "secretive")).To(ContainSubstring("made-up-[hidden]"))
 	_, code := tn.in(t).newPluginAs("others").run("get", "values", "prod", "secretive")
 	g.Expect(code).To(Equal(3), "who may not read the kubeconfig reads nothing of the cluster")
 }

@@ -26,8 +26,9 @@ func SecretsIn(object map[string]any) []string {
 	for _, value := range data {
 		text, _ := value.(string)
 		if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
-			all = append(all, string(plain))
+			text = string(plain)
 		}
+		all = append(all, text)
 	}
 	data, _ = object["stringData"].(map[string]any) // of one that was rendered
 	for _, value := range data {

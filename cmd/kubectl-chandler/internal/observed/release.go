@@ -4,7 +4,6 @@ package observed
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // Workload returns the configuration that the kubeconfig Secret of a cluster has. Its user has to be allowed to read it.
@@ -109,20 +109,11 @@ func hideFields(secret *unstructured.Unstructured) {
 	}
 }
 
-// secrets returns the strings that came from Secrets, or are in Secrets of the manifest.
+// secrets returns the strings that came from Secrets, or are in Secrets of the manifest, and those that the chart generated.
 func (r *Release) secrets() []string {
-	all := slices.Clone(r.record.State.Sensitive)
-	all = append(all, r.record.State.PreviousSensitive...)
+	all := slices.Concat(r.record.State.Sensitive, r.record.State.PreviousSensitive, job.Generated(r.record.State.Generated).Secrets())
 	for _, o := range r.record.Secrets() {
-		for _, field := range []string{"data", "stringData"} {
-			entries, _, _ := unstructured.NestedStringMap(o.Object, field)
-			for _, value := range entries {
-				if decoded, err := base64.StdEncoding.DecodeString(value); err == nil && field == "data" {
-					value = string(decoded)
-				}
-				all = append(all, value)
-			}
-		}
+		all = append(all, job.SecretsIn(o.Object)...)
 	}
 	return all
 }
