@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -34,7 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.Members.Subscribe(r.memberChanged)
 	stackStates.use(r.Client)
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
-		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(instancesMoved())).
+		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(haveInstancesMoved))).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&addonsv1.ClusterAddon{}, management.Map(r.stacksOfClusterAddon), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&clusterv1.Cluster{}, management.Map(r.stacksOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
@@ -44,15 +42,11 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		Complete(r)
 }
 
-// instancesMoved passes when a rollout of several instances is further at one of them.
-func instancesMoved() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isOne := e.ObjectOld.(*addonsv1.AddonStack)
-		after, isOther := e.ObjectNew.(*addonsv1.AddonStack)
-		return isOne && isOther && !slices.EqualFunc(before.Status.Instances, after.Status.Instances, func(a, b addonsv1.StackInstance) bool {
-			return a.WatchFilter == b.WatchFilter && equality.Semantic.DeepEqual(a.Rollout, b.Rollout)
-		})
-	}}
+// haveInstancesMoved passes when a rollout of several instances is further at one of them.
+func haveInstancesMoved(before, after *addonsv1.AddonStack) bool {
+	return !slices.EqualFunc(before.Status.Instances, after.Status.Instances, func(a, b addonsv1.StackInstance) bool {
+		return a.WatchFilter == b.WatchFilter && equality.Semantic.DeepEqual(a.Rollout, b.Rollout)
+	})
 }
 
 // stackOfRevision enqueues the stack that a revision is of. The cache has none without the label.

@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -35,30 +33,22 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.Turns.Notify = r.queue.Add
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
-		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(orphansTold(), reported())).
+		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(areOrphansTold), management.Updated(isReported))).
 		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.queue).
 		Complete(r)
 }
 
-// reported passes when a new ClusterAddon says what its cluster runs.
-func reported() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isOne := e.ObjectOld.(*addonsv1.ClusterAddon)
-		after, isOther := e.ObjectNew.(*addonsv1.ClusterAddon)
-		return isOne && isOther && isUnreported(before) && !isUnreported(after)
-	}}
+// isReported passes when a new ClusterAddon says what its cluster runs.
+func isReported(before, after *addonsv1.ClusterAddon) bool {
+	return isUnreported(before) && !isUnreported(after)
 }
 
-// orphansTold passes when a cluster was told which stacks leave their add-ons behind.
-func orphansTold() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isOne := e.ObjectOld.(*addonsv1.ClusterAddon)
-		after, isOther := e.ObjectNew.(*addonsv1.ClusterAddon)
-		return isOne && isOther && before.Status.ObservedGeneration != after.Status.ObservedGeneration &&
-			slices.ContainsFunc(after.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.DeletionPolicy == addonsv1.DeletionPolicyOrphan })
-	}}
+// areOrphansTold passes when a cluster was told which stacks leave their add-ons behind.
+func areOrphansTold(before, after *addonsv1.ClusterAddon) bool {
+	return before.Status.ObservedGeneration != after.Status.ObservedGeneration &&
+		slices.ContainsFunc(after.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.DeletionPolicy == addonsv1.DeletionPolicyOrphan })
 }
 
 // clustersOfNamespace enqueues every cluster that a stack, or a revision of one, may concern. Deciding needs no request.

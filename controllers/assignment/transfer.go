@@ -3,6 +3,9 @@
 package assignment
 
 import (
+	"maps"
+	"slices"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -17,18 +20,14 @@ func awaitTransfers(cluster *member.Member, candidates []candidate, assigned, wa
 		if c == nil || former == "" || former == wanted[i].Revision {
 			continue
 		}
-		had, has := c.presencesAt(former), c.presencesAt(wanted[i].Revision)
+		coming := map[string]addonsv1.Present{}
 		for j := range candidates {
-			to := &candidates[j]
-			if to.name == c.name {
-				continue
+			if to := &candidates[j]; to.name != c.name {
+				maps.Copy(coming, to.brings(cluster, stack.AssignedRevision(wanted, to.name)))
 			}
-			for release := range to.brings(cluster, stack.AssignedRevision(wanted, to.name)) {
-				_, did := had[release]
-				if _, does := has[release]; did && !does {
-					wanted[i].Revision = former
-				}
-			}
+		}
+		if len(coming) > 0 && slices.ContainsFunc(c.dropped(former, wanted[i].Revision), func(release string) bool { _, comes := coming[release]; return comes }) {
+			wanted[i].Revision = former
 		}
 	}
 }

@@ -26,11 +26,5 @@ func (p *plan) drops(former addonsv1.StackRevision) bool {
 	if next == "" || c == nil {
 		return former.Revision != ""
 	}
-	has := c.presencesAt(next)
-	for release := range c.presencesAt(former.Revision) {
-		if _, stays := has[release]; !stays {
-			return true
-		}
-	}
-	return false
+	return len(c.dropped(former.Revision, next)) > 0
 }

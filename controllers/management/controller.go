@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -73,6 +74,15 @@ func SpecChanged(others ...predicate.Predicate) mcbuilder.Predicates {
 		predicate.LabelChangedPredicate{},
 		predicate.AnnotationChangedPredicate{},
 	)...))
+}
+
+// Updated passes a change of an object for which a function returns true.
+func Updated[T client.Object](passes func(before, after T) bool) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isOne := e.ObjectOld.(T)
+		after, isOther := e.ObjectNew.(T)
+		return isOne && isOther && passes(before, after)
+	}}
 }
 
 // Map enqueues the objects that fn names for an event's object.
