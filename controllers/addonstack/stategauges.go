@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // stateCollector makes the gauges of stacks when they are asked for, from the cache: nothing is kept beside it, so
@@ -144,10 +145,9 @@ func collectStack(series chan<- prometheus.Metric, s *addonsv1.AddonStack) {
 		series <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{s.Namespace, s.Name}, labels...)...)
 	}
 	counts := ptr.Deref(s.Status.Clusters, addonsv1.ClusterCounts{})
-	unstarted := ptr.Deref(counts.Unstarted, 0)
 	for state, count := range map[string]int32{
-		"ready": counts.Ready, "failed": counts.Failed, "waiting": counts.Waiting, "unstarted": unstarted,
-		"progressing": counts.Total - counts.Ready - counts.Failed - counts.Waiting - unstarted,
+		"ready": counts.Ready, "failed": counts.Failed, "waiting": counts.Waiting, "unstarted": ptr.Deref(counts.Unstarted, 0),
+		"progressing": stack.Progressing(counts),
 	} {
 		gauge(stackClusters, float64(count), state)
 	}

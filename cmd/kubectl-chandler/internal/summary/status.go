@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/stack"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -161,8 +162,7 @@ func stackOf(s *addonsv1.AddonStack, on map[addonKey]*Addon) Stack {
 		Namespace: s.Namespace, Name: s.Name, Revision: s.Status.LatestRevision, Rollout: s.Status.Rollout,
 		Clusters: ptr.Deref(s.Status.Clusters, addonsv1.ClusterCounts{}), Ready: metav1.ConditionUnknown, Addons: []Addon{},
 	}
-	c := is.Clusters
-	is.Updating = c.Total - c.Ready - c.Failed - c.Waiting - ptr.Deref(c.Unstarted, 0)
+	is.Updating = stack.Progressing(is.Clusters)
 	if ready := meta.FindStatusCondition(s.Status.Conditions, addonsv1.ReadyCondition); ready != nil {
 		if is.Ready, is.Reason = ready.Status, ready.Reason; ready.Status != metav1.ConditionTrue {
 			is.Since = &ready.LastTransitionTime
