@@ -16,6 +16,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
+// The versions that a spec follows are resolved here, once for all clusters, and never by the
+// clusters. The revision that clusters run has the exact version, and the digest behind it. A newer
+// version makes another revision. Versions don't go back by themselves, also if the newest one is
+// withdrawn: so it doesn't matter which instance polls when.
+
 // follow finds the versions that the stack is to have.
 func (r polling) follow(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*resolution, error) {
 	m, followers, now := r.memoryOf(s), stack.Followers(&s.Spec), r.Clock.Now()

@@ -8,8 +8,16 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// shownClusters of many are in a message.
-const shownClusters = 5
+const (
+	// maxNote leaves room in an event's note, which has up to 1024 bytes.
+	maxNote = 1000
+	// maxProblem leaves room for what a message says beside what is wrong.
+	maxProblem = 900
+	// shownProblems of many are in a message.
+	shownProblems = 3
+	// shownClusters of many are in a message.
+	shownClusters = 5
+)
 
 // firstOf joins the first few of many texts, in about maxProblem bytes.
 func firstOf(texts []string) string {
@@ -19,15 +27,6 @@ func firstOf(texts []string) string {
 	}
 	return message.List(shown, "; ", shownProblems)
 }
-
-const (
-	// maxNote leaves room in an event's note, which has up to 1024 bytes.
-	maxNote = 1000
-	// maxProblem leaves room for what a message says beside what is wrong.
-	maxProblem = 900
-	// shownProblems of many are in a message.
-	shownProblems = 3
-)
 
 // first returns the first element for which a function returns true, nil if there is none.
 func first[T any](list []T, matches func(*T) bool) *T {

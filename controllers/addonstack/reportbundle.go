@@ -80,11 +80,12 @@ func failedBefore(s *addonsv1.AddonStack) bool {
 
 // reportNoBundle writes what is known of the sources while the bundle can't be used.
 func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err error) error {
-	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason != addonsv1.InvalidSourceReason && !isOfPart(err, failed) {
+	failed := failureOf(err)
+	if failed != nil && failed.Reason != addonsv1.InvalidSourceReason && !isOfPart(err, failed) {
 		f.bundle = failed
 	}
 	again, other := r.reportBundle(s, err)
-	if failed := failureOf(err); failed != nil && makesInvalid(failed.Reason) && len(f.followers) > 0 {
+	if failed != nil && makesInvalid(failed.Reason) && len(f.followers) > 0 {
 		r.reportSources(s, f)
 	}
 	f.again = management.Sooner(management.Sooner(again, f.rejected), f.again)

@@ -14,11 +14,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// The versions that a spec follows are resolved here, once for all clusters, and never by the
-// clusters. The revision that clusters run has the exact version, and the digest behind it. A newer
-// version makes another revision. Versions don't go back by themselves, also if the newest one is
-// withdrawn: so it doesn't matter which instance polls when.
-
 // resolution is what the parts of a stack that follow versions come to.
 type resolution struct {
 	kept      *addonsv1.AddonStackSpec    // as a revision; nil while the spec waits for versions or its bundle

@@ -99,19 +99,9 @@ func (r revisionMaker) knowsOthers(ctx context.Context) (bool, error) {
 	if err != nil || rec.State == nil {
 		return false, err
 	}
-	for _, other := range left {
-		own := &heritage{release: r.release, objects: rec.State.Inventory, values: rec.State.Generated}
-		if !generated.Disagree(own.values, other.values) {
-			continue
-		}
-		if err := r.countOwned(ctx, own, other); err != nil {
-			return false, err
-		}
-		if other.owned > own.owned {
-			return true, nil
-		}
-	}
-	return false, nil
+	own := &heritage{release: r.release, objects: rec.State.Inventory, values: rec.State.Generated}
+	values, err := r.joinValues(ctx, append(left, own))
+	return err == nil && generated.Disagree(own.values, values), err
 }
 
 // countOwned counts the objects of two releases for the one that has them in the cluster.

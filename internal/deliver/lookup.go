@@ -92,8 +92,8 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	case object.IsGone(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, &failure.Error{Reason: object.ReasonForbidden, Err: fmt.Errorf(
-			"reading %s, whose values the chart keeps: %w; allow it", e.Key(), object.Redact(err, e.Key()))}
+		return nil, failure.New(object.ReasonForbidden,
+			"reading %s, whose values the chart keeps: %w; allow it", e.Key(), object.Redact(err, e.Key()))
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", e.Key(), object.Redact(err, e.Key()))
 	}
@@ -109,8 +109,8 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	}
 	r.objects++
 	if r.bytes += len(data); r.objects > maxFound || r.bytes > maxFoundBytes {
-		return nil, &failure.Error{Reason: job.ReasonOutputTooLarge, Err: fmt.Errorf(
-			"what the chart generates is kept by reading its objects, of which there are more than %d, or %d bytes; split it", maxFound, maxFoundBytes)}
+		return nil, failure.New(job.ReasonOutputTooLarge,
+			"what the chart generates is kept by reading its objects, of which there are more than %d, or %d bytes; split it", maxFound, maxFoundBytes)
 	}
 	r.hidden.learn(job.SecretsIn(o.Object)...)
 	return o, nil

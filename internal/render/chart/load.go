@@ -5,7 +5,6 @@ package chart
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"slices"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -58,7 +57,7 @@ const maxMissing = 10
 // checkInstallable refuses library charts and charts whose dependencies are not in them.
 func checkInstallable(ch *chart.Chart) error {
 	if ch.Metadata.Type == "library" {
-		return &failure.Error{Reason: job.ReasonChartInvalid, Err: errors.New("a library chart cannot be installed")}
+		return failure.New(job.ReasonChartInvalid, "a library chart cannot be installed")
 	}
 	packed := map[string]bool{}
 	for _, d := range ch.Dependencies() {

@@ -63,7 +63,7 @@ func (f *kustomizeFiles) ReadFile(name string) ([]byte, error) {
 	}
 	if err := f.check(name, data); err != nil {
 		file := strings.TrimPrefix(name, artifactRoot+"/")
-		f.refused = &failure.Error{Reason: job.ReasonKustomizationInvalid, Err: fmt.Errorf("%s: %w", file, err)}
+		f.refused = failure.New(job.ReasonKustomizationInvalid, "%s: %w", file, err)
 		if f.objects > f.maxObjects {
 			f.refused.Reason = job.ReasonOutputTooLarge
 		}
