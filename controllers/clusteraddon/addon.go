@@ -72,7 +72,7 @@ func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, stack
 		_, taken := holder[release]
 		record, ok := installed[release]
 		switch {
-		case ok && stacks[record.Stack].keepsReleases:
+		case ok && stacks[record.Stack].state.KeepsReleases():
 			holder[release] = record.Stack
 		case !taken || ok && record.Stack == wanted[i].stack:
 			holder[release] = wanted[i].stack

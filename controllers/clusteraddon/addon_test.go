@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -40,14 +39,14 @@ func TestClaims(t *testing.T) {
 
 	// What a stack installed stays its own while nobody knows what it wants: its
 	// revision may come a moment later than that of another stack.
-	keeping := map[string]unresolvedStack{"gone": {keepsReleases: true}}
+	keeping := map[string]unresolvedStack{"gone": {state: decide.Undecided}}
 	if got := claims(both, installed, keeping)[release]; got != "gone" {
 		t.Errorf("%q took the release of a stack that is undecided", got)
 	}
 	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
-	keeping = map[string]unresolvedStack{"": {keepsReleases: true}} // no record has this name
+	keeping = map[string]unresolvedStack{"": {state: decide.Undecided}} // no record has this name
 	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
@@ -65,10 +64,7 @@ func TestRemovalGoesAgainstDependencies(t *testing.T) {
 	}
 	keep := sets.New(deliver.Release{Namespace: "default", Name: "kept"})
 
-	now, waiting := removable(removalOrder(installed, keep))
-	if len(now) != 1 || now[0].Name != "top" {
-		t.Errorf("removed now: %v; want top alone", now)
-	}
+	waiting := dependentsAmong(removalOrder(installed, keep))
 	want := map[deliver.Release]string{
 		{Namespace: "default", Name: "base"}:   "middle",
 		{Namespace: "default", Name: "middle"}: "top",
@@ -82,8 +78,8 @@ func TestRemovalGoesAgainstDependencies(t *testing.T) {
 func TestRemovalWaitsForNoOtherStack(t *testing.T) {
 	base, web := deliver.Summary{Stack: "platform"}, deliver.Summary{Stack: "team", DependsOn: []string{"base"}}
 	base.Name, web.Name = "base", "web"
-	if now, waiting := removable([]deliver.Summary{web, base}); len(now) != 2 {
-		t.Errorf("removed now: %v, and %v wait", now, waiting)
+	if waiting := dependentsAmong([]deliver.Summary{web, base}); len(waiting) > 0 {
+		t.Errorf("%v wait", waiting)
 	}
 }
 
@@ -91,11 +87,11 @@ func TestRemovalWaitsForNoOtherStack(t *testing.T) {
 func TestRemovalOfACycleBegins(t *testing.T) {
 	a, b := deliver.Summary{DependsOn: []string{"b"}}, deliver.Summary{DependsOn: []string{"a"}}
 	a.Name, b.Name = "a", "b"
-	if now, _ := removable([]deliver.Summary{a, b}); len(now) != 1 {
-		t.Errorf("removed now: %v; want one of them", now)
+	if waiting := dependentsAmong([]deliver.Summary{a, b}); len(waiting) != 1 {
+		t.Errorf("%v wait; want one of them", waiting)
 	}
-	if now, _ := removable(nil); len(now) != 0 {
-		t.Errorf("removed now: %v, of nothing", now)
+	if waiting := dependentsAmong(nil); len(waiting) != 0 {
+		t.Errorf("%v wait, of nothing", waiting)
 	}
 }
 
@@ -173,51 +169,6 @@ var factsNone job.FactsUsed
 
 func factsOf(version string) job.FactsUsed { return job.FactsUsed{KubeVersion: version} }
 
-// What no stack wants is removed only by a ClusterAddon that has run it.
-func TestWhyKept(t *testing.T) {
-	cases := map[string]struct {
-		record     deliver.Summary
-		unresolved map[string]unresolvedStack
-		assigned   string
-		proven     bool
-		takenOver  bool
-		observed   types.UID // of the status; that of the ClusterAddon if it is empty
-		want       string
-	}{
-		"its record is proven, and its stack is gone":   {proven: true},
-		"its removal has begun":                         {proven: true, record: deliver.Summary{Complete: true, Status: deliver.StatusUninstalling}, unresolved: map[string]unresolvedStack{"platform": {why: "why"}}},
-		"a record says that its removal has begun":      {record: deliver.Summary{Complete: true, Status: deliver.StatusUninstalling}, want: reasons.StackUnknown},
-		"Helm removes it":                               {record: deliver.Summary{Status: deliver.StatusUninstalling}, want: reasons.StackUnknown},
-		"a new ClusterAddon finds it":                   {want: reasons.StackUnknown},
-		"the record is of the ClusterAddon, as it says": {record: deliver.Summary{OwnerUID: "own"}, want: reasons.StackUnknown},
-		"its stack is undecided":                        {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, proven: true, want: reasons.StackUndecided},
-		"a new ClusterAddon finds it undecided":         {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, want: reasons.StackUnknown},
-		"a new ClusterAddon, and a stack is awaited":    {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, want: reasons.StackUnknown},
-		"another stack is undecided":                    {unresolved: map[string]unresolvedStack{"other": {why: "why"}}, proven: true},
-		"a stack is awaited":                            {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, proven: true, want: reasons.StackUndecided},
-		"a stack is awaited, and its own dropped it":    {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, proven: true, assigned: "platform"},
-		"another management cluster took it over":       {takenOver: true, want: deliver.ReasonReleaseTakenOver},
-		"one had taken it over, says a backup":          {takenOver: true, observed: "other", want: reasons.StackUnknown},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{ObservedUID: "own"}}
-			ca.UID = "own"
-			ca.Spec.Stacks = []addonsv1.StackRevision{{Name: tc.assigned}}
-			if tc.observed != "" {
-				ca.Status.ObservedUID = tc.observed
-			}
-			if tc.takenOver {
-				ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Reason: deliver.ReasonReleaseTakenOver}}
-			}
-			tc.record.Stack, tc.record.Namespace, tc.record.Name = "platform", "default", "web"
-			if reason, message := whyKept(ca, tc.record, tc.proven, tc.unresolved); reason != tc.want {
-				t.Errorf("whyKept() = %q, %q; want %q", reason, message, tc.want)
-			}
-		})
-	}
-}
-
 // What another instance installed may have been handed over with the Cluster; what it has yet to
 // install may want what no other stack has any more.
 func TestUnresolvedStacks(t *testing.T) {
@@ -234,7 +185,7 @@ func TestUnresolvedStacks(t *testing.T) {
 		long := map[string]time.Time{"platform": time.Unix(0, 0)}
 		one := assignedStack{StackRevision: addonsv1.StackRevision{Name: "platform", Revision: tc.revision}, written: tc.written}
 		s := resolveStacks([]assignedStack{one}, member.OfCluster(&clusterv1.Cluster{}), long, time.Unix(1000, 0))
-		if got := s.unresolved["platform"]; got.keepsReleases != tc.keeps || got.awaited != tc.awaited || got.why == "" {
+		if got := s.unresolved["platform"]; got.state.KeepsReleases() != tc.keeps || got.state.IsAwaited() != tc.awaited || got.why == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

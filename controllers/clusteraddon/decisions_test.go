@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -71,7 +72,9 @@ func TestNothingIsInstalledBesideAHeldRemoval(t *testing.T) {
 		if held {
 			q.ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{Addons: []string{"default/former"}}
 		}
-		one := delivery{q}.change(t.Context(), &inputs{addon: &a}, nil, a.status())
+		turn := delivery{q}.turnOf(&a, "platform", false, nil)
+		turn.facts.Comparison, turn.in = decide.Different, &inputs{addon: &a}
+		one := delivery{q}.ensure(t.Context(), turn)
 		if got := one.status.Reason == reasons.WaitingForConfirmation; got != held {
 			t.Errorf("held %t: %+v", held, one.status)
 		}

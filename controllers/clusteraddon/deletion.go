@@ -123,7 +123,7 @@ func (q removal) leaveForDeletion() (hold upgrade.Hold) {
 			q.kept = append(q.kept, status)
 		}
 	}
-	q.wanted, q.upgrade = nil, nil
+	q.wanted, q.unresolved, q.upgrade = nil, nil, nil // nobody takes over what goes with the Cluster
 	return hold
 }
 

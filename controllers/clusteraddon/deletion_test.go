@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
@@ -62,7 +63,7 @@ func TestLeaveForDeletion(t *testing.T) {
 	record := func(name string, dependsOn ...string) deliver.Summary {
 		return proven(deliver.Summary{Release: deliver.Release{Namespace: "default", Name: name}, Stack: "platform", DependsOn: dependsOn})
 	}
-	q := &request{Reconciler: &Reconciler{}, ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf()}
+	q := &request{Reconciler: &Reconciler{}, memory: newMemory(), ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf()}
 	for _, r := range []deliver.Summary{record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), record("forged", "site")} {
 		if q.installed[r.Release] = r; r.Name == "forged" {
 			continue // nobody has written it here
@@ -75,7 +76,11 @@ func TestLeaveForDeletion(t *testing.T) {
 		{stack: "platform", Addon: addonsv1.Addon{Name: "cni"}},
 		{stack: "platform", Addon: addonsv1.Addon{Name: "orphan", Lifecycle: going}, deletionPolicy: addonsv1.DeletionPolicyOrphan},
 	}
+	q.unresolved = map[string]unresolvedStack{"other": {state: decide.Undecided}}
 	hold := removal{q}.leaveForDeletion()
+	if name, left := (removal{q}).awaitedStack(q.leaving[0]); left > 0 {
+		t.Errorf("what goes with the Cluster waits for AddonStack %s", name)
+	}
 	var leaving, kept []string
 	for _, r := range q.leaving {
 		leaving = append(leaving, r.Name)
@@ -86,8 +91,11 @@ func TestLeaveForDeletion(t *testing.T) {
 	if got := strings.Join(leaving, " ") + ", " + strings.Join(kept, " "); got != "page site ingress, forged cni orphan" || hold != (upgrade.Hold{Time: 7 * time.Second}) {
 		t.Errorf("%s: %+v", got, hold)
 	}
-	if now, _ := removable(q.leaving); len(now) != 1 || now[0].Name != "page" {
-		t.Errorf("first goes %+v", now)
+	waiting := dependentsAmong(q.leaving)
+	for _, r := range q.leaving {
+		if _, waits := waiting[r.Release]; waits == (r.Name == "page") {
+			t.Errorf("page has to leave first, and these wait: %v", waiting)
+		}
 	}
 }
 

@@ -14,22 +14,19 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// removable returns the records that no other record depends on. For each other record, it returns
-// the name of a dependent. If add-ons depend on each other, the first one is removable.
-func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[deliver.Release]string) {
-	waiting = map[deliver.Release]string{}
+// dependentsAmong returns for each record the name of another one that depends on it, and has to be removed first. If
+// add-ons depend on each other, nothing has to before the first one.
+func dependentsAmong(records []deliver.Summary) map[deliver.Release]string {
+	waiting := map[deliver.Release]string{}
 	for _, record := range records {
 		if by := dependent(record, records); by != "" {
 			waiting[record.Release] = by
-		} else {
-			now = append(now, record)
 		}
 	}
-	if len(now) == 0 && len(records) > 0 {
-		now = records[:1]
+	if len(records) > 0 && len(waiting) == len(records) {
 		delete(waiting, records[0].Release)
 	}
-	return now, waiting
+	return waiting
 }
 
 // stayingDependent returns an installed add-on that stays and depends on the record's, as "stack/name": a wanted

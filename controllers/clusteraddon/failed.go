@@ -17,19 +17,19 @@ import (
 
 // inputFailed returns the result of an add-on whose inputs can't be had. An add-on that is
 // installed as it is wanted stays Ready: a source that is down changes nothing on a cluster.
-func (q delivery) inputFailed(ctx context.Context, err error, a *addon, record deliver.Summary, status addonsv1.AddonStatus) addonResult {
-	failed, ok := errors.AsType[*failure.Error](err)
+func (q delivery) inputFailed(ctx context.Context, t *turn) addonResult {
+	failed, ok := errors.AsType[*failure.Error](t.err)
 	if !ok {
-		return requestFailed(err, q.previousStatus(status))
+		return requestFailed(t.err, q.previousStatus(t.status))
 	}
-	one := because(status, failed.Reason, failed.Error())
+	one := because(t.status, failed.Reason, failed.Error())
 	if failed.Wait {
 		one.status.Phase = addonsv1.AddonPending
 	}
 	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
-		one.err = fmt.Errorf("add-on %s: %w", a.Name, err)
+		one.err = fmt.Errorf("add-on %s: %w", t.addon.Name, t.err)
 	}
-	return q.keepReady(ctx, a, record, one)
+	return q.keepReady(ctx, t.addon, t.record, one)
 }
 
 // stillFailed keeps an add-on Failed for its source, with what is wrong, while the source is asked again for the same

@@ -63,7 +63,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 
 // saidOf returns what the status of an add-on says of an error.
 func saidOf(q *request, err error, a *addon) (reason, message string) {
-	one := delivery{q}.inputFailed(context.Background(), ofAddon(a, err), a, deliver.Summary{}, a.status())
+	one := delivery{q}.inputFailed(context.Background(), &turn{addon: a, err: ofAddon(a, err), status: a.status()})
 	return one.status.Reason, one.status.Message
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -75,7 +76,10 @@ func TestLeavingWaits(t *testing.T) {
 		}, nil, reasons.WaitingForDependent},
 		"another one goes before": {func(q *request) { q.leaving = append(q.leaving, web) }, nil, reasons.WaitingForDependent},
 		"a stack isn't known yet that may want its objects": {func(q *request) {
-			q.unresolved = map[string]unresolvedStack{"new": {awaited: true}}
+			q.unresolved = map[string]unresolvedStack{"new": {state: decide.Unseen}}
+		}, nil, reasons.WaitingForSuccessor},
+		"the removal of a stack is held that isn't there, and may want its objects": {func(q *request) {
+			q.unresolved = map[string]unresolvedStack{"new": {state: decide.Held}}
 		}, nil, reasons.WaitingForSuccessor},
 		"one of its stack may take over its objects": {func(*request) {}, []*addon{
 			{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, stack: "platform"},

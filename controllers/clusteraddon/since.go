@@ -37,7 +37,7 @@ func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1
 			was = before.Stacks[at]
 		}
 		switch of, isUnresolved := unresolved[a.Name]; {
-		case isUnresolved && (of.keepsStatus || of.isNew) && was.State != "":
+		case isUnresolved && (of.state.KeepsStatus() || of.isNew) && was.State != "":
 			is.State = was.State
 		case isUnresolved:
 			is.State = addonsv1.StackUnknown

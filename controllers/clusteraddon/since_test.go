@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 )
 
 // TestSince has an add-on and its stack that change, or don't.
@@ -38,14 +39,14 @@ func TestSince(t *testing.T) {
 		"it fails":                     {is: seen{phase: addonsv1.AddonFailed, reason: "HookFailed", revision: "platform-1"}, addonNow: true, stackNow: true, state: addonsv1.StackFailed},
 		"its source is down":           {is: seen{phase: addonsv1.AddonReady, reason: "SourceUnavailable", revision: "platform-1"}, addonNow: true, state: addonsv1.StackReady},
 		"a revision changes nothing":   {is: seen{phase: addonsv1.AddonReady, revision: "platform-2"}, stackNow: true, state: addonsv1.StackReady},
-		"its stack can't be read":      {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{})}, stackNow: true, state: addonsv1.StackUnknown},
-		"it can't for a moment":        {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{isNew: true})}, state: addonsv1.StackReady},
-		"its removal is held":          {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{keepsStatus: true})}, state: addonsv1.StackReady},
+		"its stack can't be read":      {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{state: decide.Undecided})}, stackNow: true, state: addonsv1.StackUnknown},
+		"it can't for a moment":        {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{state: decide.Undecided, isNew: true})}, state: addonsv1.StackReady},
+		"its removal is held":          {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{state: decide.Held})}, state: addonsv1.StackReady},
 		"nobody wants it":              {is: seen{phase: addonsv1.AddonUnassigned, revision: "platform-1"}, addonNow: true, stackNow: true, state: addonsv1.StackUnknown},
 		"the status is from a backup":  {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", uid: "other"}, addonNow: true, stackNow: true, state: addonsv1.StackReady},
 		"an older version made it":     {is: was, neverNoted: true, stackNow: true, state: addonsv1.StackReady},
 		"there was nothing before it":  {is: was, none: true, addonNow: true, stackNow: true, state: addonsv1.StackReady},
-		"an unread stack is there now": {is: seen{phase: addonsv1.AddonReady, unresolved: undecided(unresolvedStack{isNew: true})}, none: true, addonNow: true, stackNow: true, state: addonsv1.StackUnknown},
+		"an unread stack is there now": {is: seen{phase: addonsv1.AddonReady, unresolved: undecided(unresolvedStack{state: decide.Undecided, isNew: true})}, none: true, addonNow: true, stackNow: true, state: addonsv1.StackUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			statusOf := func(s seen) *addonsv1.ClusterAddonStatus {

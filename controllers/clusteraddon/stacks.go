@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -42,13 +43,8 @@ type assignedStack struct {
 
 // unresolvedStack is an assigned stack of which it isn't known what it wants.
 type unresolvedStack struct {
-	why string
-	// keepsReleases says that what the stack installed is its own: no other instance has the stack.
-	keepsReleases bool
-	// awaited says that the stack may want what no other one has any more. It may just not be seen, or be made again.
-	awaited bool
-	// keepsStatus says that statuses stay: the stack has just gone, or its removal is held.
-	keepsStatus bool
+	state decide.StackState
+	why   string
 	// isNew says that it has been so for a moment only. Mostly it isn't any more in the next one.
 	isNew bool
 }
@@ -120,19 +116,20 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		}
 		outdated := a.spec != nil && deselects(a.spec, cluster)
 		switch {
-		case a.HeldRemoval != nil && (a.written == nil || a.spec == nil || outdated):
-			s.unresolved[a.Name] = unresolvedStack{why: "The removal of its add-ons is held", keepsReleases: true, keepsStatus: true}
+		case a.HeldRemoval != nil && (a.written == nil || a.spec == nil):
+			s.unresolved[a.Name] = unresolvedStack{state: decide.Held, why: "The removal of its add-ons is held"}
+		case a.HeldRemoval != nil && outdated:
+			s.unresolved[a.Name] = unresolvedStack{state: decide.Deselected, why: "The removal of its add-ons is held"}
 		case a.written == nil && a.Revision != "" && isGiven(a.Name): // a revision may outlive its stack for a moment
-			s.unresolved[a.Name] = unresolvedStack{why: a.whyUnreadable(), keepsReleases: true, keepsStatus: true, awaited: true, isNew: true}
-		case a.written == nil || a.spec == nil:
-			// If another instance looks after the stack, and it has run here, it isn't awaited: it may
-			// have stayed behind for good when the Cluster was handed over.
-			own := a.written != nil
-			s.unresolved[a.Name] = unresolvedStack{
-				why: a.whyUnreadable(), keepsReleases: own, awaited: own || a.Revision == "", isNew: isGiven(a.Name),
-			}
+			s.unresolved[a.Name] = unresolvedStack{state: decide.JustGone, why: a.whyUnreadable(), isNew: true}
+		case a.written == nil && a.Revision != "":
+			s.unresolved[a.Name] = unresolvedStack{state: decide.Foreign, why: a.whyUnreadable()}
+		case a.written == nil:
+			s.unresolved[a.Name] = unresolvedStack{state: decide.Unseen, why: a.whyUnreadable(), isNew: isGiven(a.Name)}
+		case a.spec == nil:
+			s.unresolved[a.Name] = unresolvedStack{state: decide.Undecided, why: a.whyUnreadable(), isNew: isGiven(a.Name)}
 		case outdated && !isGiven(a.Name):
-			s.unresolved[a.Name] = unresolvedStack{why: a.whyOutdated(cluster), keepsReleases: true, awaited: true}
+			s.unresolved[a.Name] = unresolvedStack{state: decide.Undecided, why: a.whyOutdated(cluster)}
 		default:
 			s.wanted = append(s.wanted, a.addons(outdated)...)
 		}
@@ -201,8 +198,13 @@ func deselects(spec *addonsv1.AddonStackSpec, cluster *member.Member) bool {
 
 // firstAwaited returns the name of the first stack that is awaited; false if none is.
 func firstAwaited(stacks map[string]unresolvedStack) (string, bool) {
+	return firstIn(stacks, decide.StackState.IsAwaited)
+}
+
+// firstIn returns the name of the first stack whose state is so; false if none is.
+func firstIn(stacks map[string]unresolvedStack, isSo func(decide.StackState) bool) (string, bool) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
-		if stacks[name].awaited {
+		if isSo(stacks[name].state) {
 			return name, true
 		}
 	}
@@ -217,7 +219,7 @@ func (q *request) openQuestions() []string {
 	}
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(q.unresolved)) {
-		if s := q.unresolved[name]; !s.keepsStatus && (has.Has(name) || s.awaited) {
+		if s := q.unresolved[name]; !s.state.KeepsStatus() && (has.Has(name) || s.state.IsAwaited()) {
 			texts = append(texts, s.why)
 		}
 	}

@@ -128,7 +128,7 @@ func TestStacksThatAreGone(t *testing.T) {
 			stack.HeldRemoval = &addonsv1.HeldRemoval{}
 		}
 		s := resolveStacks([]assignedStack{stack}, member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time{"a": began}, began.Add(tc.after))
-		if got := s.unresolved["a"]; got.keepsReleases != tc.keeps || got.keepsStatus != tc.quiet || got.awaited != tc.awaited || len(s.heldRemovals) > 0 != tc.held {
+		if got := s.unresolved["a"]; got.state.KeepsReleases() != tc.keeps || got.state.KeepsStatus() != tc.quiet || got.state.IsAwaited() != tc.awaited || len(s.heldRemovals) > 0 != tc.held {
 			t.Errorf("%s: %+v, held %v", name, got, s.heldRemovals)
 		}
 	}
@@ -157,7 +157,7 @@ func TestAddonsOfAnOutdatedAssignment(t *testing.T) {
 	ca.Status.Addons = []addonsv1.AddonStatus{was}
 	outdated, added := wantedAddon("a", "web"), wantedAddon("a", "new")
 	outdated.outdated, added.outdated = true, true
-	q := &request{ca: ca, stacks: stacks{wanted: []addon{outdated, added}}}
+	q := &request{ca: ca, Reconciler: &Reconciler{}, stacks: stacks{wanted: []addon{outdated, added}}}
 	all, _ := delivery{q}.ensureAll(t.Context())
 	want := []addonsv1.AddonStatus{was, {Name: "new", Namespace: "default", Stack: "a", Phase: addonsv1.AddonPending}}
 	if diff := cmp.Diff(want, all.statuses); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -43,7 +44,7 @@ func (q *request) leavesSince(release deliver.Release) time.Time {
 // It is waited for as long as an add-on's progress deadline is by default, as it may be another team's and never come.
 // The time that is left is 0 if nothing is waited for.
 func (q removal) awaitedStack(leaving deliver.Summary) (name string, left time.Duration) {
-	name, isAwaited := firstAwaited(q.unresolved)
+	name, isAwaited := firstIn(q.unresolved, decide.StackState.MayTakeOver)
 	if !isAwaited || isRemoving(leaving) {
 		return "", 0
 	}

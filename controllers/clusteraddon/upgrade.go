@@ -138,7 +138,7 @@ func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.unresolved)) {
-		if s := q.unresolved[name]; s.awaited {
+		if s := q.unresolved[name]; s.state.IsAwaited() {
 			causes.Waiting = append(causes.Waiting, upgrade.Cause{
 				Point: addonsv1.UpgradeBeforeControlPlane, Reason: addonsv1.UpgradeStackUndecidedReason, Hold: upgrade.HoldOf(nil), Message: s.why,
 			})

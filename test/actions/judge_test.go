@@ -110,8 +110,8 @@ func (j *judge) judgeDeletion(k int, e *audit.Event) {
 		return
 	}
 	if reason == nil {
-		j.t.Errorf("%s: %s at %s, though it was wanted, or nobody said that it isn't any more: %+v%s",
-			clusterName(j.cluster), e.RequestURI, at.UTC().Format("15:04:05.000"), seen, j.trail(k))
+		j.t.Errorf("%s: %s at %s, though it was wanted, or nobody said that it isn't any more: %+v%s%s",
+			clusterName(j.cluster), e.RequestURI, at.UTC().Format("15:04:05.000"), seen, j.trail(k), j.plans())
 		return
 	}
 	j.guard.judge(j, reason, k, at)

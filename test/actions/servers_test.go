@@ -41,6 +41,27 @@ rules:
 - level: None
 `
 
+// hubPolicy records what is written into AddonStacks, their revisions and ClusterAddons.
+const hubPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- level: RequestResponse
+  verbs: [create, update, patch, delete, deletecollection]
+  resources:
+  - group: addons.cluster.x-k8s.io
+    resources: [addonstacks, clusteraddons]
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+  resources:
+  - group: ""
+    resources: [configmaps]
+  namespaces: [default]
+- level: None
+`
+
 // servers are the API servers of a run: two management clusters, and a workload cluster for each Cluster.
 type servers struct {
 	hubs      [2]*apiserver.Server
@@ -66,7 +87,7 @@ func startServers(t *testing.T, clusters int) *servers {
 	ctx := context.WithoutCancel(t.Context())
 	for i := range s.hubs {
 		starting.Go(func() (err error) {
-			s.hubs[i], err = apiserver.Start(ctx, shared.dir, controlplane.Options{Name: fmt.Sprintf("hub-%d", i), Workers: true, CRDPaths: crds})
+			s.hubs[i], err = apiserver.Start(ctx, shared.dir, controlplane.Options{Name: fmt.Sprintf("hub-%d", i), Workers: true, CRDPaths: crds, AuditPolicy: hubPolicy})
 			return err
 		})
 	}

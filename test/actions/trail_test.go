@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
@@ -46,6 +47,37 @@ func (j *judge) trail(k int) string {
 		generated := generatedIn(secret)
 		for _, key := range slices.Sorted(maps.Keys(generated)) {
 			fmt.Fprintf(&text, " %s=%s", key, marked([]byte(generated[key])))
+		}
+	}
+	return text.String()
+}
+
+// plans returns what was written on the management cluster about a cluster's ClusterAddon, and about AddonStacks.
+func (j *judge) plans() string {
+	j.t.Helper()
+	events := j.hub().Audit.Beginning().Requests(j.t, func(e *audit.Event) bool {
+		if e.ObjectRef == nil || !audit.Write(e) || strings.Contains(e.RequestURI, "dryRun") || e.ObjectRef.Subresource != "" {
+			return false
+		}
+		return e.ObjectRef.Resource == "addonstacks" || e.ObjectRef.Resource == "controllerrevisions" || e.ObjectRef.Resource == "clusters" ||
+			e.ObjectRef.Resource == "clusteraddons" && e.ObjectRef.Name == clusterName(j.cluster)
+	})
+	var text strings.Builder
+	for i := range events {
+		e := &events[i]
+		fmt.Fprintf(&text, "\n%s %s %s %s %d %s", e.RequestReceivedTimestamp.UTC().Format("15:04:05.000"), e.Verb, e.ObjectRef.Resource, e.ObjectRef.Name, e.ResponseStatus.Code, e.User.Username)
+		var is struct {
+			Metadata metav1.ObjectMeta `json:"metadata"`
+			Spec     struct {
+				Stacks          json.RawMessage `json:"stacks"`
+				ClusterSelector json.RawMessage `json:"clusterSelector"`
+				Addons          []struct {
+					Name string `json:"name"`
+				} `json:"addons"`
+			} `json:"spec"`
+		}
+		if e.ResponseObject != nil && json.Unmarshal(e.ResponseObject.Raw, &is) == nil {
+			fmt.Fprintf(&text, " uid=%.4s generation=%d %s %s %v", is.Metadata.UID, is.Metadata.Generation, is.Spec.Stacks, is.Spec.ClusterSelector, is.Spec.Addons)
 		}
 	}
 	return text.String()

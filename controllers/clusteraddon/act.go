@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"fmt"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+)
+
+// act does a step. After that it repairs what others changed of an installed add-on, and judges its health.
+func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addonResult {
+	switch step {
+	case decide.KeepWanted:
+		return addonResult{status: q.previousStatus(t.status), followUp: t.written}
+	case decide.RefuseTaken:
+		return because(t.addon.status(), reasons.ReleaseTaken, fmt.Sprintf(
+			"AddonStack %s has an add-on %s in namespace %s already; change spec.addons[].name or namespace of one of them", t.holder, t.addon.Name, t.addon.release().Namespace))
+	case decide.RefuseAccount:
+		return because(t.status, reasons.ServiceAccountRequired, withoutServiceAccount)
+	case decide.RefuseVersion:
+		return driftRepair(q).correctDrift(ctx, t.addon, t.record, because(t.status, reasons.NoCompatibleVersion, t.addon.incompatible))
+	}
+	one := q.stillFailed(t.addon, q.proceed(ctx, t, step))
+	one = healthCheck(q).judgeHealth(ctx, t.addon, t.record, driftRepair(q).correctDrift(ctx, t.addon, t.record, one))
+	one.followUp = one.and(t.written)
+	return one
+}
+
+// proceed does a step of an add-on whose inputs were compared.
+func (q delivery) proceed(ctx context.Context, t *turn, step decide.WantedStep) addonResult {
+	switch step {
+	case decide.ReportUnreadable:
+		return q.inputFailed(ctx, t)
+	case decide.ReportReplaced:
+		return because(t.status, deliver.ReasonInputReplaced, t.err.Error())
+	case decide.KeepReplaced:
+		one := because(t.status, deliver.ReasonInputReplaced, t.err.Error())
+		one.status.Phase = addonsv1.AddonReady
+		return one
+	case decide.AwaitPostcondition:
+		return awaitPostcondition(t.addon, t.unmet, t.status)
+	case decide.Settle:
+		return q.settle(t)
+	case decide.AwaitUpgrade:
+		return because(t.status, t.holdReason, t.holdMessage)
+	case decide.AwaitConfirmation:
+		return because(t.status, reasons.WaitingForConfirmation, fmt.Sprintf(
+			"Waiting until the removal of other add-ons of AddonStack %s is confirmed or undone: it may come in the place of one of them", t.addon.stack))
+	case decide.AwaitDependency:
+		return because(t.status, reasons.WaitingForDependency, q.describeMissing(t.addon, t.missing))
+	case decide.RetryPrecondition:
+		return requestFailed(t.err, q.previousStatus(t.status))
+	case decide.AwaitPrecondition:
+		one := because(t.status, reasons.WaitingForPrecondition, t.unmet.message)
+		one.retryAfter = t.unmet.retryAfter
+		return one
+	case decide.AwaitRecord:
+		return recordLost(t.addon, t.status, q.memory.installPause(t.addon.release(), q.now))
+	case decide.GoBack:
+		return q.goBack(ctx, t)
+	}
+	return q.change(ctx, t)
+}
+
+// settle returns the result of an add-on that is installed as wanted.
+func (q delivery) settle(t *turn) addonResult {
+	one := addonResult{status: t.status}
+	one.status.Phase, one.status.Message = addonsv1.AddonReady, q.missingDependency(t.addon)
+	if !t.record.RenewAt.IsZero() {
+		one.retryAfter = t.record.RenewAt.Sub(q.now)
+	}
+	return one
+}

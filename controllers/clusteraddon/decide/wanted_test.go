@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+)
+
+// changing is an installed add-on with a change that nothing holds.
+func changing(change func(*decide.Wanted)) decide.Wanted {
+	w := decide.Wanted{Comparison: decide.Different, Installed: true, Precondition: decide.True}
+	change(&w)
+	return w
+}
+
+// Each rule of docs/concepts.md and docs/upgrades.md about an add-on that a cluster is to have is a row.
+func TestWanted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		facts decide.Wanted
+		want  decide.WantedStep
+	}{
+		"nothing is known yet":                                  {decide.Wanted{}, decide.Compare},
+		"no change, no work":                                    {decide.Wanted{Comparison: decide.Same, Installed: true}, decide.Settle},
+		"an installed add-on keeps its own check":               {decide.Wanted{Comparison: decide.Same, Installed: true, Postcondition: decide.False}, decide.AwaitPostcondition},
+		"its check is true":                                     {decide.Wanted{Comparison: decide.Same, Installed: true, Postcondition: decide.True}, decide.Settle},
+		"a removal beside it holds no add-on that is as wanted": {decide.Wanted{Comparison: decide.Same, Installed: true, RemovalHeld: true, DependencyMissing: true, HeldBack: true}, decide.Settle},
+		"the cluster doesn't answer any more":                   {changing(func(w *decide.Wanted) { w.Unreachable = true }), decide.KeepWanted},
+		"the assignment doesn't follow yet":                     {changing(func(w *decide.Wanted) { w.Outdated = true }), decide.KeepWanted},
+		"another stack has the release":                         {changing(func(w *decide.Wanted) { w.Taken = true }), decide.RefuseTaken},
+		"the instance requires a ServiceAccount":                {decide.Wanted{LacksAccount: true}, decide.RefuseAccount},
+		"no version is for this Kubernetes":                     {decide.Wanted{Incompatible: true, Installed: true}, decide.RefuseVersion},
+		"a source is down: nothing is changed or removed":       {decide.Wanted{Comparison: decide.Unreadable, Installed: true}, decide.ReportUnreadable},
+		"a source is down before the first installation":        {decide.Wanted{Comparison: decide.Unreadable}, decide.ReportUnreadable},
+		"an upgrade that nothing holds":                         {changing(func(*decide.Wanted) {}), decide.Deliver},
+		"an installation that nothing holds":                    {changing(func(w *decide.Wanted) { w.Installed = false }), decide.Deliver},
+		"an upgrade of Kubernetes comes first":                  {changing(func(w *decide.Wanted) { w.HeldBack, w.DependencyMissing = true, true }), decide.AwaitUpgrade},
+		"an add-on may come in the place of one that is held":   {changing(func(w *decide.Wanted) { w.Installed, w.RemovalHeld = false, true }), decide.AwaitConfirmation},
+		"an installed one goes on beside a held removal":        {changing(func(w *decide.Wanted) { w.RemovalHeld = true }), decide.Deliver},
+		"a change waits for dependsOn":                          {changing(func(w *decide.Wanted) { w.DependencyMissing = true }), decide.AwaitDependency},
+		"nobody asks for the precondition before that":          {changing(func(w *decide.Wanted) { w.DependencyMissing, w.Precondition = true, decide.NotChecked }), decide.AwaitDependency},
+		"the precondition is asked for last":                    {changing(func(w *decide.Wanted) { w.Precondition = decide.NotChecked }), decide.CheckPrecondition},
+		"the precondition isn't true":                           {changing(func(w *decide.Wanted) { w.Precondition = decide.False }), decide.AwaitPrecondition},
+		"the precondition can't be evaluated":                   {changing(func(w *decide.Wanted) { w.Precondition = decide.Failed }), decide.RetryPrecondition},
+		"something deletes its records":                         {changing(func(w *decide.Wanted) { w.Installed, w.RecordLost = false, true }), decide.AwaitRecord},
+		"an upgrade is no installation":                         {changing(func(w *decide.Wanted) { w.RecordLost = true }), decide.Deliver},
+		"replaced values, and the add-on has the pinned ones":   {changing(func(w *decide.Wanted) { w.Comparison, w.AsWanted = decide.Replaced, true }), decide.KeepReplaced},
+		"replaced values of an add-on that isn't installed":     {changing(func(w *decide.Wanted) { w.Comparison, w.Installed = decide.Replaced, false }), decide.ReportReplaced},
+		"a rollback takes the values of an earlier record":      {changing(func(w *decide.Wanted) { w.Comparison = decide.Replaced }), decide.GoBack},
+		"a rollback waits for dependsOn":                        {changing(func(w *decide.Wanted) { w.Comparison, w.DependencyMissing = decide.Replaced, true }), decide.AwaitDependency},
+		"a rollback waits for an upgrade of Kubernetes":         {changing(func(w *decide.Wanted) { w.Comparison, w.HeldBack = decide.Replaced, true }), decide.AwaitUpgrade},
+		"a rollback waits for the precondition":                 {changing(func(w *decide.Wanted) { w.Comparison, w.Precondition = decide.Replaced, decide.NotChecked }), decide.CheckPrecondition},
+	} {
+		if got := tc.facts.Step(); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// Whatever the facts are, a cluster is changed only by an add-on that nothing holds, and each question ends.
+func TestWantedIsSafe(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 29))
+	flip := func() bool { return random.IntN(2) == 0 }
+	for range 100_000 {
+		w := decide.Wanted{
+			Unreachable: flip(), Outdated: flip(), Taken: flip(), LacksAccount: flip(), Incompatible: flip(), Installed: flip(), AsWanted: flip(),
+			HeldBack: flip(), RemovalHeld: flip(), DependencyMissing: flip(), RecordLost: flip(),
+			Comparison: decide.Comparison(random.IntN(5)), Postcondition: decide.Check(random.IntN(4)), Precondition: decide.Check(random.IntN(4)),
+		}
+		switch step := w.Step(); step {
+		case decide.Deliver, decide.GoBack:
+			if w.Unreachable || w.Outdated || w.Taken || w.LacksAccount || w.Incompatible || w.HeldBack || w.DependencyMissing || w.Precondition != decide.True ||
+				step == decide.Deliver && w.Comparison != decide.Different || step == decide.GoBack && (w.Comparison != decide.Replaced || !w.Installed) ||
+				!w.Installed && (w.RemovalHeld || w.RecordLost) {
+				t.Fatalf("%s of %+v", step, w)
+			}
+		case decide.Compare:
+			if w.Comparison = decide.Comparison(1 + random.IntN(4)); w.Step() == decide.Compare {
+				t.Fatalf("it is asked for once more: %+v", w)
+			}
+		case decide.CheckPrecondition:
+			if w.Precondition = decide.Check(1 + random.IntN(3)); w.Step() == decide.CheckPrecondition {
+				t.Fatalf("it is asked for once more: %+v", w)
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"slices"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// turn is all that a reconcile knows of one wanted add-on, for its decision.
+type turn struct {
+	addon  *addon
+	facts  decide.Wanted
+	record deliver.Summary
+	// status is the add-on's with what its record says.
+	status addonsv1.AddonStatus
+	// holder is the stack that has the release.
+	holder string
+	// missing is the first add-on of dependsOn that isn't ready, "" if all are.
+	missing string
+
+	in *inputs
+	// err is why the inputs can't be had, or a condition can't be evaluated.
+	err error
+	// unmet is the condition that the add-on waits for.
+	unmet *unmetCondition
+	// holdReason and holdMessage say why its change waits for an upgrade of Kubernetes.
+	holdReason, holdMessage string
+	// written is what is left by the write of the record's terms.
+	written followUp
+}
+
+// turnOf gathers what is known of an add-on without a request. Ready are the add-ons that others may depend on.
+func (q delivery) turnOf(a *addon, holder string, unreachable bool, ready map[string]bool) *turn {
+	t := &turn{addon: a, record: q.installed[a.release()], status: q.installedStatus(a), holder: holder}
+	if at := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.stack, d)] }); at >= 0 {
+		t.missing = a.DependsOn[at]
+	}
+	_, installed := q.installed[a.release()]
+	t.facts = decide.Wanted{
+		Unreachable:       unreachable,
+		Outdated:          a.outdated,
+		Taken:             holder != a.stack,
+		LacksAccount:      q.RequireImpersonation && a.serviceAccount == "",
+		Incompatible:      a.incompatible != "",
+		Installed:         installed,
+		RemovalHeld:       stack.HeldRemoval(q.ca.Spec.Stacks, a.stack) != nil,
+		DependencyMissing: t.missing != "",
+	}
+	return t
+}
+
+// compare resolves the inputs, compares them with those of the record, and brings the record's terms up to date.
+func (q delivery) compare(ctx context.Context, t *turn) {
+	var settled bool
+	if t.err = inputReader(q).checkPinned(ctx, t.addon); t.err == nil {
+		t.in, t.err = inputReader(q).inputs(ctx, t.addon, t.record)
+	}
+	if t.err == nil {
+		settled, t.err = rendering(q).settled(ctx, t.in, t.record)
+	}
+	terms := termsOf(t.addon, t.record, t.in, settled)
+	if settled {
+		if t.unmet, t.err = conditionCheck(q).unmetPostcondition(ctx, t.addon, t.record); t.unmet == nil && t.err == nil {
+			terms.Postconditions = postconditionsDigest(t.addon)
+		}
+	}
+	t.written = q.setTerms(ctx, t.addon, t.record, terms)
+	t.facts.Unreachable = t.written.unreachable
+	switch {
+	case isReplaced(t.err):
+		t.facts.Comparison, t.in = decide.Replaced, &inputs{addon: t.addon, recorded: true}
+		t.facts.AsWanted = installedAsWanted(t.addon, t.record) && q.isProven(t.record)
+	case t.err != nil:
+		t.facts.Comparison = decide.Unreadable
+		return
+	case settled:
+		t.facts.Comparison, t.facts.Postcondition = decide.Same, checked(t.unmet)
+		return
+	default:
+		t.facts.Comparison = decide.Different
+	}
+	t.holdReason, t.holdMessage = upgradeGate(q).heldBack(t.addon, t.record)
+	t.facts.HeldBack = t.holdReason != ""
+}
+
+// checkPrecondition finds out whether the add-on may be installed or upgraded now.
+func (q delivery) checkPrecondition(ctx context.Context, t *turn) {
+	unmet, err := conditionCheck(q).unmetPrecondition(ctx, t.in, t.record)
+	if t.facts.Precondition = checked(unmet); err != nil {
+		t.facts.Precondition, t.err = decide.Failed, err
+	}
+	t.unmet = unmet
+	t.facts.RecordLost = q.memory.installPause(t.addon.release(), q.now) > 0
+}
+
+// checked returns the result of a check that found a condition unmet, or none.
+func checked(unmet *unmetCondition) decide.Check {
+	if unmet != nil {
+		return decide.False
+	}
+	return decide.True
+}
