@@ -118,25 +118,6 @@ const DefaultHoldSeconds = 3600
 
 // KubernetesVersions say for which versions of Kubernetes a cluster's add-ons are.
 type KubernetesVersions struct {
-	// oldest is the lowest minor version, as in "1.33", down to which the add-ons are for all
-	// versions from the cluster's own. Absent if nothing limits it.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=16
-	Oldest string `json:"oldest,omitempty"`
-
-	// newest is the highest such minor version. Absent if nothing limits it.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=16
-	Newest string `json:"newest,omitempty"`
-
-	// limitedBy names the add-on, and its range, for which newest is as it is.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=512
-	LimitedBy string `json:"limitedBy,omitempty"`
-
 	// ranges are those of all add-ons that have one.
 	// +optional
 	// +listType=atomic

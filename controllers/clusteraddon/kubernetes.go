@@ -10,7 +10,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
-	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
@@ -62,11 +61,10 @@ func (q upgradeGate) kubernetesVersions() *addonsv1.KubernetesVersions {
 		left -= len(installed)
 		ranges = slices.Concat(ranges, a.ranges, installed)
 	}
-	versions := compatibility.Summarize(ranges, q.workload.conn.Version())
-	if versions != nil {
-		versions.LimitedBy = message.Shorten(versions.LimitedBy, 512)
+	if len(ranges) == 0 {
+		return nil
 	}
-	return versions
+	return &addonsv1.KubernetesVersions{Ranges: ranges}
 }
 
 // installedRanges returns those of the chart that is installed.

@@ -5,7 +5,6 @@ package compatibility_test
 import (
 	"fmt"
 	"testing"
-	"testing/quick"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
@@ -93,50 +92,5 @@ func TestUpgrade(t *testing.T) {
 		if (by == nil) != (tc.by == "") || by != nil && (by.Versions != tc.by || version != tc.stops) {
 			t.Errorf("from %s to %s: %s by %v", tc.from, tc.to, version, by)
 		}
-	}
-}
-
-func TestSummarize(t *testing.T) {
-	for _, tc := range []struct {
-		versions, running, oldest, newest string
-	}{
-		{">=1.33 <1.37", "v1.35.2", "1.33", "1.36"},
-		{">=1.33.4 <1.37", "v1.33.4", "1.33", "1.36"},
-		{">=1.33.4 <1.37", "v1.33.1", "", ""}, // it isn't for what runs
-		{">=1.33", "v1.35.2", "1.33", ""},
-		{"<1.37", "v1.36.0", "", "1.36"},
-		{"*", "v1.36.0", "", ""},
-	} {
-		got := compatibility.Summarize([]addonsv1.KubernetesRange{rangeOf(compatibility.FieldLifecycle, tc.versions)}, tc.running)
-		if got.Oldest != tc.oldest || got.Newest != tc.newest || (got.LimitedBy != "") != (tc.newest != "") {
-			t.Errorf("%s on %s: %+v", tc.versions, tc.running, got)
-		}
-	}
-	if got := compatibility.Summarize(nil, "v1.36.0"); got != nil {
-		t.Errorf("without ranges: %+v", got)
-	}
-}
-
-// What is told as the newest version can be reached, and the one after it can't.
-func TestNewestIsReached(t *testing.T) {
-	property := func(low, high, running uint8) bool {
-		from := fmt.Sprintf("v1.%d.3", running)
-		ranges := []addonsv1.KubernetesRange{
-			rangeOf(compatibility.FieldLifecycle, fmt.Sprintf(">=1.%d", low)), rangeOf(compatibility.FieldChartVersions, fmt.Sprintf("<1.%d", high)),
-		}
-		got := compatibility.Summarize(ranges, from)
-		if got.Newest == "" {
-			return running < low || running >= high || int(high)-int(running) > 50
-		}
-		var minor int
-		if _, err := fmt.Sscanf(got.Newest, "1.%d", &minor); err != nil {
-			return false
-		}
-		_, stopped := compatibility.Upgrade(ranges, from, fmt.Sprintf("v1.%d.9", minor))
-		_, beyond := compatibility.Upgrade(ranges, from, fmt.Sprintf("v1.%d.0", minor+1))
-		return stopped == nil && beyond != nil
-	}
-	if err := quick.Check(property, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
 	}
 }

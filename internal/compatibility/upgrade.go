@@ -12,16 +12,13 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet/kubeversion"
-	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 const (
 	// lastPatch stands for the newest patch of a minor version.
 	lastPatch = 1 << 16
-	// farthest is how many minor versions from the cluster's own are looked at, both ways.
+	// farthest is how many minor versions from the cluster's own are looked at.
 	farthest = 50
-	// maxLimitedBy is the length in bytes that the API has for status.kubernetesVersions.limitedBy.
-	maxLimitedBy = 512
 )
 
 // Upgrade returns the first version of Kubernetes on the way from one to another that a range
@@ -43,33 +40,6 @@ func Upgrade(ranges []addonsv1.KubernetesRange, from, to string) (version string
 		}
 	}
 	return to, Excluding(ranges, to)
-}
-
-// Summarize returns up to which minor versions the ranges allow all, beginning with the one that
-// runs; nil without ranges.
-func Summarize(ranges []addonsv1.KubernetesRange, running string) *addonsv1.KubernetesVersions {
-	if len(ranges) == 0 {
-		return nil
-	}
-	versions := &addonsv1.KubernetesVersions{Ranges: ranges}
-	v, err := kubeversion.Parse(running)
-	if err != nil || Excluding(ranges, running) != nil {
-		return versions
-	}
-	limits := read(ranges)
-	for minor := v.Minor() + 1; minor <= v.Minor()+farthest; minor++ {
-		if by := excludingMinor(limits, v.Major(), minor); by != nil {
-			versions.Newest, versions.LimitedBy = minorName(v.Major(), minor-1), message.Shorten(Describe(*by), maxLimitedBy)
-			break
-		}
-	}
-	for minor := v.Minor(); minor > 0 && minor+farthest > v.Minor(); minor-- {
-		if excludingMinor(limits, v.Major(), minor-1) != nil {
-			versions.Oldest = minorName(v.Major(), minor)
-			break
-		}
-	}
-	return versions
 }
 
 // excludingMinor returns the first range that allows neither the first nor the last patch of a
