@@ -92,6 +92,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Recorder:  local.GetEventRecorder("assignment"),
 		Members:   members,
 		Discovery: kinds,
+		Clock:     clock.RealClock{},
 		Turns:     turns,
 	}
 	if err := assignments.SetupWithManager(mgr, o.ClusterWorkers); err != nil {

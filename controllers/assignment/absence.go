@@ -6,14 +6,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,69 +30,26 @@ const (
 	absenceRetry = time.Second
 )
 
-// absences remembers the AddonStacks that are gone. Losing it makes a removal begin later.
-type absences struct {
-	mu     sync.Mutex
-	stacks map[client.ObjectKey]*absence
-	// seen says when stacks were there last.
-	seen map[client.ObjectKey]time.Time
-	// whole tells of namespaces what isWhole said, for the many clusters of a stack that ask.
-	whole *cache.Expiring
-}
-
-// absence is that of one AddonStack.
-type absence struct {
-	since time.Time
-	// amidst is set if the stack was deleted with its CRD or its namespace. Such a deletion is no
-	// wish to uninstall.
-	amidst bool
-}
-
 // mayReturn reports whether a stack that the API server doesn't have may be back in a moment. The stack was
 // assigned to the ClusterAddon, and may have gone while this process didn't run.
 func (r *Reconciler) mayReturn(ctx context.Context, key client.ObjectKey, ca *addonsv1.ClusterAddon) (bool, error) {
-	a := &r.absences
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known, ok := a.whole.Get(key.Namespace)
-	if !ok {
-		now, err := r.isWhole(ctx, key.Namespace)
-		if err != nil {
-			return true, err
-		}
-		known = now
-		a.whole.Set(key.Namespace, now, absenceRetry/2)
+	now, err := r.wholeness(ctx, key.Namespace)
+	if err != nil {
+		return true, err
 	}
-	whole := known.(wholeness)
-	seen, wasSeen := a.seen[key]
-	if !wasSeen {
-		seen = ca.CreationTimestamp.Time
-	}
-	stack := a.stacks[key]
-	if stack == nil {
-		stack = &absence{since: time.Now()}
-		a.stacks[key] = stack
-	}
-	stack.amidst = stack.amidst || !whole.now || whole.since.After(seen)
-	return time.Since(stack.since) < deletionGrace, nil
+	return r.Clock.Since(r.absences.absent(key, ca.CreationTimestamp.Time, now)) < deletionGrace, nil
 }
 
-// present forgets the absence of stacks that are there.
-func (a *absences) present(namespace string, candidates []candidate) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, c := range candidates {
-		delete(a.stacks, stackKey(namespace, c.name))
-		a.seen[stackKey(namespace, c.name)] = time.Now()
+// wholeness returns the wholeness of our CRDs and a namespace, at most half a second old.
+func (r *Reconciler) wholeness(ctx context.Context, namespace string) (wholeness, error) {
+	if known, ok := r.absences.whole.Get(namespace); ok {
+		return known.(wholeness), nil
 	}
-}
-
-// isAmidst reports whether a stack went with its CRD or its namespace.
-func (a *absences) isAmidst(key client.ObjectKey) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	stack := a.stacks[key]
-	return stack != nil && stack.amidst
+	now, err := r.isWhole(ctx, namespace)
+	if err == nil {
+		r.absences.whole.Set(namespace, now, absenceRetry/2)
+	}
+	return now, err
 }
 
 // wholeness says whether neither our CRDs nor a namespace are being deleted, or gone.

@@ -18,7 +18,11 @@ import (
 )
 
 // confirmations remembers the confirmations of removals that are held now, until the cache shows them on a
-// ClusterAddon. They last for a minute. Losing it costs a change a second confirmation at most.
+// ClusterAddon.
+//
+// Key: the namespace, and a digest of the change.
+// Bound: a minute.
+// Lost with it: a change may get a second confirmation.
 type confirmations struct {
 	mu    sync.Mutex
 	known *cache.Expiring // heldChange to string

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,7 @@ import (
 type hub struct {
 	*testing.T
 	client.Client
+	clock    *testingclock.FakeClock
 	r        *Reconciler
 	stack    *addonsv1.AddonStack
 	revision *appsv1.ControllerRevision
@@ -61,7 +63,7 @@ func newHub(t *testing.T, clusters int, policy addonsv1.DeletionPolicy) *hub {
 			t.Fatal(err)
 		}
 	}
-	h := &hub{T: t}
+	h := &hub{T: t, clock: testingclock.NewFakeClock(time.Now())}
 	h.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "platform", UID: "platform", Generation: 1}}
 	h.stack.Spec = addonsv1.AddonStackSpec{
 		ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}, Addons: []addonsv1.Addon{{Name: "web", Namespace: "apps"}}, DeletionPolicy: policy,
@@ -103,8 +105,8 @@ func newCRD(age time.Duration) *apiextensionsv1.CustomResourceDefinition {
 func (h *hub) restart() {
 	h.r = &Reconciler{
 		Client: h.Client, APIReader: h.Client, Recorder: events.NewFakeRecorder(100), Discovery: &offers{verbs: []string{"create"}},
-		Members: &member.Inventory{Client: h.Client, Fleet: fleet.NewProvider(fleet.Options{})}, removals: cache.NewExpiring(), confirmations: confirmations{known: cache.NewExpiring()},
-		absences: absences{stacks: map[client.ObjectKey]*absence{}, seen: map[client.ObjectKey]time.Time{}, whole: cache.NewExpiring()},
+		Members: &member.Inventory{Client: h.Client, Fleet: fleet.NewProvider(fleet.Options{})}, removals: removals{cache.NewExpiring()}, confirmations: confirmations{known: cache.NewExpiring()},
+		absences: newAbsences(h.clock), Clock: h.clock,
 	}
 }
 
@@ -129,8 +131,14 @@ func (h *hub) deleted(long bool) {
 	h.Helper()
 	h.must(h.Delete(h.Context(), h.stack))
 	if long {
-		h.r.absences.stacks[stackKey(team, "platform")] = &absence{since: time.Now().Add(-time.Minute)}
+		h.isGone()
 	}
+}
+
+// isGone has the process see that the stack isn't there, and a minute pass.
+func (h *hub) isGone() {
+	h.r.absences.absent(stackKey(team, "platform"), h.clock.Now(), wholeness{now: true})
+	h.clock.Step(time.Minute)
 }
 
 func (h *hub) must(err error) {
@@ -200,8 +208,8 @@ func TestStackOfOneClusterIsDeleted(t *testing.T) {
 		"with its CRD, which is back by now": {false, func(h *hub) {
 			h.r.Discovery = &offers{verbs: []string{"get"}}
 			h.expect("prod-0", "assigned")
-			h.r.Discovery, h.r.absences.whole = &offers{verbs: []string{"create"}}, cache.NewExpiring()
-			h.r.absences.stacks[stackKey(team, "platform")].since = time.Now().Add(-time.Minute)
+			h.r.Discovery = &offers{verbs: []string{"create"}}
+			h.clock.Step(deletionGrace)
 		}, "held"},
 		"another instance has it": {true, func(h *hub) {
 			back := h.stack.DeepCopy()

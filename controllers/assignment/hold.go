@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +31,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 	lost := losses(p.ca, p.wanted, p.candidates)
 	for _, former := range p.ca.Spec.Stacks {
 		switch {
-		case isUnreported(p.ca) && p.drops(former):
+		case isUnreported(p.ca, r.Clock.Now()) && p.drops(former):
 			p.keep(former, former.HeldRemoval) // until it says what the cluster runs: that counts
 			continue
 		case len(lost[former.Name]) == 0:
@@ -53,7 +52,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 		}
 		if held == nil || !isTold && len(held.Addons) < len(lost[former.Name]) {
 			p.removed = append(p.removed, former.Name)
-			r.removals.Set(removal{stackKey(p.ca.Namespace, former.Name), p.ca.Name}, nil, removalWindow)
+			r.removals.add(stackKey(p.ca.Namespace, former.Name), p.ca.Name)
 		}
 		if held != nil {
 			p.keepHeld(former, held)
@@ -122,9 +121,8 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string, cas []add
 	for i := range cas {
 		ca := &cas[i]
 		cluster := clusters[ca.Name]
-		_, lately := r.removals.Get(removal{stackKey(ca.Namespace, name), ca.Name})
 		switch {
-		case lately, lastRemovals(ca)[name].After(time.Now().Add(-removalWindow)):
+		case r.removals.has(stackKey(ca.Namespace, name), ca.Name), lastRemovals(ca)[name].After(r.Clock.Now().Add(-removalWindow)):
 			losing++
 		case cluster == nil || cluster.Deleting || !has(ca, name):
 			continue

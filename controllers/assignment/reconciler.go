@@ -8,15 +8,14 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -38,15 +37,14 @@ type Reconciler struct {
 	Recorder  events.EventRecorder
 	// Discovery tells whether the CRDs of the AddonStacks are there.
 	Discovery Discovery
+	Clock     clock.Clock
 
 	// Turns are given by the rollouts of AddonStacks.
 	Turns *management.Turns
 
-	queue management.Queue
-	// removals remembers the last ones of removalWindow, until the cache shows them.
-	removals *cache.Expiring
-	absences absences
-	// confirmations are those of removals that are held.
+	queue         management.Queue
+	removals      removals
+	absences      absences
 	confirmations confirmations
 }
 
@@ -96,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		if err := r.hold(ctx, p); err != nil {
 			return ctrl.Result{}, err
 		}
-		if isUnreported(existing) {
+		if isUnreported(existing, r.Clock.Now()) {
 			result.RequeueAfter = management.Sooner(result.RequeueAfter, firstReport)
 		}
 	}
@@ -131,7 +129,7 @@ func (r *Reconciler) write(ctx context.Context, p *plan) error {
 	}
 	wanted := existing.DeepCopy()
 	shape(wanted, cluster, stacks)
-	noteRemovals(wanted, p.removed, time.Now())
+	noteRemovals(wanted, p.removed, r.Clock.Now())
 	delete(wanted.Annotations, addonsv1.ConfirmRemovalAnnotation)
 	if equality.Semantic.DeepEqual(wanted, existing) {
 		return nil

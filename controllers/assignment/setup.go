@@ -5,7 +5,6 @@ package assignment
 import (
 	"context"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -27,8 +26,7 @@ import (
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
-	r.removals, r.confirmations.known, r.absences.whole = cache.NewExpiring(), cache.NewExpiring(), cache.NewExpiring()
-	r.absences.stacks, r.absences.seen = map[client.ObjectKey]*absence{}, map[client.ObjectKey]time.Time{}
+	r.removals, r.confirmations.known, r.absences = removals{cache.NewExpiringWithClock(r.Clock)}, cache.NewExpiringWithClock(r.Clock), newAbsences(r.Clock)
 	r.Members.Subscribe(r.queue.Add)
 	r.Turns.Notify = r.queue.Add
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
@@ -42,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 
 // isReported passes when a new ClusterAddon says what its cluster runs.
 func isReported(before, after *addonsv1.ClusterAddon) bool {
-	return isUnreported(before) && !isUnreported(after)
+	return !hasReported(before) && hasReported(after)
 }
 
 // areOrphansTold passes when a cluster was told which stacks leave their add-ons behind.

@@ -14,9 +14,13 @@ const firstReport = time.Minute
 
 // isUnreported reports whether a ClusterAddon has just been made, and hasn't said yet what its cluster runs. It may have
 // been made again, for a cluster that runs much: that would be removed without being counted.
-func isUnreported(ca *addonsv1.ClusterAddon) bool {
-	hasReported := ca.Status.ObservedUID == ca.UID && ca.Status.ObservedGeneration > 0
-	return !hasReported && time.Since(ca.CreationTimestamp.Time) < firstReport
+func isUnreported(ca *addonsv1.ClusterAddon, now time.Time) bool {
+	return !hasReported(ca) && now.Sub(ca.CreationTimestamp.Time) < firstReport
+}
+
+// hasReported reports whether a ClusterAddon says what its cluster runs.
+func hasReported(ca *addonsv1.ClusterAddon) bool {
+	return ca.Status.ObservedUID == ca.UID && ca.Status.ObservedGeneration > 0
 }
 
 // drops reports whether the plan takes add-ons of an assigned stack away from the cluster.

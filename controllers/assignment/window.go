@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -16,11 +17,27 @@ import (
 // removalWindow is how long a removal counts towards spec.removalLimit.
 const removalWindow = 10 * time.Minute
 
-// removal is that of add-ons of a stack from a cluster. The process remembers it for what its cache doesn't show
-// yet, and the ClusterAddon for the next process.
+// removals remembers which clusters lost add-ons of which stack lately, until the cache shows that.
+//
+// Key: the AddonStack and the name of the ClusterAddon.
+// Bound: removalWindow.
+// Lost with it: nothing, as the ClusterAddon says it, too.
+type removals struct{ known *cache.Expiring }
+
 type removal struct {
 	stack   client.ObjectKey
 	cluster string
+}
+
+// add notes that a cluster loses add-ons of a stack now.
+func (r removals) add(stack client.ObjectKey, cluster string) {
+	r.known.Set(removal{stack, cluster}, nil, removalWindow)
+}
+
+// has reports whether a cluster lost add-ons of a stack lately.
+func (r removals) has(stack client.ObjectKey, cluster string) bool {
+	_, known := r.known.Get(removal{stack, cluster})
+	return known
 }
 
 // lastRemovals returns when add-ons were taken away from a cluster, by their stack.

@@ -19,6 +19,8 @@ type gathering struct{ *request }
 // read finds out what is wanted, and what is installed; false if that isn't known yet.
 func (q gathering) read(ctx context.Context) (known bool, err error) {
 	q.restoreProofs()
+	user := client.ObjectKeyFromObject(q.ca)
+	q.users.add(user, assignedRevisions(q.ca)...) // before they are read: so no change is missed
 	assigned, err := q.readStacks(ctx)
 	if err != nil {
 		return false, err
@@ -30,7 +32,9 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 	}
 	q.memory.outdatedSince = q.outdatedSince
 	inputReader(q).nameSources(ctx)
-	q.users.usedBy.Store(client.ObjectKeyFromObject(q.ca), inputReader(q).usedObjects()) // before they are read: so no change is missed
+	used := inputReader(q).usedObjects().Insert(assignedRevisions(q.ca)...)
+	q.users.add(user, used.UnsortedList()...)
+	q.users.keep(user, used)
 	q.installed, known = q.records.Of(q.workload.name)
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })

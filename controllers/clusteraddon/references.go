@@ -18,19 +18,52 @@ type inputObject struct {
 // kindPath is the kind of a path of the artifact root; it is the key's name.
 const kindPath = "path"
 
-// references remembers which ClusterAddons use which objects, for changes of these. Reconciles fill
-// it: after a restart, each ClusterAddon is reconciled once.
+// references remembers which ClusterAddons use which objects, for changes of these.
+//
+// Key: the ClusterAddon, and the object.
+// Bound: the objects that ClusterAddons name.
+// Lost with it: nothing, as each ClusterAddon is reconciled once after a restart.
 type references struct {
-	usedBy sync.Map // client.ObjectKey of a ClusterAddon to sets.Set[inputObject]
+	mu    sync.RWMutex
+	used  map[client.ObjectKey]sets.Set[inputObject]
+	users map[inputObject]sets.Set[client.ObjectKey]
+}
+
+// add has the user use these objects, too.
+func (r *references) add(user client.ObjectKey, objects ...inputObject) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.used == nil {
+		r.used, r.users = map[client.ObjectKey]sets.Set[inputObject]{}, map[inputObject]sets.Set[client.ObjectKey]{}
+	}
+	if r.used[user] == nil {
+		r.used[user] = sets.New[inputObject]()
+	}
+	for _, o := range objects {
+		if r.used[user].Insert(o); r.users[o] == nil {
+			r.users[o] = sets.New[client.ObjectKey]()
+		}
+		r.users[o].Insert(user)
+	}
+}
+
+// keep has the user use no other objects than these.
+func (r *references) keep(user client.ObjectKey, objects sets.Set[inputObject]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for o := range r.used[user].Difference(objects) {
+		if r.used[user].Delete(o); len(r.users[o].Delete(user)) == 0 {
+			delete(r.users, o)
+		}
+	}
+	if len(r.used[user]) == 0 {
+		delete(r.used, user)
+	}
 }
 
 // of returns the users of o.
-func (r *references) of(o inputObject) (users []client.ObjectKey) {
-	r.usedBy.Range(func(user, used any) bool {
-		if used.(sets.Set[inputObject]).Has(o) {
-			users = append(users, user.(client.ObjectKey))
-		}
-		return true
-	})
-	return users
+func (r *references) of(o inputObject) []client.ObjectKey {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.users[o].UnsortedList()
 }

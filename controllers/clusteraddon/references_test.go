@@ -15,19 +15,22 @@ func TestReferences(t *testing.T) {
 	values := inputObject{kind: "Secret", key: client.ObjectKey{Name: "values"}}
 	chart := inputObject{kind: "ConfigMap", key: client.ObjectKey{Name: "chart"}}
 
-	r.usedBy.Store(one, sets.New(values))
-	r.usedBy.Store(one, sets.New(values, chart))
-	r.usedBy.Store(two, sets.New(values))
+	r.add(one, values)
+	r.add(one, chart)
+	r.add(two, values)
 	if got := sets.New(r.of(values)...); !got.Equal(sets.New(one, two)) {
 		t.Errorf("users of values: %v", got)
 	}
-	r.usedBy.Store(one, sets.New(values))
+	r.keep(one, sets.New(values))
 	if got := r.of(chart); len(got) != 0 {
 		t.Errorf("users of chart, which nobody uses any more: %v", got)
 	}
-	r.usedBy.Delete(one)
-	r.usedBy.Delete(two)
-	if got := r.of(values); len(got) != 0 {
-		t.Errorf("left in memory: %v", got)
+	if got := r.of(values); len(got) != 2 {
+		t.Errorf("users of values, which both use: %v", got)
+	}
+	r.keep(one, nil)
+	r.keep(two, nil)
+	if len(r.used)+len(r.users) > 0 {
+		t.Errorf("left in memory: %v, %v", r.used, r.users)
 	}
 }

@@ -4,7 +4,6 @@ package clusteraddon
 
 import (
 	"context"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,33 +51,18 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	return management.NewController(mgr, "clusteraddon", "ClusterAddon", workers).
 		For(&addonsv1.ClusterAddon{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&clusterv1.Cluster{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
-		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOf(kindRevision)), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.usersOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.usersOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(r.Queue).
 		Complete(r)
 }
 
-// usersOf maps a ConfigMap or Secret to the ClusterAddons that take input from it.
+// usersOf maps an object of a kind to the ClusterAddons that take input from it.
 func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	return func(_ context.Context, obj client.Object) []client.ObjectKey {
 		return r.users.of(inputObject{kind: kind, key: client.ObjectKeyFromObject(obj)})
 	}
-}
-
-// usersOfRevision maps a revision to the ClusterAddons that are to run it.
-func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []client.ObjectKey {
-	all := &addonsv1.ClusterAddonList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(obj.GetNamespace())); err != nil {
-		return nil // the cache is synced before events are handed on
-	}
-	var users []client.ObjectKey
-	for i := range all.Items {
-		if slices.ContainsFunc(all.Items[i].Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Revision == obj.GetName() }) {
-			users = append(users, client.ObjectKeyFromObject(&all.Items[i]))
-		}
-	}
-	return users
 }
 
 // PathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.

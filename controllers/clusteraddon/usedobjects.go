@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -40,4 +41,17 @@ func (q inputReader) useSource(used sets.Set[inputObject], at reference.Referenc
 	if at.Bundle == nil && at.Chart.Path != "" {
 		used.Insert(inputObject{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Chart.Path)}})
 	}
+}
+
+// kindRevision is the kind of a stack's revisions.
+const kindRevision = "ControllerRevision"
+
+// assignedRevisions returns the revisions that the cluster is to run.
+func assignedRevisions(ca *addonsv1.ClusterAddon) (revisions []inputObject) {
+	for _, s := range ca.Spec.Stacks {
+		if s.Revision != "" {
+			revisions = append(revisions, inputObject{kind: kindRevision, key: client.ObjectKey{Namespace: ca.Namespace, Name: s.Revision}})
+		}
+	}
+	return revisions
 }

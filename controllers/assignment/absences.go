@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// absences remembers the AddonStacks that were there, and those that are gone.
+//
+// Key: the AddonStack; of wholeness, the namespace.
+// Bound: a day after a stack was last asked about.
+// Lost with it: a removal begins deletionGrace later. Whether the stack went with its CRD is seen by the CRD's age.
+type absences struct {
+	clock clock.Clock
+
+	mu     sync.Mutex
+	stacks *cache.Expiring // client.ObjectKey to *absence
+	seen   *cache.Expiring // client.ObjectKey to time.Time
+	whole  *cache.Expiring // namespace to wholeness, for the many clusters of a stack that ask
+}
+
+// absence is that of one AddonStack.
+type absence struct {
+	since time.Time
+	// amidst is set if the stack was deleted with its CRD or its namespace. Such a deletion is no
+	// wish to uninstall.
+	amidst bool
+}
+
+// absenceKept is how long a stack is remembered.
+const absenceKept = 24 * time.Hour
+
+func newAbsences(clock clock.Clock) absences {
+	return absences{
+		clock: clock, stacks: cache.NewExpiringWithClock(clock), seen: cache.NewExpiringWithClock(clock), whole: cache.NewExpiringWithClock(clock),
+	}
+}
+
+// absent notes that a stack isn't there, and returns since when. It was there when it was last seen, or when a
+// ClusterAddon was made that it is assigned to.
+func (a *absences) absent(key client.ObjectKey, made time.Time, whole wholeness) (since time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if seen, wasSeen := a.seen.Get(key); wasSeen {
+		made = seen.(time.Time)
+	}
+	stack := a.of(key)
+	if stack == nil {
+		stack = &absence{since: a.clock.Now()}
+	}
+	stack.amidst = stack.amidst || !whole.now || whole.since.After(made)
+	a.stacks.Set(key, stack, absenceKept)
+	return stack.since
+}
+
+// present notes that stacks are there.
+func (a *absences) present(namespace string, candidates []candidate) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range candidates {
+		key := stackKey(namespace, candidates[i].name)
+		a.stacks.Delete(key)
+		a.seen.Set(key, a.clock.Now(), absenceKept)
+	}
+}
+
+// isAmidst reports whether a stack went with its CRD or its namespace.
+func (a *absences) isAmidst(key client.ObjectKey) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	stack := a.of(key)
+	return stack != nil && stack.amidst
+}
+
+// of returns the absence of a stack, nil if there is none.
+func (a *absences) of(key client.ObjectKey) *absence {
+	if known, ok := a.stacks.Get(key); ok {
+		return known.(*absence)
+	}
+	return nil
+}
