@@ -27,6 +27,8 @@ var listKeys = map[string][]string{
 	"instances":  {"watchFilter"},
 	"following":  {"addon"},
 	"sources":    {"addon"},
+	"gates":      {"point"}, // of an upgrade of Kubernetes
+	"waves":      {"name"},  // of a rollout
 }
 
 // Operation is one of a JSON patch.
