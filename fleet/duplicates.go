@@ -14,6 +14,10 @@ import (
 // claims say which link names which cluster, where several sources may name the same one. A cluster
 // is known by the UID of its namespace kube-system. The source that was named first has it, as soon as nobody else
 // uses it any more. Two names within one source are that source's business.
+//
+// Key: the link, and the UID of its cluster.
+// Bound: the links that there are.
+// Lost with it: each connection claims its cluster again.
 type claims struct {
 	mu      sync.Mutex
 	claimed map[*link]types.UID

@@ -24,6 +24,10 @@ var errYield = errors.New("the reconcile takes long, and gives way to others")
 // lanes keep slow clusters from holding all workers. At most half of the workers are for reconciles
 // that take long, and for clusters whose last one did. A reconcile that becomes slow while there is
 // no room gives up its worker: the records have what it did.
+//
+// Key: the ClusterAddon.
+// Bound: those whose last reconcile was slow.
+// Lost with it: a slow cluster may hold a worker once more.
 type lanes struct {
 	clock clock.WithDelayedExecution
 

@@ -16,6 +16,10 @@ import (
 
 // memory is what this process remembers of a ClusterAddon from one reconcile to the next.
 // A ClusterAddon has one reconcile at a time. Losing the memory costs some looks more.
+//
+// Key: the ClusterAddon.
+// Bound: until it is gone.
+// Lost with it: some looks and pauses more.
 type memory struct {
 	// unmetSince says since when conditions don't hold.
 	unmetSince map[conditionsKey]time.Time

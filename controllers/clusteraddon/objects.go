@@ -20,6 +20,10 @@ import (
 // providerObjects reads the control plane and infrastructure objects that values templates refer to.
 // Their kinds are known only from Clusters, so each kind is watched once it is asked for, in the
 // version that the API server prefers.
+//
+// Key: the kind.
+// Bound: the kinds that Clusters refer to.
+// Lost with it: each kind is watched again.
 type providerObjects struct {
 	local   cluster.Cluster
 	changed func(inputObject)

@@ -46,6 +46,10 @@ func Sooner(a, b time.Duration) time.Duration {
 
 // Statuses writes the statuses of one kind. It remembers the version that each write made, so that
 // no reconcile decides on an older one from the cache.
+//
+// Key: the object.
+// Bound: a minute after a write.
+// Lost with it: a reconcile may decide on what the cache still shows.
 type Statuses struct {
 	Client client.Client
 

@@ -12,9 +12,9 @@ import (
 // Turns are the clusters that may be brought to a revision of an AddonStack now. The AddonStack controller gives them,
 // and the assignment controller takes them.
 //
-//   - The key is the AddonStack.
-//   - A stack has at most one turn for each of its clusters. It has none once they are taken, or the stack is gone.
-//   - A restart loses them, and they are given again.
+// Key: the AddonStack.
+// Bound: a turn for each of its clusters, until it is taken, or the stack is gone.
+// Lost with it: nothing, as turns are given again.
 type Turns struct {
 	// Notify is told of each ClusterAddon that gets a turn.
 	Notify func(clusterAddon client.ObjectKey)

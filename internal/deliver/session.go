@@ -22,6 +22,10 @@ type sessionKey struct {
 
 // session is what is kept in memory of an add-on that isn't settled. Losing it
 // costs requests and nothing else.
+//
+// Key: the target and the release.
+// Bound: MaxKept bytes for all, of add-ons that are not settled.
+// Lost with it: requests, and nothing else.
 type session struct {
 	mu      sync.Mutex
 	store   *record.Store

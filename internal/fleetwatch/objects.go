@@ -30,6 +30,10 @@ const (
 // cluster. It keeps only a hash of the fields of an object that its add-on owns. So changes of the
 // object by others cost nothing, unless its health is judged. A single comparison shows whether an
 // add-on has all the objects that it applied.
+//
+// Key: the connection, the kind and the object.
+// Bound: maxObjects objects of a cluster.
+// Lost with it: objects are listed and compared again.
 type Objects struct {
 	changed func(multicluster.ClusterName)
 	clock   clock.WithDelayedExecution

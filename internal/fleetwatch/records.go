@@ -42,6 +42,10 @@ var watchRetry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps
 // Records watches the metadata of the release records of every engaged cluster.
 // Each takes one LIST and one WATCH. An add-on that is as it should be takes no
 // request afterwards.
+//
+// Key: the cluster.
+// Bound: the records that a recordStore keeps.
+// Lost with it: records are listed again.
 type Records struct {
 	// owner returns the "namespace/name" of a cluster's ClusterAddon.
 	owner func(multicluster.ClusterName) string

@@ -21,6 +21,10 @@ const (
 )
 
 // pauses remember requests, by their content, that took all the time or memory of a worker.
+//
+// Key: the digest of the request.
+// Bound: maxPauses requests.
+// Lost with it: a request may take all of a worker once more.
 type pauses struct {
 	now       func() time.Time
 	recording sync.Mutex // one after the other

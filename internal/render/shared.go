@@ -22,6 +22,10 @@ const (
 // sharedAnswers keeps answers for clusters whose inputs are the same: each of them gets objects of its
 // own. Never shared are answers with values that a chart generated, and answers that depend on Secrets or on the
 // cluster's objects. Values that were read are found by their whole text alone.
+//
+// Key: the digest of the inputs.
+// Bound: sharedBytes, and sharedVariants for each.
+// Lost with it: charts are rendered once more.
 type sharedAnswers struct {
 	keeping sync.Mutex // one variant after the other
 	answers *lru.Cache[[sha256.Size]byte, []sharedAnswer]

@@ -19,6 +19,10 @@ const cacheSize = 4096
 
 // Reader reads ConfigMaps and Secrets. Only their metadata is watched, to save memory. The content of a version is read
 // once.
+//
+// Key: the object and its version.
+// Bound: cacheSize objects.
+// Lost with it: each object is read once more.
 type Reader struct {
 	metadata client.Reader // the manager's cache
 	live     client.Reader

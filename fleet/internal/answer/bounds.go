@@ -39,6 +39,10 @@ func tooLarge(request *http.Request, format string, args ...any) *limits.Error {
 }
 
 // Bounds bound the answers on one transport.
+//
+// Key: the address of a list.
+// Bound: maxPaged lists.
+// Lost with it: the pages of a list count from zero.
 type Bounds struct {
 	limits limits.Limits
 	clock  clock.PassiveClock

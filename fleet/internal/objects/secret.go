@@ -30,6 +30,10 @@ type Value struct {
 }
 
 // Reader reads Secrets of the manager's cluster, whose metadata a controller watches.
+//
+// Key: the cluster.
+// Bound: the clusters of the source.
+// Lost with it: each Secret is read once more.
 type Reader struct {
 	metadata client.Reader // cached
 	live     client.Reader

@@ -67,6 +67,10 @@ const messageDelay = 5 * time.Second
 
 // Tracker watches the objects of one add-on in one cluster, restricted by a label
 // selector, with one watch for each resource. It is safe for concurrent use.
+//
+// Key: the kind, and the object.
+// Bound: the objects of one add-on that are waited for.
+// Lost with it: they are listed again.
 type Tracker struct {
 	selector string
 	notify   func()

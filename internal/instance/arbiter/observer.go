@@ -17,6 +17,10 @@ import (
 // Observer knows which instances are alive. It remembers when it saw the last sign of life change,
 // by its own clock, as leader election does with leases. An instance that it hasn't seen before
 // counts as alive from now.
+//
+// Key: the UID of the ProviderInstance.
+// Bound: the instances that are there.
+// Lost with it: an instance that has ended counts as alive for a while.
 type Observer struct {
 	clock clock.PassiveClock
 

@@ -40,6 +40,10 @@ type Options struct {
 
 // Access makes clients, and keeps them with their connections for all who have the same
 // credentials.
+//
+// Key: the host and the credential.
+// Bound: maxClients clients.
+// Lost with it: connections are made again.
 type Access struct {
 	Options
 	clients *lru.Cache[string, Client] // by host and credential, for no reference

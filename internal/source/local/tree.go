@@ -46,6 +46,10 @@ const (
 // anew each time, so that it may be such a link, too.
 //
 // A nil Tree is that of a manager without an artifact root.
+//
+// Key: the path and the kind of its content.
+// Bound: remembered paths.
+// Lost with it: each path is read once more.
 type Tree struct {
 	dir    string // absolute
 	limits artifact.Limits

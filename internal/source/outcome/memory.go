@@ -23,6 +23,10 @@ import (
 const timeout = time.Minute
 
 // Memory remembers the answers to questions of one kind.
+//
+// Key: the question.
+// Bound: the size that New is given.
+// Lost with it: each question is asked once more.
 type Memory[T any] struct {
 	clock clock.Clock
 	calls singleflight.Group

@@ -53,6 +53,10 @@ const trustCache = 8 << 20 // bytes
 // Reader reads policies from the ConfigMaps and Secrets of the object's own
 // namespace. The content of a version of an object is kept, so that nobody is asked while the
 // object is unchanged.
+//
+// Key: the object and its version.
+// Bound: trustCache bytes.
+// Lost with it: each object is read once more.
 type Reader struct {
 	objects *object.Reader
 	reads   sync.Mutex // one at a time, for all who want the same
