@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -30,7 +31,7 @@ type wantedRevision func(clusterAddon *addonsv1.ClusterAddon) (revision string, 
 func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, wanted wantedRevision) (again time.Duration) {
 	had, now := hadClusters(s), r.Clock.Now()
 	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(clusters.selected))}
-	told := causes{}
+	told := standing.Causes{}
 	for _, ca := range clusters.selected {
 		revision, addons := wanted(ca)
 		if s.Spec.Rollout != nil {
@@ -38,25 +39,25 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 				continue
 			}
 		}
-		state, why := standingOf(ca, s, revision, addons)
+		state, why := standing.Of(ca, s.Name, revision, addons)
 		switch state {
-		case clusterReady:
+		case standing.Ready:
 			s.Status.Clusters.Ready++
-		case clusterWaiting:
+		case standing.Waiting:
 			s.Status.Clusters.Waiting++
-		case clusterFailed:
+		case standing.Failed:
 			s.Status.Clusters.Failed++
-		case clusterProgressing:
+		case standing.Progressing:
 		}
 		for _, each := range why {
-			if left := each.since.Add(tellAfter).Sub(now); each.urgency == passesByItself && left > 0 {
+			if left := each.ToldIn(now); left > 0 {
 				again = management.Sooner(again, left)
 				continue
 			}
-			told.add(ca.Name, each)
+			told.Add(ca.Name, each)
 		}
 	}
-	c := clustersReady(s.Status.Clusters, told.describe())
+	c := clustersReady(s.Status.Clusters, told.Describe())
 	if s.Status.Clusters.Total == 0 {
 		c.Message += "; " + describeNumber(len(clusters.members))
 		if had {
@@ -156,7 +157,7 @@ func (r *Reconciler) selectedBy(ctx context.Context, s *addonsv1.AddonStack, spe
 }
 
 // clustersReady makes the ClustersReady condition. Its length doesn't grow with
-// the fleet: the first causes, as [causes.describe] returns them, stand for all.
+// the fleet: the first causes, as [standing.Causes.Describe] returns them, stand for all.
 func clustersReady(counts *addonsv1.ClusterCounts, why []string) metav1.Condition {
 	const kind = addonsv1.ClustersReadyCondition
 	c := newCondition(kind, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total))

@@ -4,179 +4,23 @@ package addonstack
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/cluster-api/util/conditions"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
 )
-
-func TestStandingOf(t *testing.T) {
-	s := &addonsv1.AddonStack{
-		ObjectMeta: metav1.ObjectMeta{Name: "platform"},
-		Status:     addonsv1.AddonStackStatus{LatestRevision: "platform-2"},
-	}
-	set := func(kind string, status metav1.ConditionStatus) func(*addonsv1.ClusterAddon) {
-		return func(ca *addonsv1.ClusterAddon) {
-			conditions.Set(ca, metav1.Condition{Type: kind, Status: status, Reason: "Test"})
-		}
-	}
-	addons := []addonsv1.Addon{{Name: "web"}, {Name: "backup", Lifecycle: &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade}}}
-	cases := map[string]struct {
-		change func(*addonsv1.ClusterAddon)
-		want   clusterState
-	}{
-		"all is ready":                       {func(*addonsv1.ClusterAddon) {}, clusterReady},
-		"the control plane isn't up":         {set(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse), clusterWaiting},
-		"the cluster can't be reached":       {set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse), clusterWaiting},
-		"nobody knows yet if it can":         {set(addonsv1.ClusterReachableCondition, metav1.ConditionUnknown), clusterWaiting},
-		"the cluster is paused":              {set(addonsv1.PausedCondition, metav1.ConditionTrue), clusterWaiting},
-		"the cluster goes":                   {set(addonsv1.DeletingCondition, metav1.ConditionTrue), clusterWaiting},
-		"another stack has changed":          {func(ca *addonsv1.ClusterAddon) { ca.Generation = 3 }, clusterReady},
-		"the status is of an older revision": {func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks[0].Revision = "platform-1" }, clusterProgressing},
-		"the status is of no stack":          {func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks = nil }, clusterProgressing},
-		"the revision is an older one": {func(ca *addonsv1.ClusterAddon) {
-			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
-		}, clusterProgressing},
-		"an add-on failed at an older revision": {func(ca *addonsv1.ClusterAddon) {
-			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
-			ca.Status.Addons[0].Phase = addonsv1.AddonFailed
-		}, clusterProgressing},
-		"an add-on failed at an older revision, and a removal is held": {func(ca *addonsv1.ClusterAddon) {
-			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
-			ca.Spec.Stacks[0].HeldRemoval, ca.Status.Addons[0].Phase = &addonsv1.HeldRemoval{}, addonsv1.AddonFailed
-		}, clusterFailed},
-		"an add-on failed":   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, clusterFailed},
-		"an add-on upgrades": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, clusterProgressing},
-		"an add-on for upgrades isn't ready": {func(ca *addonsv1.ClusterAddon) {
-			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "backup", Stack: "platform", Phase: addonsv1.AddonInstalling})
-		}, clusterProgressing},
-		"an add-on isn't there yet": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, clusterProgressing},
-		"another stack's add-on failed": {func(ca *addonsv1.ClusterAddon) {
-			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "x", Stack: "other", Phase: addonsv1.AddonFailed})
-		}, clusterReady},
-		"an add-on that was taken off is still being removed": {func(ca *addonsv1.ClusterAddon) {
-			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "old", Stack: "platform", Phase: addonsv1.AddonRemoving})
-		}, clusterProgressing},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			ca := &addonsv1.ClusterAddon{
-				ObjectMeta: metav1.ObjectMeta{Name: "one", Generation: 2},
-				Spec:       addonsv1.ClusterAddonSpec{Stacks: []addonsv1.StackRevision{{Name: "platform", Revision: "platform-2"}}},
-				Status: addonsv1.ClusterAddonStatus{
-					ObservedGeneration: 2,
-					Stacks:             []addonsv1.StackStatus{{Name: "platform", Revision: "platform-2"}},
-					Addons:             []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: addonsv1.AddonReady}},
-				},
-			}
-			tc.change(ca)
-			if got, _ := standingOf(ca, s, s.Status.LatestRevision, addons); got != tc.want {
-				t.Errorf("standingOf() = %v, want %v", got, tc.want)
-			}
-		})
-	}
-}
 
 // A condition's message has at most 32768 bytes, however many clusters fail for however many causes.
 func TestClustersReadyStaysShort(t *testing.T) {
-	failures := causes{}
+	failures := standing.Causes{}
 	for i := range 5000 {
-		failures.add(fmt.Sprintf("cluster-%04d", i), causeOfAddon(&addonsv1.AddonStatus{
+		failures.Add(fmt.Sprintf("cluster-%04d", i), standing.OfAddon(&addonsv1.AddonStatus{
 			Name: "web", Phase: addonsv1.AddonFailed, Reason: "HookFailed", Message: fmt.Sprint(i, strings.Repeat("x", 1024)),
 		}))
 	}
-	c := clustersReady(&addonsv1.ClusterCounts{Total: 5000, Failed: 5000}, failures.describe())
+	c := clustersReady(&addonsv1.ClusterCounts{Total: 5000, Failed: 5000}, failures.Describe())
 	if len(c.Message) > 8192 || !strings.Contains(c.Message, "and 4997 more") || !strings.Contains(c.Message, "cluster-0000") {
 		t.Errorf("message of %d bytes: %.200s", len(c.Message), c.Message)
-	}
-}
-
-// TestCauses has the three clusters of a stack, whose ClusterAddons say why they aren't ready.
-func TestCauses(t *testing.T) {
-	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "platform"}, Status: addonsv1.AddonStackStatus{LatestRevision: "platform-2"}}
-	addon := func(name string, phase addonsv1.AddonPhase, reason, message string) func(*addonsv1.ClusterAddon) {
-		return func(ca *addonsv1.ClusterAddon) {
-			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: name, Namespace: "default", Stack: "platform", Phase: phase, Reason: reason, Message: message})
-		}
-	}
-	is := func(kind string, status metav1.ConditionStatus, reason, message string) func(*addonsv1.ClusterAddon) {
-		return func(ca *addonsv1.ClusterAddon) {
-			conditions.Set(ca, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
-		}
-	}
-	noSecret := addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret a doesn't exist")
-	noDependency := addon("web", addonsv1.AddonReady, "", "dependsOn: no add-on db")
-	for name, tc := range map[string]struct {
-		a, b, c func(*addonsv1.ClusterAddon)
-		want    []string
-		ready   string // clusters that are all the same
-	}{
-		"nothing is wrong":                     {},
-		"a Secret is missing on all":           {noSecret, noSecret, noSecret, []string{"a, b, c: add-on web: ValuesNotFound: Secret a doesn't exist"}, ""},
-		"two other Secrets are":                {a: noSecret, b: addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret b doesn't exist"), want: []string{"a: add-on web: ValuesNotFound: Secret a doesn't exist", "b: add-on web: ValuesNotFound: Secret b doesn't exist"}},
-		"an image is, and clusters are as far": {addon("web", addonsv1.AddonInstalling, "WaitingForObjects", "Deployment web: 0/2"), addon("web", addonsv1.AddonUpgrading, "WaitingForObjects", "Deployment web: 1/2"), nil, []string{"a, b: add-on web: WaitingForObjects: Deployment web: 0/2"}, ""},
-		"a failure comes first": {noSecret, noSecret, addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
-			"c: add-on db: HookFailed: Job migrate", "a, b: add-on web: ValuesNotFound: Secret a doesn't exist"}, ""},
-		"a dependency comes last": {addon("web", addonsv1.AddonPending, "WaitingForDependency", "Waiting for add-on db to be ready"), nil, addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
-			"c: add-on db: HookFailed: Job migrate", "a: add-on web: WaitingForDependency: Waiting for add-on db to be ready"}, ""},
-		"one is down, one is paused, one's records can't be read": {
-			is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "it never answers"),
-			is(addonsv1.PausedCondition, metav1.ConditionTrue, "Paused", "spec.paused of Cluster b is true"),
-			is(addonsv1.AddonsReadyCondition, metav1.ConditionUnknown, "RecordsUnreadable", "Secrets is forbidden"),
-			[]string{"a: ProbeFailed: it never answers", "b: Paused", "c: RecordsUnreadable: Secrets is forbidden"}, "",
-		},
-		"two are down, in words of their own": {is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://a"), is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://b"), nil, []string{"a, b: ProbeFailed: https://a"}, ""},
-		"two have no control plane yet": {is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster a"), nil, is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster c"), []string{
-			"a, c: ControlPlaneNotInitialized"}, ""},
-		"an installed one's dependency is missing": {noDependency, noDependency, nil, []string{"a, b: add-on web: dependsOn: no add-on db"}, "ab"},
-		"what is ready comes last":                 {a: noDependency, b: noSecret, want: []string{"b: add-on web: ValuesNotFound: Secret a doesn't exist", "a: add-on web: dependsOn: no add-on db"}, ready: "a"},
-		"a source of an installed one is down":     {a: addon("web", addonsv1.AddonReady, "SourceUnavailable", "Installed"), ready: "a"},
-		"a newer kubeconfig can't be used":         {a: is(addonsv1.ClusterReachableCondition, metav1.ConditionTrue, "Connected", "Secret a is no kubeconfig"), want: []string{"a: Secret a is no kubeconfig"}, ready: "a"},
-		"nobody knows what it runs":                {a: is(addonsv1.AddonsReadyCondition, metav1.ConditionUnknown, "AddonsUnknown", "they are being read"), want: []string{"a: AddonsUnknown: they are being read"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			told := causes{}
-			for at, change := range []func(*addonsv1.ClusterAddon){tc.a, tc.b, tc.c} {
-				ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: string(rune('a' + at))}}
-				ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "platform-2"}}
-				ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-2"}}
-				if change != nil {
-					change(ca)
-				}
-				state, why := standingOf(ca, s, s.Status.LatestRevision, nil)
-				if isReady := state == clusterReady; isReady != (change == nil || strings.Contains(tc.ready, ca.Name)) {
-					t.Errorf("%s is ready: %t", ca.Name, isReady)
-				}
-				for _, each := range why {
-					told.add(ca.Name, each)
-				}
-			}
-			if got := told.describe(); !slices.Equal(got, tc.want) {
-				t.Errorf("describe() = %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
-
-// A cause that many clusters have is told once, before one that few have.
-func TestCauseOfManyClusters(t *testing.T) {
-	failures := causes{}
-	failed := func(name, reason, message string) cause {
-		return causeOfAddon(&addonsv1.AddonStatus{Name: name, Phase: addonsv1.AddonFailed, Reason: reason, Message: message})
-	}
-	failures.add("a", failed("db", "RenderFailed", "no such value"))
-	for i := range 40 {
-		failures.add(fmt.Sprintf("c-%02d", 39-i), failed("web", "HookFailed", "Job x failed"))
-	}
-	want := []string{
-		"c-00, c-01, c-02, c-03, c-04, and 35 more: add-on web: HookFailed: Job x failed",
-		"a: add-on db: RenderFailed: no such value",
-	}
-	if got := failures.describe(); !slices.Equal(got, want) {
-		t.Errorf("describe() = %q, want %q", got, want)
 	}
 }

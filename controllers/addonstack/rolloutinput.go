@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/rollout"
@@ -71,7 +72,7 @@ func (q *gathered) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons 
 		c.State = addonsv1.StackProgressing
 	case is.Revision == c.Assigned:
 		c.State, c.Since, c.Started, c.WasReady = is.State, is.Since.Time, is.Started.Time, ptr.Deref(is.WasReady, true)
-		if standing, _ := standingOf(ca, q.stack, c.Assigned, addons(c.Assigned)); c.State == addonsv1.StackReady && standing == clusterProgressing {
+		if state, _ := standing.Of(ca, q.stack.Name, c.Assigned, addons(c.Assigned)); c.State == addonsv1.StackReady && state == standing.Progressing {
 			c.State = addonsv1.StackProgressing // an add-on isn't in the status yet
 		}
 	default:
