@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -64,6 +65,31 @@ webhooks:
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", ns))).To(Succeed())
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetLabels()).To(BeEmpty())
+}
+
+// TestOrphanLeavesHelmsFieldsToHelm has Helm set a field of the add-on's object. The add-on writes after it, and leaves the
+// object. Helm keeps its field, and can drop it.
+func TestOrphanLeavesHelmsFieldsToHelm(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})
+	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	e.install(want)
+	theirs := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: " + ns + "}\ndata: {"
+	e.apply(object.HelmManager, theirs+"more: theirs}\n")
+	live := e.get("v1", "ConfigMap", ns, "a")
+	fields := live.GetManagedFields()
+	for i := range fields {
+		if fields[i].Manager == object.HelmManager { // the add-on wrote after that
+			fields[i].Time = ptr.To(metav1.NewTime(fields[i].Time.Add(-time.Hour)))
+		}
+	}
+	live.SetManagedFields(fields)
+	e.Expect(e.target.Client.Update(e.ctx, live)).To(Succeed())
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "ours", "more": "theirs"}))
+	e.apply(object.HelmManager, theirs+"key: theirs}\n")
+	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
 }
 
 // TestOrphanLeavesWhatIsAnotherAddons: an object that another add-on made anew stays its own.
