@@ -151,7 +151,7 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		case c.steps == nil || c.revision == "":
 			wanted = append(wanted, c.at(c.revision))
 		default:
-			if revision := c.stepFor(cluster, ca); revision != "" {
+			if revision := c.stepFor(cluster, ca); revision != "" || at >= 0 { // or it is awaited
 				wanted = append(wanted, c.at(revision))
 			} else { // its turn comes
 				coming = append(coming, c.at(""))

@@ -96,7 +96,7 @@ func TestStackIsAwaitedUntilItsTurn(t *testing.T) {
 		t.Errorf("it is awaited: %+v", got)
 	}
 	ca.Spec.Stacks = got
-	if again := assign(cluster, []candidate{going, coming}, ca); len(again) != 0 && again[0].Revision != "" {
-		t.Errorf("got %+v", again)
+	if again := assign(cluster, []candidate{going, coming}, ca); len(again) != 1 || again[0].Name != "b" || again[0].Revision != "" {
+		t.Errorf("it is awaited until its turn: %+v", again)
 	}
 }

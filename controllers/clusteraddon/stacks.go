@@ -178,7 +178,7 @@ func (a *assignedStack) whyUnreadable() string {
 		return fmt.Sprintf("ControllerRevision %s of AddonStack %s is gone. It is made again once the stack is valid, and neither paused nor waiting for a source: see its conditions",
 			a.Revision, a.Name)
 	}
-	return fmt.Sprintf("AddonStack %s has no valid revision yet: see its conditions", a.Name)
+	return fmt.Sprintf("AddonStack %s has no valid revision yet, or its rollout has not come to this cluster: see its conditions", a.Name)
 }
 
 // whyOutdated says why a stack is assigned whose revision doesn't select the Cluster.
