@@ -32,9 +32,7 @@ func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
 	held := upgradeGate(q).reportUpgrade(all.statuses)
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
-	if isWhole {
-		q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, q.now)
-	}
+	q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, isWhole, q.now)
 	q.reportProofs()
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more

@@ -27,8 +27,8 @@ func noteSince(before, after *addonsv1.ClusterAddonStatus, now time.Time) {
 }
 
 // stackStates returns the assigned stacks with the states of their add-ons. A stack that can't be read for only a
-// moment keeps its state.
-func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1.StackRevision, unresolved map[string]unresolvedStack, now time.Time) []addonsv1.StackStatus {
+// moment keeps its state. So does each one if not all add-ons were looked at; a revision that is new has begun then.
+func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1.StackRevision, unresolved map[string]unresolvedStack, isWhole bool, now time.Time) []addonsv1.StackStatus {
 	var all []addonsv1.StackStatus
 	for _, a := range assigned {
 		is := addonsv1.StackStatus{Name: a.Name, Revision: a.Revision, State: stateOf(a.Name, after.Addons), Since: timeOf(now)}
@@ -37,10 +37,12 @@ func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1
 			was = before.Stacks[at]
 		}
 		switch of, isUnresolved := unresolved[a.Name]; {
-		case isUnresolved && (of.state.KeepsStatus() || of.isNew) && was.State != "":
+		case was.State != "" && (isUnresolved && (of.state.KeepsStatus() || of.isNew) || !isWhole && was.Revision == is.Revision):
 			is.State = was.State
 		case isUnresolved:
 			is.State = addonsv1.StackUnknown
+		case !isWhole:
+			is.State = addonsv1.StackProgressing
 		}
 		if was.State == is.State && was.Revision == is.Revision {
 			is.Since = was.Since

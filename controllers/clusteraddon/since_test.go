@@ -31,6 +31,7 @@ func TestSince(t *testing.T) {
 		stackNow         bool
 		state            addonsv1.StackState
 		neverNoted, none bool // by the version before; there was no status
+		isPart           bool // not all add-ons were looked at
 	}{
 		"nothing changes":              {is: was, state: addonsv1.StackReady},
 		"it upgrades":                  {is: seen{phase: addonsv1.AddonUpgrading, revision: "platform-2"}, addonNow: true, stackNow: true, state: addonsv1.StackProgressing},
@@ -47,6 +48,9 @@ func TestSince(t *testing.T) {
 		"an older version made it":     {is: was, neverNoted: true, stackNow: true, state: addonsv1.StackReady},
 		"there was nothing before it":  {is: was, none: true, addonNow: true, stackNow: true, state: addonsv1.StackReady},
 		"an unread stack is there now": {is: seen{phase: addonsv1.AddonReady, unresolved: undecided(unresolvedStack{state: decide.Undecided, isNew: true})}, none: true, addonNow: true, stackNow: true, state: addonsv1.StackUnknown},
+		"nobody looked at all of it":   {is: seen{phase: addonsv1.AddonUpgrading, revision: "platform-1"}, isPart: true, addonNow: true, state: addonsv1.StackReady},
+		"nor at all of a new revision": {is: seen{phase: addonsv1.AddonReady, revision: "platform-2"}, isPart: true, stackNow: true, state: addonsv1.StackProgressing},
+		"nor at what can't be read":    {is: seen{phase: addonsv1.AddonReady, revision: "platform-2", unresolved: undecided(unresolvedStack{state: decide.Undecided})}, isPart: true, stackNow: true, state: addonsv1.StackUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			statusOf := func(s seen) *addonsv1.ClusterAddonStatus {
@@ -67,7 +71,7 @@ func TestSince(t *testing.T) {
 				before = &addonsv1.ClusterAddonStatus{}
 			}
 			noteSince(before, after, now)
-			stacks := stackStates(before, after, []addonsv1.StackRevision{{Name: "platform", Revision: tc.is.revision}}, tc.is.unresolved, now)
+			stacks := stackStates(before, after, []addonsv1.StackRevision{{Name: "platform", Revision: tc.is.revision}}, tc.is.unresolved, !tc.isPart, now)
 			of := func(isNow bool) time.Time {
 				switch {
 				case isNow:
