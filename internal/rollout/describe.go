@@ -32,9 +32,12 @@ func Describe(namespace string, in Input, d Decision, rejection string) string {
 	if len(wave.Failed) > 0 {
 		far += fmt.Sprintf(", %d failed (%s)", len(wave.Failed), shown(wave.Failed))
 	}
+	all := "All clusters have " + in.Target
+	if away := d.away(); len(away) > 0 {
+		all += fmt.Sprintf(", but for %d on which nothing can be done (%s)", len(away), shown(away))
+	}
 	switch d.Phase {
 	case addonsv1.RolloutProgressing:
-		return far
 	case addonsv1.RolloutSoaking:
 		return fmt.Sprintf("%s. They have to stay so until %s", far, wave.ReadySince.Add(in.wave(wave.Name).Soak).UTC().Format(time.RFC3339))
 	case addonsv1.RolloutWaitingForApproval:
@@ -54,12 +57,9 @@ func Describe(namespace string, in Input, d Decision, rejection string) string {
 	case addonsv1.RolloutRollingBack:
 		return fmt.Sprintf("%s. %s", rejection, far)
 	case addonsv1.RolloutRolledBack:
-		return fmt.Sprintf("%s. All clusters have %s. Change the AddonStack; or take annotation %s off, to try it again", rejection, in.Target, addonsv1.RolloutRejectedAnnotation)
+		return fmt.Sprintf("%s. %s. Change the AddonStack; or take annotation %s off, to try it again", rejection, all, addonsv1.RolloutRejectedAnnotation)
 	case addonsv1.RolloutCompleted:
-		if away := d.away(); len(away) > 0 {
-			return fmt.Sprintf("All clusters have %s, but for %d on which nothing can be done (%s)", in.Target, len(away), shown(away))
-		}
-		return "All clusters have " + in.Target
+		return all
 	}
 	return far
 }
