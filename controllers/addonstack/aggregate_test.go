@@ -121,6 +121,57 @@ func TestAggregate(t *testing.T) {
 	}
 }
 
+// A condition of the sum goes once no instance says it any more.
+func TestAggregateDropsWhatNobodySays(t *testing.T) {
+	s := &addonsv1.AddonStack{Status: addonsv1.AddonStackStatus{Instances: []addonsv1.StackInstance{instance("blue", 2, 1, 1, 0)}}}
+	s.Generation = 2
+	for _, kind := range []string{addonsv1.SourcesReadyCondition, addonsv1.RolledOutCondition} {
+		conditions.Set(s, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Former"})
+	}
+	aggregate(s)
+	for _, kind := range []string{addonsv1.SourcesReadyCondition, addonsv1.RolledOutCondition} {
+		if c := conditions.Get(s, kind); c != nil {
+			t.Errorf("%s is left", kind)
+		}
+	}
+}
+
+// Clusters that fail are told of before those that are on their way.
+func TestAggregateTellsOfFailuresFirst(t *testing.T) {
+	counts := &addonsv1.ClusterCounts{Total: 3, Ready: 1, Failed: 1}
+	instances := []addonsv1.StackInstance{instance("all-well", 2, 1, 1, 0), instance("on-its-way", 2, 1, 0, 0), instance("with-a-failure", 2, 1, 0, 1)}
+	c := sharedClustersReady(counts, instances, nil)
+	failure, progress := strings.Index(c.Message, "with-a-failure"), strings.Index(c.Message, "on-its-way")
+	if failure < 0 || progress < failure || strings.Count(c.Message, "with-a-failure:") != 1 || strings.Contains(c.Message, "all-well") {
+		t.Errorf("got %q", c.Message)
+	}
+}
+
+// An instance that ended is looked for where Clusters may have moved.
+func TestMayMoveOthers(t *testing.T) {
+	entry := func(generation int64, counts *addonsv1.ClusterCounts) *addonsv1.StackInstance {
+		return &addonsv1.StackInstance{ObservedGeneration: generation, Clusters: counts}
+	}
+	two := &addonsv1.ClusterCounts{Total: 2, Ready: 1}
+	for name, tc := range map[string]struct {
+		before, after *addonsv1.StackInstance
+		want          bool
+	}{
+		"it is new":                     {nil, entry(1, two), true},
+		"it goes":                       {entry(1, two), nil, true},
+		"an edit":                       {entry(1, two), entry(2, two), true},
+		"clusters are counted":          {entry(1, nil), entry(1, two), true},
+		"they aren't any more":          {entry(1, two), entry(1, nil), true},
+		"a cluster comes":               {entry(1, two), entry(1, &addonsv1.ClusterCounts{Total: 3, Ready: 1}), true},
+		"a cluster becomes ready":       {entry(1, two), entry(1, &addonsv1.ClusterCounts{Total: 2, Ready: 2}), false},
+		"nothing is counted, as before": {entry(1, nil), entry(1, nil), false},
+	} {
+		if got := mayMoveOthers(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 // Whatever the instances say: the sum says no more than they do, in any order of
 // their writes, and summing up again changes nothing.
 func TestAggregateOfAnything(t *testing.T) {

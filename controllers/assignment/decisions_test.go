@@ -87,10 +87,16 @@ func TestNewClusterAddonsReportFirst(t *testing.T) {
 	if is := h.clusterAddon("prod-0").Spec.Stacks; stack.AssignedRevision(is, "platform") != "platform-1" {
 		t.Errorf("got %+v", is)
 	}
+	if again := h.reconcile("prod-0"); again <= 0 || again > firstReport {
+		t.Errorf("it may never report, and is looked at again after %s", again)
+	}
 	for _, name := range h.clusters {
 		change(h, &addonsv1.ClusterAddon{}, name, func(ca *addonsv1.ClusterAddon) { ca.Status = told })
 	}
 	h.expect("prod-0", "held")
+	if again := h.reconcile("prod-0"); again != 0 {
+		t.Errorf("it has reported, and is looked at again after %s", again)
+	}
 }
 
 // newRevision has the stack change, and keeps that as its newest revision.

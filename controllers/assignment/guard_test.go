@@ -148,12 +148,14 @@ func (h *hub) must(err error) {
 	}
 }
 
-func (h *hub) reconcile(name string) {
+// reconcile returns when it is to be done again, 0 for never.
+func (h *hub) reconcile(name string) (again time.Duration) {
 	h.Helper()
 	req := mcreconcile.Request{}
 	req.NamespacedName = client.ObjectKey{Namespace: team, Name: name}
-	_, err := h.r.Reconcile(h.Context(), req)
+	result, err := h.r.Reconcile(h.Context(), req)
 	h.must(err)
+	return result.RequeueAfter
 }
 
 // change changes an object as somebody else does.

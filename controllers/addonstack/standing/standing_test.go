@@ -70,9 +70,14 @@ func TestOf(t *testing.T) {
 					Addons:             []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: addonsv1.AddonReady}},
 				},
 			}
+			set(addonsv1.AddonsReadyCondition, metav1.ConditionTrue)(ca)
 			tc.change(ca)
-			if got, _ := standing.Of(ca, "platform", "platform-2", addons); got != tc.want {
+			got, why := standing.Of(ca, "platform", "platform-2", addons)
+			if got != tc.want {
 				t.Errorf("Of() = %v, want %v", got, tc.want)
+			}
+			if got == standing.Ready && len(why) > 0 {
+				t.Errorf("it is ready, and yet there is to be told: %+v", why)
 			}
 		})
 	}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// Each wave's beginning and end are told once, and a rollout that stops is a warning.
+func TestWavesAreToldOnce(t *testing.T) {
+	status := func(phase addonsv1.RolloutPhase, done, canary, late int32) addonsv1.RolloutStatus {
+		return addonsv1.RolloutStatus{Revision: "platform-2", Phase: phase, WavesDone: done, Waves: []addonsv1.RolloutWaveStatus{
+			{Name: "canary", Total: 1, Updated: canary}, {Name: "late", Total: 2, Updated: late}, {Name: "rest"},
+		}}
+	}
+	soaks := status(addonsv1.RolloutSoaking, 0, 1, 0)
+	for name, tc := range map[string]struct {
+		before, is addonsv1.RolloutStatus
+		want       []string
+	}{
+		"a wave begins":           {status(addonsv1.RolloutProgressing, 0, 0, 0), status(addonsv1.RolloutProgressing, 0, 1, 0), []string{"Normal WaveStarted Wave canary"}},
+		"it goes on":              {soaks, soaks, nil},
+		"it is done":              {soaks, status(addonsv1.RolloutSoaking, 1, 1, 0), []string{"Normal WaveDone Wave canary"}},
+		"the next one begins":     {status(addonsv1.RolloutProgressing, 1, 1, 0), status(addonsv1.RolloutProgressing, 1, 1, 1), []string{"Normal WaveStarted Wave late"}},
+		"it goes on after a wave": {status(addonsv1.RolloutProgressing, 1, 1, 1), status(addonsv1.RolloutProgressing, 1, 1, 2), nil},
+		"it halts":                {soaks, status(addonsv1.RolloutHalted, 0, 1, 0), []string{"Warning RolloutHalted why"}},
+		"all is done":             {status(addonsv1.RolloutProgressing, 1, 1, 2), status(addonsv1.RolloutCompleted, 3, 1, 2), []string{"Normal WaveDone Wave late", "Normal RolloutCompleted why"}},
+		"another target":          {addonsv1.RolloutStatus{}, status(addonsv1.RolloutProgressing, 1, 1, 1), []string{"Normal RolloutProgressing why"}},
+		"nothing was to be done":  {addonsv1.RolloutStatus{}, status(addonsv1.RolloutCompleted, 3, 1, 2), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(10)
+			s := &addonsv1.AddonStack{Status: addonsv1.AddonStackStatus{Rollout: &tc.is}}
+			rollouts{&Reconciler{Recorder: recorder}}.tell(s, &tc.before, "why")
+			close(recorder.Events)
+			var got []string
+			for event := range recorder.Events {
+				got = append(got, event)
+			}
+			if len(got) != len(tc.want) {
+				t.Fatalf("got %q, want %q", got, tc.want)
+			}
+			for i, want := range tc.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("got %q, want %q", got[i], want)
+				}
+			}
+		})
+	}
+}
+
+// However many revisions were rejected after it, the one that clusters go back to stays, also while none of them runs it.
+func TestHistoryKeepsTheWayBack(t *testing.T) {
+	r, s, _ := keeping(t)
+	read(t, r.Client, s)
+	s.Spec.Rollout = &addonsv1.Rollout{}
+	var revisions []appsv1.ControllerRevision
+	for i := range historyLimit + 3 { // the newest first
+		revision := stack.Snapshot(s, fmt.Appendf(nil, `{"addons":[{"name":"a%d"}]}`, i), int64(100-i))
+		annotation := addonsv1.RolloutRejectedAnnotation
+		if i == historyLimit+2 {
+			annotation = addonsv1.RolloutCompletedAnnotation
+		}
+		metav1.SetMetaDataAnnotation(&revision.ObjectMeta, annotation, "2026-01-01T00:00:00Z")
+		if err := r.Client.Create(t.Context(), revision); err != nil {
+			t.Fatal(err)
+		}
+		revisions = append(revisions, *revision)
+	}
+	if err := (revisionHistory{r}).trimHistory(t.Context(), s, revisions); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range map[int]bool{0: true, historyLimit: true, historyLimit + 1: false, historyLimit + 2: true} {
+		left := &appsv1.ControllerRevisionList{}
+		if err := r.Client.List(t.Context(), left); err != nil {
+			t.Fatal(err)
+		}
+		has := false
+		for _, is := range left.Items {
+			has = has || is.Name == revisions[i].Name
+		}
+		if has != want {
+			t.Errorf("revision %d is there: %t", i, has)
+		}
+	}
+}
