@@ -55,10 +55,13 @@ func Approved(revision *appsv1.ControllerRevision) sets.Set[string] {
 	return names(revision.Annotations[addonsv1.RolloutApprovedAnnotation])
 }
 
-// IsHeld reports whether a ClusterAddon is kept out of the rollouts of a stack.
-func IsHeld(ca *addonsv1.ClusterAddon, stack string) bool {
-	return names(ca.Annotations[addonsv1.HoldRolloutAnnotation]).HasAny(All, stack)
+// Held returns the names of the stacks whose rollouts a ClusterAddon is kept out of.
+func Held(ca *addonsv1.ClusterAddon) sets.Set[string] {
+	return names(ca.Annotations[addonsv1.HoldRolloutAnnotation])
 }
+
+// IsHeld reports whether a ClusterAddon is kept out of the rollouts of a stack.
+func IsHeld(ca *addonsv1.ClusterAddon, stack string) bool { return Held(ca).HasAny(All, stack) }
 
 // names returns the names in a list that commas separate.
 func names(list string) sets.Set[string] {

@@ -104,7 +104,10 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 		g.Expect(out).To(ContainSubstring(has))
 	}
 	g.Expect(p.does("get", "manifest", "prod", "secretive")).To(ContainSubstring("made-up-[hidden]"))
-	_, code := tn.in(t).newPluginAs("others").run("get", "values", "prod", "secretive")
+	g.Expect(p.does("why", "addon/secretive")).To(ContainSubstring("Notes of the chart, as on prod:\nLog in with [hidden] at secretive\n"))
+	others := tn.in(t).newPluginAs("others")
+	g.Expect(others.does("why", "addon/secretive")).NotTo(ContainSubstring("Notes"))
+	_, code := others.run("get", "values", "prod", "secretive")
 	g.Expect(code).To(Equal(3), "who may not read the kubeconfig reads nothing of the cluster")
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 )
 
@@ -35,50 +36,46 @@ func (c *call) annotate(o client.Object, key string, value *string) error {
 	return nil
 }
 
-// annotateEach makes a command that annotates each of its arguments, stacks and clusters, and says done of it.
-func (s *session) annotateEach(use, short, done, onStack, onCluster string, value func() *string) *cobra.Command {
-	return s.command(use+" STACK | cluster/NAME ...", short, cobra.MinimumNArgs(1), func(c *call) error {
-		for _, argument := range c.args {
-			kinds, name, err := kindsOf(argument, kindStack, kindCluster)
-			if err != nil {
-				return err
-			}
-			meta := metav1.ObjectMeta{Namespace: c.namespace, Name: name}
-			o, key := client.Object(&addonsv1.AddonStack{ObjectMeta: meta}), onStack
-			if kinds[0] == kindCluster {
-				o, key = &addonsv1.ClusterAddon{ObjectMeta: meta}, onCluster
-			}
-			if err := c.annotate(o, key, value()); err != nil {
-				return err
-			}
-			fmt.Fprintf(c.Out, "%s: %s\n", argument, done)
-		}
-		return nil
-	})
+// annotating are commands that annotate each of their arguments, stacks and clusters, and say that it is done.
+var annotating = []struct {
+	use, short, done, onStack, onCluster string
+	value                                func() *string
+}{
+	{"look", "Have Chandler look for newer versions of a stack, or try again what failed on a cluster, at once", "asked",
+		addonsv1.LookNowAnnotation, addonsv1.ReconcileNowAnnotation, func() *string { return new(time.Now().UTC().Format(time.RFC3339Nano)) }},
+	{"pause", "Do nothing on a stack or a cluster until it is resumed", "paused",
+		clusterv1.PausedAnnotation, clusterv1.PausedAnnotation, func() *string { return new("") }},
+	{"resume", "Go on with what was paused", "resumed",
+		clusterv1.PausedAnnotation, clusterv1.PausedAnnotation, func() *string { return nil }},
 }
 
-func (s *session) look() *cobra.Command {
-	return s.annotateEach("look", "Have Chandler look for newer versions of a stack, or try again what failed on a cluster, at once", "asked",
-		addonsv1.LookNowAnnotation, addonsv1.ReconcileNowAnnotation, func() *string { return new(time.Now().UTC().Format(time.RFC3339Nano)) })
-}
-
-func (s *session) pause() *cobra.Command {
-	return s.annotateEach("pause", "Do nothing on a stack or a cluster until it is resumed", "paused",
-		clusterv1.PausedAnnotation, clusterv1.PausedAnnotation, func() *string { return new("") })
-}
-
-func (s *session) resume() *cobra.Command {
-	return s.annotateEach("resume", "Go on with what was paused", "resumed",
-		clusterv1.PausedAnnotation, clusterv1.PausedAnnotation, func() *string { return nil })
+func (s *session) changes() (all []*cobra.Command) {
+	for _, is := range annotating {
+		all = append(all, s.command(is.use+" STACK | cluster/NAME ...", is.short, cobra.MinimumNArgs(1), func(c *call) error {
+			for _, argument := range c.args {
+				kinds, name, err := kindsOf(argument, kindStack, kindCluster)
+				if err != nil {
+					return err
+				}
+				meta := metav1.ObjectMeta{Namespace: c.namespace, Name: name}
+				o, key := client.Object(&addonsv1.AddonStack{ObjectMeta: meta}), is.onStack
+				if kinds[0] == kindCluster {
+					o, key = &addonsv1.ClusterAddon{ObjectMeta: meta}, is.onCluster
+				}
+				if err := c.annotate(o, key, is.value()); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.Out, "%s: %s\n", argument, is.done)
+			}
+			return nil
+		}))
+	}
+	return append(all, s.confirm())
 }
 
 func (s *session) confirm() *cobra.Command {
 	isConfirmed := false
-	cmd := s.command("confirm STACK", "Let a held removal through, on all clusters", cobra.ExactArgs(1), func(c *call) error {
-		f, err := c.fleet()
-		if err != nil {
-			return err
-		}
+	cmd := onRead(s, "confirm STACK", "Let a held removal through, on all clusters", cobra.ExactArgs(1), (*call).fleet, func(c *call, f *observed.Fleet) error {
 		held := slices.DeleteFunc(summary.StatusOf(f, false).Held, func(h summary.Held) bool { return h.Stack != c.args[0] })
 		if len(held) == 0 {
 			return fmt.Errorf("no removal of stack %s is held here", c.args[0])

@@ -7,17 +7,16 @@ package command
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -65,8 +64,8 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	root.SetArgs(args)
 	s.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&s.output, "output", "o", "", "json, yaml, or wide, which names all clusters")
-	root.AddCommand(s.status(), s.why(), s.tree(), s.events(), s.get(), s.look(), s.pause(), s.resume(), s.confirm(),
-		s.history(), s.undo(), s.rollout(), s.version())
+	root.AddCommand(s.status(), s.why(), s.tree(), s.events(), s.get(), s.history(), s.undo(), s.rollout(), s.version())
+	root.AddCommand(s.changes()...)
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(streams.ErrOut, "Error:", err)
 		return exitError
@@ -86,6 +85,17 @@ func (s *session) command(use, short string, args cobra.PositionalArgs, run func
 			return run(c)
 		},
 	}
+}
+
+// onRead makes a command that reads something first.
+func onRead[T any](s *session, use, short string, args cobra.PositionalArgs, read func(*call) (T, error), run func(*call, T) error) *cobra.Command {
+	return s.command(use, short, args, func(c *call) error {
+		is, err := read(c)
+		if err != nil {
+			return err
+		}
+		return run(c, is)
+	})
 }
 
 func (s *session) call(cmd *cobra.Command, args []string) (*call, error) {
@@ -112,15 +122,11 @@ func (s *session) inAllNamespaces(cmd *cobra.Command) *cobra.Command {
 
 // fleet reads all kinds, in the namespace or with -A in all.
 func (c *call) fleet() (*observed.Fleet, error) {
-	scope := observed.Scope{Namespace: c.namespace}
-	if c.selector != "" {
-		selector, err := labels.Parse(c.selector)
-		if err != nil {
-			return nil, fmt.Errorf("--selector: %w", err)
-		}
-		scope.Stacks = selector
+	selector, err := labels.Parse(c.selector)
+	if err != nil {
+		return nil, fmt.Errorf("--selector: %w", err)
 	}
-	return observed.Read(c, c.client, scope)
+	return observed.Read(c, c.client, c.namespace, selector)
 }
 
 // print writes a summary as -o asks for: an object of the kind, or what text writes.
@@ -143,9 +149,5 @@ func (s *session) print(kind string, is any, text func(*printing.Printer)) error
 
 // printer returns one for people. Colors are for terminals, unless NO_COLOR is set (no-color.org).
 func (s *session) printer() *printing.Printer {
-	file, isFile := s.Out.(*os.File)
-	return &printing.Printer{
-		Out: s.Out, Wide: s.output == "wide", Now: time.Now(),
-		Color: isFile && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd())),
-	}
+	return &printing.Printer{Out: s.Out, Wide: s.output == "wide", Now: time.Now(), Color: printers.AllowsColorOutput(s.Out)}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
 )
 
@@ -20,11 +19,25 @@ const (
 	kindAddon   = "addon"
 )
 
-// found is one of these, by its name.
-type found struct {
-	cluster *addonsv1.ClusterAddon
-	stack   *addonsv1.AddonStack
-	addon   string
+// named is an AddonStack or a ClusterAddon, by its place in the fleet, or an add-on.
+type named struct {
+	kind, namespace, name string
+	at                    int
+}
+
+// namesOf returns all that have names: clusters, then stacks, then the add-ons of clusters.
+func namesOf(f *observed.Fleet) (all []named) {
+	var addons []named
+	for i := range f.Clusters {
+		all = append(all, named{kindCluster, f.Clusters[i].Namespace, f.Clusters[i].Name, i})
+		for _, a := range f.Clusters[i].Status.Addons {
+			addons = append(addons, named{kind: kindAddon, name: a.Name})
+		}
+	}
+	for i := range f.Stacks {
+		all = append(all, named{kindStack, f.Stacks[i].Namespace, f.Stacks[i].Name, i})
+	}
+	return append(all, addons...)
 }
 
 // kindsOf returns the kinds that an argument, as name or kind/name, may be of, and the name.
@@ -39,38 +52,24 @@ func kindsOf(argument string, kinds ...string) ([]string, string, error) {
 	return []string{kind}, name, nil
 }
 
-// find returns what an argument names. A name alone is looked for in the order of the kinds.
-func find(f *observed.Fleet, argument string, kinds ...string) (found, error) {
+// find returns what an argument names. A name alone is that of a cluster rather than of a stack, and of an add-on last.
+func find(f *observed.Fleet, argument string, kinds ...string) (named, error) {
 	kinds, name, err := kindsOf(argument, kinds...)
 	if err != nil {
-		return found{}, err
+		return named{}, err
 	}
-	for _, kind := range kinds {
-		is, namespaces := found{}, []string{}
-		for i := range f.Clusters {
-			if ca := &f.Clusters[i]; kind == kindCluster && ca.Name == name {
-				is.cluster, namespaces = ca, append(namespaces, ca.Namespace)
-			} else if kind == kindAddon && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Name == name }) {
-				is.addon = name
-			}
-		}
-		for i := range f.Stacks {
-			if s := &f.Stacks[i]; kind == kindStack && s.Name == name {
-				is.stack, namespaces = s, append(namespaces, s.Namespace)
-			}
-		}
-		if len(namespaces) > 1 {
-			return found{}, fmt.Errorf("%s %s is in several namespaces (%s): name one with -n", kind, name, strings.Join(namespaces, ", "))
-		}
-		if is != (found{}) {
-			return is, nil
-		}
+	all := slices.DeleteFunc(namesOf(f), func(is named) bool { return is.name != name || !slices.Contains(kinds, is.kind) })
+	if len(all) == 0 {
+		return named{}, fmt.Errorf("nothing here has the name %q, of these: %s", name, strings.Join(kinds, ", "))
 	}
-	return found{}, fmt.Errorf("nothing here has the name %q, of these: %s", name, strings.Join(kinds, ", "))
+	if len(all) > 1 && all[1].kind == all[0].kind && all[1] != all[0] {
+		return named{}, fmt.Errorf("%s %s is in several namespaces (%s, %s): name one with -n", all[0].kind, name, all[0].namespace, all[1].namespace)
+	}
+	return all[0], nil
 }
 
 // completeNames completes the first argument with the stacks and clusters of the namespace.
-func (s *session) completeNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (s *session) completeNames(cmd *cobra.Command, args []string, _ string) (names []string, directive cobra.ShellCompDirective) {
 	c, err := s.call(cmd, args)
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -79,12 +78,10 @@ func (s *session) completeNames(cmd *cobra.Command, args []string, _ string) ([]
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	var names []string
-	for i := range f.Stacks {
-		names = append(names, f.Stacks[i].Name)
-	}
-	for i := range f.Clusters {
-		names = append(names, f.Clusters[i].Name)
+	for _, is := range namesOf(f) {
+		if is.kind != kindAddon {
+			names = append(names, is.name)
+		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

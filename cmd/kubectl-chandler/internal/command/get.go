@@ -3,24 +3,29 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/deliver/masked"
 )
 
 func (s *session) get() *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "Show what is installed on a cluster, from the release record there"}
 	kubeconfig := ""
-	add := func(use, short string, text func(*observed.Release) (string, error)) {
+	add := func(use, short string, text func(*masked.Release) (string, error)) {
 		c := s.command(use+" CLUSTER ADDON", short, cobra.ExactArgs(2), func(c *call) error {
-			release, err := c.release(kubeconfig)
+			ca, err := c.cluster(c.args[0])
+			if err != nil {
+				return err
+			}
+			release, err := c.release(c, ca, c.args[1], kubeconfig)
 			if err != nil {
 				return err
 			}
@@ -31,28 +36,32 @@ func (s *session) get() *cobra.Command {
 		c.Long = short + ".\n\nIt reads the workload cluster, by the kubeconfig Secret that you have to be allowed to get, or by --workload-kubeconfig."
 		cmd.AddCommand(c)
 	}
-	add("values", "Show the values of an add-on, with strings from Secrets hidden", (*observed.Release).Values)
-	add("manifest", "Show the objects of an add-on, with the contents of Secrets hidden", (*observed.Release).Manifest)
-	add("notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*observed.Release).Notes)
+	add("values", "Show the values of an add-on, with strings from Secrets hidden", (*masked.Release).Values)
+	add("manifest", "Show the objects of an add-on, with the contents of Secrets hidden", (*masked.Release).Manifest)
+	add("notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*masked.Release).Notes)
 	cmd.PersistentFlags().StringVar(&kubeconfig, "workload-kubeconfig", "", "kubeconfig of the workload cluster; by default the Secret of the cluster")
 	return cmd
 }
 
-// release reads the newest record of the add-on that the arguments name from its workload cluster.
-func (c *call) release(kubeconfig string) (*observed.Release, error) {
-	ca, addon := &addonsv1.ClusterAddon{}, c.args[1]
-	if err := c.client.Get(c, client.ObjectKey{Namespace: c.namespace, Name: c.args[0]}, ca); err != nil {
-		return nil, fmt.Errorf("reading cluster %s: %w", c.args[0], err)
+// cluster reads a ClusterAddon of the namespace.
+func (c *call) cluster(name string) (*addonsv1.ClusterAddon, error) {
+	ca := &addonsv1.ClusterAddon{}
+	if err := c.client.Get(c, client.ObjectKey{Namespace: c.namespace, Name: name}, ca); err != nil {
+		return nil, fmt.Errorf("reading cluster %s: %w", name, err)
 	}
+	return ca, nil
+}
+
+// release reads the newest record of an add-on from its workload cluster, by a kubeconfig file, or by the Secret for "".
+func (c *call) release(ctx context.Context, ca *addonsv1.ClusterAddon, addon, kubeconfig string) (*masked.Release, error) {
 	at := slices.IndexFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Name == addon })
 	if at < 0 {
 		return nil, fmt.Errorf("cluster %s has no add-on %s", ca.Name, addon)
 	}
-	read := func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if kubeconfig == "" {
-		read = func() (*rest.Config, error) { return observed.Workload(c, c.client, ca) }
+		config, err = observed.Workload(ctx, c.client, ca)
 	}
-	config, err := read()
 	if err != nil {
 		return nil, err
 	}
@@ -60,5 +69,5 @@ func (c *call) release(kubeconfig string) (*observed.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	return observed.ReadRelease(c, workload, ca.Status.Addons[at].Namespace, addon)
+	return masked.Read(ctx, workload, ca.Status.Addons[at].Namespace, addon)
 }

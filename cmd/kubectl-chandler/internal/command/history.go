@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // revised is a stack with its revisions, the newest first.
@@ -43,36 +44,29 @@ func (c *call) stack() (*revised, error) {
 }
 
 func (s *session) history() *cobra.Command {
-	return s.command("history STACK", "Show the revisions of a stack: what differs, and which clusters have them", cobra.ExactArgs(1), func(c *call) error {
-		is, err := c.stack()
-		if err != nil {
-			return err
-		}
-		f := &observed.Fleet{}
-		if err := f.ReadClusters(c, c.client, observed.Scope{Namespace: c.namespace}); err != nil {
-			return err
-		}
-		history, err := summary.HistoryOf(is.AddonStack, is.revisions, f.Clusters)
-		if err != nil {
-			return err
-		}
-		return c.print("History", history, func(p *printing.Printer) { p.History(history) })
-	})
+	return onRead(s, "history STACK", "Show the revisions of a stack: what differs, and which clusters have them", cobra.ExactArgs(1), (*call).stack,
+		func(c *call, is *revised) error {
+			f := &observed.Fleet{}
+			if err := f.ReadClusters(c, c.client, c.namespace); err != nil {
+				return err
+			}
+			history, err := summary.HistoryOf(is.AddonStack, is.revisions, f.Clusters)
+			if err != nil {
+				return err
+			}
+			return c.print("History", history, func(p *printing.Printer) { p.History(history) })
+		})
 }
 
 func (s *session) undo() *cobra.Command {
 	to, dryRun := "", false
-	cmd := s.command("undo STACK", "Bring a stack back to a previous revision", cobra.ExactArgs(1), func(c *call) error {
-		is, err := c.stack()
-		if err != nil {
-			return err
-		}
+	cmd := onRead(s, "undo STACK", "Bring a stack back to a previous revision", cobra.ExactArgs(1), (*call).stack, func(c *call, is *revised) error {
 		at := previous(is.revisions, to)
 		if at < 0 {
 			return fmt.Errorf("AddonStack %s has no such revision; kubectl chandler history names those that are kept", is.Name)
 		}
 		target := &is.revisions[at]
-		changes, err := summary.Changes(&is.revisions[0], target)
+		changes, err := stack.Differences(&is.revisions[0], target)
 		if err != nil {
 			return err
 		}

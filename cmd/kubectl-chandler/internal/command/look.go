@@ -3,8 +3,13 @@
 package command
 
 import (
+	"context"
+	"slices"
+	"time"
+
 	"github.com/spf13/cobra"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
@@ -13,12 +18,11 @@ import (
 
 const exitCodes = "\n\nExit code: 0 all is well, 1 something failed, 2 something waits or is on its way, 3 the command failed."
 
+// patience is how long a command waits for notes, which are on a workload cluster.
+const patience = 5 * time.Second
+
 func (s *session) status() *cobra.Command {
-	cmd := s.command("status", "Show how all stacks and clusters are, and what is wrong", cobra.NoArgs, func(c *call) error {
-		f, err := c.fleet()
-		if err != nil {
-			return err
-		}
+	cmd := onRead(s, "status", "Show how all stacks and clusters are, and what is wrong", cobra.NoArgs, (*call).fleet, func(c *call, f *observed.Fleet) error {
 		status := summary.StatusOf(f, c.selector != "")
 		c.verdict = status.Verdict()
 		return c.print("Status", status, func(p *printing.Printer) { p.Status(status) })
@@ -29,45 +33,59 @@ func (s *session) status() *cobra.Command {
 }
 
 func (s *session) why() *cobra.Command {
-	cmd := s.command("why NAME | cluster/NAME | stack/NAME | addon/NAME", "Show why a cluster, a stack or an add-on is as it is, and the way out",
-		cobra.ExactArgs(1), func(c *call) error {
-			f, err := c.fleet()
-			if err != nil {
-				return err
-			}
+	cmd := onRead(s, "why NAME | cluster/NAME | stack/NAME | addon/NAME", "Show why a cluster, a stack or an add-on is as it is, and the way out",
+		cobra.ExactArgs(1), (*call).fleet, func(c *call, f *observed.Fleet) error {
 			is, err := find(f, c.args[0], kindCluster, kindStack, kindAddon)
 			if err != nil {
 				return err
 			}
-			if is.cluster != nil {
-				cluster := summary.ClusterOf(f, is.cluster)
+			if is.kind == kindCluster {
+				cluster := summary.ClusterOf(f, &f.Clusters[is.at])
 				c.verdict = cluster.Verdict()
 				return c.print("Cluster", cluster, func(p *printing.Printer) { p.Cluster(cluster) })
 			}
-			why := summary.AddonStatus(f, is.addon)
-			if is.stack != nil {
-				why = summary.StackStatus(f, is.stack)
+			why := summary.AddonStatus(f, is.name)
+			if is.kind == kindStack {
+				why = summary.StackStatus(f, &f.Stacks[is.at])
+			} else {
+				why.Notes = c.notes(f, is.name)
 			}
 			c.verdict = why.Verdict()
 			return c.print("Status", why, func(p *printing.Printer) { p.Why(why) })
 		})
-	cmd.Long = "Show why a cluster, a stack or an add-on is as it is, and the way out. A name alone is looked for in this order." + exitCodes
+	cmd.Long = "Show why a cluster, a stack or an add-on is as it is, and the way out. A name alone is looked for in this order.\n" +
+		"Of an add-on, it shows the notes of the chart, too, if you may read the kubeconfig of a cluster on which it is Ready." + exitCodes
 	return s.inAllNamespaces(cmd)
 }
 
+// notes returns the notes of an add-on's chart, from the first cluster on which it is Ready. They are nil if there are
+// none, or the user can't read them there.
+func (c *call) notes(f *observed.Fleet, addon string) *summary.Notes {
+	ctx, cancel := context.WithTimeout(c, patience)
+	defer cancel()
+	isReady := func(a addonsv1.AddonStatus) bool { return a.Name == addon && a.Phase == addonsv1.AddonReady }
+	at := slices.IndexFunc(f.Clusters, func(ca addonsv1.ClusterAddon) bool { return slices.ContainsFunc(ca.Status.Addons, isReady) })
+	if at < 0 {
+		return nil
+	}
+	release, err := c.release(ctx, &f.Clusters[at], addon, "")
+	if err != nil {
+		return nil
+	}
+	text, _ := release.Notes() // they are a string of the record
+	return &summary.Notes{Cluster: f.Clusters[at].Name, Text: text}
+}
+
 func (s *session) tree() *cobra.Command {
-	return s.command("tree STACK", "Show the add-ons of a stack by what they depend on, with the clusters that aren't ready", cobra.ExactArgs(1), func(c *call) error {
-		f, err := c.fleet()
-		if err != nil {
-			return err
-		}
-		is, err := find(f, c.args[0], kindStack)
-		if err != nil {
-			return err
-		}
-		tree := &summary.StackStatus(f, is.stack).Stacks[0]
-		return c.print("Tree", tree, func(p *printing.Printer) { p.Tree(tree) })
-	})
+	return onRead(s, "tree STACK", "Show the add-ons of a stack by what they depend on, with the clusters that aren't ready", cobra.ExactArgs(1),
+		(*call).fleet, func(c *call, f *observed.Fleet) error {
+			is, err := find(f, c.args[0], kindStack)
+			if err != nil {
+				return err
+			}
+			tree := &summary.StackStatus(f, &f.Stacks[is.at]).Stacks[0]
+			return c.print("Tree", tree, func(p *printing.Printer) { p.Tree(tree) })
+		})
 }
 
 func (s *session) version() *cobra.Command {
@@ -76,7 +94,7 @@ func (s *session) version() *cobra.Command {
 		if err := f.ReadInstances(c, c.client); err != nil {
 			return err
 		}
-		is := &summary.Versions{Client: version.String(), Instances: summary.StatusOf(f, false).Instances}
+		is := &summary.Versions{Client: version.String(), Instances: f.Instances}
 		return c.print("Version", is, func(p *printing.Printer) { p.Versions(is) })
 	})
 }

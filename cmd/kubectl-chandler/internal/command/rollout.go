@@ -5,12 +5,12 @@ package command
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
@@ -23,19 +23,21 @@ func (s *session) rollout() *cobra.Command {
 	const approved, rejected = addonsv1.RolloutApprovedAnnotation, addonsv1.RolloutRejectedAnnotation
 	reason := ""
 	reject := s.onRevision("reject STACK", "Give the newest revision up: no other cluster gets it, and those that have it go back", cobra.ExactArgs(1),
-		rejected, func(string, []string) (*string, error) { return &reason, nil })
+		rejected, func(*appsv1.ControllerRevision, []string) (*string, error) { return &reason, nil })
 	reject.Flags().StringVar(&reason, "reason", "", "why, for all who look at the stack")
 	if err := reject.MarkFlagRequired("reason"); err != nil {
 		panic(err) // it has just been defined
 	}
 	cmd.AddCommand(s.rolloutStatus(), reject, s.hold(),
 		s.onRevision("approve STACK WAVE ...", "Let waves begin that wait for an approval", cobra.MinimumNArgs(2),
-			approved, func(list string, waves []string) (*string, error) { return with(list, waves...), nil }),
+			approved, func(newest *appsv1.ControllerRevision, waves []string) (*string, error) {
+				return list(rollout.Approved(newest).Insert(waves...)), nil
+			}),
 		s.onRevision("promote STACK", "Let all waves begin without approvals, and without soaks", cobra.ExactArgs(1),
-			approved, func(string, []string) (*string, error) { return new(rollout.All), nil }),
+			approved, func(*appsv1.ControllerRevision, []string) (*string, error) { return new(rollout.All), nil }),
 		s.onRevision("retry STACK", "Try the newest revision again, which was rejected", cobra.ExactArgs(1),
-			rejected, func(why string, _ []string) (*string, error) {
-				if why == "" {
+			rejected, func(newest *appsv1.ControllerRevision, _ []string) (*string, error) {
+				if newest.Annotations[rejected] == "" {
 					return nil, errors.New("the newest revision isn't rejected")
 				}
 				return nil, nil
@@ -43,29 +45,24 @@ func (s *session) rollout() *cobra.Command {
 	return cmd
 }
 
-// with returns a list that commas separate, with more names in it.
-func with(list string, more ...string) *string {
-	return new(strings.Join(append(without(list, more...), more...), ","))
-}
-
-// without returns the names of a list that commas separate, but for some.
-func without(list string, names ...string) []string {
-	return slices.DeleteFunc(strings.Split(list, ","), func(name string) bool { return name == "" || slices.Contains(names, name) })
+// list returns names with commas between; nil if there are none.
+func list(names sets.Set[string]) *string {
+	if len(names) == 0 {
+		return nil
+	}
+	return new(strings.Join(sets.List(names), ","))
 }
 
 // onRevision makes a command that annotates the newest revision of a stack, its first argument. The annotation's value
-// follows from the one before and the other arguments.
-func (s *session) onRevision(use, short string, args cobra.PositionalArgs, annotation string, value func(string, []string) (*string, error)) *cobra.Command {
-	return s.command(use, short, args, func(c *call) error {
-		is, err := c.stack()
-		if err != nil {
-			return err
-		}
+// follows from the revision and the other arguments.
+func (s *session) onRevision(use, short string, args cobra.PositionalArgs, annotation string,
+	value func(*appsv1.ControllerRevision, []string) (*string, error)) *cobra.Command {
+	return onRead(s, use, short, args, (*call).stack, func(c *call, is *revised) error {
 		if is.Spec.Rollout == nil || len(is.revisions) == 0 {
 			return fmt.Errorf("AddonStack %s has no rollout", is.Name)
 		}
 		newest := &is.revisions[0]
-		next, err := value(newest.Annotations[annotation], c.args[1:])
+		next, err := value(newest, c.args[1:])
 		if err != nil {
 			return fmt.Errorf("AddonStack %s: %w", is.Name, err)
 		}
@@ -78,11 +75,7 @@ func (s *session) onRevision(use, short string, args cobra.PositionalArgs, annot
 }
 
 func (s *session) rolloutStatus() *cobra.Command {
-	return s.command("status STACK", "Show how far the rollout of a stack is, and what ends its phase", cobra.ExactArgs(1), func(c *call) error {
-		is, err := c.stack()
-		if err != nil {
-			return err
-		}
+	return onRead(s, "status STACK", "Show how far the rollout of a stack is, and what ends its phase", cobra.ExactArgs(1), (*call).stack, func(c *call, is *revised) error {
 		far := is.Status.Rollout
 		if far == nil {
 			return fmt.Errorf("AddonStack %s has no rollout", is.Name)
@@ -103,18 +96,15 @@ func (s *session) hold() *cobra.Command {
 	release := false
 	cmd := s.command("hold STACK CLUSTER ...", "Keep clusters out of the rollouts of a stack", cobra.MinimumNArgs(2), func(c *call) error {
 		for _, name := range c.args[1:] {
-			ca := &addonsv1.ClusterAddon{}
-			if err := c.client.Get(c, client.ObjectKey{Namespace: c.namespace, Name: name}, ca); err != nil {
-				return fmt.Errorf("reading cluster %s: %w", name, err)
+			ca, err := c.cluster(name)
+			if err != nil {
+				return err
 			}
-			list := ca.Annotations[addonsv1.HoldRolloutAnnotation]
-			value := with(list, c.args[0])
-			if rest := without(list, c.args[0]); release && len(rest) == 0 {
-				value = nil
-			} else if release {
-				value = new(strings.Join(rest, ","))
+			stacks := rollout.Held(ca).Insert(c.args[0])
+			if release {
+				stacks.Delete(c.args[0])
 			}
-			if err := c.annotate(ca, addonsv1.HoldRolloutAnnotation, value); err != nil {
+			if err := c.annotate(ca, addonsv1.HoldRolloutAnnotation, list(stacks)); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Out, "%s: held %t\n", name, !release)

@@ -12,7 +12,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,19 +20,13 @@ import (
 
 // NewClient returns a client for the kinds that commands read. It knows their resources: it asks for no discovery.
 func NewClient(config *rest.Config) (client.WithWatch, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, eventsv1.AddToScheme, addonsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme, eventsv1.AddToScheme, addonsv1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, err
 	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []schema.GroupVersionKind{
-		addonsv1.GroupVersion.WithKind("AddonStack"), addonsv1.GroupVersion.WithKind("ClusterAddon"),
-		addonsv1.GroupVersion.WithKind("ProviderInstance"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
-		eventsv1.SchemeGroupVersion.WithKind("Event"), corev1.SchemeGroupVersion.WithKind("Secret"),
-	} {
-		mapper.Add(kind, meta.RESTScopeNamespace)
+	for kind := range scheme.AllKnownTypes() {
+		mapper.Add(kind, meta.RESTScopeNamespace) // as all are that commands ask for
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,70 +23,48 @@ type Fleet struct {
 	InstancesHidden bool
 }
 
-// Scope is what is to be read.
-type Scope struct {
-	Namespace string          // "" for all
-	Stacks    labels.Selector // of AddonStacks; nil for all
-}
-
 // page is how many objects are read with one request: so a large fleet needs little memory beside what is kept of it.
 const page = 100
 
-// Read reads all three kinds. ProviderInstances are read in all namespaces, as they work for others than their own.
-func Read(ctx context.Context, c client.Reader, scope Scope) (*Fleet, error) {
-	f := &Fleet{}
-	if err := f.ReadInstances(ctx, c); err != nil {
-		return nil, err
+// Read reads all three kinds in a namespace, or in all for "", and of AddonStacks those that the selector selects.
+// ProviderInstances are read in all namespaces, as they work for others than their own.
+func Read(ctx context.Context, c client.Reader, namespace string, selector labels.Selector) (*Fleet, error) {
+	f, stacks := &Fleet{}, &addonsv1.AddonStackList{}
+	err := f.ReadInstances(ctx, c)
+	if err == nil {
+		err = pages(ctx, c, "AddonStacks", stacks, func() { f.Stacks = append(f.Stacks, stacks.Items...) },
+			&client.ListOptions{Namespace: namespace, LabelSelector: selector})
 	}
-	if err := f.readStacks(ctx, c, scope); err != nil {
-		return nil, err
+	if err == nil {
+		err = f.ReadClusters(ctx, c, namespace)
 	}
-	return f, f.ReadClusters(ctx, c, scope)
+	return f, err
 }
 
 // ReadInstances reads ProviderInstances.
 func (f *Fleet) ReadInstances(ctx context.Context, c client.Reader) error {
 	instances := &addonsv1.ProviderInstanceList{}
-	err := pages(ctx, c, instances, func() { f.Instances = append(f.Instances, instances.Items...) })
-	if apierrors.IsForbidden(err) {
-		f.InstancesHidden, err = true, nil
+	err := pages(ctx, c, "ProviderInstances", instances, func() { f.Instances = append(f.Instances, instances.Items...) })
+	if f.InstancesHidden = apierrors.IsForbidden(err); f.InstancesHidden {
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("listing ProviderInstances: %w", err)
-	}
-	return nil
-}
-
-func (f *Fleet) readStacks(ctx context.Context, c client.Reader, scope Scope) error {
-	in := []client.ListOption{client.InNamespace(scope.Namespace)}
-	if scope.Stacks != nil {
-		in = append(in, client.MatchingLabelsSelector{Selector: scope.Stacks})
-	}
-	stacks := &addonsv1.AddonStackList{}
-	if err := pages(ctx, c, stacks, func() { f.Stacks = append(f.Stacks, stacks.Items...) }, in...); err != nil {
-		return fmt.Errorf("listing AddonStacks: %w", err)
-	}
-	return nil
+	return err
 }
 
 // ReadClusters reads ClusterAddons. Much of them is left out: most of a large fleet is well, and nobody asks further.
-func (f *Fleet) ReadClusters(ctx context.Context, c client.Reader, scope Scope) error {
+func (f *Fleet) ReadClusters(ctx context.Context, c client.Reader, namespace string) error {
 	clusters := &addonsv1.ClusterAddonList{}
-	keep := func() {
+	return pages(ctx, c, "ClusterAddons", clusters, func() {
 		for i := range clusters.Items {
 			trim(&clusters.Items[i])
 		}
 		f.Clusters = append(f.Clusters, clusters.Items...)
-	}
-	if err := pages(ctx, c, clusters, keep, client.InNamespace(scope.Namespace)); err != nil {
-		return fmt.Errorf("listing ClusterAddons: %w", err)
-	}
-	return nil
+	}, client.InNamespace(namespace))
 }
 
 // trim drops what no summary shows.
 func trim(ca *addonsv1.ClusterAddon) {
-	ca.ManagedFields, ca.Labels, ca.Annotations, ca.OwnerReferences = nil, nil, nil, nil
+	ca.ObjectMeta = metav1.ObjectMeta{Namespace: ca.Namespace, Name: ca.Name}
 	for i := range ca.Status.Addons {
 		a := &ca.Status.Addons[i]
 		a.Digest, a.RecordDigest, a.ServiceAccountName = "", "", ""
@@ -96,10 +75,10 @@ func trim(ca *addonsv1.ClusterAddon) {
 }
 
 // pages lists all objects of a kind, and calls keep with each page in the list.
-func pages(ctx context.Context, c client.Reader, list client.ObjectList, keep func(), options ...client.ListOption) error {
+func pages(ctx context.Context, c client.Reader, kind string, list client.ObjectList, keep func(), options ...client.ListOption) error {
 	for {
 		if err := c.List(ctx, list, append(options, client.Limit(page), client.Continue(list.GetContinue()))...); err != nil {
-			return err
+			return fmt.Errorf("listing %s: %w", kind, err)
 		}
 		keep()
 		if list.GetContinue() == "" {

@@ -4,10 +4,10 @@ package observed
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -15,33 +15,25 @@ import (
 )
 
 // Revisions returns the revisions of an AddonStack, the newest first.
-func Revisions(ctx context.Context, c client.Reader, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
-	var all []appsv1.ControllerRevision
+func Revisions(ctx context.Context, c client.Reader, s *addonsv1.AddonStack) (all []appsv1.ControllerRevision, err error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := pages(ctx, c, list, func() { all = append(all, list.Items...) },
-		client.InNamespace(s.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: s.Name}); err != nil {
-		return nil, fmt.Errorf("listing the revisions of AddonStack %s: %w", s.Name, err)
-	}
-	return stack.OwnRevisions(s, all), nil
+	err = pages(ctx, c, "ControllerRevisions", list, func() { all = append(all, list.Items...) },
+		client.InNamespace(s.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: s.Name})
+	return stack.OwnRevisions(s, all), err
 }
 
-// Events returns the events about Chandler's objects, in no order, and the resourceVersion to watch from.
-func Events(ctx context.Context, c client.Reader, namespace string) (all []eventsv1.Event, resourceVersion string, err error) {
+// EventsAbout selects the events about Chandler's objects, in a namespace and with a name; "" for all.
+func EventsAbout(namespace, name string) *client.ListOptions {
+	about := fields.Set{"regarding.apiVersion": addonsv1.GroupVersion.String()}
+	if name != "" {
+		about["regarding.name"] = name
+	}
+	return &client.ListOptions{Namespace: namespace, FieldSelector: about.AsSelector()}
+}
+
+// Events returns the events that are selected, in no order, and the resourceVersion to watch from.
+func Events(ctx context.Context, c client.Reader, about *client.ListOptions) (all []eventsv1.Event, resourceVersion string, err error) {
 	list := &eventsv1.EventList{}
-	err = pages(ctx, c, list, func() {
-		for i := range list.Items {
-			if IsAbout(&list.Items[i]) {
-				all = append(all, list.Items[i])
-			}
-		}
-	}, client.InNamespace(namespace))
-	if err != nil {
-		return nil, "", fmt.Errorf("listing events: %w", err)
-	}
-	return all, list.ResourceVersion, nil
-}
-
-// IsAbout reports whether an event is about an object of Chandler.
-func IsAbout(e *eventsv1.Event) bool {
-	return e.Regarding.GroupVersionKind().Group == addonsv1.GroupVersion.Group
+	err = pages(ctx, c, "Events", list, func() { all = append(all, list.Items...) }, about)
+	return all, list.ResourceVersion, err
 }

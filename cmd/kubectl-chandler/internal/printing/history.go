@@ -45,7 +45,7 @@ func (p *Printer) Rollout(s *addonsv1.AddonStack, rolledOut *metav1.Condition) {
 		p.printf(" for %s", p.age(&rolledOut.LastTransitionTime))
 	}
 	p.printf("\n\n")
-	var rows [][]string
+	var rows [][]any
 	for i, wave := range r.Waves {
 		state := "waits"
 		switch at := int32(i); {
@@ -54,11 +54,7 @@ func (p *Printer) Rollout(s *addonsv1.AddonStack, rolledOut *metav1.Condition) {
 		case at == r.WavesDone:
 			state = string(r.Phase)
 		}
-		row := []string{wave.Name}
-		for _, count := range []int32{wave.Total, wave.Updated, wave.Done, wave.Failed, wave.Away} {
-			row = append(row, fmt.Sprint(count))
-		}
-		rows = append(rows, append(row, state))
+		rows = append(rows, []any{wave.Name, wave.Total, wave.Updated, wave.Done, wave.Failed, wave.Away, state})
 	}
 	p.table("WAVE CLUSTERS UPDATED DONE FAILED AWAY STATE", rows)
 	if rolledOut != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/mitchellh/go-wordwrap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -48,14 +49,14 @@ func (p *Printer) color(code, text string) string {
 func (p *Printer) printf(format string, args ...any) { fmt.Fprintf(p.Out, format, args...) }
 
 // table writes rows below a header; nothing without rows.
-func (p *Printer) table(header string, rows [][]string) {
+func (p *Printer) table(header string, rows [][]any) {
 	if len(rows) == 0 {
 		return
 	}
 	w := printers.GetNewTabWriter(p.Out)
 	fmt.Fprintln(w, strings.ReplaceAll(header, " ", "\t"))
 	for _, row := range rows {
-		fmt.Fprintln(w, clean(strings.Join(row, "\t")))
+		fmt.Fprintln(w, clean(fmt.Sprintf("%v"+strings.Repeat("\t%v", len(row)-1), row...)))
 	}
 	_ = w.Flush() // as all else that is printed
 }
@@ -96,19 +97,12 @@ func number[N int | int32 | int64](n N, noun string) string {
 
 // paragraph writes a text whose lines begin at a column. Only the first one has the label.
 func (p *Printer) paragraph(label string, column int, text string) {
-	line := fmt.Sprintf("%-*s", column, label)
-	empty := true
-	for _, word := range strings.Fields(clean(text)) {
-		if !empty && len(line)+1+len(word) > width {
-			p.printf("%s\n", line)
-			line, empty = strings.Repeat(" ", column), true
-		}
-		if !empty {
-			line += " "
-		}
-		line, empty = line+word, false
+	words := strings.Join(strings.Fields(clean(text)), " ")
+	if words == "" {
+		return
 	}
-	if !empty {
-		p.printf("%s\n", line)
+	for line := range strings.SplitSeq(wordwrap.WrapString(words, uint(width-column)), "\n") {
+		p.printf("%-*s%s\n", column, label, line)
+		label = ""
 	}
 }

@@ -28,7 +28,11 @@ func printed(write func(*printing.Printer)) string {
 
 func TestStatus(t *testing.T) {
 	s := &summary.Status{
-		Instances: []summary.Instance{{Name: "system/chandler", Version: "v0.4.0", Scope: "*", HeartbeatTime: ago(4 * time.Second), Clusters: 200, Ready: 195}},
+		Instances: []addonsv1.ProviderInstance{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"}, Spec: addonsv1.ProviderInstanceSpec{Version: "v0.4.0"},
+			Status: addonsv1.ProviderInstanceStatus{Scope: "*", HeartbeatTime: metav1.NewMicroTime(now.Add(-4 * time.Second)),
+				Clusters: &addonsv1.InstanceClusters{Total: 200, Ready: 195}},
+		}},
 		Stacks: []summary.Stack{
 			{Namespace: "team", Name: "platform", Clusters: addonsv1.ClusterCounts{Total: 9, Ready: 5, Failed: 3, Waiting: 1}, Since: ago(14 * time.Minute), Addons: []summary.Addon{
 				{Name: "cilium", Versions: map[string]int{"1.19.5": 1, "1.19.6": 8}, Available: "1.20.0"}, {Name: "dns"}}},
@@ -95,11 +99,21 @@ func TestHostileWords(t *testing.T) {
 	s := summary.Stack{Addons: []summary.Addon{{Name: "a", Versions: map[string]int{hostile: 1}}}}
 	got := printed(func(p *printing.Printer) {
 		p.Cluster(&summary.Cluster{Addons: []summary.AddonOnCluster{a, ready}, Conditions: []metav1.Condition{{Message: hostile}}})
-		p.Why(&summary.Status{Stacks: []summary.Stack{s}, Failed: []summary.Cause{{Message: hostile}}})
+		p.Why(&summary.Status{Stacks: []summary.Stack{s}, Failed: []summary.Cause{{Message: hostile}}, Notes: &summary.Notes{Text: hostile}})
 		p.Tree(&s)
 		p.History(&summary.History{Revisions: []summary.Revision{{Rejected: hostile, Changes: []string{hostile}}}})
 	})
 	if strings.ContainsAny(got, "\x1b\x07\r\u009b") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Notes are shown as they are, also where nothing is wrong.
+func TestNotes(t *testing.T) {
+	got := printed(func(p *printing.Printer) {
+		p.Why(&summary.Status{Notes: &summary.Notes{Cluster: "a", Text: "\n1. Log in:\n\n    $ open\n"}})
+	})
+	if want := "\nNothing is wrong\n\nNotes of the chart, as on a:\n1. Log in:\n\n    $ open\n"; got != want {
 		t.Errorf("%q", got)
 	}
 }

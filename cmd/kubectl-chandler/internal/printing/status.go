@@ -4,8 +4,10 @@ package printing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
@@ -29,12 +31,10 @@ func (p *Printer) Status(s *summary.Status) {
 		drift = fmt.Sprintf("%s on %s differ from what was installed", number(s.Drift.Objects, "object"), number(s.Drift.Clusters, "cluster"))
 	}
 	p.printf("\nDRIFT: %s\n", drift)
-	for _, causes := range [][]summary.Cause{s.Failed, s.Waiting} {
-		for _, cause := range causes {
-			if len(cause.Clusters) > 0 {
-				p.printf("Next: kubectl chandler why %s -n %s\n", cause.Clusters[0], cause.Namespace)
-				return
-			}
+	for _, cause := range slices.Concat(s.Failed, s.Waiting) {
+		if len(cause.Clusters) > 0 {
+			p.printf("Next: kubectl chandler why %s -n %s\n", cause.Clusters[0], cause.Namespace)
+			return
 		}
 	}
 }
@@ -43,7 +43,7 @@ func (p *Printer) Status(s *summary.Status) {
 func (p *Printer) Versions(v *summary.Versions) {
 	p.printf("client: %s\n", v.Client)
 	for _, i := range v.Instances {
-		p.printf("%s: %s\n", i.Name, i.Version)
+		p.printf("%s/%s: %s\n", i.Namespace, i.Name, i.Spec.Version)
 	}
 }
 
@@ -52,13 +52,13 @@ func (p *Printer) instances(s *summary.Status) {
 		p.printf("You may not list ProviderInstances, so none are shown\n\n")
 		return
 	}
-	var rows [][]string
+	var rows [][]any
 	for _, i := range s.Instances {
-		scope := i.Scope
-		if i.WatchFilter != "" {
-			scope += " (" + i.WatchFilter + ")"
+		scope, counts := i.Status.Scope, ptr.Deref(i.Status.Clusters, addonsv1.InstanceClusters{})
+		if i.Spec.WatchFilter != "" {
+			scope += " (" + i.Spec.WatchFilter + ")"
 		}
-		rows = append(rows, []string{i.Name, i.Version, scope, p.age(i.HeartbeatTime), fmt.Sprint(i.Clusters), fmt.Sprint(i.Ready)})
+		rows = append(rows, []any{i.Namespace + "/" + i.Name, i.Spec.Version, scope, p.age(&metav1.Time{Time: i.Status.HeartbeatTime.Time}), counts.Total, counts.Ready})
 	}
 	p.table("INSTANCE VERSION SCOPE HEARTBEAT CLUSTERS READY", rows)
 	p.printf("\n")
@@ -69,14 +69,10 @@ func (p *Printer) stacks(stacks []summary.Stack) {
 	if p.Wide {
 		header = strings.Replace(header, "SINCE", "SINCE REVISION", 1)
 	}
-	var rows [][]string
+	var rows [][]any
 	for _, s := range stacks {
 		c := s.Clusters
-		row := []string{s.Namespace + "/" + s.Name}
-		for _, count := range []int32{c.Total, c.Ready, c.Failed, c.Waiting, s.Updating} {
-			row = append(row, fmt.Sprint(count))
-		}
-		row = append(row, p.age(s.Since))
+		row := []any{s.Namespace + "/" + s.Name, c.Total, c.Ready, c.Failed, c.Waiting, s.Updating, p.age(s.Since)}
 		if p.Wide {
 			row = append(row, s.Revision)
 		}
@@ -114,17 +110,16 @@ func (p *Printer) versions(a *summary.Addon) string {
 
 // causes writes a part of the status; nothing without causes.
 func (p *Printer) causes(title, code string, causes []summary.Cause) {
-	if len(causes) == 0 {
-		return
-	}
 	clusters := map[string]bool{}
 	for _, cause := range causes {
 		for _, name := range cause.Clusters {
 			clusters[cause.Namespace+"/"+name] = true
 		}
 	}
-	p.printf("\n%s: %s, %s\n", p.color(code, title), number(len(clusters), "cluster"), number(len(causes), "cause"))
 	for i := range causes {
+		if i == 0 {
+			p.printf("\n%s: %s, %s\n", p.color(code, title), number(len(clusters), "cluster"), number(len(causes), "cause"))
+		}
 		p.cause(&causes[i])
 	}
 }

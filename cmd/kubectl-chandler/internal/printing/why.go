@@ -72,13 +72,15 @@ func (p *Printer) Why(s *summary.Status) {
 	p.held(s.Held)
 	causes := slices.Concat(s.Failed, s.Waiting, s.Progressing)
 	if len(causes)+len(s.Held) == 0 {
-		p.printf("%s\n", p.color(green, "Nothing is wrong"))
-		return
+		p.printf("%s", p.color(green, "Nothing is wrong"))
 	}
 	p.printf("\n")
 	for i := range causes {
 		p.cause(&causes[i])
 		p.paragraph("      Meaning", column+2, causes[i].Meaning)
+	}
+	if s.Notes != nil && s.Notes.Text != "" {
+		p.printf("\nNotes of the chart, as on %s:\n%s\n", s.Notes.Cluster, clean(strings.TrimSpace(s.Notes.Text)))
 	}
 }
 
@@ -86,11 +88,11 @@ func (p *Printer) Why(s *summary.Status) {
 func (p *Printer) Tree(s *summary.Stack) {
 	p.printf("AddonStack %s/%s  revision %s  %d of %d clusters are ready\n", s.Namespace, s.Name, cmp.Or(s.Revision, "-"), s.Clusters.Ready, s.Clusters.Total)
 	below := map[string][]*summary.Addon{}
+	isOwn := func(on string) bool {
+		return slices.ContainsFunc(s.Addons, func(b summary.Addon) bool { return b.Name == on })
+	}
 	for i := range s.Addons {
 		a, parent := &s.Addons[i], ""
-		isOwn := func(on string) bool {
-			return slices.ContainsFunc(s.Addons, func(b summary.Addon) bool { return b.Name == on })
-		}
 		if at := slices.IndexFunc(a.DependsOn, isOwn); at >= 0 {
 			parent = a.DependsOn[at]
 		}

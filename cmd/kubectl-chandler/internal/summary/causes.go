@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +55,7 @@ func (c causes) add(urgency urgency, is Cause, distinct bool, cluster string, si
 	}
 	cause := c[urgency][key]
 	if cause == nil {
-		cause, is.Meaning = &is, Meaning(is.Reason)
+		cause, is.Meaning = &is, reasons.Meaning(is.Reason)
 		c[urgency][key] = cause
 	}
 	if cluster != "" {
@@ -81,28 +79,28 @@ func (c causes) list(of urgency) []Cause {
 // addAddon adds why an add-on isn't Ready. While it waits for what comes by itself, its message says how far each
 // cluster is: then it doesn't tell causes apart.
 func (c causes) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
-	is := Cause{Namespace: ca.Namespace, Stack: a.Stack, Addon: a.Name, Phase: a.Phase, Reason: cmp.Or(a.Reason, string(a.Phase)), Message: a.Message}
+	urgency, distinct := waiting, true
 	switch {
 	case a.Phase == addonsv1.AddonFailed:
-		c.add(failing, is, true, ca.Name, a.Since)
+		urgency = failing
 	case a.Phase == addonsv1.AddonDegraded:
-		c.add(failing, is, false, ca.Name, a.Since)
+		urgency, distinct = failing, false
 	case reasons.Of(a.Reason).Is(reasons.Passing):
-		c.add(progressing, is, false, ca.Name, a.Since)
-	default:
-		c.add(waiting, is, true, ca.Name, a.Since)
+		urgency, distinct = progressing, false
 	}
+	c.add(urgency, Cause{Namespace: ca.Namespace, Stack: a.Stack, Addon: a.Name, Phase: a.Phase, Reason: cmp.Or(a.Reason, string(a.Phase)),
+		Message: a.Message}, distinct, ca.Name, a.Since)
 }
 
-// addCondition adds why a cluster can't be worked on.
-func (c causes) addCondition(ca *addonsv1.ClusterAddon, is *metav1.Condition) {
-	c.add(waiting, Cause{Namespace: ca.Namespace, Reason: is.Reason, Message: is.Message}, true, ca.Name, is.LastTransitionTime)
+// addObject adds why a condition of an object that isn't about clusters isn't True.
+func (c causes) addObject(urgency urgency, kind string, of metav1.ObjectMeta, is *metav1.Condition) {
+	c.add(urgency, Cause{Namespace: of.Namespace, Kind: kind, Name: of.Name, Reason: is.Reason, Message: is.Message}, false, "", is.LastTransitionTime)
 }
 
 // addInstance adds why a ProviderInstance isn't Ready.
 func (c causes) addInstance(p *addonsv1.ProviderInstance) {
 	if ready := meta.FindStatusCondition(p.Status.Conditions, addonsv1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
-		c.add(failing, Cause{Namespace: p.Namespace, Kind: "ProviderInstance", Name: p.Name, Reason: ready.Reason, Message: ready.Message}, false, "", ready.LastTransitionTime)
+		c.addObject(failing, "ProviderInstance", p.ObjectMeta, ready)
 	}
 }
 
@@ -121,20 +119,6 @@ func (c causes) addStack(s *addonsv1.AddonStack) {
 		case addonsv1.RolloutWaitingForApproval, addonsv1.RolloutWaitingForClusters, addonsv1.RolloutPaused:
 			urgency = waiting
 		}
-		c.add(urgency, Cause{Namespace: s.Namespace, Kind: "AddonStack", Name: s.Name, Reason: is.Reason, Message: is.Message}, false, "", is.LastTransitionTime)
+		c.addObject(urgency, "AddonStack", s.ObjectMeta, is)
 	}
-}
-
-var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-
-// Meaning returns what a reason means, with the way out, as the table of reasons has it; "" for a reason that isn't there.
-func Meaning(reason string) string {
-	at := slices.IndexFunc(reasons.Table, func(row reasons.Reason) bool { return row.Name == reason })
-	for at > 0 && reasons.Table[at].Meaning == "" {
-		at-- // it has that of the row before
-	}
-	if at < 0 {
-		return ""
-	}
-	return strings.ReplaceAll(link.ReplaceAllString(reasons.Table[at].Meaning, "$1"), "`", "")
 }

@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -46,16 +47,15 @@ type AddonOnCluster struct {
 
 // Verdict returns what the cluster comes to.
 func (c *Cluster) Verdict() Verdict {
-	is := Well
-	if c.Ready != metav1.ConditionTrue || len(c.Held) > 0 {
-		is = Waiting
+	switch {
+	case slices.ContainsFunc(c.Addons, func(a AddonOnCluster) bool {
+		return a.Phase == addonsv1.AddonFailed || a.Phase == addonsv1.AddonDegraded
+	}):
+		return Failed
+	case c.Ready != metav1.ConditionTrue || len(c.Held) > 0:
+		return Waiting
 	}
-	for i := range c.Addons {
-		if phase := c.Addons[i].Phase; phase == addonsv1.AddonFailed || phase == addonsv1.AddonDegraded {
-			is = Failed
-		}
-	}
-	return is
+	return Well
 }
 
 // ClusterOf returns why a cluster is as it is. The other clusters tell where else something is so.
@@ -91,15 +91,12 @@ func addonOn(f *observed.Fleet, ca *addonsv1.ClusterAddon, a *addonsv1.AddonStat
 	if a.Phase == addonsv1.AddonReady {
 		return is
 	}
-	is.Meaning = Meaning(a.Reason)
+	is.Meaning = reasons.Meaning(a.Reason)
 	for i := range f.Clusters {
 		other := &f.Clusters[i]
-		if other.Namespace != ca.Namespace || other.Name == ca.Name {
-			continue
-		}
 		for k := range other.Status.Addons {
 			switch b := &other.Status.Addons[k]; {
-			case b.Stack != a.Stack || b.Name != a.Name:
+			case other.Namespace != ca.Namespace || other.Name == ca.Name || b.Stack != a.Stack || b.Name != a.Name:
 			case b.Phase == addonsv1.AddonReady:
 				if is.FineOn++; stack.AssignedRevision(other.Spec.Stacks, a.Stack) == is.StackRevision {
 					is.AtRevision++

@@ -55,11 +55,12 @@ func (g *gathered) addCluster(ca *addonsv1.ClusterAddon, shows func(namespace, s
 		}
 	}
 	blocking := stack.Blocking(ca)
-	switch c := meta.FindStatusCondition(ca.Status.Conditions, addonsv1.AddonsReadyCondition); {
-	case isShown && blocking != nil:
-		g.causes.addCondition(ca, blocking)
-	case isShown && c != nil && c.Status == metav1.ConditionUnknown:
-		g.causes.addCondition(ca, c)
+	unknown := blocking
+	if c := meta.FindStatusCondition(ca.Status.Conditions, addonsv1.AddonsReadyCondition); unknown == nil && c != nil && c.Status == metav1.ConditionUnknown {
+		unknown = c
+	}
+	if is := unknown; isShown && is != nil { // the cluster can't be worked on
+		g.causes.add(waiting, Cause{Namespace: ca.Namespace, Reason: is.Reason, Message: is.Message}, true, ca.Name, is.LastTransitionTime)
 	}
 	for i := range ca.Status.Addons {
 		a := &ca.Status.Addons[i]

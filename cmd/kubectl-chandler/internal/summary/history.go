@@ -3,17 +3,12 @@
 package summary
 
 import (
-	"encoding/json"
-	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/changes"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -52,67 +47,19 @@ func HistoryOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, cl
 				continue
 			}
 			is.Clusters++
-			for _, at := range ca.Status.Stacks {
-				if at.Name == s.Name && at.Revision == r.Name && at.State == addonsv1.StackReady {
-					is.Ready++
-				}
+			if slices.ContainsFunc(ca.Status.Stacks, func(at addonsv1.StackStatus) bool {
+				return at.Name == s.Name && at.Revision == r.Name && at.State == addonsv1.StackReady
+			}) {
+				is.Ready++
 			}
 		}
 		if i+1 < len(revisions) {
 			var err error
-			if is.Changes, err = Changes(&revisions[i+1], r); err != nil {
+			if is.Changes, err = stack.Differences(&revisions[i+1], r); err != nil {
 				return nil, err
 			}
 		}
 		h.Revisions = append(h.Revisions, is)
 	}
 	return h, nil
-}
-
-// Changes returns what differs between the specs of two revisions, a field a line, as in
-// `addons[cilium].chart.version: "1.19.6"`.
-func Changes(before, after *appsv1.ControllerRevision) ([]string, error) {
-	was, err := stack.SpecOf(before)
-	if err != nil {
-		return nil, err
-	}
-	is, err := stack.SpecOf(after)
-	if err != nil {
-		return nil, err
-	}
-	patch, err := changes.Between(was, is)
-	if err != nil {
-		return nil, fmt.Errorf("comparing %s with %s: %w", before.Name, after.Name, err)
-	}
-	lines := make([]string, 0, len(patch))
-	for _, operation := range patch {
-		value, err := json.Marshal(operation.Value)
-		if err != nil {
-			return nil, fmt.Errorf("writing %s: %w", operation.Path, err)
-		}
-		text := string(value)
-		if operation.Op == "remove" {
-			text = "removed"
-		}
-		lines = append(lines, pathOf(was, is, operation)+": "+text)
-	}
-	return lines, nil
-}
-
-var addonAt = regexp.MustCompile(`^addons\.(\d+)`)
-
-// pathOf returns the path of a change. The index of an add-on is replaced by its name.
-func pathOf(was, is *addonsv1.AddonStackSpec, operation changes.Operation) string {
-	path := strings.NewReplacer("/", ".", "~1", "/", "~0", "~").Replace(operation.Path[1:])
-	addons := is.Addons
-	if operation.Op == "remove" && strings.Count(path, ".") == 1 {
-		addons = was.Addons
-	}
-	return addonAt.ReplaceAllStringFunc(path, func(at string) string {
-		index, err := strconv.Atoi(strings.TrimPrefix(at, "addons."))
-		if err != nil || index >= len(addons) {
-			return at
-		}
-		return "addons[" + addons[index].Name + "]"
-	})
 }

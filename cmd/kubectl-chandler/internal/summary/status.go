@@ -31,7 +31,7 @@ const (
 
 // Status is how all stacks and clusters are.
 type Status struct {
-	Instances []Instance `json:"instances"`
+	Instances []addonsv1.ProviderInstance `json:"instances"`
 	// InstancesHidden says that the user may not list ProviderInstances.
 	InstancesHidden bool    `json:"instancesHidden,omitempty"`
 	Stacks          []Stack `json:"stacks"`
@@ -40,17 +40,13 @@ type Status struct {
 	Progressing     []Cause `json:"progressing"`
 	Held            []Held  `json:"held"`
 	Drift           Drift   `json:"drift"`
+	Notes           *Notes  `json:"notes,omitempty"`
 }
 
-// Instance is a running Chandler.
-type Instance struct {
-	Name          string       `json:"name"` // namespace/name
-	Version       string       `json:"version,omitempty"`
-	Scope         string       `json:"scope,omitempty"`
-	WatchFilter   string       `json:"watchFilter,omitempty"`
-	HeartbeatTime *metav1.Time `json:"heartbeatTime,omitempty"`
-	Clusters      int32        `json:"clusters"`
-	Ready         int32        `json:"ready"`
+// Notes are those of an add-on's chart, as it is installed on one cluster.
+type Notes struct {
+	Cluster string `json:"cluster"`
+	Text    string `json:"text"`
 }
 
 // Stack is an AddonStack on its clusters.
@@ -97,8 +93,8 @@ type Drift struct {
 
 // Versions are those of this command and of all instances.
 type Versions struct {
-	Client    string     `json:"client"`
-	Instances []Instance `json:"instances"`
+	Client    string                      `json:"client"`
+	Instances []addonsv1.ProviderInstance `json:"instances"`
 }
 
 // Verdict returns what all of the status comes to.
@@ -114,16 +110,13 @@ func (s *Status) Verdict() Verdict {
 
 // StatusOf sums up what was read. With onlyStacks, add-ons of other stacks are left out.
 func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
-	s := &Status{InstancesHidden: f.InstancesHidden, Instances: []Instance{}, Stacks: []Stack{}}
-	for i := range f.Instances {
-		s.Instances = append(s.Instances, instanceOf(&f.Instances[i]))
-	}
 	gathered := gather(f, onlyStacks)
+	s := &Status{Instances: append([]addonsv1.ProviderInstance{}, f.Instances...), InstancesHidden: f.InstancesHidden, Stacks: []Stack{},
+		Held: gathered.held, Drift: gathered.drift}
 	for i := range f.Stacks {
 		s.Stacks = append(s.Stacks, stackOf(&f.Stacks[i], gathered.addons))
 	}
 	s.Failed, s.Waiting, s.Progressing = gathered.causes.list(failing), gathered.causes.list(waiting), gathered.causes.list(progressing)
-	s.Held, s.Drift = gathered.held, gathered.drift
 	return s
 }
 
@@ -146,17 +139,6 @@ func AddonStatus(f *observed.Fleet, name string) *Status {
 	return s
 }
 
-func instanceOf(p *addonsv1.ProviderInstance) Instance {
-	is := Instance{Name: p.Namespace + "/" + p.Name, Version: p.Spec.Version, Scope: p.Status.Scope, WatchFilter: p.Spec.WatchFilter}
-	if beat := p.Status.HeartbeatTime; !beat.IsZero() {
-		is.HeartbeatTime = &metav1.Time{Time: beat.Time}
-	}
-	if counts := p.Status.Clusters; counts != nil {
-		is.Clusters, is.Ready = counts.Total, counts.Ready
-	}
-	return is
-}
-
 func stackOf(s *addonsv1.AddonStack, on map[addonKey]*Addon) Stack {
 	is := Stack{
 		Namespace: s.Namespace, Name: s.Name, Revision: s.Status.LatestRevision, Rollout: s.Status.Rollout,
@@ -168,23 +150,21 @@ func stackOf(s *addonsv1.AddonStack, on map[addonKey]*Addon) Stack {
 			is.Since = &ready.LastTransitionTime
 		}
 	}
-	wanted := map[string]bool{}
-	add := func(name string, dependsOn []string) {
-		addon := Addon{Name: name, DependsOn: dependsOn}
-		if there := on[addonKey{s.Namespace, s.Name, name}]; there != nil {
-			addon.Versions, addon.Phases = there.Versions, there.Phases
-		}
-		if at := slices.IndexFunc(s.Status.Following, func(v addonsv1.FollowedVersion) bool { return v.Addon == name }); at >= 0 {
-			addon.Available = s.Status.Following[at].Available
-		}
-		wanted[name], is.Addons = true, append(is.Addons, addon)
-	}
 	for i := range s.Spec.Addons {
-		add(s.Spec.Addons[i].Name, s.Spec.Addons[i].DependsOn)
+		a := &s.Spec.Addons[i]
+		addon := ptr.Deref(on[addonKey{s.Namespace, s.Name, a.Name}], Addon{Name: a.Name})
+		addon.DependsOn = a.DependsOn
+		is.Addons = append(is.Addons, addon)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(on), func(a, b addonKey) int { return cmp.Compare(a.name, b.name) }) {
-		if key.namespace == s.Namespace && key.stack == s.Name && !wanted[key.name] { // of a bundle, or on its way out
-			add(key.name, nil)
+		isWanted := slices.ContainsFunc(s.Spec.Addons, func(a addonsv1.Addon) bool { return a.Name == key.name })
+		if key.namespace == s.Namespace && key.stack == s.Name && !isWanted { // of a bundle, or on its way out
+			is.Addons = append(is.Addons, *on[key])
+		}
+	}
+	for _, v := range s.Status.Following {
+		if at := slices.IndexFunc(is.Addons, func(a Addon) bool { return a.Name == v.Addon }); at >= 0 {
+			is.Addons[at].Available = v.Available
 		}
 	}
 	return is

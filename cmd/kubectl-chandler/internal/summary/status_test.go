@@ -148,19 +148,8 @@ func TestClusterAmongOthers(t *testing.T) {
 	if first.Name != "cni" || !slices.Equal(first.SameOn, []string{"b"}) || first.FineOn != 2 || first.AtRevision != 1 || is.Verdict() != summary.Failed {
 		t.Errorf("%+v", is)
 	}
-	if want := summary.Meaning("ChartInvalid"); first.Meaning != want || want == "" {
+	if want := reasons.Meaning("ChartInvalid"); first.Meaning != want || want == "" {
 		t.Errorf("meaning %q, want %q", first.Meaning, want)
-	}
-}
-
-func TestMeaningOfEachReason(t *testing.T) {
-	for _, row := range reasons.Table {
-		if meaning := summary.Meaning(row.Name); meaning == "" || slices.Contains([]rune(meaning), '`') {
-			t.Errorf("%s: %q", row.Name, meaning)
-		}
-	}
-	if got := summary.Meaning("NoSuchReason"); got != "" {
-		t.Error(got)
 	}
 }
 

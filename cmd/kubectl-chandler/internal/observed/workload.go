@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observed
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
+)
+
+// Workload returns the configuration that the kubeconfig Secret of a cluster has. Its user has to be allowed to read it.
+func Workload(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon) (*rest.Config, error) {
+	key := client.ObjectKey{Namespace: ca.Namespace, Name: ca.Spec.ClusterName}
+	if ref := ca.Spec.ClusterRef; ref == nil {
+		key.Name += "-kubeconfig" // a Cluster's
+	} else if ref.Kind != addonsv1.KindSecret {
+		return nil, fmt.Errorf("the kubeconfig of a %s is nowhere to be read: name it with --workload-kubeconfig", ref.Kind)
+	}
+	secret := &corev1.Secret{}
+	if err := c.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", ca.Name, err)
+	}
+	data := cmp.Or(string(secret.Data["value"]), string(secret.Data["kubeconfig"])) // the first is Cluster API's key
+	k, err := kubeconfig.Parse([]byte(data), kubeconfig.Policy{AllowInsecureTLS: true, AllowLoopback: true})
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	return &rest.Config{
+		Host: k.Endpoint.Server, BearerToken: k.Credentials.Token, Username: k.Credentials.Username, Password: k.Credentials.Password,
+		TLSClientConfig: rest.TLSClientConfig{ServerName: k.Endpoint.ServerName, Insecure: k.Endpoint.Insecure, CAData: []byte(k.Endpoint.CA),
+			CertData: []byte(k.Credentials.Cert), KeyData: []byte(k.Credentials.Key)},
+	}, nil
+}
