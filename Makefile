@@ -183,12 +183,13 @@ ldflags: ## Print what the linker is told, for the image.
 	@echo "$(LDFLAGS)"
 
 # Texts before a version of Chandler in the pages.
-BEFORE_VERSION := (chandler[:/]|[?]ref=|VERSION=|team-a +)
+BEFORE_VERSION := (chandler[:/-]|[?]ref=|VERSION=|chandler/releases/download/|team-a +)
 RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
+CHART := chandler-$(VERSION:v%=%).tgz
 
 .PHONY: release
-release: release-version release-manifests release-plugin sbom ## Write all files of a release into OUT, by default out/: manifests, kubectl-chandler, SBOM, and checksums of these.
-	cd $(OUT) && sha256sum $(RELEASED) chandler.yaml kubectl-chandler_*.tar.gz >checksums.txt
+release: release-version release-manifests release-chart release-plugin sbom ## Write all files of a release into OUT, by default out/: manifests, Helm chart, kubectl-chandler, SBOM, and checksums of these.
+	cd $(OUT) && sha256sum $(RELEASED) $(CHART) chandler.yaml kubectl-chandler_*.tar.gz >checksums.txt
 
 .PHONY: release-plugin
 release-plugin: ## Write archives of kubectl-chandler for PLATFORMS, and its manifest for krew, into OUT.
@@ -211,7 +212,7 @@ release-plugin: ## Write archives of kubectl-chandler for PLATFORMS, and its man
 release-version: ## Check that metadata.yaml has the series of VERSION, and that the pages name no other version.
 	@[[ '$(VERSION)' =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-.*)?$$ ]] && grep -q "{major: $${BASH_REMATCH[1]}, minor: $${BASH_REMATCH[2]}," metadata.yaml \
 		|| { echo "metadata.yaml has no series of VERSION $(VERSION)"; exit 1; }
-	@others=$$(grep -noE '$(BEFORE_VERSION)v[0-9]+\.[0-9]+\.[0-9]+[-.0-9a-z]*' README.md docs/*.md | grep -vE '$(BEFORE_VERSION)$(subst .,\.,$(VERSION))$$' || true); \
+	@others=$$(grep -noE '$(BEFORE_VERSION)v?[0-9]+\.[0-9]+\.[0-9]+[-.0-9a-z]*' README.md docs/*.md | grep -vE '$(BEFORE_VERSION)v?$(subst .,\.,$(VERSION:v%=%))(\.tgz)?$$' || true); \
 		[[ -z $$others ]] || { echo "These pages name another version than $(VERSION):"; echo "$$others"; exit 1; }
 	@grep -qx '## $(VERSION)' fleet/CHANGELOG.md || { echo "fleet/CHANGELOG.md has no section $(VERSION)"; exit 1; }
 
@@ -225,6 +226,12 @@ release-manifests: ## Write what clusterctl installs, and the shared overlays, i
 	done
 	sed -E '/^#/d; s/\bsystem\b/$${CHANDLER_NAMESPACE:=chandler-system}/' config/hooks/extension_config.yaml >$(OUT)/extension-config.yaml
 	cp metadata.yaml $(OUT)/
+
+.PHONY: release-chart
+release-chart: ## Write the Helm chart, which is made of the overlays, into OUT/charts, and its archive into OUT.
+	rm -rf $(OUT)/charts/chandler
+	go run ./hack/chart $(VERSION) $(OUT)/charts/chandler
+	tar -C $(OUT)/charts --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -c chandler | gzip -n >$(OUT)/$(CHART)
 
 .PHONY: sbom
 sbom: $(if $(filter bin/manager,$(BINARY)),build) ## Write the SBOM of BINARY, as CycloneDX, into OUT. It lists what was linked.

@@ -88,7 +88,7 @@ type Addon struct {
 
 	// valuesTemplateMode says what happens when valuesTemplate asks for a field
 	// that isn't there. Strict (the default) fails and names the field. Lenient
-	// puts "<no value>" in its place, as templates written for the Helm add-on
+	// puts "no value" in its place, in angle brackets, as templates written for the Helm add-on
 	// provider may expect. ClusterStack is for templates of Cluster Stacks. It is
 	// as Lenient, but .Cluster is in the form of cluster.x-k8s.io/v1beta1. And if
 	// the template makes a map with a string in its key "values", that string is

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,10 +59,11 @@ func (c *call) release(ctx context.Context, ca *addonsv1.ClusterAddon, addon, ku
 	if at < 0 {
 		return nil, fmt.Errorf("cluster %s has no add-on %s", ca.Name, addon)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if kubeconfig == "" {
-		config, err = observed.Workload(ctx, c.client, ca)
+	read := func() (*rest.Config, error) { return observed.Workload(ctx, c.client, ca) }
+	if kubeconfig != "" {
+		read = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
 	}
+	config, err := read()
 	if err != nil {
 		return nil, err
 	}
