@@ -25,8 +25,8 @@ var (
 	anyPhase           []addonsv1.AddonPhase
 )
 
-// Table has a row for each reason of an add-on, in the order of docs/reference/clusteraddon.md,
-// which is generated from it. A row without a meaning has that of the row before.
+// Table has a row for each reason of an add-on, in the order of docs/reference/reasons.md,
+// which is generated from it and sorted by phase. A row without a meaning has that of the row before.
 var Table = []Reason{
 	{WaitingForDependency, pending, Passing, "an add-on of `dependsOn` isn't ready"},
 	{WaitingForPrecondition, pending, Passing, "a condition of `preconditions` doesn't hold; the message says which, and why"},
@@ -84,7 +84,7 @@ var Table = []Reason{
 		"the chart rendered to nothing, or to CRDs of `crds/` and hooks alone, though it has objects in the cluster; " +
 			"nothing was removed"},
 	{job.ReasonGeneratedValuesLost, failed, 0,
-		"a Helm release isn't taken over, as the chart would generate fields of its objects anew; set these values in the " +
+		"a Helm release isn't taken over, as the chart would generate fields of its objects again; set these values in the " +
 			"add-on's values"},
 	{object.ReasonNamespaceMissing, failed, 0, "create the namespace, or set `createNamespace`"},
 	{ReleaseTaken, failed, 0, "another AddonStack has an add-on of this name and namespace"},
@@ -92,7 +92,7 @@ var Table = []Reason{
 	{deliver.ReasonReleaseOwnedByOther, failed, 0, ""},
 	{deliver.ReasonReleaseTakenOver, failedOrUnassigned, 0,
 		"another management cluster has a ClusterAddon of this name, too, and has made a newer revision: remove the " +
-			"Cluster from one of them. To take the release back, delete this ClusterAddon; it is made anew. It isn't " +
+			"Cluster from one of them. To take the release back, delete this ClusterAddon; it is made again. It isn't " +
 			"uninstalled from here"},
 	{object.ReasonObjectExists, failed, SourceRead, "an object is [someone else's](../concepts.md#whose-an-object-is)"},
 	{object.ReasonOwnedByOther, failed, SourceRead, ""},
@@ -147,11 +147,11 @@ var Table = []Reason{
 		"a wanted add-on isn't ready yet, and may take over objects of this one: see why, or take it out of its stack"},
 	{StackUndecided, unassigned, Passing,
 		"the add-on's stack, or one that may have come in its place, has no valid revision. Or the stack no longer selects " +
-			"the Cluster, and is assigned to it all the same. The message says which; the add-on stays"},
+			"the Cluster but is still assigned to it. The message says which; the add-on stays"},
 	{StackUnknown, unassigned, 0,
 		"no stack wants the add-on, and this ClusterAddon didn't write its release record. Create the stack with it and take it out once it is Ready, or `helm uninstall` the release. See who may write Secrets in its namespace"},
 	{deliver.ReasonReleaseLocked, pending, Passing, "Helm is upgrading or uninstalling the release"},
-	{Retrying, anyPhase, Passing, "a request failed in a way that another try may mend"},
+	{Retrying, anyPhase, Passing, "a request failed, and another try may succeed"},
 	{ResponseTooLarge, anyPhase, 0,
 		"the cluster answered a request, which the message names, with more than is read " +
 			"([security.md](../security.md#what-it-doesnt-trust)): see what answers in the API server's place"},

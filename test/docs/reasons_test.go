@@ -35,17 +35,13 @@ func TestAddonReasons(t *testing.T) {
 	exist = slices.DeleteFunc(exist, func(reason string) bool { return reason == "Ready" }) // it isn't shown
 	compareReasons(t, "reasons of add-ons", rows, exist)
 
-	path, heading := filepath.Join(root, "docs/reference/clusteraddon.md"), "## Reasons of add-ons\n\n"
+	path, end := filepath.Join(root, "docs/reference/reasons.md"), "<!-- Generated from internal/reasons by make generate. -->\n"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after, _ := strings.Cut(string(page), heading)
-	_, after, more := strings.Cut(after, "\n\n")
-	generated := before + heading + tableOfReasons()
-	if more {
-		generated += "\n" + after
-	}
+	before, _, _ := strings.Cut(string(page), end)
+	generated := before + end + tablesOfReasons()
 	switch {
 	case generated == string(page):
 	case *update:
@@ -55,6 +51,18 @@ func TestAddonReasons(t *testing.T) {
 	default:
 		t.Errorf("%s isn't what internal/reasons says; run make generate", path)
 	}
+}
+
+// TestTroubleshooting compares the reasons that docs/troubleshooting.md sorts by place with those that there are.
+func TestTroubleshooting(t *testing.T) {
+	var sorted, all []string
+	for _, row := range mustSection(t, "docs/troubleshooting.md", "## By reason").Rows("look at") {
+		sorted = append(sorted, row.Code(1)...)
+	}
+	for _, row := range reasons.Table {
+		all = append(all, row.Name)
+	}
+	compareReasons(t, "reasons by where to look", sorted, all)
 }
 
 // TestSourceReasons does so with the table of those that are about sources.

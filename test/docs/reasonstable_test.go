@@ -24,17 +24,44 @@ func TestNamesOfOneLine(t *testing.T) {
 	}
 }
 
-// tableOfReasons returns the table of reasons as people read it.
-func tableOfReasons() string {
-	lines := []string{"| reason | phase | event | meaning, and the way out |", "|---|---|---|---|"}
+// phases are the sections of the page of reasons, by the first phase of a reason.
+var phases = []struct {
+	phase   addonsv1.AddonPhase // "" for reasons of any phase
+	heading string
+}{
+	{addonsv1.AddonPending, "Pending: the add-on waits"},
+	{addonsv1.AddonFailed, "Failed: somebody has to act"},
+	{addonsv1.AddonInstalling, "Installing or Upgrading: on the way"},
+	{addonsv1.AddonUpgrading, "Upgrading: on the way back"},
+	{addonsv1.AddonDegraded, "Degraded: a workload isn't ready any more"},
+	{addonsv1.AddonRemoving, "Removing: the removal waits"},
+	{addonsv1.AddonUnassigned, "Unassigned: nobody wants the add-on, and it stays"},
+	{"", "In any phase"},
+}
+
+// tablesOfReasons returns the tables of reasons as people read them, with their headings.
+func tablesOfReasons() string {
+	rows := map[addonsv1.AddonPhase][]string{}
 	for i := 0; i < len(reasons.Table); {
 		row, names := reasons.Table[i], []string{"`" + reasons.Table[i].Name + "`"}
 		for i++; i < len(reasons.Table) && reasons.Table[i].Meaning == ""; i++ {
 			names = append(names, "`"+reasons.Table[i].Name+"`")
 		}
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |", strings.Join(names, ", "), phasesOf(row), eventOf(row), row.Meaning))
+		phase := addonsv1.AddonPhase("")
+		if len(row.Phases) > 0 {
+			phase = row.Phases[0]
+		}
+		rows[phase] = append(rows[phase], fmt.Sprintf("| %s | %s | %s | %s |\n", strings.Join(names, ", "), phasesOf(row), eventOf(row), row.Meaning))
 	}
-	return strings.Join(lines, "\n") + "\n"
+	var text strings.Builder
+	for _, section := range phases {
+		fmt.Fprintf(&text, "\n## %s\n\n| reason | phase | event | meaning, and the way out |\n|---|---|---|---|\n%s", section.heading, strings.Join(rows[section.phase], ""))
+		delete(rows, section.phase)
+	}
+	if len(rows) > 0 {
+		panic(fmt.Sprintf("no section is for the phases of %v", rows))
+	}
+	return text.String()
 }
 
 func phasesOf(r reasons.Reason) string {
