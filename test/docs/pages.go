@@ -56,22 +56,33 @@ type Block struct {
 	// Where it begins, as in "docs/security.md:16".
 	Where string
 	Text  string
+	// Language is the first word of the fence, "" for none.
+	Language string
+	// Untested is so of blocks whose fence has the word "no-test": no test can run them.
+	Untested bool
 }
 
-// Blocks are the page's blocks in a language, as "yaml".
+// Blocks are the page's blocks in a language, as "yaml", that a test can run.
 func (p Page) Blocks(language string) ([]Block, error) {
+	all, err := p.AllBlocks()
+	return slices.DeleteFunc(all, func(b Block) bool { return b.Language != language || b.Untested }), err
+}
+
+// AllBlocks are the page's blocks, in their order.
+func (p Page) AllBlocks() ([]Block, error) {
 	var blocks []Block
 	var block *Block // that the line is in
-	var wanted bool
 	for i, line := range p.lines {
 		fence, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
 		switch {
 		case isFence && block == nil:
-			block, wanted = &Block{Where: fmt.Sprintf("%s:%d", p.Path, i+1)}, fence == language
-		case isFence:
-			if wanted {
-				blocks = append(blocks, *block)
+			language, mark, _ := strings.Cut(fence, " ")
+			block = &Block{Where: fmt.Sprintf("%s:%d", p.Path, i+1), Language: language, Untested: mark == "no-test"}
+			if mark != "" && !block.Untested {
+				return nil, fmt.Errorf("%s: the fence has %q, which isn't no-test", block.Where, mark)
 			}
+		case isFence:
+			blocks = append(blocks, *block)
 			block = nil
 		case block != nil:
 			block.Text += line + "\n"

@@ -43,18 +43,17 @@ var foreignKeys = []string{"providers", "cert-manager", "healthCheckExprs"}
 // known by its fields, an AddonStack with that part is made. Pieces for other tools
 // aren't objects: they are left out.
 func (b Block) Objects(stack apiextensionsv1.JSONSchemaProps) ([]*unstructured.Unstructured, error) {
+	documents, err := b.documents()
+	if err != nil {
+		return nil, err
+	}
 	var objects []*unstructured.Unstructured
-	for document := range strings.SplitSeq(b.Text, "\n---\n") {
-		content := map[string]any{}
-		if err := yaml.UnmarshalStrict([]byte(document), &content); err != nil {
-			return nil, fmt.Errorf("%s: %w", b.Where, err)
-		}
+	for _, content := range documents {
 		_, whole := content["kind"]
 		if !whole && among(content, foreignKeys) {
 			continue
 		}
 		if !whole {
-			var err error
 			if content, err = stackWith(content, stack); err != nil {
 				return nil, fmt.Errorf("%s: %w", b.Where, err)
 			}
@@ -62,6 +61,19 @@ func (b Block) Objects(stack apiextensionsv1.JSONSchemaProps) ([]*unstructured.U
 		objects = append(objects, &unstructured.Unstructured{Object: content})
 	}
 	return objects, nil
+}
+
+// documents are those of a block of YAML.
+func (b Block) documents() ([]map[string]any, error) {
+	var documents []map[string]any
+	for document := range strings.SplitSeq(b.Text, "\n---\n") {
+		content := map[string]any{}
+		if err := yaml.UnmarshalStrict([]byte(document), &content); err != nil {
+			return nil, fmt.Errorf("%s: %w", b.Where, err)
+		}
+		documents = append(documents, content)
+	}
+	return documents, nil
 }
 
 // stackWith makes an AddonStack with a part of one: of the object, its spec, an add-on, or a chart.
