@@ -64,7 +64,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	root.SetArgs(args)
 	s.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&s.output, "output", "o", "", "json, yaml, or wide, which names all clusters")
-	root.AddCommand(s.status(), s.why(), s.tree(), s.events(), s.get(), s.history(), s.undo(), s.rollout(), s.version())
+	root.AddCommand(s.status(), s.why(), s.tree(), s.events(), s.get(), s.history(), s.undo(), s.rollout(), s.migrate(), s.version())
 	root.AddCommand(s.changes()...)
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(streams.ErrOut, "Error:", err)

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Back returns the steps that leave plain releases of Helm in place of the AddonStacks that a migration made: those of the
+// names, or all. An AddonStack that is gone may have Secrets and labels still.
+func (w *World) Back(ctx context.Context) ([]Step, error) {
+	stacks, err := w.stacks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := w.list(ctx, "", "v1", "Secret", client.InNamespace(w.Namespace), client.MatchingLabels{originLabel: string(w.Origin)})
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := w.clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last := map[string][]Step{} // by the name of the stack
+	for _, s := range stacks {
+		last[s.Name] = nil
+	}
+	for i := range secrets {
+		name := secrets[i].GetLabels()[stackLabel]
+		last[name] = append(last[name], w.remove(&secrets[i]))
+	}
+	for i := range clusters {
+		for label, origin := range clusters[i].GetLabels() {
+			if name, ok := strings.CutPrefix(label, clusterLabelPrefix); ok && origin == string(w.Origin) {
+				last[name] = append(last[name], w.label(clusters[i].GetName(), label, "null"))
+			}
+		}
+	}
+	var steps []Step
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		if len(w.Names) == 0 || slices.Contains(w.Names, name) {
+			steps = slices.Concat(steps, w.leave(name), last[name])
+		}
+	}
+	return steps, nil
+}
+
+// leave returns the steps that delete an AddonStack, and leave its releases in the clusters. They have to know of that
+// before it is deleted.
+func (w *World) leave(name string) []Step {
+	s := newObject(stackKind, w.Namespace, name)
+	return []Step{
+		w.patch("set spec.deletionPolicy of AddonStack "+name+" to Orphan", s.DeepCopy(), `{"spec":{"deletionPolicy":"Orphan"}}`),
+		w.awaitClusters("wait until the clusters know that AddonStack "+name+" leaves its releases", name,
+			func(ca *addonsv1.ClusterAddon, is addonsv1.StackRevision) bool {
+				return is.DeletionPolicy != addonsv1.DeletionPolicyOrphan || ca.Status.ObservedGeneration != ca.Generation
+			}),
+		{"delete AddonStack " + name, func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, s)) }},
+		w.awaitClusters("wait until the clusters are without AddonStack "+name, name,
+			func(*addonsv1.ClusterAddon, addonsv1.StackRevision) bool { return true }),
+	}
+}
+
+// awaitClusters makes a step that waits while a cluster that has an AddonStack isn't through.
+func (w *World) awaitClusters(step, stack string, waits func(*addonsv1.ClusterAddon, addonsv1.StackRevision) bool) Step {
+	return await(step, func(ctx context.Context) (string, error) {
+		cas := &addonsv1.ClusterAddonList{}
+		if err := w.Client.List(ctx, cas, client.InNamespace(w.Namespace)); err != nil {
+			return "", err
+		}
+		for i := range cas.Items {
+			ca := &cas.Items[i]
+			for _, is := range ca.Spec.Stacks {
+				if is.Name == stack && waits(ca, is) {
+					return "cluster " + ca.Name + " has it still", nil
+				}
+			}
+		}
+		return "", nil
+	})
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Plan is an AddonStack that is to be written. It is paused until all are written.
+type Plan struct {
+	Stack *addonsv1.AddonStack
+	// Secrets have values: those of all clusters, or of one.
+	Secrets []*unstructured.Unstructured
+	// Clusters are the names of those that get Label, which the stack selects; empty if it has another selector.
+	Clusters []string
+	Label    string
+}
+
+// maxStackName is how long the name of an AddonStack may be.
+const maxStackName = 52
+
+// Plans returns the AddonStacks that the releases become which none has yet: one for releases that are equal but for their
+// values. Their names don't depend on which of them are written.
+func (f *Found) Plans() (plans []*Plan) {
+	var keys []string
+	groups, siblings := map[string][]*Release{}, map[string]int{}
+	for _, s := range f.Stacks {
+		siblings[s.Annotations[formerAnnotation]]++
+	}
+	for _, r := range f.Releases {
+		key := r.Former + hashOf(r.Addon)
+		if r.Covered {
+			continue
+		}
+		if groups[key] == nil {
+			keys = append(keys, key)
+			siblings[r.Former]++
+		}
+		groups[key] = append(groups[key], r)
+	}
+	for _, key := range keys {
+		name := groups[key][0].Former
+		if siblings[name] > 1 && len(groups[key]) == 1 {
+			name += "-" + groups[key][0].Cluster
+		} else if siblings[name] > 1 {
+			name += "-" + hashOf(key)
+		}
+		if len(name) > maxStackName {
+			name = strings.TrimRight(name[:maxStackName-9], "-.") + "-" + hashOf(name)
+		}
+		plans = append(plans, f.plan(name, groups[key]))
+	}
+	return plans
+}
+
+// hashOf returns eight hex digits.
+func hashOf(value any) string {
+	text, _ := json.Marshal(value) // of our own types
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:4])
+}
+
+// plan returns the AddonStack of releases that are equal.
+func (f *Found) plan(name string, releases []*Release) *Plan {
+	s := &addonsv1.AddonStack{TypeMeta: metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack"}}
+	s.Namespace, s.Name, s.Labels = f.Namespace, name, map[string]string{originLabel: string(f.Origin)}
+	s.Annotations = map[string]string{formerAnnotation: releases[0].Former, clusterv1.PausedAnnotation: ""}
+	p := &Plan{Stack: s, Label: clusterLabelPrefix + name}
+	for _, r := range releases {
+		p.Clusters = append(p.Clusters, r.Cluster)
+	}
+	slices.Sort(p.Clusters)
+	selected := f.selected(releases[0].Selector)
+	if slices.Sort(selected); slices.Equal(selected, p.Clusters) {
+		s.Spec.ClusterSelector, p.Clusters = releases[0].Selector, nil
+	} else {
+		s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{p.Label: string(f.Origin)}}
+	}
+	s.Spec.Addons = []addonsv1.Addon{releases[0].Addon}
+	p.setValues(&s.Spec.Addons[0], releases)
+	return p
+}
+
+// setValues gives an add-on the values of all releases. What was in clear stays so, if it is the same on all clusters. All
+// else is in Secrets, as the records of Helm are.
+func (p *Plan) setValues(addon *addonsv1.Addon, releases []*Release) {
+	first := releases[0]
+	isShown, isTemplate := true, first.Template != ""
+	shown, recorded := []map[string]any{}, []map[string]any{}
+	for _, r := range releases {
+		isTemplate = isTemplate && r.Template == first.Template
+		isShown = isShown && r.Shown != nil && reflect.DeepEqual(r.From, first.From)
+		shown, recorded = append(shown, plainJSON(r.Shown)), append(recorded, plainJSON(r.Values))
+	}
+	if isTemplate {
+		addon.ValuesTemplate, addon.ValuesTemplateMode = first.Template, addonsv1.ValuesTemplateModeLenient
+		return
+	}
+	common, own := Split(recorded)
+	if isShown {
+		common, own = Split(shown)
+		addon.ValuesFrom = slices.Clone(first.From)
+	}
+	if len(common) > 0 && isShown {
+		text, _ := json.Marshal(common) // it was read from JSON
+		addon.Values = &apiextensionsv1.JSON{Raw: text}
+	} else if len(common) > 0 {
+		p.addSecret(addon, "", "", common)
+	}
+	if slices.ContainsFunc(own, func(values map[string]any) bool { return len(values) > 0 }) {
+		for i, r := range releases {
+			p.addSecret(addon, "-{{ .Cluster.metadata.name }}", "-"+r.Cluster, own[i])
+		}
+	}
+}
+
+// addSecret adds a Secret with values, and refers to it by a name that may have a template.
+func (p *Plan) addSecret(addon *addonsv1.Addon, template, middle string, values map[string]any) {
+	text, _ := yaml.Marshal(values) // it was read from JSON
+	ref := addonsv1.ValuesReference{Kind: "Secret", Name: p.Stack.Name + template + "-values"}
+	if !slices.Contains(addon.ValuesFrom, ref) {
+		addon.ValuesFrom = append(addon.ValuesFrom, ref)
+	}
+	secret := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{addonsv1.DefaultValuesKey: string(text)},
+	}}
+	secret.SetNamespace(p.Stack.Namespace)
+	secret.SetName(p.Stack.Name + middle + "-values")
+	secret.SetLabels(map[string]string{originLabel: p.Stack.Labels[originLabel], stackLabel: p.Stack.Name, clusterctlv1.ClusterctlMoveLabel: ""})
+	p.Secrets = append(p.Secrets, secret)
+}
+
+// YAML returns the Secrets and AddonStacks as people apply them.
+func YAML(plans []*Plan) (string, error) {
+	var all strings.Builder
+	for _, p := range plans {
+		objects := []any{p.Stack}
+		for _, secret := range p.Secrets {
+			objects = append(objects, secret.Object)
+		}
+		for _, o := range objects {
+			text, err := yaml.Marshal(o)
+			if err != nil {
+				return "", err
+			}
+			all.WriteString("---\n" + string(text))
+		}
+	}
+	return all.String(), nil
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/internal/render/values"
+)
+
+const namespace = "team-a"
+
+// found has the clusters a, b and so on. Those before "c" are in prod.
+func found(releases ...*migration.Release) *migration.Found {
+	f := &migration.Found{Namespace: namespace, Origin: migration.Provider, Releases: releases}
+	for _, name := range []string{"a", "b", "c"} {
+		c := unstructured.Unstructured{Object: map[string]any{}}
+		c.SetName(name)
+		if name < "c" {
+			c.SetLabels(map[string]string{"env": "prod"})
+		}
+		f.Clusters = append(f.Clusters, c)
+	}
+	return f
+}
+
+// release is one of chart web, in clear.
+func release(cluster, name string, values map[string]any) *migration.Release {
+	return &migration.Release{
+		Cluster: cluster, Former: "web", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+		Addon:  addonsv1.Addon{Name: name, Namespace: "web", Chart: addonsv1.ChartSource{Path: "web"}, AdoptionPolicy: addonsv1.AdoptionPolicyAdopt},
+		Values: values, Shown: values,
+	}
+}
+
+// TestPlans compares what releases become with what is to be written.
+func TestPlans(t *testing.T) {
+	one := map[string]any{"replicas": 1.0, "log": map[string]any{"level": "info"}}
+	two := map[string]any{"replicas": 2.0, "log": map[string]any{"level": "info"}}
+	with := func(r *migration.Release, change func(*migration.Release)) *migration.Release { change(r); return r }
+	secret := func(r *migration.Release) { r.Shown = nil }
+	template := func(r *migration.Release) { r.Template = "replicas: {{ 1 }}" }
+	from := func(r *migration.Release) { r.From = []addonsv1.ValuesReference{{Kind: "Secret", Name: "theirs"}} }
+	for name, c := range map[string]struct {
+		releases []*migration.Release
+		want     []string // each AddonStack, its selector, its add-on's values, the Secrets and the labelled Clusters
+	}{
+		"equal": {[]*migration.Release{release("a", "web", one), release("b", "web", one)},
+			[]string{"web: env=prod web values={log,replicas} from=[] secrets=[] clusters=[]"}},
+		"values that differ": {[]*migration.Release{release("a", "web", one), release("b", "web", two)},
+			[]string{"web: env=prod web values={log} from=[web-{{ .Cluster.metadata.name }}-values] secrets=[web-a-values web-b-values] clusters=[]"}},
+		"a template": {[]*migration.Release{with(release("a", "web", one), template), with(release("b", "web", two), template)},
+			[]string{"web: env=prod web template values={} from=[] secrets=[] clusters=[]"}},
+		"a template of one": {[]*migration.Release{with(release("a", "web", one), template), release("b", "web", one)},
+			[]string{"web: env=prod web values={log,replicas} from=[] secrets=[] clusters=[]"}},
+		"values that nobody shows": {[]*migration.Release{with(release("a", "web", one), secret), with(release("b", "web", two), secret)},
+			[]string{"web: env=prod web values={} from=[web-values web-{{ .Cluster.metadata.name }}-values] secrets=[web-values web-a-values web-b-values] clusters=[]"}},
+		"values from an object": {[]*migration.Release{with(release("a", "web", one), from), with(release("b", "web", two), from)},
+			[]string{"web: env=prod web values={log} from=[theirs web-{{ .Cluster.metadata.name }}-values] secrets=[web-a-values web-b-values] clusters=[]"}},
+		"values from an object of one": {[]*migration.Release{with(release("a", "web", one), from), release("b", "web", one)},
+			[]string{"web: env=prod web values={} from=[web-values] secrets=[web-values] clusters=[]"}},
+		"not all that the selector selects": {[]*migration.Release{release("a", "web", one)},
+			[]string{"web: migrated.addons.cluster.x-k8s.io/web=caaph web values={log,replicas} from=[] secrets=[] clusters=[a]"}},
+		"names that differ": {[]*migration.Release{release("a", "web-1", one), release("b", "web-2", two)}, []string{
+			"web-a: migrated.addons.cluster.x-k8s.io/web-a=caaph web-1 values={log,replicas} from=[] secrets=[] clusters=[a]",
+			"web-b: migrated.addons.cluster.x-k8s.io/web-b=caaph web-2 values={log,replicas} from=[] secrets=[] clusters=[b]",
+		}},
+		"no values": {[]*migration.Release{release("a", "web", nil), release("b", "web", map[string]any{})},
+			[]string{"web: env=prod web values={} from=[] secrets=[] clusters=[]"}},
+		"it is there": {[]*migration.Release{with(release("a", "web", one), func(r *migration.Release) { r.Covered = true })}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range found(c.releases...).Plans() {
+				got = append(got, describe(p))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func describe(p *migration.Plan) string {
+	a := p.Stack.Spec.Addons[0]
+	text := fmt.Sprintf("%s: %s %s", p.Stack.Name, metav1.FormatLabelSelector(p.Stack.Spec.ClusterSelector), a.Name)
+	if a.ValuesTemplate != "" && a.ValuesTemplateMode == addonsv1.ValuesTemplateModeLenient {
+		text += " template"
+	}
+	keys, from, secrets := []string{}, []string{}, []string{}
+	for key := range valuesOf(a) {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, ref := range a.ValuesFrom {
+		from = append(from, ref.Name)
+	}
+	for _, s := range p.Secrets {
+		secrets = append(secrets, s.GetName())
+	}
+	return fmt.Sprintf("%s values={%s} from=%v secrets=%v clusters=%v", text, strings.Join(keys, ","), from, secrets, p.Clusters)
+}
+
+func valuesOf(a addonsv1.Addon) map[string]any {
+	is := map[string]any{}
+	if a.Values != nil {
+		_ = yaml.Unmarshal(a.Values.Raw, &is)
+	}
+	return is
+}
+
+// TestNamesOfPlansStay has some of the AddonStacks written: the others are called as they were.
+func TestNamesOfPlansStay(t *testing.T) {
+	g := NewWithT(t)
+	all := []*migration.Release{release("a", "web-1", nil), release("b", "web-2", nil), release("c", "web-2", nil)}
+	f := found(all...)
+	first := f.Plans()
+	g.Expect(first).To(HaveLen(2))
+	for i := range first {
+		for _, r := range all {
+			r.Covered = r.Addon.Name == first[i].Stack.Spec.Addons[0].Name
+		}
+		f.Stacks = []addonsv1.AddonStack{*first[i].Stack}
+		rest := f.Plans()
+		g.Expect(rest).To(HaveLen(1))
+		g.Expect(rest[0].Stack).To(Equal(first[1-i].Stack))
+	}
+	long := release("a", "web", nil)
+	long.Former = strings.Repeat("long-name-", 20)
+	name := found(long).Plans()[0].Stack.Name
+	g.Expect(len(name)).To(BeNumerically("<=", 52))
+	g.Expect(name).To(HavePrefix("long-name-"))
+}
+
+// TestValuesAreThoseOfEachCluster merges what is written for each of random values as Chandler does.
+func TestValuesAreThoseOfEachCluster(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var releases []*migration.Release
+		isShown := random.IntN(2) == 0
+		for _, cluster := range []string{"a", "b", "c"}[:1+random.IntN(3)] {
+			r := release(cluster, "web", randomValues(random, 3))
+			if !isShown {
+				r.Shown = nil
+			}
+			releases = append(releases, r)
+		}
+		plans := found(releases...).Plans()
+		documents, err := migration.YAML(plans)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stack, secrets := read(t, documents)
+		for _, r := range releases {
+			var layers []map[string]any
+			for _, ref := range stack.Spec.Addons[0].ValuesFrom {
+				layers = append(layers, secrets[strings.ReplaceAll(ref.Name, "{{ .Cluster.metadata.name }}", r.Cluster)])
+			}
+			merged := values.Merge(append(layers, valuesOf(stack.Spec.Addons[0]))...)
+			if diff := cmp.Diff(r.Values, merged); diff != "" {
+				t.Fatalf("cluster %s: -want +got:\n%s\n%s", r.Cluster, diff, documents)
+			}
+		}
+	}
+}
+
+// read returns the AddonStack, and the values in Secrets by their names.
+func read(t *testing.T, documents string) (*addonsv1.AddonStack, map[string]map[string]any) {
+	t.Helper()
+	stack, secrets := &addonsv1.AddonStack{}, map[string]map[string]any{}
+	for document := range strings.SplitSeq(strings.TrimPrefix(documents, "---\n"), "\n---\n") {
+		is := &struct {
+			Kind       string
+			Metadata   metav1.ObjectMeta
+			StringData map[string]string
+		}{}
+		document += "\n" // of the last line
+		if err := yaml.Unmarshal([]byte(document), is); err != nil {
+			t.Fatal(err)
+		}
+		if is.Kind == "AddonStack" {
+			if err := yaml.UnmarshalStrict([]byte(document), stack); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		in := map[string]any{}
+		if err := yaml.Unmarshal([]byte(is.StringData["values.yaml"]), &in); err != nil {
+			t.Fatal(err)
+		}
+		secrets[is.Metadata.Name] = in
+	}
+	return stack, secrets
+}
+
+// randomValues are of few keys, so that clusters often have the same ones.
+func randomValues(random *rand.Rand, depth int) map[string]any {
+	made := map[string]any{}
+	for range random.IntN(4) {
+		key := string(rune('k' + random.IntN(4)))
+		switch kind := random.IntN(8); {
+		case kind < 3 && depth > 0:
+			made[key] = randomValues(random, depth-1)
+		case kind < 4:
+			made[key] = []any{float64(random.IntN(2)), nil, map[string]any{"x": "y"}}
+		case kind < 5:
+			made[key] = nil
+		case kind < 6:
+			made[key] = []any{"yes", "1", "", " x: y\n", "12e3"}[random.IntN(5)]
+		default:
+			made[key] = []any{true, 0.5, 1e6, 3.0, float64(1 << 40)}[random.IntN(5)]
+		}
+	}
+	return made
+}

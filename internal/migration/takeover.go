@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+var stackKind = addonsv1.GroupVersion.WithKind("AddonStack")
+
+func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+// Takeover returns the steps that make AddonStacks of what was found. All are written before the first one begins, and
+// nothing is deleted before all are Ready.
+func (w *World) Takeover(f *Found, plans []*Plan) []Step {
+	var stop, write, begin, ready, remove []Step
+	stacks := slices.Clone(f.Stacks)
+	for _, p := range plans {
+		write = append(write, w.write(p)...)
+		stacks = append(stacks, *p.Stack)
+	}
+	for i := range stacks {
+		name := stacks[i].Name
+		begin = append(begin, w.patch("resume AddonStack "+name, newObject(stackKind, w.Namespace, name),
+			`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
+		ready = append(ready, await("wait until AddonStack "+name+" is Ready", func(ctx context.Context) (string, error) { return w.notReady(ctx, name) }))
+	}
+	for _, r := range f.Releases {
+		if r.owner == nil {
+			continue
+		}
+		if w.Origin == Flux {
+			stop = append(stop, w.patch("suspend HelmRelease "+r.owner.GetName(), r.owner.DeepCopy(), `{"spec":{"suspend":true}}`))
+		}
+		remove = append(remove, w.removeOwner(r.owner)...)
+	}
+	for i := range f.owners {
+		if slices.ContainsFunc(stacks, func(s addonsv1.AddonStack) bool { return s.Annotations[formerAnnotation] == f.owners[i].GetName() }) {
+			remove = append(remove, w.removeOwner(&f.owners[i])...)
+		}
+	}
+	return slices.Concat(stop, write, begin, ready, remove)
+}
+
+// write returns the steps that write a plan. An AddonStack comes after what it refers to. Objects of others aren't changed.
+func (w *World) write(p *Plan) (steps []Step) {
+	for _, secret := range p.Secrets {
+		steps = append(steps, Step{"write Secret " + secret.GetName(), func(ctx context.Context) error {
+			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner)
+		}})
+	}
+	for _, cluster := range p.Clusters {
+		steps = append(steps, w.label(cluster, p.Label, fmt.Sprintf("%q", w.Origin)))
+	}
+	return append(steps, Step{"write AddonStack " + p.Stack.Name, func(ctx context.Context) error {
+		return w.Client.Create(ctx, p.Stack.DeepCopy(), fieldOwner)
+	}})
+}
+
+// notReady says why an AddonStack isn't Ready, in the words of its condition; "" if it is.
+func (w *World) notReady(ctx context.Context, name string) (string, error) {
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(s), s); err != nil {
+		return "", err
+	}
+	is := meta.FindStatusCondition(s.Status.Conditions, addonsv1.ReadyCondition)
+	switch isPaused := !meta.IsStatusConditionFalse(s.Status.Conditions, addonsv1.PausedCondition); {
+	case is == nil || isPaused || s.Status.ObservedGeneration != s.Generation:
+		return "Chandler hasn't begun", nil
+	case is.Status != metav1.ConditionTrue:
+		return is.Reason + ": " + is.Message, nil
+	}
+	return "", nil
+}
+
+// isFromGit reports whether a program writes the object again that somebody changes or deletes.
+func isFromGit(o *unstructured.Unstructured) bool {
+	return o.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != "" || o.GetAnnotations()["argocd.argoproj.io/tracking-id"] != ""
+}
+
+// removeOwner returns the steps that delete a former owner's object. Nothing is uninstalled by it: Flux's controller takes
+// its own finalizer from what is suspended, and the Helm add-on provider is stopped.
+func (w *World) removeOwner(o *unstructured.Unstructured) (steps []Step) {
+	name := o.GetKind() + " " + o.GetName()
+	if isFromGit(o) {
+		return []Step{{"remove " + name + " from Git yourself", func(context.Context) error { return nil }}}
+	}
+	if w.Origin == Provider {
+		steps = append(steps, w.patch("remove the finalizers of "+name, o.DeepCopy(), `{"metadata":{"finalizers":null}}`))
+	}
+	return append(steps, w.remove(o.DeepCopy()))
+}

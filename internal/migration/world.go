@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package migration moves Helm releases of workload clusters to AddonStacks, and back. It finds the releases, decides
+// which AddonStacks they become, and lists steps. Each step may be repeated, and what is done is seen by the objects that
+// are there. So after an interruption all begins again.
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Origin says which program has the releases so far.
+type Origin string
+
+// Origins.
+const (
+	Provider Origin = "caaph" // Cluster API Add-on Provider Helm
+	Flux     Origin = "flux"
+	Helm     Origin = "helm" // people, or a pipeline
+)
+
+const (
+	// originLabel is on AddonStacks and Secrets. Its value is the Origin.
+	originLabel = "migration.addons.cluster.x-k8s.io/from"
+	// stackLabel on a Secret names the AddonStack that has values from it.
+	stackLabel = "migration.addons.cluster.x-k8s.io/stack"
+	// clusterLabelPrefix begins the label of a Cluster that an AddonStack selects; its name follows. The value is the Origin.
+	clusterLabelPrefix = "migrated.addons.cluster.x-k8s.io/"
+	// formerAnnotation on an AddonStack names what it was: the HelmChartProxy, or else the release.
+	formerAnnotation = "migration.addons.cluster.x-k8s.io/former"
+)
+
+// World is where releases are moved, and which ones.
+type World struct {
+	Client    client.Client // of the management cluster; it asks which kinds are served
+	Namespace string
+	Origin    Origin
+	// Workload returns a client of the workload cluster that a Cluster of this name is.
+	Workload func(ctx context.Context, cluster string) (client.Client, error)
+	// Names of HelmChartProxies or HelmReleases, or of releases, which may have "namespace/" before them. None are all.
+	Names []string
+	// Clusters selects the clusters whose releases are moved; nil selects all.
+	Clusters *metav1.LabelSelector
+	// Repositories are the addresses of charts, by the chart's name.
+	Repositories map[string]string
+}
+
+var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
+
+// served returns a kind in the version that the API server prefers, unless it has a version.
+func (w *World) served(group, version, kind string) (schema.GroupVersionKind, error) {
+	if version != "" {
+		return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, nil
+	}
+	mapping, err := w.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("looking for %s of group %s: %w", kind, group, err)
+	}
+	return mapping.GroupVersionKind, nil
+}
+
+func (w *World) list(ctx context.Context, group, version, kind string, options ...client.ListOption) ([]unstructured.Unstructured, error) {
+	all := &unstructured.UnstructuredList{}
+	is, err := w.served(group, version, kind)
+	if err != nil {
+		return nil, err
+	}
+	all.SetGroupVersionKind(is)
+	if err := w.Client.List(ctx, all, options...); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind, err)
+	}
+	return all.Items, nil
+}
+
+func (w *World) get(ctx context.Context, group, kind, namespace, name string) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	is, err := w.served(group, "", kind)
+	if err != nil {
+		return nil, err
+	}
+	o.SetGroupVersionKind(is)
+	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind, name, err)
+	}
+	return o, nil
+}
+
+func (w *World) clusters(ctx context.Context) ([]unstructured.Unstructured, error) {
+	return w.list(ctx, clusterKind.Group, clusterKind.Version, clusterKind.Kind, client.InNamespace(w.Namespace))
+}
+
+// stacks returns the AddonStacks that a migration from the origin made.
+func (w *World) stacks(ctx context.Context) ([]addonsv1.AddonStack, error) {
+	list := &addonsv1.AddonStackList{}
+	if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{originLabel: string(w.Origin)}); err != nil {
+		return nil, fmt.Errorf("listing AddonStacks: %w", err)
+	}
+	return list.Items, nil
+}
+
+// into reads fields of an object, by their names in any case.
+func into(o *unstructured.Unstructured, fields any) error {
+	text, err := o.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(text, fields)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return nil
+}
