@@ -110,10 +110,10 @@ func (c *Connection) Facts(ctx context.Context) (Facts, error) {
 // CustomResourceDefinition was installed.
 func (c *Connection) InvalidateFacts() { c.apis.Invalidate() }
 
-// Restored gives the connection up for a new one, because the cluster shows a former state: no
+// Restored gives the connection up for a new one, because the cluster shows a previous state: no
 // watch or cache of before holds any more. It blocks until that is known, or the connection ends.
 func (c *Connection) Restored() {
-	c.replace(&transport.Fault{Reason: ReasonClusterRestored, Message: "The cluster is in a former state, as after a restore from a backup. Connecting anew, to look at all of it"})
+	c.replace(&transport.Fault{Reason: ReasonClusterRestored, Message: "The cluster is in a previous state, as after a restore from a backup. Connecting again, to look at all of it"})
 }
 
 // shown returns the cluster that others get.

@@ -78,7 +78,7 @@ func (l *link) report(conn *Connection, err error) {
 	})
 }
 
-// giveUp tells run to connect anew.
+// giveUp tells run to connect again.
 func (l *link) giveUp(conn *Connection, fault *transport.Fault) {
 	select {
 	case l.broken <- breakage{conn, fault}:

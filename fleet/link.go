@@ -17,7 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
-// link looks after one cluster: it tells its machine what happens and does what
+// link manages one cluster: it tells its machine what happens and does what
 // the machine decides. All its fields but those marked belong to the goroutine
 // of run.
 type link struct {

@@ -316,7 +316,7 @@ func TestVersions(t *testing.T) {
 		}
 		w.dialled(w.now, "v1.30.0", nil)
 		if got := w.state().ServerVersion; got != "v1.30.0" {
-			t.Errorf("%s: %s once it is connected anew", seen, got)
+			t.Errorf("%s: %s once it is connected again", seen, got)
 		}
 	}
 }

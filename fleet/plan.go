@@ -42,7 +42,7 @@ func (m *machine) plan(now time.Time) plan {
 // refreshRetry is the least time between two requests for credentials that expire.
 const refreshRetry = 10 * time.Second
 
-// expire notes when the credentials end. They are asked for anew when two thirds of the time until
+// expire notes when the credentials end. They are asked for again when two thirds of the time until
 // then have passed: the rest is for retries.
 func (m *machine) expire(now, at time.Time) {
 	if m.expires.Equal(at) {

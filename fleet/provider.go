@@ -129,7 +129,7 @@ func (p *Provider) Describe(name multicluster.ClusterName) (Member, bool) {
 	return m, true
 }
 
-// link returns what looks after a cluster, or nil.
+// link returns what manages a cluster, or nil.
 func (p *Provider) link(name multicluster.ClusterName) *link {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -307,7 +307,7 @@ func TestTokenRotation(t *testing.T) {
 	<-ended
 }
 
-// With a new client certificate TLS connections are opened anew below the
+// With a new client certificate TLS connections are opened again below the
 // same Connection.
 func TestClientCertificateRotation(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)

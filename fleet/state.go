@@ -70,7 +70,7 @@ const (
 	ReasonEngageFailed = "EngageFailed"
 	// ReasonDuplicateCluster: another source, which comes first, names the same cluster.
 	ReasonDuplicateCluster = "DuplicateCluster"
-	// ReasonClusterRestored: the cluster shows a former state, and is connected anew.
+	// ReasonClusterRestored: the cluster shows a previous state, and is connected again.
 	ReasonClusterRestored = "ClusterRestored"
 )
 

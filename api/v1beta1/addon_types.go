@@ -177,7 +177,7 @@ type Addon struct {
 
 	// immutableFieldPolicy says what happens when an upgrade changes a field of an object
 	// that can't be changed. Fail (the default) leaves the object and names it. Recreate
-	// deletes the object and makes it anew, one at a time. Never deleted for it are
+	// deletes the object and makes it again, one at a time. Never deleted for it are
 	// PersistentVolumeClaims, PersistentVolumes, Namespaces, CustomResourceDefinitions and
 	// custom resources. A StatefulSet's pods stay.
 	// +optional

@@ -17,7 +17,7 @@ const (
 	// DeletionPolicyDelete uninstalls the add-on.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
 	// DeletionPolicyOrphan leaves the add-on in the cluster, as a Helm release
-	// that Chandler no longer looks after.
+	// that Chandler no longer manages.
 	DeletionPolicyOrphan DeletionPolicy = "Orphan"
 )
 

@@ -11,7 +11,7 @@ import (
 type DriftPolicy string
 
 const (
-	// DriftPolicyCorrect sets the changed fields back, and makes deleted objects anew.
+	// DriftPolicyCorrect sets the changed fields back, and makes deleted objects again.
 	DriftPolicyCorrect DriftPolicy = "Correct"
 	// DriftPolicyReport tells of changes, and leaves them.
 	DriftPolicyReport DriftPolicy = "Report"

@@ -68,7 +68,7 @@ type ImmutableFieldPolicy string
 const (
 	// ImmutableFieldPolicyFail leaves the object.
 	ImmutableFieldPolicyFail ImmutableFieldPolicy = "Fail"
-	// ImmutableFieldPolicyRecreate deletes the object and makes it anew.
+	// ImmutableFieldPolicyRecreate deletes the object and makes it again.
 	ImmutableFieldPolicyRecreate ImmutableFieldPolicy = "Recreate"
 )
 

@@ -23,7 +23,7 @@ const (
 
 // ProviderInstanceSpec is what a running instance says of itself.
 type ProviderInstanceSpec struct {
-	// namespaces that the instance looks after (--namespace). Empty means all.
+	// namespaces that the instance manages (--namespace). Empty means all.
 	// At most 256.
 	// +optional
 	// +listType=set
@@ -34,7 +34,7 @@ type ProviderInstanceSpec struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 
 	// watchFilter is the value of label cluster.x-k8s.io/watch-filter that objects
-	// must have to be looked after (--watch-filter). Empty means that the label
+	// must have to be managed (--watch-filter). Empty means that the label
 	// doesn't matter. "shared" is for AddonStacks of all instances, and not possible.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -153,10 +153,10 @@ type InstanceClusters struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=providerinstances,scope=Namespaced,shortName=pi,categories=cluster-api
 // +kubebuilder:storageversion
-// +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.status.scope`,description="Namespaces looked after, * for all"
+// +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.status.scope`,description="Namespaces managed, * for all"
 // +kubebuilder:printcolumn:name="Filter",type=string,JSONPath=`.spec.watchFilter`,description="Watch label that objects must have"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
-// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clusters.total`,description="Clusters looked after"
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clusters.total`,description="Clusters managed"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.clusters.ready`,description="Clusters on which all add-ons are ready"
 // +kubebuilder:printcolumn:name="OK",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="The Ready condition"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -92,7 +92,7 @@ func TestAggregate(t *testing.T) {
 			},
 			addonsv1.ClusterCounts{Total: 2, Ready: 2}, 2, "platform-2", metav1.ConditionFalse, addonsv1.InvalidReadinessReason, "Instance green: unknown function",
 		},
-		"what an instance found wrong with a former spec is past": {
+		"what an instance found wrong with a previous spec is past": {
 			[]addonsv1.StackInstance{
 				instance("blue", 2, 1, 1, 0),
 				says(instance("green", 1, 1, 1, 0), metav1.ConditionFalse, addonsv1.InvalidValuesReason, "no map"),
@@ -126,7 +126,7 @@ func TestAggregateDropsWhatNobodySays(t *testing.T) {
 	s := &addonsv1.AddonStack{Status: addonsv1.AddonStackStatus{Instances: []addonsv1.StackInstance{instance("blue", 2, 1, 1, 0)}}}
 	s.Generation = 2
 	for _, kind := range []string{addonsv1.SourcesReadyCondition, addonsv1.RolledOutCondition} {
-		conditions.Set(s, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Former"})
+		conditions.Set(s, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Previous"})
 	}
 	aggregate(s)
 	for _, kind := range []string{addonsv1.SourcesReadyCondition, addonsv1.RolledOutCondition} {

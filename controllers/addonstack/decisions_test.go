@@ -156,7 +156,7 @@ func TestBundleOfAnotherSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := e.of(s).Spec.DeepCopy()
-	kept.Addons = append(kept.Addons, addonsv1.Addon{Name: "of the former spec"})
+	kept.Addons = append(kept.Addons, addonsv1.Addon{Name: "of the previous spec"})
 	revision := revisionOf(t, kept)
 	for generation, addons := range map[int64]int{1: len(kept.Addons), 2: len(e.Addons)} {
 		stack.SetGeneration(revision, 1)

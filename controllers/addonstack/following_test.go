@@ -19,7 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// Two instances that look after one stack agree on what is followed, whoever
+// Two instances that manage one stack agree on what is followed, whoever
 // writes first, and without answering each other for ever.
 func TestMergeFollowing(t *testing.T) {
 	list := func(version, available string) []addonsv1.FollowedVersion {

@@ -24,7 +24,7 @@ type revisionHistory struct{ *Reconciler }
 
 // keepRevision makes the revision of the spec, or makes the one that has it the newest. It reads
 // from the API server: the cache lacks fields that this program doesn't know, revisions with a
-// former watch label, and what another instance wrote a moment ago.
+// previous watch label, and what another instance wrote a moment ago.
 func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e *expansion, pins stack.Pins) ([]appsv1.ControllerRevision, error) {
 	served, err := r.served(ctx, s)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStac
 }
 
 // contentOf returns the content of the stack's next revision. Its inputs come from the API server, as an instance whose cache
-// is behind would bring former ones back.
+// is behind would bring previous ones back.
 func (r revisionHistory) contentOf(ctx context.Context, s *addonsv1.AddonStack, e *expansion, served *unstructured.Unstructured, pins stack.Pins) ([]byte, error) {
 	expanded := e.of(s)
 	inputs, err := inputsOf(ctx, expanded, r.Values.DigestNow)
@@ -125,7 +125,7 @@ func (r revisionHistory) create(ctx context.Context, s *addonsv1.AddonStack, wan
 		return fmt.Errorf("there is one of this name with another spec; delete ControllerRevision %s", existing.Name)
 	}
 	if !metav1.IsControlledBy(existing, s) {
-		if err := r.inheritFromFormer(ctx, existing, wanted); err != nil {
+		if err := r.inheritFromPrevious(ctx, existing, wanted); err != nil {
 			return err
 		}
 	}
@@ -133,9 +133,9 @@ func (r revisionHistory) create(ctx context.Context, s *addonsv1.AddonStack, wan
 	return nil
 }
 
-// inheritFromFormer gives the revision of a stack of the same name that is gone to the
-// one that took its place. If the garbage collector is faster, the revision is made anew.
-func (r revisionHistory) inheritFromFormer(ctx context.Context, existing, wanted *appsv1.ControllerRevision) error {
+// inheritFromPrevious gives the revision of a stack of the same name that is gone to the
+// one that took its place. If the garbage collector is faster, the revision is made again.
+func (r revisionHistory) inheritFromPrevious(ctx context.Context, existing, wanted *appsv1.ControllerRevision) error {
 	before := existing.DeepCopy()
 	existing.OwnerReferences, existing.Revision = wanted.OwnerReferences, wanted.Revision
 	for key, value := range wanted.Annotations {

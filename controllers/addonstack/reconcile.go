@@ -64,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	return management.Retry(ctx, ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, err)
 }
 
-// retryRejected has the stack's sources asked at once whether what was rejected is published anew.
+// retryRejected has the stack's sources asked at once whether what was rejected is published again.
 func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) {
 	for _, ref := range sourcesIn(s) {
 		r.Sources.Reconsider(ctx, ref)
@@ -100,7 +100,7 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 		}
 		inForce = f.kept
 	}
-	if inForce == nil && len(revisions) > 0 { // the former one is
+	if inForce == nil && len(revisions) > 0 { // the previous one is
 		if inForce, err = stack.SpecOf(&revisions[0]); err != nil {
 			return 0, err
 		}

@@ -115,7 +115,7 @@ func TestInvalidBundleIsToldOnce(t *testing.T) {
 		"an edit":          {[]step{{err: noArchive, valid: invalid}, {err: pending, valid: valid, edited: true}, {err: noArchive, valid: invalid}}, []string{archive, archive}},
 		"a restarted edit": {[]step{{err: noArchive, valid: invalid}, {err: pending, valid: valid, edited: true, restart: true}, {err: noArchive, valid: invalid}}, []string{archive, archive}},
 		"no such tag":      {[]step{{err: noArchive, valid: invalid}, {err: noTag, valid: valid}, {err: noArchive, valid: invalid}}, []string{archive, tag, archive}},
-		"it was mended":    {[]step{{err: noArchive, valid: invalid}, {valid: valid}, {err: noArchive, valid: invalid}}, []string{archive, archive}},
+		"it was fixed":     {[]step{{err: noArchive, valid: invalid}, {valid: valid}, {err: noArchive, valid: invalid}}, []string{archive, archive}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(100)

@@ -76,7 +76,7 @@ func TestResolve(t *testing.T) {
 }
 
 // A release that was found good, and can't be used when it is to be taken, leaves the
-// former one in force.
+// previous one in force.
 func TestRevertBundle(t *testing.T) {
 	was, is := stack.Pin{Version: "v1", Digest: "sha256:1"}, stack.Pin{Version: "v2", Digest: "sha256:2"}
 	const name = addonsv1.FollowedSource
@@ -91,12 +91,12 @@ func TestRevertBundle(t *testing.T) {
 		t.Errorf("got %+v", f)
 	}
 	if f.revertBundle(broken) {
-		t.Error("there is nothing to step back to from the former version")
+		t.Error("there is nothing to step back to from the previous version")
 	}
 	if f = begin(stack.Pins{name: was}); !f.revertBundle(slow) || f.pins[name] != was || len(f.failures) > 0 || f.again > time.Second {
 		t.Errorf("a slow source is no failure: %+v", f)
 	}
 	if f = begin(nil); f.revertBundle(broken) || f.pins[name] != is {
-		t.Errorf("got %+v: there is no former version", f)
+		t.Errorf("got %+v: there is no previous version", f)
 	}
 }

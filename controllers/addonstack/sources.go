@@ -48,7 +48,7 @@ func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 func sourcesOf(
 	s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution,
 ) []addonsv1.StackSource {
-	spec, former := inForce, addressesOf(s.Namespace, inForce)
+	spec, previous := inForce, addressesOf(s.Namespace, inForce)
 	if f != nil && f.kept == nil {
 		if spec = f.pins.Into(&s.Spec); len(spec.Addons) == 0 && inForce != nil {
 			spec.Addons = inForce.Addons // those of the bundle, as it was
@@ -69,7 +69,7 @@ func sourcesOf(
 	for i := range spec.Addons {
 		name, ref := spec.Addons[i].Name, reference.AddonOf(s.Namespace, &spec.Addons[i], spec.Source)
 		c := notAsked()
-		if former[name] == ref.String() {
+		if previous[name] == ref.String() {
 			c = availability(name, s, clusters)
 		}
 		if fetched[name] && c.Reason == addonsv1.SourceNotAskedReason {

@@ -88,7 +88,7 @@ func TestSourcesOfOldRevisionsDontCount(t *testing.T) {
 		t.Fatalf("got %+v, want the bundle first, which is available", got)
 	}
 	if c := got[1].Conditions[0]; c.Reason != addonsv1.SourceNotAskedReason {
-		t.Errorf("got %+v: a cluster at a former revision has nothing to say of this one", c)
+		t.Errorf("got %+v: a cluster at a previous revision has nothing to say of this one", c)
 	}
 	if got[1].Address != `"cni" of the bundle` {
 		t.Errorf("address is %s", got[1].Address)

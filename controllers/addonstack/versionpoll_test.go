@@ -64,7 +64,7 @@ func TestPollEndsWhenAllHaveAnswered(t *testing.T) {
 	p := versionPoll{trigger: trigger{generation: 1}, results: map[string]pollResult{}, running: true, answered: sets.New("web")}
 	now := time.Unix(1e9, 0)
 	if p.plan(s, p.trigger, now, true); !p.running || !p.answered.Has("web") || p.pause(now) != pollTimeout {
-		t.Errorf("it begins anew: %+v", p)
+		t.Errorf("it begins again: %+v", p)
 	}
 	turn := stack.NextPoll(s.UID, nil, now)
 	p.finish(s, turn, false)

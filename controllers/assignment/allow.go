@@ -35,8 +35,8 @@ func (c *candidate) allowsDropping(release string) bool {
 // allowsLeaving reports whether the newest revision lets the Cluster lose all of the stack. The revision that is assigned
 // must not have allowed it: then it is the change to the newest one that was meant.
 func (c *candidate) allowsLeaving(cluster *member.Member, assigned string) bool {
-	former := stack.SpecAt(c.revisions, assigned)
-	return former != nil && !selectsLeaving(former, cluster) && selectsLeaving(&c.spec, cluster)
+	previous := stack.SpecAt(c.revisions, assigned)
+	return previous != nil && !selectsLeaving(previous, cluster) && selectsLeaving(&c.spec, cluster)
 }
 
 // selectsLeaving reports whether spec.allowedRemovals selects the Cluster.

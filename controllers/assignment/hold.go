@@ -29,33 +29,33 @@ type plan struct {
 // behind is told first.
 func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 	lost := losses(p.ca, p.wanted, p.candidates)
-	for _, former := range p.ca.Spec.Stacks {
+	for _, previous := range p.ca.Spec.Stacks {
 		switch {
-		case isUnreported(p.ca, r.Clock.Now()) && p.drops(former):
-			p.keep(former, former.HeldRemoval) // until it says what the cluster runs: that counts
+		case isUnreported(p.ca, r.Clock.Now()) && p.drops(previous):
+			p.keep(previous, previous.HeldRemoval) // until it says what the cluster runs: that counts
 			continue
-		case len(lost[former.Name]) == 0:
+		case len(lost[previous.Name]) == 0:
 			continue
-		case former.DeletionPolicy == addonsv1.DeletionPolicyOrphan && p.ca.Status.ObservedGeneration != p.ca.Generation:
-			p.keep(former, former.HeldRemoval) // until its records say so: the removal will go by them
+		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && p.ca.Status.ObservedGeneration != p.ca.Generation:
+			p.keep(previous, previous.HeldRemoval) // until its records say so: the removal will go by them
 			continue
-		case former.DeletionPolicy == addonsv1.DeletionPolicyOrphan && former.HeldRemoval == nil:
+		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && previous.HeldRemoval == nil:
 			continue
 		}
-		isTold := names(p.wanted, former.Name) && stack.AssignedRevision(p.wanted, former.Name) == former.Revision
-		if isTold && former.HeldRemoval == nil {
+		isTold := names(p.wanted, previous.Name) && stack.AssignedRevision(p.wanted, previous.Name) == previous.Revision
+		if isTold && previous.HeldRemoval == nil {
 			continue // the cluster was told to remove them when that was allowed
 		}
-		held, err := r.held(ctx, p, former, lost[former.Name])
+		held, err := r.held(ctx, p, previous, lost[previous.Name])
 		if err != nil {
 			return err
 		}
-		if held == nil || !isTold && len(held.Addons) < len(lost[former.Name]) {
-			p.removed = append(p.removed, former.Name)
-			r.removals.add(stackKey(p.ca.Namespace, former.Name), p.ca.Name)
+		if held == nil || !isTold && len(held.Addons) < len(lost[previous.Name]) {
+			p.removed = append(p.removed, previous.Name)
+			r.removals.add(stackKey(p.ca.Namespace, previous.Name), p.ca.Name)
 		}
 		if held != nil {
-			p.keepHeld(former, held)
+			p.keepHeld(previous, held)
 		}
 	}
 	return nil
@@ -63,16 +63,16 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 
 // held returns what of one stack is held on the cluster, nil for nothing. A change that is held stays so until it is
 // confirmed, or another one comes in its place.
-func (r *Reconciler) held(ctx context.Context, p *plan, former addonsv1.StackRevision, lost []string) (*addonsv1.HeldRemoval, error) {
-	key, target := stackKey(p.ca.Namespace, former.Name), find(p.candidates, former.Name)
+func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackRevision, lost []string) (*addonsv1.HeldRemoval, error) {
+	key, target := stackKey(p.ca.Namespace, previous.Name), find(p.candidates, previous.Name)
 	lost = slices.Sorted(slices.Values(unallowed(p.cluster, p.ca, p.wanted, target, lost)))
-	change, cause := changeOf(key, former.Revision, target, p.wanted)
+	change, cause := changeOf(key, previous.Revision, target, p.wanted)
 	is := &addonsv1.HeldRemoval{Cause: cause}
-	isHeld := former.HeldRemoval != nil && isOf(former.HeldRemoval.Confirmation, change)
+	isHeld := previous.HeldRemoval != nil && isOf(previous.HeldRemoval.Confirmation, change)
 	if isHeld {
-		is.Confirmation = former.HeldRemoval.Confirmation
-		if target != nil && former.Revision == target.revision { // the rest was let go
-			lost = slices.DeleteFunc(lost, func(release string) bool { return !slices.Contains(former.HeldRemoval.Addons, release) })
+		is.Confirmation = previous.HeldRemoval.Confirmation
+		if target != nil && previous.Revision == target.revision { // the rest was let go
+			lost = slices.DeleteFunc(lost, func(release string) bool { return !slices.Contains(previous.HeldRemoval.Addons, release) })
 		}
 	}
 	if len(lost) == 0 {
@@ -91,11 +91,11 @@ func (r *Reconciler) held(ctx context.Context, p *plan, former addonsv1.StackRev
 		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.ca.Namespace, err)
 	}
 	if !r.absences.isAmidst(key) {
-		losing, all, err := r.losing(ctx, p, former.Name, cas.Items)
+		losing, all, err := r.losing(ctx, p, previous.Name, cas.Items)
 		if err != nil {
 			return nil, err
 		}
-		limit := former.RemovalLimit
+		limit := previous.RemovalLimit
 		if target != nil {
 			limit = target.spec.RemovalLimit
 		}
@@ -142,11 +142,11 @@ func (p *plan) loses(cluster *member.Member, ca *addonsv1.ClusterAddon, name str
 
 // keepHeld leaves what is held. Add-ons that their stack has no more stay beside its newest revision; else the whole
 // stack stays at the revision that the cluster has.
-func (p *plan) keepHeld(former addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
-	at := slices.IndexFunc(p.wanted, func(s addonsv1.StackRevision) bool { return s.Name == former.Name })
-	target := find(p.candidates, former.Name)
+func (p *plan) keepHeld(previous addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
+	at := slices.IndexFunc(p.wanted, func(s addonsv1.StackRevision) bool { return s.Name == previous.Name })
+	target := find(p.candidates, previous.Name)
 	if at < 0 || target == nil || held.Cause != addonsv1.RemovalAddonsDropped || len(held.Addons) == maxHeldAddons || target.hasOneOf(held.Addons) {
-		p.keep(former, held)
+		p.keep(previous, held)
 		return
 	}
 	p.wanted[at].HeldRemoval = held
@@ -159,10 +159,10 @@ func (c *candidate) hasOneOf(releases []string) bool {
 }
 
 // keep leaves a stack in the assignment as it is, with what is held.
-func (p *plan) keep(former addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
-	former.HeldRemoval = held
-	p.wanted = slices.DeleteFunc(p.wanted, func(s addonsv1.StackRevision) bool { return s.Name == former.Name })
-	p.wanted = append(p.wanted, former)
+func (p *plan) keep(previous addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
+	previous.HeldRemoval = held
+	p.wanted = slices.DeleteFunc(p.wanted, func(s addonsv1.StackRevision) bool { return s.Name == previous.Name })
+	p.wanted = append(p.wanted, previous)
 }
 
 func stackKey(namespace, name string) client.ObjectKey {

@@ -59,9 +59,9 @@ func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
 }
 
 // dropped returns the add-ons of a revision that the next one lacks, as "namespace/name", in no order.
-func (c *candidate) dropped(former, next string) (lacking []string) {
+func (c *candidate) dropped(previous, next string) (lacking []string) {
 	has := c.presencesAt(next)
-	for release := range c.presencesAt(former) {
+	for release := range c.presencesAt(previous) {
 		if _, stays := has[release]; !stays {
 			lacking = append(lacking, release)
 		}

@@ -30,7 +30,7 @@ func TestStepFor(t *testing.T) {
 	}
 	all := []appsv1.ControllerRevision{revision("3", everyone), revision("2", everyone), revision("1", everyone)}
 	for name, tc := range map[string]struct {
-		former    string
+		previous  string
 		revisions []appsv1.ControllerRevision
 		target    string
 		completed int
@@ -40,12 +40,12 @@ func TestStepFor(t *testing.T) {
 		replaced  bool // the completed one can't be had any more
 		want      string
 	}{
-		"it waits for its turn":          {former: "2", target: "3", completed: 1, want: "2"},
-		"its turn":                       {former: "2", target: "3", completed: 1, turn: true, want: "3"},
-		"it is behind the completed one": {former: "1", target: "3", completed: 1, want: "2"},
-		"it is ahead of the completed one, which is the target": {former: "3", target: "2", completed: 1, want: "3"},
-		"it is behind the completed one, which is the target":   {former: "1", target: "2", completed: 1, want: "1"},
-		"its revision is gone":                                  {former: "0", target: "3", completed: 1, want: "0"},
+		"it waits for its turn":          {previous: "2", target: "3", completed: 1, want: "2"},
+		"its turn":                       {previous: "2", target: "3", completed: 1, turn: true, want: "3"},
+		"it is behind the completed one": {previous: "1", target: "3", completed: 1, want: "2"},
+		"it is ahead of the completed one, which is the target": {previous: "3", target: "2", completed: 1, want: "3"},
+		"it is behind the completed one, which is the target":   {previous: "1", target: "2", completed: 1, want: "1"},
+		"its revision is gone":                                  {previous: "0", target: "3", completed: 1, want: "0"},
 		"it joins":                                              {target: "3", completed: 1, want: "2"},
 		"it joins, and the completed one isn't for it":          {revisions: []appsv1.ControllerRevision{all[0], revision("2", nobody)}, target: "3", completed: 1, want: ""},
 		"it is new, and the completed one isn't for it":         {revisions: []appsv1.ControllerRevision{all[0], revision("2", nobody)}, target: "3", completed: 1, young: true, want: "3"},
@@ -54,9 +54,9 @@ func TestStepFor(t *testing.T) {
 		"a new cluster can't wait for its network":              {target: "3", completed: -1, young: true, want: "3"},
 		"it joins, and the completed one can't be had":          {target: "3", completed: 1, replaced: true, want: ""},
 		"it is new, and the completed one can't be had":         {target: "3", completed: 1, replaced: true, young: true, want: "3"},
-		"it is behind one that can't be had":                    {former: "1", target: "3", completed: 1, replaced: true, want: "1"},
+		"it is behind one that can't be had":                    {previous: "1", target: "3", completed: 1, replaced: true, want: "1"},
 		"all revisions are rejected":                            {target: "3", completed: -1, young: true, none: true, want: ""},
-		"all revisions are rejected, and it has one":            {former: "2", target: "3", completed: -1, none: true, want: "2"},
+		"all revisions are rejected, and it has one":            {previous: "2", target: "3", completed: -1, none: true, want: "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &candidate{name: "platform", revision: tc.target, revisions: all, steps: &steps{made: made, completed: tc.completed, replaced: tc.replaced, hasTarget: !tc.none}}
@@ -71,8 +71,8 @@ func TestStepFor(t *testing.T) {
 			if tc.young {
 				ca.CreationTimestamp = metav1.NewTime(made.Add(time.Hour))
 			}
-			if tc.former != "" {
-				ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.former}}
+			if tc.previous != "" {
+				ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.previous}}
 			}
 			if got := c.stepFor(member.OfCluster(cluster), ca); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)

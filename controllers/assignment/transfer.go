@@ -16,8 +16,8 @@ import (
 // written now, where no revision keeps that yet, or with a rollout whose turn on the cluster hasn't come.
 func awaitTransfers(cluster *member.Member, candidates []candidate, assigned, wanted []addonsv1.StackRevision) {
 	for i := range wanted {
-		c, former := find(candidates, wanted[i].Name), stack.AssignedRevision(assigned, wanted[i].Name)
-		if c == nil || former == "" || former == wanted[i].Revision {
+		c, previous := find(candidates, wanted[i].Name), stack.AssignedRevision(assigned, wanted[i].Name)
+		if c == nil || previous == "" || previous == wanted[i].Revision {
 			continue
 		}
 		coming := map[string]addonsv1.Present{}
@@ -26,8 +26,8 @@ func awaitTransfers(cluster *member.Member, candidates []candidate, assigned, wa
 				maps.Copy(coming, to.brings(cluster, stack.AssignedRevision(wanted, to.name)))
 			}
 		}
-		if len(coming) > 0 && slices.ContainsFunc(c.dropped(former, wanted[i].Revision), func(release string) bool { _, comes := coming[release]; return comes }) {
-			wanted[i].Revision = former
+		if len(coming) > 0 && slices.ContainsFunc(c.dropped(previous, wanted[i].Revision), func(release string) bool { _, comes := coming[release]; return comes }) {
+			wanted[i].Revision = previous
 		}
 	}
 }

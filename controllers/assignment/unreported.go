@@ -24,11 +24,11 @@ func hasReported(ca *addonsv1.ClusterAddon) bool {
 }
 
 // drops reports whether the plan takes add-ons of an assigned stack away from the cluster.
-func (p *plan) drops(former addonsv1.StackRevision) bool {
-	next := stack.AssignedRevision(p.wanted, former.Name)
-	c := find(p.candidates, former.Name)
+func (p *plan) drops(previous addonsv1.StackRevision) bool {
+	next := stack.AssignedRevision(p.wanted, previous.Name)
+	c := find(p.candidates, previous.Name)
 	if next == "" || c == nil {
-		return former.Revision != ""
+		return previous.Revision != ""
 	}
-	return len(c.dropped(former.Revision, next)) > 0
+	return len(c.dropped(previous.Revision, next)) > 0
 }

@@ -87,11 +87,11 @@ func adoptedRelease(a *addon) deliver.Release {
 	if from == nil {
 		return deliver.Release{}
 	}
-	former := deliver.Release{Namespace: cmp.Or(from.StorageNamespace, own.Namespace), Name: cmp.Or(from.Name, own.Name)}
-	if former == own {
+	previous := deliver.Release{Namespace: cmp.Or(from.StorageNamespace, own.Namespace), Name: cmp.Or(from.Name, own.Name)}
+	if previous == own {
 		return deliver.Release{}
 	}
-	return former
+	return previous
 }
 
 func progressDeadline(a *addon) time.Duration {

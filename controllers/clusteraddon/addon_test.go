@@ -192,7 +192,7 @@ func TestUnresolvedStacks(t *testing.T) {
 }
 
 // An aggregated API server that is down takes no answer away, and freezes no other.
-func TestFormerAnswers(t *testing.T) {
+func TestPreviousAnswers(t *testing.T) {
 	facts := job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}
 	asked := job.FactsUsed{Has: map[string]bool{"metrics.k8s.io/v1beta1": true, "example.com/v1": false}}
 	if asked.Holds(facts) {

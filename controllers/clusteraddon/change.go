@@ -63,7 +63,7 @@ const recordSeenWithin = 10 * time.Second
 func (q delivery) goBack(ctx context.Context, t *turn) addonResult {
 	one := q.change(ctx, t)
 	if one.status.Reason == deliver.ReasonInputReplaced {
-		one.status.Message = shorten(t.err.Error() + ". No release record has the former ones: put them back, or change the AddonStack")
+		one.status.Message = shorten(t.err.Error() + ". No release record has the previous ones: put them back, or change the AddonStack")
 	}
 	return one
 }

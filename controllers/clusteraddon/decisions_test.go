@@ -67,10 +67,10 @@ func TestNothingIsInstalledBesideAHeldRemoval(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		q, _ := askedCluster(t)
 		a := wantedAddon("platform", "next")
-		a.DependsOn = []string{"former"}
+		a.DependsOn = []string{"previous"}
 		q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform"}}
 		if held {
-			q.ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{Addons: []string{"default/former"}}
+			q.ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{Addons: []string{"default/previous"}}
 		}
 		turn := delivery{q}.turnOf(&a, "platform", false, nil)
 		turn.facts.Comparison, turn.in = decide.Different, &inputs{addon: &a}

@@ -18,11 +18,11 @@ import (
 // stillHolds says whether the questions would get the same answers now. It can't tell for all API
 // versions while some can't be discovered.
 func stillHolds(asked job.FactsUsed, facts job.Facts, missing []string) bool {
-	return asked.APIVersions != "" && len(missing) > 0 || asked.Holds(withFormer(facts, missing, asked))
+	return asked.APIVersions != "" && len(missing) > 0 || asked.Holds(withPrevious(facts, missing, asked))
 }
 
-// withFormer adds former group versions that can't be discovered now: they aren't gone.
-func withFormer(facts job.Facts, missing []string, asked job.FactsUsed) job.Facts {
+// withPrevious adds previous group versions that can't be discovered now: they aren't gone.
+func withPrevious(facts job.Facts, missing []string, asked job.FactsUsed) job.Facts {
 	for apiVersion, had := range asked.Has {
 		if had && slices.ContainsFunc(missing, func(gv string) bool { return apiVersion == gv || strings.HasPrefix(apiVersion, gv+"/") }) {
 			facts.APIVersions = append(slices.Clip(facts.APIVersions), apiVersion)

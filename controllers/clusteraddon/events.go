@@ -73,7 +73,7 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 		events = append(events, *e)
 	}
 	for _, s := range after.Status.Addons {
-		if e := addonEvent(formerOf(s, before.Status.Addons), s); e != nil {
+		if e := addonEvent(previousOf(s, before.Status.Addons), s); e != nil {
 			events = append(events, *e)
 		}
 	}
@@ -85,7 +85,7 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 func toldOf(before, after *addonsv1.ClusterAddonStatus) *addonsv1.ClusterAddonStatus {
 	last := after.DeepCopy()
 	for i, s := range last.Addons {
-		was := formerOf(s, before.Addons)
+		was := previousOf(s, before.Addons)
 		if was.Stack == s.Stack && was.Revision == s.Revision && isWaiting(was, s) {
 			last.Addons[i] = was
 		}
@@ -106,18 +106,18 @@ func isPassing(s addonsv1.AddonStatus) bool {
 	return s.Phase == addonsv1.AddonPending && reasons.Of(s.Reason).Is(reasons.Passing)
 }
 
-// formerOf returns the add-on's former status, or that of the stack it was taken over from.
-func formerOf(s addonsv1.AddonStatus, all []addonsv1.AddonStatus) (former addonsv1.AddonStatus) {
+// previousOf returns the add-on's previous status, or that of the stack it was taken over from.
+func previousOf(s addonsv1.AddonStatus, all []addonsv1.AddonStatus) (previous addonsv1.AddonStatus) {
 	for _, was := range all {
 		switch {
 		case was.Namespace != s.Namespace || was.Name != s.Name:
 		case was.Stack == s.Stack:
 			return was
 		default:
-			former = was
+			previous = was
 		}
 	}
-	return former
+	return previous
 }
 
 func reachabilityEvent(before, after *addonsv1.ClusterAddon) *event {

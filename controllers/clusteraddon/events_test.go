@@ -76,7 +76,7 @@ func TestPendingIsToldOnce(t *testing.T) {
 		"a look that waits": {statuses: []addonsv1.AddonStatus{pending(missing, "a"), pending(failure.ArtifactPending, ""), pending(failure.ArtifactPending, ""), pending(missing, "a")}, want: []string{missing + " a"}},
 		"an outage":         {statuses: []addonsv1.AddonStatus{pending(missing, "a"), pending(failure.SourceUnavailable, "it refuses connections"), pending(missing, "a")}, want: []string{missing + " a"}},
 		"an outage alone":   {statuses: []addonsv1.AddonStatus{pending(failure.ArtifactPending, ""), pending(failure.SourceUnavailable, "it refuses connections")}},
-		"it was mended, and is there again": {
+		"it was fixed, and is there again": {
 			statuses: []addonsv1.AddonStatus{pending(missing, "a"), addonIn("web", addonsv1.AddonReady, "", ""), pending(missing, "a")},
 			want:     []string{missing + " a", "AddonReady", missing + " a"},
 		},

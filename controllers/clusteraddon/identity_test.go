@@ -18,7 +18,7 @@ import (
 // Add-ons that are installed on one cluster aren't looked for on another. Each connection is asked once.
 func TestClusterIsTheSame(t *testing.T) {
 	installed := func(ca *addonsv1.ClusterAddon) {
-		ca.Status.ClusterUID, ca.Status.Addons = "former", []addonsv1.AddonStatus{{Name: "web", Revision: 1}}
+		ca.Status.ClusterUID, ca.Status.Addons = "previous", []addonsv1.AddonStatus{{Name: "web", Revision: 1}}
 	}
 	for name, tc := range map[string]struct {
 		answer int    // the HTTP status
@@ -27,15 +27,15 @@ func TestClusterIsTheSame(t *testing.T) {
 		same   bool
 		noted  string
 	}{
-		"it is another one":             {http.StatusOK, "", installed, false, "former"},
+		"it is another one":             {http.StatusOK, "", installed, false, "previous"},
 		"it is the same":                {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ClusterUID = "this" }, true, "this"},
 		"it is the first":               {http.StatusOK, "", func(*addonsv1.ClusterAddon) {}, true, "this"},
 		"it was the first's version":    {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ClusterUID = "" }, true, "this"},
 		"nothing is installed":          {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.Addons[0].Revision = 0 }, true, "this"},
 		"the status is from a backup":   {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ObservedUID = "other" }, true, "this"},
-		"it says something else":        {http.StatusOK, "two words", installed, true, "former"},
-		"the kubeconfig mayn't ask":     {http.StatusForbidden, "", installed, true, "former"},
-		"the cluster doesn't answer it": {http.StatusInternalServerError, "", installed, true, "former"},
+		"it says something else":        {http.StatusOK, "two words", installed, true, "previous"},
+		"the kubeconfig mayn't ask":     {http.StatusForbidden, "", installed, true, "previous"},
+		"the cluster doesn't answer it": {http.StatusInternalServerError, "", installed, true, "previous"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0

@@ -24,7 +24,7 @@ func TestServiceAccountOfWhatIsRemoved(t *testing.T) {
 		"the record is as it was written": {"deployer", "deployer", "1", "deployer", true},
 		"the record has another":          {"deployer", "admin", "1", "", true},
 		"the record has lost it":          {"deployer", "", "1", "", false},
-		"the status is from a backup":     {"deployer", "deployer", "former", "", true},
+		"the status is from a backup":     {"deployer", "deployer", "previous", "", true},
 		"it was delivered without any":    {"", "", "1", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func TestDeselects(t *testing.T) {
 		want bool
 	}{
 		"its class":                       {spec: addonsv1.AddonStackSpec{ClassNames: []string{"v1", "v2"}}},
-		"its former class":                {spec: addonsv1.AddonStackSpec{ClassNames: []string{"v1"}}, want: true},
+		"its previous class":              {spec: addonsv1.AddonStackSpec{ClassNames: []string{"v1"}}, want: true},
 		"its labels":                      {spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: cluster.Labels}}},
 		"its labels, not its class":       {spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}, ClassNames: []string{"v1"}}, want: true},
 		"a selector that nobody can read": {spec: addonsv1.AddonStackSpec{ClusterSelector: broken}},
@@ -52,11 +52,11 @@ func TestForget(t *testing.T) {
 }
 
 func outdatedStack(name string) assignedStack {
-	spec := addonsv1.AddonStackSpec{ClassNames: []string{"former"}, Addons: []addonsv1.Addon{{Name: "of-" + name}}}
+	spec := addonsv1.AddonStackSpec{ClassNames: []string{"previous"}, Addons: []addonsv1.Addon{{Name: "of-" + name}}}
 	return assignedStack{StackRevision: addonsv1.StackRevision{Name: name, Revision: name + "-1"}, written: &addonsv1.AddonStack{Spec: spec}, spec: &spec}
 }
 
-// The time that an assignment is given begins anew if it followed in between.
+// The time that an assignment is given begins again if it followed in between.
 func TestTimeForAssignmentsBeginsAnew(t *testing.T) {
 	now, cluster, since := time.Unix(1000, 0), member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time(nil)
 	update := func(after time.Duration, names ...string) map[string]time.Time {

@@ -17,7 +17,7 @@ func TestTerms(t *testing.T) {
 	now.DependsOn, now.deletionPolicy = []string{"base"}, addonsv1.DeletionPolicyOrphan
 	spec := specDigest(&now)
 	record := func(spec, place string) deliver.Summary {
-		return deliver.Summary{Stack: "former", DeletionPolicy: addonsv1.DeletionPolicyDelete, Spec: spec, ArtifactVersion: place}
+		return deliver.Summary{Stack: "previous", DeletionPolicy: addonsv1.DeletionPolicyDelete, Spec: spec, ArtifactVersion: place}
 	}
 	terms := func(spec, place string) deliver.Terms {
 		return deliver.Terms{
@@ -71,7 +71,7 @@ func TestAdoptedRelease(t *testing.T) {
 		"none":             {},
 		"its own":          {from: &addonsv1.ReleaseReference{Name: own.Name, StorageNamespace: own.Namespace}},
 		"its own, unnamed": {from: &addonsv1.ReleaseReference{}},
-		"another":          {from: &addonsv1.ReleaseReference{Name: "former"}, want: deliver.Release{Namespace: own.Namespace, Name: "former"}},
+		"another":          {from: &addonsv1.ReleaseReference{Name: "previous"}, want: deliver.Release{Namespace: own.Namespace, Name: "previous"}},
 		"elsewhere":        {from: &addonsv1.ReleaseReference{StorageNamespace: "flux"}, want: deliver.Release{Namespace: "flux", Name: own.Name}},
 	} {
 		a := wantedAddon("platform", "web")

@@ -141,7 +141,7 @@ func broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return failure.New(failure.ArtifactInvalid, "the archive is broken: %w; make it anew", err)
+	return failure.New(failure.ArtifactInvalid, "the archive is broken: %w; make it again", err)
 }
 
 // nested checks the archives among the files, which Helm's loader will unpack.

@@ -72,8 +72,8 @@ func statusView(status map[string]any) map[string]any {
 		}
 		view["failureDomains"] = byName
 	}
-	if former, ok := at(at(status, "deprecated"), "v1beta1")["conditions"]; ok {
-		view["conditions"] = former
+	if previous, ok := at(at(status, "deprecated"), "v1beta1")["conditions"]; ok {
+		view["conditions"] = previous
 	}
 	return view
 }

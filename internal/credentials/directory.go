@@ -13,7 +13,7 @@ import (
 )
 
 // Directory holds the instance's own credentials, in files named like the keys
-// of a Secret. It may be missing, and is read anew each time: so it can be changed
+// of a Secret. It may be missing, and is read again each time: so it can be changed
 // without a restart.
 type Directory string
 

@@ -64,7 +64,7 @@ func TestAdoptedRelease(t *testing.T) {
 // TestAdoptedReleaseOfAnotherName takes over releases whose record isn't where the add-on's is:
 // Flux has a namespace for records, and Flux and the Helm add-on provider make names up.
 func TestAdoptedReleaseOfAnotherName(t *testing.T) {
-	for title, former := range map[string]struct {
+	for title, previous := range map[string]struct {
 		name      string
 		elsewhere bool // its record is
 	}{
@@ -76,10 +76,10 @@ func TestAdoptedReleaseOfAnotherName(t *testing.T) {
 			e := newEnv(t)
 			ns := e.namespace()
 			storage := ns
-			if former.elsewhere {
+			if previous.elsewhere {
 				storage = e.namespace()
 			}
-			e.helmInstalls(deliver.Release{Namespace: ns, Name: former.name}, storage, theirChart("1", theirDeployment+configMap("kept", "theirs")+configMap("old", "theirs")))
+			e.helmInstalls(deliver.Release{Namespace: ns, Name: previous.name}, storage, theirChart("1", theirDeployment+configMap("kept", "theirs")+configMap("old", "theirs")))
 			before := e.get("apps/v1", "Deployment", ns, "app")
 
 			// Installed for the first time, it would run the hook of an installation.
@@ -88,7 +88,7 @@ func TestAdoptedReleaseOfAnotherName(t *testing.T) {
 				hooks: []job.Hook{{Name: "first", Kind: "ConfigMap", Path: "first.yaml", Manifest: configMap("first", "x"), Events: []string{"pre-install"}}},
 			}
 			want := e.want(ns, ours)
-			want.AdoptRelease = deliver.Release{Namespace: storage, Name: former.name}
+			want.AdoptRelease = deliver.Release{Namespace: storage, Name: previous.name}
 			want.Adoption, want.DeletionPolicy = addonsv1.AdoptionPolicyAdopt, addonsv1.DeletionPolicyOrphan
 			e.install(want)
 			after := e.get("apps/v1", "Deployment", ns, "app")
@@ -97,7 +97,7 @@ func TestAdoptedReleaseOfAnotherName(t *testing.T) {
 			e.Expect(e.get("v1", "ConfigMap", ns, "kept").Object["data"]).To(HaveKeyWithValue("key", "ours"))
 			e.Expect(e.get("v1", "ConfigMap", ns, "old")).To(BeNil(), "that was in their manifest alone")
 			e.Expect(e.get("v1", "ConfigMap", ns, "first")).To(BeNil(), "it was installed already")
-			e.Expect(e.get("v1", "Secret", storage, "sh.helm.release.v1."+former.name+".v1")).To(BeNil(), "`helm uninstall` would take all objects with it")
+			e.Expect(e.get("v1", "Secret", storage, "sh.helm.release.v1."+previous.name+".v1")).To(BeNil(), "`helm uninstall` would take all objects with it")
 
 			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 			e.helmUpgrades(ns, theirChart("3", theirDeployment+configMap("kept", "theirs again")))
@@ -111,9 +111,9 @@ func TestCrashWhileAdopting(t *testing.T) {
 	e := newEnv(t)
 	run := func(cut int) []string {
 		ns, storage := e.namespace(), e.namespace()
-		e.helmInstalls(deliver.Release{Namespace: ns, Name: "former"}, storage, theirChart("1", configMap("kept", "theirs")+configMap("old", "theirs")))
+		e.helmInstalls(deliver.Release{Namespace: ns, Name: "previous"}, storage, theirChart("1", configMap("kept", "theirs")+configMap("old", "theirs")))
 		want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours") + configMap("new", "ours")})
-		want.AdoptRelease, want.Adoption = deliver.Release{Namespace: storage, Name: "former"}, addonsv1.AdoptionPolicyAdopt
+		want.AdoptRelease, want.Adoption = deliver.Release{Namespace: storage, Name: "previous"}, addonsv1.AdoptionPolicyAdopt
 		e.meter.reset()
 		e.meter.mu.Lock()
 		e.meter.failFrom, e.meter.done = cut, true
@@ -122,7 +122,7 @@ func TestCrashWhileAdopting(t *testing.T) {
 			e.restart()
 			e.install(want)
 		}
-		e.Expect(e.get("v1", "Secret", storage, "sh.helm.release.v1.former.v1")).To(BeNil(), "after write %d", cut)
+		e.Expect(e.get("v1", "Secret", storage, "sh.helm.release.v1.previous.v1")).To(BeNil(), "after write %d", cut)
 		return e.snapshot(ns)
 	}
 	whole := run(0)
@@ -139,11 +139,11 @@ func TestAdoptedReleaseIsAnAddonMeanwhile(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
-	former := deliver.Release{Namespace: ns, Name: "former"}
-	e.helmInstalls(former, ns, theirChart("1", configMap("kept", "theirs")))
+	previous := deliver.Release{Namespace: ns, Name: "previous"}
+	e.helmInstalls(previous, ns, theirChart("1", configMap("kept", "theirs")))
 	holds := false
 	want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours")})
-	want.AdoptRelease, want.Adoption = former, addonsv1.AdoptionPolicyAdopt
+	want.AdoptRelease, want.Adoption = previous, addonsv1.AdoptionPolicyAdopt
 	want.Postcondition = func(context.Context) (string, time.Duration, error) {
 		if holds {
 			return "", 0, nil
@@ -153,15 +153,15 @@ func TestAdoptedReleaseIsAnAddonMeanwhile(t *testing.T) {
 	o, err := e.d.Ensure(e.ctx, e.target, want)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForPostcondition), "%+v", o)
-	another := e.wantNamed("former", ns, chart{version: "1", manifest: configMap("other", "x")})
+	another := e.wantNamed("previous", ns, chart{version: "1", manifest: configMap("other", "x")})
 	another.Adoption = addonsv1.AdoptionPolicyAdopt
 	e.install(another)
 
 	holds = true
 	e.install(want)
-	e.Expect(e.get("v1", "Secret", ns, "sh.helm.release.v1.former.v1")).To(BeNil(), "Helm's own record goes")
-	e.Expect(e.records(ns)).To(HaveKeyWithValue(former, HaveField("Owned", true)))
-	e.Expect(e.remove(former).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "Secret", ns, "sh.helm.release.v1.previous.v1")).To(BeNil(), "Helm's own record goes")
+	e.Expect(e.records(ns)).To(HaveKeyWithValue(previous, HaveField("Owned", true)))
+	e.Expect(e.remove(previous).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "other")).To(BeNil())
 	e.Expect(e.get("v1", "ConfigMap", ns, "kept")).NotTo(BeNil())
 }
@@ -178,12 +178,12 @@ func TestReleaseThatCannotBeAdopted(t *testing.T) {
 
 	want := e.want(ns, chart{version: "1", manifest: configMap("c", "ours")})
 	want.Adoption = addonsv1.AdoptionPolicyAdopt
-	for former, reason := range map[deliver.Release]string{
+	for previous, reason := range map[deliver.Release]string{
 		{Namespace: other, Name: "theirs"}: deliver.ReasonReleaseExists, // its objects are in another namespace
 		addon.Release:                      deliver.ReasonReleaseOwnedByOther,
 	} {
-		want.AdoptRelease = former
-		want.Spec = former.String()
+		want.AdoptRelease = previous
+		want.Spec = previous.String()
 		e.Expect(e.settle(want)).To(And(HaveField("Phase", addonsv1.AddonFailed), HaveField("Reason", reason)))
 	}
 	e.Expect(e.get("v1", "ConfigMap", other, "a")).NotTo(BeNil())
@@ -211,9 +211,9 @@ func (e *env) helmInstalls(release deliver.Release, storage string, c *helmchart
 // helmUpgrades upgrades what an add-on has left, as `helm upgrade` does.
 func (e *env) helmUpgrades(ns string, c *helmchart.Chart) {
 	e.t.Helper()
-	former := helmkube.ManagedFieldsManager
+	previous := helmkube.ManagedFieldsManager
 	helmkube.ManagedFieldsManager = "helm" // the name of that program
-	defer func() { helmkube.ManagedFieldsManager = former }()
+	defer func() { helmkube.ManagedFieldsManager = previous }()
 	upgrade := action.NewUpgrade(helm(e, ns))
 	upgrade.Namespace, upgrade.ServerSideApply = ns, "true"
 	upgrade.WaitStrategy, upgrade.Timeout = helmkube.HookOnlyStrategy, time.Minute

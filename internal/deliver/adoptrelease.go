@@ -25,7 +25,7 @@ func (r adoptedRelease) inheritRelease(ctx context.Context) ([]record.Entry, err
 	if r.want.AdoptRelease == (Release{}) || r.want.Adoption != addonsv1.AdoptionPolicyAdopt {
 		return nil, nil
 	}
-	store := r.formerStore(r.want.AdoptRelease)
+	store := r.previousStore(r.want.AdoptRelease)
 	records, _, err := store.List(ctx)
 	if err != nil || len(records) == 0 || records[0].Status == string(helmcommon.StatusUninstalled) {
 		return nil, err
@@ -59,7 +59,7 @@ func (r adoptedRelease) retireAdopted(ctx context.Context) error {
 	if adopted == nil {
 		return nil
 	}
-	store := r.formerStore(Release{Namespace: adopted.StorageNamespace, Name: adopted.Name})
+	store := r.previousStore(Release{Namespace: adopted.StorageNamespace, Name: adopted.Name})
 	records, _, err := store.List(ctx)
 	if err != nil {
 		return err
@@ -77,9 +77,9 @@ func (r adoptedRelease) retireAdopted(ctx context.Context) error {
 	return nil
 }
 
-// formerStore has the records of the release that is taken over. They are read and deleted with
+// previousStore has the records of the release that is taken over. They are read and deleted with
 // the rights that the add-on's objects are written with.
-func (r adoptedRelease) formerStore(release Release) *record.Store {
+func (r adoptedRelease) previousStore(release Release) *record.Store {
 	store := r.d.storeOf(r.t, release)
 	store.Client = r.t.Client
 	return store

@@ -231,7 +231,7 @@ func (r *application) noteApplied(o, result *unstructured.Unstructured, left boo
 		return err
 	}
 	if left {
-		watched.Status.Phase = observe.Current // whoever owns it looks after it
+		watched.Status.Phase = observe.Current // whoever owns it manages it
 	}
 	r.note(record.KeyOf(o), applied{
 		Object: watched, uid: result.GetUID(), fields: drift.FieldsOf(result.GetManagedFields(), r.scope.Manager()), left: left,
@@ -253,7 +253,7 @@ func (r *application) note(key record.ObjectKey, a applied) {
 func (r *application) deferred(ctx context.Context, reason, message string) error {
 	since := r.rec.Helm.Info.LastDeployed
 	if reason == object.ReasonWaitingForDeletion && r.s.recreatesSince.After(since) {
-		since = r.s.recreatesSince // to be made anew
+		since = r.s.recreatesSince // to be made again
 	}
 	if r.now().After(since.Add(r.want.ProgressDeadline)) {
 		return r.fail(ctx, reason, message)

@@ -40,7 +40,7 @@ func (r revisionMaker) begin(ctx context.Context) error {
 	if same, err := r.isSame(ctx, made.rec); same || err != nil {
 		return err
 	}
-	former, err := r.deployedNow(ctx)
+	previous, err := r.deployedNow(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r revisionMaker) begin(ctx context.Context) error {
 	if err := r.create(ctx, made.rec, made.inventory, made.crds, made.objects); err != nil {
 		return err
 	}
-	r.s.asDeployed = former.sameAs(made)
+	r.s.asDeployed = previous.sameAs(made)
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (r revisionMaker) create(ctx context.Context, rec *record.Record, inventory
 
 // inherit returns the inventory and the generated values that the new revision
 // takes over. The newest record's inventory contains those of all before it,
-// unless Helm wrote it: then what our last one had is still to be looked after.
+// unless Helm wrote it: then what our last one had is still to be managed.
 func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]string, error) {
 	var inventory []record.Entry
 	for _, s := range r.records {

@@ -23,23 +23,23 @@ import (
 // TestAdoptionIsCalledOff takes an add-on out that was to take over a release of Helm's, and never had it whole.
 func TestAdoptionIsCalledOff(t *testing.T) {
 	t.Parallel()
-	for name, former := range map[string]string{"of its own name": "demo", "of another name": "former"} {
+	for name, previous := range map[string]string{"of its own name": "demo", "of another name": "previous"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			ns := e.namespace()
-			e.helmInstalls(deliver.Release{Namespace: ns, Name: former}, ns, theirChart("1", configMap("kept", "theirs")+configMap("alone", "theirs")))
+			e.helmInstalls(deliver.Release{Namespace: ns, Name: previous}, ns, theirChart("1", configMap("kept", "theirs")+configMap("alone", "theirs")))
 			want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours") + configMap("new", "ours") + refused})
 			want.Adoption = addonsv1.AdoptionPolicyAdopt
-			if former != "demo" {
-				want.AdoptRelease = deliver.Release{Namespace: ns, Name: former}
+			if previous != "demo" {
+				want.AdoptRelease = deliver.Release{Namespace: ns, Name: previous}
 			}
 			e.Expect(e.settle(want).Reason).To(Equal(object.ReasonObjectRejected))
 			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 			e.Expect(e.get("v1", "ConfigMap", ns, "kept").GetLabels()).NotTo(HaveKey(addonsv1.AddonLabel), "Helm's release has it still")
 			e.Expect(e.get("v1", "ConfigMap", ns, "alone")).NotTo(BeNil())
 			e.Expect(e.get("v1", "ConfigMap", ns, "new")).To(BeNil(), "the add-on made it")
-			e.Expect(e.get("v1", "Secret", ns, "sh.helm.release.v1."+former+".v1")).NotTo(BeNil())
+			e.Expect(e.get("v1", "Secret", ns, "sh.helm.release.v1."+previous+".v1")).NotTo(BeNil())
 			e.Expect(e.records(ns)[want.Release].Owned).To(BeFalse(), "no record of the add-on is left")
 		})
 	}

@@ -31,7 +31,7 @@ func (r *application) established(ctx context.Context, crds []*unstructured.Unst
 	return r.wait(object.ReasonWaitingForCRDs, "Waiting for "+message.FirstFew(waiting), deadline.Sub(r.now()))
 }
 
-// rescope prepares the objects anew if the cluster didn't know all of their kinds before.
+// rescope prepares the objects again if the cluster didn't know all of their kinds before.
 // A CRD of a hook, or of another add-on, may have said since that a kind isn't
 // namespaced.
 func (r *application) rescope() error {

@@ -128,7 +128,7 @@ type Desired struct {
 	OnFailure addonsv1.FailurePolicy
 	// Again tries again at once what failed, also an upgrade that was rolled back.
 	Again bool
-	// Recreate makes objects anew of which a field is to change that can't be changed.
+	// Recreate makes objects again of which a field is to change that can't be changed.
 	Recreate bool
 	// PruneEarly deletes what the revision doesn't have before its objects are ready.
 	PruneEarly bool

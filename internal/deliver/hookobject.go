@@ -149,7 +149,7 @@ func (r hookRunner) clearLive(ctx context.Context, h hook, e record.Entry, live 
 			return err
 		}
 	}
-	return deletion{call: r.call}.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", h.event, h.Name))
+	return deletion{call: r.call}.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The previous object of %s hook %s: ", h.event, h.Name))
 }
 
 // deleteHooks deletes objects of an event's hooks by their delete policies, the last one first.

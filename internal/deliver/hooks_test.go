@@ -101,7 +101,7 @@ func TestFailedHook(t *testing.T) {
 	e.Expect(e.records(ns)[want.Release].Status).To(Equal("failed"))
 	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())
 
-	// After the backoff it runs anew.
+	// After the backoff it runs again.
 	e.clock.step(11 * time.Second)
 	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, func(o deliver.Outcome) bool {
 		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
@@ -120,7 +120,7 @@ func TestFailedHook(t *testing.T) {
 	e.install(want)
 }
 
-// TestFailedHookIsTriedAgainInTime has a hook's Job that failed, and a cluster in which nothing else happens. The former
+// TestFailedHookIsTriedAgainInTime has a hook's Job that failed, and a cluster in which nothing else happens. The previous
 // Job is gone as soon as it is deleted, and nothing but the watch tells. All the while the add-on is Failed.
 func TestFailedHookIsTriedAgainInTime(t *testing.T) {
 	t.Parallel()

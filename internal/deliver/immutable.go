@@ -17,7 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// mayRecreate reports whether objects of a kind may be deleted to be made anew. Objects that
+// mayRecreate reports whether objects of a kind may be deleted to be made again. Objects that
 // hold data of people, as custom resources can, may not be. Neither may those whose deletion
 // takes others along.
 func mayRecreate(gk schema.GroupKind) bool {
@@ -35,7 +35,7 @@ func (r *application) orRecreate(ctx context.Context, o *unstructured.Unstructur
 	}
 	live, err := r.applier.Get(ctx, o)
 	if apierrors.IsNotFound(err) {
-		return object.Postpone(key, "it is made anew")
+		return object.Postpone(key, "it is made again")
 	}
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (r *application) orRecreate(ctx context.Context, o *unstructured.Unstructur
 		return f
 	}
 	if first := r.firstRecreated(key); first != key {
-		return object.Postpone(key, fmt.Sprintf("it is made anew after %s", first))
+		return object.Postpone(key, fmt.Sprintf("it is made again after %s", first))
 	}
 	if going, err := r.scope.Observed(o, live, readiness.StillThere); err == nil { // else it is looked at again after a while
 		r.s.noting.Lock()
@@ -57,10 +57,10 @@ func (r *application) orRecreate(ctx context.Context, o *unstructured.Unstructur
 			return err
 		}
 	}
-	return object.Postpone(key, "a field is to change that can't be changed: the object was deleted, and is made anew once it is gone")
+	return object.Postpone(key, "a field is to change that can't be changed: the object was deleted, and is made again once it is gone")
 }
 
-// firstRecreated returns the object that is made anew now: the given one, unless there is another.
+// firstRecreated returns the object that is made again now: the given one, unless there is another.
 func (r *application) firstRecreated(key record.ObjectKey) record.ObjectKey {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()

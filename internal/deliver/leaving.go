@@ -63,7 +63,7 @@ func (r revisionMaker) inheritOthers(ctx context.Context, given job.Generated, o
 }
 
 // joinValues returns the generated values of all. A value is found again by the object that it is in, so an add-on
-// that is renamed, split or joined keeps its passwords. Records may disagree about a value, where a former owner of
+// that is renamed, split or joined keeps its passwords. Records may disagree about a value, where a previous owner of
 // an object has its record still. Then the release counts that has the objects in the cluster.
 func (r revisionMaker) joinValues(ctx context.Context, all []*heritage) (job.Generated, error) {
 	var sources []job.Generated

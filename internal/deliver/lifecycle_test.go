@@ -108,7 +108,7 @@ func TestLifeCycle(t *testing.T) {
 }
 
 // TestWantedAgainWhileItIsRemoved installs an add-on whose removal had begun: what is gone by
-// then is made anew.
+// then is made again.
 func TestWantedAgainWhileItIsRemoved(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
@@ -233,7 +233,7 @@ func TestOwnerIsRespected(t *testing.T) {
 	e.Expect(o.Message).To(ContainSubstring("fleet/cluster-a"))
 }
 
-// TestOwnerOutlivesHelm has Helm write a record anew, which keeps labels alone: they don't
+// TestOwnerOutlivesHelm has Helm write a record again, which keeps labels alone: they don't
 // hold the name of each owner.
 func TestOwnerOutlivesHelm(t *testing.T) {
 	for name, owner := range map[string]string{

@@ -214,7 +214,7 @@ func (m *model) compare(before map[string]string, installed map[deliver.Release]
 		m.Expect(managers).To(Equal([]string{object.FieldManager(deliver.Release{Namespace: m.ns, Name: name})}), about)
 		_, wasInstalled := installed[deliver.Release{Namespace: m.ns, Name: from}]
 		if stays := from == name || from != "" && len(wanted[from]) == 0 && wasInstalled; stays && m.uids[settings] != "" {
-			m.Expect(live.GetUID()).To(Equal(m.uids[settings]), "%s was made anew", about)
+			m.Expect(live.GetUID()).To(Equal(m.uids[settings]), "%s was made again", about)
 		}
 		m.uids[settings] = live.GetUID()
 	}

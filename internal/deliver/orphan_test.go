@@ -92,7 +92,7 @@ func TestOrphanLeavesHelmsFieldsToHelm(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
 }
 
-// TestOrphanLeavesWhatIsAnotherAddons: an object that another add-on made anew stays its own.
+// TestOrphanLeavesWhatIsAnotherAddons: an object that another add-on made again stays its own.
 func TestOrphanLeavesWhatIsAnotherAddons(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()

@@ -94,7 +94,7 @@ func refusal(records []Summary, want *Desired, now time.Time) decision {
 			newest.Owner, newest.Release)}
 	case takenOver(records, want):
 		return decision{stepRefuse, ReasonReleaseTakenOver, fmt.Sprintf(
-			"Another management cluster has a ClusterAddon %s, too, and has taken over release %s with revision %d. Remove the Cluster from one of them. To take the release back, delete this ClusterAddon: it is made anew",
+			"Another management cluster has a ClusterAddon %s, too, and has taken over release %s with revision %d. Remove the Cluster from one of them. To take the release back, delete this ClusterAddon: it is made again",
 			want.Owner, newest.Release, newest.Revision)}
 	case !newest.Owned && newest.Status == string(helmcommon.StatusUninstalled):
 		return decision{} // what `helm uninstall --keep-history` left

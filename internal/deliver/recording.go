@@ -64,7 +64,7 @@ func (r recordFault) stopForWrite(err error, write *record.Fault) error {
 
 // unreadable says what is wrong with a record, and what is lost with it.
 func (r recordFault) unreadable(damaged *record.Fault) string {
-	lost := "the add-on is then installed anew, with other generated passwords and certificates, its hooks run again, " +
+	lost := "the add-on is then installed again, with other generated passwords and certificates, its hooks run again, " +
 		"and objects that only this record names stay in the cluster for ever"
 	if r.removes {
 		lost = "objects that only this record names then stay in the cluster for ever"

@@ -27,7 +27,7 @@ type Repair struct {
 	Values bool
 	// Report leaves the objects as they are.
 	Report bool
-	// Adoption says what to do with an object that somebody made anew.
+	// Adoption says what to do with an object that somebody made again.
 	Adoption addonsv1.AdoptionPolicy
 	// Ignore are rules for changes that stay.
 	Ignore drift.Rules
@@ -131,7 +131,7 @@ func (r repairRun) suspects(rec *record.Record, want *Repair) ([][]repair.Suspec
 	}
 	entries := make(map[record.ObjectKey]record.Entry, len(inventory))
 	for _, e := range inventory {
-		if e.Shared || e.UID == "" { // whoever owns it looks after it
+		if e.Shared || e.UID == "" { // whoever owns it manages it
 			continue
 		}
 		if want.Seen == nil {

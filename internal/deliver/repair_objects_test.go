@@ -100,7 +100,7 @@ func TestRepairRunsNoJobAgain(t *testing.T) {
 	e.Expect(e.meter.made("migrate")).To(Equal(1))
 }
 
-// TestRepairOfACRDAndItsResources makes both anew, one after the other.
+// TestRepairOfACRDAndItsResources makes both again, one after the other.
 func TestRepairOfACRDAndItsResources(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

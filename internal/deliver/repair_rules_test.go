@@ -194,7 +194,7 @@ func TestRepairOfWhatIsChangedMeanwhile(t *testing.T) {
 	}{
 		"somebody goes on": {func(*scaled) {}, func(s *scaled, i int) { s.scale("hpa", 4+i%2) }, 4},
 		"somebody begins":  {(*scaled).again, func(s *scaled, i int) { s.scale("hpa", 4+i%2) }, 4},
-		"somebody makes it anew": {func(*scaled) {}, func(s *scaled, _ int) {
+		"somebody makes it again": {func(*scaled) {}, func(s *scaled, _ int) {
 			copied := s.app().DeepCopy()
 			s.delete(s.app())
 			copied.SetResourceVersion("")

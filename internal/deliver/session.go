@@ -58,7 +58,7 @@ type session struct {
 	removed map[record.ObjectKey]bool
 	// deleted are those that were asked to go.
 	deleted map[record.ObjectKey]going
-	// recreates is the object that is deleted to be made anew; none if it is zero.
+	// recreates is the object that is deleted to be made again; none if it is zero.
 	recreates      record.ObjectKey
 	recreatesSince time.Time
 	// pruned says that nothing is left to be pruned.

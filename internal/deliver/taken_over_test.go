@@ -34,6 +34,6 @@ func TestAnotherManagementClusterTakesOver(t *testing.T) {
 		e.Expect(o.Wrote).To(BeFalse())
 	}
 	e.Expect(e.install(of("second", "4")).Revision).To(BeEquivalentTo(4))
-	e.Expect(e.install(of("first anew", "2")).Revision).To(BeEquivalentTo(5))
+	e.Expect(e.install(of("first again", "2")).Revision).To(BeEquivalentTo(5))
 	e.Expect(e.settle(of("second", "4")).Reason).To(Equal(deliver.ReasonReleaseTakenOver))
 }

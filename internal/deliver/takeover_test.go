@@ -19,8 +19,8 @@ import (
 // moving has two add-ons of which the second is to take the place of the first.
 type moving struct {
 	*env
-	ns            string
-	former, later deliver.Desired
+	ns              string
+	previous, later deliver.Desired
 }
 
 func newMoving(t *testing.T) *moving {
@@ -30,10 +30,10 @@ func newMoving(t *testing.T) *moving {
 	group := m.ns + ".example.com"
 	hooks := []job.Hook{hook("bye", 0, jobText("bye", false), []string{"pre-delete", "post-delete"})}
 	common := deployment("app") + widget(group, "one")
-	m.former = m.want(m.ns, chart{version: "1", crds: crd(group), hooks: hooks, manifest: configMap("settings", "former") + configMap("old", "x") + common})
+	m.previous = m.want(m.ns, chart{version: "1", crds: crd(group), hooks: hooks, manifest: configMap("settings", "previous") + configMap("old", "x") + common})
 	m.later = m.want(m.ns, chart{version: "2", crds: crd(group), manifest: configMap("settings", "later") + configMap("new", "x") + common})
 	m.later.Name = "later"
-	m.later.Leaving = []deliver.Release{m.former.Release}
+	m.later.Leaving = []deliver.Release{m.previous.Release}
 	return m
 }
 
@@ -89,21 +89,21 @@ func TestTakeOver(t *testing.T) {
 func takeOverWith(t *testing.T, k int, done bool) int {
 	t.Helper()
 	m := newMoving(t)
-	m.install(m.former)
+	m.install(m.previous)
 	before := m.uids()
 	m.meter.reset()
 	m.meter.failFrom, m.meter.done = k, done
 	m.settle(m.later)
-	m.remove(m.former.Release)
+	m.remove(m.previous.Release)
 	_, writes := m.meter.total()
 	if k > 0 {
 		m.restart()
 		m.install(m.later)
-		m.Expect(m.remove(m.former.Release).Gone).To(BeTrue())
+		m.Expect(m.remove(m.previous.Release).Gone).To(BeTrue())
 	}
 	m.Expect(m.uids()).To(Equal(before))
 	m.expectOwner(m.later.Release, "later")
-	m.Expect(m.get("v1", "ConfigMap", m.ns, "old")).To(BeNil(), "what only the former one had is gone")
+	m.Expect(m.get("v1", "ConfigMap", m.ns, "old")).To(BeNil(), "what only the previous one had is gone")
 	m.Expect(m.get("batch/v1", "Job", m.ns, "bye")).To(BeNil(), "its hooks aren't run")
 	m.Expect(m.records(m.ns)).To(HaveLen(1))
 	return writes
@@ -116,18 +116,18 @@ func TestTakeBack(t *testing.T) {
 		t.Run(fmt.Sprintf("write=%d", k), func(t *testing.T) {
 			t.Parallel()
 			m := newMoving(t)
-			m.install(m.former)
+			m.install(m.previous)
 			before := m.uids()
 			m.proofs.outlives = true // else the later one would be left as it is
 			m.meter.reset()
 			m.meter.failFrom = k
 			m.settle(m.later)
 			m.restart()
-			m.former.Leaving = []deliver.Release{m.later.Release}
-			m.install(m.former)
+			m.previous.Leaving = []deliver.Release{m.later.Release}
+			m.install(m.previous)
 			m.Expect(m.remove(m.later.Release).Gone).To(BeTrue())
 			m.Expect(m.uids()).To(Equal(before))
-			m.expectOwner(m.former.Release, "former")
+			m.expectOwner(m.previous.Release, "previous")
 			m.Expect(m.get("v1", "ConfigMap", m.ns, "old")).NotTo(BeNil())
 			m.Expect(m.get("v1", "ConfigMap", m.ns, "new")).To(BeNil())
 			m.Expect(m.get("batch/v1", "Job", m.ns, "bye")).To(BeNil())
@@ -140,12 +140,12 @@ func TestHooksOfWhatGoesWithItsSuccessor(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	m := newMoving(t)
-	m.install(m.former)
+	m.install(m.previous)
 	m.install(m.later)
-	m.Expect(m.remove(m.former.Release, m.later.Release).Gone).To(BeTrue())
+	m.Expect(m.remove(m.previous.Release, m.later.Release).Gone).To(BeTrue())
 	m.Expect(m.get("batch/v1", "Job", m.ns, "bye")).NotTo(BeNil(), "it was run")
 	m.Expect(m.get("v1", "ConfigMap", m.ns, "settings")).NotTo(BeNil(), "that is the other one's to delete")
-	m.Expect(m.remove(m.later.Release, m.former.Release).Gone).To(BeTrue())
+	m.Expect(m.remove(m.later.Release, m.previous.Release).Gone).To(BeTrue())
 	m.Expect(m.get("v1", "ConfigMap", m.ns, "settings")).To(BeNil())
 }
 
@@ -154,13 +154,13 @@ func TestHooksOfWhatGoesWithItsSuccessor(t *testing.T) {
 func TestHookInPlaceOfAnObject(t *testing.T) {
 	t.Parallel()
 	m := newMoving(t)
-	m.install(m.former)
+	m.install(m.previous)
 	m.later.Render = m.want(m.ns, chart{version: "2", manifest: configMap("new", "x"), hooks: []job.Hook{
 		{Name: "old", Kind: "ConfigMap", Path: "demo/templates/old", Manifest: configMap("old", "hook"), Events: []string{"pre-install"}},
 	}}).Render
 	m.install(m.later)
 	m.Expect(m.get("v1", "ConfigMap", m.ns, "old").Object["data"]).To(Equal(map[string]any{"key": "hook"}))
-	m.Expect(m.remove(m.former.Release).Gone).To(BeTrue())
+	m.Expect(m.remove(m.previous.Release).Gone).To(BeTrue())
 }
 
 // TestTakeOverOfWhatIsGoing waits for an object that was deleted already.
@@ -168,14 +168,14 @@ func TestTakeOverOfWhatIsGoing(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
 	held := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/held]}\n"
-	former := e.want(ns, chart{version: "1", manifest: held})
-	e.install(former)
-	o, err := e.d.Remove(e.ctx, e.target, former.Release)
+	previous := e.want(ns, chart{version: "1", manifest: held})
+	e.install(previous)
+	o, err := e.d.Remove(e.ctx, e.target, previous.Release)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion), o.Message)
 
 	later := e.want(ns, chart{version: "1", manifest: configMap("held", "x")})
-	later.Name, later.Leaving = "later", []deliver.Release{former.Release}
+	later.Name, later.Leaving = "later", []deliver.Release{previous.Release}
 	o, err = e.d.Ensure(e.ctx, e.target, later)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion), o.Message)
@@ -185,7 +185,7 @@ func TestTakeOverOfWhatIsGoing(t *testing.T) {
 	live.SetFinalizers(nil)
 	e.Expect(e.target.Client.Update(e.ctx, live)).To(Succeed())
 	e.install(later)
-	o = e.remove(former.Release)
+	o = e.remove(previous.Release)
 	e.Expect(o.Gone).To(BeTrue())
 	e.Expect(o.Message).To(ContainSubstring(later.String()), "it says who has the object now")
 	e.Expect(e.get("v1", "ConfigMap", ns, "held")).NotTo(BeNil())

@@ -37,9 +37,9 @@ func (r revisionMaker) deployedNow(ctx context.Context) (deployed, error) {
 // sameAs returns the entries of those objects and CRDs of crds/ of a revision that the deployed one has just the
 // same. Their fields have to be known.
 func (is deployed) sameAs(made *madeRevision) map[record.ObjectKey]record.Entry {
-	former := make(map[record.ObjectKey]*unstructured.Unstructured, len(is.objects))
+	previous := make(map[record.ObjectKey]*unstructured.Unstructured, len(is.objects))
 	for _, o := range is.objects {
-		former[record.KeyOf(o)] = o
+		previous[record.KeyOf(o)] = o
 	}
 	entries := make(map[record.ObjectKey]record.Entry, len(made.inventory))
 	for _, e := range made.inventory {
@@ -55,7 +55,7 @@ func (is deployed) sameAs(made *madeRevision) map[record.ObjectKey]record.Entry 
 	}
 	for _, o := range made.objects {
 		key := record.KeyOf(o)
-		was, known := former[key]
+		was, known := previous[key]
 		e, owned := entries[key]
 		if known && owned && was.GroupVersionKind() == o.GroupVersionKind() && equality.Semantic.DeepEqual(was.Object, o.Object) {
 			same[key] = e

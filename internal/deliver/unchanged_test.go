@@ -136,7 +136,7 @@ func TestUpgradeLeavesCRDsThatAreTheSame(t *testing.T) {
 	}
 }
 
-// TestUpgradeOfAnObjectMadeAnew has somebody make an object anew that is to stay as it is. It is no
+// TestUpgradeOfAnObjectMadeAnew has somebody make an object again that is to stay as it is. It is no
 // longer the add-on's, so the upgrade doesn't pass over it.
 func TestUpgradeOfAnObjectMadeAnew(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func FuzzSums(f *testing.F) {
 			fresh.Add(key, there[key])
 		}
 		if fresh != sum {
-			t.Fatalf("%x, and %x when made anew", sum, fresh)
+			t.Fatalf("%x, and %x when made again", sum, fresh)
 		}
 		sums := drift.Sums{{Group: "apps", Kind: "Deployment"}: sum, {Kind: "Service"}: fresh + 1}
 		if back, rest := drift.ParseSums(sums.String(), 2); !maps.Equal(back, sums) || !rest.Empty() {
@@ -332,7 +332,7 @@ func TestContest(t *testing.T) {
 	}
 	gone := &drift.Contest{}
 	if n := repairs(gone, nil, 5*time.Minute); n < 6 || n > 9 {
-		t.Errorf("an object that somebody deletes is made anew %d times", n)
+		t.Errorf("an object that somebody deletes is made again %d times", n)
 	}
 	rare := &drift.Contest{}
 	for range 50 { // somebody who tries something out, every two minutes

@@ -96,7 +96,7 @@ func explain(ctx context.Context, host string, err error) *Fault {
 }
 
 // ofProxy returns a fault of the proxy on the way to a host, said without its address. Which one is
-// asked is the administrator's choice: whoever named the host can't mend it.
+// asked is the administrator's choice: whoever named the host can't fix it.
 func ofProxy(host, what string) *Fault {
 	return fault(Unavailable, "the proxy on the way to %s %s; check the proxy, or correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider", host, what)
 }

@@ -61,7 +61,7 @@ func TooMany(what string, most int) *Error {
 
 // IfFollowed is what else to do about a version that has another digest now, as those of
 // a range have that were taken: nobody wrote the digest.
-const IfFollowed = "If the stack follows a range, the version was published anew, or removed, since it was taken: publish a newer one, or narrow the range"
+const IfFollowed = "If the stack follows a range, the version was published again, or removed, since it was taken: publish a newer one, or narrow the range"
 
 // Changed returns the error of content that was overwritten between two looks at it.
 func Changed() *Error {

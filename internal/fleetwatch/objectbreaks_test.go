@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestBrokenWatches are begun anew: what changed meanwhile is found, and nothing else is told.
+// TestBrokenWatches are begun again: what changed meanwhile is found, and nothing else is told.
 func TestBrokenWatches(t *testing.T) {
 	t.Parallel()
 	for title, breaks := range map[string]func(*watched){
@@ -67,7 +67,7 @@ func TestBrokenWatches(t *testing.T) {
 	}
 }
 
-// TestPanicsAreContained in the watch of a kind: it is begun anew, and others go on.
+// TestPanicsAreContained in the watch of a kind: it is begun again, and others go on.
 func TestPanicsAreContained(t *testing.T) {
 	t.Parallel()
 	w := watchObjects(t)

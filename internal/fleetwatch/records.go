@@ -29,7 +29,7 @@ const (
 	// recordsSelector is of the records that Chandler wrote, for any owner.
 	recordsSelector = addonsv1.AddonLabel + ",owner=helm,"
 	// failureStays is how long the failure of a watch that broke its limits is
-	// reported after it was begun anew: the next one may do the same.
+	// reported after it was begun again: the next one may do the same.
 	failureStays = 2 * time.Minute
 )
 
@@ -52,7 +52,7 @@ type Records struct {
 	// proofs returns those of the owner's records, by release.
 	proofs  func(context.Context, multicluster.ClusterName) map[deliver.Release]string
 	changed func(multicluster.ClusterName)
-	// restored is called when a cluster has gone back to a former state.
+	// restored is called when a cluster has gone back to a previous state.
 	restored func(multicluster.ClusterName)
 	clock    clock.WithTicker
 	// timeout is that of [following].
@@ -72,8 +72,8 @@ type clusterRecords struct {
 
 // NewRecords returns a watch of the records that are of a cluster's owner, the "namespace/name" of its
 // ClusterAddon. Where there are too many, those with one of the proofs stay. It calls changed when a cluster has other records. It calls
-// restored when a cluster shows those of a former time: then nothing that was known of the
-// cluster holds, and it is connected anew.
+// restored when a cluster shows those of a previous time: then nothing that was known of the
+// cluster holds, and it is connected again.
 func NewRecords(
 	owner func(multicluster.ClusterName) string, proofs func(context.Context, multicluster.ClusterName) map[deliver.Release]string,
 	changed, restored func(multicluster.ClusterName),
@@ -105,8 +105,8 @@ func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl 
 	w.mu.Unlock()
 	go func() {
 		keepTrying(ctx, name.String(), watchRetry.DelayWithReset(w.clock, failureStays), func(ctx context.Context) {
-			if err := w.watch(ctx, name, known, conn); errors.Is(err, errFormerState) {
-				logf.FromContext(ctx).Info("Connecting anew: "+err.Error(), "Cluster", name)
+			if err := w.watch(ctx, name, known, conn); errors.Is(err, errPreviousState) {
+				logf.FromContext(ctx).Info("Connecting again: "+err.Error(), "Cluster", name)
 				w.restored(name)
 				conn.Restored()
 			}
@@ -125,7 +125,7 @@ func (w *Records) forget(name multicluster.ClusterName, known *clusterRecords) {
 	}
 }
 
-// watch lists and watches until something fails, or the records are those of a former time.
+// watch lists and watches until something fails, or the records are those of a previous time.
 func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, server metadataServer) error {
 	note := func(err error) {
 		if ctx.Err() == nil && w.note(known, err) {
@@ -157,7 +157,7 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 		changed: known.store.change,
 	}
 	err := f.run(ctx)
-	if err != nil && !errors.Is(err, errFormerState) && !errors.Is(err, errWatchCut) && !isExpired(err) {
+	if err != nil && !errors.Is(err, errPreviousState) && !errors.Is(err, errWatchCut) && !isExpired(err) {
 		note(err)
 	}
 	return err

@@ -136,9 +136,9 @@ func TestRecordsAreListedAndFollowed(t *testing.T) {
 
 // A connection that is over takes nothing of the next one along.
 func TestRecordsOfTheNextConnectionStay(t *testing.T) {
-	w, former, next := NewRecords(multicluster.ClusterName.String, noProofs, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {}), &clusterRecords{}, &clusterRecords{}
+	w, previous, next := NewRecords(multicluster.ClusterName.String, noProofs, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {}), &clusterRecords{}, &clusterRecords{}
 	w.clusters["ns/prod"] = next
-	if w.forget("ns/prod", former); w.clusters["ns/prod"] != next {
+	if w.forget("ns/prod", previous); w.clusters["ns/prod"] != next {
 		t.Error("those of the new connection are gone")
 	}
 	if w.forget("ns/prod", next); len(w.clusters) != 0 {
@@ -235,7 +235,7 @@ func TestRecordsOfOthers(t *testing.T) {
 }
 
 // A cluster that was restored from a backup would accept a watch of what is newer than all it
-// has. It is connected anew, as nothing holds that is known of it.
+// has. It is connected again, as nothing holds that is known of it.
 func TestRecordsOfAFormerTime(t *testing.T) {
 	at := func(version, uid string) metav1.PartialObjectMetadata {
 		r := recordOf("one", nil)
@@ -247,8 +247,8 @@ func TestRecordsOfAFormerTime(t *testing.T) {
 		record   metav1.PartialObjectMetadata
 		restored bool
 	}{
-		"a former resourceVersion":                 {"7", at("5", "a"), true},
-		"a former record, though much was written": {"99", at("5", "a"), true},
+		"a previous resourceVersion":                 {"7", at("5", "a"), true},
+		"a previous record, though much was written": {"99", at("5", "a"), true},
 		"the same":    {"10", at("10", "a"), false},
 		"a later one": {"12", at("11", "a"), false},
 		"another record of the name, made much ago": {"12", at("5", "b"), false},
@@ -282,7 +282,7 @@ func TestRecordsOfAFormerTime(t *testing.T) {
 				return known && records[deliver.Release{Namespace: "apps", Name: "one"}].ResourceVersion == tc.record.ResourceVersion
 			})
 			if conn.Context().Err() != nil || restored.Load() > 0 {
-				t.Error("it was connected anew")
+				t.Error("it was connected again")
 			}
 		})
 	}

@@ -24,8 +24,8 @@ const (
 	maxRecordsSize = 16 << 20
 )
 
-// errFormerState ends the watch of a cluster that shows an older state than before.
-var errFormerState = errors.New("the release records are those of a former time, as after a restore")
+// errPreviousState ends the watch of a cluster that shows an older state than before.
+var errPreviousState = errors.New("the release records are those of a previous time, as after a restore")
 
 // recordSet are the records of the owner that are kept, by name.
 type recordSet struct {
@@ -139,11 +139,11 @@ func (s *recordStore) list() ([]metav1.PartialObjectMetadata, bool) {
 // replace takes in a list, which is complete.
 func (s *recordStore) replace(set *recordSet, version string) error {
 	s.mu.Lock()
-	isFormer := s.isBefore(version, set.records)
+	isPrevious := s.isBefore(version, set.records)
 	s.set, s.version = set, version
 	s.mu.Unlock()
-	if isFormer {
-		return errFormerState
+	if isPrevious {
+		return errPreviousState
 	}
 	s.changed()
 	return nil

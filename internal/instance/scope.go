@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package instance knows what one running instance of Chandler looks after.
+// Package instance knows what one running instance of Chandler manages.
 package instance
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// Scope is what an instance looks after: some namespaces or all, and objects
+// Scope is what an instance manages: some namespaces or all, and objects
 // with a value of the watch label, or any.
 type Scope struct {
 	// Namespaces is empty for all.

@@ -43,7 +43,7 @@ func (o *Options) identity() identity {
 
 // leaseBeside returns the Lease in the namespace of the ProviderInstance, "" if the
 // leader is elected elsewhere, or not at all. Only that one tells from the object
-// alone that a former holder is excluded.
+// alone that a previous holder is excluded.
 func (i identity) leaseBeside(elected bool) string {
 	if elected && i.leaseNamespace == i.namespace {
 		return i.lease

@@ -103,9 +103,9 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.StringSliceVar(&o.run, "run", []string{runControllers, runWebhooks},
 		"What this process runs: controllers, webhooks, or both. Several instances of the controllers can share one deployment of the webhooks.")
 	fs.StringSliceVar(&o.namespaces, "namespace", nil,
-		"Namespaces that this instance looks after: one, or several with commas between. If unspecified, it looks after all namespaces.")
+		"Namespaces that this instance manages: one, or several with commas between. If unspecified, it manages all namespaces.")
 	fs.StringVar(&o.watchFilter, "watch-filter", "",
-		fmt.Sprintf("Value of label %s that an object must have to be looked after. If unspecified, labels don't matter.", clusterv1.WatchLabel))
+		fmt.Sprintf("Value of label %s that an object must have to be managed. If unspecified, labels don't matter.", clusterv1.WatchLabel))
 
 	fs.StringSliceVar(&o.clusterSources, "cluster-sources", []string{clustersSource},
 		"Where clusters come from: clusters (of Cluster API), secrets (with a kubeconfig), profiles (of the Cluster Inventory API), files (--kubeconfig-files) and self (the cluster that this instance runs for). If two of them name one cluster, the first has it.")

@@ -58,7 +58,7 @@ func (o *Options) validateScope() error {
 		}
 	}
 	if len(o.namespaces) > maxNamespaces {
-		return fmt.Errorf("--namespace: %d namespaces are more than %d; without --namespace all are looked after", len(o.namespaces), maxNamespaces)
+		return fmt.Errorf("--namespace: %d namespaces are more than %d; without --namespace all are managed", len(o.namespaces), maxNamespaces)
 	}
 	if problems := validation.IsValidLabelValue(o.watchFilter); len(problems) > 0 {
 		return fmt.Errorf("--watch-filter: %q is no value of a label: %s", o.watchFilter, problems[0])

@@ -72,7 +72,7 @@ func (g *gathering) helmRelease(ctx context.Context, o *unstructured.Unstructure
 	spec := is.Spec
 	name := cmp.Or(spec.ReleaseName, strings.TrimPrefix(spec.TargetNamespace+"-"+o.GetName(), "-"))
 	r := &Release{
-		Cluster: cluster, Former: name, Shown: spec.Values, owner: o, storage: cmp.Or(spec.StorageNamespace, g.World.Namespace),
+		Cluster: cluster, Previous: name, Shown: spec.Values, owner: o, storage: cmp.Or(spec.StorageNamespace, g.World.Namespace),
 		Addon: addonsv1.Addon{Name: name, Namespace: cmp.Or(spec.TargetNamespace, g.World.Namespace)},
 	}
 	if spec.Upgrade.CRDs == string(addonsv1.CRDPolicySkip) {

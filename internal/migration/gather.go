@@ -117,7 +117,7 @@ func (g *gathering) show(ctx context.Context, r *Release) {
 	case g.World.Origin == Provider: // a HelmReleaseProxy has them
 		r.Shown = r.Values
 		if r.Template != "" && !g.makes(ctx, r) {
-			g.note("%s: the valuesTemplate of HelmChartProxy %s doesn't make the values that are installed: these are written", r, r.Former)
+			g.note("%s: the valuesTemplate of HelmChartProxy %s doesn't make the values that are installed: these are written", r, r.Previous)
 			r.Template = ""
 		}
 	case r.From == nil && !same(r.Shown, r.Values):

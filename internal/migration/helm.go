@@ -34,7 +34,7 @@ func (g *gathering) plain(ctx context.Context) error {
 				continue
 			}
 			g.Releases = append(g.Releases, &Release{
-				Cluster: cluster, Former: release.Name, Selector: g.World.Clusters, storage: release.Namespace,
+				Cluster: cluster, Previous: release.Name, Selector: g.World.Clusters, storage: release.Namespace,
 				Addon: addonsv1.Addon{Name: release.Name, Namespace: release.Namespace},
 			})
 		}

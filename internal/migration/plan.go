@@ -39,21 +39,21 @@ func (f *Found) Plans() (plans []*Plan) {
 	var keys []string
 	groups, siblings := map[string][]*Release{}, map[string]int{}
 	for _, s := range f.Stacks {
-		siblings[s.Annotations[formerAnnotation]]++
+		siblings[s.Annotations[previousAnnotation]]++
 	}
 	for _, r := range f.Releases {
-		key := r.Former + hashOf(r.Addon)
+		key := r.Previous + hashOf(r.Addon)
 		if r.Covered {
 			continue
 		}
 		if groups[key] == nil {
 			keys = append(keys, key)
-			siblings[r.Former]++
+			siblings[r.Previous]++
 		}
 		groups[key] = append(groups[key], r)
 	}
 	for _, key := range keys {
-		name := groups[key][0].Former
+		name := groups[key][0].Previous
 		if siblings[name] > 1 && len(groups[key]) == 1 {
 			name += "-" + groups[key][0].Cluster
 		} else if siblings[name] > 1 {
@@ -78,7 +78,7 @@ func hashOf(value any) string {
 func (f *Found) plan(name string, releases []*Release) *Plan {
 	s := &addonsv1.AddonStack{TypeMeta: metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack"}}
 	s.Namespace, s.Name, s.Labels = f.Namespace, name, map[string]string{originLabel: string(f.Origin)}
-	s.Annotations = map[string]string{formerAnnotation: releases[0].Former, clusterv1.PausedAnnotation: ""}
+	s.Annotations = map[string]string{previousAnnotation: releases[0].Previous, clusterv1.PausedAnnotation: ""}
 	p := &Plan{Stack: s, Label: clusterLabelPrefix + name}
 	for _, r := range releases {
 		p.Clusters = append(p.Clusters, r.Cluster)

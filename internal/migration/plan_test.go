@@ -39,7 +39,7 @@ func found(releases ...*migration.Release) *migration.Found {
 // release is one of chart web, in clear.
 func release(cluster, name string, values map[string]any) *migration.Release {
 	return &migration.Release{
-		Cluster: cluster, Former: "web", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+		Cluster: cluster, Previous: "web", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
 		Addon:  addonsv1.Addon{Name: name, Namespace: "web", Chart: addonsv1.ChartSource{Path: "web"}, AdoptionPolicy: addonsv1.AdoptionPolicyAdopt},
 		Values: values, Shown: values,
 	}
@@ -138,7 +138,7 @@ func TestNamesOfPlansStay(t *testing.T) {
 		g.Expect(rest[0].Stack).To(Equal(first[1-i].Stack))
 	}
 	long := release("a", "web", nil)
-	long.Former = strings.Repeat("long-name-", 20)
+	long.Previous = strings.Repeat("long-name-", 20)
 	name := found(long).Plans()[0].Stack.Name
 	g.Expect(len(name)).To(BeNumerically("<=", 52))
 	g.Expect(name).To(HavePrefix("long-name-"))

@@ -72,7 +72,7 @@ func (g *gathering) releaseProxy(o, chart *unstructured.Unstructured) error {
 		return nil
 	}
 	r := &Release{
-		Cluster: spec.ClusterRef.Name, Former: chart.GetName(), Selector: from.Spec.ClusterSelector, Template: from.Spec.ValuesTemplate,
+		Cluster: spec.ClusterRef.Name, Previous: chart.GetName(), Selector: from.Spec.ClusterSelector, Template: from.Spec.ValuesTemplate,
 		Addon: addonsv1.Addon{Name: spec.ReleaseName, Namespace: spec.Namespace}, storage: spec.Namespace, owner: o,
 		source: source{address: spec.RepoURL, chart: spec.ChartName, secret: spec.Credentials.Secret.Name},
 	}

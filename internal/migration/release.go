@@ -18,9 +18,9 @@ import (
 // Release is a release of Helm on one cluster.
 type Release struct {
 	Cluster string
-	// Former names what the release is from: a HelmChartProxy, or else the release itself.
-	Former string
-	// Selector of the former owner, nil if it has none.
+	// Previous names what the release is from: a HelmChartProxy, or else the release itself.
+	Previous string
+	// Selector of the previous owner, nil if it has none.
 	Selector *metav1.LabelSelector
 	// Addon is what the release becomes, without values. Releases whose Addons are equal may be in one AddonStack.
 	Addon addonsv1.Addon

@@ -52,7 +52,7 @@ func (w *World) Takeover(f *Found, plans []*Plan) []Step {
 		remove = append(remove, w.removeOwner(r.owner)...)
 	}
 	for i := range f.owners {
-		if slices.ContainsFunc(stacks, func(s addonsv1.AddonStack) bool { return s.Annotations[formerAnnotation] == f.owners[i].GetName() }) {
+		if slices.ContainsFunc(stacks, func(s addonsv1.AddonStack) bool { return s.Annotations[previousAnnotation] == f.owners[i].GetName() }) {
 			remove = append(remove, w.removeOwner(&f.owners[i])...)
 		}
 	}
@@ -95,7 +95,7 @@ func isFromGit(o *unstructured.Unstructured) bool {
 	return o.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != "" || o.GetAnnotations()["argocd.argoproj.io/tracking-id"] != ""
 }
 
-// removeOwner returns the steps that delete a former owner's object. Nothing is uninstalled by it: Flux's controller takes
+// removeOwner returns the steps that delete a previous owner's object. Nothing is uninstalled by it: Flux's controller takes
 // its own finalizer from what is suspended, and the Helm add-on provider is stopped.
 func (w *World) removeOwner(o *unstructured.Unstructured) (steps []Step) {
 	name := o.GetKind() + " " + o.GetName()

@@ -36,8 +36,8 @@ const (
 	stackLabel = "migration.addons.cluster.x-k8s.io/stack"
 	// clusterLabelPrefix begins the label of a Cluster that an AddonStack selects; its name follows. The value is the Origin.
 	clusterLabelPrefix = "migrated.addons.cluster.x-k8s.io/"
-	// formerAnnotation on an AddonStack names what it was: the HelmChartProxy, or else the release.
-	formerAnnotation = "migration.addons.cluster.x-k8s.io/former"
+	// previousAnnotation on an AddonStack names what it was: the HelmChartProxy, or else the release.
+	previousAnnotation = "migration.addons.cluster.x-k8s.io/previous"
 )
 
 // World is where releases are moved, and which ones.

@@ -28,7 +28,7 @@ func Decide(in Input) Decision {
 		}
 	}
 	if d.Wave = in.exceeded(d.Waves); d.Wave >= 0 {
-		d.Reject = in.Awaited || in.Strategy.RollsBack && in.HasFormer
+		d.Reject = in.Awaited || in.Strategy.RollsBack && in.HasPrevious
 		return d
 	}
 	for i := range waves {

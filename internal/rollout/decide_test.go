@@ -37,7 +37,7 @@ func unwell(c rollout.Cluster) rollout.Cluster {
 // input has clusters that are to go from "old" to "new", by default one after the other.
 func input(clusters ...rollout.Cluster) rollout.Input {
 	return rollout.Input{
-		Now: now, Target: "new", HasFormer: true, Clusters: clusters,
+		Now: now, Target: "new", HasPrevious: true, Clusters: clusters,
 		Strategy: rollout.Strategy{
 			Waves:       []rollout.Wave{{Name: "rest", MaxConcurrent: intstr.FromInt32(1)}},
 			ReadyWithin: time.Hour,
@@ -104,7 +104,7 @@ func TestDecide(t *testing.T) {
 		"it wasn't well before":                {in: input(unwell(at("a", "new", isFailed, time.Hour)), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"a failure that may be":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.MaxFailed = intstr.FromString("50%") }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"back, after a failure":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.RollsBack = true }), phase: addonsv1.RolloutHalted, reject: true},
-		"nothing to go back to":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.RollsBack, in.HasFormer = true, false }), phase: addonsv1.RolloutHalted},
+		"nothing to go back to":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.RollsBack, in.HasPrevious = true, false }), phase: addonsv1.RolloutHalted},
 		"a newer one may be the remedy":        {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Awaited = true }), phase: addonsv1.RolloutHalted, reject: true},
 		"a cluster that failed at what was never completed gets the remedy first": {
 			in: first(input(at("a", "old", ready, 0), unfinished(at("b", "bad", isFailed, time.Hour))), "a", nil), phase: addonsv1.RolloutProgressing, start: []string{"b"}},

@@ -82,7 +82,7 @@ func (f *fleet) edit(followed bool) {
 	f.revisions = slices.Insert(f.revisions, 0, rollout.Revision{Name: name, Followed: followed})
 }
 
-// replaceInputs changes values in place: all revisions so far are of the former ones, and another one follows.
+// replaceInputs changes values in place: all revisions so far are of the previous ones, and another one follows.
 func (f *fleet) replaceInputs() {
 	for i := range f.revisions {
 		f.revisions[i].Replaced = true
@@ -211,7 +211,7 @@ func (f *fleet) check(t *testing.T, in rollout.Input, d rollout.Decision) {
 	if !d.Next.IsZero() && !d.Next.After(in.Now) {
 		t.Fatalf("wakes in the past: %+v", d)
 	}
-	if d.Reject && (in.Known || !in.Awaited && (!in.HasFormer || !in.Strategy.RollsBack)) {
+	if d.Reject && (in.Known || !in.Awaited && (!in.HasPrevious || !in.Strategy.RollsBack)) {
 		t.Fatal("rejects with nothing to go to")
 	}
 	if len(d.Start) == 0 {

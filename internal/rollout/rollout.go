@@ -60,9 +60,9 @@ type Input struct {
 	Began time.Time
 	// Back says that a newer revision was rejected. Awaited says that a newer one waits for the end of this one.
 	Back, Awaited bool
-	// HasFormer says that there is a completed revision to go back to.
-	HasFormer bool
-	Stop      Stop
+	// HasPrevious says that there is a completed revision to go back to.
+	HasPrevious bool
+	Stop        Stop
 	// Approved are the names of waves that somebody approved. With [All] there are no soaks either.
 	Approved sets.Set[string]
 	Clusters []Cluster

@@ -27,8 +27,8 @@ type Revision struct {
 func Target(revisions []Revision) int {
 	newest := slices.IndexFunc(revisions, func(r Revision) bool { return !r.Rejected })
 	if newest > 0 {
-		if former := Completed(revisions); former >= 0 {
-			return former
+		if previous := Completed(revisions); previous >= 0 {
+			return previous
 		}
 		newest = slices.IndexFunc(revisions, func(r Revision) bool { return !r.Rejected && !r.Replaced })
 	}
@@ -54,7 +54,7 @@ func (in *Input) Aim(revisions []Revision, target int) {
 	for i, r := range revisions {
 		in.Back = in.Back || i < target && r.Rejected && in.Known
 		in.Awaited = in.Awaited || i < target && !r.Rejected
-		in.HasFormer = in.HasFormer || i > target && r.Completed && !r.Rejected
+		in.HasPrevious = in.HasPrevious || i > target && r.Completed && !r.Rejected
 	}
 }
 

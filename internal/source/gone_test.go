@@ -10,15 +10,15 @@ import (
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-// A cluster records what it installed. Its version is published anew then, signed, and the
+// A cluster records what it installed. Its version is published again then, signed, and the
 // cluster wants a signature from now on: what it recorded can't be had that way any more.
 func TestRecordedDigestIsGone(t *testing.T) {
 	w := startSigned(t)
 	w.push(t, "charts/demo")
 	recorded := expectFetched(t, w.sources(t), w.ref("charts/demo", nil)).Digest
-	anew := chartEntry("charts/demo")
-	anew.Data += "appVersion: anew\n"
-	manifest := w.server.Push(t, targz.Of(t, anew), "charts/demo", "1.0.0")
+	again := chartEntry("charts/demo")
+	again.Data += "appVersion: again\n"
+	manifest := w.server.Push(t, targz.Of(t, again), "charts/demo", "1.0.0")
 	signing.Attach(t, w.repository(t, "charts/demo"), manifest, w.key.Sign(t, manifest))
 
 	sources, verified := w.sources(t), w.ref("charts/demo", byKeys("cosign.pub"))

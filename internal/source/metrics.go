@@ -60,7 +60,7 @@ func (s *Sources) count(ref reference.Reference, started time.Time, sent bool, e
 			known.LastSuccess = ended
 		}
 		known.Took += ended.Sub(started)
-		known.Results = maps.Clone(known.Results) // others read the former ones
+		known.Results = maps.Clone(known.Results) // others read the previous ones
 		if known.Results == nil {
 			known.Results = map[string]uint64{}
 		}

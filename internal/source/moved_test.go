@@ -21,7 +21,7 @@ import (
 // A version that was taken, and is published with other content then, can't be had any
 // more by the digest that it was pinned to.
 func TestTakenVersionIsPublishedAnew(t *testing.T) {
-	other := targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: demo\nversion: 1.1.0\ndescription: anew\n"})
+	other := targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: demo\nversion: 1.1.0\ndescription: again\n"})
 	t.Run("helm", func(t *testing.T) {
 		server, _ := startRepository(t, true, false)
 		server.publish(t, repo.NewIndexFile(), "1.1.0", "", true)
@@ -31,12 +31,12 @@ func TestTakenVersionIsPublishedAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		anew := repo.NewIndexFile()
-		if err := anew.MustAdd(&chart.Metadata{APIVersion: "v2", Name: "demo", Version: "1.1.0"}, "demo-1.1.0.tgz", "", digestOf(other)); err != nil {
+		again := repo.NewIndexFile()
+		if err := again.MustAdd(&chart.Metadata{APIVersion: "v2", Name: "demo", Version: "1.1.0"}, "demo-1.1.0.tgz", "", digestOf(other)); err != nil {
 			t.Fatal(err)
 		}
 		index := filepath.Join(server.dir, "charts", "index.yaml")
-		if err := anew.WriteFile(index, 0o600); err != nil {
+		if err := again.WriteFile(index, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(index, time.Time{}, time.Now().Add(time.Hour)); err != nil {

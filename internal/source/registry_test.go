@@ -119,6 +119,6 @@ func TestVersionThatMoved(t *testing.T) {
 	_, err = sources.Fetch(t.Context(), ref, first)
 	expectRefused(t, err, failure.ArtifactChanged)
 	if now := expectFetched(t, sources, ref); now.Digest == first {
-		t.Error("those who ask anew get what is gone")
+		t.Error("those who ask again get what is gone")
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // rejection is what is known of a digest that nobody can use, as the answer to a question. Whoever
-// is told to mend it publishes something else at the same place: so the question is asked again,
+// is told to fix it publishes something else at the same place: so the question is asked again,
 // after times that grow.
 type rejection struct {
 	again time.Time         // when to ask again; zero: only digests before this one were rejected
@@ -41,14 +41,14 @@ func rejectionKey(question, digest string) string { return question + " " + dige
 // notice notes which digest a question has now, and which one it had before. Callers that were told
 // that the previous digest was rejected are woken.
 func (s *Sources) notice(question, before, digest string) {
-	former, found := s.rejections.Get(rejectionKey(question, before))
+	previous, found := s.rejections.Get(rejectionKey(question, before))
 	switch {
-	case !found || former.again.IsZero():
+	case !found || previous.again.IsZero():
 	case digest != before:
-		s.rejections.Put(rejectionKey(question, before), rejection{again: former.again, tries: former.tries})
-		s.rejections.Change(rejectionKey(question, digest), func(r *rejection) { r.tries = former.tries })
-		former.wakeAll()
-	case former.isDue(s.Clock.Now()):
+		s.rejections.Put(rejectionKey(question, before), rejection{again: previous.again, tries: previous.tries})
+		s.rejections.Change(rejectionKey(question, digest), func(r *rejection) { r.tries = previous.tries })
+		previous.wakeAll()
+	case previous.isDue(s.Clock.Now()):
 		s.rejections.Change(rejectionKey(question, digest), func(r *rejection) { r.postpone(s.Clock.Now()) })
 	}
 }
@@ -100,7 +100,7 @@ func (s *Sources) Current(ctx context.Context, ref reference.Reference, digest s
 }
 
 // Reconsider has the source asked at once which content the reference means, if that was
-// rejected: somebody says that it was mended. Whoever was told of the rejection is woken.
+// rejected: somebody says that it was fixed. Whoever was told of the rejection is woken.
 func (s *Sources) Reconsider(ctx context.Context, ref reference.Reference) {
 	if !ref.Remote() {
 		return

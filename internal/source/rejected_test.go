@@ -57,7 +57,7 @@ func (w *rejected) forAnHour(t *testing.T, try func() time.Duration) (tries int)
 }
 
 // An exact version that was rejected is asked for again, seldom, and used when it was
-// published anew.
+// published again.
 func TestRejectedVersionIsAskedForAgain(t *testing.T) {
 	w := startRejected(t)
 	w.Requests(t)
@@ -81,7 +81,7 @@ func TestRejectedVersionIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// Somebody who mended it needn't wait.
+// Somebody who fixed it needn't wait.
 func TestRejectedVersionIsReconsidered(t *testing.T) {
 	w := startRejected(t)
 	for range 10 {
@@ -179,11 +179,11 @@ func TestRecordedDigestGivesWay(t *testing.T) {
 	expectRefused(t, get(t, w.sources, w.ref), failure.ArtifactRefused)
 	w.publish(t, chartVersion(t, "1.0.0"))
 	w.sources.Reconsider(t.Context(), w.ref)
-	anew := w.sources.Current(t.Context(), w.ref, recorded)
-	if anew == recorded {
-		t.Error("what was published anew isn't used")
+	again := w.sources.Current(t.Context(), w.ref, recorded)
+	if again == recorded {
+		t.Error("what was published again isn't used")
 	}
-	if _, err := w.sources.Fetch(t.Context(), w.ref, anew); err != nil {
+	if _, err := w.sources.Fetch(t.Context(), w.ref, again); err != nil {
 		t.Error(err)
 	}
 
@@ -278,7 +278,7 @@ func TestRejectedByVerifyAlone(t *testing.T) {
 		}
 	}
 	if now := expectResolved(t, w.sources, other); now == taken {
-		t.Error("who rejects it doesn't get what was published anew")
+		t.Error("who rejects it doesn't get what was published again")
 	}
 	if now := w.sources.Current(t.Context(), other, taken); now == taken {
 		t.Error("who rejects what another process took is given it again")

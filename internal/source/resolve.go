@@ -75,7 +75,7 @@ func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) o
 }
 
 // question names what is asked of the reference's host. Another credential makes another
-// question: what came of the former says nothing.
+// question: what came of the previous says nothing.
 func (s *Sources) question(ctx context.Context, what string, ref reference.Reference) outcome.Question {
 	identity, _ := s.access.Identity(ctx, ref)
 	return outcome.Question{Key: what + " as " + identity}

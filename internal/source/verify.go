@@ -110,7 +110,7 @@ func acceptsVersion(r reference.Reference, got *Artifact, verified bool) error {
 	case r.Traits().Releases && !verified:
 		return nil // there, version is that of the release, and whether the digest is of it was asked there
 	case r.Found:
-		return failure.New(failure.DigestMismatch, "what is published as version %s holds version %s of the chart; publish it anew, or leave it out of the range", wanted, is)
+		return failure.New(failure.DigestMismatch, "what is published as version %s holds version %s of the chart; publish it again, or leave it out of the range", wanted, is)
 	case digest == "":
 		return failure.New(failure.SignatureInvalid, "what is signed is version %s of the chart, not %s; publish the signed chart under its own version, or correct version", is, wanted)
 	}

@@ -66,7 +66,7 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 // An answer that was found before is used, if it is no older than notBefore.
 func (s *Sources) Pin(ctx context.Context, ref reference.Reference, version string, notBefore time.Time) (digest string, err error) {
 	ref.Chart.Version = version
-	// A version that couldn't be used may be published anew, with another digest: so an older
+	// A version that couldn't be used may be published again, with another digest: so an older
 	// answer doesn't do.
 	q := s.question(ctx, "pin of "+ref.String(), ref)
 	q.NotBefore = notBefore

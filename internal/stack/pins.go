@@ -17,16 +17,16 @@ type Pins map[string]Pin
 
 // PinsOf returns the versions of a kept spec that the spec follows at the same address.
 func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
-	former := map[string]address{}
+	previous := map[string]address{}
 	if kept.Source != nil {
-		former[addonsv1.FollowedSource] = bundleAddress(kept.Source)
+		previous[addonsv1.FollowedSource] = bundleAddress(kept.Source)
 	}
 	for i := range kept.Addons {
-		former[kept.Addons[i].Name] = addonAddress(&kept.Addons[i])
+		previous[kept.Addons[i].Name] = addonAddress(&kept.Addons[i])
 	}
 	pins := Pins{}
 	for _, follower := range Followers(spec) {
-		was, found := former[follower.Name]
+		was, found := previous[follower.Name]
 		if found && was.identity() == follower.address().identity() && follower.Line.Allows(*was.version) {
 			pins[follower.Name] = Pin{Version: *was.version, Digest: *was.digest()}
 		}

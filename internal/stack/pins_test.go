@@ -229,11 +229,11 @@ func TestOnlyNewerVersionsAreTaken(t *testing.T) {
 
 func TestPinnedByHand(t *testing.T) {
 	s := followingStack()
-	former := s.Spec.DeepCopy()
-	former.Addons[1].Chart.Version = "1.4.0"
-	former.Source.Version, former.Source.ClusterStack, former.Source.Digest = "docker-scs-1-31-v0-beta-6", "", "sha256:content"
+	previous := s.Spec.DeepCopy()
+	previous.Addons[1].Chart.Version = "1.4.0"
+	previous.Source.Version, previous.Source.ClusterStack, previous.Source.Digest = "docker-scs-1-31-v0-beta-6", "", "sha256:content"
 	want := stack.Pins{"cni": {"1.4.0", ""}, addonsv1.FollowedSource: {"docker-scs-1-31-v0-beta-6", ""}}
-	if diff := cmp.Diff(want, stack.PinsOf(&s.Spec, former)); diff != "" {
+	if diff := cmp.Diff(want, stack.PinsOf(&s.Spec, previous)); diff != "" {
 		t.Errorf("a version that was exact before is where to go on from: -want +got:\n%s", diff)
 	}
 }

@@ -24,7 +24,7 @@ type Question struct {
 	SkipGates string
 }
 
-// LostInstance is that of the provider instance which looks after a Cluster, and gives no sign of life.
+// LostInstance is that of the provider instance which manages a Cluster, and gives no sign of life.
 type LostInstance struct {
 	Instance string // namespace/name
 	Since    time.Time

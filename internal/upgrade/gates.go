@@ -43,7 +43,7 @@ type Cause struct {
 	Hold    Hold
 }
 
-// Closed is what no time mends.
+// Closed is what no time fixes.
 type Closed struct {
 	// Reason is one of [addonsv1.UpgradeGate].
 	Reason  string

@@ -32,7 +32,7 @@ type Upgrade struct {
 	Asked bool
 }
 
-// Observe returns the upgrade that is seen, nil if none is. The former status tells where it began;
+// Observe returns the upgrade that is seen, nil if none is. The previous status tells where it began;
 // without that it begins now. An upgrade that is done is seen as long as the status has it.
 func Observe(c Cluster, before *addonsv1.ClusterUpgrade) *Upgrade {
 	if len(c.ControlPlane) == 0 {

@@ -274,7 +274,7 @@ func TestCondition(t *testing.T) {
 // What went on though it was held was never asked. Once the upgrade is done, nobody needs to know any more.
 func TestPassed(t *testing.T) {
 	start := time.Unix(1000, 0)
-	former, changes, next := []string{"v1.35.0"}, []string{"v1.35.0", "v1.36.0"}, []string{"v1.36.0"}
+	previous, changes, next := []string{"v1.35.0"}, []string{"v1.35.0", "v1.36.0"}, []string{"v1.36.0"}
 	waiting := upgrade.Causes{Waiting: []upgrade.Cause{{Point: before, Message: "cni isn't ready", Hold: upgrade.Hold{Time: time.Minute}}}}
 	for name, tc := range map[string]struct {
 		causes upgrade.Causes // at first
@@ -290,10 +290,10 @@ func TestPassed(t *testing.T) {
 		"held for nearly that while": {causes: waiting, after: time.Minute - 1, passed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := cluster("v1.36.0", former, former, next)
+			c := cluster("v1.36.0", previous, previous, next)
 			status := upgrade.Observe(c, nil).Status(c, tc.causes, nil, start)
 			for i, controlPlane := range [][]string{changes, changes, next, next} {
-				c = cluster("v1.36.0", controlPlane, former, nil)
+				c = cluster("v1.36.0", controlPlane, previous, nil)
 				u := upgrade.Observe(c, status)
 				status = u.Status(c, upgrade.Causes{Skip: tc.skip}, status, start.Add(tc.after+time.Duration(i)*time.Hour))
 				passed := len(status.Gates) > 0 && status.Gates[0].Point == before && status.Gates[0].State == addonsv1.GatePassed

@@ -99,12 +99,12 @@ func (f *fleet) rename() bool {
 	if s < 0 {
 		return false
 	}
-	name, former := (f.now().components[k].name+1+f.random.IntN(names-1))%names, f.now().release(k)
-	f.act("rename %s of %s to %s-%d, allowed: %t", former, stackName(s), componentName(k), name, isAllowed)
+	name, previous := (f.now().components[k].name+1+f.random.IntN(names-1))%names, f.now().release(k)
+	f.act("rename %s of %s to %s-%d, allowed: %t", previous, stackName(s), componentName(k), name, isAllowed)
 	f.editStack(s, func(m *model) {
 		m.components[k].name = name
 		if isAllowed {
-			m.stacks[s].allow(former)
+			m.stacks[s].allow(previous)
 		}
 	})
 	return true
@@ -134,15 +134,15 @@ var selectors = []map[string]string{{"env": "prod"}, {"env": "test"}, {"tier": "
 // reselect has a stack select other clusters, and may allow that those before lose it.
 func (f *fleet) reselect() bool {
 	s, selector, isAllowed := f.random.IntN(stacks), selectors[f.random.IntN(len(selectors))], f.random.IntN(2) == 0
-	former := f.now().stacks[s].selector
-	if !f.now().stacks[s].exists || maps.Equal(former, selector) {
+	previous := f.now().stacks[s].selector
+	if !f.now().stacks[s].exists || maps.Equal(previous, selector) {
 		return false
 	}
 	f.act("have %s select %v, others allowed: %t", stackName(s), selector, isAllowed)
 	f.editStack(s, func(m *model) {
 		m.stacks[s].selector = selector
 		if isAllowed {
-			m.stacks[s].leaving = former
+			m.stacks[s].leaving = previous
 		}
 	})
 	return true

@@ -81,7 +81,7 @@ func startFleet(t testing.TB, s size) *fleet {
 	return f
 }
 
-// filterOf returns the label of what an instance looks after.
+// filterOf returns the label of what an instance manages.
 func filterOf(instance int) string { return fmt.Sprint("i", instance) }
 
 // startManagement starts the management cluster, with a provider's CRDs beside those of Cluster API.

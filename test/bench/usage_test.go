@@ -60,7 +60,7 @@ func (f *fleet) metric(name string, labels ...string) (sum float64) {
 	f.Helper()
 	for _, m := range f.managers {
 		if m.Ended() != nil {
-			continue // its successor counts anew
+			continue // its successor counts again
 		}
 		value, err := m.Sum(name, labels...)
 		if err != nil {

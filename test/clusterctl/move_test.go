@@ -182,7 +182,7 @@ func (tm *team) expectAllMoved(hub *server) {
 	g.Expect(hub.Get(tm.t.Context(), client.ObjectKeyFromObject(stack), stack)).To(Succeed())
 	g.Expect(ca.Spec.Stacks).To(ConsistOf(addonsv1.StackRevision{Name: stack.Name, Revision: stack.Status.LatestRevision}))
 	revision := &appsv1.ControllerRevision{}
-	g.Expect(hub.Get(tm.t.Context(), tm.key(stack.Status.LatestRevision), revision)).To(Succeed(), "revisions are made anew")
+	g.Expect(hub.Get(tm.t.Context(), tm.key(stack.Status.LatestRevision), revision)).To(Succeed(), "revisions are made again")
 	g.Expect(metav1.IsControlledBy(revision, stack)).To(BeTrue())
 	instances := &addonsv1.ProviderInstanceList{}
 	g.Expect(hub.List(tm.t.Context(), instances, client.InNamespace(tm.namespace))).To(Succeed())

@@ -45,7 +45,7 @@ func TestMoveOfAnUpgradeUnderWay(t *testing.T) {
 	tm.changeStack(tm.there, func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].Values = valuesOf(map[string]any{"stuck": false}) })
 	tm.await(tm.there, "it comes to its end there", ready("web"))
 	g.Expect(tm.releases()).To(HaveKeyWithValue("web/3", "deployed"))
-	g.Expect(by(tm.version(tm.here), tm.workload.requests(t, tm.user(), start))).To(BeEmpty(), "a manager that comes back has no Cluster to look after")
+	g.Expect(by(tm.version(tm.here), tm.workload.requests(t, tm.user(), start))).To(BeEmpty(), "a manager that comes back has no Cluster to manage")
 }
 
 // deployment reads one from the workload cluster.

@@ -47,7 +47,7 @@ func TestMoveFromClusterStackOperator(t *testing.T) {
 		return object
 	}
 	applied(deployment(name, "1"))
-	applied("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {kept: one, dropped: one, former: one}\n")
+	applied("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {kept: one, dropped: one, previous: one}\n")
 	running, err := s.clientset.AppsV1().Deployments("kube-system").Get(t.Context(), name, metav1.GetOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 

@@ -44,10 +44,10 @@ func TestConditionsOnObjects(t *testing.T) {
 		tn.changeAddon(stack, addon, func(a *addonsv1.Addon) { a.Values = valuesOf(map[string]any{"text": text}) })
 	}
 
-	tn.makeStack("former", nil, tn.addon("former", path))
+	tn.makeStack("previous", nil, tn.addon("previous", path))
 	tn.makeCluster("prod", s, nil)
 	tn.startManager()
-	tn.awaitCluster("prod", "nothing holds it", ready("former"))
+	tn.awaitCluster("prod", "nothing holds it", ready("previous"))
 	tn.makeStack("aaa", nil,
 		tn.addon("pre", path, func(a *addonsv1.Addon) { a.Preconditions = on("v1", "ConfigMap", "", "true") }),
 		tn.addon("post", path, func(a *addonsv1.Addon) { a.Postconditions = on("v1", "ConfigMap", "", "true") }),
@@ -67,10 +67,10 @@ func TestConditionsOnObjects(t *testing.T) {
 		a.Preconditions = []addonsv1.ObjectsCondition{{Expression: `ns.status.phase == "Active"`,
 			Objects: []addonsv1.ConditionObject{{Key: "ns", APIVersion: "v1", Kind: "Namespace", Name: tn.namespace}}}}
 	}))
-	tn.remove(tn.newStack("former", nil))
+	tn.remove(tn.newStack("previous", nil))
 	tn.awaitCluster("prod", "the other stacks go on", append(broken, installedAs("later", 1, "1.0.0"), func(ca *addonsv1.ClusterAddon) error {
-		if statusOf(ca, "former") != nil {
-			return errors.New("former is still there")
+		if statusOf(ca, "previous") != nil {
+			return errors.New("previous is still there")
 		}
 		return nil
 	})...)

@@ -173,7 +173,7 @@ func (s *storm) isRight(obj client.Object) bool {
 	return false
 }
 
-// lost are the annotations of people that are gone, and Deployments that were rolled out anew.
+// lost are the annotations of people that are gone, and Deployments that were rolled out again.
 func (s *storm) lost(t *testing.T) []string {
 	t.Helper()
 	var lost []string
@@ -200,7 +200,7 @@ func (s *storm) lost(t *testing.T) []string {
 	}
 	for addon, n := range revisions {
 		if n > 1 {
-			lost = append(lost, fmt.Sprintf("Deployment %s has %d ReplicaSets: its pods were made anew", addon, n))
+			lost = append(lost, fmt.Sprintf("Deployment %s has %d ReplicaSets: its pods were made again", addon, n))
 		}
 	}
 	return lost

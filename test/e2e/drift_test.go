@@ -212,7 +212,7 @@ func TestDriftIsRepaired(t *testing.T) {
 		awaitObject(d, d.service(), func(*corev1.Service) error { return nil })
 	})
 
-	t.Run("somebody made an object anew", func(t *testing.T) {
+	t.Run("somebody made an object again", func(t *testing.T) {
 		d := d.in(t)
 		d.changeAddon("platform", "web", func(a *addonsv1.Addon) { a.Chart.Path = d.path })
 		d.awaitReady("platform", "the first chart is back")

@@ -267,7 +267,7 @@ func TestFollowingKeys(t *testing.T) {
 	tn := newTenant(t)
 	server := registry.Start(t, registry.Options{PlainHTTP: true})
 	repository := signing.Repository(t, server, "stacks")
-	former, next := signing.NewKey(t), signing.NewKey(t)
+	previous, next := signing.NewKey(t), signing.NewKey(t)
 	stage := tn.namespace + "-a"
 	publish := func(version string, key signing.Key) {
 		t.Helper()
@@ -275,10 +275,10 @@ func TestFollowingKeys(t *testing.T) {
 		signing.Attach(t, repository, manifest, key.Sign(t, manifest))
 	}
 	keys := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "release-keys", Namespace: tn.namespace}, Data: map[string]string{"cosign.pub": string(former.Public)},
+		ObjectMeta: metav1.ObjectMeta{Name: "release-keys", Namespace: tn.namespace}, Data: map[string]string{"cosign.pub": string(previous.Public)},
 	}
 	tn.create(keys)
-	publish("v1", former)
+	publish("v1", previous)
 	tn.startManager()
 	tn.makeCluster("prod", workloadServer(t, 0), labels("env=prod"))
 	s := tn.newStack("platform", labels("env=prod"))

@@ -193,7 +193,7 @@ func TestFollowing(t *testing.T) {
 	})
 }
 
-// TestFollowingTogether has two instances that look after one stack, each for its
+// TestFollowingTogether has two instances that manage one stack, each for its
 // own Clusters, and follow one range.
 func TestFollowingTogether(t *testing.T) {
 	long.Test(t)

@@ -175,10 +175,10 @@ func TestForgedRecordElsewhere(t *testing.T) {
 
 			ca := tn.clusterAddon("prod")
 			g.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
-			former := ca.UID
+			previous := ca.UID
 			tn.remove(ca) // as after a move, no status is left
 			tn.awaitCluster("prod", "a new ClusterAddon leaves it, too", left, func(ca *addonsv1.ClusterAddon) error {
-				if ca.UID == former {
+				if ca.UID == previous {
 					return errors.New("it is the ClusterAddon before")
 				}
 				return nil

@@ -88,7 +88,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// refreshed reads the Cluster anew.
+// refreshed reads the Cluster again.
 func refreshed(tn *tenant, c *clusterv1.Cluster) *clusterv1.Cluster {
 	tn.t.Helper()
 	if err := world.hub.Get(tn.t.Context(), tn.key(c.Name), c); err != nil {

@@ -81,7 +81,7 @@ func TestIdle(t *testing.T) {
 		tn := tn.in(t)
 		workload := s.mark(t)
 		tn.remove(tn.clusterAddon("prod"))
-		tn.awaitCluster("prod", "it is made anew, and knows what is installed", ready("from-path", "from-object", "from-template"))
+		tn.awaitCluster("prod", "it is made again, and knows what is installed", ready("from-path", "from-object", "from-template"))
 		tn.settle()
 		g.Expect(writes(workload.requests(t, user))).To(BeEmpty(), "the records in the workload cluster tell that nothing is to be done")
 	})

@@ -35,19 +35,19 @@ func clusterInputs(charts inputCharts) map[string]func(*input) {
 	return map[string]func(*input){
 		"kubeconfig-without-rights": func(i *input) {
 			i.says(func() { i.on("lagos", charts.settings) })
-			i.mended(func() { i.writeKubeconfig("lagos", i.userOn(workloadServer(i.t, 1), "lagos-admin").Kubeconfig) })
+			i.fixed(func() { i.writeKubeconfig("lagos", i.userOn(workloadServer(i.t, 1), "lagos-admin").Kubeconfig) })
 		},
 		"kubeconfig-garbage": func(i *input) {
 			i.on("porto", charts.settings)
 			i.awaitReady(i.name, "it has a kubeconfig")
 			i.says(func() { i.writeKubeconfig("porto", []byte("no: kubeconfig")) })
-			i.mended(func() { i.writeKubeconfig("porto", i.userOn(workloadServer(i.t, 1), "porto").Kubeconfig) })
+			i.fixed(func() { i.writeKubeconfig("porto", i.userOn(workloadServer(i.t, 1), "porto").Kubeconfig) })
 		},
 		"api-server-hangs": func(i *input) {
 			i.on("tokyo", charts.settings)
 			i.awaitReady(i.name, "it answers")
 			i.says(func() { i.tokyo.swallow(i.t) })
-			i.mended(func() { i.tokyo.open(i.t) })
+			i.fixed(func() { i.tokyo.open(i.t) })
 		},
 		"cluster-paused": func(i *input) {
 			i.on("lima", charts.settings)
@@ -58,7 +58,7 @@ func clusterInputs(charts inputCharts) map[string]func(*input) {
 				}
 			}
 			i.says(pause(true))
-			i.mended(pause(false))
+			i.fixed(pause(false))
 		},
 		"stack-paused": func(i *input) {
 			i.runs(i.addon(i.name, charts.settings))
@@ -68,7 +68,7 @@ func clusterInputs(charts inputCharts) map[string]func(*input) {
 				}
 			}
 			i.says(pause(map[string]string{clusterv1.PausedAnnotation: ""}))
-			i.mended(pause(nil))
+			i.fixed(pause(nil))
 		},
 	}
 }

@@ -19,15 +19,15 @@ func objectInputs(charts inputCharts) map[string]func(*input) {
 	return map[string]func(*input){
 		"kind-missing": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.monitor)))
-			i.mended(i.changed(withValues(map[string]any{"monitor": false})))
+			i.fixed(i.changed(withValues(map[string]any{"monitor": false})))
 		},
 		"hook-fails": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.failingHook)))
-			i.mended(i.changed(func(a *addonsv1.Addon) { a.Chart.Path = charts.workingHook }))
+			i.fixed(i.changed(func(a *addonsv1.Addon) { a.Chart.Path = charts.workingHook }))
 		},
 		"image-missing": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.web, withValues(map[string]any{"fate": controlplane.PodNoImage}))))
-			i.mended(i.changed(func(a *addonsv1.Addon) { a.Values = nil }))
+			i.fixed(i.changed(func(a *addonsv1.Addon) { a.Values = nil }))
 		},
 		"service-account-without-rights": func(i *input) {
 			account := func(name string) func() {
@@ -36,7 +36,7 @@ func objectInputs(charts inputCharts) map[string]func(*input) {
 			s := i.newStack(i.name, everywhere, i.addon(i.name, charts.settings))
 			s.Spec.ServiceAccountName = "visitor"
 			i.says(func() { i.create(s) })
-			i.mended(account(""))
+			i.fixed(account(""))
 		},
 		"quota": func(i *input) {
 			limited := i.namespace + "-quota"
@@ -62,7 +62,7 @@ func objectInputs(charts inputCharts) map[string]func(*input) {
 			})
 			allow("0")
 			i.says(i.made(i.addon(i.name, charts.settings, inNamespace(limited))))
-			i.mended(func() { allow("9") })
+			i.fixed(func() { allow("9") })
 		},
 		"object-of-somebody-else": func(i *input) {
 			i.everyServer(func(s *server) {
@@ -73,11 +73,11 @@ func objectInputs(charts inputCharts) map[string]func(*input) {
 				}
 			})
 			i.says(i.made(i.addon(i.name, charts.settings)))
-			i.mended(i.changed(func(a *addonsv1.Addon) { a.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt }))
+			i.fixed(i.changed(func(a *addonsv1.Addon) { a.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt }))
 		},
 		"object-refused": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.labelled)))
-			i.mended(i.changed(withValues(map[string]any{"public": "'yes'", "web": "'yes'"})))
+			i.fixed(i.changed(withValues(map[string]any{"public": "'yes'", "web": "'yes'"})))
 		},
 	}
 }

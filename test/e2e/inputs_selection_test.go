@@ -15,17 +15,17 @@ func selectionInputs(charts inputCharts) map[string]func(*input) {
 		"selector-typo": func(i *input) {
 			i.runs(i.addon(i.name, charts.settings))
 			i.says(selecting(i, "fleet=al"))
-			i.mended(selecting(i, "fleet=all"))
+			i.fixed(selecting(i, "fleet=all"))
 		},
 		"selector-matches-nothing": func(i *input) {
 			i.says(func() { i.makeStack(i.name, labels("fleet=al"), i.addon(i.name, charts.settings)) })
-			i.mended(selecting(i, "fleet=all"))
+			i.fixed(selecting(i, "fleet=all"))
 		},
 		"namespace-wrong": func(i *input) {
 			s := i.newStack(i.name, everywhere, i.addon(i.name, charts.settings))
 			s.Namespace = i.elsewhere
 			i.saysIn(i.elsewhere, func() { i.create(s) })
-			i.mended(func() {
+			i.fixed(func() {
 				i.remove(s)
 				i.made(i.addon(i.name, charts.settings))()
 			})
@@ -34,16 +34,16 @@ func selectionInputs(charts inputCharts) map[string]func(*input) {
 			i.makeStack("first", everywhere, i.addon("shop", charts.settings))
 			i.awaitReady("first", "the release is its own")
 			i.says(i.made(i.addon("shop", charts.settings, withValues(map[string]any{"text": "rival"}))))
-			i.mended(i.changed(func(a *addonsv1.Addon) { a.Name = i.name }))
+			i.fixed(i.changed(func(a *addonsv1.Addon) { a.Name = i.name }))
 		},
 		"dependency-missing": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.settings, after("nowhere/network"))))
-			i.mended(i.changed(after()))
+			i.fixed(i.changed(after()))
 		},
 		"dependency-missing-installed": func(i *input) {
 			i.runs(i.addon(i.name, charts.settings))
 			i.says(i.changed(after("nowhere/network")))
-			i.mended(i.changed(after()))
+			i.fixed(i.changed(after()))
 		},
 	}
 }

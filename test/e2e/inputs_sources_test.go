@@ -15,13 +15,13 @@ func sourceInputs(charts inputCharts) map[string]func(*input) {
 		return func(i *input) {
 			host := i.webServer()
 			i.says(i.made(i.addon(i.name, "", helm(host, path, name, version))))
-			i.mended(i.changed(helm(host, "/charts", "settings", "1.0.0")))
+			i.fixed(i.changed(helm(host, "/charts", "settings", "1.0.0")))
 		}
 	}
 	unreachable := func(host func(*input) string) func(*input) {
 		return func(i *input) {
 			i.says(i.made(i.addon(i.name, "", helm(host(i), "/charts", "settings", "1.0.0"))))
-			i.mended(i.changed(helm(i.webServer(), "/charts", "settings", "1.0.0")))
+			i.fixed(i.changed(helm(i.webServer(), "/charts", "settings", "1.0.0")))
 		}
 	}
 	return map[string]func(*input){
@@ -35,11 +35,11 @@ func sourceInputs(charts inputCharts) map[string]func(*input) {
 			i.says(i.made(i.addon(i.name, "", func(a *addonsv1.Addon) {
 				a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://" + host + "/charts/settings", PlainHTTP: new(true)}, Version: "1.0.0"}
 			})))
-			i.mended(i.changed(helm(host, "/charts", "settings", "1.0.0")))
+			i.fixed(i.changed(helm(host, "/charts", "settings", "1.0.0")))
 		},
 		"path-wrong": func(i *input) {
 			i.says(i.made(i.addon(i.name, "setings-1.0.0")))
-			i.mended(i.changed(func(a *addonsv1.Addon) { a.Chart.Path = charts.settings }))
+			i.fixed(i.changed(func(a *addonsv1.Addon) { a.Chart.Path = charts.settings }))
 		},
 	}
 }

@@ -108,8 +108,8 @@ func (i *input) saysIn(namespace string, wrong func()) {
 	i.t.Logf("told after %s", time.Since(start).Round(10*time.Millisecond))
 }
 
-// mended returns once the stack is Ready on all clusters that it selects, after something was put right.
-func (i *input) mended(right func()) {
+// fixed returns once the stack is Ready on all clusters that it selects, after something was put right.
+func (i *input) fixed(right func()) {
 	i.t.Helper()
 	start := time.Now()
 	right()

@@ -23,7 +23,7 @@ func valueInputs(charts inputCharts) map[string]func(*input) {
 	template := func(wrong string) func(*input) {
 		return func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.settings, withTemplate(wrong))))
-			i.mended(i.changed(withTemplate("text: '{{ .Cluster.metadata.name }}'")))
+			i.fixed(i.changed(withTemplate("text: '{{ .Cluster.metadata.name }}'")))
 		}
 	}
 	return map[string]func(*input){
@@ -31,42 +31,42 @@ func valueInputs(charts inputCharts) map[string]func(*input) {
 			right := withValues(map[string]any{"replicas": 2})
 			i.runs(i.addon(i.name, charts.strict, right))
 			i.says(i.changed(withValues(map[string]any{"replica": 2})))
-			i.mended(i.changed(right))
+			i.fixed(i.changed(right))
 		},
 		"values-wrong-type": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.strict, withValues(map[string]any{"replicas": "many"}))))
-			i.mended(i.changed(withValues(map[string]any{"replicas": 2})))
+			i.fixed(i.changed(withValues(map[string]any{"replicas": 2})))
 		},
 		"secret-missing": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.settings, from("values.yaml"))))
-			i.mended(func() { i.create(i.secret(i.name, map[string]string{"values.yaml": "text: here"})) })
+			i.fixed(func() { i.create(i.secret(i.name, map[string]string{"values.yaml": "text: here"})) })
 		},
 		"secret-key-missing": func(i *input) {
 			i.create(i.secret(i.name, map[string]string{"value.yaml": "text: here"}))
 			i.says(i.made(i.addon(i.name, charts.settings, from("values.yaml"))))
-			i.mended(setSecret(i, "text: here"))
+			i.fixed(setSecret(i, "text: here"))
 		},
 		"secret-value-against-schema": func(i *input) {
 			i.create(i.secret(i.name, map[string]string{"values.yaml": "replicas: hush"}))
 			i.says(i.made(i.addon(i.name, charts.strict, from("values.yaml"))))
-			i.mended(setSecret(i, "replicas: 2"))
+			i.fixed(setSecret(i, "replicas: 2"))
 		},
 		"template-missing-field":  template("text: '{{ .Cluster.spec.nowhere }}'"),
 		"template-makes-bad-yaml": template("text: x\nlist: [{{ .Cluster.metadata.name }}"),
 		"template-random":         template("text: '{{ randAlphaNum 8 }}'"),
 		"chart-template-fails": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.needsDomain)))
-			i.mended(i.changed(withValues(map[string]any{"domain": "example.org"})))
+			i.fixed(i.changed(withValues(map[string]any{"domain": "example.org"})))
 		},
 		"chart-dependency-missing": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.umbrella)))
-			i.mended(i.changed(func(a *addonsv1.Addon) { a.Chart.Path = charts.settings }))
+			i.fixed(i.changed(func(a *addonsv1.Addon) { a.Chart.Path = charts.settings }))
 		},
 		"patch-fits-nothing": func(i *input) {
 			i.says(i.made(i.addon(i.name, charts.settings, func(a *addonsv1.Addon) {
 				a.Patches = []addonsv1.Patch{{Target: &addonsv1.PatchTarget{Kind: "Deployment", Name: "shop"}, Patch: "spec: {replicas: 2}"}}
 			})))
-			i.mended(i.changed(func(a *addonsv1.Addon) { a.Patches = nil }))
+			i.fixed(i.changed(func(a *addonsv1.Addon) { a.Patches = nil }))
 		},
 		"readiness-names-no-field": func(i *input) {
 			check := func(expression string) func(*addonsv1.Addon) {
@@ -75,7 +75,7 @@ func valueInputs(charts inputCharts) map[string]func(*input) {
 				}
 			}
 			i.says(i.made(i.addon(i.name, charts.web, check("self.status.availableReplica >= 1"))))
-			i.mended(i.changed(check("self.status.availableReplicas >= 1")))
+			i.fixed(i.changed(check("self.status.availableReplicas >= 1")))
 		},
 	}
 }

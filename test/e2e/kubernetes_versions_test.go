@@ -16,8 +16,8 @@ import (
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
-// formerKubernetes is the minor version before that of all other API servers.
-const formerKubernetes = "v1.35.9"
+// previousKubernetes is the minor version before that of all other API servers.
+const previousKubernetes = "v1.35.9"
 
 // forKubernetes sets the range that the add-on is for.
 func forKubernetes(versions string) func(*addonsv1.Addon) {
@@ -111,7 +111,7 @@ func TestUpgradeOfKubernetes(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)
-	s, err := startServer(context.Background(), controlplane.Options{Name: tn.namespace, Version: formerKubernetes})
+	s, err := startServer(context.Background(), controlplane.Options{Name: tn.namespace, Version: previousKubernetes})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = s.Stop() })
 	server := registryOf(t, "1.35.0", "1.36.0")

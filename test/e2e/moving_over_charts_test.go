@@ -48,14 +48,14 @@ var mayMove = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
 }
 
-// TestMovingOver has four published charts installed in the way of each of the former owners, on each cluster. They are moved
+// TestMovingOver has four published charts installed in the way of each of the previous owners, on each cluster. They are moved
 // over with the command, pruned, moved back, and upgraded with Helm.
 func TestMovingOver(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	var releases []formerRelease
+	var releases []previousRelease
 	for _, c := range movedCharts {
-		r := formerRelease{chart: c.name, namespace: c.namespace, archive: realdata.Read(t, "charts", c.file),
+		r := previousRelease{chart: c.name, namespace: c.namespace, archive: realdata.Read(t, "charts", c.file),
 			name: func(string) string { return c.name }, values: func(string) map[string]any { return map[string]any{} }}
 		switch c.name {
 		case "cilium":
@@ -196,7 +196,7 @@ func (m *moving) prunes() {
 }
 
 // upgrades upgrades a release as "helm upgrade --reset-then-reuse-values" does.
-func (m *moving) upgrades(cluster string, r formerRelease, values map[string]any) error {
+func (m *moving) upgrades(cluster string, r previousRelease, values map[string]any) error {
 	upgrade := action.NewUpgrade(m.helmOn(cluster, r.namespace, r.namespace))
 	upgrade.Namespace, upgrade.ServerSideApply, upgrade.ResetThenReuseValues = r.namespace, "auto", true
 	upgrade.WaitStrategy, upgrade.Timeout = helmkube.HookOnlyStrategy, time.Minute

@@ -60,13 +60,13 @@ func newSmallMoving(t *testing.T, origin migration.Origin, stem string) *moving 
 	}
 	fixed := func(name string) func(string) string { return func(string) string { return name } }
 	m := newMoving(t,
-		formerRelease{chart: "same", namespace: "default", archive: archive("same"), name: fixed("same"), template: "text: one\n",
+		previousRelease{chart: "same", namespace: "default", archive: archive("same"), name: fixed("same"), template: "text: one\n",
 			values: func(string) map[string]any { return map[string]any{"text": "one"} }},
-		formerRelease{chart: "differs", namespace: "default", archive: archive("differs"), name: fixed("differs"), template: "other: all\ntext: {{ randAlpha 3 }}\n",
+		previousRelease{chart: "differs", namespace: "default", archive: archive("differs"), name: fixed("differs"), template: "other: all\ntext: {{ randAlpha 3 }}\n",
 			values: func(cluster string) map[string]any {
 				return map[string]any{"text": cluster[len(cluster)-1:], "other": "all"}
 			}},
-		formerRelease{chart: "named", namespace: "kube-system", archive: archive("named"), template: "text: one\n",
+		previousRelease{chart: "named", namespace: "kube-system", archive: archive("named"), template: "text: one\n",
 			name: func(cluster string) string { return "named-170000000" + cluster[len(cluster)-1:] }, values: func(string) map[string]any { return map[string]any{"text": "one"} }})
 	authority := virtualcluster.NewAuthority(t)
 	for i := range 8 {

@@ -33,8 +33,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/migration"
 )
 
-// installFormerKinds installs the kinds of the Helm add-on provider and of Flux once, without their schemas.
-var installFormerKinds = sync.OnceValue(func() error {
+// installPreviousKinds installs the kinds of the Helm add-on provider and of Flux once, without their schemas.
+var installPreviousKinds = sync.OnceValue(func() error {
 	for kind, group := range map[string]string{
 		"HelmChartProxy": "addons.cluster.x-k8s.io/v1alpha1", "HelmReleaseProxy": "addons.cluster.x-k8s.io/v1alpha1",
 		"HelmRelease": "helm.toolkit.fluxcd.io/v2", "HelmRepository": "source.toolkit.fluxcd.io/v1",
@@ -59,8 +59,8 @@ var installFormerKinds = sync.OnceValue(func() error {
 	return nil
 })
 
-// formerRelease is a release that others installed on all clusters.
-type formerRelease struct {
+// previousRelease is a release that others installed on all clusters.
+type previousRelease struct {
 	chart, namespace string
 	archive          []byte
 	// values of a cluster, and the template that makes them.
@@ -70,12 +70,12 @@ type formerRelease struct {
 	name func(cluster string) string
 }
 
-func (r formerRelease) version(t *testing.T) string {
+func (r previousRelease) version(t *testing.T) string {
 	t.Helper()
 	return r.load(t).Metadata.Version
 }
 
-func (r formerRelease) load(t *testing.T) *helmchart.Chart {
+func (r previousRelease) load(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	ch, err := loader.LoadArchive(bytes.NewReader(r.archive))
 	if err != nil {
@@ -88,14 +88,14 @@ func (r formerRelease) load(t *testing.T) *helmchart.Chart {
 type moving struct {
 	*tenant
 	clusters   map[string]*rest.Config
-	releases   []formerRelease
+	releases   []previousRelease
 	repository string // URL
 }
 
 // newMoving returns a fleet without clusters, and serves the charts.
-func newMoving(t *testing.T, releases ...formerRelease) *moving {
+func newMoving(t *testing.T, releases ...previousRelease) *moving {
 	t.Helper()
-	if err := installFormerKinds(); err != nil {
+	if err := installPreviousKinds(); err != nil {
 		t.Fatal(err)
 	}
 	m := &moving{tenant: newTenant(t), clusters: map[string]*rest.Config{}, releases: releases}
@@ -136,7 +136,7 @@ func (m *moving) joins(name string, kubeconfig []byte) {
 func (m *moving) names() []string { return slices.Sorted(maps.Keys(m.clusters)) }
 
 // storageOf is where the records of a release are.
-func storageOf(origin migration.Origin, r formerRelease) string {
+func storageOf(origin migration.Origin, r previousRelease) string {
 	if origin == migration.Flux {
 		return "flux-system"
 	}
@@ -206,7 +206,7 @@ spec: {clusterSelector: {matchLabels: {env: prod}}, repoURL: '%s', chartName: %s
 }
 
 // makeOwned makes the object that is there for each cluster.
-func (m *moving) makeOwned(origin migration.Origin, r formerRelease, cluster string) {
+func (m *moving) makeOwned(origin migration.Origin, r previousRelease, cluster string) {
 	m.t.Helper()
 	text, err := yaml.Marshal(r.values(cluster))
 	if err != nil {

@@ -155,7 +155,7 @@ func TestObjectsChangeAddons(t *testing.T) {
 						for _, m := range after[object].ManagedFields {
 							managers = append(managers, m.Manager)
 						}
-						g.Expect(managers).To(Equal([]string{fmt.Sprintf("chandler/%s/%s", tn.namespace, addon)}), "nothing of the former one is left")
+						g.Expect(managers).To(Equal([]string{fmt.Sprintf("chandler/%s/%s", tn.namespace, addon)}), "nothing of the previous one is left")
 					}
 				}
 			}
@@ -204,7 +204,7 @@ func TestBackHalfWay(t *testing.T) {
 	tn.startManager()
 	tn.awaitReconcile("clusteraddon", 0)
 	tn.settle()
-	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before), "what the former add-on has stays meanwhile, also after a restart")
+	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before), "what the previous add-on has stays meanwhile, also after a restart")
 	g.Expect(tn.configMapsOn(s)["one"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "first"))
 
 	tn.switchClass("prod", "single")
@@ -288,9 +288,9 @@ func TestLeavingWaitsForNobodyElse(t *testing.T) {
 	tn.makeCluster("prod", s, nil)
 	tn.startManager()
 	tn.makeStack("team-a", nil, tn.addon("stuck", tn.writeChart("stuck", "1.0.0", having("of-a"))))
-	tn.makeStack("team-b", nil, tn.addon("former", tn.writeChart("former", "1.0.0", service("former"))))
+	tn.makeStack("team-b", nil, tn.addon("previous", tn.writeChart("previous", "1.0.0", service("previous"))))
 	tn.makeStack("team-c", nil, tn.addon("other", tn.writeChart("other", "1.0.0", having("of-c"))))
-	tn.awaitCluster("prod", "all are installed", ready("stuck", "former", "other"))
+	tn.awaitCluster("prod", "all are installed", ready("stuck", "previous", "other"))
 	tn.changeStack("team-a", func(spec *addonsv1.AddonStackSpec) {
 		spec.Addons[0].ValuesFrom = []addonsv1.ValuesReference{{Kind: "ConfigMap", Name: "missing"}}
 	})
@@ -304,7 +304,7 @@ func TestLeavingWaitsForNobodyElse(t *testing.T) {
 }
 
 // TestSuccessorWithARefusedCRD renames an add-on, and the new one brings a CRD that the API server refuses. Nobody has
-// tried the objects that it is to take over, so they stay with the former one.
+// tried the objects that it is to take over, so they stay with the previous one.
 func TestSuccessorWithARefusedCRD(t *testing.T) {
 	t.Parallel()
 	tn, g := newTenant(t), NewWithT(t)

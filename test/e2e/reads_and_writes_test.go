@@ -117,7 +117,7 @@ func (c combination) ownSecret(name string) bool {
 }
 
 // TestReadsAndWrites runs an instance under each combination of flags. One without
-// --namespace looks after what other tests make, so they come later.
+// --namespace manages what other tests make, so they come later.
 func TestReadsAndWrites(t *testing.T) {
 	long.Test(t)
 	installInfraClusterCRD(t)

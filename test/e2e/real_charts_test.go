@@ -120,7 +120,7 @@ func TestRealCharts(t *testing.T) {
 		servers["prod-0"].expectRepaired(t, "cilium", ciliumNamespace)
 		servers["prod-0"].expectRepaired(t, "ingress-nginx", tn.namespace)
 		keptCertificates(t, "a repair")
-		tn.awaitCluster("prod-0", "nothing is installed anew", ready("cilium", "metrics-server", "ingress-nginx"), installedAs("cilium", 3, "1.19.6"))
+		tn.awaitCluster("prod-0", "nothing is installed again", ready("cilium", "metrics-server", "ingress-nginx"), installedAs("cilium", 3, "1.19.6"))
 	})
 
 	t.Run("Helm reads the records", func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 
 // TestRefusedThoughItWasInUse has a stack and a cluster refuse what they used so far: a
 // path that its bundle doesn't have, and a chart that nobody signed. Nothing is done over
-// and over, and what is published anew is used by those who refused it, and no others.
+// and over, and what is published again is used by those who refused it, and no others.
 func TestRefusedThoughItWasInUse(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
@@ -84,9 +84,9 @@ func TestRefusedThoughItWasInUse(t *testing.T) {
 	g.Expect(writes(installed.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "what is installed is left alone")
 
 	server.PushArchive(t, tarball(map[string]string{"net/Chart.yaml": named("net"), "other/Chart.yaml": named("other")}), "bundles/net", "v1")
-	anew := maps.Clone(configMapChart)
-	anew["README.md"] = "published anew"
-	manifest := server.Push(t, anew.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
+	again := maps.Clone(configMapChart)
+	again["README.md"] = "published again"
+	manifest := server.Push(t, again.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
 	signing.Attach(t, signing.Repository(t, server, "charts/settings"), manifest, key.Sign(t, manifest))
 	tn.lookNow("network")
 	tn.lookNow("platform")

@@ -79,7 +79,7 @@ func TestRemovalEnds(t *testing.T) {
 		tn := tn.in(t)
 		before := s.mark(t)
 		tn.remove(tn.clusterAddon("prod"))
-		tn.awaitCluster("prod", "it is made anew", ready("settings"))
+		tn.awaitCluster("prod", "it is made again", ready("settings"))
 		tn.settle()
 		NewWithT(t).Expect(writes(before.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
 	})
@@ -139,7 +139,7 @@ func known(addon string) clusterCheck {
 }
 
 // TestWorkloadClusterIsRestored brings a workload cluster back to what it was before an upgrade,
-// an installation and a removal, at a former resourceVersion.
+// an installation and a removal, at a previous resourceVersion.
 func TestWorkloadClusterIsRestored(t *testing.T) {
 	long.Test(t)
 	t.Parallel()

@@ -196,7 +196,7 @@ func TestSmallRemovalGoes(t *testing.T) {
 	}
 }
 
-// TestReplacedStack deletes a stack and makes it anew, as `kubectl replace --force` does.
+// TestReplacedStack deletes a stack and makes it again, as `kubectl replace --force` does.
 func TestReplacedStack(t *testing.T) {
 	long.Test(t)
 	t.Parallel()

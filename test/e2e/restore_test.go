@@ -86,7 +86,7 @@ func TestRestore(t *testing.T) {
 		tn.settle()
 		g.Expect(deletions()).To(BeEmpty(), "a restored management cluster removes nothing")
 		for _, addon := range addons {
-			g.Expect(s.release(t, tn.namespace, addon)).To(Equal(releaseState{1, "deployed"}), "and installs nothing anew")
+			g.Expect(s.release(t, tn.namespace, addon)).To(Equal(releaseState{1, "deployed"}), "and installs nothing again")
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // first turn hasn't come there holds no upgrade.
 func TestRolloutAmidAnUpgrade(t *testing.T) {
 	t.Parallel()
-	const former, next = "v1.35.0", "v1.36.0"
+	const previous, next = "v1.35.0", "v1.36.0"
 	g := NewWithT(t)
 	r := &rolling{tenant: newTenant(t), name: "amid"}
 	r.path = r.writeChart("settings", "1.0.0", rollingChart)
@@ -34,12 +34,12 @@ func TestRolloutAmidAnUpgrade(t *testing.T) {
 		a.ValuesTemplate = valuesFor("one", "none")
 	}))
 	for _, c := range clusters {
-		r.runs(c, []string{former}, []string{former})
+		r.runs(c, []string{previous}, []string{previous})
 	}
 	r.awaitReady("platform", "installed")
 	upgraded, other := "amid-0", "amid-1"
-	r.runs(clusters[upgraded], []string{former, next}, []string{former})
-	r.awaitCluster(upgraded, "its control plane is upgraded", upgrading(former, next))
+	r.runs(clusters[upgraded], []string{previous, next}, []string{previous})
+	r.awaitCluster(upgraded, "its control plane is upgraded", upgrading(previous, next))
 
 	late := r.newStack("late", labels("env=prod"), r.addon("late", r.path, atPoint(addonsv1.UpgradeAfterControlPlane)))
 	late.Spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{

@@ -39,7 +39,7 @@ func TestNamespaceScope(t *testing.T) {
 		owner.makeStack("platform", nil, owner.addon("settings", path))
 	}
 	tn.launch("--namespace=" + tn.namespace + "," + second.namespace)
-	tn.awaitReady("platform", "the namespace of the flag is looked after")
+	tn.awaitReady("platform", "the namespace of the flag is managed")
 	second.awaitReady("platform", "and so is the second one of the flag")
 	tn.settle()
 
@@ -79,7 +79,7 @@ func TestWatchFilter(t *testing.T) {
 	other.Labels = theirs
 	tn.create(other)
 	tn.launch("--watch-filter=" + filter)
-	tn.awaitReady("platform", "what has the label is looked after")
+	tn.awaitReady("platform", "what has the label is managed")
 	tn.settle()
 
 	ca := tn.awaitCluster("ours", "the add-on is there", ready("settings"))

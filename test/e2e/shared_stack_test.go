@@ -79,7 +79,7 @@ func TestSharedStack(t *testing.T) {
 		tn := tn.in(t)
 		before := tn.revisionsOf("platform")
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Values = nil })
-		s := tn.awaitStatus("platform", "the former spec is back", counts(2, 2))
+		s := tn.awaitStatus("platform", "the previous spec is back", counts(2, 2))
 		settle(tn)
 		after := tn.revisionsOf("platform")
 		g.Expect(after).To(HaveLen(2))

@@ -145,7 +145,7 @@ func TestSilentRegistry(t *testing.T) {
 }
 
 // TestPublishedAnew has a cluster refuse a version of a chart, and stacks one of a bundle,
-// that are published anew: nothing has to be restarted, nor be given another version.
+// that are published again: nothing has to be restarted, nor be given another version.
 func TestPublishedAnew(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
@@ -179,9 +179,9 @@ func TestPublishedAnew(t *testing.T) {
 	server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
 	tn.lookNow("edited")
 	tn.lookNow("platform")
-	tn.awaitCluster("prod", "its chart was published anew", ready("settings"))
+	tn.awaitCluster("prod", "its chart was published again", ready("settings"))
 	for _, name := range []string{"edited", "waits"} {
-		tn.awaitStatus(name, "it was published anew", func(s *addonsv1.AddonStack) error {
+		tn.awaitStatus(name, "it was published again", func(s *addonsv1.AddonStack) error {
 			if s.Status.LatestRevision == "" {
 				return errors.New("it has no revision")
 			}

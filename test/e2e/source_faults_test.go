@@ -194,7 +194,7 @@ func TestSourceFaults(t *testing.T) {
 		tn.awaitCluster(cluster, "all is well after the faults are gone", others...)
 	}
 	t.Logf("ready %s after the faults were gone", time.Since(healed).Round(time.Millisecond))
-	// What somebody has to mend is asked for again after as long as it has lasted.
+	// What somebody has to fix is asked for again after as long as it has lasted.
 	g.Expect(time.Since(healed)).To(BeNumerically("<", lasted+45*time.Second))
 	for _, cluster := range affected {
 		tn.awaitCluster(cluster, "the others, too", ready(names...))

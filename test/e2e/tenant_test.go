@@ -136,7 +136,7 @@ func (tn *tenant) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tn.user}}
 }
 
-// startManager starts a manager that looks after the tenant's namespace.
+// startManager starts a manager that manages the tenant's namespace.
 func (tn *tenant) startManager(flags ...string) *manager {
 	tn.t.Helper()
 	return tn.launch(append([]string{"--namespace=" + tn.namespace}, flags...)...)

@@ -27,8 +27,8 @@ const longerThanGrace = 12 * time.Second
 // parallel: the management cluster is another one meanwhile.
 func TestUninstall(t *testing.T) {
 	long.Test(t)
-	former := world.hub
-	defer func() { world.hub = former }()
+	previous := world.hub
+	defer func() { world.hub = previous }()
 	hub, err := startHub(t.Context(), controlplane.Options{Name: "management-of-uninstall", Workers: true})
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (tn *tenant) runs(c *clusterv1.Cluster, controlPlane, workers []string) {
 // point, and the status says that nothing waits for add-ons. Of a stack that has no say nothing is written.
 func TestUpgradeWithoutTopology(t *testing.T) {
 	t.Parallel()
-	const former, next = "v1.35.0", "v1.36.0"
+	const previous, next = "v1.35.0", "v1.36.0"
 	g := NewWithT(t)
 	tn := newTenant(t)
 	s, plain := workloadServer(t, 0), workloadServer(t, 1)
@@ -55,16 +55,16 @@ func TestUpgradeWithoutTopology(t *testing.T) {
 		tn.addon("ccm", path, atPoint(addonsv1.UpgradeAfterControlPlane)),
 		tn.addon("scaler", path, atPoint(addonsv1.UpgradeAfterWorkers)), tn.addon("free", path), tn.addon("leaves", path))
 	for _, c := range []*clusterv1.Cluster{gated, ungated} {
-		tn.runs(c, []string{former}, []string{former})
+		tn.runs(c, []string{previous}, []string{previous})
 	}
 	tn.awaitReady("plain", "installed")
 	tn.awaitReady("gated", "installed")
 	tn.settle()
 
 	onHub, onPlain := world.hub.mark(t), plain.mark(t)
-	tn.runs(ungated, []string{former, next}, []string{former})
-	tn.runs(gated, []string{former, next}, []string{former})
-	tn.awaitCluster("gated", "the control plane is upgraded", upgrading(former, next))
+	tn.runs(ungated, []string{previous, next}, []string{previous})
+	tn.runs(gated, []string{previous, next}, []string{previous})
+	tn.awaitCluster("gated", "the control plane is upgraded", upgrading(previous, next))
 	change(tn, stack, func(s *addonsv1.AddonStack) {
 		s.Spec.Addons = []addonsv1.Addon{
 			tn.addon("ccm", path, atPoint(addonsv1.UpgradeAfterControlPlane), withText("new")),
@@ -86,7 +86,7 @@ func TestUpgradeWithoutTopology(t *testing.T) {
 	tn.changeAddon("gated", "comes", func(a *addonsv1.Addon) {
 		a.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.metadata.annotations['ready'] == 'yes'"}}
 	})
-	tn.runs(gated, []string{next}, []string{former})
+	tn.runs(gated, []string{next}, []string{previous})
 	tn.awaitCluster("gated", "after the control plane", installedAs("ccm", 2, ""), phase("scaler", addonsv1.AddonPending, "WaitingForWorkers", next),
 		func(ca *addonsv1.ClusterAddon) error {
 			c := conditions.Get(ca, addonsv1.UpgradeAllowedCondition)

@@ -91,7 +91,7 @@ func TestMissing(t *testing.T) {
 			return errors.Join(process.Running(), unmoved(said, now))
 		})
 		expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(i.user()), audit.Forbidden)), "it doesn't try what it may not do")
-		expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(i.user()), reads(watched...))), "nor looks after the other namespace alone: what it says of its scope would be wrong")
+		expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(i.user()), reads(watched...))), "nor manages the other namespace alone: what it says of its scope would be wrong")
 
 		w.createNamespace("team-late")
 		w.apply(late)

@@ -27,7 +27,7 @@ const restFor = 20 * time.Second
 // and the kernel drops them where memory is short.
 const maxOwn = 60_000_000
 
-// TestCost has an instance look after ten clusters, and counts what it costs when
+// TestCost has an instance manage ten clusters, and counts what it costs when
 // nothing happens: memory, and requests. It runs as it is installed: with the flags of
 // the built Deployment.
 func TestCost(t *testing.T) {

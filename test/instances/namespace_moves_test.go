@@ -40,7 +40,7 @@ func TestNamespaceChangesHands(t *testing.T) {
 	one := w.startInstance(overlay{name: "one", namespaces: []string{"team-a"}}, heartbeat(1)...)
 	two := w.startInstance(overlay{name: "two", namespaces: []string{"team-b"}}, heartbeat(1)...)
 	for _, i := range []*instance{one, two} {
-		i.awaitRegistered("the instance is to look after its Cluster, which is ready", func(pi *addonsv1.ProviderInstance) error {
+		i.awaitRegistered("the instance is to manage its Cluster, which is ready", func(pi *addonsv1.ProviderInstance) error {
 			return counted(pi, 1)
 		})
 	}

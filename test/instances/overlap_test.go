@@ -30,7 +30,7 @@ func TestOverlap(t *testing.T) {
 	w.installSettings(s, "team-a", "wanted")
 	installed := s.Audit.Mark(t)
 	untouched := func(g Gomega) {
-		g.Expect(described(installed.Requests(t, both(audit.By(w.clusterUser("team-a", "wanted")), wrote)))).To(BeEmpty(), "who looks after a cluster is no business of that cluster")
+		g.Expect(described(installed.Requests(t, both(audit.By(w.clusterUser("team-a", "wanted")), wrote)))).To(BeEmpty(), "who manages a cluster is no business of that cluster")
 	}
 
 	for _, o := range []overlay{

@@ -4,18 +4,18 @@ package instances
 
 import "slices"
 
-// serves says whether an instance looks after objects of the namespace that have the label.
+// serves says whether an instance manages objects of the namespace that have the label.
 func (n *namespaceModel) serves(filter string) bool { return slices.Contains(n.served, filter) }
 
 func (n *namespaceModel) stackFilters() []string { return slices.Concat(n.filters, n.common) }
 
-// sees says whether the instance of a Cluster looks after a stack, too.
+// sees says whether the instance of a Cluster manages a stack, too.
 func (n *namespaceModel) sees(cluster, stack string) bool {
 	return len(n.served) == len(n.filters) || cluster == stack || slices.Contains(n.common, stack)
 }
 
 // expected is what add-ons the Cluster is to have, with their texts, and which ones
-// it may have: of stacks that another instance looks after now. Those were
+// it may have: of stacks that another instance manages now. Those were
 // relabelled, which takes nothing away.
 func (n *namespaceModel) expected(i int) (wanted map[string]string, allowed []string) {
 	c, wanted := n.clusters[i], map[string]string{}
@@ -43,7 +43,7 @@ func (n *namespaceModel) expected(i int) (wanted map[string]string, allowed []st
 	return wanted, allowed
 }
 
-// size is how many Clusters an instance looks after, and how many add-ons these are to have.
+// size is how many Clusters an instance manages, and how many add-ons these are to have.
 func (m *model) size() (clusters, addons int) {
 	for _, n := range m.namespaces {
 		for i := range n.clusters {

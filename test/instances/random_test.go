@@ -32,7 +32,7 @@ const (
 )
 
 // TestRandomEvents lets users do 2,000 random things in three namespaces, while two
-// instances look after one namespace each, and two share the third by filter.
+// instances manage one namespace each, and two share the third by filter.
 func TestRandomEvents(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestRandomEvents(t *testing.T) {
 	}
 }
 
-// converged compares each Cluster that an instance looks after with the model.
+// converged compares each Cluster that an instance manages with the model.
 func (u *user) converged(m *model) error {
 	var wrong []error
 	for _, n := range m.namespaces {

@@ -58,7 +58,7 @@ func (u *user) createCluster(namespace string, i int, c clusterModel) error {
 	return u.w.makeCluster(u.ctx, namespace, clusterName(i), u.servers[serverOf(i)], labels)
 }
 
-// wipe makes a former Cluster's workload cluster a new one, once nobody works on it.
+// wipe makes a previous Cluster's workload cluster a new one, once nobody works on it.
 func (u *user) wipe(namespace string, i int) error {
 	gone := func(ctx context.Context) (bool, error) {
 		ca := &addonsv1.ClusterAddon{}
@@ -66,7 +66,7 @@ func (u *user) wipe(namespace string, i int) error {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
 	if err := wait.PollUntilContextTimeout(u.ctx, 100*time.Millisecond, patience, true, gone); err != nil {
-		return fmt.Errorf("waiting for the end of the ClusterAddon of the former Cluster %s/%s: %w", namespace, clusterName(i), err)
+		return fmt.Errorf("waiting for the end of the ClusterAddon of the previous Cluster %s/%s: %w", namespace, clusterName(i), err)
 	}
 	for _, kind := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {
 		if err := u.servers[serverOf(i)].DeleteAllOf(u.ctx, kind, client.InNamespace(u.w.halfNamespace(namespace, halfOf(i)))); err != nil {

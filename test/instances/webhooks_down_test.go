@@ -47,9 +47,9 @@ func TestWebhooksDown(t *testing.T) {
 		stack.Labels = map[string]string{clusterv1.WatchLabel: filter}
 		w.create(stack)
 	}
-	g.Expect(w.makeCluster(t.Context(), "team-a", "former", s, map[string]string{clusterv1.WatchLabel: "blue"})).To(Succeed())
+	g.Expect(w.makeCluster(t.Context(), "team-a", "previous", s, map[string]string{clusterv1.WatchLabel: "blue"})).To(Succeed())
 	w.awaitInstalled(s, "team-a", "settings", "one/one")
-	w.awaitClusterReady("team-a", "former")
+	w.awaitClusterReady("team-a", "previous")
 	newcomer := w.install(overlay{name: "new", namespaces: []string{"team-b"}})
 
 	deployment := (*w.webhooks)[0].deployment
@@ -66,7 +66,7 @@ func TestWebhooksDown(t *testing.T) {
 		w := w.in(t)
 		NewWithT(t).Expect(u.writeSecret("team-a", 0, "two")).To(Succeed())
 		w.awaitInstalled(s, "team-a", "settings", "one/two")
-		w.awaitClusterReady("team-a", "former")
+		w.awaitClusterReady("team-a", "previous")
 	})
 	t.Run("a new Cluster gets its add-ons", func(t *testing.T) {
 		w := w.in(t)
@@ -78,9 +78,9 @@ func TestWebhooksDown(t *testing.T) {
 	t.Run("a Cluster changes hands", func(t *testing.T) {
 		w := w.in(t)
 		g := NewWithT(t)
-		g.Expect(u.label(clusterNamed("team-a", "former"), clusterv1.WatchLabel, "green")).To(Succeed())
-		wait.Until(t, patience, "the other instance takes the ClusterAddon over", func() error { return w.ownedBy("team-a", "former", "green") })
-		w.awaitClusterReady("team-a", "former")
+		g.Expect(u.label(clusterNamed("team-a", "previous"), clusterv1.WatchLabel, "green")).To(Succeed())
+		wait.Until(t, patience, "the other instance takes the ClusterAddon over", func() error { return w.ownedBy("team-a", "previous", "green") })
+		w.awaitClusterReady("team-a", "previous")
 	})
 	t.Run("a new instance waits", func(t *testing.T) {
 		newcomer := newcomer.in(t)

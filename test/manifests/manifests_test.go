@@ -25,7 +25,7 @@ const (
 	shared   = "../../config/shared"
 )
 
-// instances are overlays that each make one instance, and what it looks after; nothing
+// instances are overlays that each make one instance, and what it manages; nothing
 // is all namespaces. Those in instances/ are what docs/instances.md shows.
 var instances = map[string][]string{
 	"../../config/instance": {"chandler-instance"},

@@ -48,7 +48,7 @@ var ownRights = []string{
 // people's roles are bound by administrators, and by the built-in roles that they are parts of.
 var people = []string{"chandler-viewer-role", "chandler-editor-role", "chandler-removal-confirmer-role", "chandler-rollout-approver-role"}
 
-// generated are the rights in what is looked after, as the controllers' sources say.
+// generated are the rights in what is managed, as the controllers' sources say.
 func generated(t *testing.T) []string {
 	t.Helper()
 	data, err := os.ReadFile("../../config/rbac/role.yaml")
@@ -116,7 +116,7 @@ func given(t *testing.T, path string) map[string][]string {
 	return rights
 }
 
-// An instance may do what the controllers need in the namespaces that it looks after. In
+// An instance may do what the controllers need in the namespaces that it manages. In
 // its own it may do what keeps one leader. Elsewhere it may only ask which user reads
 // its metrics.
 func TestRightsOfInstances(t *testing.T) {

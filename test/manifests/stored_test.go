@@ -21,7 +21,7 @@ import (
 )
 
 // TestStoredObjectsOutliveARule has a stack that was stored before there was a rule which
-// it breaks: it can still be worked on, and mended.
+// it breaks: it can still be worked on, and fixed.
 func TestStoredObjectsOutliveARule(t *testing.T) {
 	g := NewWithT(t)
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "stored"})
@@ -35,9 +35,9 @@ func TestStoredObjectsOutliveARule(t *testing.T) {
 		g.Expect(c.Patch(t.Context(), definition, client.Apply, client.FieldOwner("test"), client.ForceOwnership)).To(Succeed()) //nolint:staticcheck // it has no typed apply
 	}
 
-	former := definitionOfStacks(t)
-	without(former.Object, "without .git")
-	install(former)
+	previous := definitionOfStacks(t)
+	without(previous.Object, "without .git")
+	install(previous)
 	s := cloned("stored")
 	g.Eventually(func() error { return c.Create(t.Context(), s.DeepCopy()) }, "20s").Should(Succeed())
 	install(definitionOfStacks(t))

@@ -58,9 +58,9 @@ func (tn *tenant) upgradeWhileKilled(name string, random *rand.Rand) {
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	for upgrade, version := range []string{v35, v36} {
-		former := []string{v34, v35}[upgrade]
+		previous := []string{v34, v35}[upgrade]
 		since := tn.mark(name)
-		tn.set(stack(version, former))
+		tn.set(stack(version, previous))
 		setVersion(t, tn.at(name), version)
 		// Whatever is changed once the Cluster's wish was seen waits for its point.
 		tn.await(name, "the upgrade is seen", func(ca *addonsv1.ClusterAddon) error {

@@ -44,14 +44,14 @@ func TestMishapsOfUpgrades(t *testing.T) {
 
 	for _, mishap := range []struct {
 		is      string
-		happens func(t *testing.T, former string)
+		happens func(t *testing.T, previous string)
 	}{
-		{"the workload cluster is down", func(t *testing.T, former string) {
+		{"the workload cluster is down", func(t *testing.T, previous string) {
 			workload := world.Provider.Workload(key(tn.at(name)))
 			g.Expect(workload.StopAPIServer()).To(Succeed())
 			tn.await(name, "it can't be seen", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeClusterUnreachableReason, "doesn't answer"))
 			awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "doesn't answer")
-			expectState(t, tn.at(name), state{controlPlane: former, runs: former})
+			expectState(t, tn.at(name), state{controlPlane: previous, runs: previous})
 			g.Expect(workload.StartAPIServer(t.Context())).To(Succeed())
 			tn.await(name, "it is seen", notReady(one))
 			tn.ready(name, "cni", text())
@@ -59,7 +59,7 @@ func TestMishapsOfUpgrades(t *testing.T) {
 		{"its ClusterAddon is deleted", func(t *testing.T, _ string) {
 			g.Expect(world.Get(t.Context(), key(tn.at(name)), ca)).To(Succeed())
 			g.Expect(world.Delete(t.Context(), ca)).To(Succeed())
-			tn.await(name, "it is made anew", func(now *addonsv1.ClusterAddon) error {
+			tn.await(name, "it is made again", func(now *addonsv1.ClusterAddon) error {
 				if now.UID == ca.UID {
 					return fmt.Errorf("it is the same")
 				}
@@ -67,7 +67,7 @@ func TestMishapsOfUpgrades(t *testing.T) {
 			})
 			tn.ready(name, "cni", text())
 		}},
-		{"the target is changed by force", func(t *testing.T, former string) {
+		{"the target is changed by force", func(t *testing.T, previous string) {
 			annotate(t, tn.at(name), clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, "")
 			upgrade++
 			setVersion(t, tn.at(name), version())
@@ -78,15 +78,15 @@ func TestMishapsOfUpgrades(t *testing.T) {
 				}
 				return notReady(one)(ca)
 			})
-			expectState(t, tn.at(name), state{controlPlane: former, runs: former})
+			expectState(t, tn.at(name), state{controlPlane: previous, runs: previous})
 			tn.ready(name, "cni", text())
 		}},
-		{"it is switched to another class, and back", func(t *testing.T, former string) {
+		{"it is switched to another class, and back", func(t *testing.T, previous string) {
 			tn.set(stack(one, fmt.Sprintf("text %d", upgrade-1)))
 			tn.set(stack(other, "other"))
 			setClass(t, tn.at(name), other, version())
 			tn.await(name, "it waits for the other class", notReady(other))
-			expectState(t, tn.at(name), state{controlPlane: former, runs: former})
+			expectState(t, tn.at(name), state{controlPlane: previous, runs: previous})
 			setClass(t, tn.at(name), one, version())
 			tn.ready(name, "cni", fmt.Sprintf("text %d", upgrade-1))
 		}},
@@ -95,14 +95,14 @@ func TestMishapsOfUpgrades(t *testing.T) {
 			tn.expectNone(name, "cni")
 		}},
 	} {
-		former := version()
+		previous := version()
 		tn.await(name, "it is as wanted", isDone)
 		awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 		upgrade++
 		tn.set(stack(one, text()))
 		setVersion(t, tn.at(name), version())
 		tn.await(name, mishap.is+" while it waits", notReady(one))
-		mishap.happens(t, former)
+		mishap.happens(t, previous)
 		awaitState(t, tn.at(name), state{controlPlane: version(), runs: version()})
 		t.Logf("%s: that upgrade is done", mishap.is)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/topology"
 )
 
-// TestTwoInstancesOneServer has two instances, one of which looks after labeled Clusters alone. One server answers for both,
+// TestTwoInstancesOneServer has two instances, one of which manages labeled Clusters alone. One server answers for both,
 // with the rights of the shared deployment.
 func TestTwoInstancesOneServer(t *testing.T) {
 	long.Test(t)

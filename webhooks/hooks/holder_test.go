@@ -12,7 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// TestHolder has a ClusterAddon team/c with a watch filter, and instances that may look after it.
+// TestHolder has a ClusterAddon team/c with a watch filter, and instances that may manage it.
 func TestHolder(t *testing.T) {
 	holding := func(filter string, claim addonsv1.ScopeClaim, alive bool, namespaces ...string) addonsv1.ProviderInstance {
 		pi := addonsv1.ProviderInstance{Spec: addonsv1.ProviderInstanceSpec{Namespaces: namespaces, WatchFilter: filter, Claim: claim}}

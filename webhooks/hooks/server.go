@@ -79,7 +79,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h *hook) {
 	reply(w, r, response)
 }
 
-// answer returns what is to be said of a Cluster. Nothing holds one that no instance looks after.
+// answer returns what is to be said of a Cluster. Nothing holds one that no instance manages.
 func (s *Server) answer(ctx context.Context, key client.ObjectKey, h *hook, asked *request) (upgrade.Answer, error) {
 	ca := &addonsv1.ClusterAddon{}
 	if err := s.Client.Get(ctx, key, ca); apierrors.IsNotFound(err) {
@@ -101,7 +101,7 @@ func (s *Server) answer(ctx context.Context, key client.ObjectKey, h *hook, aske
 	return h.answer(asked, ca, lost, s.Clock.Now()), nil
 }
 
-// holderOf reports whether an instance looks after a ClusterAddon. A lost one is returned, too.
+// holderOf reports whether an instance manages a ClusterAddon. A lost one is returned, too.
 func holderOf(ca *addonsv1.ClusterAddon, instances []addonsv1.ProviderInstance) (held bool, lost *upgrade.LostInstance) {
 	for i := range instances {
 		pi := &instances[i]

@@ -14,7 +14,7 @@ import (
 
 // mapper is the RESTMapper of a connection. It knows the kinds by the APIs that clusters share. For
 // a kind that isn't among them it asks the cluster, by a mapper of its own, until the APIs are
-// discovered anew. Only the server can tell a kind that it doesn't have from an aggregated API that
+// discovered again. Only the server can tell a kind that it doesn't have from an aggregated API that
 // doesn't answer.
 type mapper struct {
 	of   *Cluster

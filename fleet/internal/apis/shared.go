@@ -80,7 +80,7 @@ func (d *discovered) shared() (*found, error) {
 	return made, nil
 }
 
-// forgetAPIs drops what no connection has any more, unless it was made anew meanwhile.
+// forgetAPIs drops what no connection has any more, unless it was made again meanwhile.
 func forgetAPIs(digest [sha256.Size]byte) {
 	sharedAPIs.Lock()
 	defer sharedAPIs.Unlock()

@@ -219,7 +219,7 @@ func (t *Transport) CancelRequest(*http.Request) {}
 func (t *Transport) Server() *url.URL { return t.server }
 
 // Swap replaces the credentials. A TLS connection keeps its client certificate, so with a new one the
-// connections are opened anew.
+// connections are opened again.
 func (t *Transport) Swap(c *kubeconfig.Credentials) {
 	old := t.credentials.Swap(c)
 	if old.Cert != c.Cert || old.Key != c.Key {

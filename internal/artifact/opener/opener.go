@@ -130,7 +130,7 @@ func readIndex(data []byte) (map[string][]ChartVersion, error) {
 		parse = json.Unmarshal
 	}
 	if err := parse(data, &read); err != nil || read.Entries == nil {
-		return nil, failure.New(failure.ArtifactInvalid, "the repository's index.yaml isn't an index that Helm can read; correct helm.url, or have the index made anew with `helm repo index`")
+		return nil, failure.New(failure.ArtifactInvalid, "the repository's index.yaml isn't an index that Helm can read; correct helm.url, or have the index made again with `helm repo index`")
 	}
 	charts := make(map[string][]ChartVersion, len(read.Entries))
 	for name, entries := range read.Entries {

@@ -57,20 +57,20 @@ func (a *Applier) overwritten(ctx context.Context, o *unstructured.Unstructured,
 // stay for ever, as they would still be said to want it. The same goes for those of
 // other managers, whose objects are taken over.
 func (a *Applier) TakeFields(ctx context.Context, live *metav1.PartialObjectMetadata, managers ...string) error {
-	former := append(object.Predecessors(&live.ObjectMeta), managers...)
-	if len(former) == 0 {
+	previous := append(object.Predecessors(&live.ObjectMeta), managers...)
+	if len(previous) == 0 {
 		return nil
 	}
 	upgraded := live.DeepCopy()
 	for i := range upgraded.ManagedFields {
-		if e := &upgraded.ManagedFields[i]; slices.Contains(former, e.Manager) && e.Subresource == "" {
+		if e := &upgraded.ManagedFields[i]; slices.Contains(previous, e.Manager) && e.Subresource == "" {
 			e.Operation = metav1.ManagedFieldsOperationUpdate // what csaupgrade looks for
 		}
 	}
-	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(former...), a.Scope.Manager()); err != nil {
+	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(previous...), a.Scope.Manager()); err != nil {
 		return err
 	}
-	if slices.Contains(former, object.OperatorManager) {
+	if slices.Contains(previous, object.OperatorManager) {
 		kept, err := object.OperatorLabels(live.ManagedFields)
 		if err != nil {
 			return err

@@ -102,8 +102,8 @@ func TestOwns(t *testing.T) {
 	}{
 		"ours":                             {made(me, nobody), record.Entry{UID: "now"}, true},
 		"ours, from before a crash":        {made(me, nobody), record.Entry{}, true},
-		"we made it anew":                  {made(me, nobody, object.FieldManager(me)), record.Entry{UID: "former"}, true},
-		"somebody made it anew":            {made(me, nobody, "kubectl"), record.Entry{UID: "former"}, false},
+		"we made it again":                 {made(me, nobody, object.FieldManager(me)), record.Entry{UID: "previous"}, true},
+		"somebody made it again":           {made(me, nobody, "kubectl"), record.Entry{UID: "previous"}, false},
 		"another add-on's":                 {made(other, me), record.Entry{UID: "now", Helm: true}, false},
 		"of the Helm release":              {made(nobody, me), record.Entry{Helm: true}, true},
 		"of another Helm release by now":   {made(nobody, other), record.Entry{Helm: true}, false},

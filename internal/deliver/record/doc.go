@@ -17,6 +17,6 @@
 //   - the key "crds": gzip(json) of the CRDs of the chart's crds/ directory, which
 //     Helm's manifest doesn't hold, for as long as the revision is pending.
 //
-// When Helm writes such a Secret anew, it drops our annotations and keys, and
+// When Helm writes such a Secret again, it drops our annotations and keys, and
 // keeps our labels. Then the manifest is the inventory.
 package record

@@ -42,7 +42,7 @@ type Repairer struct {
 	Values bool
 	// Report leaves the objects as they are.
 	Report bool
-	// Adoption says what to do with an object that somebody made anew.
+	// Adoption says what to do with an object that somebody made again.
 	Adoption addonsv1.AdoptionPolicy
 	// Ignore are rules for changes that stay.
 	Ignore drift.Rules
@@ -53,7 +53,7 @@ type Repairer struct {
 }
 
 // Repair looks at an object, and applies it if it isn't as it was applied. It doesn't if
-// the object belongs to another now: another add-on, or the client that made it anew.
+// the object belongs to another now: another add-on, or the client that made it again.
 func (r *Repairer) Repair(ctx context.Context, s Suspect, d *Difference) error {
 	pauses := raceBackoff
 	for {
@@ -86,7 +86,7 @@ func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) erro
 	case live != nil && !r.Values && d.Now == d.Applied && d.Now != 0 && object.OwnerOf(&live.ObjectMeta) == r.Scope.Release:
 		return nil // whoever saw a difference was late, or another run has repaired it
 	case live != nil && live.DeletionTimestamp != nil:
-		return nil // once it is gone it is made anew
+		return nil // once it is gone it is made again
 	}
 	o := s.Manifest
 	if live != nil {
@@ -110,7 +110,7 @@ func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) erro
 
 // mayRepair returns why an object isn't the release's to change any more, nil if it is. A label
 // that names another add-on, which has set no field, is but a change. An object that another
-// client made anew is adopted by policy, as in an upgrade.
+// client made again is adopted by policy, as in an upgrade.
 func (r *Repairer) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry) error {
 	owner := object.OwnerOf(&live.ObjectMeta)
 	isOurs := live.UID == entry.UID || object.ManagedBy(&live.ObjectMeta, r.Scope.Manager()) // the record may be of the one before

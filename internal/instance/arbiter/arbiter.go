@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package arbiter decides which instance gets its scope, so that no two that run at the same time
-// look after one object. It runs in the process that serves the webhooks. An [Observer] knows who
+// manage one object. It runs in the process that serves the webhooks. An [Observer] knows who
 // is alive, judge has the rules. Why the protocol is safe: docs/design/instances.md.
 package arbiter
 

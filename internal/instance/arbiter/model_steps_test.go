@@ -173,7 +173,7 @@ func (w *world) store(i int) *world {
 }
 
 // answer lets a process know that its request was stored. It believes in what
-// it claimed only before the deadline that its former write gave it.
+// it claimed only before the deadline that its previous write gave it.
 func (w *world) answer(i int) *world {
 	r := w.processes[i].request
 	if r == nil || !r.stored {

@@ -61,7 +61,7 @@ const (
 	idle
 	claimed
 	running
-	remaking  // runs, and makes its object anew that somebody deleted
+	remaking  // runs, and makes its object again that somebody deleted
 	reclaimed // as remaking, and has claimed
 )
 
@@ -164,7 +164,7 @@ func (w *world) copied() *world {
 	return &c
 }
 
-// violated says that two processes look after the same objects.
+// violated says that two processes manage the same objects.
 func (w *world) violated() bool {
 	for i := range w.setup.processes {
 		for j := range i {

@@ -70,7 +70,7 @@ func deleted(pi *addonsv1.ProviderInstance) Known {
 }
 
 // Every step from one claim to another, by the same process, another leader of
-// the same lease, and a stranger, while the former holder is alive and after.
+// the same lease, and a stranger, while the previous holder is alive and after.
 func TestTransitions(t *testing.T) {
 	const yes, no, wrongName = metav1.CauseType(""), instance.ClaimOutOfOrder, instance.NameTaken
 	claims := []addonsv1.ScopeClaim{waiting, claiming, active}

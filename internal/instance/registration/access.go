@@ -119,7 +119,7 @@ func (r access) compatible(ctx context.Context) (c metav1.Condition, _ *obstacle
 	return c, nil
 }
 
-// hasClusterAPI adds to the condition whether there are Clusters to look after.
+// hasClusterAPI adds to the condition whether there are Clusters to manage.
 func (r access) hasClusterAPI(ctx context.Context, c *metav1.Condition) {
 	served, err := skew.Serves(ctx, r.rest, clusterv1.GroupVersion.WithKind("Cluster"))
 	switch {

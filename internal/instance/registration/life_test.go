@@ -162,7 +162,7 @@ func TestMeddling(t *testing.T) {
 
 	uid := h.get().UID
 	h.Expect(h.s.Delete(t.Context(), h.get())).To(Succeed())
-	h.Eventually(h.says(addonsv1.ReadyCondition)).WithTimeout(patience).Should(Equal("True Ready"), "it is made anew")
+	h.Eventually(h.says(addonsv1.ReadyCondition)).WithTimeout(patience).Should(Equal("True Ready"), "it is made again")
 	h.Expect(h.get().UID).NotTo(Equal(uid))
 
 	h.edit(func(pi *addonsv1.ProviderInstance) { pi.Spec.Version = "v9" })

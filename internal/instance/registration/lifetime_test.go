@@ -29,7 +29,7 @@ func TestLifetime(t *testing.T) {
 		"heartbeats":                          {steps: []step{{write: "claim"}, {"beat", 3 * time.Second, 0}, {"beat", 3 * time.Second, 0}}, want: true},
 		"it counts from before it was sent":   {steps: []step{{write: "claim"}, {"beat", 2 * time.Second, time.Second}, {before: 3 * time.Second}}},
 		"an answer after the deadline":        {steps: []step{{write: "claim"}, {"beat", 3 * time.Second, time.Second}}},
-		"later ones don't mend that":          {steps: []step{{write: "claim"}, {"beat", 3 * time.Second, time.Second}, {"beat", time.Second, 0}}},
+		"later ones don't fix that":           {steps: []step{{write: "claim"}, {"beat", 3 * time.Second, time.Second}, {"beat", time.Second, 0}}},
 		"another claim does":                  {steps: []step{{write: "claim"}, {"beat", 3 * time.Second, time.Second}, {"claim", time.Second, 0}}, want: true},
 		"even if the one before is forgotten": {steps: []step{{write: "claim"}, {"claim", time.Hour, 0}, {"beat", time.Second, 0}}, want: true},
 	} {

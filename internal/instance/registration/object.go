@@ -33,7 +33,7 @@ func (r *Registration) take(ctx context.Context) *obstacle {
 		return r.create(ctx)
 	case err != nil:
 		return &obstacle{reason: "APIServerUnavailable", message: fmt.Sprintf("reading ProviderInstance %s: %v", r.key(), err)}
-	case r.ours(&pi.Spec), r.former.Read(pi, asOf) <= 0:
+	case r.ours(&pi.Spec), r.previous.Read(pi, asOf) <= 0:
 		r.object = pi
 		return nil
 	default:
@@ -144,7 +144,7 @@ func (r claiming) claim(ctx context.Context) metav1.Condition {
 		}
 		if !r.life.isValid() {
 			r.stepBack(ctx)
-			c.Message = "The API server took so long to answer that the claim may have expired. It is made anew"
+			c.Message = "The API server took so long to answer that the claim may have expired. It is made again"
 			return c
 		}
 	}

@@ -100,7 +100,7 @@ type Registration struct {
 	// The fields below are used by one goroutine at a time.
 	object   *addonsv1.ProviderInstance // ours, as last seen
 	life     lifetime
-	former   *arbiter.Observer // of who held the object before us
+	previous *arbiter.Observer // of who held the object before us
 	granted  map[right]bool
 	result   roundResult
 	compared time.Time // with the CRDs
@@ -153,7 +153,7 @@ func New(mgr manager.Manager, o Options) (*Registration, error) {
 		rest:     server.RESTClient(),
 		clusters: mgr.GetCache(),
 		recorder: mgr.GetEventRecorder("providerinstance"),
-		former:   arbiter.NewObserver(o.Clock),
+		previous: arbiter.NewObserver(o.Clock),
 		granted:  map[right]bool{},
 	}
 	r.problem.Store("it is starting")

@@ -98,7 +98,7 @@ func (r *Registration) keep(ctx context.Context) error {
 	case apierrors.IsNotFound(err):
 		return r.makeAnew(ctx)
 	case apierrors.IsConflict(err): // it has another UID
-		return fmt.Errorf("%w: somebody else made the object anew", errLost)
+		return fmt.Errorf("%w: somebody else made the object again", errLost)
 	case err != nil:
 		return err
 	}
@@ -146,7 +146,7 @@ func (r *Registration) inspect(ctx context.Context) error {
 // makeAnew makes the object again that somebody deleted. The webhooks remember it
 // for as long as it would have lived, so nobody should have claimed in between.
 func (r *Registration) makeAnew(ctx context.Context) error {
-	logf.FromContext(ctx).Info("Somebody deleted the ProviderInstance of this running instance; it is made anew")
+	logf.FromContext(ctx).Info("Somebody deleted the ProviderInstance of this running instance; it is made again")
 	deleted := r.object
 	if o := r.create(ctx); o != nil {
 		r.object = deleted

@@ -59,7 +59,7 @@ func (d *Documents[T]) Get(ctx context.Context, c *Client, at *url.URL, what str
 	return got.parsed, err
 }
 
-// Forget has the document read anew.
+// Forget has the document read again.
 func (d *Documents[T]) Forget(c *Client, at *url.URL) { d.known.Forget(d.key(c, at)) }
 
 func (d *Documents[T]) key(c *Client, at *url.URL) string {

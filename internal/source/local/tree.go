@@ -43,7 +43,7 @@ const (
 // inside the root, and nowhere else. Links are followed since volumes of
 // ConfigMaps consist of them. There each file is a link into "..data", itself a
 // link to a directory that is swapped when the content changes. The root is opened
-// anew each time, so that it may be such a link, too.
+// again each time, so that it may be such a link, too.
 //
 // A nil Tree is that of a manager without an artifact root.
 //

@@ -46,7 +46,7 @@ const (
 )
 
 // Verify checks the manifest's signature, and then that the content is a part of
-// the manifest. It asks for the manifest anew, as what is known may be the
+// the manifest. It asks for the manifest again, as what is known may be the
 // content's digest alone; if the tag is another's by now, that isn't it. It returns the version
 // that the manifest says it is of, "" if it says none.
 func (a Artifact) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (string, error) {

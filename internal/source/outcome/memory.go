@@ -89,7 +89,7 @@ func (m *Memory[T]) Peek(key string) (answer T, known bool) {
 	return e.answer, !e.asked.IsZero()
 }
 
-// Forget has the question asked anew.
+// Forget has the question asked again.
 func (m *Memory[T]) Forget(key string) { m.known.Remove(key) }
 
 // request asks, and remembers what came of it.
@@ -132,7 +132,7 @@ func repeated(failed *failure.Error, left time.Duration) *failure.Error {
 func guarded[T any](ctx context.Context, call func(context.Context) (T, error)) (answer T, err error) {
 	defer func() {
 		if recover() != nil {
-			err = failure.New(failure.ArtifactInvalid, "it can't be read: a parser failed on it; make it anew")
+			err = failure.New(failure.ArtifactInvalid, "it can't be read: a parser failed on it; make it again")
 		}
 	}()
 	return call(ctx)

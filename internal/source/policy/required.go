@@ -17,7 +17,7 @@ import (
 
 // Required is the directory of the instance's own keys, by one of which all that comes
 // from elsewhere has to be signed, whatever objects say. "" requires nothing. It is read
-// anew each time: so it can be changed without a restart.
+// again each time: so it can be changed without a restart.
 type Required string
 
 // For reports whether the reference's content needs such a signature. Content below the artifact
