@@ -297,7 +297,7 @@ func TestDiscoveryEnds(t *testing.T) {
 					t.Errorf("Facts() = %v after %d requests", err, n)
 				}
 			case <-time.After(patience):
-				t.Errorf("the discovery goes on:\n%s", stacks())
+				t.Errorf("the discovery continues:\n%s", stacks())
 			}
 		})
 	}
@@ -354,7 +354,7 @@ func TestProbeOfAFormerConnection(t *testing.T) {
 	}
 }
 
-// Who deletes the Secret to revoke access has to see that the connection goes on.
+// Who deletes the Secret to revoke access has to see that the connection continues.
 func TestConnectedWithoutAKubeconfig(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
 	f.add("a/b", s.kubeconfig())

@@ -152,7 +152,7 @@ func (m *machine) probed(now time.Time, version string, fault *transport.Fault) 
 }
 
 // probeDenied lets an attempt decide: if a newer kubeconfig works, its
-// credentials can be swapped in below the watches; if not, the connection goes.
+// credentials can be swapped in below the watches; if not, the connection ends.
 func (m *machine) probeDenied(now time.Time) orders {
 	if m.denied {
 		return orders{}

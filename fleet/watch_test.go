@@ -121,7 +121,7 @@ func TestWatchMetadata(t *testing.T) {
 	}
 }
 
-// TestWatchMetadataEnds with its context, though the server goes on.
+// TestWatchMetadataEnds with its context, though the server continues.
 func TestWatchMetadataEnds(t *testing.T) {
 	s := newServer(t)
 	s.instead = func(w http.ResponseWriter, r *http.Request) bool {

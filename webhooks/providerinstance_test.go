@@ -394,7 +394,7 @@ func TestProviderInstanceAdmission(t *testing.T) {
 	})
 }
 
-// While no webhook runs nobody can claim, and who runs goes on.
+// While no webhook runs nobody can claim, and who runs continues.
 func TestWithoutWebhooks(t *testing.T) {
 	s := startShared(t, 1, nil)
 	ctx := t.Context()

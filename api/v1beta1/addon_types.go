@@ -9,7 +9,7 @@ import (
 )
 
 // Addon is one add-on: a chart, a kustomization or plain manifests, and where it
-// goes.
+// is installed.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !self.dependsOn.exists(d, d == self.name)",message="dependsOn names the add-on itself"
 // +kubebuilder:validation:XValidation:rule="[has(self.chart), has(self.kustomization), has(self.manifests)].filter(x, x).size() == 1",message="set exactly one of chart, kustomization and manifests"
@@ -202,7 +202,7 @@ type Addon struct {
 	CRDPolicy CRDPolicy `json:"crdPolicy,omitempty"`
 
 	// dataPolicy says what becomes of the add-on's PersistentVolumeClaims and Namespaces
-	// when it has them no longer, or goes itself. Keep (the default) leaves them in the
+	// when it has them no longer, or is removed itself. Keep (the default) leaves them in the
 	// cluster. Delete deletes them with the rest; a Namespace only if nothing of others is
 	// in it.
 	// +optional

@@ -97,7 +97,7 @@ type StackLifecycle struct {
 	HoldSeconds *int32 `json:"holdSeconds,omitempty"`
 
 	// afterHold says what becomes of the upgrade, or the deletion, then: with Proceed (the default)
-	// it goes on, with Hold it waits until the add-ons are ready, or gone.
+	// it continues, with Hold it waits until the add-ons are ready, or gone.
 	// +optional
 	AfterHold AfterHold `json:"afterHold,omitempty"`
 }

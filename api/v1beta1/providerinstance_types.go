@@ -66,7 +66,7 @@ type ProviderInstanceSpec struct {
 	Holder string `json:"holder"`
 
 	// leaseName is the Lease of this namespace that the holder was elected by.
-	// Whoever is elected by it next is the same instance, and goes on with this
+	// Whoever is elected by it next is the same instance, and continues with this
 	// object at once. Empty without leader election: then the heartbeat has to
 	// expire first.
 	// +optional

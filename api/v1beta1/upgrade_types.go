@@ -75,7 +75,7 @@ type UpgradeGate struct {
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// deadline is when the upgrade goes on without what it waits for. Absent: never, or it
+	// deadline is when the upgrade continues without what it waits for. Absent: never, or it
 	// doesn't wait.
 	// +optional
 	Deadline metav1.Time `json:"deadline,omitempty,omitzero"`
@@ -106,7 +106,7 @@ func (g GateState) IsOpen() bool { return g != GateWaiting && g != GateClosed }
 // ClusterDeletion says whether the deletion of a Cluster may go on.
 type ClusterDeletion struct {
 	// state is Open once all add-ons are removed that are to be, Waiting before that, and Expired
-	// if the deletion goes on without.
+	// if the deletion continues without.
 	// +required
 	State GateState `json:"state"`
 
@@ -119,7 +119,7 @@ type ClusterDeletion struct {
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// deadline is when the deletion goes on without what it waits for. Absent: never, or it
+	// deadline is when the deletion continues without what it waits for. Absent: never, or it
 	// doesn't wait.
 	// +optional
 	Deadline metav1.Time `json:"deadline,omitempty,omitzero"`

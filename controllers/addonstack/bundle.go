@@ -100,7 +100,7 @@ func (r bundles) reject(ctx context.Context, s *addonsv1.AddonStack, from *addon
 }
 
 // tryBundle returns why a version of the bundle can't be the stack's, nil if it can. The error is
-// of type *failure.Error, unless the request goes on.
+// of type *failure.Error, unless the request continues.
 func (r bundles) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin stack.Pin) error {
 	pins := stack.Pins{addonsv1.FollowedSource: pin}
 	_, err := r.open(ctx, s, pinnedSource(s, pins), "")

@@ -30,7 +30,7 @@ func (r polling) poll(ctx context.Context, s *addonsv1.AddonStack, followers []s
 		case ok && failed.Reason != failure.ArtifactPending && !failed.Again:
 			result.newest = cmp.Or(result.newest, p.results[follower.Name].newest)
 			result.err = failed
-		case err != nil: // its request goes on
+		case err != nil: // its request continues
 			continue
 		}
 		p.results[follower.Name] = result
@@ -76,7 +76,7 @@ func (r polling) pollOne(ctx context.Context, s *addonsv1.AddonStack, follower s
 }
 
 // pinNamed pins the version that the spec named before it had a range. It returns no pin if that
-// version can't be used. An error says that the request goes on.
+// version can't be used. An error says that the request continues.
 func (r polling) pinNamed(ctx context.Context, ref reference.Reference, follower stack.Follower, pin stack.Pin, p *versionPoll) (stack.Pin, error) {
 	if pin.Version == "" || follower.HasFound(pin) {
 		return stack.Pin{}, nil

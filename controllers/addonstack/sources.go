@@ -114,7 +114,7 @@ func (f *resolution) bundleCondition() metav1.Condition {
 	return c
 }
 
-// orFailed returns the condition, or why the last poll for versions failed, or that the first goes on.
+// orFailed returns the condition, or why the last poll for versions failed, or that the first continues.
 func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition {
 	if f == nil || c.Status == metav1.ConditionFalse {
 		return c

@@ -43,7 +43,7 @@ func TestPendingSources(t *testing.T) {
 		inForce bool
 		want    []string
 	}{
-		"the look goes on": {want: []string{
+		"the look continues": {want: []string{
 			"web oci://example.org/web:~1.4 Unknown ArtifactPending Looking for its newest version",
 			"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 		}},

@@ -98,7 +98,7 @@ func TestAssign(t *testing.T) {
 			assigned:   []addonsv1.StackRevision{{Name: "b", Revision: "b-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a"}},
 		},
-		"and goes on being waited for": {
+		"and continues being waited for": {
 			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1", written: written(everyone)}},
 			assigned:   []addonsv1.StackRevision{{Name: "a"}},
 			want:       []addonsv1.StackRevision{{Name: "a"}},

@@ -49,7 +49,7 @@ type Reconciler struct {
 }
 
 // Reconcile brings one ClusterAddon up to date. A paused cluster keeps its assignment. The
-// ClusterAddon of a deleted one goes with its owner.
+// ClusterAddon of a deleted one is deleted with its owner.
 func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	existing, err := r.existing(ctx, req.NamespacedName)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 	}
 	q := &request{Reconciler: r, ca: ca, cluster: member.OfCluster(cluster), stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
 	if _, err := r.deliver(t.Context(), q); !errors.Is(err, hub.refusal) {
-		t.Errorf("the reconcile goes on: %v", err)
+		t.Errorf("the reconcile continues: %v", err)
 	}
 	if len(hub.written) != 1 || hub.written[0].Name != "web" || hub.written[0].Phase != addonsv1.AddonPending {
 		t.Errorf("the status was to say %+v", hub.written)

@@ -40,7 +40,7 @@ func removesBeforeDeletion(ca *addonsv1.ClusterAddon, cluster *member.Member) bo
 		!moves(cluster) && !goesOn && !annotations.IsPaused(object, ca)
 }
 
-// moves reports whether the Cluster is deleted here as it goes on in another management cluster.
+// moves reports whether the Cluster is deleted here as it continues in another management cluster.
 func moves(cluster *member.Member) bool {
 	if cluster == nil || cluster.Cluster == nil {
 		return false
@@ -123,7 +123,7 @@ func (q removal) leaveForDeletion() (hold upgrade.Hold) {
 			q.kept = append(q.kept, status)
 		}
 	}
-	q.wanted, q.unresolved, q.upgrade = nil, nil, nil // nobody takes over what goes with the Cluster
+	q.wanted, q.unresolved, q.upgrade = nil, nil, nil // nobody takes over what is removed with the Cluster
 	return hold
 }
 
@@ -146,7 +146,7 @@ func setDeletion(ca *addonsv1.ClusterAddon, left []string, hold upgrade.Hold, at
 		case now.Before(deadline):
 			d.Deadline.Time = deadline
 		default:
-			d.State, d.Message = addonsv1.GateExpired, "The Cluster goes, and these add-ons weren't removed: "+message.List(left, ", ", named)
+			d.State, d.Message = addonsv1.GateExpired, "The Cluster is deleted, and these add-ons weren't removed: "+message.List(left, ", ", named)
 		}
 		d.Message = shorten(d.Message)
 		if c != nil {

@@ -32,7 +32,7 @@ func TestRemovesBeforeDeletion(t *testing.T) {
 		"it moves": {change: func(c *clusterv1.Cluster, _ *addonsv1.ClusterAddon) {
 			c.Annotations = map[string]string{"clusterctl.cluster.x-k8s.io/delete-for-move": ""}
 		}},
-		"it goes on already": {change: func(c *clusterv1.Cluster, _ *addonsv1.ClusterAddon) {
+		"it continues already": {change: func(c *clusterv1.Cluster, _ *addonsv1.ClusterAddon) {
 			c.Annotations = map[string]string{"runtime.cluster.x-k8s.io/ok-to-delete": ""}
 		}},
 		"paused ClusterAddon": {change: func(_ *clusterv1.Cluster, ca *addonsv1.ClusterAddon) {

@@ -81,7 +81,7 @@ func (h healths) of(release deliver.Release, revision int) *healthMemory {
 	return known
 }
 
-// isSameFinding reports whether a finding goes on. The new one keeps what the earlier one is about, if it doesn't say.
+// isSameFinding reports whether a finding continues. The new one keeps what the earlier one is about, if it doesn't say.
 func isSameFinding(was, is *health.Finding) bool {
 	if is.Seen == "" {
 		is.Seen = was.Seen

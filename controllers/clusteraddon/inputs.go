@@ -123,7 +123,7 @@ func hadValues(record deliver.Summary, a *addon, ref addonsv1.ValuesReference) b
 	return record.Spec == specDigest(a) && slices.Contains(strings.Split(record.Optional, ","), stack.ValuesName(ref))
 }
 
-// goesOnWithout reports whether somebody agreed that an add-on goes on without a source of values: by reconcile-now.
+// goesOnWithout reports whether somebody agreed that an add-on continues without a source of values: by reconcile-now.
 func (q inputReader) goesOnWithout(a *addon, ref addonsv1.ValuesReference) bool {
 	if q.again {
 		q.memory.agreed.Insert(agreement(a, ref))

@@ -30,7 +30,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
-// reconcileTimeout bounds one reconcile. The next one goes on by the records.
+// reconcileTimeout bounds one reconcile. The next one continues by the records.
 const reconcileTimeout = 3 * time.Minute
 
 // Reconciler reconciles ClusterAddons.

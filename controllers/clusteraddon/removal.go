@@ -162,7 +162,7 @@ func unknownText(record deliver.Summary) string {
 		"If nobody knows it, see who may write Secrets in namespace %s of the cluster", record.Stack, record.Namespace)
 }
 
-// isTakenOver reports whether another management cluster goes on with the release.
+// isTakenOver reports whether another management cluster continues with the release.
 func isTakenOver(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
 	return ca.Status.ObservedUID == ca.UID && slices.ContainsFunc(ca.Status.Addons, func(known addonsv1.AddonStatus) bool {
 		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason == deliver.ReasonReleaseTakenOver

@@ -134,7 +134,7 @@ func TestStacksThatAreGone(t *testing.T) {
 	}
 }
 
-// A panic is one add-on's failure: the request has nothing to act with, and goes on with the next.
+// A panic is one add-on's failure: the request has nothing to act with, and continues with the next.
 func TestPanicIsOneAddonsFailure(t *testing.T) {
 	q := &request{ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod"}, Reconciler: &Reconciler{}}
 	q.wanted = []addon{wantedAddon("a", "web"), wantedAddon("a", "db")}

@@ -45,7 +45,7 @@ func gateEvent(gate addonsv1.UpgradeGate) event {
 	return e
 }
 
-// deletionEvent returns the event of a Cluster that goes before its add-ons, nil if it doesn't.
+// deletionEvent returns the event of a Cluster that is deleted before its add-ons, nil if it isn't.
 func deletionEvent(before, after *addonsv1.ClusterDeletion) *event {
 	if after == nil || after.State != addonsv1.GateExpired || before != nil && before.State == after.State {
 		return nil

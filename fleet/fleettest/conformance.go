@@ -95,7 +95,7 @@ func Conform(ctx context.Context, name string, subject Subject, servers Servers)
 		case err := <-ended:
 			return err
 		case <-time.After(servers.Patience):
-			return errors.New("it goes on")
+			return errors.New("it continues")
 		}
 	})
 	return c.results, c.failed

@@ -13,7 +13,7 @@ import (
 )
 
 // A release of another name, or with its record in another namespace, is taken over as one of
-// the add-on's own name is: the first revision begins with its objects. Its record goes when
+// the add-on's own name is: the first revision begins with its objects. Its record is deleted when
 // that revision has them all, as `helm uninstall` would delete them by it.
 
 // adoptedRelease is the release of Helm that an add-on takes over.

@@ -141,7 +141,7 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 	}
 	live, err := r.scope.Metadata(ctx, r.t.own(), e)
 	if apierrors.IsNotFound(err) {
-		// Before its CRD goes, and the watch with it.
+		// Before its CRD is deleted, and its watch ends.
 		r.s.tracker.Untrack(mapping.Resource, key)
 		r.noteRemoved(e, "")
 		return nil

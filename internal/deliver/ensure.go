@@ -169,7 +169,7 @@ func (r installation) available() (available map[ObjectKey]int32, seen map[Objec
 	return available, seen
 }
 
-// resume goes on with the newest revision.
+// resume continues with the newest revision.
 func (r installation) resume(ctx context.Context) error {
 	rec, err := r.load(ctx, r.records[0])
 	if err != nil {

@@ -188,7 +188,7 @@ func TestHelmUninstallsAtThisMoment(t *testing.T) {
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonPending))
 	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseLocked))
 
-	// Helm goes on: the objects of the manifest go, and then the records that it knew of.
+	// Helm continues: the objects of the manifest go, and then the records that it knew of.
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "x"))).To(Succeed())
 	e.Expect(e.target.Client.Delete(e.ctx, secret)).To(Succeed())
 	e.clock.step(11 * time.Second)

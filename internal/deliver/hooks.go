@@ -102,7 +102,7 @@ func (r hookRunner) runHooks(ctx context.Context, event helmrelease.HookEvent) e
 	return r.update(ctx)
 }
 
-// runHook starts a hook, or goes on waiting for it. Nil means that it is done.
+// runHook starts a hook, or continues waiting for it. Nil means that it is done.
 func (r hookRunner) runHook(ctx context.Context, h hook) error {
 	progress := r.progressOf(h)
 	if progress != nil && progress.Phase == helmrelease.HookPhaseSucceeded {

@@ -39,7 +39,7 @@ func (r revisionMaker) heritageOf(ctx context.Context, releases []Release) (all 
 	return all, nil
 }
 
-// inheritOthers returns the generated values that a revision goes on with, unless some are given. It returns the objects
+// inheritOthers returns the generated values that a revision continues with, unless some are given. It returns the objects
 // that its chart may look up, too: its own, and those of releases that leave.
 func (r revisionMaker) inheritOthers(ctx context.Context, given job.Generated, own *heritage) (job.Generated, []record.Entry, error) {
 	left, err := r.heritageOf(ctx, r.want.Leaving)
@@ -126,7 +126,7 @@ func (r revisionMaker) countOwned(ctx context.Context, a, b *heritage) error {
 	return nil
 }
 
-// isLeft reports whether an object is of a release that goes, as its field manager shows.
+// isLeft reports whether an object is of a release that leaves, as its field manager shows.
 func (r revisionMaker) isLeft(m *metav1.ObjectMeta) bool {
 	owner := object.OwnerOf(m)
 	return r.want != nil && slices.Contains(r.want.Leaving, owner) && object.ManagedBy(m, object.FieldManager(owner))

@@ -40,7 +40,7 @@ type Outcome struct {
 	Seen map[ObjectKey]string
 
 	// Applied says that each object was applied, and none refused: what the add-on has in
-	// common with one that goes is its own now.
+	// common with one that leaves is its own now.
 	Applied bool
 	// Tried says that each object was tried, whatever the API server said of it.
 	Tried bool

@@ -116,7 +116,7 @@ func isLocked(newest Summary, want *Desired, now time.Time) bool {
 
 // takenOver says whether the ClusterAddon ran the release, and then another one of its name,
 // which is in another management cluster, wrote the newest record. A ClusterAddon that hasn't run it is
-// new, as after a move: it goes on with what is there.
+// new, as after a move: it continues with what is there.
 func takenOver(records []Summary, want *Desired) bool {
 	newest := records[0]
 	if newest.OwnerUID == "" || want.OwnerUID == "" || newest.OwnerUID == want.OwnerUID {

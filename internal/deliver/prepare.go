@@ -17,7 +17,7 @@ import (
 )
 
 // ensureNamespace makes the release's namespace if it is missing and may be made.
-// It isn't part of the inventory: it stays when the add-on goes.
+// It isn't part of the inventory: it stays when the add-on is removed.
 func (r revisionMaker) ensureNamespace(ctx context.Context) error {
 	name := r.release.Namespace
 	if len(r.records) > 0 {

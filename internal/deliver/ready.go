@@ -20,7 +20,7 @@ import (
 // readinessWait waits until objects of a revision are ready, and its postcondition holds.
 type readinessWait struct{ *call }
 
-// watchUnready watches the objects that aren't ready, and goes on watching those
+// watchUnready watches the objects that aren't ready, and continues watching those
 // that were watched before on a connection that is over.
 func (r readinessWait) watchUnready(objects []*unstructured.Unstructured) {
 	var watch []observe.Object

@@ -185,14 +185,14 @@ func (c hasty) Apply(ctx context.Context, o runtime.ApplyConfiguration, options 
 }
 
 // TestRepairOfWhatIsChangedMeanwhile overwrites nothing that rules leave to others, and nothing
-// that isn't the object any more. If that goes on, it tells when to look again.
+// that isn't the object any more. If that continues, it tells when to look again.
 func TestRepairOfWhatIsChangedMeanwhile(t *testing.T) {
 	for title, tc := range map[string]struct {
 		first func(s *scaled)
 		then  func(s *scaled, i int)
 		once  int // the replicas after a repair that somebody was faster than once
 	}{
-		"somebody goes on": {func(*scaled) {}, func(s *scaled, i int) { s.scale("hpa", 4+i%2) }, 4},
+		"somebody continues": {func(*scaled) {}, func(s *scaled, i int) { s.scale("hpa", 4+i%2) }, 4},
 		"somebody begins":  {(*scaled).again, func(s *scaled, i int) { s.scale("hpa", 4+i%2) }, 4},
 		"somebody makes it again": {func(*scaled) {}, func(s *scaled, _ int) {
 			copied := s.app().DeepCopy()

@@ -70,7 +70,7 @@ func (m *moving) expectOwner(release deliver.Release, text string) {
 }
 
 // TestTakeOver cuts the connection at each write with which an add-on takes the place of
-// another one, and goes on: what both have is never deleted.
+// another one, and continues: what both have is never deleted.
 func TestTakeOver(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		t.Run(fmt.Sprintf("done=%t", done), func(t *testing.T) {

@@ -57,7 +57,7 @@ func (s *story) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // TestLargeAddonsTakeTurns has two add-ons which can't be worked on at once. The second is rendered once to see that,
-// waits for the first's turn to be over, and goes on while the first waits. Both are installed in the end.
+// waits for the first's turn to be over, and continues while the first waits. Both are installed in the end.
 func TestLargeAddonsTakeTurns(t *testing.T) {
 	e := newEnv(t)
 	first, second := e.namespace(), e.namespace()

@@ -18,7 +18,7 @@ const (
 	ArtifactChanged = "ArtifactChanged"
 	// SourceDisabled: this provider was started without the kind of source.
 	SourceDisabled = "SourceDisabled"
-	// ArtifactPending: it takes longer than usual to get the chart; that goes on.
+	// ArtifactPending: it takes longer than usual to get the chart; that continues.
 	ArtifactPending = "ArtifactPending"
 	// DigestMismatch: the content doesn't have the digest that the object, or
 	// the source itself, says it has.

@@ -52,7 +52,7 @@ type following struct {
 	resource schema.GroupVersionResource
 	selector string
 	clock    clock.PassiveClock
-	// cutIsFailure has objects listed again after a watch that ended before its time. Else the next one goes on where it ended.
+	// cutIsFailure has objects listed again after a watch that ended before its time. Else the next one continues where it ended.
 	cutIsFailure bool
 	// timeout is how long a list may take, with all of its pages; zero is listTimeout.
 	timeout time.Duration

@@ -161,7 +161,7 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 
 	fs.IntVar(&o.hookPort, "hook-port", 9444, "Port of the server of Cluster API's runtime hooks, which has the webhooks' certificate. 0 means that this process answers none.")
 	fs.StringVar(&o.hookClientCA, "hook-client-ca-file", "", "File of the authorities whose client certificates the runtime hooks require of Cluster API, in PEM. It is read at the start. If unspecified, they answer everybody who reaches the port.")
-	fs.StringVar(&o.hookFailurePolicy, "hook-failure-policy", hooks.FailurePolicies[0], "What Cluster API does before it upgrades a control plane, or deletes a Cluster, while nobody answers its runtime hooks: Fail waits, Ignore goes on. After something was upgraded it always goes on.")
+	fs.StringVar(&o.hookFailurePolicy, "hook-failure-policy", hooks.FailurePolicies[0], "What Cluster API does before it upgrades a control plane, or deletes a Cluster, while nobody answers its runtime hooks: Fail waits, Ignore continues. After something was upgraded it always continues.")
 
 	flags.AddManagerOptions(fs, &o.manager)
 	management := flag.NewFlagSet("", flag.ContinueOnError)

@@ -37,7 +37,7 @@ var Table = []Reason{
 		"the removal of other add-ons of its stack is [held](../uninstall.md#large-removals-are-held), and it may come in their place"},
 	{NoCompatibleVersion, failed, 0,
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
-	{WaitingForDependent, removing, Passing, "an add-on that depends on this one goes first"},
+	{WaitingForDependent, removing, Passing, "an add-on that depends on this one is removed first"},
 	{ValuesNotFound, pending, 0, "create the object or key of `valuesFrom`, or make it `optional`"},
 	{deliver.ReasonInputReplaced, pending, 0,
 		"a ConfigMap or Secret of `valuesFrom` was changed, and the cluster's turn [in the rollout](../rollouts.md#values-of-configmaps-and-secrets) " +
@@ -55,7 +55,7 @@ var Table = []Reason{
 	{failure.ArtifactChanged, failed, Passing | Retried | SourceFailed,
 		"the source has other content than when it was asked for the version; it is asked again"},
 	{failure.SourceDisabled, failed, SourceRefused, "start the manager with `--artifact-root`"},
-	{failure.ArtifactPending, pending, Passing | SourceFailed, "the source is being asked; a slow one goes on in the background"},
+	{failure.ArtifactPending, pending, Passing | SourceFailed, "the source is being asked; a slow one continues in the background"},
 	{failure.DigestMismatch, failed, SourceFailed, "the source has other content than `digest`, or than the registry said"},
 	{failure.SourceUnauthorized, failedOrPending, SourceFailed,
 		"the source wants credentials, or others: see [When something is wrong](../sources/README.md#when-something-is-wrong)"},
@@ -98,7 +98,7 @@ var Table = []Reason{
 	{object.ReasonOwnedByOther, failed, SourceRead, ""},
 	{object.ReasonFieldConflict, failed, 0, ""},
 	{object.ReasonImmutableField, failed, 0,
-		"a field can't be changed; set `immutableFieldPolicy: Recreate`, delete the object by hand if no data goes with it, or undo the change"},
+		"a field can't be changed; set `immutableFieldPolicy: Recreate`, delete the object by hand if no data is lost with it, or undo the change"},
 	{object.ReasonKindMissing, failed, SourceRead, "the cluster doesn't know a kind: install its CRD first, as with `dependsOn`"},
 	{object.ReasonForbidden, failed, 0,
 		"the kubeconfig's user may not do this: apply or delete an object, or write the Secret of the release record; or " +

@@ -92,7 +92,7 @@ func TestHostileTagLists(t *testing.T) {
 	}
 }
 
-// A list goes on wherever the registry says, but not at another host.
+// A list continues wherever the registry says, but not at another host.
 func TestListThatGoesOnElsewhere(t *testing.T) {
 	asked := false
 	elsewhere := serving(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -167,7 +167,7 @@ func TestEveryUpgradeEnds(t *testing.T) {
 			// What was seen before may have got lost. Then nobody knows that there was a step, or an upgrade.
 			lost := status == nil || status.From == name(controlPlane)
 			if goesOn && left && (point == before || !lost) {
-				t.Fatalf("seed %d: it goes on at %s %s: %+v", seed, point, version, status)
+				t.Fatalf("seed %d: it continues at %s %s: %+v", seed, point, version, status)
 			}
 			return goesOn
 		}

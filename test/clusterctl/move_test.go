@@ -72,7 +72,7 @@ func TestMove(t *testing.T) {
 		g.Expect(tenant.Patch(t.Context(), ca, client.RawPatch(types.MergePatchType, []byte(note)))).To(Succeed())
 	})
 
-	t.Run("work goes on there", func(t *testing.T) {
+	t.Run("work continues there", func(t *testing.T) {
 		tm, g, start := tm.in(t), NewWithT(t), time.Now()
 		tm.changeStack(tm.there, func(spec *addonsv1.AddonStackSpec) {
 			spec.Addons[0].Values = valuesOf(map[string]any{"text": "changed"})

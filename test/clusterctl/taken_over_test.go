@@ -31,7 +31,7 @@ func TestTwoManagementClustersDoNotFight(t *testing.T) {
 
 	tm.makeCluster(tm.there)
 	tm.create(tm.there, newStack(tm.namespace, settings("of the backup")))
-	tm.await(tm.there, "it goes on with what is there", ready("settings"))
+	tm.await(tm.there, "it continues with what is there", ready("settings"))
 	tm.await(tm.here, "it sees that another one took over", takenOver)
 	here.AwaitRest()
 	there.AwaitRest()

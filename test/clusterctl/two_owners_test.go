@@ -13,7 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// TestTwoOwners restores a namespace from a backup on another management cluster, while the first one goes on.
+// TestTwoOwners restores a namespace from a backup on another management cluster, while the first one continues.
 func TestTwoOwners(t *testing.T) {
 	t.Parallel()
 	g, tm := NewWithT(t), newTeam(t)

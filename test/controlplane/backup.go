@@ -10,7 +10,7 @@ import (
 )
 
 // Backup keeps all that is in etcd, and returns what brings it back: as after a disaster, the
-// API server goes on with previous objects, at a previous resourceVersion. It is for control planes
+// API server continues with previous objects, at a previous resourceVersion. It is for control planes
 // without Workers. The API server is down meanwhile.
 func (c *ControlPlane) Backup(ctx context.Context) (restore func(context.Context) error, err error) {
 	data, kept := filepath.Join(c.dir, "etcd"), filepath.Join(c.dir, "etcd-backup")

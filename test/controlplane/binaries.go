@@ -21,7 +21,7 @@ const builder = "hack/controlplane"
 
 // BinDir returns the directory of the named binaries, of all there are (those of a control plane with workers, and
 // kubectl) if none is named. A name may have a version, as in kube-apiserver@v1.35.9. The directory is KUBEBUILDER_ASSETS
-// if it has them, else a cache in which the missing ones are first built, with progress on out. If the context ends during a build, that goes on by itself for the next call.
+// if it has them, else a cache in which the missing ones are first built, with progress on out. If the context ends during a build, that continues by itself for the next call.
 func BinDir(ctx context.Context, out io.Writer, names ...string) (string, error) {
 	// Checked here as well as by the builder, for programs that run without a checkout.
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" && len(names) > 0 && hasAll(assets, names) {

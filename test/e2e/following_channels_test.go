@@ -174,7 +174,7 @@ func TestFollowingChannels(t *testing.T) {
 		runs(tn, 3, beta(11))
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = nil })
 		runs(tn, 4, beta(12))
-		tn.awaitStatus("platform", "it goes on", follows(beta(12), ""), counts(2, 2))
+		tn.awaitStatus("platform", "it continues", follows(beta(12), ""), counts(2, 2))
 	})
 
 	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) { tn.in(t).restartsAtRest(server, start) })

@@ -147,7 +147,7 @@ func TestFollowing(t *testing.T) {
 		upgraded(tn, 4, "1.4.4")
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = nil })
 		upgraded(tn, 5, "1.4.5")
-		tn.awaitStatus("platform", "it goes on", at("1.4.5", ""), counts(2, 2))
+		tn.awaitStatus("platform", "it continues", at("1.4.5", ""), counts(2, 2))
 	})
 
 	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) { tn.in(t).restartsAtRest(server, start) })

@@ -14,7 +14,7 @@ import (
 )
 
 // TestGates has a cluster for each reason to leave a cluster alone: the
-// condition tells it, nothing is written, and it goes on when the reason is gone.
+// condition tells it, nothing is written, and it continues when the reason is gone.
 func TestGates(t *testing.T) {
 	t.Parallel()
 	for name, gate := range map[string]struct {
@@ -82,7 +82,7 @@ func TestGates(t *testing.T) {
 				return
 			}
 			gate.open(tn, cluster)
-			tn.awaitReady("platform", "it goes on when the gate opens")
+			tn.awaitReady("platform", "it continues when the gate opens")
 			tn.awaitCluster("prod", "what was changed meanwhile is rolled out", installedAs("settings", 2, "1.0.0"))
 		})
 	}

@@ -33,11 +33,11 @@ func TestActsWithKubectl(t *testing.T) {
 	p.does("pause", "platform")
 	r.awaitStack("platform", "it is paused", addonsv1.PausedCondition, metav1.ConditionTrue, "", "")
 	p.does("resume", "stack/platform")
-	r.awaitStack("platform", "it goes on", addonsv1.PausedCondition, metav1.ConditionFalse, "", "")
+	r.awaitStack("platform", "it continues", addonsv1.PausedCondition, metav1.ConditionFalse, "", "")
 	p.does("pause", "cluster/acts-1")
 	r.awaitCluster("acts-1", "it is paused", condition(addonsv1.PausedCondition, metav1.ConditionTrue, "", ""))
 	p.does("resume", "cluster/acts-1")
-	r.awaitCluster("acts-1", "it goes on", ready("settings"))
+	r.awaitCluster("acts-1", "it continues", ready("settings"))
 	p.does("look", "platform", "cluster/acts-1")
 
 	first := r.awaitReady("platform", "it is ready").Status.LatestRevision

@@ -109,7 +109,7 @@ func (p *plugin) does(args ...string) string {
 	return out
 }
 
-// follows starts a command that goes on until the end of the test, and returns what it has written so far.
+// follows starts a command that continues until the end of the test, and returns what it has written so far.
 func (p *plugin) follows(args ...string) func() string {
 	p.t.Helper()
 	file := filepath.Join(p.t.TempDir(), "output")

@@ -95,7 +95,7 @@ func TestRemovalEnds(t *testing.T) {
 		tn.awaitCluster("prod", "it says so", phase("settings", addonsv1.AddonFailed, "RecordUnreadable", record.Name))
 		g.Expect(s.Get(t.Context(), tn.key("settings"), tn.configMapOf("settings"))).To(Succeed(), "and touches nothing")
 		changeOn(t, s, record, func(r *corev1.Secret) { r.Data["release"] = whole })
-		tn.awaitCluster("prod", "it goes on once the record is restored", installedAs("settings", 2, "1.0.0"))
+		tn.awaitCluster("prod", "it continues once the record is restored", installedAs("settings", 2, "1.0.0"))
 	})
 
 	t.Run("a stack is deleted while the cluster is down", func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestWorkloadClusterIsRestored(t *testing.T) {
 	for _, addon := range []string{"upgraded", "installed"} {
 		await(t, s, tn.configMapOf(addon), patience, "it is to be as wanted", exists)
 	}
-	tn.awaitCluster("prod", "it goes on from what is there", installedAs("upgraded", 2, "2.0.0"), installedAs("installed", 1, "1.0.0"),
+	tn.awaitCluster("prod", "it continues from what is there", installedAs("upgraded", 2, "2.0.0"), installedAs("installed", 1, "1.0.0"),
 		phase("removed", addonsv1.AddonUnassigned, "StackUnknown", ""))
 	g.Expect(s.Get(t.Context(), tn.key("removed"), tn.configMapOf("removed"))).To(Succeed(), "in doubt, it is kept")
 	change := tn.configMapOf("installed")

@@ -60,7 +60,7 @@ func TestRolloutWaits(t *testing.T) {
 }
 
 // TestRolloutHalts brings an edit that fails to one cluster after the other: it halts after the first one. Somebody gives it
-// up, tries it again, and goes on for all its failures.
+// up, tries it again, and continues for all its failures.
 func TestRolloutHalts(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

@@ -99,7 +99,7 @@ func TestTwoVersions(t *testing.T) {
 		tn.quiet(t, m, "a hand-over is no business of the workload cluster")
 		g.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "spec", "stacks")).To(ContainElement("newer"), "what the newer version wrote stays")
 		tn.setText("shared", "after the hand-over")
-		ready2(tn, "the stack goes on")
+		ready2(tn, "the stack continues")
 		settleAll(t, managers...)
 		g.Expect(tn.tomorrowOf("two", "shared")).To(Equal("newer"), "also where the older version has written another revision")
 		g.Expect(tn.tomorrowOf("one", "shared")).To(Equal("newer"), "the newer version writes it where it wasn't")

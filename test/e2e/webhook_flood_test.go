@@ -98,7 +98,7 @@ func TestWebhookFlood(t *testing.T) {
 		}
 		slowest = max(slowest, time.Since(start))
 		most = max(most, memoryOf(t, s.manager))
-		time.Sleep(250 * time.Millisecond) // the flood goes on meanwhile
+		time.Sleep(250 * time.Millisecond) // the flood continues meanwhile
 	}
 	stop()
 	t.Logf("%d MiB at rest, %d MiB at most; an AddonStack was admitted within %s", resting, most, slowest)

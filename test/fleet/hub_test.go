@@ -213,7 +213,7 @@ func (h *hub) gone(t *testing.T, name multicluster.ClusterName, conn *fleet.Conn
 	select {
 	case <-conn.Done():
 	case <-time.After(patience):
-		t.Fatalf("the connection to %s goes on", name)
+		t.Fatalf("the connection to %s continues", name)
 	}
 	h.expect(t, name, fleet.PhaseUnknown, fleet.ReasonClusterUnknown)
 }

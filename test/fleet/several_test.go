@@ -33,7 +33,7 @@ func TestOneServerNamedTwice(t *testing.T) {
 	conn := h.connected(t, first)
 	message := h.expect(t, second, fleet.PhaseRefused, fleet.ReasonDuplicateCluster)
 	if !isDone(late) {
-		t.Error("the second source's connection goes on")
+		t.Error("the second source's connection continues")
 	}
 	for _, origin := range []string{"Secret " + h.namespace + "/one-kubeconfig", "Secret " + h.namespace + "/two"} {
 		if !strings.Contains(message, origin) {

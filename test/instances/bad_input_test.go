@@ -95,7 +95,7 @@ func TestMissing(t *testing.T) {
 
 		w.createNamespace("team-late")
 		w.apply(late)
-		i.awaitActive("it goes on once the namespace is there, with its RoleBinding")
+		i.awaitActive("it continues once the namespace is there, with its RoleBinding")
 		w.installSettings(s, "team-late", "awaited")
 		g.Expect(process.Running()).To(Succeed(), "without a restart")
 		expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(i.user()), audit.Forbidden)), "and was refused nothing")

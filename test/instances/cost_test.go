@@ -63,7 +63,7 @@ func TestCost(t *testing.T) {
 	for n := range 3 {
 		fleet = append(fleet, workload(t, n).Audit.Mark(t))
 	}
-	wait.Throughout(t, restFor, "it goes on", m.Running)
+	wait.Throughout(t, restFor, "it continues", m.Running)
 	mine := audit.By(i.user())
 	requests := begin.Requests(t, mine)
 	onFleet := 0

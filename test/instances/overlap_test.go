@@ -144,7 +144,7 @@ func TestOverlap(t *testing.T) {
 		standby := third.start(heartbeat(beat)...)
 		wait.Until(t, patience, "the second replica is to wait for the lease", func() error { return standby.Says("Attempting to acquire leader lease") })
 		leader.Kill()
-		after := third.awaitRegistered("the other replica goes on with the same ProviderInstance", func(pi *addonsv1.ProviderInstance) error {
+		after := third.awaitRegistered("the other replica continues with the same ProviderInstance", func(pi *addonsv1.ProviderInstance) error {
 			if pi.Spec.Holder == before.Spec.Holder {
 				return fmt.Errorf("the holder is still %s", pi.Spec.Holder)
 			}

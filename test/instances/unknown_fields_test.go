@@ -24,7 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
-// TestUnknownFields has an instance beside CRDs of a newer release. It goes on with stacks that don't use what is new, and
+// TestUnknownFields has an instance beside CRDs of a newer release. It continues with stacks that don't use what is new, and
 // leaves alone what the others have installed: a new field may restrict them.
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()

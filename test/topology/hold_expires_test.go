@@ -18,7 +18,7 @@ import (
 )
 
 // TestHoldExpires has an add-on that never becomes ready. The upgrade is held for as long as the stack says, also by an
-// instance that is killed meanwhile, and then it goes on.
+// instance that is killed meanwhile, and then it continues.
 func TestHoldExpires(t *testing.T) {
 	long.Test(t)
 	t.Parallel()

@@ -83,7 +83,7 @@ func TestDeletionEnds(t *testing.T) {
 	// In the middle of that it moves to another management cluster: so what is left stays.
 	world.hooks.block("paused", "BeforeClusterDelete", "not yet")
 	annotate(t, tn.at("paused"), "clusterctl.cluster.x-k8s.io/delete-for-move", "")
-	tn.await("paused", "it goes on elsewhere", func(ca *addonsv1.ClusterAddon) error {
+	tn.await("paused", "it continues elsewhere", func(ca *addonsv1.ClusterAddon) error {
 		if ca.Status.Deletion != nil {
 			return fmt.Errorf("the deletion is %+v", ca.Status.Deletion)
 		}

@@ -38,7 +38,7 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
 		if h.since112 && !newer {
 			continue
 		}
-		// After a part of the upgrade Cluster API goes on while nobody answers: add-ons are delivered anyway, and
+		// After a part of the upgrade Cluster API continues while nobody answers: add-ons are delivered anyway, and
 		// no cluster is left half upgraded.
 		policy := hooksv1.FailurePolicyIgnore
 		if h.point == addonsv1.UpgradeBeforeControlPlane || h.point == "" {

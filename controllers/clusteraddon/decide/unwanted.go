@@ -16,7 +16,7 @@ type Unwanted struct {
 	OtherAwaited bool
 	// Passing says that the stack, or the other one that is awaited, hasn't been in this state for long.
 	Passing bool
-	// TakenOver says that another management cluster goes on with the release.
+	// TakenOver says that another management cluster continues with the release.
 	TakenOver bool
 	// RemovalHeld says that the removal of just this add-on waits for confirmation.
 	RemovalHeld bool

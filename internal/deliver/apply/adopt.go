@@ -54,7 +54,7 @@ func (a *Applier) overwritten(ctx context.Context, o *unstructured.Unstructured,
 
 // TakeFields moves the fields that Helm, or the Cluster Stack Operator, set on an object
 // to our manager before we apply it. Otherwise a field that the chart drops later would
-// stay for ever, as they would still be said to want it. The same goes for those of
+// stay for ever, as they would still be said to want it. The same holds for those of
 // other managers, whose objects are taken over.
 func (a *Applier) TakeFields(ctx context.Context, live *metav1.PartialObjectMetadata, managers ...string) error {
 	previous := append(object.Predecessors(&live.ObjectMeta), managers...)

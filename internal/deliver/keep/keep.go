@@ -34,7 +34,7 @@ type Keeper struct {
 	IsApplied func(types.UID) bool
 }
 
-// Reason returns why an object of this add-on stays in the cluster, "" if it goes.
+// Reason returns why an object of this add-on stays in the cluster, "" if it is deleted.
 func (k *Keeper) Reason(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (string, error) {
 	gk := e.GroupVersionKind().GroupKind()
 	keepsData := k.DataPolicy != addonsv1.DataPolicyDelete

@@ -40,7 +40,7 @@ const (
 	ClaimLeave
 	// ClaimShare: it is a namespace of somebody else; set fields on it.
 	ClaimShare
-	// ClaimTakeOver: it is of an add-on that goes; take it over and change it.
+	// ClaimTakeOver: it is of an add-on that leaves; take it over and change it.
 	ClaimTakeOver
 	// ClaimRefuse: it isn't this add-on's to touch.
 	ClaimRefuse

@@ -15,7 +15,7 @@ import (
 )
 
 // ResourcePolicyAnnotation with the value ResourcePolicyKeep keeps an object when
-// its release goes (https://helm.sh/docs/howto/charts_tips_and_tricks/).
+// its release is uninstalled (https://helm.sh/docs/howto/charts_tips_and_tricks/).
 const (
 	ResourcePolicyAnnotation = "helm.sh/resource-policy"
 	ResourcePolicyKeep       = "keep"

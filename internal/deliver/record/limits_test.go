@@ -68,7 +68,7 @@ func TestHostileRecords(t *testing.T) {
 		return data
 	}
 	spaces := strings.Repeat(" ", maxInflated)
-	twice := append(packed(spaces), packed(spaces)...) // gzip goes on with what follows
+	twice := append(packed(spaces), packed(spaces)...) // gzip continues with what follows
 	for name, tc := range map[string]struct {
 		data []byte
 		says string

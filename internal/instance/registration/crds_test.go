@@ -72,7 +72,7 @@ func TestStandbyOfNewerRelease(t *testing.T) {
 	h.expectNothingForbidden()
 }
 
-// The CRDs become newer than an instance that runs. It goes on, and says so.
+// The CRDs become newer than an instance that runs. It continues, and says so.
 func TestCRDsBecomeNewer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, ownServer(t, crds, clusterCRD))

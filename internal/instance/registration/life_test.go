@@ -49,7 +49,7 @@ func TestLife(t *testing.T) {
 
 	before := len(h.requests())
 	h.Eventually(func() time.Duration { return h.get().Status.HeartbeatTime.Sub(pi.Status.HeartbeatTime.Time) }).
-		WithTimeout(patience).Should(BeNumerically(">=", 3*time.Second), "the heartbeat goes on")
+		WithTimeout(patience).Should(BeNumerically(">=", 3*time.Second), "the heartbeat continues")
 	later := h.get()
 	h.Expect(later.Generation).To(Equal(pi.Generation), "a heartbeat is no new spec")
 	h.Expect(later.Status.Conditions).To(Equal(pi.Status.Conditions), "nor a new condition")
@@ -75,7 +75,7 @@ func TestLife(t *testing.T) {
 	h.expectNothingForbidden()
 }
 
-// A process crashes; the next one of the same lease goes on long before the
+// A process crashes; the next one of the same lease continues long before the
 // object expires.
 func TestNextLeader(t *testing.T) {
 	t.Parallel()

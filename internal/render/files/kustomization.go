@@ -61,7 +61,7 @@ func kustomizationIn(directory string, files []artifact.File) (string, error) {
 func build(file string, all []artifact.File, maxObjects int) (resmap.ResMap, error) {
 	files := newKustomizeFiles(all, maxObjects)
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, path.Join(artifactRoot, path.Dir(file)))
-	if files.schema { // it is kept in a variable of the process, and this worker goes on with other requests
+	if files.schema { // it is kept in a variable of the process, and this worker continues with other requests
 		openapi.ResetOpenAPI()
 	}
 	var asked *url.Error

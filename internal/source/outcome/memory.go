@@ -4,7 +4,7 @@
 //
 // A source on another host may be slow, or down. A [Memory] shares one request among all who
 // ask the same, and tells failures again until it is time for the next try. A reconcile waits
-// a moment for an answer; after that the request goes on, and its end wakes the object
+// a moment for an answer; after that the request continues, and its end wakes the object
 // ([WithWaiter]).
 package outcome
 
@@ -207,7 +207,7 @@ func (m *Memory[T]) await(ctx context.Context, key string, ended <-chan singlefl
 	return entry[T]{}, m.pending(key)
 }
 
-// pending returns the error while a request goes on: why the last one failed, if it did.
+// pending returns the error while a request continues: why the last one failed, if it did.
 func (m *Memory[T]) pending(key string) *failure.Error {
 	if e, _ := m.known.Get(key); e.failed != nil {
 		again := repeated(e.failed, comeBackAnyway)

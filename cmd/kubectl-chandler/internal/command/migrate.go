@@ -37,7 +37,7 @@ func (s *session) migrate() *cobra.Command {
 		m := &migrating{}
 		sub := s.command(of.use, of.short, cobra.ArbitraryArgs, func(c *call) error { return m.run(c, of.origin) })
 		sub.Long = of.short + ".\n\nIt writes the AddonStacks and Secrets as YAML, and what to do. With --apply it does that, step by step. " +
-			"A command that was interrupted goes on where it was. With --back it leaves plain releases of Helm. The names are those of AddonStacks then."
+			"A command that was interrupted continues where it was. With --back it leaves plain releases of Helm. The names are those of AddonStacks then."
 		sub.ValidArgsFunction = nil
 		sub.Flags().BoolVar(&m.appliesIt, "apply", false, "do it")
 		sub.Flags().BoolVar(&m.goesBack, "back", false, "leave plain releases of Helm in place of the AddonStacks that this command made")
