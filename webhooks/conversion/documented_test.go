@@ -76,7 +76,7 @@ func shownIsAccepted(t *testing.T, s *server, shown []shownObject) {
 		if namespace := object.GetNamespace(); namespace != "" && !namespaces[namespace] {
 			namespaces[namespace] = true
 			made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
-			if err := s.Create(t.Context(), made); err != nil {
+			if err := client.IgnoreAlreadyExists(s.Create(t.Context(), made)); err != nil {
 				t.Fatal(err)
 			}
 		}
