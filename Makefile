@@ -93,7 +93,7 @@ vuln: ## Look for known vulnerabilities in what the manager reaches. Needs acces
 .PHONY: verify
 verify: generate manifests ## Regenerate everything, and fail if anything differs from what is committed.
 	@for module in $(MODULES); do go -C $$module mod tidy -diff; done
-	@for overlay in default shared instance; do $(KUSTOMIZE) build config/$$overlay >/dev/null; done
+	@for overlay in default clusterctl shared instance; do $(KUSTOMIZE) build config/$$overlay >/dev/null; done
 	@if [ -n "$$(git status --porcelain)" ]; then git status --short; git diff --stat; echo "Commit what 'make generate manifests' makes"; exit 1; fi
 
 ##@ Test
@@ -182,7 +182,7 @@ docker-build: ## Build the container image IMG.
 ldflags: ## Print what the linker is told, for the image.
 	@echo "$(LDFLAGS)"
 
-# Texts before a version of Chandler in the pages.
+# Texts before a version of Chandler in the pages, and in the overlays, whose users refer to a tag.
 BEFORE_VERSION := (chandler[:/-]|[?]ref=|VERSION=|chandler/releases/download/|team-a +)
 RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
 CHART := chandler-$(VERSION:v%=%).tgz
@@ -209,20 +209,21 @@ release-plugin: ## Write archives of kubectl-chandler for PLATFORMS, and its man
 	done
 
 .PHONY: release-version
-release-version: ## Check that metadata.yaml has the series of VERSION, and that the pages name no other version.
+release-version: ## Check that metadata.yaml has the series of VERSION, and that pages and overlays name no other version.
 	@[[ '$(VERSION)' =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-.*)?$$ ]] && grep -q "{major: $${BASH_REMATCH[1]}, minor: $${BASH_REMATCH[2]}," metadata.yaml \
 		|| { echo "metadata.yaml has no series of VERSION $(VERSION)"; exit 1; }
-	@others=$$(grep -noE '$(BEFORE_VERSION)v?[0-9]+\.[0-9]+\.[0-9]+[-.0-9a-z]*' README.md docs/*.md | grep -vE '$(BEFORE_VERSION)v?$(subst .,\.,$(VERSION:v%=%))(\.tgz)?$$' || true); \
-		[[ -z $$others ]] || { echo "These pages name another version than $(VERSION):"; echo "$$others"; exit 1; }
+	@others=$$(grep -noE '$(BEFORE_VERSION)v?[0-9]+\.[0-9]+\.[0-9]+[-.0-9a-z]*' README.md docs/*.md config/*/*.yaml config/*/*/*.yaml | grep -vE '$(BEFORE_VERSION)v?$(subst .,\.,$(VERSION:v%=%))(\.tgz)?$$' || true); \
+		[[ -z $$others ]] || { echo "These name another version than $(VERSION):"; echo "$$others"; exit 1; }
 	@grep -qx '## $(VERSION)' fleet/CHANGELOG.md || { echo "fleet/CHANGELOG.md has no section $(VERSION)"; exit 1; }
 
 .PHONY: release-manifests
 release-manifests: ## Write what clusterctl installs, and the shared overlays, into OUT.
 	@[[ -z '$(DIGEST)' || '$(DIGEST)' =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is to be sha256: and 64 hexadecimal digits: $(DIGEST)"; exit 1; }
 	mkdir -p $(OUT)
-	for overlay in default shared; do \
-		$(KUSTOMIZE) build config/$$overlay | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)$(addprefix @,$(DIGEST))|' \
-			>$(OUT)/$$(sed 's/^default$$/addon/' <<<$$overlay)-components.yaml; \
+	@# Variables of clusterctl are replaced in the text, so strings are in quotes.
+	for overlay in clusterctl shared; do \
+		$(KUSTOMIZE) build config/$$overlay | sed -E "s|image: ghcr.io/cluster-chandler/chandler:.*|image: $(IMG)$(addprefix @,$(DIGEST))|; s|value: (\\$$\{.*\})|value: '\1'|" \
+			>$(OUT)/$$(sed 's/^clusterctl$$/addon/' <<<$$overlay)-components.yaml; \
 	done
 	sed -E '/^#/d; s/\bsystem\b/$${CHANDLER_NAMESPACE:=chandler-system}/' config/hooks/extension_config.yaml >$(OUT)/extension-config.yaml
 	cp metadata.yaml $(OUT)/

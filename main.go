@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,10 +21,13 @@ import (
 // exitUsage is the exit code for flags that can't be used, as of most command line tools.
 const exitUsage = 2
 
+// moreArgs is the variable of the environment with more arguments, spaces between: clusterctl sets it.
+const moreArgs = "CHANDLER_ARGS"
+
 func main() {
 	worker.RunIfAsked() // doesn't return in a process that renders charts
 
-	o, fs, err := manager.Parse(os.Args[1:])
+	o, fs, err := manager.Parse(append(os.Args[1:], strings.Fields(os.Getenv(moreArgs))...))
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		fmt.Printf("Usage of chandler:\n%s", fs.FlagUsages())

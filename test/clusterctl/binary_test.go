@@ -70,6 +70,11 @@ func clusterctl(t *testing.T, args ...string) (stdout, stderr string, err error)
 	cmd := exec.CommandContext(ctx, world.clusterctl, append(args, "--config="+world.config)...)
 	cmd.Dir = world.dir
 	cmd.Env = []string{"HOME=" + world.dir, "XDG_CONFIG_HOME=" + world.dir, "PATH=" + os.Getenv("PATH"), "CLUSTERCTL_DISABLE_VERSIONCHECK=true"}
+	for _, name := range []string{"ARGS", "VERBOSITY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} { // as a test sets them
+		if value, ok := os.LookupEnv("CHANDLER_" + name); ok {
+			cmd.Env = append(cmd.Env, "CHANDLER_"+name+"="+value)
+		}
+	}
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	start := time.Now()

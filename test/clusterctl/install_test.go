@@ -5,6 +5,7 @@ package clusterctl
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -122,13 +123,22 @@ func TestLifeOfAnInstallation(t *testing.T) {
 	})
 }
 
-func released(t *testing.T, version string) map[string]*unstructured.Unstructured {
+// variable is one of clusterctl's in a release, with its default.
+var variable = regexp.MustCompile(`\$\{(\w+):=([^}]*)\}`)
+
+func components(t *testing.T, version string) []byte {
 	t.Helper()
-	components, err := os.ReadFile(filepath.Join(repository("addon-chandler", version), "addon-components.yaml"))
+	data, err := os.ReadFile(filepath.Join(repository("addon-chandler", version), "addon-components.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return byName(t, components)
+	return data
+}
+
+// released returns the objects of a version's release, with the defaults of all variables.
+func released(t *testing.T, version string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	return byName(t, variable.ReplaceAll(components(t, version), []byte("$2")))
 }
 
 // provider is clusterctl's inventory entry of Chandler.

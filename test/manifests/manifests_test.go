@@ -7,8 +7,10 @@ package manifests
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +109,35 @@ func TestDefaultKeepsClusterctlsContract(t *testing.T) {
 	deployment := one[appsv1.Deployment](t, objects, "Deployment")
 	if name := deployment.Spec.Template.Spec.Containers[0].Name; name != "manager" {
 		t.Errorf("the container is named %s", name)
+	}
+}
+
+// clusterctl installs the default, and nothing of it is a variable but what people set.
+func TestClusterctlsOverlay(t *testing.T) {
+	g := NewWithT(t)
+	is, want := byIdentity(t, build(t, "../../config/clusterctl")), byIdentity(t, build(t, allInOne))
+	const deployment = "Deployment.apps chandler-system/chandler-controller-manager"
+	for key := range want {
+		if key != deployment {
+			g.Expect(is[key]).To(Equal(want[key]), key)
+		}
+	}
+	g.Expect(is).To(HaveLen(len(want)))
+	with, without := one[appsv1.Deployment](t, build(t, "../../config/clusterctl"), "Deployment"), one[appsv1.Deployment](t, build(t, allInOne), "Deployment")
+	container, plain := &with.Spec.Template.Spec.Containers[0], &without.Spec.Template.Spec.Containers[0]
+	for _, variable := range container.Env[len(plain.Env):] {
+		g.Expect(variable.Value).To(MatchRegexp(`^\$\{CHANDLER_[A-Z_]+:=\}$`))
+	}
+	container.Env = container.Env[:len(plain.Env)]
+	container.Args[slices.Index(container.Args, "--v=${CHANDLER_VERBOSITY:=2}")] = "--v=2"
+	g.Expect(with).To(Equal(without))
+}
+
+// Whoever refers to a version's overlays, as docs/instances.md does, runs the image of that version.
+func TestOverlaysRunAReleasedImage(t *testing.T) {
+	for _, path := range append(slices.Collect(maps.Keys(instances)), allInOne, shared) {
+		image := one[appsv1.Deployment](t, build(t, path), "Deployment").Spec.Template.Spec.Containers[0].Image
+		NewWithT(t).Expect(image).To(Equal("ghcr.io/cluster-chandler/chandler:"+released), path)
 	}
 }
 

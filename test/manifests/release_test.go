@@ -18,6 +18,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/mod/modfile"
+	"k8s.io/apimachinery/pkg/util/version"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/test/manager"
@@ -126,17 +129,30 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// A release has one version: that of its pages, of a series of metadata.yaml.
+// A release has one version: that of its pages and overlays, of a series of metadata.yaml.
 func TestReleaseHasOneVersion(t *testing.T) {
-	for version, says := range map[string]string{
-		released: "", "v9.8.7": "metadata.yaml", "v0.10.0": "metadata.yaml", "devel": "metadata.yaml",
-		"v0.1.9": "README.md", "v0.1.0-rc.1": "docs/clusterctl.md",
+	for at, says := range map[string][]string{
+		released: nil, "v9.8.7": {"metadata.yaml"}, "v0.10.0": {"metadata.yaml"}, "devel": {"metadata.yaml"},
+		"v0.1.9":      {"README.md", "docs/helm-chart.md", "chandler-0.1.0.tgz", "config/manager/manager.yaml", "config/shared/base/deployment.yaml"},
+		"v0.1.0-rc.1": {"docs/clusterctl.md"},
 	} {
-		out, err := makeRelease(t, t.TempDir(), "release-version", "VERSION="+version)
-		if (err != nil) != (says != "") || !strings.Contains(string(out), says) {
-			t.Errorf("%s: %v: %s", version, err, out)
+		out, err := makeRelease(t, t.TempDir(), "release-version", "VERSION="+at)
+		if (err != nil) != (says != nil) {
+			t.Errorf("%s: %v: %s", at, err, out)
+		}
+		for _, text := range says {
+			if !strings.Contains(string(out), text) {
+				t.Errorf("%s: nothing is said of %s: %s", at, text, out)
+			}
 		}
 	}
+	list := &clusterctlv1.Metadata{}
+	data, err := os.ReadFile(filepath.Join(root, "metadata.yaml"))
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(yaml.UnmarshalStrict(data, list)).To(Succeed())
+	g.Expect(list.GetReleaseSeriesForVersion(version.MustParseSemantic(released))).To(HaveValue(HaveField("Contract", clusterv1.GroupVersion.Version)),
+		"clusterctl finds the contract of the version")
 }
 
 // A digest that can't be one is refused. Without any, the tag is all that there is.
