@@ -15,6 +15,10 @@ IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
 DIGEST ?=
 # What kubectl-chandler is released for.
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+# What the image is built for.
+IMAGE_PLATFORMS ?= linux/amd64 linux/arm64
+COMMA := ,
+SPACE := $(subst ,, )
 # The program that the SBOM is of. Another one than the default isn't built.
 BINARY ?= bin/manager
 OUT ?= out
@@ -178,9 +182,10 @@ demo: ## Start four clusters, and install, upgrade, crash and remove add-ons. DE
 docker-build: ## Build the container image IMG.
 	docker build --build-arg LDFLAGS="$(LDFLAGS)" -t $(IMG) .
 
-.PHONY: ldflags
-ldflags: ## Print what the linker is told, for the image.
-	@echo "$(LDFLAGS)"
+.PHONY: docker-buildx
+docker-buildx: ## Build the container image IMG for IMAGE_PLATFORMS, and push it. image.json gets its digest.
+	docker buildx build --platform $(subst $(SPACE),$(COMMA),$(IMAGE_PLATFORMS)) --provenance=mode=max --push -t $(IMG) \
+		--build-arg LDFLAGS="$(LDFLAGS)" --metadata-file image.json .
 
 # Texts before a version of Chandler in the pages, and in the overlays, whose users refer to a tag.
 BEFORE_VERSION := (chandler[:/-]|[?]ref=|VERSION=|chandler/releases/download/|team-a +)
@@ -188,8 +193,12 @@ RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml m
 CHART := chandler-$(VERSION:v%=%).tgz
 
 .PHONY: release
-release: release-version release-manifests release-chart release-plugin sbom ## Write all files of a release into OUT, by default out/: manifests, Helm chart, kubectl-chandler, SBOM, and checksums of these.
+release: release-version release-platforms release-manifests release-chart release-plugin sbom ## Write all files of a release into OUT, by default out/: manifests, Helm chart, kubectl-chandler, SBOM, and checksums of these.
 	cd $(OUT) && sha256sum $(RELEASED) $(CHART) chandler.yaml kubectl-chandler_*.tar.gz >checksums.txt
+
+.PHONY: release-platforms
+release-platforms: ## Check that the manager can be built for all of IMAGE_PLATFORMS.
+	@for platform in $(IMAGE_PLATFORMS); do GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -o /dev/null .; done
 
 .PHONY: release-plugin
 release-plugin: ## Write archives of kubectl-chandler for PLATFORMS, and its manifest for krew, into OUT.

@@ -43,7 +43,7 @@ func TestRelease(t *testing.T) {
 	dir, digest := t.TempDir(), "sha256:"+strings.Repeat("0123456789abcdef", 4)
 	program, err := manager.Build(t.Context(), root, t.TempDir(), released) // as other tests do, so that it is only linked
 	g.Expect(err).NotTo(HaveOccurred())
-	out, err := makeRelease(t, dir, "release", "VERSION="+released, "DIGEST="+digest, "BINARY="+program, "PLATFORMS=linux/amd64")
+	out, err := makeRelease(t, dir, "release", "VERSION="+released, "DIGEST="+digest, "BINARY="+program, "PLATFORMS=linux/amd64", "IMAGE_PLATFORMS=linux/amd64")
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 
 	t.Run("checksums", func(t *testing.T) {
