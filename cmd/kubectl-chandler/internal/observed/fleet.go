@@ -44,7 +44,12 @@ func Read(ctx context.Context, c client.Reader, namespace string, selector label
 // ReadInstances reads ProviderInstances.
 func (f *Fleet) ReadInstances(ctx context.Context, c client.Reader) error {
 	instances := &addonsv1.ProviderInstanceList{}
-	err := pages(ctx, c, "ProviderInstances", instances, func() { f.Instances = append(f.Instances, instances.Items...) })
+	err := pages(ctx, c, "ProviderInstances", instances, func() {
+		for i := range instances.Items {
+			instances.Items[i].ManagedFields = nil
+		}
+		f.Instances = append(f.Instances, instances.Items...)
+	})
 	if f.InstancesHidden = apierrors.IsForbidden(err); f.InstancesHidden {
 		return nil
 	}
