@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
 // Kinds of what a name may be.
