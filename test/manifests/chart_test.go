@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -18,11 +19,13 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	"helm.sh/helm/v4/pkg/strvals"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/docs"
 	"github.com/cluster-chandler/chandler/test/kustomization"
 )
 
@@ -163,5 +166,36 @@ func TestChartValues(t *testing.T) {
 		if _, err := releaseOf(t, chart, "red", "red", values); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
+	}
+}
+
+// The values that docs/helm-chart.md sets are those of the chart.
+func TestChartPage(t *testing.T) {
+	g := NewWithT(t)
+	page, err := docs.Read(root, "docs/helm-chart.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	chart, found := loadChart(t), 0
+	for _, line := range page.Lines() {
+		if !strings.HasPrefix(line, "$ helm install ") {
+			continue
+		}
+		found++
+		values := map[string]any{}
+		for _, set := range regexp.MustCompile(`--set (?:'([^']*)'|(\S+))`).FindAllStringSubmatch(line, -1) {
+			g.Expect(strvals.ParseInto(set[1]+set[2], values)).To(Succeed(), line)
+		}
+		_, err := releaseOf(t, chart, strings.Fields(line)[3], "any", values)
+		g.Expect(err).NotTo(HaveOccurred(), line)
+	}
+	g.Expect(found).To(Equal(3))
+	rows := map[string]bool{}
+	for _, row := range page.Rows("value") {
+		for _, name := range row.Code(0) {
+			name, _, _ = strings.Cut(name, ".")
+			rows[name] = true
+		}
+	}
+	for name := range chart.Values {
+		g.Expect(rows).To(HaveKey(name), "the page has a row for each value")
 	}
 }
