@@ -134,7 +134,7 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.Float32Var(&o.clusterClientQPS, "cluster-client-qps", 50, "Requests per second to each workload cluster's API server.")
 	fs.IntVar(&o.clusterClientBurst, "cluster-client-burst", 100, "Requests in one burst to each workload cluster's API server.")
 	fs.BoolVar(&o.allowInsecureTLS, "allow-insecure-tls", false, "Accept kubeconfigs that switch off the check of the server's certificate, or use plain HTTP.")
-	fs.BoolVar(&o.allowLoopback, "allow-loopback", false, "Accept kubeconfigs of servers on this host. It is for tests and local control planes: in a pod, this host is the pod itself.")
+	fs.BoolVar(&o.allowLoopback, "allow-loopback", false, "Accept kubeconfigs of servers on this host, and sources there. It is for tests and local control planes: in a pod, this host is the pod itself.")
 
 	fs.StringSliceVar(&o.allowProxies, "allow-proxies", nil, "Proxies that kubeconfigs may name as proxy-url: URLs of scheme http, https or socks5 with a host and a port, with commas between. A proxy resolves the server's name, and may reach what this instance refuses to. If unspecified, kubeconfigs with a proxy are refused.")
 

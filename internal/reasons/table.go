@@ -157,7 +157,7 @@ var Table = []Reason{
 			"([security.md](../security.md#what-it-doesnt-trust)): see what answers in the API server's place"},
 	{ServiceAccountRequired, failedOrUnassigned, 0,
 		"the provider instance runs with `--require-impersonation`, and the stack names no ServiceAccount: " +
-			"set `spec.serviceAccountName` ([security.md](../security.md#serviceaccounts-of-workload-clusters)). The add-on is left as it is"},
+			"set `spec.serviceAccountName` ([security.md](../rights.md#serviceaccounts-of-workload-clusters)). The add-on is left as it is"},
 	{RecordLost, pending, 0,
 		"the add-on's release record is gone after each installation: see what deletes Secrets with the label " +
 			"`owner=helm`. It is installed again after pauses of up to five minutes"},

@@ -17,61 +17,55 @@ const root = "../.."
 
 // place is where a page documents the fields below some others.
 type place struct {
-	heading string
+	page, heading string
 	// fields is the path of those that the section is about. Names in its tables start
 	// behind it.
 	fields *regexp.Regexp
 }
 
-// stackPlaces are those of docs/reference/addonstack.md. Where sections share
-// fields, as chart and spec.source do, any of them may have the row.
+const stackPage, addonPage = "docs/reference/addonstack.md", "docs/reference/addon.md"
+
+// stackPlaces are those of AddonStacks. Where sections share fields, as chart and spec.source do, any of them may have the row.
 var stackPlaces = []place{
-	{"# AddonStack", regexp.MustCompile(`^`)},
-	{"## spec.source", regexp.MustCompile(`^spec\.source\.`)},
-	{"## spec.addons[]", regexp.MustCompile(`^spec\.addons\[\]\.`)},
-	{"### Where content comes from", regexp.MustCompile(`^spec\.(source|addons\[\]\.(chart|kustomization|manifests))\.`)},
-	{"### Signatures", regexp.MustCompile(`^spec\.(source|addons\[\]\.(chart|kustomization|manifests))\.verify\.`)},
-	{"### Drift", regexp.MustCompile(`^spec\.(addons\[\]\.)?drift\.`)},
-	{"### Patches", regexp.MustCompile(`^spec\.addons\[\]\.`)},
-	{"## Status", regexp.MustCompile(`^status\.`)},
+	{stackPage, "# AddonStack", regexp.MustCompile(`^`)},
+	{stackPage, "## spec.source", regexp.MustCompile(`^spec\.source\.`)},
+	{addonPage, "## spec.addons[]", regexp.MustCompile(`^spec\.addons\[\]\.`)},
+	{addonPage, "## Where content comes from", regexp.MustCompile(`^spec\.(source|addons\[\]\.(chart|kustomization|manifests))\.`)},
+	{addonPage, "## Signatures", regexp.MustCompile(`^spec\.(source|addons\[\]\.(chart|kustomization|manifests))\.verify\.`)},
+	{stackPage, "## Drift", regexp.MustCompile(`^spec\.(addons\[\]\.)?drift\.`)},
+	{addonPage, "## Patches", regexp.MustCompile(`^spec\.addons\[\]\.`)},
+	{stackPage, "## Status", regexp.MustCompile(`^status\.`)},
 }
 
 // postconditions are documented as preconditions: they have the same fields.
 var postconditions = strings.NewReplacer("postconditions[].", "preconditions[].")
 
-// TestStackFields compares the tables of docs/reference/addonstack.md with the CRD.
+// TestStackFields compares the tables of both pages with the CRD.
 func TestStackFields(t *testing.T) {
-	page, err := Read(root, "docs/reference/addonstack.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	schema, err := Schema(root, "addonstacks", addonsv1.GroupVersion.Version)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareFields(t, page, stackPlaces, schema)
+	compareFields(t, stackPlaces, schema)
 }
 
 // TestInstanceAndClusterFields does the same for the objects that people only read.
 func TestInstanceAndClusterFields(t *testing.T) {
+	const instance, cluster = "docs/reference/providerinstance.md", "docs/reference/clusteraddon.md"
 	for plural, places := range map[string][]place{
-		"providerinstances": {{"# ProviderInstance", regexp.MustCompile(`^`)}},
-		"clusteraddons":     {{"# ClusterAddon", regexp.MustCompile(`^`)}, {"## status.addons[]", regexp.MustCompile(`^status\.addons\[\]\.`)}},
+		"providerinstances": {{instance, "# ProviderInstance", regexp.MustCompile(`^`)}},
+		"clusteraddons":     {{cluster, "# ClusterAddon", regexp.MustCompile(`^`)}, {cluster, "## status.addons[]", regexp.MustCompile(`^status\.addons\[\]\.`)}},
 	} {
-		page, err := Read(root, "docs/reference/"+strings.TrimSuffix(plural, "s")+".md")
-		if err != nil {
-			t.Fatal(err)
-		}
 		schema, err := Schema(root, plural, addonsv1.GroupVersion.Version)
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareFields(t, page, places, schema)
+		compareFields(t, places, schema)
 	}
 }
 
 // compareFields wants a row for each field that has no fields itself, and a field for each row.
-func compareFields(t *testing.T, page Page, places []place, schema apiextensionsv1.JSONSchemaProps) {
+func compareFields(t *testing.T, places []place, schema apiextensionsv1.JSONSchemaProps) {
 	t.Helper()
 	fields := map[string]bool{} // whether it has none itself
 	for _, part := range []string{"spec", "status"} {
@@ -79,12 +73,8 @@ func compareFields(t *testing.T, page Page, places []place, schema apiextensions
 	}
 	rows := map[string]map[string]bool{} // names by heading, and whether there is a field of that name
 	for _, at := range places {
-		section, err := page.Section(at.heading)
-		if err != nil {
-			t.Fatal(err)
-		}
 		rows[at.heading] = map[string]bool{}
-		for _, row := range section.Rows("field") {
+		for _, row := range mustSection(t, at.page, at.heading).Rows("field") {
 			for _, name := range names(row.Code(0)) {
 				rows[at.heading][name] = false
 			}
@@ -100,13 +90,13 @@ func compareFields(t *testing.T, page Page, places []place, schema apiextensions
 			}
 		}
 		if leaf && !found {
-			t.Errorf("%s doesn't have %s", page.Path, field)
+			t.Errorf("%s doesn't have %s", places[0].page, field)
 		}
 	}
 	for heading, documented := range rows {
 		for name, exists := range documented {
 			if !exists {
-				t.Errorf("%s, %q: there is no field %s", page.Path, heading, name)
+				t.Errorf("%q: there is no field %s", heading, name)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
-// readsAndWrites is the table of docs/instances.md, line by line: what an instance
+// readsAndWrites is the table of docs/instance-scopes.md, line by line: what an instance
 // asks its management cluster for, and what it writes there.
 var readsAndWrites = []struct {
 	object   string
@@ -87,7 +87,7 @@ var readsAndWrites = []struct {
 }
 
 // combination is one of flags, with where they send LIST and WATCH, also a line of
-// docs/instances.md.
+// docs/instance-scopes.md.
 type combination struct {
 	name       string
 	flags      string
@@ -280,10 +280,10 @@ func selectorIn(cell string) string {
 	return ""
 }
 
-// TestReadsAndWritesAreDocumented compares the tables with docs/instances.md.
+// TestReadsAndWritesAreDocumented compares the tables with docs/instance-scopes.md.
 func TestReadsAndWritesAreDocumented(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join(world.root, "docs/instances.md"))
+	data, err := os.ReadFile(filepath.Join(world.root, "docs/instance-scopes.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestReadsAndWritesAreDocumented(t *testing.T) {
 	}
 	for _, cells := range lines {
 		if line := "| " + strings.Join(cells, " | ") + " |"; !strings.Contains(string(data), line+"\n") {
-			t.Errorf("docs/instances.md doesn't have the line\n%s", line)
+			t.Errorf("docs/instance-scopes.md doesn't have the line\n%s", line)
 		}
 	}
 }

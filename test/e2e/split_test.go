@@ -18,7 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
-// split is the table of docs/instances.md about one namespace that two instances
+// split is the table of docs/instance-scopes.md about one namespace that two instances
 // share by filters: who watches, gets and writes an object.
 var split = []struct {
 	object      string

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// wideRights are all that an instance may do outside of namespaces. docs/instances.md
+// wideRights are all that an instance may do outside of namespaces. docs/instance-scopes.md
 // has the reason.
 var wideRights = []string{
 	"authentication.k8s.io/tokenreviews: create",
@@ -24,7 +24,7 @@ var wideRights = []string{
 	"apiextensions.k8s.io/customresourcedefinitions(addonstacks.addons.cluster.x-k8s.io): get",
 }
 
-// webhookRights are what the webhooks may do outside of namespaces; docs/instances.md
+// webhookRights are what the webhooks may do outside of namespaces; docs/instance-scopes.md
 // has the reasons.
 var webhookRights = []string{
 	"addons.cluster.x-k8s.io/providerinstances: get list watch",

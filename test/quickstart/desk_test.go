@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quickstart
+
+import (
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/kubeconfig"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	helmrepo "helm.sh/helm/v4/pkg/repo/v1"
+
+	"github.com/cluster-chandler/chandler/test/apiserver"
+	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/pki"
+	"github.com/cluster-chandler/chandler/test/wait"
+)
+
+// version is the one that the page shows.
+const version = "v0.1.0"
+
+// desk is where somebody sits who follows the page: a folder, and what is around in the place of Docker.
+type desk struct {
+	t                    *testing.T
+	dir, kubectl         string
+	management, workload *controlplane.ControlPlane
+	client               client.Client     // of the management cluster
+	fromHere, asShown    *strings.Replacer // put the repository here in the place of those of the page, and back
+	instead, before      map[string]func() // by the begin of a command, and by the command
+	manager              *manager.Process
+}
+
+// start starts both control planes, and a Helm repository with the charts of a folder.
+func start(t *testing.T, charts string) *desk {
+	t.Helper()
+	d := &desk{t: t, dir: t.TempDir(), kubectl: kubectl(t)}
+	crds, err := apiserver.ClusterAPICRDs(t.Context(), "clusters", "clusterclasses")
+	if err != nil {
+		t.Fatal(err)
+	}
+	planes, err := controlplane.StartAll(t.Context(), controlplane.Options{Name: "management", Workers: true, CRDPaths: crds}, controlplane.Options{Name: "prod-1", Workers: true, Nodes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plane := range planes {
+		t.Cleanup(func() { _ = plane.Stop() })
+	}
+	d.management, d.workload = planes[0], planes[1]
+	if d.client, err = client.New(d.management.Config(), client.Options{Scheme: apiserver.Scheme()}); err != nil {
+		t.Fatal(err)
+	}
+	d.save("management.kubeconfig", string(d.management.Kubeconfig()))
+	repositories := d.serve(charts)
+	d.fromHere = strings.NewReplacer("{url: https://", "{plainHTTP: true, url: "+repositories)
+	d.asShown = strings.NewReplacer(repositories, "https://")
+	nothing := func() {} // it is there already, or goes with the test
+	d.instead = map[string]func(){
+		"kind create cluster": nothing,
+		"CLUSTER_TOPOLOGY=true clusterctl init --infrastructure docker": nothing,
+		"clusterctl init --addon chandler":                              d.install,
+		"clusterctl generate cluster prod-1":                            d.generate,
+		"clusterctl get kubeconfig prod-1":                              func() { d.save("prod-1.kubeconfig", string(d.workload.Kubeconfig())) },
+		"kind delete cluster":                                           nothing,
+	}
+	d.before = map[string]func(){"kubectl wait cluster prod-1 --for=condition=ControlPlaneInitialized --timeout=10m": d.provision}
+	return d
+}
+
+// serve returns an address below which each path is a Helm repository with the archives of a folder.
+func (d *desk) serve(charts string) string {
+	d.t.Helper()
+	files := http.NewServeMux()
+	server := httptest.NewServer(files)
+	d.t.Cleanup(server.Close)
+	index, err := helmrepo.IndexDirectory(charts, server.URL+"/archives")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := index.WriteFile(d.file("index.yaml"), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	files.Handle("/archives/", http.StripPrefix("/archives/", http.FileServer(http.Dir(charts))))
+	files.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if path.Base(r.URL.Path) != "index.yaml" {
+			http.NotFound(w, r)
+			return
+		}
+		index, err := os.ReadFile(d.file("index.yaml"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_, _ = w.Write(index)
+	})
+	return server.URL + "/"
+}
+
+// install applies config/default as clusterctl would, and runs the Deployment's container as a process. The certificate isn't
+// cert-manager's here.
+func (d *desk) install() {
+	d.t.Helper()
+	objects, err := kustomization.Build(filepath.Join(root, "config/default"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	authority, err := pki.NewAuthority("webhooks")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	pair, err := authority.Server("webhooks")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.save("tls.crt", string(pair.Certificate))
+	d.save("tls.key", string(pair.Key))
+	webhooks := manager.FreeAddress(d.t)
+	var manifest strings.Builder
+	for _, o := range objects {
+		if o.GroupVersionKind().Group == "cert-manager.io" {
+			continue
+		}
+		kustomization.Redirect(o.Object, "https://"+webhooks, base64.StdEncoding.EncodeToString(authority.Certificate))
+		document, err := yaml.Marshal(o.Object)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		manifest.WriteString(string(document) + "---\n")
+	}
+	d.save("chandler.yaml", manifest.String())
+	d.run("kubectl apply --server-side -f chandler.yaml")
+	deployments, err := kustomization.Find[*appsv1.Deployment](objects, "Deployment")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.launch(deployments[0], webhooks)
+}
+
+// launch runs the Deployment's container with its arguments and its ServiceAccount, and returns once it is ready.
+func (d *desk) launch(of *appsv1.Deployment, webhooks string) {
+	d.t.Helper()
+	args, err := kustomization.Args(of)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	account, err := manager.ServiceAccountKubeconfig(d.t.Context(), d.management, of.Namespace, of.Spec.Template.Spec.ServiceAccountName)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	binary, err := manager.Build(d.t.Context(), root, d.dir, version)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(webhooks)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	health := manager.FreeAddress(d.t)
+	d.manager = manager.New(d.t, manager.Options{Binary: binary, Kubeconfig: account, Args: append(args,
+		"--leader-elect-namespace="+of.Namespace, "--artifact-root=", "--credentials-dir=", "--cache-dir="+d.file("cache"), "--allow-loopback",
+		"--webhook-cert-dir="+d.dir, "--webhook-port="+port, "--hook-port=0", "--health-addr="+health, "--diagnostics-address="+manager.FreeAddress(d.t))})
+	d.manager.Launch()
+	wait.Until(d.t, patience, "Chandler is ready", func() error {
+		if err := d.manager.Running(); err != nil {
+			return err
+		}
+		response, err := http.Get("http://" + health + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return &net.AddrError{Err: response.Status, Addr: health}
+		}
+		return nil
+	})
+}
+
+// generate writes the manifest of a Cluster. Its machines are there already.
+func (d *desk) generate() {
+	d.save("prod-1.yaml", `apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: prod-1, namespace: default}
+spec: {clusterNetwork: {serviceDomain: cluster.local}}
+`)
+}
+
+// provision does what Cluster API does once a control plane is up.
+func (d *desk) provision() {
+	d.t.Helper()
+	cluster := &clusterv1.Cluster{}
+	if err := d.client.Get(d.t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "prod-1"}, cluster); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.client.Create(d.t.Context(), kubeconfig.GenerateSecret(cluster, d.workload.Kubeconfig())); err != nil {
+		d.t.Fatal(err)
+	}
+	cluster.Status.SetTypedPhase(clusterv1.ClusterPhaseProvisioned)
+	cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}
+	cluster.Status.Conditions = []metav1.Condition{{
+		Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: clusterv1.ClusterControlPlaneInitializedReason,
+	}}
+	if err := d.client.Status().Update(d.t.Context(), cluster); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// explain is what helps to understand a command that failed.
+func (d *desk) explain() string {
+	if d.manager == nil {
+		return ""
+	}
+	return string(d.manager.Tail())
+}
+
+func (d *desk) file(name string) string { return filepath.Join(d.dir, name) }
+
+func (d *desk) save(name, text string) {
+	d.t.Helper()
+	if err := os.WriteFile(d.file(name), []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
