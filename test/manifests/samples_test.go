@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -25,6 +27,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/render/worker"
+	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
 
@@ -72,11 +75,12 @@ func TestSamples(t *testing.T) {
 			g := NewWithT(t)
 			for _, addon := range stack.Spec.Addons {
 				g.Expect(buildFiles(t, renderer, &addon)).To(Succeed(), addon.Name)
-				if addon.Chart.Path == "" {
+				chart := chartOf(t, &addon)
+				if chart == nil {
 					continue
 				}
 				_, err := renderer.Chart(t.Context(), job.Chart{
-					Files:   files(t, filepath.Join(samples, "charts", addon.Chart.Path)),
+					Files:   chart,
 					Release: job.Release{Name: addon.Name, Namespace: addon.Namespace, Revision: 1},
 					Values:  valuesOf(t, renderer, &addon),
 					Facts:   job.Facts{KubeVersion: "v1.36.3"},
@@ -86,6 +90,29 @@ func TestSamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// chartOf returns the files of an add-on's chart: one of the samples, or one as published, if that is among the real data.
+func chartOf(t *testing.T, addon *addonsv1.Addon) []artifact.File {
+	t.Helper()
+	name := addon.Name
+	switch {
+	case addon.Chart.Path != "":
+		return files(t, filepath.Join(samples, "charts", addon.Chart.Path))
+	case addon.Chart.Helm != nil:
+		name = addon.Chart.Helm.Chart
+	case addon.Chart.OCI == nil:
+		return nil
+	}
+	archive := realdata.Lookup(t, "charts", name+"-"+addon.Chart.Version+".tgz")
+	if archive == "" {
+		return nil
+	}
+	data, err := os.ReadFile(archive)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	content, err := artifact.Content{Archive: data}.Unpack(artifact.Limits{}.WithDefaults())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred(), archive)
+	return content
 }
 
 // stacks are the AddonStacks of all samples, each in the newest version of the API.
@@ -190,4 +217,25 @@ func files(t *testing.T, chart string) []artifact.File {
 	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return all
+}
+
+// hostThatIsNot matches the hosts of examples.
+var hostThatIsNot = regexp.MustCompile(`[a-z0-9.-]+\.example\.(org|com)`)
+
+// TestHostsOfSamples wants the first comment of a sample to name what to change, if it names a host that nobody has.
+func TestHostsOfSamples(t *testing.T) {
+	written, err := filepath.Glob(filepath.Join(samples, "*.yaml"))
+	if err != nil || len(written) < 10 {
+		t.Fatal(written, err)
+	}
+	for _, file := range written {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text, _ := strings.Cut(string(data), "\n\n") // behind the licence
+		if first, _, _ := strings.Cut(text, "\n"); hostThatIsNot.MatchString(text) && !strings.HasPrefix(first, "# Change ") {
+			t.Errorf("%s names %s; its first comment is to say what to change", file, hostThatIsNot.FindString(text))
+		}
+	}
 }
