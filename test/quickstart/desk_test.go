@@ -36,31 +36,37 @@ const version = "v0.1.0"
 
 // desk is where somebody sits who follows the page: a folder, and what is around in the place of Docker.
 type desk struct {
-	t                    *testing.T
-	dir, kubectl         string
-	management, workload *controlplane.ControlPlane
-	client               client.Client     // of the management cluster
-	fromHere, asShown    *strings.Replacer // put the repository here in the place of those of the page, and back
-	instead, before      map[string]func() // by the begin of a command, and by the command
-	manager              *manager.Process
+	t                 *testing.T
+	dir, kubectl      string
+	management        *controlplane.ControlPlane
+	workload          map[string]*controlplane.ControlPlane // by the name of the Cluster
+	client            client.Client                         // of the management cluster
+	fromHere, asShown *strings.Replacer                     // put the repository here in the place of those of the page, and back
+	instead, before   map[string]func()                     // by the begin of a command, and by the command
+	manager           *manager.Process
 }
 
-// start starts both control planes, and a Helm repository with the charts of a folder.
-func start(t *testing.T, charts string) *desk {
+// start starts control planes for management and for Clusters of these names, and a Helm repository with the charts of a folder.
+func start(t *testing.T, charts string, clusters ...string) *desk {
 	t.Helper()
-	d := &desk{t: t, dir: t.TempDir(), kubectl: kubectl(t)}
+	d := &desk{t: t, dir: t.TempDir(), kubectl: kubectl(t), workload: map[string]*controlplane.ControlPlane{}}
 	crds, err := apiserver.ClusterAPICRDs(t.Context(), "clusters", "clusterclasses")
 	if err != nil {
 		t.Fatal(err)
 	}
-	planes, err := controlplane.StartAll(t.Context(), controlplane.Options{Name: "management", Workers: true, CRDPaths: crds}, controlplane.Options{Name: "prod-1", Workers: true, Nodes: 2})
+	options := []controlplane.Options{{Name: "management", Workers: true, CRDPaths: crds}}
+	for _, name := range clusters {
+		options = append(options, controlplane.Options{Name: name, Workers: true, Nodes: 2})
+	}
+	planes, err := controlplane.StartAll(t.Context(), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, plane := range planes {
 		t.Cleanup(func() { _ = plane.Stop() })
+		d.workload[plane.Name()] = plane
 	}
-	d.management, d.workload = planes[0], planes[1]
+	d.management = planes[0]
 	if d.client, err = client.New(d.management.Config(), client.Options{Scheme: apiserver.Scheme()}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +79,11 @@ func start(t *testing.T, charts string) *desk {
 		"kind create cluster": nothing,
 		"CLUSTER_TOPOLOGY=true clusterctl init --infrastructure docker": nothing,
 		"clusterctl init --addon chandler":                              d.install,
-		"clusterctl generate cluster prod-1":                            d.generate,
-		"clusterctl get kubeconfig prod-1":                              func() { d.save("prod-1.kubeconfig", string(d.workload.Kubeconfig())) },
+		"clusterctl generate cluster prod-1":                            func() { d.generate("prod-1") },
+		"clusterctl get kubeconfig prod-1":                              func() { d.save("prod-1.kubeconfig", string(d.workload["prod-1"].Kubeconfig())) },
 		"kind delete cluster":                                           nothing,
 	}
-	d.before = map[string]func(){"kubectl wait cluster prod-1 --for=condition=ControlPlaneInitialized --timeout=10m": d.provision}
+	d.before = map[string]func(){"kubectl wait cluster prod-1 --for=condition=ControlPlaneInitialized --timeout=10m": func() { d.provision("prod-1") }}
 	return d
 }
 
@@ -191,22 +197,22 @@ func (d *desk) launch(of *appsv1.Deployment, webhooks string) {
 }
 
 // generate writes the manifest of a Cluster. Its machines are there already.
-func (d *desk) generate() {
-	d.save("prod-1.yaml", `apiVersion: cluster.x-k8s.io/v1beta2
+func (d *desk) generate(name string) {
+	d.save(name+".yaml", `apiVersion: cluster.x-k8s.io/v1beta2
 kind: Cluster
-metadata: {name: prod-1, namespace: default}
+metadata: {name: `+name+`, namespace: default}
 spec: {clusterNetwork: {serviceDomain: cluster.local}}
 `)
 }
 
 // provision does what Cluster API does once a control plane is up.
-func (d *desk) provision() {
+func (d *desk) provision(name string) {
 	d.t.Helper()
 	cluster := &clusterv1.Cluster{}
-	if err := d.client.Get(d.t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "prod-1"}, cluster); err != nil {
+	if err := d.client.Get(d.t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, cluster); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := d.client.Create(d.t.Context(), kubeconfig.GenerateSecret(cluster, d.workload.Kubeconfig())); err != nil {
+	if err := d.client.Create(d.t.Context(), kubeconfig.GenerateSecret(cluster, d.workload[name].Kubeconfig())); err != nil {
 		d.t.Fatal(err)
 	}
 	cluster.Status.SetTypedPhase(clusterv1.ClusterPhaseProvisioned)
