@@ -15,7 +15,7 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // of a heading, in the name that links have for it
 )
 
-// TestLinks follows all links between the pages.
+// TestLinks follows all links between the pages, and wants one to each of them.
 func TestLinks(t *testing.T) {
 	pages, err := Pages(root)
 	if err != nil {
@@ -25,6 +25,7 @@ func TestLinks(t *testing.T) {
 	for _, page := range pages {
 		headings[page.Path] = page.anchors()
 	}
+	linked := map[string]bool{}
 	for _, page := range pages {
 		for _, found := range link.FindAllStringSubmatch(strings.Join(page.lines, "\n"), -1) {
 			file, anchor, _ := strings.Cut(found[1], "#")
@@ -34,12 +35,18 @@ func TestLinks(t *testing.T) {
 			to := page.Path
 			if file != "" {
 				to = path.Join(path.Dir(page.Path), file)
+				linked[to] = true
 			}
 			if _, err := os.Stat(path.Join(root, to)); err != nil {
 				t.Errorf("%s: there is no %s", page.Path, found[1])
 			} else if anchor != "" && !headings[to][anchor] {
 				t.Errorf("%s: there is no heading for %s", page.Path, found[1])
 			}
+		}
+	}
+	for _, page := range pages {
+		if !linked[page.Path] && page.Path != "README.md" {
+			t.Errorf("no page has a link to %s", page.Path)
 		}
 	}
 }
