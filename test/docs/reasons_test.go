@@ -63,6 +63,17 @@ func TestTroubleshooting(t *testing.T) {
 		all = append(all, row.Name)
 	}
 	compareReasons(t, "reasons by where to look", sorted, all)
+
+	var connection, reachable []string
+	for _, row := range mustSection(t, "docs/troubleshooting.md", "## The connection to a cluster").Rows("reason of `ClusterReachable`") {
+		connection = append(connection, row.Code(0)...)
+	}
+	for _, row := range mustSection(t, "docs/reference/clusteraddon.md", "## Conditions").Rows("condition") {
+		if row.Code(0)[0] == "ClusterReachable" {
+			reachable = slices.DeleteFunc(row.Code(1), func(reason string) bool { return reason == "Connected" })
+		}
+	}
+	compareReasons(t, "reasons of the connection", connection, reachable)
 }
 
 // TestSourceReasons does so with the table of those that are about sources.
