@@ -4,6 +4,7 @@ package quickstart
 
 import (
 	"encoding/base64"
+	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -92,7 +93,7 @@ func (d *desk) launch(of *appsv1.Deployment, webhooks string) {
 		}
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			return &net.AddrError{Err: response.Status, Addr: health}
+			return errors.New("readyz answers " + response.Status)
 		}
 		return nil
 	})
