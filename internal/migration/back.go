@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -20,11 +21,11 @@ func (w *World) Back(ctx context.Context) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := w.list(ctx, "", "v1", "Secret", client.InNamespace(w.Namespace), client.MatchingLabels{originLabel: string(w.Origin)})
+	secrets, err := w.list(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), client.InNamespace(w.Namespace), client.MatchingLabels{originLabel: string(w.Origin)})
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := w.clusters(ctx)
+	clusters, err := w.here(ctx, clusterKind)
 	if err != nil {
 		return nil, err
 	}

@@ -5,10 +5,12 @@ package migration
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -43,7 +45,7 @@ type helmRelease struct {
 
 // helmReleases finds the releases of Flux on workload clusters.
 func (g *gathering) helmReleases(ctx context.Context) error {
-	all, err := g.list(ctx, "helm.toolkit.fluxcd.io", "", "HelmRelease", client.InNamespace(g.World.Namespace))
+	all, err := g.here(ctx, schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"})
 	if err != nil {
 		return err
 	}
@@ -111,9 +113,9 @@ func (g *gathering) fluxSource(ctx context.Context, is *helmRelease) (s source, 
 		return s, nil
 	}
 	namespace := cmp.Or(ref.Namespace, g.World.Namespace)
-	o, err := g.get(ctx, "source.toolkit.fluxcd.io", ref.Kind, namespace, ref.Name)
-	if err != nil {
-		return s, err
+	o := newObject(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: ref.Kind}, namespace, ref.Name)
+	if err := g.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return s, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
 	}
 	s.address, _, _ = unstructured.NestedString(o.Object, "spec", "url")
 	s.tag, _, _ = unstructured.NestedString(o.Object, "spec", "ref", "tag")

@@ -29,7 +29,7 @@ type gathering struct {
 func Gather(ctx context.Context, w *World) (*Found, error) {
 	g := &gathering{World: w, Found: &Found{Namespace: w.Namespace, Origin: w.Origin}, workloads: map[string]client.Client{}}
 	var err error
-	if g.Found.Clusters, err = w.clusters(ctx); err != nil {
+	if g.Found.Clusters, err = w.here(ctx, clusterKind); err != nil {
 		return nil, err
 	}
 	if g.Stacks, err = w.stacks(ctx); err != nil {
@@ -90,6 +90,9 @@ func (g *gathering) complete(ctx context.Context, r *Release) error {
 		return err
 	}
 	r.Values, r.Addon.Namespace, r.Addon.AdoptionPolicy = is.Helm.Config, is.Helm.Namespace, addonsv1.AdoptionPolicyAdopt
+	if r.Values == nil {
+		r.Values = map[string]any{}
+	}
 	if r.storage != r.Addon.Namespace {
 		r.Addon.AdoptRelease = &addonsv1.ReleaseReference{StorageNamespace: r.storage}
 	}
@@ -120,7 +123,10 @@ func (g *gathering) show(ctx context.Context, r *Release) {
 			g.note("%s: the valuesTemplate of HelmChartProxy %s doesn't make the values that are installed: these are written", r, r.Previous)
 			r.Template = ""
 		}
-	case r.From == nil && !same(r.Shown, r.Values):
+	case r.From != nil:
+	case same(r.Shown, r.Values):
+		r.Shown = r.Values
+	default:
 		r.Shown = nil
 	}
 }

@@ -88,6 +88,9 @@ func (f *Found) plan(name string, releases []*Release) *Plan {
 	if slices.Sort(selected); slices.Equal(selected, p.Clusters) {
 		s.Spec.ClusterSelector, p.Clusters = releases[0].Selector, nil
 	} else {
+		if f.Origin == Provider && name == releases[0].Previous {
+			f.note("AddonStack %s is for the clusters that have the release; HelmChartProxy %s selects others, too", name, name)
+		}
 		s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{p.Label: string(f.Origin)}}
 	}
 	s.Spec.Addons = []addonsv1.Addon{releases[0].Addon}

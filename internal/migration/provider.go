@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -15,6 +16,8 @@ import (
 
 // chartProxyLabel on a HelmReleaseProxy names its HelmChartProxy.
 const chartProxyLabel = "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name"
+
+var proxyVersion = schema.GroupVersion{Group: addonsv1.GroupVersion.Group, Version: "v1alpha1"}
 
 // proxy has fields of a HelmChartProxy or a HelmReleaseProxy (cluster-api-addon-provider-helm, api/v1alpha1).
 type proxy struct {
@@ -29,11 +32,11 @@ type proxy struct {
 
 // proxies finds the releases of the Helm add-on provider.
 func (g *gathering) proxies(ctx context.Context) error {
-	charts, err := g.list(ctx, addonsv1.GroupVersion.Group, "", "HelmChartProxy", client.InNamespace(g.World.Namespace))
+	charts, err := g.here(ctx, proxyVersion.WithKind("HelmChartProxy"))
 	if err != nil {
 		return err
 	}
-	made, err := g.list(ctx, addonsv1.GroupVersion.Group, "", "HelmReleaseProxy", client.InNamespace(g.World.Namespace))
+	made, err := g.here(ctx, proxyVersion.WithKind("HelmReleaseProxy"))
 	if err != nil {
 		return err
 	}
@@ -89,16 +92,18 @@ func (g *gathering) releaseProxy(o, chart *unstructured.Unstructured) error {
 // seeStopped looks for the Helm add-on provider and its webhooks. While it runs it installs and uninstalls: its pause isn't
 // looked at for what is deleted. While its webhooks are there without it, nobody can remove a finalizer.
 func (g *gathering) seeStopped(ctx context.Context) error {
-	for _, kind := range [][]string{
-		{"apps", "Deployment"}, {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration"}, {"admissionregistration.k8s.io", "MutatingWebhookConfiguration"},
+	for _, kind := range []schema.GroupVersionKind{
+		{Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
+		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 	} {
 		for _, label := range []string{"addon-helm", "helm"} { // clusterctl's, and that of its manifests
-			found, err := g.list(ctx, kind[0], "v1", kind[1], client.MatchingLabels{"cluster.x-k8s.io/provider": label})
+			found, err := g.list(ctx, kind, client.MatchingLabels{"cluster.x-k8s.io/provider": label})
 			if err != nil {
 				return err
 			}
 			for _, o := range found {
-				g.problem("%s %s of the Helm add-on provider is there. Stop the provider; its CRDs and their objects stay: clusterctl delete --addon helm", kind[1], o.GetName())
+				g.problem("%s %s of the Helm add-on provider is there. Stop the provider; its CRDs and their objects stay: clusterctl delete --addon helm", kind.Kind, o.GetName())
 			}
 		}
 	}

@@ -82,9 +82,9 @@ func (f *Found) selected(by *metav1.LabelSelector) (names []string) {
 
 // covers reports whether an AddonStack has the release.
 func (f *Found) covers(s *addonsv1.AddonStack, r *Release) bool {
-	return slices.Contains(f.selected(s.Spec.ClusterSelector), r.Cluster) && slices.ContainsFunc(s.Spec.Addons, func(a addonsv1.Addon) bool {
+	return slices.ContainsFunc(s.Spec.Addons, func(a addonsv1.Addon) bool {
 		return a.Name == r.Addon.Name && a.Namespace == r.Addon.Namespace
-	})
+	}) && slices.Contains(f.selected(s.Spec.ClusterSelector), r.Cluster)
 }
 
 // source is where a chart is.
@@ -97,7 +97,7 @@ type source struct {
 }
 
 // chartSource returns the source in an AddonStack; false if it isn't known.
-func (s source) chartSource(version string) (is addonsv1.ChartSource, _ bool) {
+func (s source) chartSource(version string) (addonsv1.ChartSource, bool) {
 	var secret *addonsv1.CredentialsReference
 	if s.secret != "" {
 		secret = &addonsv1.CredentialsReference{Name: s.secret}
@@ -107,17 +107,14 @@ func (s source) chartSource(version string) (is addonsv1.ChartSource, _ bool) {
 		plain = new(true)
 	}
 	address := strings.TrimSuffix(s.address, "/")
-	is.Version = version
 	switch scheme, rest, _ := strings.Cut(address, ":"); scheme {
 	case "oci":
-		is.OCI = &addonsv1.OCISource{URL: strings.TrimSuffix(address+"/"+s.chart, "/"), SecretRef: secret, PlainHTTP: plain}
-		is.Version = cmp.Or(s.tag, version)
+		url := strings.TrimSuffix(address+"/"+s.chart, "/")
+		return addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: url, SecretRef: secret, PlainHTTP: plain}, Version: cmp.Or(s.tag, version)}, true
 	case "https", "http":
-		is.Helm = &addonsv1.HelmSource{URL: address, Chart: s.chart, SecretRef: secret, PlainHTTP: plain}
+		return addonsv1.ChartSource{Helm: &addonsv1.HelmSource{URL: address, Chart: s.chart, SecretRef: secret, PlainHTTP: plain}, Version: version}, true
 	case "path":
-		is = addonsv1.ChartSource{Path: rest}
-	default:
-		return is, false
+		return addonsv1.ChartSource{Path: rest}, true
 	}
-	return is, true
+	return addonsv1.ChartSource{}, false
 }

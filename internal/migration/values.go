@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
@@ -31,8 +33,12 @@ func (g *gathering) makes(ctx context.Context, r *Release) bool {
 		if len(ref) == 0 || !strings.Contains(r.Template, root) {
 			continue
 		}
-		o, err := g.get(ctx, ref["apiGroup"], ref["kind"], g.World.Namespace, ref["name"])
+		kind, err := g.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref["apiGroup"], Kind: ref["kind"]})
 		if err != nil {
+			return false
+		}
+		o := newObject(kind.GroupVersionKind, g.World.Namespace, ref["name"])
+		if g.Client.Get(ctx, client.ObjectKeyFromObject(o), o) != nil {
 			return false
 		}
 		data[root] = o.Object
@@ -83,7 +89,7 @@ func Split(all []map[string]any) (common map[string]any, own []map[string]any) {
 		if !isEqual && len(inner) < len(all) {
 			continue
 		}
-		shared, rest := any(all[0][key]), make([]map[string]any, len(all))
+		shared, rest := all[0][key], make([]map[string]any, len(all))
 		if !isEqual {
 			shared, rest = Split(inner)
 		}

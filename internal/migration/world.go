@@ -57,46 +57,18 @@ type World struct {
 
 var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
 
-// served returns a kind in the version that the API server prefers, unless it has a version.
-func (w *World) served(group, version, kind string) (schema.GroupVersionKind, error) {
-	if version != "" {
-		return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, nil
-	}
-	mapping, err := w.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
-	if err != nil {
-		return schema.GroupVersionKind{}, fmt.Errorf("looking for %s of group %s: %w", kind, group, err)
-	}
-	return mapping.GroupVersionKind, nil
-}
-
-func (w *World) list(ctx context.Context, group, version, kind string, options ...client.ListOption) ([]unstructured.Unstructured, error) {
+func (w *World) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
 	all := &unstructured.UnstructuredList{}
-	is, err := w.served(group, version, kind)
-	if err != nil {
-		return nil, err
-	}
-	all.SetGroupVersionKind(is)
+	all.SetGroupVersionKind(kind)
 	if err := w.Client.List(ctx, all, options...); err != nil {
-		return nil, fmt.Errorf("listing %s: %w", kind, err)
+		return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
 	}
 	return all.Items, nil
 }
 
-func (w *World) get(ctx context.Context, group, kind, namespace, name string) (*unstructured.Unstructured, error) {
-	o := &unstructured.Unstructured{}
-	is, err := w.served(group, "", kind)
-	if err != nil {
-		return nil, err
-	}
-	o.SetGroupVersionKind(is)
-	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", kind, name, err)
-	}
-	return o, nil
-}
-
-func (w *World) clusters(ctx context.Context) ([]unstructured.Unstructured, error) {
-	return w.list(ctx, clusterKind.Group, clusterKind.Version, clusterKind.Kind, client.InNamespace(w.Namespace))
+// here lists the objects of the namespace.
+func (w *World) here(ctx context.Context, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
+	return w.list(ctx, kind, client.InNamespace(w.Namespace))
 }
 
 // stacks returns the AddonStacks that a migration from the origin made.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,10 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
 
-// TestMovingOverInterrupted moves eight clusters over, and back. The command is killed after each of its steps and run
+// TestMovingOverInterrupted moves clusters over, and back. The command is killed after each of its steps and run
 // again, and ends as one that isn't.
 func TestMovingOverInterrupted(t *testing.T) {
 	t.Parallel()
@@ -49,7 +51,7 @@ func TestMovingOverInterrupted(t *testing.T) {
 	}
 }
 
-// newSmallMoving has eight clusters, and three releases: one that is the same on all clusters, one whose values differ, and
+// newSmallMoving has eight clusters, or three where time is short, and three releases: one that is the same on all clusters, one whose values differ, and
 // one whose name differs.
 func newSmallMoving(t *testing.T, origin migration.Origin, stem string) *moving {
 	t.Helper()
@@ -69,7 +71,11 @@ func newSmallMoving(t *testing.T, origin migration.Origin, stem string) *moving 
 		previousRelease{chart: "named", namespace: "kube-system", archive: archive("named"), template: "text: one\n",
 			name: func(cluster string) string { return "named-170000000" + cluster[len(cluster)-1:] }, values: func(string) map[string]any { return map[string]any{"text": "one"} }})
 	authority := virtualcluster.NewAuthority(t)
-	for i := range 8 {
+	count := 8
+	if os.Getenv(long.Env) == "no" {
+		count = 3
+	}
+	for i := range count {
 		name := fmt.Sprintf("%s%s-%d", origin, stem, i)
 		m.joins(name, authority.New(t, m.userOn(workloadServer(t, 1), name), name).Kubeconfig)
 	}

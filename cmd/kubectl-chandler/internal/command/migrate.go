@@ -88,13 +88,13 @@ func (m *migrating) takeover(ctx context.Context, c *call, w *migration.World) (
 	if err != nil {
 		return nil, err
 	}
+	plans := found.Plans()
 	for _, note := range found.Notes {
 		fmt.Fprintln(c.ErrOut, "# note:", note)
 	}
 	for _, problem := range found.Problems {
 		fmt.Fprintln(c.ErrOut, "# problem:", problem)
 	}
-	plans := found.Plans()
 	if m.appliesIt && len(found.Problems) > 0 {
 		return nil, errors.New("nothing is done before the problems are solved. Name what is to be moved to leave out the rest")
 	}

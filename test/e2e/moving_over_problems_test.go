@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/test/virtualcluster"
+)
+
+// TestWhatIsNotMovedOver has releases that can't be taken over, a previous owner that comes from Git, and one that isn't
+// stopped. Nothing is written before each of that is solved. It isn't parallel, as the owner is there for all namespaces.
+func TestWhatIsNotMovedOver(t *testing.T) {
+	g := NewWithT(t)
+	c := previousRelease{chart: "web", namespace: "default", archive: configMapChart.archive("web", "1.0.0"),
+		name: func(string) string { return "web" }, values: func(string) map[string]any { return map[string]any{"text": "x"} }}
+	m := newMoving(t, c)
+	authority := virtualcluster.NewAuthority(t)
+	m.joins("problems-0", authority.New(t, m.userOn(workloadServer(t, 1), "problems-0"), "problems-0").Kubeconfig)
+	m.install(migration.Provider)
+	flux := func(name, metadata, spec string) {
+		m.make(fmt.Sprintf("apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: %s%s}\nspec: {targetNamespace: default, storageNamespace: default%s}\n", name, metadata, spec))
+	}
+	m.make("apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: charts}\nspec: {url: " + quoted(m.repository) + "}\n")
+	const from, here = ", chart: {spec: {chart: web, sourceRef: {kind: HelmRepository, name: charts}}}", ", kubeConfig: {secretRef: {name: problems-0-kubeconfig}}"
+	flux("good", "", ", releaseName: web"+from+here)
+	flux("without-record", "", from+here)
+	flux("from-git", ", labels: {kustomize.toolkit.fluxcd.io/name: all}", ", releaseName: web"+from+here)
+	flux("suspended-in-git", ", labels: {kustomize.toolkit.fluxcd.io/name: all}", ", suspend: true, releaseName: web"+from+here)
+	flux("patched", "", ", releaseName: web, postRenderers: [{kustomize: {patches: []}}]"+from+here)
+	flux("elsewhere", "", ", releaseName: web, chart: {spec: {chart: ./web, sourceRef: {kind: GitRepository, name: charts}}}"+here)
+	flux("management", "", ", releaseName: web"+from)
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	config.Name, config.Labels = "caaph-"+m.namespace, labels("cluster.x-k8s.io/provider=addon-helm")
+	m.create(config)
+	t.Cleanup(func() { m.remove(config) })
+	problems := func(origin migration.Origin, names ...string) string {
+		found, err := migration.Gather(t.Context(), &migration.World{
+			Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names,
+			Workload: func(_ context.Context, cluster string) (client.Client, error) {
+				return client.New(m.clusters[cluster], client.Options{})
+			},
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		return strings.Join(found.Problems, "\n")
+	}
+	g.Expect(problems(migration.Provider)).To(ContainSubstring(config.Name))
+	g.Expect(problems(migration.Helm)).To(And(ContainSubstring("default/web"), ContainSubstring("--repository web=")))
+	for name, problem := range map[string]string{
+		"good": "", "suspended-in-git": "", "management": "", "without-record": "default-without-record", "from-git": "from-git", "patched": "patched", "elsewhere": "--repository web=",
+	} {
+		is := problems(migration.Flux, name)
+		g.Expect(is).To(ContainSubstring(problem))
+		g.Expect(is == "").To(Equal(problem == ""), "%s: %s", name, is)
+	}
+
+	p := m.newPlugin(mayMove...)
+	m.maySeeProviders(p)
+	for _, origin := range []string{"caaph", "flux", "helm"} {
+		out, code := p.run("migrate", origin, "--apply")
+		g.Expect(code).To(Equal(3), out)
+	}
+	stacks := &addonsv1.AddonStackList{}
+	g.Expect(world.hub.List(t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
+	g.Expect(stacks.Items).To(BeEmpty())
+}
