@@ -15,8 +15,8 @@ import (
 	illness "github.com/cluster-chandler/chandler/internal/health"
 )
 
-// TestRolloutSeesACrashLoop has a Deployment of the canary crash after it was ready, while the wave soaks: the next wave
-// never begins, and the cluster is named.
+// TestRolloutSeesACrashLoop has a Deployment of the canary crash two minutes after it was ready, while the wave soaks: the
+// next wave never begins, also once the time is over, and the cluster is named.
 func TestRolloutSeesACrashLoop(t *testing.T) {
 	g := NewWithT(t)
 	r := &rolling{tenant: newTenant(t), name: "loop"}
@@ -41,11 +41,15 @@ func TestRolloutSeesACrashLoop(t *testing.T) {
 	s := r.awaitPhase(addonsv1.RolloutSoaking, 1, "the canary is ready")
 	canary, other := r.at(s.Status.Rollout.Revision)[0], r.at(before)
 	r.settle()
+	r.pass(canary, 2*time.Minute)
+	r.awaitPhase(addonsv1.RolloutSoaking, 1, "it has been ready for two minutes")
 	d := &drifting{tenant: r.tenant, WithT: g, s: servers[canary]}
 	d.breakPod("CrashLoopBackOff")
 	r.awaitCluster(canary, "a pod crashes", phase("web", addonsv1.AddonDegraded, illness.ReasonCrashLoopBackOff, ""))
 	s = r.awaitPhase(addonsv1.RolloutHalted, 1, "the wave isn't well any more")
 	g.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring(canary))
+	r.pass(canary, 2*time.Hour)
 	r.settle()
+	r.awaitPhase(addonsv1.RolloutHalted, 1, "the soak's time is over")
 	g.Expect(r.at(before)).To(Equal(other), "the next wave never begins")
 }
