@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -64,6 +65,49 @@ func TestDriftStatus(t *testing.T) {
 				t.Errorf("%+v, and then %+v", is, again)
 			}
 		})
+	}
+}
+
+// A drift is told of once: again if it is another one, or was repaired again.
+func TestDriftIsToldOnce(t *testing.T) {
+	was := &addonsv1.AddonDrift{Repaired: 4, Message: "before"}
+	left := []repair.Difference{{Object: deliver.ObjectKey{Kind: "ConfigMap", Namespace: "ns", Name: "web"}, Gone: true}}
+	for title, tc := range map[string]struct {
+		was, is *addonsv1.AddonDrift
+		found   []repair.Difference
+		want    string
+	}{
+		"none":           {nil, nil, nil, ""},
+		"the first one":  {nil, was, left, "Warning DriftFound"},
+		"the same":       {was, was.DeepCopy(), left, ""},
+		"another one":    {was, &addonsv1.AddonDrift{Repaired: 4, Message: "now"}, left, "Warning DriftFound"},
+		"repaired again": {was, &addonsv1.AddonDrift{Repaired: 5, Message: "before"}, nil, "Normal DriftRepaired"},
+	} {
+		recorder := events.NewFakeRecorder(1)
+		q := driftRepair{&request{Reconciler: &Reconciler{Recorder: recorder}, ca: &addonsv1.ClusterAddon{}}}
+		q.recordDrift(&addonsv1.AddonStatus{Name: "web", Namespace: "ns", Stack: "platform", Drift: tc.is}, tc.was, tc.found)
+		close(recorder.Events)
+		if got := <-recorder.Events; !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
+			t.Errorf("%s: told of %q", title, got)
+		}
+	}
+}
+
+// Somebody who changes an object once doesn't fight for it.
+func TestFightTakesSeveralRepairs(t *testing.T) {
+	m, now := newDriftMemory(), time.Now()
+	d := repair.Difference{Object: deliver.ObjectKey{Kind: "ConfigMap", Namespace: "ns", Name: "web"}, Gone: true, Repaired: true}
+	if m.isFought(d.Object) {
+		t.Error("nobody has changed it")
+	}
+	if m.note(now, []repair.Difference{d}); m.isFought(d.Object) {
+		t.Error("it was changed once")
+	}
+	for range 9 {
+		m.note(now, []repair.Difference{d})
+	}
+	if !m.isFought(d.Object) {
+		t.Error("it was changed ten times within a moment")
 	}
 }
 
