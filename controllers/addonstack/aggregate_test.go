@@ -139,7 +139,7 @@ func TestAggregateDropsWhatNobodySays(t *testing.T) {
 // Clusters that fail are told of before those that are on their way.
 func TestAggregateTellsOfFailuresFirst(t *testing.T) {
 	counts := &addonsv1.ClusterCounts{Total: 3, Ready: 1, Failed: 1}
-	instances := []addonsv1.StackInstance{instance("all-well", 2, 1, 1, 0), instance("on-its-way", 2, 1, 0, 0), instance("with-a-failure", 2, 1, 0, 1)}
+	instances := []addonsv1.StackInstance{instance("all-well", 2, 1, 1, 0), instance("on-its-way", 2, 1, 0, 0), instance("with-a-failure", 2, 1, 0, 1), {WatchFilter: "says-nothing"}}
 	c := sharedClustersReady(counts, instances, nil)
 	failure, progress := strings.Index(c.Message, "with-a-failure"), strings.Index(c.Message, "on-its-way")
 	if failure < 0 || progress < failure || strings.Count(c.Message, "with-a-failure:") != 1 || strings.Contains(c.Message, "all-well") {

@@ -15,8 +15,8 @@ import (
 	illness "github.com/cluster-chandler/chandler/internal/health"
 )
 
-// TestRolloutSeesACrashLoop has a Deployment of the canary crash two minutes after it was ready, while the wave soaks: the
-// next wave never begins, also once the time is over, and the cluster is named.
+// TestRolloutSeesACrashLoop has a Deployment of the canary crash two minutes after it was ready, while the wave soaks. The
+// next wave never begins, also once that time is over, and the cluster is named.
 func TestRolloutSeesACrashLoop(t *testing.T) {
 	g := NewWithT(t)
 	r := &rolling{tenant: newTenant(t), name: "loop"}
