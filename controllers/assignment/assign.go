@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -132,10 +133,9 @@ func (c *candidate) at(revision string) addonsv1.StackRevision {
 // assigned without a revision and waited for, if add-ons of another stack would be removed. So is a stack whose rollout
 // hasn't come to the cluster yet.
 func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.ClusterAddon) []addonsv1.StackRevision {
-	var assigned, wanted, coming []addonsv1.StackRevision
-	if ca != nil {
-		assigned = ca.Spec.Stacks
-	}
+	is := ptr.Deref(ca, addonsv1.ClusterAddon{})
+	assigned := is.Spec.Stacks
+	var wanted, coming []addonsv1.StackRevision
 	for _, c := range candidates {
 		at := slices.IndexFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == c.name })
 		selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
@@ -151,14 +151,16 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		case c.steps == nil || c.revision == "":
 			wanted = append(wanted, c.at(c.revision))
 		default:
-			if revision := c.stepFor(cluster, ca); revision != "" || at >= 0 { // or it is awaited
+			if revision := c.stepFor(cluster, ca); revision != "" {
 				wanted = append(wanted, c.at(revision))
 			} else { // its turn comes
 				coming = append(coming, c.at(""))
 			}
 		}
 	}
-	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return !names(wanted, a.Name) && !names(coming, a.Name) }) {
+	goes := func(stack string) bool { return !names(wanted, stack) && !names(coming, stack) }
+	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return goes(a.Name) }) ||
+		slices.ContainsFunc(is.Status.Addons, func(a addonsv1.AddonStatus) bool { return isInstalled(&a) && goes(a.Stack) }) {
 		wanted = append(wanted, coming...)
 	}
 	awaitTransfers(cluster, candidates, assigned, wanted)

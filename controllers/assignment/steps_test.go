@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // The revisions of a stack are named by their age: "3" is the newest.
@@ -96,7 +97,16 @@ func TestStackIsAwaitedUntilItsTurn(t *testing.T) {
 		t.Errorf("it is awaited: %+v", got)
 	}
 	ca.Spec.Stacks = got
+	left := addonsv1.AddonStatus{Stack: "a", Namespace: "apps", Name: "web", Phase: addonsv1.AddonReady, Revision: 1, Objects: &addonsv1.ObjectCounts{Total: 1}}
+	ca.Status.Addons = []addonsv1.AddonStatus{left}
 	if again := assign(cluster, []candidate{going, coming}, ca); len(again) != 1 || again[0].Name != "b" || again[0].Revision != "" {
 		t.Errorf("it is awaited until its turn: %+v", again)
+	}
+	left.Phase, left.Reason = addonsv1.AddonUnassigned, reasons.StackUnknown
+	for _, addons := range [][]addonsv1.AddonStatus{nil, {left}} {
+		ca.Status.Addons = addons
+		if again := assign(cluster, []candidate{coming}, ca); len(again) > 0 {
+			t.Errorf("a stack that had no revision at first isn't named before its turn, either: %+v", again)
+		}
 	}
 }
