@@ -27,15 +27,15 @@ func TestWavesAreToldOnce(t *testing.T) {
 		before, is addonsv1.RolloutStatus
 		want       []string
 	}{
-		"a wave begins":           {status(addonsv1.RolloutProgressing, 0, 0, 0), status(addonsv1.RolloutProgressing, 0, 1, 0), []string{"Normal WaveStarted Wave canary"}},
+		"a wave begins":             {status(addonsv1.RolloutProgressing, 0, 0, 0), status(addonsv1.RolloutProgressing, 0, 1, 0), []string{"Normal WaveStarted Wave canary"}},
 		"it continues":              {soaks, soaks, nil},
-		"it is done":              {soaks, status(addonsv1.RolloutSoaking, 1, 1, 0), []string{"Normal WaveDone Wave canary"}},
-		"the next one begins":     {status(addonsv1.RolloutProgressing, 1, 1, 0), status(addonsv1.RolloutProgressing, 1, 1, 1), []string{"Normal WaveStarted Wave late"}},
+		"it is done":                {soaks, status(addonsv1.RolloutSoaking, 1, 1, 0), []string{"Normal WaveDone Wave canary"}},
+		"the next one begins":       {status(addonsv1.RolloutProgressing, 1, 1, 0), status(addonsv1.RolloutProgressing, 1, 1, 1), []string{"Normal WaveStarted Wave late"}},
 		"it continues after a wave": {status(addonsv1.RolloutProgressing, 1, 1, 1), status(addonsv1.RolloutProgressing, 1, 1, 2), nil},
-		"it halts":                {soaks, status(addonsv1.RolloutHalted, 0, 1, 0), []string{"Warning RolloutHalted why"}},
-		"all is done":             {status(addonsv1.RolloutProgressing, 1, 1, 2), status(addonsv1.RolloutCompleted, 3, 1, 2), []string{"Normal WaveDone Wave late", "Normal RolloutCompleted why"}},
-		"another target":          {addonsv1.RolloutStatus{}, status(addonsv1.RolloutProgressing, 1, 1, 1), []string{"Normal RolloutProgressing why"}},
-		"nothing was to be done":  {addonsv1.RolloutStatus{}, status(addonsv1.RolloutCompleted, 3, 1, 2), nil},
+		"it halts":                  {soaks, status(addonsv1.RolloutHalted, 0, 1, 0), []string{"Warning RolloutHalted why"}},
+		"all is done":               {status(addonsv1.RolloutProgressing, 1, 1, 2), status(addonsv1.RolloutCompleted, 3, 1, 2), []string{"Normal WaveDone Wave late", "Normal RolloutCompleted why"}},
+		"another target":            {addonsv1.RolloutStatus{}, status(addonsv1.RolloutProgressing, 1, 1, 1), []string{"Normal RolloutProgressing why"}},
+		"nothing was to be done":    {addonsv1.RolloutStatus{}, status(addonsv1.RolloutCompleted, 3, 1, 2), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)

@@ -158,9 +158,9 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 			}
 		}
 	}
-	goes := func(stack string) bool { return !names(wanted, stack) && !names(coming, stack) }
-	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return goes(a.Name) }) ||
-		slices.ContainsFunc(is.Status.Addons, func(a addonsv1.AddonStatus) bool { return isInstalled(&a) && goes(a.Stack) }) {
+	leaves := func(stack string) bool { return !names(wanted, stack) && !names(coming, stack) }
+	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return leaves(a.Name) }) ||
+		slices.ContainsFunc(is.Status.Addons, func(a addonsv1.AddonStatus) bool { return isInstalled(&a) && leaves(a.Stack) }) {
 		wanted = append(wanted, coming...)
 	}
 	awaitTransfers(cluster, candidates, assigned, wanted)

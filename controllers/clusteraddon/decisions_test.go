@@ -183,7 +183,7 @@ func TestUpgradeHoldsRemovals(t *testing.T) {
 		want    bool
 	}{
 		"there is none":                      {record: record},
-		"it continues":                         {upgrade: &upgrade.Upgrade{}, record: record, want: true},
+		"it continues":                       {upgrade: &upgrade.Upgrade{}, record: record, want: true},
 		"it is done":                         {upgrade: &upgrade.Upgrade{Done: true}, record: record},
 		"the removal has begun":              {upgrade: &upgrade.Upgrade{}, record: going},
 		"the add-on is there at other times": {upgrade: &upgrade.Upgrade{}, record: record, absent: true},

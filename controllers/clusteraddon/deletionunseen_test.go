@@ -29,7 +29,7 @@ func TestDeletionOfAClusterThatDoesNotAnswer(t *testing.T) {
 		again  time.Duration
 	}{
 		"it begins":                     {before: nil, state: addonsv1.GateWaiting, again: unreachableDeletion},
-		"it goes on":                    {before: waits(time.Minute, now.Add(time.Hour)), state: addonsv1.GateWaiting, again: unreachableDeletion - time.Minute},
+		"it continues":                  {before: waits(time.Minute, now.Add(time.Hour)), state: addonsv1.GateWaiting, again: unreachableDeletion - time.Minute},
 		"it fell silent meanwhile":      {before: waits(4*time.Minute, now.Add(time.Hour)), silent: time.Minute, state: addonsv1.GateWaiting, again: unreachableDeletion - time.Minute},
 		"it was silent before":          {before: waits(time.Minute, now.Add(time.Hour)), silent: time.Hour, state: addonsv1.GateWaiting, again: unreachableDeletion - time.Minute},
 		"for too long":                  {before: waits(unreachableDeletion, now.Add(time.Hour)), state: addonsv1.GateExpired},
@@ -60,7 +60,7 @@ func TestDeletionOfOtherClustersWaitsForNothing(t *testing.T) {
 	}
 }
 
-// Another management cluster goes on with the release that says so, and with no other one.
+// Another management cluster continues with the release that says so, and with no other one.
 func TestTakenOverIsOneRelease(t *testing.T) {
 	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{UID: "1"}, Status: addonsv1.ClusterAddonStatus{ObservedUID: "1", Addons: []addonsv1.AddonStatus{
 		{Namespace: "apps", Name: "web", Reason: deliver.ReasonReleaseTakenOver}, {Namespace: "apps", Name: "db"},

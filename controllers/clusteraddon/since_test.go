@@ -106,7 +106,7 @@ func TestStartOf(t *testing.T) {
 	}{
 		"the first revision":                  {was: addonsv1.StackStatus{}, is: addonsv1.StackPending, revision: "1", started: now},
 		"none before":                         {was: stack("", addonsv1.StackUnknown, nil), is: addonsv1.StackPending, revision: "1", started: now},
-		"it continues":                          {was: stack("1", addonsv1.StackProgressing, ptr.To(true)), is: addonsv1.StackPending, revision: "1", started: then, wasReady: ptr.To(true)},
+		"it continues":                        {was: stack("1", addonsv1.StackProgressing, ptr.To(true)), is: addonsv1.StackPending, revision: "1", started: then, wasReady: ptr.To(true)},
 		"it becomes ready":                    {was: stack("1", addonsv1.StackProgressing, ptr.To(false)), is: addonsv1.StackReady, revision: "1", started: then, wasReady: ptr.To(false)},
 		"it works on the same revision again": {was: stack("1", addonsv1.StackReady, ptr.To(false)), is: addonsv1.StackProgressing, revision: "1", started: now, wasReady: ptr.To(false)},
 		"it was ready":                        {was: stack("1", addonsv1.StackReady, ptr.To(false)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(true)},

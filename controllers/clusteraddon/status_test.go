@@ -131,7 +131,7 @@ func TestEventsTellWhatChanged(t *testing.T) {
 	}{
 		"nothing changed":             {at(addonsv1.AddonReady, "", 1), at(addonsv1.AddonReady, "", 1), ""},
 		"an installation starts":      {addonsv1.AddonStatus{}, at(addonsv1.AddonInstalling, "", 1), ""},
-		"it continues":                  {at(addonsv1.AddonInstalling, "A", 1), at(addonsv1.AddonInstalling, "B", 1), ""},
+		"it continues":                {at(addonsv1.AddonInstalling, "A", 1), at(addonsv1.AddonInstalling, "B", 1), ""},
 		"it is ready":                 {at(addonsv1.AddonInstalling, "A", 1), at(addonsv1.AddonReady, "", 1), "AddonReady"},
 		"an upgrade starts":           {at(addonsv1.AddonReady, "", 1), at(addonsv1.AddonUpgrading, "", 2), ""},
 		"an upgrade follows the last": {at(addonsv1.AddonUpgrading, "", 2), at(addonsv1.AddonUpgrading, "", 3), ""},

@@ -193,7 +193,7 @@ func TestRepairOfWhatIsChangedMeanwhile(t *testing.T) {
 		once  int // the replicas after a repair that somebody was faster than once
 	}{
 		"somebody continues": {func(*scaled) {}, func(s *scaled, i int) { s.scale("hpa", 4+i%2) }, 4},
-		"somebody begins":  {(*scaled).again, func(s *scaled, i int) { s.scale("hpa", 4+i%2) }, 4},
+		"somebody begins":    {(*scaled).again, func(s *scaled, i int) { s.scale("hpa", 4+i%2) }, 4},
 		"somebody makes it again": {func(*scaled) {}, func(s *scaled, _ int) {
 			copied := s.app().DeepCopy()
 			s.delete(s.app())

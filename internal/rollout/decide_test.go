@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 		"an unreachable one is left out": {in: input(without(at("a", "old", ready, time.Hour), "ConnectionRefused", time.Minute), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"paused ones come later":         {in: input(without(old, "Paused", 0), at("a", "new", ready, 0)), phase: addonsv1.RolloutCompleted},
 		"a wave of which all are away":   {in: first(input(without(at("a", "old", ready, 0), "Paused", 0), old), "a", nil), phase: addonsv1.RolloutWaitingForClusters},
-		"and continues without them":       {in: with(first(input(without(at("a", "old", ready, 0), "Paused", 0), old), "a", nil), func(in *rollout.Input) { in.Approved = sets.New(rollout.All) }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"and continues without them":     {in: with(first(input(without(at("a", "old", ready, 0), "Paused", 0), old), "a", nil), func(in *rollout.Input) { in.Approved = sets.New(rollout.All) }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"silent since it started":        {in: input(without(at("a", "new", progressing, 5*time.Minute), "ConnectionRefused", 4*time.Minute), old), phase: addonsv1.RolloutProgressing, next: 6 * time.Minute},
 		"cut off by the change":          {in: input(without(at("a", "new", progressing, 15*time.Minute), "ConnectionRefused", 11*time.Minute), old), phase: addonsv1.RolloutHalted},
 		"silent after it was ready":      {in: input(without(at("a", "new", ready, 15*time.Minute), "ConnectionRefused", 11*time.Minute), at("c", "new", ready, 0), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},

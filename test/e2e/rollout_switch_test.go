@@ -37,7 +37,7 @@ func (r *rolling) stackForClass(name, class, text string, more ...func(*addonsv1
 }
 
 // TestRolloutAmidASwitchOfClass has clusters come to a stack and leave it, by their class, while a wave waits for approval.
-// Who comes gets the newest completed revision at once. Where none is completed, the add-ons of the former class stay until
+// Who comes gets the newest completed revision at once. Where none is completed, the add-ons of the previous class stay until
 // the turn of the cluster. Nothing is uninstalled.
 func TestRolloutAmidASwitchOfClass(t *testing.T) {
 	t.Parallel()
@@ -49,13 +49,13 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 	}
 	r.startManager()
 	r.stackForClass("platform", "b", "one")
-	r.stackForClass("former", "a", "former")
+	r.stackForClass("previous", "a", "previous")
 	for i, class := range []string{"b", "b", "b", "a", "a", "c"} {
 		r.switchClass(r.join(i), class)
 	}
 	comes, waits := "class-3", "class-4"
 	r.awaitStatus("platform", "installed", counts(3, 3))
-	r.awaitStatus("former", "installed", counts(2, 2))
+	r.awaitStatus("previous", "installed", counts(2, 2))
 	before := r.latestRevision("platform")
 	made := map[string]string{comes: r.textOn(comes, "settings-made"), waits: r.textOn(waits, "settings-made")}
 	workload := workloadServer(t, 1).mark(t)
@@ -69,7 +69,7 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 	g.Expect(s.Status.Rollout.Waves[1]).To(HaveField("Total", int32(3)))
 	leaves := r.at(before)[0]
 	r.switchClass(leaves, "a")
-	r.awaitTextOn([]string{leaves}, "former", "it gets its class's")
+	r.awaitTextOn([]string{leaves}, "previous", "it gets its class's")
 	s = r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "one has left")
 	g.Expect(s.Status.Rollout.Waves[1]).To(HaveField("Total", int32(2)))
 	r.annotateRevision(target, addonsv1.RolloutApprovedAnnotation, "late")
@@ -82,13 +82,13 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 	r.awaitStatus("next", "it has two clusters", counts(2, 0))
 	s = r.awaitStack("next", "nobody approved it", addonsv1.RolledOutCondition, metav1.ConditionFalse, string(addonsv1.RolloutWaitingForApproval), "")
 	r.settle()
-	g.Expect(r.textOn(waits, "settings")).To(Equal("former"), "it keeps the add-ons of its former class")
+	g.Expect(r.textOn(waits, "settings")).To(Equal("previous"), "it keeps the add-ons of its previous class")
 	r.annotateRevision(s.Status.Rollout.Revision, addonsv1.RolloutApprovedAnnotation, "*")
 	r.awaitTextOn([]string{waits}, "next", "it is approved")
 	r.awaitStatus("next", "it is approved", counts(2, 2))
 
 	for name, text := range made {
-		g.Expect(r.textOn(name, "settings-made")).To(Equal(text), "%s: the release goes on", name)
+		g.Expect(r.textOn(name, "settings-made")).To(Equal(text), "%s: the release continues", name)
 	}
 	for name := range r.clients {
 		gone := described(workload.requests(t, r.clusterUser(name)), func(e auditEvent) bool {

@@ -38,7 +38,7 @@ func TestWanted(t *testing.T) {
 		"an installation that nothing holds":                    {changing(func(w *decide.Wanted) { w.Installed = false }), decide.Deliver},
 		"an upgrade of Kubernetes comes first":                  {changing(func(w *decide.Wanted) { w.HeldBack, w.DependencyMissing = true, true }), decide.AwaitUpgrade},
 		"an add-on may come in the place of one that is held":   {changing(func(w *decide.Wanted) { w.Installed, w.RemovalHeld = false, true }), decide.AwaitConfirmation},
-		"an installed one continues beside a held removal":        {changing(func(w *decide.Wanted) { w.RemovalHeld = true }), decide.Deliver},
+		"an installed one continues beside a held removal":      {changing(func(w *decide.Wanted) { w.RemovalHeld = true }), decide.Deliver},
 		"a change waits for dependsOn":                          {changing(func(w *decide.Wanted) { w.DependencyMissing = true }), decide.AwaitDependency},
 		"nobody asks for the precondition before that":          {changing(func(w *decide.Wanted) { w.DependencyMissing, w.Precondition = true, decide.NotChecked }), decide.AwaitDependency},
 		"the precondition is asked for last":                    {changing(func(w *decide.Wanted) { w.Precondition = decide.NotChecked }), decide.CheckPrecondition},
