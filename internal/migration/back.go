@@ -15,9 +15,9 @@ import (
 )
 
 // Back returns the steps that leave plain releases of Helm in place of the AddonStacks that a migration made: those of the
-// names, or all. An AddonStack that is gone may have Secrets and labels still.
+// names, or all. An AddonStack that is gone may have Secrets and labels still. One that others made stays, with these.
 func (w *World) Back(ctx context.Context) ([]Step, error) {
-	stacks, err := w.stacks(ctx)
+	stacks, others, err := w.stacks(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (w *World) Back(ctx context.Context) ([]Step, error) {
 	}
 	var steps []Step
 	for _, name := range slices.Sorted(maps.Keys(last)) {
-		if len(w.Names) == 0 || slices.Contains(w.Names, name) {
+		if !slices.Contains(others, name) && (len(w.Names) == 0 || slices.Contains(w.Names, name)) {
 			steps = slices.Concat(steps, w.leave(name), last[name])
 		}
 	}

@@ -32,7 +32,7 @@ func Gather(ctx context.Context, w *World) (*Found, error) {
 	if g.Found.Clusters, err = w.here(ctx, clusterKind); err != nil {
 		return nil, err
 	}
-	if g.Stacks, err = w.stacks(ctx); err != nil {
+	if g.Stacks, g.Others, err = w.stacks(ctx); err != nil {
 		return nil, err
 	}
 	g.asked = g.selected(cmp.Or(w.Clusters, &metav1.LabelSelector{}))

@@ -62,6 +62,9 @@ func (f *Found) Plans() (plans []*Plan) {
 		if len(name) > maxStackName {
 			name = strings.TrimRight(name[:maxStackName-9], "-.") + "-" + hashOf(name)
 		}
+		if slices.Contains(f.Others, name) || slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return s.Name == name }) {
+			f.problem("%s: its AddonStack would be %s, which is there, and hasn't this release", groups[key][0], name)
+		}
 		plans = append(plans, f.plan(name, groups[key]))
 	}
 	return plans

@@ -137,6 +137,10 @@ func TestNamesOfPlansStay(t *testing.T) {
 		g.Expect(rest).To(HaveLen(1))
 		g.Expect(rest[0].Stack).To(Equal(first[1-i].Stack))
 	}
+	g.Expect(f.Problems).To(BeEmpty())
+	f.Others = []string{first[0].Stack.Name}
+	f.Plans()
+	g.Expect(f.Problems).To(ConsistOf(ContainSubstring(first[0].Stack.Name)), "an AddonStack of others isn't changed")
 	long := release("a", "web", nil)
 	long.Previous = strings.Repeat("long-name-", 20)
 	name := found(long).Plans()[0].Stack.Name

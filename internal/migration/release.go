@@ -53,6 +53,8 @@ type Found struct {
 	Releases  []*Release
 	// Stacks are AddonStacks that a migration from the same origin made.
 	Stacks []addonsv1.AddonStack
+	// Others are the names of all other AddonStacks.
+	Others []string
 	// Problems are reasons why a release can't be taken over. Notes say what else people should know.
 	Problems, Notes []string
 

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -40,18 +39,17 @@ const pollInterval = time.Second
 // await makes a step that waits until nothing is missing, or the context ends.
 func await(name string, missing func(context.Context) (string, error)) Step {
 	return Step{name, func(ctx context.Context) error {
-		lacks := ""
-		err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (_ bool, err error) {
-			was := lacks
-			if lacks, err = missing(ctx); err != nil && ctx.Err() != nil {
-				lacks = was
+		for {
+			lacks, err := missing(ctx)
+			if err != nil || lacks == "" {
+				return err
 			}
-			return lacks == "", err
-		})
-		if err != nil && lacks != "" {
-			return errors.New(lacks)
+			select {
+			case <-ctx.Done():
+				return errors.New(lacks)
+			case <-time.After(pollInterval):
+			}
 		}
-		return err
 	}}
 }
 

@@ -71,13 +71,20 @@ func (w *World) here(ctx context.Context, kind schema.GroupVersionKind) ([]unstr
 	return w.list(ctx, kind, client.InNamespace(w.Namespace))
 }
 
-// stacks returns the AddonStacks that a migration from the origin made.
-func (w *World) stacks(ctx context.Context) ([]addonsv1.AddonStack, error) {
+// stacks returns the AddonStacks that a migration from the origin made, and the names of all others.
+func (w *World) stacks(ctx context.Context) (made []addonsv1.AddonStack, others []string, _ error) {
 	list := &addonsv1.AddonStackList{}
-	if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{originLabel: string(w.Origin)}); err != nil {
-		return nil, fmt.Errorf("listing AddonStacks: %w", err)
+	if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
+		return nil, nil, fmt.Errorf("listing AddonStacks: %w", err)
 	}
-	return list.Items, nil
+	for _, s := range list.Items {
+		if s.Labels[originLabel] == string(w.Origin) {
+			made = append(made, s)
+		} else {
+			others = append(others, s.Name)
+		}
+	}
+	return made, others, nil
 }
 
 // into reads fields of an object, by their names in any case.

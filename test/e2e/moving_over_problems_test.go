@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -72,4 +73,10 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	stacks := &addonsv1.AddonStackList{}
 	g.Expect(world.hub.List(t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
 	g.Expect(stacks.Items).To(BeEmpty())
+
+	m.makeStack("web", nil, m.addon("web", "web"))
+	change(m.tenant, newCluster(m.namespace, "problems-0", nil), func(c *clusterv1.Cluster) { c.Labels["migrated.addons.cluster.x-k8s.io/web"] = "flux" })
+	steps, err := (&migration.World{Client: world.hub, Namespace: m.namespace, Origin: migration.Flux}).Back(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(steps).To(BeEmpty(), "an AddonStack of others stays")
 }
