@@ -229,9 +229,10 @@ release-version: ## Check that metadata.yaml has the series of VERSION, and that
 release-manifests: ## Write what clusterctl installs, and the shared overlays, into OUT.
 	@[[ -z '$(DIGEST)' || '$(DIGEST)' =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is to be sha256: and 64 hexadecimal digits: $(DIGEST)"; exit 1; }
 	mkdir -p $(OUT)
-	@# Variables of clusterctl are replaced in the text, so strings are in quotes.
+	@# Variables of clusterctl are replaced in the text, so a string is in quotes, unless its default has them: clusterctl wants
+	@# a value for a variable with nothing as default.
 	for overlay in clusterctl shared; do \
-		$(KUSTOMIZE) build config/$$overlay | sed -E "s|image: ghcr.io/cluster-chandler/chandler:.*|image: $(IMG)$(addprefix @,$(DIGEST))|; s|value: (\\$$\{.*\})|value: '\1'|" \
+		$(KUSTOMIZE) build config/$$overlay | sed -E "s|image: ghcr.io/cluster-chandler/chandler:.*|image: $(IMG)$(addprefix @,$(DIGEST))|; s|value: (\\$$\{[^\"]*\})|value: '\1'|" \
 			>$(OUT)/$$(sed 's/^clusterctl$$/addon/' <<<$$overlay)-components.yaml; \
 	done
 	sed -E '/^#/d; s/\bsystem\b/$${CHANDLER_NAMESPACE:=chandler-system}/' config/hooks/extension_config.yaml >$(OUT)/extension-config.yaml

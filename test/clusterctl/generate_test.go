@@ -70,7 +70,7 @@ func TestVariables(t *testing.T) {
 		defaults[row.Code(0)[0]] = strings.Trim(row.Text(1), "`-")
 	}
 	for _, match := range variable.FindAllStringSubmatch(string(components(t, olderVersion)), -1) {
-		g.Expect(defaults).To(HaveKeyWithValue(match[1], match[2]))
+		g.Expect(defaults).To(HaveKeyWithValue(match[1], strings.Trim(match[2], `"`)))
 		g.Expect(values).To(HaveKey(match[1]))
 	}
 	g.Expect(defaults).To(HaveLen(len(values)))
