@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,6 +99,40 @@ func TestKeepRevision(t *testing.T) {
 			}
 			if !tc.stale && (len(revisions) != 1 || stack.Generation(&revisions[0]) != s.Generation) {
 				t.Errorf("got %+v", revisions)
+			}
+		})
+	}
+}
+
+// A spec that returns to what an earlier revision keeps makes that one the newest.
+func TestSpecGoesBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		newest     string // "" for the one that keeps the spec
+		generation int64
+		number     int64
+		told       bool
+	}{
+		"it goes back":              {newest: "another", generation: 2, number: 7, told: true},
+		"an edit that changes none": {generation: 1, number: 1},
+		"nothing":                   {generation: 2, number: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, known := keeping(t)
+			recorder := events.NewFakeRecorder(1)
+			r.Recorder = recorder
+			read(t, r.Client, known)
+			stack.SetGeneration(known, tc.generation)
+			if err := r.Client.Update(t.Context(), known); err != nil {
+				t.Fatal(err)
+			}
+			before, newest := known.ResourceVersion, known.DeepCopy()
+			newest.Name = cmp.Or(tc.newest, known.Name)
+			if err := (revisionHistory{r}).reuse(t.Context(), s, known.DeepCopy(), newest, 7); err != nil {
+				t.Fatal(err)
+			}
+			read(t, r.Client, known)
+			if known.Revision != tc.number || stack.Generation(known) != s.Generation || (known.ResourceVersion != before) != (name != "nothing") || (len(recorder.Events) > 0) != tc.told {
+				t.Errorf("number %d of generation %d, %d events", known.Revision, stack.Generation(known), len(recorder.Events))
 			}
 		})
 	}

@@ -7,12 +7,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -243,4 +245,17 @@ func TestClusterAddonOfAnotherSourceStays(t *testing.T) {
 	h.must(h.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "prod-0"}}))
 	h.reconcile("prod-0")
 	h.clusterAddon("prod-0")
+}
+
+// A ClusterAddon that is made is told of.
+func TestNewClusterAddonIsTold(t *testing.T) {
+	h := newHub(t, 1, "")
+	h.must(h.Delete(t.Context(), h.clusterAddon("prod-0")))
+	recorder := events.NewFakeRecorder(2)
+	h.r.Recorder = recorder
+	h.expect("prod-0", "assigned")
+	h.expect("prod-0", "assigned")
+	if len(recorder.Events) != 1 || !strings.Contains(<-recorder.Events, "ClusterAddonCreated") {
+		t.Errorf("%d events more", len(recorder.Events))
+	}
 }
