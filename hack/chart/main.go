@@ -80,9 +80,10 @@ func writeFiles(version, folder string) error {
 			return err
 		}
 		name := entry.Name()
-		if name == "Chart.yaml" {
+		switch name {
+		case "Chart.yaml":
 			data = bytes.ReplaceAll(data, []byte("VERSION"), []byte(version))
-		} else if name == "NOTES.txt" {
+		case "NOTES.txt":
 			name = "templates/" + name
 		}
 		return os.WriteFile(filepath.Join(folder, name), data, 0o644)

@@ -100,7 +100,7 @@ func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int) int {
 	}
 	done := sets.New[string]()
 	for {
-		steps := []migration.Step{}
+		var steps []migration.Step
 		if isBack {
 			back, err := w.Back(ctx)
 			g.Expect(err).NotTo(HaveOccurred())

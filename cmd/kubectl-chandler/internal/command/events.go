@@ -58,7 +58,7 @@ func (c *call) follow(about *client.ListOptions, from string) error {
 		return false, c.print("Event", e, func(p *printing.Printer) { p.Event(e) })
 	})
 	if c.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the user ended it
 	}
 	return fmt.Errorf("watching events: %w", err)
 }
