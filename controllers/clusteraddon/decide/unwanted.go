@@ -123,16 +123,16 @@ func (l Leaving) Step() LeavingStep {
 	switch {
 	case l.UpgradeHolds:
 		return StayForUpgrade
+	case l.DependentLeaves:
+		return AwaitDependent
+	case l.DependentStays:
+		return StayForDependent
 	case l.StackAwaited:
 		return AwaitStack
 	case l.Successor == NotAsked:
 		return FindSuccessors
 	case l.Successor == Yes:
 		return AwaitSuccessor
-	case l.DependentLeaves:
-		return AwaitDependent
-	case l.DependentStays:
-		return StayForDependent
 	}
 	return Remove
 }

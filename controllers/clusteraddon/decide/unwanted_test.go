@@ -68,10 +68,10 @@ func TestLeaving(t *testing.T) {
 		"nobody has asked who takes its objects":        {decide.Leaving{}, decide.FindSuccessors},
 		"an upgrade of Kubernetes comes first":          {decide.Leaving{UpgradeHolds: true}, decide.StayForUpgrade},
 		"a stack may want its objects":                  {decide.Leaving{StackAwaited: true}, decide.AwaitStack},
-		"another add-on may take its objects":           {decide.Leaving{Successor: decide.Yes, DependentLeaves: true}, decide.AwaitSuccessor},
-		"one that depends on it leaves, too":            {decide.Leaving{Successor: decide.No, DependentLeaves: true}, decide.AwaitDependent},
-		"one that depends on it stays":                  {decide.Leaving{Successor: decide.No, DependentStays: true}, decide.StayForDependent},
-		"the cluster isn't asked while it waits anyway": {decide.Leaving{UpgradeHolds: true, StackAwaited: true}, decide.StayForUpgrade},
+		"another add-on may take its objects":           {decide.Leaving{Successor: decide.Yes}, decide.AwaitSuccessor},
+		"one that depends on it leaves, too":            {decide.Leaving{DependentLeaves: true, StackAwaited: true}, decide.AwaitDependent},
+		"one that depends on it stays":                  {decide.Leaving{DependentStays: true, StackAwaited: true}, decide.StayForDependent},
+		"the cluster isn't asked while it waits anyway": {decide.Leaving{UpgradeHolds: true, DependentLeaves: true, StackAwaited: true}, decide.StayForUpgrade},
 	} {
 		if got := tc.facts.Step(); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
