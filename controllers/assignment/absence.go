@@ -52,13 +52,6 @@ func (r *Reconciler) wholeness(ctx context.Context, namespace string) (wholeness
 	return now, err
 }
 
-// wholeness says whether neither our CRDs nor a namespace are being deleted, or gone.
-type wholeness struct {
-	now bool
-	// since is when the CRD of AddonStacks was made, which none of them has outlived. Zero if that may not be read.
-	since time.Time
-}
-
 // isWhole returns the wholeness of our CRDs and a namespace.
 func (r *Reconciler) isWhole(ctx context.Context, namespace string) (wholeness, error) {
 	offered, err := r.Discovery.ServerResourcesForGroupVersion(addonsv1.GroupVersion.String())

@@ -85,3 +85,10 @@ func (a *absences) of(key client.ObjectKey) *absence {
 	}
 	return nil
 }
+
+// wholeness says whether neither our CRDs nor a namespace are being deleted, or gone.
+type wholeness struct {
+	now bool
+	// since is when the CRD of AddonStacks was made, which none of them has outlived. Zero if that may not be read.
+	since time.Time
+}

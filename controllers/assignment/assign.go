@@ -21,23 +21,6 @@ import (
 // maxStacks is how many stacks a ClusterAddon can name (spec.stacks, MaxItems).
 const maxStacks = 64
 
-// candidate is an AddonStack as it is in force: its newest revision. Selector and
-// add-ons are of one spec then, also while an edit is invalid, or the stack paused.
-type candidate struct {
-	name     string
-	spec     addonsv1.AddonStackSpec
-	revision string // "" if there is none: then the spec is what is written now
-	// lost says that the newest revision, as the stack's status names it, isn't there, or has fields that this program
-	// doesn't know. Nobody knows then what is in force: an older one isn't.
-	lost bool
-	// revisions are the stack's, the newest first.
-	revisions []appsv1.ControllerRevision
-	// written is the spec as it is written now, if no revision keeps it yet; else nil.
-	written *addonsv1.AddonStackSpec
-	// steps are those of its rollout; nil if all clusters get a revision at once.
-	steps *steps
-}
-
 // candidates reads the namespace's stacks. A stack that is being deleted is no candidate.
 func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candidate, error) {
 	stacks := &addonsv1.AddonStackList{}
@@ -76,16 +59,6 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 	return candidates, nil
 }
 
-// find returns the candidate of a name, nil if there is none.
-func find(candidates []candidate, name string) *candidate {
-	for i := range candidates {
-		if candidates[i].name == name {
-			return &candidates[i]
-		}
-	}
-	return nil
-}
-
 // absent returns the assigned stacks that aren't candidates and stay assigned: those that left the
 // scope of this instance by relabelling, and those whose deletion isn't certain yet. For the
 // latter it returns again as true.
@@ -114,15 +87,6 @@ func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, cand
 		}
 	}
 	return stay, again, nil
-}
-
-// at returns the stack in a revision, "" for none.
-func (c *candidate) at(revision string) addonsv1.StackRevision {
-	of := addonsv1.StackRevision{Name: c.name, Revision: revision, RemovalLimit: c.spec.RemovalLimit}
-	if c.spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
-		of.DeletionPolicy = c.spec.DeletionPolicy
-	}
-	return of
 }
 
 // assign decides which revisions the cluster is to run. While a stack's selector can't be read, or it
@@ -192,8 +156,4 @@ func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRe
 	}
 	slices.SortFunc(wanted, byName)
 	return wanted, left
-}
-
-func names(stacks []addonsv1.StackRevision, name string) bool {
-	return slices.ContainsFunc(stacks, func(s addonsv1.StackRevision) bool { return s.Name == name })
 }

@@ -122,7 +122,7 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string, cas []add
 		ca := &cas[i]
 		cluster := clusters[ca.Name]
 		switch {
-		case r.removals.has(stackKey(ca.Namespace, name), ca.Name), lastRemovals(ca)[name].After(r.Clock.Now().Add(-removalWindow)):
+		case r.removals.includes(stackKey(ca.Namespace, name), ca.Name), lastRemovals(ca)[name].After(r.Clock.Now().Add(-removalWindow)):
 			losing++
 		case cluster == nil || cluster.Deleting || !has(ca, name):
 			continue
@@ -152,21 +152,11 @@ func (p *plan) keepHeld(previous addonsv1.StackRevision, held *addonsv1.HeldRemo
 	p.wanted[at].HeldRemoval = held
 }
 
-// hasOneOf reports whether the stack has one of the releases, as "namespace/name": maybe at other times.
-func (c *candidate) hasOneOf(releases []string) bool {
-	presences := stack.Presences(c.spec.Addons)
-	return slices.ContainsFunc(releases, func(release string) bool { _, has := presences[release]; return has })
-}
-
 // keep leaves a stack in the assignment as it is, with what is held.
 func (p *plan) keep(previous addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
 	previous.HeldRemoval = held
 	p.wanted = slices.DeleteFunc(p.wanted, func(s addonsv1.StackRevision) bool { return s.Name == previous.Name })
 	p.wanted = append(p.wanted, previous)
-}
-
-func stackKey(namespace, name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
 // tellHeld sends events of changes that are held from now on, and of confirmations that fit none.

@@ -49,26 +49,6 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 	return lost
 }
 
-// presencesAt returns when each add-on was there by a revision, as "namespace/name"; nil if that can't be told.
-func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
-	spec := stack.SpecAt(c.revisions, revision)
-	if spec == nil {
-		return nil
-	}
-	return stack.Presences(spec.Addons)
-}
-
-// dropped returns the add-ons of a revision that the next one lacks, as "namespace/name", in no order.
-func (c *candidate) dropped(previous, next string) (lacking []string) {
-	has := c.presencesAt(next)
-	for release := range c.presencesAt(previous) {
-		if _, stays := has[release]; !stays {
-			lacking = append(lacking, release)
-		}
-	}
-	return lacking
-}
-
 // isInstalled reports whether the add-on has a release with objects that may be removed, and isn't already.
 func isInstalled(a *addonsv1.AddonStatus) bool {
 	return a.Revision > 0 && a.Objects != nil && a.Phase != addonsv1.AddonRemoving && a.Reason != reasons.StackUnknown

@@ -34,8 +34,8 @@ func (r removals) add(stack client.ObjectKey, cluster string) {
 	r.known.Set(removal{stack, cluster}, nil, removalWindow)
 }
 
-// has reports whether a cluster lost add-ons of a stack lately.
-func (r removals) has(stack client.ObjectKey, cluster string) bool {
+// includes reports whether a cluster lost add-ons of a stack lately.
+func (r removals) includes(stack client.ObjectKey, cluster string) bool {
 	_, known := r.known.Get(removal{stack, cluster})
 	return known
 }

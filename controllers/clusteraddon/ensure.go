@@ -33,12 +33,6 @@ func (q delivery) ensureAll(ctx context.Context) (all result, successors []*addo
 	return all, successors
 }
 
-// isInstalled reports whether an add-on of the phase is installed as wanted, and was ready. Others don't wait for one
-// that is Degraded since: their change may be what helps.
-func isInstalled(phase addonsv1.AddonPhase) bool {
-	return phase == addonsv1.AddonReady || phase == addonsv1.AddonDegraded
-}
-
 // ensure takes one add-on as far as it can go: it finds out what the decision needs, and acts on the decision.
 func (q delivery) ensure(ctx context.Context, t *turn) (one addonResult) {
 	defer q.contain(ctx, t.status, &one)

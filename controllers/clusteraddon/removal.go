@@ -168,8 +168,3 @@ func isTakenOver(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
 		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason == deliver.ReasonReleaseTakenOver
 	})
 }
-
-// isRemoving reports whether the removal has begun: half of the add-on may be gone.
-func isRemoving(record deliver.Summary) bool {
-	return record.Complete && record.Status == deliver.StatusUninstalling
-}

@@ -70,10 +70,6 @@ func (q upgradeGate) cameWithUpgrade(a *addon) bool {
 	return at < 0 || isHeldBack(q.stored.Status.Addons[at].Reason)
 }
 
-func isHeldBack(reason string) bool {
-	return reason == reasons.WaitingForControlPlane || reason == reasons.WaitingForWorkers
-}
-
 // holdsRemoval reports whether an unwanted add-on stays until the upgrade is done.
 func (q upgradeGate) holdsRemoval(record deliver.Summary) bool {
 	return q.upgrade != nil && !q.upgrade.Done && !isRemoving(record) && !q.absent[stack.Qualified(record.Stack, record.Name)]

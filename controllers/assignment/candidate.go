@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// candidate is an AddonStack as it is in force: its newest revision. Selector and
+// add-ons are of one spec then, also while an edit is invalid, or the stack paused.
+type candidate struct {
+	name     string
+	spec     addonsv1.AddonStackSpec
+	revision string // "" if there is none: then the spec is what is written now
+	// lost says that the newest revision, as the stack's status names it, isn't there, or has fields that this program
+	// doesn't know. Nobody knows then what is in force: an older one isn't.
+	lost bool
+	// revisions are the stack's, the newest first.
+	revisions []appsv1.ControllerRevision
+	// written is the spec as it is written now, if no revision keeps it yet; else nil.
+	written *addonsv1.AddonStackSpec
+	// steps are those of its rollout; nil if all clusters get a revision at once.
+	steps *steps
+}
+
+// find returns the candidate of a name, nil if there is none.
+func find(candidates []candidate, name string) *candidate {
+	for i := range candidates {
+		if candidates[i].name == name {
+			return &candidates[i]
+		}
+	}
+	return nil
+}
+
+// at returns the stack in a revision, "" for none.
+func (c *candidate) at(revision string) addonsv1.StackRevision {
+	of := addonsv1.StackRevision{Name: c.name, Revision: revision, RemovalLimit: c.spec.RemovalLimit}
+	if c.spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
+		of.DeletionPolicy = c.spec.DeletionPolicy
+	}
+	return of
+}
+
+func names(stacks []addonsv1.StackRevision, name string) bool {
+	return slices.ContainsFunc(stacks, func(s addonsv1.StackRevision) bool { return s.Name == name })
+}
+
+// presencesAt returns when each add-on was there by a revision, as "namespace/name"; nil if that can't be told.
+func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
+	spec := stack.SpecAt(c.revisions, revision)
+	if spec == nil {
+		return nil
+	}
+	return stack.Presences(spec.Addons)
+}
+
+// dropped returns the add-ons of a revision that the next one lacks, as "namespace/name", in no order.
+func (c *candidate) dropped(previous, next string) (lacking []string) {
+	has := c.presencesAt(next)
+	for release := range c.presencesAt(previous) {
+		if _, stays := has[release]; !stays {
+			lacking = append(lacking, release)
+		}
+	}
+	return lacking
+}
+
+// hasOneOf reports whether the stack has one of the releases, as "namespace/name": maybe at other times.
+func (c *candidate) hasOneOf(releases []string) bool {
+	presences := stack.Presences(c.spec.Addons)
+	return slices.ContainsFunc(releases, func(release string) bool { _, has := presences[release]; return has })
+}
+
+func stackKey(namespace, name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: name}
+}

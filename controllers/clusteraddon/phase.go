@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+)
+
+// isInstalled reports whether an add-on of the phase is installed as wanted, and was ready. Others don't wait for one
+// that is Degraded since: their change may be what helps.
+func isInstalled(phase addonsv1.AddonPhase) bool {
+	return phase == addonsv1.AddonReady || phase == addonsv1.AddonDegraded
+}
+
+// isHeldBack reports whether a change waits for a point of an upgrade of Kubernetes, by its reason.
+func isHeldBack(reason string) bool {
+	return reason == reasons.WaitingForControlPlane || reason == reasons.WaitingForWorkers
+}
+
+// isRemoving reports whether the removal has begun: half of the add-on may be gone.
+func isRemoving(record deliver.Summary) bool {
+	return record.Complete && record.Status == deliver.StatusUninstalling
+}
