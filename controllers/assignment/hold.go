@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -91,16 +92,12 @@ func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackR
 		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.ca.Namespace, err)
 	}
 	if !r.absences.isAmidst(key) {
-		losing, all, err := r.losing(ctx, p, previous.Name, cas.Items)
-		if err != nil {
-			return nil, err
-		}
 		limit := previous.RemovalLimit
 		if target != nil {
 			limit = target.spec.RemovalLimit
 		}
-		if !exceeds(limit, losing, all) {
-			return nil, nil
+		if exceeds, err := r.exceeds(ctx, p, previous.Name, limit, cas.Items); err != nil || !exceeds {
+			return nil, err
 		}
 	}
 	if is.Confirmation = r.confirmations.of(change, cas.Items); confirms(p.ca, is.Confirmation) {
@@ -112,12 +109,15 @@ func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackR
 // maxHeldAddons is how many add-ons a held removal names (heldRemoval.addons, MaxItems).
 const maxHeldAddons = 64
 
-// losing counts the clusters that lose add-ons of a stack now or lately, and all that have some.
-func (r *Reconciler) losing(ctx context.Context, p *plan, name string, cas []addonsv1.ClusterAddon) (losing, all int, err error) {
+// exceeds reports whether more clusters lose add-ons of a stack, now or lately, than the limit allows of all that have some.
+// It looks at no more of them than that takes: in a large fleet each cluster asks about all others.
+func (r *Reconciler) exceeds(ctx context.Context, p *plan, name string, limit *intstr.IntOrString, cas []addonsv1.ClusterAddon) (bool, error) {
 	clusters, err := r.Members.List(ctx, p.ca.Namespace)
 	if err != nil {
-		return 0, 0, err
+		return false, err
 	}
+	losing, all := 0, 0
+	var others []*addonsv1.ClusterAddon
 	for i := range cas {
 		ca := &cas[i]
 		cluster := clusters[ca.Name]
@@ -126,12 +126,21 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string, cas []add
 			losing++
 		case cluster == nil || cluster.Deleting || !has(ca, name):
 			continue
-		case !isPaused(cluster, ca) && p.loses(cluster, ca, name):
-			losing++
+		case !isPaused(cluster, ca):
+			others = append(others, ca)
 		}
 		all++
 	}
-	return losing, all, nil
+	allowed := allowance(limit, all)
+	for _, ca := range others {
+		if losing > allowed || losing+len(others) <= allowed {
+			break
+		}
+		if p.loses(clusters[ca.Name], ca, name) {
+			losing++
+		}
+	}
+	return losing > allowed, nil
 }
 
 // loses reports whether a cluster is to lose add-ons of a stack that nobody has allowed.

@@ -61,11 +61,11 @@ func has(ca *addonsv1.ClusterAddon, name string) bool {
 	})
 }
 
-// exceeds reports whether more clusters lose add-ons of a stack, of all that have them, than allowed.
-func exceeds(limit *intstr.IntOrString, losing, all int) bool {
+// allowance returns how many of the clusters that have add-ons of a stack may lose some at once: at least one.
+func allowance(limit *intstr.IntOrString, all int) int {
 	allowed, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(limit, &addonsv1.DefaultRemovalLimit), all, false)
 	if err != nil { // stored while no rule was asked
 		allowed = 0
 	}
-	return losing > max(allowed, 1)
+	return max(allowed, 1)
 }

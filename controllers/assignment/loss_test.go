@@ -45,8 +45,8 @@ func TestExceeds(t *testing.T) {
 		"a limit that can't be read":            {limit("much"), 2, 1000, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := exceeds(tc.limit, tc.losing, tc.all); got != tc.want {
-				t.Errorf("exceeds(%v, %d, %d) = %t", tc.limit, tc.losing, tc.all, got)
+			if got := tc.losing > allowance(tc.limit, tc.all); got != tc.want {
+				t.Errorf("%d of %d, limit %v: too many: %t", tc.losing, tc.all, tc.limit, got)
 			}
 		})
 	}
