@@ -6,6 +6,8 @@ import (
 	"context"
 	"testing"
 
+	helmkube "helm.sh/helm/v4/pkg/kube"
+
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
@@ -22,6 +24,7 @@ func TestMain(m *testing.M) { suite.Suite{Name: "e2e", Parallel: 8, Prepare: pre
 
 func prepare(ctx context.Context, root, dir string) error {
 	world.root, world.dir = root, dir
+	helmkube.ManagedFieldsManager = "helm" // as of that program, not of the test's
 	var err error
 	if world.binary, err = buildManager(ctx, root, dir); err != nil {
 		return err
