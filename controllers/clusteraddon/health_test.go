@@ -6,7 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/health"
 )
 
@@ -38,5 +42,25 @@ func TestFindingsThatGoOn(t *testing.T) {
 				t.Errorf("it is counted from %s, want look %d", since, tc.since)
 			}
 		})
+	}
+}
+
+// An add-on that becomes Ready is so at once, though nobody has looked at its workloads yet. One that was Degraded before a
+// restart stays so until somebody has.
+func TestHealthThatNobodyKnowsYet(t *testing.T) {
+	record := installedAddon("platform", "web")
+	for was, want := range map[addonsv1.AddonPhase]addonsv1.AddonPhase{
+		addonsv1.AddonInstalling: addonsv1.AddonReady, addonsv1.AddonReady: addonsv1.AddonReady, addonsv1.AddonDegraded: addonsv1.AddonDegraded,
+	} {
+		q, _ := askedCluster(t, record)
+		q.watched = fleetwatch.NewObjects(func(multicluster.ClusterName) {})
+		a := wantedAddon("platform", "web")
+		a.Namespace = record.Namespace
+		before := statusOf(record, was)
+		q.ca.Status.Addons = []addonsv1.AddonStatus{before}
+		one := healthCheck{q}.judgeHealth(t.Context(), &a, record, addonResult{status: statusOf(record, addonsv1.AddonReady)})
+		if one.status.Phase != want {
+			t.Errorf("it was %s: %+v", was, one.status)
+		}
 	}
 }

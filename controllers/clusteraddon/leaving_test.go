@@ -11,6 +11,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -159,6 +160,9 @@ func TestGenerationThatWasSeen(t *testing.T) {
 		if seen := q.ca.Status.ObservedGeneration == 2; seen != tc.seen {
 			t.Errorf("%s: the status is about generation %d", name, q.ca.Status.ObservedGeneration)
 		}
+		if conditions.IsUnknown(q.ca, addonsv1.AddonsReadyCondition) {
+			t.Errorf("%s: the records could be read", name)
+		}
 	}
 }
 
@@ -188,5 +192,17 @@ func TestReadyWhileItsSourceIsDown(t *testing.T) {
 		if ready := one.status.Phase == addonsv1.AddonReady; ready != tc.ready {
 			t.Errorf("%s: %+v", name, one.status)
 		}
+	}
+}
+
+// A Cluster that is being deleted goes on at once if its records are known, and have nothing that it waits for.
+func TestDeletionWithKnownRecords(t *testing.T) {
+	q, _ := askedCluster(t)
+	q.removes, q.lanes, q.Queue = true, newLanes(2), &Queue{}
+	if _, err := q.Reconciler.deliver(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	if d := q.ca.Status.Deletion; d == nil || d.State != addonsv1.GateOpen {
+		t.Errorf("deletion: %+v", d)
 	}
 }
