@@ -199,7 +199,7 @@ func TestReadyWhileItsSourceIsDown(t *testing.T) {
 func TestDeletionWithKnownRecords(t *testing.T) {
 	q, _ := askedCluster(t)
 	q.removes, q.lanes, q.Queue = true, newLanes(2), &Queue{}
-	if _, err := q.Reconciler.deliver(t.Context(), q); err != nil {
+	if _, err := q.deliver(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	if d := q.ca.Status.Deletion; d == nil || d.State != addonsv1.GateOpen {
