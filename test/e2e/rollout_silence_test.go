@@ -137,7 +137,12 @@ func TestRolloutPassesSilentClusters(t *testing.T) {
 
 	f.proxies[f.names[0]].open(t)
 	s = f.awaitNamed(addonsv1.RolloutCompleted, 4, "one is back, and nothing waits for the others", f.names[1:])
-	g.Expect(s.Status.Rollout.Waves).To(ConsistOf(And(HaveField("Done", int32(4)), HaveField("Away", int32(2)))))
+	var done, away int32 // in two waves, or in one, as soon as the revision is marked as completed
+	for _, wave := range s.Status.Rollout.Waves {
+		done, away = done+wave.Done, away+wave.Away
+	}
+	g.Expect(done).To(Equal(int32(4)))
+	g.Expect(away).To(Equal(int32(2)))
 	g.Expect(f.at(f.before)).To(Equal(f.names[1:]))
 
 	for _, name := range f.names[1:] {
