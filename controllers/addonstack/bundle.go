@@ -63,8 +63,8 @@ func (r bundles) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *re
 	}
 	expanded, err := r.open(ctx, s, unpinned, digest)
 	if f.rejected = r.reject(ctx, s, unpinned, digest, err); f.rejected > 0 {
-		if again := r.Sources.Current(ctx, reference.BundleOf(s.Namespace, unpinned), digest); again != digest {
-			digest = again
+		if current := r.Sources.Current(ctx, reference.BundleOf(s.Namespace, unpinned), digest); current != digest {
+			digest = current
 			expanded, err = r.open(ctx, s, unpinned, digest)
 			f.rejected = r.reject(ctx, s, unpinned, digest, err)
 		}

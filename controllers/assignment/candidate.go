@@ -4,8 +4,10 @@ package assignment
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -27,6 +29,20 @@ type candidate struct {
 	written *addonsv1.AddonStackSpec
 	// steps are those of its rollout; nil if all clusters get a revision at once.
 	steps *steps
+}
+
+// steps is what the rollout of a stack says of revisions.
+type steps struct {
+	// made is when the AddonStack was.
+	made time.Time
+	// completed is the index of the newest completed revision, -1 if there is none.
+	completed int
+	// replaced says that values that it was made with aren't there any more.
+	replaced bool
+	// hasTarget is false if all revisions are rejected, and none was completed.
+	hasTarget bool
+	// turns are the ClusterAddons that may be brought to the target now.
+	turns sets.Set[string]
 }
 
 // find returns the candidate of a name, nil if there is none.
@@ -75,7 +91,7 @@ func (c *candidate) dropped(previous, next string) (lacking []string) {
 // hasOneOf reports whether the stack has one of the releases, as "namespace/name": maybe at other times.
 func (c *candidate) hasOneOf(releases []string) bool {
 	presences := stack.Presences(c.spec.Addons)
-	return slices.ContainsFunc(releases, func(release string) bool { _, has := presences[release]; return has })
+	return slices.ContainsFunc(releases, func(release string) bool { _, isThere := presences[release]; return isThere })
 }
 
 func stackKey(namespace, name string) client.ObjectKey {

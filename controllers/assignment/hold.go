@@ -132,11 +132,11 @@ func (r *Reconciler) exceeds(ctx context.Context, p *plan, name string, limit *i
 		all++
 	}
 	allowed := allowance(limit, all)
-	for _, ca := range others {
-		if losing > allowed || losing+len(others) <= allowed {
-			break
-		}
-		if p.loses(clusters[ca.Name], ca, name) {
+	if losing+len(others) <= allowed {
+		return false, nil
+	}
+	for i := 0; i < len(others) && losing <= allowed; i++ {
+		if p.loses(clusters[others[i].Name], others[i], name) {
 			losing++
 		}
 	}

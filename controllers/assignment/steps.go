@@ -4,10 +4,8 @@ package assignment
 
 import (
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -15,20 +13,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
-
-// steps is what the rollout of a stack says of revisions.
-type steps struct {
-	// made is when the AddonStack was.
-	made time.Time
-	// completed is the index of the newest completed revision, -1 if there is none.
-	completed int
-	// replaced says that values that it was made with aren't there any more.
-	replaced bool
-	// hasTarget is false if all revisions are rejected, and none was completed.
-	hasTarget bool
-	// turns are the ClusterAddons that may be brought to the target now.
-	turns sets.Set[string]
-}
 
 // stepsOf returns the steps of a stack with these revisions, the newest first, and the index of the target. Without a
 // target the newest one says which clusters are selected, and nobody is brought to it.

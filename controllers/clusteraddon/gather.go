@@ -33,8 +33,7 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 	q.memory.outdatedSince = q.outdatedSince
 	inputReader(q).nameSources(ctx)
 	used := inputReader(q).usedObjects().Insert(assignedRevisions(q.ca)...)
-	q.users.add(user, used.UnsortedList()...)
-	q.users.keep(user, used)
+	q.users.set(user, used)
 	q.installed, known = q.records.Of(q.workload.name)
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })

@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -35,12 +36,12 @@ func (q removal) removeLeaving(ctx context.Context, successors []*addon, all *re
 		return
 	}
 	dependents := dependentsAmong(q.leaving)
-	contents := rendering(q).contentsOfEach(ctx, successors)
+	contents := sync.OnceValue(func() []successor { return rendering(q).contentsOfEach(ctx, successors) })
 	var now []deliver.Summary
 	for _, record := range q.leaving {
 		d := q.departureOf(record, dependents[record.Release])
 		if d.facts.Step() == decide.FindSuccessors {
-			q.findSuccessors(ctx, d, contents)
+			q.findSuccessors(ctx, d, contents())
 		}
 		if step := d.facts.Step(); step == decide.Remove {
 			now = append(now, record)

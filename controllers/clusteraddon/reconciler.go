@@ -82,7 +82,7 @@ func (r *Reconciler) memoryOf(key client.ObjectKey) *memory {
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memoryOf(key).gates.count(nil)
 	r.memories.Delete(key)
-	r.users.keep(key, nil)
+	r.users.set(key, nil)
 	r.lanes.forget(key)
 	r.Deliverer.Forget(key.String())
 	r.statuses.Forget(key)

@@ -47,8 +47,9 @@ func (r *references) add(user client.ObjectKey, objects ...inputObject) {
 	}
 }
 
-// keep has the user use no other objects than these.
-func (r *references) keep(user client.ObjectKey, objects sets.Set[inputObject]) {
+// set has the user use these objects, and no others.
+func (r *references) set(user client.ObjectKey, objects sets.Set[inputObject]) {
+	r.add(user, objects.UnsortedList()...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for o := range r.used[user].Difference(objects) {

@@ -21,15 +21,15 @@ func TestReferences(t *testing.T) {
 	if got := sets.New(r.of(values)...); !got.Equal(sets.New(one, two)) {
 		t.Errorf("users of values: %v", got)
 	}
-	r.keep(one, sets.New(values))
+	r.set(one, sets.New(values))
 	if got := r.of(chart); len(got) != 0 {
 		t.Errorf("users of chart, which nobody uses any more: %v", got)
 	}
 	if got := r.of(values); len(got) != 2 {
 		t.Errorf("users of values, which both use: %v", got)
 	}
-	r.keep(one, nil)
-	r.keep(two, nil)
+	r.set(one, nil)
+	r.set(two, nil)
 	if len(r.used)+len(r.users) > 0 {
 		t.Errorf("left in memory: %v, %v", r.used, r.users)
 	}

@@ -37,11 +37,11 @@ type turn struct {
 
 // turnOf gathers what is known of an add-on without a request. Ready are the add-ons that others may depend on.
 func (q delivery) turnOf(a *addon, holder string, unreachable bool, ready map[string]bool) *turn {
-	t := &turn{addon: a, record: q.installed[a.release()], status: q.installedStatus(a), holder: holder}
+	record, installed := q.installed[a.release()]
+	t := &turn{addon: a, record: record, status: q.installedStatus(a), holder: holder}
 	if at := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.stack, d)] }); at >= 0 {
 		t.missing = a.DependsOn[at]
 	}
-	_, installed := q.installed[a.release()]
 	t.facts = decide.Wanted{
 		Unreachable:       unreachable,
 		Outdated:          a.outdated,

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -39,17 +40,15 @@ const pollInterval = time.Second
 // await makes a step that waits until nothing is missing, or the context ends.
 func await(name string, missing func(context.Context) (string, error)) Step {
 	return Step{name, func(ctx context.Context) error {
-		for {
-			lacks, err := missing(ctx)
-			if err != nil || lacks == "" {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return errors.New(lacks)
-			case <-time.After(pollInterval):
-			}
+		lacks := ""
+		err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (_ bool, err error) {
+			lacks, err = missing(ctx)
+			return lacks == "", err
+		})
+		if lacks != "" && wait.Interrupted(err) {
+			return errors.New(lacks)
 		}
+		return err
 	}}
 }
 

@@ -2,7 +2,10 @@
 
 package docs
 
-import "strings"
+import (
+	"strings"
+	"testing"
+)
 
 // Command is a command line that a block of language "console" shows.
 type Command struct {
@@ -35,6 +38,29 @@ func (b Block) Commands() []Command {
 		goesOn = (isCommand || goesOn) && (strings.HasSuffix(end, `\`) || strings.HasSuffix(end, "|"))
 	}
 	return commands
+}
+
+// EachProgram calls a function with each program that a block of language "console" starts, on any page: with the path of
+// the page, the command, and the program's words.
+func EachProgram(t testing.TB, root string, do func(page string, shown Command, words []string)) {
+	t.Helper()
+	pages, err := Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		blocks, err := page.Blocks("console")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range blocks {
+			for _, command := range block.Commands() {
+				for _, words := range command.Programs() {
+					do(page.Path, command, words)
+				}
+			}
+		}
+	}
 }
 
 // Programs are the words of each program that the command starts: what is between pipes, without comments, redirections and

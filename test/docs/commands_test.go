@@ -18,27 +18,13 @@ import (
 // kustomize can't build. A block with another program is marked with "no-test" after its language. Package quickstart has
 // kubectl parse its command lines, and the plugin's own tests have it parse its.
 func TestCommands(t *testing.T) {
-	pages, err := Pages(root)
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := 0
-	for _, page := range pages {
-		blocks, err := page.Blocks("console")
-		if err != nil {
-			t.Fatal(err)
+	EachProgram(t, root, func(page string, shown Command, words []string) {
+		found++
+		if err := check(page, words); err != nil {
+			t.Errorf("%s: %s: %v", shown.Where, strings.TrimSpace(shown.Text), err)
 		}
-		for _, block := range blocks {
-			for _, command := range block.Commands() {
-				for _, words := range command.Programs() {
-					found++
-					if err := check(page.Path, words); err != nil {
-						t.Errorf("%s: %s: %v", command.Where, strings.TrimSpace(command.Text), err)
-					}
-				}
-			}
-		}
-	}
+	})
 	if found < 80 {
 		t.Errorf("found %d commands only", found)
 	}

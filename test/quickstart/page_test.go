@@ -127,30 +127,16 @@ func plain(text string) string {
 // TestKubectl has kubectl parse each of its command lines that the pages show.
 func TestKubectl(t *testing.T) {
 	program := kubectl(t)
-	pages, err := docs.Pages(root)
-	if err != nil {
-		t.Fatal(err)
-	}
 	known := map[string]bool{}
-	for _, page := range pages {
-		blocks, err := page.Blocks("console")
-		if err != nil {
-			t.Fatal(err)
+	docs.EachProgram(t, root, func(_ string, shown docs.Command, words []string) {
+		if words[0] != "kubectl" || words[1] == "chandler" || known[strings.Join(words, " ")] {
+			return
 		}
-		for _, block := range blocks {
-			for _, command := range block.Commands() {
-				for _, words := range command.Programs() {
-					if words[0] != "kubectl" || words[1] == "chandler" || known[strings.Join(words, " ")] {
-						continue
-					}
-					known[strings.Join(words, " ")] = true
-					if help, err := parse(t, program, words[1:]); err != nil {
-						t.Errorf("%s: %s: %s", command.Where, strings.TrimSpace(command.Text), help)
-					}
-				}
-			}
+		known[strings.Join(words, " ")] = true
+		if help, err := parse(t, program, words[1:]); err != nil {
+			t.Errorf("%s: %s: %s", shown.Where, strings.TrimSpace(shown.Text), help)
 		}
-	}
+	})
 	if len(known) < 40 {
 		t.Errorf("found %d command lines only", len(known))
 	}

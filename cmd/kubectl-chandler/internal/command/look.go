@@ -39,15 +39,16 @@ func (s *session) why() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if is.kind == kindCluster {
+			var why *summary.Status
+			switch is.kind {
+			case kindCluster:
 				cluster := summary.ClusterOf(f, &f.Clusters[is.at])
 				c.verdict = cluster.Verdict()
 				return c.print("Cluster", cluster, func(p *printing.Printer) { p.Cluster(cluster) })
-			}
-			why := summary.AddonStatus(f, is.name)
-			if is.kind == kindStack {
+			case kindStack:
 				why = summary.StackStatus(f, &f.Stacks[is.at])
-			} else {
+			default:
+				why = summary.AddonStatus(f, is.name)
 				why.Notes = c.notes(f, is.name)
 			}
 			c.verdict = why.Verdict()

@@ -110,16 +110,17 @@ func (p *Printer) versions(a *summary.Addon) string {
 
 // causes writes a part of the status; nothing without causes.
 func (p *Printer) causes(title, code string, causes []summary.Cause) {
+	if len(causes) == 0 {
+		return
+	}
 	clusters := map[string]bool{}
 	for _, cause := range causes {
 		for _, name := range cause.Clusters {
 			clusters[cause.Namespace+"/"+name] = true
 		}
 	}
+	p.printf("\n%s: %s, %s\n", p.color(code, title), number(len(clusters), "cluster"), number(len(causes), "cause"))
 	for i := range causes {
-		if i == 0 {
-			p.printf("\n%s: %s, %s\n", p.color(code, title), number(len(clusters), "cluster"), number(len(causes), "cause"))
-		}
 		p.cause(&causes[i])
 	}
 }

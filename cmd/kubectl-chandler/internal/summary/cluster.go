@@ -94,9 +94,12 @@ func addonOn(f *observed.Fleet, ca *addonsv1.ClusterAddon, a *addonsv1.AddonStat
 	is.Meaning = reasons.Meaning(a.Reason)
 	for i := range f.Clusters {
 		other := &f.Clusters[i]
+		if other.Namespace != ca.Namespace || other.Name == ca.Name {
+			continue
+		}
 		for k := range other.Status.Addons {
 			switch b := &other.Status.Addons[k]; {
-			case other.Namespace != ca.Namespace || other.Name == ca.Name || b.Stack != a.Stack || b.Name != a.Name:
+			case b.Stack != a.Stack || b.Name != a.Name:
 			case b.Phase == addonsv1.AddonReady:
 				if is.FineOn++; stack.AssignedRevision(other.Spec.Stacks, a.Stack) == is.StackRevision {
 					is.AtRevision++

@@ -59,8 +59,8 @@ func (g *gathered) addCluster(ca *addonsv1.ClusterAddon, shows func(namespace, s
 	if c := meta.FindStatusCondition(ca.Status.Conditions, addonsv1.AddonsReadyCondition); unknown == nil && c != nil && c.Status == metav1.ConditionUnknown {
 		unknown = c
 	}
-	if is := unknown; isShown && is != nil { // the cluster can't be worked on
-		g.causes.add(waiting, Cause{Namespace: ca.Namespace, Reason: is.Reason, Message: is.Message}, true, ca.Name, is.LastTransitionTime)
+	if isShown && unknown != nil { // the cluster can't be worked on
+		g.causes.add(waiting, Cause{Namespace: ca.Namespace, Reason: unknown.Reason, Message: unknown.Message}, true, ca.Name, unknown.LastTransitionTime)
 	}
 	for i := range ca.Status.Addons {
 		a := &ca.Status.Addons[i]
