@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"syscall"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/cluster-chandler/chandler/test/process"
 )
 
 // issuer of ServiceAccount tokens.
@@ -93,18 +94,18 @@ func (c *ControlPlane) StopAPIServer() error {
 }
 
 // PauseAPIServer makes the API server hang: it accepts connections but answers nothing, as behind a broken network.
-func (c *ControlPlane) PauseAPIServer() error { return c.signalAPIServer(syscall.SIGSTOP) }
+func (c *ControlPlane) PauseAPIServer() error { return c.withAPIServer((*process.Process).Pause) }
 
 // ResumeAPIServer ends a pause.
-func (c *ControlPlane) ResumeAPIServer() error { return c.signalAPIServer(syscall.SIGCONT) }
+func (c *ControlPlane) ResumeAPIServer() error { return c.withAPIServer((*process.Process).Resume) }
 
-func (c *ControlPlane) signalAPIServer(s syscall.Signal) error {
+func (c *ControlPlane) withAPIServer(act func(*process.Process) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.apiserver == nil {
 		return errors.New("kube-apiserver is not running")
 	}
-	return c.apiserver.Signal(s)
+	return act(c.apiserver)
 }
 
 func (c *ControlPlane) apiServerArgs() ([]string, error) {

@@ -88,6 +88,20 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
+// Pause stops the process, and on Linux returns when it has stopped: its threads may run on for a while after the signal.
+func (p *Process) Pause() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := waitStopped(p.PID()); err != nil {
+		return fmt.Errorf("waiting until %s has stopped: %w", p.Name, err)
+	}
+	return nil
+}
+
+// Resume ends a pause.
+func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
+
 // Kill ends the process, also a paused one, as a power failure would, and returns when it is gone.
 func (p *Process) Kill() {
 	p.killed.Store(true)

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // spawn starts the command, whose SysProcAttr is set, so that the kernel kills it if this process dies, even by SIGKILL.
@@ -29,3 +31,13 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	}()
 	return work
 })
+
+// waitStopped returns when the child that got SIGSTOP has stopped. WNOWAIT leaves its state to who waits for its end.
+func waitStopped(pid int) error {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
