@@ -58,8 +58,7 @@ func (c *ControlPlane) startControllerManager() error {
 		"--leader-elect=false",
 		"--root-ca-file="+c.path(caCert),
 		"--service-account-private-key-file="+c.path(serviceAccountKey),
-		"--cluster-signing-cert-file="+c.path(caCert),
-		"--cluster-signing-key-file="+c.path(caKey),
+		// Without a certificate to sign with, it watches no files: a host has few inotify instances.
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
 		// A busy machine or a paused API server must not make nodes unready, whose pods would then be evicted.
