@@ -11,8 +11,8 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
-// outcome is how an attempt or a probe ended.
-type outcome struct {
+// attemptResult is how an attempt or a probe ended.
+type attemptResult struct {
 	kubeconfig *kubeconfig.Config
 	conn       *Connection
 	version    string
@@ -60,13 +60,13 @@ func (l *link) attempt(ctx context.Context, retry bool, a attempt) {
 		slots, timeout = l.provider.retries, a.options.ConnectTimeout
 	}
 	if slots.Acquire(ctx, 1) != nil { // nobody wants the outcome any more
-		l.dialled <- outcome{kubeconfig: a.kubeconfig, fault: &transport.Fault{Reason: ReasonConnecting}}
+		l.dialled <- attemptResult{kubeconfig: a.kubeconfig, fault: &transport.Fault{Reason: ReasonConnecting}}
 		return
 	}
 	defer slots.Release(1)
 	attempting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	o := outcome{kubeconfig: a.kubeconfig}
+	o := attemptResult{kubeconfig: a.kubeconfig}
 	if o.conn, o.fault = a.connect(attempting); o.conn != nil {
 		o.version = o.conn.Version()
 	}
@@ -80,5 +80,5 @@ func (l *link) check(conn *Connection, s transport.Subject) {
 	start := l.provider.options.Clock.Now()
 	version, fault := conn.transport.Probe(ctx, s)
 	observeProbe(l.provider.options.Clock.Since(start), fault)
-	l.probed <- outcome{conn: conn, version: version, fault: fault}
+	l.probed <- attemptResult{conn: conn, version: version, fault: fault}
 }

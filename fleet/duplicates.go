@@ -116,7 +116,7 @@ func (l *link) duplicate(s transport.Subject, holder *link) *transport.Fault {
 
 // claim notes which cluster a new connection leads to. It drops the connection if that cluster is another source's, or
 // still used under another name.
-func (l *link) claim(o outcome) outcome {
+func (l *link) claim(o attemptResult) attemptResult {
 	if o.conn == nil {
 		return o
 	}

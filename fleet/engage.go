@@ -8,7 +8,7 @@ import (
 
 // adopt puts a new connection to use, or swaps its credentials into the one in
 // use, or drops it when the machine doesn't want it any more.
-func (l *link) adopt(orders orders, o outcome) {
+func (l *link) adopt(orders orders, o attemptResult) {
 	l.do(orders)
 	switch {
 	case o.conn == nil:

@@ -345,9 +345,9 @@ func TestRemovedClusterGetsNoRequest(t *testing.T) {
 
 // A probe that ends late says nothing of the connection that came after it.
 func TestProbeOfAFormerConnection(t *testing.T) {
-	l := &link{provider: NewProvider(Options{}), probed: make(chan outcome, 1), conn: &Connection{}}
+	l := &link{provider: NewProvider(Options{}), probed: make(chan attemptResult, 1), conn: &Connection{}}
 	l.machine = machine{options: l.provider.options, wanted: "new", using: "new", probing: true}
-	l.probed <- outcome{conn: &Connection{}, fault: &transport.Fault{Reason: ReasonUnauthorized}}
+	l.probed <- attemptResult{conn: &Connection{}, fault: &transport.Fault{Reason: ReasonUnauthorized}}
 	l.step(t.Context(), time.Time{})
 	if m := l.machine; m.denied || m.missed != 0 || m.probing || m.using != "new" {
 		t.Errorf("%+v", m)

@@ -51,8 +51,8 @@ type link struct {
 	unanswered chan struct{} // a request got no answer
 	claimed    chan struct{} // another source has the cluster, or has it no more
 	broken     chan breakage
-	dialled    chan outcome
-	probed     chan outcome
+	dialled    chan attemptResult
+	probed     chan attemptResult
 	cancelDial context.CancelFunc
 }
 
@@ -77,8 +77,8 @@ func newLink(p *Provider, name multicluster.ClusterName, from reporter, m Member
 		changed: make(chan struct{}, 1),
 		refused: make(chan struct{}, 1), unanswered: make(chan struct{}, 1), claimed: make(chan struct{}, 1),
 		broken:  make(chan breakage),
-		dialled: make(chan outcome, 1),
-		probed:  make(chan outcome, 1),
+		dialled: make(chan attemptResult, 1),
+		probed:  make(chan attemptResult, 1),
 	}
 	close(l.engaged)
 	state := l.machine.state()

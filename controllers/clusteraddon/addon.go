@@ -63,9 +63,9 @@ func (a *addon) directory() string {
 	return ""
 }
 
-// claims decides which stack has each release: the one that installed it, or else the first in the
+// releaseHolders decides which stack has each release: the one that installed it, or else the first in the
 // list. An unresolved stack that keeps its releases may still want what it installed.
-func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, stacks map[string]unresolvedStack) map[deliver.Release]string {
+func releaseHolders(wanted []addon, installed map[deliver.Release]deliver.Summary, stacks map[string]unresolvedStack) map[deliver.Release]string {
 	holder := map[deliver.Release]string{}
 	for i := range wanted {
 		release := wanted[i].release()

@@ -25,29 +25,29 @@ func TestClaims(t *testing.T) {
 	release := deliver.Release{Namespace: "default", Name: "web"}
 	both := []addon{wantedAddon("a", "web"), wantedAddon("b", "web")}
 
-	if got := claims(both, nil, nil)[release]; got != "a" {
+	if got := releaseHolders(both, nil, nil)[release]; got != "a" {
 		t.Errorf("of two stacks that want a release nobody has, %q got it; want the first", got)
 	}
 	installed := map[deliver.Release]deliver.Summary{release: {Stack: "b"}}
-	if got := claims(both, installed, nil)[release]; got != "b" {
+	if got := releaseHolders(both, installed, nil)[release]; got != "b" {
 		t.Errorf("%q got the release that b installed", got)
 	}
 	installed[release] = deliver.Summary{Stack: "gone"}
-	if got := claims(both, installed, nil)[release]; got != "a" {
+	if got := releaseHolders(both, installed, nil)[release]; got != "a" {
 		t.Errorf("%q got the release of a stack that no longer wants it; want the first", got)
 	}
 
 	// What a stack installed stays its own while nobody knows what it wants: its
 	// revision may come a moment later than that of another stack.
 	keeping := map[string]unresolvedStack{"gone": {state: decide.Undecided}}
-	if got := claims(both, installed, keeping)[release]; got != "gone" {
+	if got := releaseHolders(both, installed, keeping)[release]; got != "gone" {
 		t.Errorf("%q took the release of a stack that is undecided", got)
 	}
-	if got := claims(both, nil, keeping)[release]; got != "a" {
+	if got := releaseHolders(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
 	keeping = map[string]unresolvedStack{"": {state: decide.Undecided}} // no record has this name
-	if got := claims(both, nil, keeping)[release]; got != "a" {
+	if got := releaseHolders(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
 }

@@ -232,7 +232,7 @@ func TestFollowed(t *testing.T) {
 		tc.change(&a)
 		q, _ := askedCluster(t, record)
 		q.wanted = []addon{a}
-		if _, followed := (driftRepair{q}).followed()[record.Release]; followed != tc.want {
+		if _, followed := (driftRepair{q}).expected()[record.Release]; followed != tc.want {
 			t.Errorf("%s: %t", name, followed)
 		}
 	}

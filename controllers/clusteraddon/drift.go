@@ -34,14 +34,14 @@ func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 // driftRepair compares installed add-ons with what they applied, where a watch says that something differs.
 type driftRepair struct{ *request }
 
-// followObjects has the objects watched of all add-ons that are installed and wanted.
-func (q driftRepair) followObjects() {
-	q.watched.Follow(q.workload.name, q.workload.conn, q.followed())
+// watchObjects has the objects watched of all add-ons that are installed and wanted.
+func (q driftRepair) watchObjects() {
+	q.watched.Watch(q.workload.name, q.workload.conn, q.expected())
 }
 
-// followed returns the releases whose objects are watched, with what is expected of them.
-func (q driftRepair) followed() map[deliver.Release]fleetwatch.Expected {
-	followed := map[deliver.Release]fleetwatch.Expected{}
+// expected returns the releases whose objects are watched, with what is expected of them.
+func (q driftRepair) expected() map[deliver.Release]fleetwatch.Expected {
+	expected := map[deliver.Release]fleetwatch.Expected{}
 	for i := range q.wanted {
 		a := &q.wanted[i]
 		policy, rules := a.driftOf()
@@ -49,11 +49,11 @@ func (q driftRepair) followed() map[deliver.Release]fleetwatch.Expected {
 		if !installed || record.Stack != a.stack || a.outdated || policy == addonsv1.DriftPolicyIgnore {
 			continue
 		}
-		followed[a.release()] = fleetwatch.Expected{
+		expected[a.release()] = fleetwatch.Expected{
 			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Judges: a.judges(), Busy: !record.Repairable(),
 		}
 	}
-	return followed
+	return expected
 }
 
 // correctDrift repairs changes of an add-on's objects by others, unless the add-on has just been

@@ -108,7 +108,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 		return management.Retry(ctx, ctrl.Result{}, err)
 	}
 	q.again = isAskedAgain(q.ca)
-	driftRepair{q}.followObjects()
+	driftRepair{q}.watchObjects()
 	untold := removal{q}.tellOrphans(ctx)
 	var successors []*addon
 	all, successors = delivery{q}.ensureAll(ctx)

@@ -46,7 +46,7 @@ type call struct {
 
 	stopsForRoom bool // if there is none, or waits for it
 
-	room      *shares.Claim // nil if none was needed yet
+	room      *shares.Share // nil if none was needed yet
 	claimed   int           // bytes
 	roomSince time.Time     // when it was granted
 }

@@ -51,7 +51,7 @@ func (d *Deliverer) within(t Target, release Release, want *Desired, proof strin
 
 // place is an add-on's in the line for room.
 type place struct {
-	*shares.Claim
+	*shares.Share
 	taken atomic.Bool // by the call that uses the room, or by the time
 }
 
@@ -62,7 +62,7 @@ func (r *call) claim(ctx context.Context) error {
 		return nil
 	}
 	if r.s.place == nil || r.s.place.taken.Load() {
-		r.s.place = &place{Claim: r.d.room.Claim(shares.TenantOf(ctx), int64(r.s.needs))}
+		r.s.place = &place{Share: r.d.room.Join(shares.TenantOf(ctx), int64(r.s.needs))}
 		r.s.claims = r.s.needs
 		go r.d.call(r.t, r.s.place)
 	}
@@ -81,7 +81,7 @@ func (r *call) claim(ctx context.Context) error {
 	if !r.s.place.taken.CompareAndSwap(false, true) {
 		return r.claim(ctx) // it came too late
 	}
-	r.room, r.claimed, r.roomSince = r.s.place.Claim, r.s.claims, r.now()
+	r.room, r.claimed, r.roomSince = r.s.place.Share, r.s.claims, r.now()
 	return nil
 }
 

@@ -89,7 +89,7 @@ func New(options Options) (*http.Client, error) {
 	}
 	return &http.Client{
 		CheckRedirect: checkRedirect,
-		Transport: &gate{
+		Transport: &guardedTransport{
 			origin:    options.Origin,
 			plainHTTP: options.PlainHTTP,
 			loopback:  options.AllowLoopback,

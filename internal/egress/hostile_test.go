@@ -73,7 +73,7 @@ func TestClientCertificateIsNotForProxies(t *testing.T) {
 	// The host's certificate is for the address that the proxy has in its place.
 	for _, transport := range []string{"own", "other"} {
 		host := map[string]string{"own": "https://127.0.0.1.nip.example/", "other": "https://elsewhere.example/"}[transport]
-		gate := client.Transport.(*gate)
+		gate := client.Transport.(*guardedTransport)
 		for _, way := range []http.RoundTripper{gate.own, gate.other} {
 			way.(*http.Transport).TLSClientConfig.ServerName = "127.0.0.1"
 		}

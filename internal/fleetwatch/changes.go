@@ -18,8 +18,8 @@ import (
 const (
 	// lookPause is how long after a look at an add-on's objects the next one may come.
 	lookPause = 10 * time.Second
-	// changesSettle is how long changes are gathered before they are told of.
-	changesSettle = 500 * time.Millisecond
+	// changesGathered is how long changes are gathered before the controller hears of them.
+	changesGathered = 500 * time.Millisecond
 )
 
 // changes are those of an add-on's objects that are judged, since they were taken last. Losing them has all objects
@@ -27,7 +27,7 @@ const (
 type changes struct {
 	objects map[deliver.ObjectKey]bool
 	next    time.Time // when they may be taken again
-	told    time.Time // when somebody was told of them
+	told    time.Time // when the controller last heard of them
 	waits   bool      // until somebody is
 }
 
@@ -53,7 +53,7 @@ func (c *clusterObjects) tellLater(release deliver.Release, is *changes) {
 	}
 	is.waits = true
 	now := c.clock.Now()
-	c.clock.AfterFunc(max(changesSettle, is.next.Sub(now), is.told.Add(lookPause).Sub(now)), func() {
+	c.clock.AfterFunc(max(changesGathered, is.next.Sub(now), is.told.Add(lookPause).Sub(now)), func() {
 		c.mu.Lock()
 		is.waits = false
 		tell := c.conn.Context().Err() == nil && c.changes[release] == is && len(is.objects) > 0
@@ -73,7 +73,7 @@ func (c *clusterObjects) tellLater(release deliver.Release, is *changes) {
 // Changed takes the objects of an add-on that have changed since the last call, none if that was a moment ago. listed
 // says that all kinds have been listed, or can't be.
 func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (objects []deliver.ObjectKey, listed bool) {
-	w.with(conn, release, func(c *clusterObjects, f *followed) {
+	w.with(conn, release, func(c *clusterObjects, f *watchedAddon) {
 		listed = !f.Busy
 		for kind := range f.wanted {
 			k := c.kinds[kind]
@@ -92,7 +92,7 @@ func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (obje
 
 // Judged drops the changes of objects that were judged just now at these resourceVersions. Other changes are told of later.
 func (w *Objects) Judged(conn *fleet.Connection, release deliver.Release, seen map[deliver.ObjectKey]string) {
-	w.with(conn, release, func(c *clusterObjects, _ *followed) {
+	w.with(conn, release, func(c *clusterObjects, _ *watchedAddon) {
 		is := c.changes[release]
 		if is == nil {
 			return
@@ -113,7 +113,7 @@ func (w *Objects) Judged(conn *fleet.Connection, release deliver.Release, seen m
 
 // HasChanged reports whether an object has changed since the last call of Changed that returned it.
 func (w *Objects) HasChanged(conn *fleet.Connection, release deliver.Release, key deliver.ObjectKey) (changed bool) {
-	w.with(conn, release, func(c *clusterObjects, _ *followed) {
+	w.with(conn, release, func(c *clusterObjects, _ *watchedAddon) {
 		is := c.changes[release]
 		changed = is != nil && is.objects[key]
 	})
@@ -122,7 +122,7 @@ func (w *Objects) HasChanged(conn *fleet.Connection, release deliver.Release, ke
 
 // LookAgain has objects looked at once more, and none of the add-on's before the pause is over.
 func (w *Objects) LookAgain(conn *fleet.Connection, release deliver.Release, pause time.Duration, objects ...deliver.ObjectKey) {
-	w.with(conn, release, func(c *clusterObjects, _ *followed) {
+	w.with(conn, release, func(c *clusterObjects, _ *watchedAddon) {
 		is := c.changes[release]
 		if is == nil {
 			return

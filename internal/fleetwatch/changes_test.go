@@ -37,7 +37,7 @@ func TestChangesThatAreJudged(t *testing.T) {
 	expected := Expected{Objects: 2, Applied: sumsOf(deployment(), settings("a")), Judges: func(kind schema.GroupKind) bool { return kind == judged }}
 	w.follow(map[deliver.Release]Expected{web: expected})
 	w.awaitListed(deployment(), settings("a"))
-	w.clock.step(settlesAfterUpgrade)
+	w.clock.step(quietAfterUpgrade)
 	w.expectTold(1, "nobody has looked at the object yet")
 	took("at first", keyOf(deployment()))
 	took("a moment later")

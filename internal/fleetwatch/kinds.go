@@ -62,7 +62,7 @@ func watchKinds(ctx context.Context, server metadataServer, heard chan<- struct{
 		default: // a look is due already
 		}
 	}
-	f := following{
+	f := metadataWatch{
 		server: server, resource: crdResource, clock: clock.RealClock{},
 		list: func(ctx context.Context, crds metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 			o.Limit = 1 // its version alone is of use

@@ -21,7 +21,7 @@ func (w *watched) accept(pairs ...[2]metav1.PartialObjectMetadata) {
 	}
 	w.Accept(w.conn, web, found)
 	done()
-	w.clock.step(settlesAfterRepair)
+	w.clock.step(quietAfterRepair)
 }
 
 type changedObject = [2]metav1.PartialObjectMetadata
@@ -78,7 +78,7 @@ func TestAcceptedObjects(t *testing.T) {
 		w.follow(map[deliver.Release]Expected{web: {Objects: 3, Applied: sumsOf(settings("a"), second("a"), deployment()), Terms: "others"}})
 		w.expectDiffers(true, "it was accepted on other terms")
 		w.expectTold(2, "it is early")
-		w.clock.step(settlesAfterUpgrade)
+		w.clock.step(quietAfterUpgrade)
 		w.expectTold(3, "it was accepted on other terms")
 	})
 	t.Run("nothing new is wanted", func(t *testing.T) {

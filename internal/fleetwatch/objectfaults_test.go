@@ -101,7 +101,7 @@ func TestKindsThatCannotBeWatched(t *testing.T) {
 			}
 			w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"), widget())}})
 			w.awaitListed(settings())
-			w.clock.step(settlesAfterUpgrade)
+			w.clock.step(quietAfterUpgrade)
 			if tc.after != nil {
 				w.awaitListed(widget())
 				w.expectTold(0, "all is well")
@@ -113,7 +113,7 @@ func TestKindsThatCannotBeWatched(t *testing.T) {
 			if _, known := w.seen(widget()); known {
 				t.Error("the widget is known")
 			}
-			eventually(t, "it is tried again after minutes", func() bool { return w.clock.hasAlarmIn(unwatchedRetry - settlesAfterUpgrade) })
+			eventually(t, "it is tried again after minutes", func() bool { return w.clock.hasAlarmIn(unwatchedRetry - quietAfterUpgrade) })
 			told := int(w.told.Load())
 			w.server.put(settings("b"))
 			eventually(t, "other kinds are compared", func() bool { return int(w.told.Load()) > told })
@@ -175,9 +175,9 @@ func TestKindWhoseCRDIsDeleted(t *testing.T) {
 	})
 	w.awaitUnwatched(apierrors.IsNotFound)
 	again := func() {
-		eventually(t, "it waits", func() bool { return w.clock.hasAlarmIn(unwatchedRetry - settlesAfterUpgrade) })
+		eventually(t, "it waits", func() bool { return w.clock.hasAlarmIn(unwatchedRetry - quietAfterUpgrade) })
 		w.clock.step(2 * unwatchedRetry)
-		eventually(t, "it waits again", func() bool { return w.clock.hasAlarmIn(unwatchedRetry - settlesAfterUpgrade) })
+		eventually(t, "it waits again", func() bool { return w.clock.hasAlarmIn(unwatchedRetry - quietAfterUpgrade) })
 	}
 	again()
 	told := int(w.told.Load())

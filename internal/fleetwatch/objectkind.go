@@ -141,7 +141,7 @@ func (k *kindOfObjects) watch(ctx context.Context) error {
 	if k.kind == (schema.GroupKind{Kind: "Secret"}) {
 		selector += ",owner notin (helm,chandler)" // release records change all the time
 	}
-	f := following{
+	f := metadataWatch{
 		server: k.cluster.conn, resource: mapping.Resource, selector: selector, clock: k.cluster.clock,
 		list: func(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 			number := 0

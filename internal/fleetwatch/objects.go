@@ -22,8 +22,8 @@ import (
 // How long what an add-on has may differ from its record before that counts: the events of the
 // manager's own writes come a moment after these.
 const (
-	settlesAfterUpgrade = time.Second
-	settlesAfterRepair  = 250 * time.Millisecond
+	quietAfterUpgrade = time.Second
+	quietAfterRepair  = 250 * time.Millisecond
 )
 
 // Objects watches the objects of add-ons: one watch for each kind that is installed on a
@@ -83,26 +83,26 @@ type clusterObjects struct {
 
 	mu       sync.Mutex
 	kinds    map[schema.GroupKind]*kindOfObjects
-	releases map[deliver.Release]*followed
+	releases map[deliver.Release]*watchedAddon
 	objects  int // that are kept
 	changes  map[deliver.Release]*changes
 }
 
-// followed is an add-on that is watched.
-type followed struct {
+// watchedAddon is an add-on that is watched.
+type watchedAddon struct {
 	Expected
 	wanted    drift.Sums       // with what was accepted
 	beyond    schema.GroupKind // is the first of the kinds that are more than the record has objects
 	repairing bool
 	// known says that nothing has changed since a repair began: the code that repairs
 	// knows what differs still, and when to try again.
-	known   bool
-	settles time.Time // until then differences may be of our own writes
+	known      bool
+	quietUntil time.Time // until then differences may be of our own writes
 }
 
-// Follow watches the objects of these add-ons of a cluster, and of no others, as long as the
+// Watch keeps track of the objects of these add-ons of a cluster, and of no others, as long as the
 // connection lasts. It doesn't wait for them.
-func (w *Objects) Follow(name multicluster.ClusterName, conn *fleet.Connection, releases map[deliver.Release]Expected) {
+func (w *Objects) Watch(name multicluster.ClusterName, conn *fleet.Connection, releases map[deliver.Release]Expected) {
 	c := w.of(name, conn, len(releases) > 0)
 	if c == nil {
 		return
@@ -110,7 +110,7 @@ func (w *Objects) Follow(name multicluster.ClusterName, conn *fleet.Connection, 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	isUnwanted := func(release deliver.Release) bool { _, wanted := releases[release]; return !wanted }
-	maps.DeleteFunc(c.releases, func(release deliver.Release, _ *followed) bool { return isUnwanted(release) })
+	maps.DeleteFunc(c.releases, func(release deliver.Release, _ *watchedAddon) bool { return isUnwanted(release) })
 	maps.DeleteFunc(c.changes, func(release deliver.Release, _ *changes) bool { return isUnwanted(release) })
 	for release, expected := range releases {
 		c.expect(release, expected)
@@ -142,13 +142,13 @@ func (c *clusterObjects) expect(release deliver.Release, expected Expected) {
 		f.Judges = expected.Judges
 		return
 	}
-	next := &followed{Expected: expected}
+	next := &watchedAddon{Expected: expected}
 	next.wanted, next.beyond = expected.sums()
 	if f != nil {
 		next.repairing = f.repairing
 	}
 	c.releases[release] = next
-	c.settle(release, next, settlesAfterUpgrade)
+	c.reportAfter(release, next, quietAfterUpgrade)
 }
 
 // isSame reports whether the same is expected as before.
@@ -167,7 +167,7 @@ func (w *Objects) of(name multicluster.ClusterName, conn *fleet.Connection, make
 	}
 	c = &clusterObjects{
 		name: name.String(), conn: conn, clock: w.clock, limit: w.limit, notify: func() { w.changed(name) },
-		kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*followed{},
+		kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*watchedAddon{},
 		changes: map[deliver.Release]*changes{},
 	}
 	w.clusters[conn] = c
@@ -179,8 +179,8 @@ func (w *Objects) of(name multicluster.ClusterName, conn *fleet.Connection, make
 	return c
 }
 
-// with calls do under the lock if the add-on is followed.
-func (w *Objects) with(conn *fleet.Connection, release deliver.Release, do func(*clusterObjects, *followed)) {
+// with calls do under the lock if the add-on is watched.
+func (w *Objects) with(conn *fleet.Connection, release deliver.Release, do func(*clusterObjects, *watchedAddon)) {
 	c := w.of("", conn, false)
 	if c == nil {
 		return
@@ -194,7 +194,7 @@ func (w *Objects) with(conn *fleet.Connection, release deliver.Release, do func(
 
 // State returns how an add-on's objects compare with what is expected.
 func (w *Objects) State(conn *fleet.Connection, release deliver.Release) (state State) {
-	w.with(conn, release, func(c *clusterObjects, f *followed) {
+	w.with(conn, release, func(c *clusterObjects, f *watchedAddon) {
 		state.Differs = !f.Busy && c.differs(release, f)
 		state.Unwatched = map[schema.GroupKind]error{}
 		for kind := range f.wanted {
@@ -214,7 +214,7 @@ func (w *Objects) State(conn *fleet.Connection, release deliver.Release) (state 
 
 // Accept takes these objects of an add-on as they are now, and no others.
 func (w *Objects) Accept(conn *fleet.Connection, release deliver.Release, found []repair.Difference) {
-	w.with(conn, release, func(_ *clusterObjects, f *followed) {
+	w.with(conn, release, func(_ *clusterObjects, f *watchedAddon) {
 		f.wanted, f.beyond = f.sums()
 		for _, d := range found {
 			kind := schema.GroupKind{Group: d.Object.Group, Kind: d.Object.Kind}
@@ -252,18 +252,18 @@ func (w *Objects) Seen(conn *fleet.Connection, release deliver.Release) func(del
 // returned function is called, and a moment longer. A difference that is the same as before isn't
 // reported then.
 func (w *Objects) Repairing(conn *fleet.Connection, release deliver.Release) (done func()) {
-	w.with(conn, release, func(_ *clusterObjects, f *followed) { f.repairing, f.known = true, true })
+	w.with(conn, release, func(_ *clusterObjects, f *watchedAddon) { f.repairing, f.known = true, true })
 	return func() {
-		w.with(conn, release, func(c *clusterObjects, f *followed) {
+		w.with(conn, release, func(c *clusterObjects, f *watchedAddon) {
 			f.repairing = false
-			c.settle(release, f, settlesAfterRepair)
+			c.reportAfter(release, f, quietAfterRepair)
 		})
 	}
 }
 
-// settle has differences reported after a while only.
-func (c *clusterObjects) settle(release deliver.Release, f *followed, after time.Duration) {
-	f.settles = c.clock.Now().Add(after)
+// reportAfter has differences reported after a while only.
+func (c *clusterObjects) reportAfter(release deliver.Release, f *watchedAddon, after time.Duration) {
+	f.quietUntil = c.clock.Now().Add(after)
 	c.clock.AfterFunc(after, func() {
 		c.mu.Lock()
 		tell := c.conn.Context().Err() == nil && c.releases[release] == f && c.isNews(release)
@@ -277,11 +277,11 @@ func (c *clusterObjects) settle(release deliver.Release, f *followed, after time
 // isNews reports whether an add-on has a difference that is to be reported.
 func (c *clusterObjects) isNews(release deliver.Release) bool {
 	f := c.releases[release]
-	return f != nil && !f.repairing && !f.known && !f.Busy && !c.clock.Now().Before(f.settles) && c.differs(release, f)
+	return f != nil && !f.repairing && !f.known && !f.Busy && !c.clock.Now().Before(f.quietUntil) && c.differs(release, f)
 }
 
 // differs reports whether sums differ, of the kinds that are watched.
-func (c *clusterObjects) differs(release deliver.Release, f *followed) bool {
+func (c *clusterObjects) differs(release deliver.Release, f *watchedAddon) bool {
 	for kind, wanted := range f.wanted {
 		if k := c.kinds[kind]; k != nil && k.objects != nil && k.err == nil && k.sums[release] != wanted {
 			return true

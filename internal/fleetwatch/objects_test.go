@@ -131,14 +131,14 @@ func TestObjectsChangedWhileNobodyLooked(t *testing.T) {
 	w.awaitListed(settings(), deployment())
 	w.expectTold(0, "it may be a write of ours")
 	w.expectDiffers(true, "one was changed, and one is gone")
-	w.clock.step(settlesAfterUpgrade)
+	w.clock.step(quietAfterUpgrade)
 	w.expectTold(1, "it wasn't")
 
 	t.Run("and at once when the list comes late", func(t *testing.T) {
 		w := watchObjects(t)
 		w.server.refuse("ConfigMap", 500)
 		w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"))}})
-		w.clock.step(settlesAfterUpgrade)
+		w.clock.step(quietAfterUpgrade)
 		w.server.refuse("ConfigMap", 0)
 		eventually(t, "a list that differs is told", func() bool { return w.told.Load() == 1 })
 	})
@@ -160,13 +160,13 @@ func TestObjectsOfABusyAddon(t *testing.T) {
 	w.follow(map[deliver.Release]Expected{web: before})
 	w.expectDiffers(true, "it isn't busy any more, and as before")
 	w.expectTold(0, "the last events may come yet")
-	w.clock.step(settlesAfterUpgrade)
+	w.clock.step(quietAfterUpgrade)
 	w.expectTold(1, "none came")
 
 	w.follow(map[deliver.Release]Expected{web: busy})
 	after := Expected{Objects: 9, Applied: sumsOf(settings("a", "b"), deployment())}
 	w.follow(map[deliver.Release]Expected{web: after})
-	w.clock.step(settlesAfterUpgrade)
+	w.clock.step(quietAfterUpgrade)
 	w.expectTold(1, "now it has what it is to have")
 	w.expectDiffers(false, "it is upgraded")
 	w.server.remove(deployment())
@@ -185,7 +185,7 @@ func TestObjectsOfAnUpgrade(t *testing.T) {
 			w.expectDiffers(true, "no event came yet")
 			w.server.put(settings("b"))
 			w.server.remove(deployment())
-			w.clock.step(settlesAfterUpgrade - 1)
+			w.clock.step(quietAfterUpgrade - 1)
 			w.expectTold(0, "it is too early")
 			if comes {
 				w.server.put(shown("ConfigMap", web, "new", "a"))
@@ -221,7 +221,7 @@ func TestObjectsThatAreRepaired(t *testing.T) {
 	w.expectTold(1, "the last events may come yet")
 	w.server.put(settings("a"))
 	w.expectTold(1, "they did")
-	w.clock.step(settlesAfterRepair)
+	w.clock.step(quietAfterRepair)
 	w.expectTold(1, "all is as expected again")
 	w.expectDiffers(false, "it was repaired")
 
@@ -229,7 +229,7 @@ func TestObjectsThatAreRepaired(t *testing.T) {
 	w.server.put(settings("b"))
 	w.sync("ConfigMap")
 	done()
-	w.clock.step(settlesAfterRepair)
+	w.clock.step(quietAfterRepair)
 	w.expectTold(2, "somebody changed it meanwhile")
 
 	// Nothing is to be said again about what the repair couldn't change.

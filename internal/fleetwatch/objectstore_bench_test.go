@@ -45,7 +45,7 @@ func BenchmarkObjectsKept(b *testing.B) {
 		last = nil
 		before := heap()
 		kind := schema.GroupKind{Kind: "Service"}
-		c := &clusterObjects{limit: maxObjects, notify: func() {}, kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*followed{}}
+		c := &clusterObjects{limit: maxObjects, notify: func() {}, kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*watchedAddon{}}
 		store := &kindOfObjects{cluster: c, kind: kind}
 		c.kinds[kind] = store
 		if err := store.replace(&metav1.PartialObjectMetadataList{}); err != nil {

@@ -127,13 +127,13 @@ func (w *watched) install(objects ...metav1.PartialObjectMetadata) Expected {
 	e := Expected{Objects: len(objects), Applied: sumsOf(objects...)}
 	w.follow(map[deliver.Release]Expected{object.OwnerOf(&objects[0].ObjectMeta): e})
 	w.awaitListed(objects...)
-	w.clock.step(settlesAfterUpgrade)
+	w.clock.step(quietAfterUpgrade)
 	w.expectTold(0, "the objects are as expected")
 	return e
 }
 
 func (w *watched) follow(releases map[deliver.Release]Expected) {
-	w.Follow("ns/prod", w.conn, releases)
+	w.Watch("ns/prod", w.conn, releases)
 }
 
 // awaitListed waits until the kinds of objects have been listed.

@@ -55,7 +55,7 @@ type Records struct {
 	// restored is called when a cluster has gone back to a previous state.
 	restored func(multicluster.ClusterName)
 	clock    clock.WithTicker
-	// timeout is that of [following].
+	// timeout is the one of [metadataWatch].
 	timeout time.Duration
 
 	mu       sync.RWMutex
@@ -136,7 +136,7 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 		}
 	}
 	var set *recordSet
-	f := following{
+	f := metadataWatch{
 		server: server, resource: secretResource, selector: recordsSelector + record.OwnerSelector(known.owner), clock: w.clock, timeout: w.timeout,
 		// A server that was restored from a backup shows an older state, and would accept a watch of what is newer.
 		cutIsFailure: true,

@@ -166,7 +166,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 	if failed := r.pauses.failure(digest); failed != nil {
 		return nil, failed
 	}
-	slot := r.slots.Claim(shares.TenantOf(ctx), 1)
+	slot := r.slots.Join(shares.TenantOf(ctx), 1)
 	defer slot.Release()
 	select {
 	case <-slot.Granted():

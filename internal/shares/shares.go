@@ -26,7 +26,7 @@ func TenantOf(ctx context.Context) Tenant {
 	return of
 }
 
-// Shares are units that tenants claim. While others wait, one cluster has at most a quarter of them,
+// Shares are units that tenants take. While others wait, one cluster has at most a quarter of them,
 // and one namespace half, but each at least one.
 type Shares struct {
 	mu          sync.Mutex
@@ -35,7 +35,7 @@ type Shares struct {
 	spare       int64 // of free, for a namespace that has none
 	byNamespace map[string]int64
 	byCluster   map[Tenant]int64
-	waiting     []*Claim // the first has waited longest
+	waiting     []*Share // the first has waited longest
 }
 
 // New returns shares of so many units. A namespace may have all of them while nobody else waits.
@@ -59,8 +59,8 @@ func NewWithSpare(units int64) *Shares {
 	return s
 }
 
-// Claim is the wish for units, or the right to use them.
-type Claim struct {
+// Share is the wish for units, or the right to use them.
+type Share struct {
 	Tenant
 	units   int64
 	shares  *Shares
@@ -68,14 +68,14 @@ type Claim struct {
 	ended   bool
 }
 
-// Claim gets in line for units, at most for all, or for half of those that are reserved. The claim has to be released,
+// Join gets in line for units, at most for all, or for half of those that are reserved. The share has to be released,
 // granted or not.
-func (s *Shares) Claim(of Tenant, units int64) *Claim {
+func (s *Shares) Join(of Tenant, units int64) *Share {
 	most := s.all
 	if s.reserved {
 		most = max(1, s.all/2)
 	}
-	c := &Claim{Tenant: of, units: min(units, most), shares: s, granted: make(chan struct{})}
+	c := &Share{Tenant: of, units: min(units, most), shares: s, granted: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, c)
@@ -91,10 +91,10 @@ func (s *Shares) Wanted() bool {
 }
 
 // Granted is closed once the units may be used.
-func (c *Claim) Granted() <-chan struct{} { return c.granted }
+func (c *Share) Granted() <-chan struct{} { return c.granted }
 
 // Release gives the units back, or leaves the line.
-func (c *Claim) Release() {
+func (c *Share) Release() {
 	s := c.shares
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Shares) grant() {
 		}
 		at = max(0, at)
 		if s.waiting[at].units > s.freeTo(s.waiting[at]) {
-			// A smaller claim that came later mustn't always be first, but may have the spare unit.
+			// A smaller share that came later mustn't always be first, but may have the spare unit.
 			if at = slices.IndexFunc(s.waiting, s.deservesSpare); at < 0 {
 				return
 			}
@@ -131,20 +131,20 @@ func (s *Shares) grant() {
 	}
 }
 
-// freeTo returns how many units are free to who claims.
-func (s *Shares) freeTo(c *Claim) int64 {
+// freeTo returns how many units are free for a tenant that waits.
+func (s *Shares) freeTo(c *Share) int64 {
 	if s.byNamespace[c.Namespace] == 0 {
 		return s.free
 	}
 	return s.free - s.spare
 }
 
-// deservesSpare reports whether a claim is of a namespace that has no unit, and can be met.
-func (s *Shares) deservesSpare(c *Claim) bool {
+// deservesSpare reports whether a share is of a namespace that has no unit, and can be met.
+func (s *Shares) deservesSpare(c *Share) bool {
 	return s.spare > 0 && s.byNamespace[c.Namespace] == 0 && c.units <= s.free
 }
 
-func (s *Shares) withinShare(c *Claim) bool {
+func (s *Shares) withinShare(c *Share) bool {
 	ofCluster := s.all / 4
 	if s.reserved {
 		ofCluster = s.all / 2
@@ -152,7 +152,7 @@ func (s *Shares) withinShare(c *Claim) bool {
 	return s.byCluster[c.Tenant]+c.units <= max(1, ofCluster) && s.byNamespace[c.Namespace]+c.units <= max(1, s.all/2)
 }
 
-func (s *Shares) count(c *Claim, units int64) {
+func (s *Shares) count(c *Share, units int64) {
 	s.free -= units
 	add(s.byNamespace, c.Namespace, units)
 	add(s.byCluster, c.Tenant, units)

@@ -9,18 +9,18 @@ import (
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
-// line has claims by name, "namespace/cluster/anything".
+// line has shares by name, "namespace/cluster/anything".
 type line struct {
 	*shares.Shares
-	claims map[string]*shares.Claim
+	waiting map[string]*shares.Share
 }
 
-func lineFor(s *shares.Shares) *line { return &line{s, map[string]*shares.Claim{}} }
+func lineFor(s *shares.Shares) *line { return &line{s, map[string]*shares.Share{}} }
 
 func (l *line) ask(units int64, names ...string) {
 	for _, name := range names {
 		parts := strings.Split(name, "/")
-		l.claims[name] = l.Claim(shares.Tenant{Namespace: parts[0], Cluster: parts[1]}, units)
+		l.waiting[name] = l.Join(shares.Tenant{Namespace: parts[0], Cluster: parts[1]}, units)
 	}
 }
 
@@ -31,9 +31,9 @@ func (l *line) has(t *testing.T, names ...string) {
 	for _, name := range names {
 		has[name] = true
 	}
-	for name, claim := range l.claims {
+	for name, share := range l.waiting {
 		select {
-		case <-claim.Granted():
+		case <-share.Granted():
 			if !has[name] {
 				t.Errorf("%s has units", name)
 			}
@@ -47,9 +47,9 @@ func (l *line) has(t *testing.T, names ...string) {
 
 func (l *line) end(names ...string) {
 	for _, name := range names {
-		l.claims[name].Release()
-		l.claims[name].Release() // twice is once
-		delete(l.claims, name)
+		l.waiting[name].Release()
+		l.waiting[name].Release() // twice is once
+		delete(l.waiting, name)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestManyJobsOfOneTenantDelayNoOther(t *testing.T) {
 	l.end("mallory//x")
 	for _, name := range []string{"victim//x", "victim/prod/x"} {
 		select {
-		case <-l.claims[name].Granted():
+		case <-l.waiting[name].Granted():
 		default:
 			t.Errorf("%s still waits", name)
 		}
@@ -124,7 +124,7 @@ func TestHalfIsReservedForOthers(t *testing.T) {
 	l.has(t, "a/1/y", "a/1/z", "c/1/x")
 }
 
-// A large claim isn't passed by small ones for ever.
+// A large share isn't passed by small ones for ever.
 func TestLargeClaimHasItsTurn(t *testing.T) {
 	l := lineFor(shares.NewReserved(100))
 	l.ask(50, "a/1/x")
@@ -155,7 +155,7 @@ func TestSpareIsForANamespaceThatHasNone(t *testing.T) {
 	l.has(t, "b/1/y", "a/3/x")
 }
 
-// Large claims don't lose the spare unit to those that came before them and have some.
+// Large shares don't lose the spare unit to those that came before them and have some.
 func TestSpareOfLargeClaims(t *testing.T) {
 	l := lineFor(shares.NewWithSpare(8))
 	l.ask(8, "a/1/x")

@@ -13,15 +13,15 @@ import (
 const chunk = 16 << 10
 
 // read returns the body of a request. Room is taken as bytes arrive, and not for what a client says that it sends.
-func (g *gate) read(control *http.ResponseController, s *share, r *http.Request) ([]byte, error) {
+func (l *limiter) read(control *http.ResponseController, s *share, r *http.Request) ([]byte, error) {
 	begun := time.Now()
-	if err := control.SetReadDeadline(begun.Add(g.Grace)); err != nil {
+	if err := control.SetReadDeadline(begun.Add(l.Grace)); err != nil {
 		return nil, refuse(http.StatusInternalServerError, "the connection can't have a deadline")
 	}
 	switch {
 	case r.ContentLength < 0: // API servers and Cluster API always say it
 		return nil, refuse(http.StatusLengthRequired, "a request needs a Content-Length")
-	case r.ContentLength > g.Bytes:
+	case r.ContentLength > l.Bytes:
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the request is too large")
 	}
 	if !s.take(minWeight) {
@@ -30,7 +30,7 @@ func (g *gate) read(control *http.ResponseController, s *share, r *http.Request)
 	var body []byte
 	for int64(len(body)) < r.ContentLength {
 		if len(body) == cap(body) {
-			if yamllimit.CountJSON(body) > g.Values {
+			if yamllimit.CountJSON(body) > l.Values {
 				return nil, errTooManyValues
 			}
 			more := min(max(int64(cap(body)), chunk), r.ContentLength-int64(len(body)))
@@ -39,7 +39,7 @@ func (g *gate) read(control *http.ResponseController, s *share, r *http.Request)
 			}
 			body = append(make([]byte, 0, int64(len(body))+more), body...)
 		}
-		due := min(g.Grace+time.Duration(len(body))*time.Second/minRate, readTimeout)
+		due := min(l.Grace+time.Duration(len(body))*time.Second/minRate, readTimeout)
 		if err := control.SetReadDeadline(begun.Add(due)); err != nil || s.hasEnded() {
 			return nil, errNoRoom
 		}
@@ -52,7 +52,7 @@ func (g *gate) read(control *http.ResponseController, s *share, r *http.Request)
 			return nil, refuse(http.StatusRequestTimeout, "the request doesn't come, or too slowly")
 		}
 	}
-	if yamllimit.CountJSON(body) > g.Values {
+	if yamllimit.CountJSON(body) > l.Values {
 		return nil, errTooManyValues
 	}
 	return body, control.SetReadDeadline(time.Time{}) // net/http reads on, to notice that the client leaves

@@ -71,28 +71,28 @@ const (
 	readTimeout, answerTimeout = 30 * time.Second, 30 * time.Second
 )
 
-// gate bounds the requests of one kind.
-type gate struct {
+// limiter bounds the requests of one kind.
+type limiter struct {
 	Limits
 	room  *room
 	slots *semaphore.Weighted
 }
 
-func newGate(l Limits) *gate {
-	return &gate{Limits: l, room: newRoom(l.Room, clock.RealClock{}), slots: semaphore.NewWeighted(l.Bytes)}
+func newLimiter(l Limits) *limiter {
+	return &limiter{Limits: l, room: newRoom(l.Room, clock.RealClock{}), slots: semaphore.NewWeighted(l.Bytes)}
 }
 
 // handler returns one that has the hook answer a request once all of it is there and there is a slot. A client that is
 // slow, with its request or with reading the answer, holds no slot.
-func (g *gate) handler(hook http.Handler) http.Handler {
+func (l *limiter) handler(hook http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readTimeout+answerTimeout)
 		defer cancel()
 		control := http.NewResponseController(w)
-		s := g.room.enter(clientOf(r.RemoteAddr), func() { cancel(); _ = control.SetReadDeadline(longAgo) })
+		s := l.room.enter(clientOf(r.RemoteAddr), func() { cancel(); _ = control.SetReadDeadline(longAgo) })
 		defer s.leave()
 		answer := &answer{header: w.Header(), status: http.StatusOK}
-		err := g.answer(answer, r.WithContext(ctx), control, s, hook)
+		err := l.answer(answer, r.WithContext(ctx), control, s, hook)
 		if err != nil {
 			status := http.StatusServiceUnavailable
 			if refusal, ok := errors.AsType[*apierrors.StatusError](err); ok {
@@ -116,17 +116,17 @@ func refuse(status int32, why string) error {
 }
 
 // answer reads the body, waits for a slot, and has the hook answer. Nothing ends the share while the hook works.
-func (g *gate) answer(a *answer, r *http.Request, control *http.ResponseController, s *share, hook http.Handler) error {
-	body, err := g.read(control, s, r)
+func (l *limiter) answer(a *answer, r *http.Request, control *http.ResponseController, s *share, hook http.Handler) error {
+	body, err := l.read(control, s, r)
 	if err != nil {
 		return err
 	}
 	s.complete()
 	weight := max(int64(len(body)), minWeight)
-	if err := g.slots.Acquire(r.Context(), weight); err != nil {
+	if err := l.slots.Acquire(r.Context(), weight); err != nil {
 		return refuse(http.StatusServiceUnavailable, "too many requests are under way")
 	}
-	defer g.slots.Release(weight)
+	defer l.slots.Release(weight)
 	if !s.protect() {
 		return errNoRoom
 	}

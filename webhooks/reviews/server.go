@@ -55,12 +55,12 @@ type Options struct {
 
 // New returns a server with limits on all that it serves.
 func New(o Options) (webhook.Server, error) {
-	s := &server{Server: webhook.NewServer(o.Options), options: o, gates: map[Kind]*gate{}}
+	s := &server{Server: webhook.NewServer(o.Options), options: o, limiters: map[Kind]*limiter{}}
 	if o.Limits == nil {
 		o.Limits = DefaultLimits()
 	}
 	for kind, limits := range o.Limits {
-		s.gates[kind] = newGate(limits)
+		s.limiters[kind] = newLimiter(limits)
 	}
 	if o.ClientCAFile != "" {
 		pool, err := cert.NewPool(o.ClientCAFile)
@@ -76,15 +76,15 @@ func New(o Options) (webhook.Server, error) {
 // server has the register of webhooks, and their metrics, from controller-runtime. The listener is its own.
 type server struct {
 	webhook.Server
-	options Options
-	gates   map[Kind]*gate
-	started atomic.Bool
+	options  Options
+	limiters map[Kind]*limiter
+	started  atomic.Bool
 }
 
 // Register serves a webhook at the path.
 func (s *server) Register(path string, hook http.Handler) {
 	kind := kindOf(path)
-	limited, certified := s.gates[kind].handler(hook), s.options.ClientCAFile != "" && kind != Conversion
+	limited, certified := s.limiters[kind].handler(hook), s.options.ClientCAFile != "" && kind != Conversion
 	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if certified && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 			http.Error(w, "a client certificate is required", http.StatusUnauthorized)

@@ -43,7 +43,7 @@ func (c *Client) take(ctx context.Context, content io.ReadCloser, most int64) (*
 	of := shares.Tenant{Namespace: c.Ref.Namespace}
 	b := &body{content: content, host: c.host, closed: make(chan struct{})}
 	claim := func(from *shares.Shares, bytes int64) error {
-		claim := from.Claim(of, bytes)
+		claim := from.Join(of, bytes)
 		b.claims = append(b.claims, claim)
 		select {
 		case <-claim.Granted():
@@ -67,7 +67,7 @@ func (c *Client) take(ctx context.Context, content io.ReadCloser, most int64) (*
 type body struct {
 	content   io.ReadCloser
 	host      string
-	claims    []*shares.Claim
+	claims    []*shares.Share
 	claimRest func() error // nil if there is none, or it has its room
 	read      int64
 	closeOnce sync.Once

@@ -45,9 +45,9 @@ type metadataServer interface {
 	WatchMetadata(context.Context, schema.GroupVersionResource, metav1.ListOptions, func(watch.Event)) error
 }
 
-// following lists the metadata of a resource, and watches it from there on, as client-go's reflector does. It takes one
+// metadataWatch lists the metadata of a resource, and watches it from there on, as client-go's reflector does. It takes one
 // goroutine, and a reflector three, of which a fleet would have a hundred thousand.
-type following struct {
+type metadataWatch struct {
 	server   metadataServer
 	resource schema.GroupVersionResource
 	selector string
@@ -63,8 +63,8 @@ type following struct {
 	changed func(m *metav1.PartialObjectMetadata, there bool) error
 }
 
-// run follows until something fails, or the context ends. Callers run it again after a while.
-func (f *following) run(ctx context.Context) error {
+// run lists and watches until something fails, or the context ends. Callers run it again after a while.
+func (f *metadataWatch) run(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(f.timeout, listTimeout))
 	list, err := f.list(limited, f.server.Metadata().Resource(f.resource), metav1.ListOptions{LabelSelector: f.selector})
 	cancel()

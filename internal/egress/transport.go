@@ -21,8 +21,8 @@ import (
 // maxRetryAfter bounds what a host may ask for.
 const maxRetryAfter = time.Hour
 
-// gate is what each request, and each one it is redirected to, passes.
-type gate struct {
+// guardedTransport checks each request, and each one it is redirected to.
+type guardedTransport struct {
 	origin    *url.URL
 	plainHTTP bool
 	loopback  bool // may be named
@@ -34,7 +34,7 @@ type gate struct {
 
 // RoundTrip implements http.RoundTripper. Answers that no caller can use come
 // back as faults; 401 and 404 are for the caller.
-func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
+func (g *guardedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	host := request.URL.Host
 	if request.URL.Scheme != "https" && (request.URL.Scheme != "http" || !g.plainHTTP) {
 		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow; set plainHTTP, or correct the address", host)
@@ -67,7 +67,7 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // judge returns what is wrong with an answer.
-func (g *gate) judge(host string, response *http.Response) *Fault {
+func (g *guardedTransport) judge(host string, response *http.Response) *Fault {
 	code := response.StatusCode
 	after := g.retryAfter(response.Header)
 	switch {
@@ -87,7 +87,7 @@ func (g *gate) judge(host string, response *http.Response) *Fault {
 
 // retryAfter returns for how long a host asks to be left alone: in seconds, or until a date.
 // GitHub, and those that do as it does, tell when the limit of these credentials is lifted.
-func (g *gate) retryAfter(header http.Header) time.Duration {
+func (g *guardedTransport) retryAfter(header http.Header) time.Duration {
 	var after time.Duration
 	wished := header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(wished, 10, 32); err == nil {
