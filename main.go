@@ -18,7 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/version"
 )
 
-// exitUsage is the exit code for flags that can't be used, as of most command line tools.
+// exitUsage is the exit code for flags that can't be used, as with most command line tools.
 const exitUsage = 2
 
 // moreArgs is the variable of the environment with more arguments, spaces between: clusterctl sets it.

@@ -184,7 +184,7 @@ type Addon struct {
 	ImmutableFieldPolicy ImmutableFieldPolicy `json:"immutableFieldPolicy,omitempty"`
 
 	// generatedValuesPolicy says what becomes of generated values that can't be read from a Helm release which is
-	// taken over, as of a hash, or a CA without its key. Keep (the default) touches nothing, and names them. Renew
+	// taken over, such as a hash, or a CA without its key. Keep (the default) touches nothing, and names them. Renew
 	// has the chart make these values again. All others are kept.
 	// +optional
 	GeneratedValuesPolicy GeneratedValuesPolicy `json:"generatedValuesPolicy,omitempty"`
@@ -299,7 +299,7 @@ type ReadinessCheck struct {
 	Name string `json:"name,omitempty"`
 
 	// expression in CEL that is true once the object is ready. `self` is the
-	// object. An error, as of a field that isn't there yet, counts as false.
+	// object. An error, such as a field that isn't there yet, counts as false.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

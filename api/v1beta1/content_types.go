@@ -25,7 +25,7 @@ type KustomizationSource struct {
 
 // ManifestsSource is plain manifests in an artifact: exactly one of path,
 // configMap, secret, oci, http and github is set. The artifact is an archive, or a
-// single file of YAML or JSON, as of many projects' install.yaml; its content says which.
+// single file of YAML or JSON, such as many projects' install.yaml; its content says which.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http and github"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
@@ -143,7 +143,7 @@ type GitHubSource struct {
 
 	// apiURL is where the server's API is. Defaults to https://api.github.com for
 	// github.com, to https://api.<host> for hosts of ghe.com, and to
-	// https://<host>/api/v3, as of GitHub Enterprise Server, for all others. The
+	// https://<host>/api/v3, such as that of GitHub Enterprise Server, for all others. The
 	// instance's own credentials for the host of url go to no other API than that.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
