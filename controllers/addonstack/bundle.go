@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +43,6 @@ func (r bundles) expand(ctx context.Context, s *addonsv1.AddonStack, f *resoluti
 // expandPinned reads the bundle in the version that it is pinned to. If that can't be used,
 // the source is asked whether it has another one by now.
 func (r bundles) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) (*expansion, error) {
-	f.rejected = 0
 	unpinned := pinnedSource(s, f.pins)
 	digest, err := r.digestOf(ctx, s.Namespace, unpinned, kept)
 	if err != nil {
@@ -62,12 +60,9 @@ func (r bundles) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *re
 		}
 	}
 	expanded, err := r.open(ctx, s, unpinned, digest)
-	if f.rejected = r.reject(ctx, s, unpinned, digest, err); f.rejected > 0 {
-		if current := r.Sources.Current(ctx, reference.BundleOf(s.Namespace, unpinned), digest); current != digest {
-			digest = current
-			expanded, err = r.open(ctx, s, unpinned, digest)
-			f.rejected = r.reject(ctx, s, unpinned, digest, err)
-		}
+	if current := r.Sources.Current(ctx, reference.BundleOf(s.Namespace, unpinned), digest); err != nil && current != digest {
+		digest = current
+		expanded, err = r.open(ctx, s, unpinned, digest)
 	}
 	if err != nil {
 		return nil, err
@@ -78,25 +73,17 @@ func (r bundles) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *re
 	return &expansion{*expanded, digest}, nil
 }
 
-// open reads a bundle, and makes the stack's add-ons of it.
+// open reads a bundle, and makes the stack's add-ons of it. If the source names no digest, an error says when it
+// is asked again for another bundle.
 func (r bundles) open(ctx context.Context, s *addonsv1.AddonStack, from *addonsv1.BundleSource, digest string) (*bundle.Expansion, error) {
 	exact := *from
 	exact.Digest = cmp.Or(digest, from.Digest)
+	var expanded *bundle.Expansion
 	opened, err := r.Sources.OpenBundle(ctx, s.Namespace, &exact)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		expanded, err = bundle.Expand(opened, &s.Spec)
 	}
-	return bundle.Expand(opened, &s.Spec)
-}
-
-// reject notes that what the source was resolved to can't be used, for whatever is in it.
-// If the source names no digest, it is asked again what it has. It returns when, 0 for never.
-func (r bundles) reject(ctx context.Context, s *addonsv1.AddonStack, from *addonsv1.BundleSource, digest string, err error) time.Duration {
-	failed := failureOf(err)
-	if failed == nil || failed.Reason != addonsv1.InvalidSourceReason && !failed.OfContent() {
-		return 0
-	}
-	return r.Sources.Reject(ctx, reference.BundleOf(s.Namespace, from), digest)
+	return expanded, r.Sources.Refused(ctx, reference.BundleOf(s.Namespace, from), digest, err)
 }
 
 // tryBundle returns why a version of the bundle can't be the stack's, nil if it can. The error is

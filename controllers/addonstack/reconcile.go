@@ -53,7 +53,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	view := sharedStatus{r}.viewOf(s)
 	isNew, wait := known.request.update(s, r.Clock.Now())
 	if isNew {
-		r.retryRejected(ctx, s)
+		for _, ref := range sourcesIn(s) {
+			r.Sources.Reconsider(ctx, ref)
+		}
 	}
 	again, err := r.inspect(r.waiting(ctx, req.NamespacedName), view)
 	if apierrors.IsConflict(err) {
@@ -62,13 +64,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	summarize(view)
 	err = errors.Join(err, sharedStatus{r}.write(ctx, s, view))
 	return management.Retry(ctx, ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, err)
-}
-
-// retryRejected has the stack's sources asked at once whether what was rejected is published again.
-func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) {
-	for _, ref := range sourcesIn(s) {
-		r.Sources.Reconsider(ctx, ref)
-	}
 }
 
 // inspect keeps the spec as a revision, and writes into the status what is to be seen. It

@@ -88,7 +88,7 @@ func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err e
 	if failed != nil && makesInvalid(failed.Reason) && len(f.followers) > 0 {
 		r.reportSources(s, f)
 	}
-	f.again = management.Sooner(management.Sooner(again, f.rejected), f.again)
+	f.again = management.Sooner(again, f.again)
 	return other
 }
 

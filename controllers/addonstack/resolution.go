@@ -26,7 +26,6 @@ type resolution struct {
 	waiting   []stack.Follower  // have no version yet
 	failures  []pollFailure
 	bundle    *failure.Error // why the bundle can't be had
-	rejected  time.Duration  // until the source is asked for another bundle; 0 if this one can be used
 	polling   bool
 	again     time.Duration // until the next reconcile is needed; 0 if none is
 }

@@ -49,7 +49,7 @@ func (q inputReader) inputs(ctx context.Context, a *addon, record deliver.Summar
 
 // resolve finds the chart's digest. The record has it for the same version of an object, registry or
 // repository, so that after a restart only new charts are asked for. A record without proof isn't believed.
-// A digest that was rejected may have been published again.
+// A digest that was refused may have been published again.
 func (q inputReader) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
 	in.version = q.Sources.Version(ctx, in.chart)
 	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" && q.isProven(record) {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -20,10 +19,7 @@ import (
 func (s *Sources) Fetch(ctx context.Context, ref reference.Reference, digest string) (*Artifact, error) {
 	got, err := s.fetch(ctx, ref, digest)
 	if err != nil {
-		return nil, s.rejected(ctx, ref, digest, conclude(ctx, ref, err))
-	}
-	if ref.Kind != artifact.KindBundle { // of which paths may be wrong
-		s.accept(ctx, ref, digest)
+		return nil, s.Refused(ctx, ref, digest, conclude(ctx, ref, err))
 	}
 	return got, nil
 }

@@ -3,6 +3,7 @@
 package source_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -40,6 +41,16 @@ func startRejected(t *testing.T) *rejected {
 func (w *rejected) publish(t *testing.T, archive []byte) {
 	t.Helper()
 	w.Push(t, archive, "charts/demo", "1.0.0")
+}
+
+// refuse says that content can't be used, and returns when its source is asked again; 0 for never.
+func refuse(t *testing.T, sources *source.Sources, ref reference.Reference, digest string) time.Duration {
+	t.Helper()
+	err := failure.New(failure.ArtifactRefused, "it is of no use")
+	if got := sources.Refused(t.Context(), ref, digest, err); !errors.Is(got, err) {
+		t.Errorf("it became %v", got)
+	}
+	return err.RetryAfter
 }
 
 // forAnHour does it again whenever it says, and returns how often.
@@ -134,7 +145,7 @@ func TestRejectedDigestIsNotAskedForAgain(t *testing.T) {
 	err := get(t, w.sources, w.ref)
 	expectRefused(t, err, failure.ArtifactRefused)
 	digest := expectResolved(t, w.sources, w.ref)
-	if after := w.sources.Reject(t.Context(), w.ref, digest); after != 0 {
+	if after := refuse(t, w.sources, w.ref, digest); after != 0 {
 		t.Errorf("it is rejected for %s", after)
 	}
 	if now := w.sources.Current(t.Context(), w.ref, digest); now != digest {
@@ -152,7 +163,7 @@ func TestRecordedDigestIsRejected(t *testing.T) {
 			_, err := sources.Fetch(t.Context(), w.ref, digest)
 			return asError(t, err).RetryAfter
 		},
-		"what is in it": func(sources *source.Sources) time.Duration { return sources.Reject(t.Context(), w.ref, digest) },
+		"what is in it": func(sources *source.Sources) time.Duration { return refuse(t, sources, w.ref, digest) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			restarted := newSources(t, source.Options{AllowLoopback: true, Clock: w.clock})
@@ -190,7 +201,7 @@ func TestRecordedDigestGivesWay(t *testing.T) {
 	other := of("2.0.0", w.ref) // nobody published it
 	w.Requests(t)
 	w.forAnHour(t, func() time.Duration {
-		again := w.sources.Reject(t.Context(), other, recorded)
+		again := refuse(t, w.sources, other, recorded)
 		if now := w.sources.Current(t.Context(), other, recorded); now != recorded {
 			t.Errorf("the source can't be read, and it is %q now", now)
 		}
@@ -272,7 +283,7 @@ func TestRejectedByVerifyAlone(t *testing.T) {
 	other.Namespace, other.Chart.Verify = "team-b", byKeys("")
 	w.publish(t, targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: demo\nversion: 1.0.0\ndescription: moved\n"}))
 	for range 5 {
-		w.clock.Step(w.sources.Reject(t.Context(), other, taken))
+		w.clock.Step(refuse(t, w.sources, other, taken))
 		if now := expectResolved(t, w.sources, w.ref); now != taken {
 			t.Fatalf("%s is %s now", taken, now)
 		}

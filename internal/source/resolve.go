@@ -47,12 +47,8 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 	if digest, _ := ref.DigestField(); digest != "" && !ref.Traits().Registry { // where it is the manifest's
 		return digest, nil
 	}
-	q := s.digestQuestion(ctx, ref)
-	before, known := s.digests.Peek(q.Key)
-	if last, _ := s.rejections.Get(rejectionKey(q.Key, before)); last.isDue(s.Clock.Now()) {
-		q.NotBefore = last.again
-	}
-	from := s.backendOf(ref)
+	q, from := s.digestQuestion(ctx, ref), s.backendOf(ref)
+	q.NotBefore = s.digests.Due(q.Key)
 	digest, err := ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
 		digest, got, err := from.Resolve(ctx, c)
 		if err == nil && got.Bytes() > 0 {
@@ -61,11 +57,10 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 		}
 		return digest, err
 	})
-	if err != nil && known && !q.NotBefore.IsZero() {
-		digest, err = before, nil // which was rejected, and there is no other yet
-	}
-	if err == nil {
-		s.notice(q.Key, before, digest)
+	if err != nil && !q.NotBefore.IsZero() {
+		if before, known := s.digests.Peek(q.Key); known {
+			return before, nil // which was refused, and there is no other yet
+		}
 	}
 	return digest, err
 }

@@ -86,11 +86,11 @@ type Sources struct {
 	releases *github.Releases
 	checks   *lru.Cache[string, Checks] // by source, of those that were asked last
 
-	digests    *outcome.Memory[string]       // that references were resolved to
-	lists      *outcome.Memory[[]string]     // of versions
-	verified   *outcome.Memory[string]       // versions that signed texts say
-	contents   *outcome.Memory[*Artifact]    // unpacked
-	rejections *lru.Cache[string, rejection] // by question and digest
+	digests  *outcome.Memory[string]    // that references were resolved to
+	lists    *outcome.Memory[[]string]  // of versions
+	verified *outcome.Memory[string]    // versions that signed texts say
+	contents *outcome.Memory[*Artifact] // unpacked
+	refused  *lru.Cache[string, bool]   // digests that callers can't use, with the question
 }
 
 // New checks the options and makes the sources.
@@ -100,16 +100,16 @@ func New(options Options) (*Sources, error) {
 	}
 	options.Limits = options.Limits.WithDefaults()
 	s := &Sources{
-		Options:    options,
-		required:   policy.Required(options.RequireSignaturesBy),
-		indexes:    helm.NewIndexes(options.Opener, options.Clock),
-		releases:   github.NewReleases(options.Clock),
-		checks:     lru.New[string](remembered, lru.One[Checks]),
-		digests:    outcome.New(options.Clock, remembered, lru.One[string]),
-		lists:      outcome.New(options.Clock, listBytes, lru.Strings),
-		verified:   outcome.New(options.Clock, remembered, lru.One[string]),
-		contents:   outcome.New(options.Clock, contentBytes, (*Artifact).bytes),
-		rejections: lru.New[string](remembered, lru.One[rejection]),
+		Options:  options,
+		required: policy.Required(options.RequireSignaturesBy),
+		indexes:  helm.NewIndexes(options.Opener, options.Clock),
+		releases: github.NewReleases(options.Clock),
+		checks:   lru.New[string](remembered, lru.One[Checks]),
+		digests:  outcome.New(options.Clock, remembered, lru.One[string]),
+		lists:    outcome.New(options.Clock, listBytes, lru.Strings),
+		verified: outcome.New(options.Clock, remembered, lru.One[string]),
+		contents: outcome.New(options.Clock, contentBytes, (*Artifact).bytes),
+		refused:  lru.New[string](remembered, lru.One[bool]),
 	}
 	s.objects = object.NewReader(options.Client, options.Metadata)
 	s.trust = policy.NewReader(s.objects)

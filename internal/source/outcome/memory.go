@@ -10,6 +10,7 @@ package outcome
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -39,9 +40,21 @@ type entry[T any] struct {
 	asked  time.Time // zero: there is no answer
 	begun  time.Time // of the request that is under way; zero if none is
 
-	failed   *failure.Error // of the last request; nil if it had an answer
-	until    time.Time      // a failure is told again until then
-	failures int            // in a row
+	failed   *failure.Error    // of the last request; nil if it had an answer
+	refused  bool              // a caller can't use the answer
+	told     map[string]func() // wakes those who refused it
+	until    time.Time         // when a failed question, or one with a refused answer, is asked again
+	failures int               // in a row, and refused answers
+}
+
+// postpone counts a failure, and puts the next request off. After a long time without one, the count
+// starts again.
+func (e *entry[T]) postpone(now time.Time, reason string, least time.Duration) {
+	if now.Sub(e.until) > 2*failure.MaxRetry {
+		e.failures = 0
+	}
+	e.until = now.Add(max(failure.Backoff(reason, e.failures), least))
+	e.failures++
 }
 
 // New returns a memory that keeps answers up to a total cost.
@@ -92,6 +105,46 @@ func (m *Memory[T]) Peek(key string) (answer T, known bool) {
 // Forget has the question asked again.
 func (m *Memory[T]) Forget(key string) { m.known.Remove(key) }
 
+// Refuse notes that the caller can't use the answer, and returns how long it is given nevertheless. Then the
+// question is [Memory.Due]. The caller is woken when there is an answer.
+func (m *Memory[T]) Refuse(ctx context.Context, key string) time.Duration {
+	now := m.clock.Now()
+	e := m.known.Change(key, func(e *entry[T]) {
+		if !e.refused {
+			e.refused = true
+			e.postpone(now, failure.ArtifactRefused, 0)
+		}
+		if w, _ := ctx.Value(waiterKey{}).(*waiter); w != nil {
+			told := map[string]func(){w.name: w.wake}
+			maps.Copy(told, e.told) // others read the previous ones
+			e.told = told
+		}
+	})
+	return e.until.Sub(now)
+}
+
+// Due returns the time from which on an answer that was refused is too old, zero if that time is still to come.
+func (m *Memory[T]) Due(key string) time.Time {
+	if e, _ := m.known.Get(key); e.refused && !m.clock.Now().Before(e.until) {
+		return e.until
+	}
+	return time.Time{}
+}
+
+// Reconsider forgets an answer that was refused, and wakes those who refused it.
+func (m *Memory[T]) Reconsider(key string) {
+	if e, _ := m.known.Get(key); e.refused {
+		m.Forget(key)
+		e.wakeAll()
+	}
+}
+
+func (e entry[T]) wakeAll() {
+	for _, wake := range e.told {
+		wake()
+	}
+}
+
 // request asks, and remembers what came of it.
 func (m *Memory[T]) request(ctx context.Context, key string, call func(context.Context) (T, error)) entry[T] {
 	ctx, cancel := context.WithTimeout(withoutWaiter(context.WithoutCancel(ctx)), timeout)
@@ -99,16 +152,23 @@ func (m *Memory[T]) request(ctx context.Context, key string, call func(context.C
 	begun := m.clock.Now()
 	m.known.Change(key, func(e *entry[T]) { e.begun = begun })
 	answer, err := guarded(ctx, call)
-	return m.known.Change(key, func(e *entry[T]) {
-		e.begun = time.Time{}
+	var before entry[T]
+	e := m.known.Change(key, func(e *entry[T]) {
+		before, e.begun = *e, time.Time{}
 		if err != nil {
 			e.failed = failure.Of(err)
-			e.until = m.clock.Now().Add(max(failure.Backoff(e.failed.Reason, e.failures), e.failed.RetryAfter))
-			e.failures++
+			e.postpone(m.clock.Now(), e.failed.Reason, e.failed.RetryAfter)
 			return
 		}
-		e.answer, e.asked, e.failed, e.failures = answer, begun, nil, 0
+		*e = entry[T]{answer: answer, asked: begun}
+		if before.refused { // the next one may be refused, too
+			e.until, e.failures = before.until, before.failures
+		}
 	})
+	if err == nil {
+		before.wakeAll()
+	}
+	return e
 }
 
 // answers reports whether the entry has an answer that is no older than is asked for.
@@ -167,15 +227,6 @@ func WithWaiter(ctx context.Context, name string, now time.Time, wake func()) co
 // withoutWaiter is for requests, which wait for what they need in turn.
 func withoutWaiter(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waiterKey{}, (*waiter)(nil))
-}
-
-// OnWake returns what to call when something changes for the object that waits, under its
-// name; nil if nobody is to be woken.
-func OnWake(ctx context.Context) (name string, wake func()) {
-	if w, _ := ctx.Value(waiterKey{}).(*waiter); w != nil {
-		return w.name, w.wake
-	}
-	return "", nil
 }
 
 // await waits for the end of a request as long as the caller may.
