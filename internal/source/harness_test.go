@@ -35,6 +35,9 @@ func newSources(t testing.TB, options source.Options) *source.Sources {
 	if options.Opener == nil {
 		options.Opener = workers
 	}
+	if options.ArtifactRoot != "" && options.Clock == nil {
+		options.Clock = clocktesting.NewFakeClock(time.Now()) // so that reading takes no time, and is done each time
+	}
 	sources, err := source.New(options)
 	if err != nil {
 		t.Fatal(err)

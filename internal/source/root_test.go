@@ -11,29 +11,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
-
-// old is a time that is settled.
-var old = time.Now().Add(-time.Hour)
-
-// settle makes all files as old as a chart that was put there long ago.
-func settle(t testing.TB, root string) {
-	t.Helper()
-	err := filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
-		if err != nil || !info.Mode().IsRegular() {
-			return err
-		}
-		return os.Chtimes(path, old, old)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestArchiveOfTheArtifactRoot(t *testing.T) {
 	root := t.TempDir()
@@ -180,37 +164,30 @@ func TestPathsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
+// slow is a clock by which all takes a second.
+type slow struct{ *clocktesting.FakeClock }
+
+func (s slow) Now() time.Time {
+	s.Step(time.Second)
+	return s.FakeClock.Now()
+}
+
+// A path takes a tenth of the time of one processor at most, however large it is.
+func TestLargeTreesAreReadSeldom(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "demo.tgz"), string(targz.Chart(t)))
 	write(t, filepath.Join(root, "demo/Chart.yaml"), targz.ChartYAML)
-	settle(t, root)
-	sources := newSources(t, source.Options{ArtifactRoot: root})
+	clock := slow{clocktesting.NewFakeClock(time.Now())}
+	sources := newSources(t, source.Options{ArtifactRoot: root, Clock: clock})
 	for path, file := range map[string]string{"demo.tgz": "demo.tgz", "demo": "demo/Chart.yaml"} {
 		digest := expectResolved(t, sources, atPath(path))
-
-		// What only reading would notice: other content with the size and times from before.
-		full := filepath.Join(root, file)
-		info, err := os.Stat(full)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, full, strings.Repeat("x", int(info.Size())))
-		if err := os.Chtimes(full, old, info.ModTime()); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(root, file), "x")
 		if got := expectResolved(t, sources, atPath(path)); got != digest {
 			t.Errorf("%s was read again", path)
 		}
-
-		// The same from a file that took its place.
-		write(t, full+".new", strings.Repeat("x", int(info.Size())))
-		if err := os.Chtimes(full+".new", old, info.ModTime()); err != nil {
-			t.Fatal(err)
-		}
-		rename(t, full+".new", full)
+		clock.Step(10 * time.Second)
 		if got := expectResolved(t, sources, atPath(path)); got == digest {
-			t.Errorf("%s: another file in its place wasn't noticed", path)
+			t.Errorf("%s wasn't read again", path)
 		}
 	}
 }

@@ -35,7 +35,6 @@ func TestVolumeOfAConfigMap(t *testing.T) {
 	root := t.TempDir()
 	files := map[string]string{"demo.tgz": string(targz.Chart(t)), "Chart.yaml": targz.ChartYAML, "templates/x.yaml": "x"}
 	volume(t, root, "1", files)
-	settle(t, root)
 	sources := newSources(t, source.Options{ArtifactRoot: root})
 	first := expectFetched(t, sources, atPath("demo.tgz"))
 	whole := expectFetched(t, sources, atPath(".")) // a volume that is one chart's directory

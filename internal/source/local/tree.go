@@ -5,17 +5,12 @@
 package local
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -28,13 +23,11 @@ import (
 const (
 	// LookEvery is the time between two looks at the paths that are in use.
 	LookEvery = 5 * time.Second
-	// settling is how old a file's time has to be before it tells versions apart:
-	// file systems with coarse clocks give two writes one after the other the same time.
-	settling = 2 * time.Second
+	// rest is how many times as long as it took to read a path it isn't read again. So large trees
+	// don't take all of the processor.
+	rest = 9
 	// remembered is how many paths are.
 	remembered = 4096
-	// readAttempts is how often a path that changes while it is read is read again.
-	readAttempts = 3
 )
 
 // Tree is the artifact root.
@@ -63,14 +56,21 @@ type spot struct {
 	kind artifact.Kind
 }
 
-// seen is what a path was when it was looked at.
+// seen is what a path had when it was read.
 type seen struct {
-	state  string    // changes when a file does
-	newest time.Time // of all files
+	digest string
+	err    error
+	again  time.Time // when to read it again
+	// changed says that it isn't what it was, and that the watch hasn't told so yet.
+	changed bool
+}
 
-	settled bool // an equal state means equal content
-	digest  string
-	err     error
+// differs reports whether the path had something else before.
+func (s seen) differs(before seen) bool {
+	if s.err != nil && before.err != nil {
+		return s.err.Error() != before.err.Error()
+	}
+	return s.digest != before.digest || (s.err == nil) != (before.err == nil)
 }
 
 // New opens the directory, which has to be there.
@@ -86,8 +86,7 @@ func New(dir string, limits artifact.Limits, clock clock.Clock) (*Tree, error) {
 	return &Tree{dir: dir, limits: limits, clock: clock, known: lru.New[spot](remembered, lru.One[seen])}, root.Close()
 }
 
-// Resolve returns the digest of the content that the path has now. While no file changed,
-// none is read.
+// Resolve returns the digest of the content that the path has now, or had a moment ago if it takes long to read.
 func (t *Tree) Resolve(written string, kind artifact.Kind) (string, error) {
 	if t == nil {
 		return "", disabled()
@@ -96,19 +95,11 @@ func (t *Tree) Resolve(written string, kind artifact.Kind) (string, error) {
 	if path.IsAbs(written) || !fs.ValidPath(at.path) || strings.ContainsRune(at.path, 0) {
 		return "", failure.New(failure.ArtifactRefused, "the path has to be relative and to stay in the artifact root; correct it")
 	}
-	if before, known := t.known.Get(at); known && before.settled && before.state == t.look(at).state {
-		return before.digest, before.err
+	is, known := t.known.Get(at)
+	if !known || !t.clock.Now().Before(is.again) {
+		_, is = t.look(at)
 	}
-	now := t.clock.Now()
-	got, is, err := t.load(at)
-	is.settled, is.err = now.Sub(is.newest) > settling, err
-	if err == nil {
-		is.digest = got.Digest()
-	} else if reason := failure.Of(err).Reason; reason == failure.SourceUnavailable || reason == failure.ArtifactChanged {
-		is.settled = false // it may go away without a change of the path's state
-	}
-	t.known.Put(at, is)
-	return is.digest, err
+	return is.digest, is.err
 }
 
 // Fetch reads the content that the path has now.
@@ -116,8 +107,8 @@ func (t *Tree) Fetch(written string, kind artifact.Kind) (artifact.Content, erro
 	if t == nil {
 		return artifact.Content{}, disabled()
 	}
-	got, _, err := t.load(spot{path: path.Clean(written), kind: kind})
-	return got, err
+	got, is := t.look(spot{path: path.Clean(written), kind: kind})
+	return got, is.err
 }
 
 // Watch calls notify with each path (as it was asked for, cleaned) that was resolved before
@@ -127,20 +118,18 @@ func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
 		<-ctx.Done()
 		return nil
 	}
-	told := map[spot]string{}
 	for {
-		now := map[spot]string{}
-		for at, resolved := range t.known.All() {
-			now[at] = t.look(at).state
-			if now[at] != cmp.Or(told[at], resolved.state) {
+		begun := t.clock.Now()
+		for at := range t.known.All() {
+			if _, is := t.look(at); is.changed {
+				t.known.Change(at, func(known *seen) { known.changed = false })
 				notify(at.path)
 			}
 		}
-		told = now
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-t.clock.After(LookEvery):
+		case <-t.clock.After(max(LookEvery, rest*t.clock.Since(begun))):
 		}
 	}
 }
@@ -149,43 +138,20 @@ func disabled() error {
 	return failure.New(failure.SourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
 }
 
-// load reads the path's content, all of it in one state.
-func (t *Tree) load(at spot) (artifact.Content, seen, error) {
-	before := t.look(at)
-	for range readAttempts {
-		got, err := t.read(at)
-		after := t.look(at)
-		if after.state == before.state {
-			return got, after, err
-		}
-		before = after
+// look reads the path's content, and remembers its digest. Files that change while they are read give a digest
+// that no later look finds again.
+func (t *Tree) look(at spot) (artifact.Content, seen) {
+	begun := t.clock.Now()
+	got, err := t.read(at)
+	is := seen{err: err}
+	if err == nil {
+		is.digest = got.Digest()
 	}
-	return artifact.Content{}, before, failure.Changed()
-}
-
-// look returns the state of a path, which is cheap: no file but .helmignore is read.
-func (t *Tree) look(at spot) (is seen) {
-	hash := sha256.New()
-	root, err := os.OpenRoot(t.dir)
-	if err != nil {
-		is.state = err.Error()
-		return is
-	}
-	defer closeRead(root)
-	found, err := t.walk(root, at)
-	fmt.Fprintln(hash, err)
-	for _, file := range found.files {
-		var inode uint64 // which tells a file from another that took its place
-		if stat, ok := file.info.Sys().(*syscall.Stat_t); ok {
-			inode = stat.Ino
-		}
-		fmt.Fprintf(hash, "%q %s %d %d %d\n", file.name, file.info.Mode(), file.info.Size(), file.info.ModTime().UnixNano(), inode)
-		if file.info.ModTime().After(is.newest) {
-			is.newest = file.info.ModTime()
-		}
-	}
-	is.state = hex.EncodeToString(hash.Sum(nil))
-	return is
+	is.again = t.clock.Now().Add(rest * t.clock.Since(begun))
+	return got, t.known.Change(at, func(known *seen) {
+		is.changed = known.changed || !known.again.IsZero() && is.differs(*known)
+		*known = is
+	})
 }
 
 // read reads the path's content.
@@ -195,13 +161,5 @@ func (t *Tree) read(at spot) (got artifact.Content, err error) {
 		return got, failure.New(failure.SourceUnavailable, "the artifact root can't be opened: %w; see to it that the provider may read the directory of --artifact-root", cause(err)) // which doesn't tell where that was
 	}
 	defer closeRead(root)
-	found, err := t.walk(root, at)
-	switch {
-	case err != nil:
-	case found.directory:
-		got.Files, err = found.read()
-	default:
-		got.Archive, err = readFile(root, at.path, t.limits.ArchiveBytes)
-	}
-	return got, err
+	return t.content(root, at)
 }

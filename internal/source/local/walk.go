@@ -18,47 +18,43 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
-// walk is what the file system says of an artifact's path, without its files' content.
+// walk reads the files of a directory.
 type walk struct {
 	spot
-	root    *os.Root
-	limits  artifact.Limits
-	rules   *ignore.Rules
-	entries int // left to look at
+	root   *os.Root
+	limits artifact.Limits
+	rules  *ignore.Rules
 
-	directory bool
-	files     []statted // sorted by name, relative to the directory; of an archive, the archive itself
+	entries int // seen
+	bytes   int64
+	files   []artifact.File // relative to the directory
 }
 
-type statted struct {
-	name string
-	info fs.FileInfo
-}
-
-// walk looks at the path: an archive, or a directory; of a chart, one with a Chart.yaml, and
-// the files that Helm would package.
-func (t *Tree) walk(root *os.Root, at spot) (*walk, error) {
-	w := &walk{spot: at, root: root, limits: t.limits, rules: ignore.Empty(), entries: t.limits.Entries}
+// content returns an archive, or the files of a directory, sorted by name. Of a chart these are the files
+// that Helm would package, with a Chart.yaml.
+func (t *Tree) content(root *os.Root, at spot) (got artifact.Content, err error) {
 	info, err := root.Stat(at.path)
 	switch {
 	case err != nil:
-		return w, pathError(root, at.path, err)
+		return got, pathError(root, at.path, err)
 	case info.Mode().IsRegular():
-		w.files = []statted{{at.path, info}}
-		return w, at.kind.CheckFile(at.path)
+		if err = at.kind.CheckFile(at.path); err == nil {
+			got.Archive, err = readFile(root, at.path, t.limits.ArchiveBytes)
+		}
+		return got, err
 	case !info.IsDir():
-		return w, irregular(at.path)
+		return got, irregular(at.path)
 	}
-	w.directory = true
+	w := &walk{spot: at, root: root, limits: t.limits, rules: ignore.Empty()}
 	if err = w.readRules(); err == nil {
 		err = w.list(".")
 	}
-	slices.SortFunc(w.files, func(a, b statted) int { return strings.Compare(a.name, b.name) })
-	isChart := slices.ContainsFunc(w.files, func(file statted) bool { return file.name == artifact.ChartFile })
-	if err == nil && !at.kind.Verbatim() && !isChart {
+	slices.SortFunc(w.files, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
+	if err == nil && !at.kind.Verbatim() && artifact.Find(w.files, artifact.ChartFile) == nil {
 		err = failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
 	}
-	return w, err
+	got.Files = w.files
+	return got, err
 }
 
 // readRules reads those of the chart's .helmignore, and adds Helm's own.
@@ -83,11 +79,11 @@ func (w *walk) list(name string) error {
 		return pathError(w.root, full, err)
 	}
 	defer closeRead(directory)
-	entries, err := directory.ReadDir(w.entries + 1)
+	entries, err := directory.ReadDir(w.limits.Entries - w.entries + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return pathError(w.root, full, err)
 	}
-	if w.entries -= len(entries); w.entries < 0 {
+	if w.entries += len(entries); w.entries > w.limits.Entries {
 		return failure.New(failure.ArtifactTooLarge, "the directory has more than %d entries; take out what isn't needed", w.limits.Entries)
 	}
 	// In order, so that of several errors it is always the same that is told.
@@ -124,28 +120,16 @@ func (w *walk) add(name string) error {
 		return w.list(name)
 	case !info.Mode().IsRegular():
 		return irregular(full)
-	case info.Size() > w.limits.FileBytes:
-		return failure.TooLarge(failure.Quote(full), w.limits.FileBytes)
 	}
-	w.files = append(w.files, statted{name, info})
+	data, err := readFile(w.root, full, w.limits.FileBytes)
+	if err != nil {
+		return err
+	}
+	if w.bytes += int64(len(data)); w.bytes > w.limits.TotalBytes {
+		return failure.TooLarge("the directory's content", w.limits.TotalBytes)
+	}
+	w.files = append(w.files, artifact.File{Name: name, Data: artifact.TrimBOM(data)})
 	return nil
-}
-
-// read reads the files of the directory.
-func (w *walk) read() ([]artifact.File, error) {
-	files := make([]artifact.File, 0, len(w.files))
-	total := w.limits.TotalBytes
-	for _, file := range w.files {
-		data, err := readFile(w.root, path.Join(w.path, file.name), w.limits.FileBytes)
-		if err != nil {
-			return nil, err
-		}
-		if total -= int64(len(data)); total < 0 {
-			return nil, failure.TooLarge("the directory's content", w.limits.TotalBytes)
-		}
-		files = append(files, artifact.File{Name: file.name, Data: artifact.TrimBOM(data)})
-	}
-	return files, nil
 }
 
 // readFile reads a regular file of at most that many bytes.
