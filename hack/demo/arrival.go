@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -26,12 +26,16 @@ func (d *demo) await(ctx context.Context, started time.Time) error {
 	}
 	arrived := map[string]bool{}
 	return d.until(ctx, func() error {
-		return d.complete(ctx, d.members, func(m *member) {
-			if !arrived[m.name] {
+		var missing []error
+		for _, m := range d.members {
+			err := d.incomplete(ctx, m)
+			if err == nil && !arrived[m.name] {
 				arrived[m.name] = true
 				done(started, "%s is Ready with %s", m.name, strings.Join(wanted, ", "))
 			}
-		})
+			missing = append(missing, err)
+		}
+		return errors.Join(missing...)
 	})
 }
 
@@ -40,42 +44,29 @@ func version(addon addonsv1.Addon) string {
 	return addon.Chart.Path[strings.LastIndex(addon.Chart.Path, "-")+1:]
 }
 
-// complete says what clusters miss to be Ready with each add-on at its version, and tells of those that miss nothing.
-func (d *demo) complete(ctx context.Context, clusters []*member, arrived func(*member)) error {
-	list := &addonsv1.ClusterAddonList{}
-	if err := d.management.List(ctx, list, client.InNamespace(namespace)); err != nil {
+// incomplete says what a cluster misses to be Ready with each add-on at its version. A status about an older spec
+// doesn't count.
+func (d *demo) incomplete(ctx context.Context, m *member) error {
+	ca, err := d.clusterAddon(ctx, m)
+	if err != nil {
 		return err
 	}
-	var missing []error
-	for _, m := range clusters {
-		at := slices.IndexFunc(list.Items, func(ca addonsv1.ClusterAddon) bool { return ca.Spec.ClusterName == m.name })
-		if at < 0 {
-			missing = append(missing, fmt.Errorf("%s has no ClusterAddon", m.name))
-		} else if err := incomplete(&list.Items[at], d.stack.Spec.Addons); err != nil {
-			missing = append(missing, fmt.Errorf("%s: %w", m.name, err))
-		} else {
-			arrived(m)
-		}
+	isReady := ca.Status.ObservedGeneration == ca.Generation && conditions.IsTrue(ca, addonsv1.ReadyCondition)
+	for _, addon := range d.stack.Spec.Addons {
+		isReady = isReady && slices.ContainsFunc(ca.Status.Addons, func(is addonsv1.AddonStatus) bool {
+			return is.Name == addon.Name && is.Phase == addonsv1.AddonReady && is.Version == version(addon)
+		})
 	}
-	return errors.Join(missing...)
+	if !isReady {
+		return fmt.Errorf("%s isn't Ready with all add-ons: %+v", m.name, ca.Status)
+	}
+	return nil
 }
 
-// incomplete says what one cluster misses. A status about an older spec doesn't count.
-func incomplete(ca *addonsv1.ClusterAddon, addons []addonsv1.Addon) error {
-	var missing []error
-	for _, addon := range addons {
-		var is addonsv1.AddonStatus // empty if nothing is said of it
-		if at := slices.IndexFunc(ca.Status.Addons, func(s addonsv1.AddonStatus) bool { return s.Name == addon.Name }); at >= 0 {
-			is = ca.Status.Addons[at]
-		}
-		if is.Phase != addonsv1.AddonReady || is.Version != version(addon) {
-			missing = append(missing, fmt.Errorf("%s is %q in version %q, wanted %q (%s %s)", addon.Name, is.Phase, is.Version, version(addon), is.Reason, is.Message))
-		}
-	}
-	if ca.Status.ObservedGeneration != ca.Generation || !meta.IsStatusConditionTrue(ca.Status.Conditions, addonsv1.ReadyCondition) {
-		missing = append(missing, errors.New("its ClusterAddon isn't Ready"))
-	}
-	return errors.Join(missing...)
+// clusterAddon returns the ClusterAddon of a cluster.
+func (d *demo) clusterAddon(ctx context.Context, m *member) (*addonsv1.ClusterAddon, error) {
+	ca := &addonsv1.ClusterAddon{}
+	return ca, d.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: m.name}, ca)
 }
 
 // memory says how much a process has, and its children, which render charts.

@@ -6,10 +6,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
@@ -22,7 +22,7 @@ import (
 // namespace of the management cluster that everything is in.
 const namespace = "default"
 
-// startClusters starts all control planes side by side, with the CRDs of Cluster API and Chandler in the first.
+// startClusters starts all control planes side by side, with the CRDs of Cluster API in the first.
 func (d *demo) startClusters(ctx context.Context) error {
 	heading("Start")
 	started := time.Now()
@@ -31,11 +31,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 		return err
 	}
 	d.members = []*member{{name: "bergen", region: "north"}, {name: "genoa", region: "south"}, {name: "osaka", region: "east"}}
-	own, err := d.prepareChandler()
-	if err != nil {
-		return err
-	}
-	options := []controlplane.Options{{Name: "management", Workers: true, CRDPaths: append(crds, own)}}
+	options := []controlplane.Options{{Name: "management", Workers: true, CRDPaths: crds}}
 	for _, m := range d.members {
 		options = append(options, controlplane.Options{Name: m.name, Workers: true, Nodes: 3})
 	}
@@ -85,28 +81,18 @@ func (d *demo) addClusters(ctx context.Context) error {
 	return nil
 }
 
-// charts returns the directory that spec.addons[].chart.path is relative to.
-func (d *demo) charts() string { return filepath.Join(d.root, "config", "samples", "charts") }
-
 // interval is how often the demo asks: times that it prints are that exact.
 const interval = 50 * time.Millisecond
 
 // until asks until check has nothing to say against it. It fails when the time is up, or the manager has ended.
 func (d *demo) until(ctx context.Context, check func() error) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		missing := check()
-		if missing == nil {
-			return nil
-		}
-		if err := d.manager.Ended(); err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%w:\n%w\nThe end of the manager's log:\n%s", context.Cause(ctx), missing, d.manager.Tail())
-		}
+	var missing error
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {
+		missing = check()
+		return missing == nil, d.manager.Ended()
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w:\n%w\nThe end of the manager's log:\n%s", context.Cause(ctx), missing, d.manager.Tail())
 	}
+	return err
 }

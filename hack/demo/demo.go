@@ -18,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/gobuild"
+	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/process"
 )
 
@@ -26,11 +27,11 @@ const grace = 5 * time.Second
 
 // demo is what runs, in the order in which it comes up.
 type demo struct {
-	root   string // of the checkout
+	root   string // of the checkout, where the demo is started
 	dir    string // temporary: the manager's binary, its log, kubeconfigs
 	binDir string // of the control planes' binaries, and kubectl
 
-	chandler   installation
+	chandler   *manager.Installation
 	planes     []*controlplane.ControlPlane // the management cluster's is the first
 	management client.Client
 	members    []*member
@@ -46,11 +47,10 @@ type member struct {
 
 // build provides the binaries: those of the control planes, once for each version of them, and the manager.
 func (d *demo) build(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return fmt.Errorf("finding the checkout of chandler: %w", err)
+	var err error
+	if d.root, err = os.Getwd(); err != nil {
+		return err
 	}
-	d.root = strings.TrimSpace(string(out))
 	if d.dir, err = os.MkdirTemp("", "chandler-demo-"); err != nil {
 		return err
 	}
@@ -91,6 +91,16 @@ func (d *demo) stop() {
 	}
 }
 
+// kubectl runs the real one against a cluster.
+func (d *demo) kubectl(ctx context.Context, cluster string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(d.binDir, "kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.file(cluster+".kubeconfig"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
 // showTheWay tells how to look around.
 func (d *demo) showTheWay() {
 	var kubeconfigs []string
@@ -109,6 +119,6 @@ func (d *demo) showTheWay() {
 	fmt.Printf("  helm --kube-context %s-admin@%[1]s list -A    # with a helm of yours\n", d.members[0].name)
 	heading("Metrics, for who may read them:")
 	fmt.Printf("  kubectl create clusterrolebinding metrics --clusterrole=system:monitoring --serviceaccount=default:default\n")
-	fmt.Printf("  curl -sk -H \"Authorization: Bearer $(kubectl create token default)\" https://%s/metrics | grep ^chandler\n", d.chandler.metrics)
+	fmt.Printf("  curl -sk -H \"Authorization: Bearer $(kubectl create token default)\" https://%s/metrics | grep ^chandler\n", d.chandler.Metrics)
 	heading("Ctrl-C stops everything and removes it.")
 }

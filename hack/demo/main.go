@@ -73,6 +73,11 @@ func (d *demo) run(ctx context.Context) error {
 // heading begins a part of the story.
 func heading(format string, args ...any) { fmt.Printf("\n"+format+"\n", args...) }
 
+// says returns what tells a message of the AddonStack, and how long it took.
+func says(started time.Time, before string) func(string) {
+	return func(message string) { done(started, "%sthe AddonStack says: %s", before, message) }
+}
+
 // done says what was done, and how long it took.
 func done(started time.Time, format string, args ...any) {
 	fmt.Printf("  %5.1f s  %s\n", time.Since(started).Seconds(), fmt.Sprintf(format, args...))

@@ -21,18 +21,19 @@ import (
 // see the edit.
 func (d *demo) rollOut(ctx context.Context) error {
 	heading("Rollout: another edit reaches one cluster first, and soaks there for five minutes. spec.rollout.onFailure is RollBack.")
-	before := d.stack.DeepCopy()
-	d.stack.Spec.Rollout = &addonsv1.Rollout{
-		Waves:     []addonsv1.RolloutWave{{Name: "canary", Size: ptr.To(intstr.FromInt32(1)), Soak: &metav1.Duration{Duration: 5 * time.Minute}}},
-		OnFailure: addonsv1.RolloutRollBack,
-	}
-	web := &d.stack.Spec.Addons[slices.IndexFunc(d.stack.Spec.Addons, func(a addonsv1.Addon) bool { return a.Name == upgraded })]
-	web.Values = &apiextensionsv1.JSON{Raw: []byte(`{"replicas":3,"podAnnotations":{"example.com/build":"bad"}}`)}
-	started := time.Now()
-	if err := d.management.Patch(ctx, d.stack, client.MergeFrom(before)); err != nil {
+	before, started := d.stack.Spec.DeepCopy(), time.Now()
+	if err := d.editStack(ctx, func(spec *addonsv1.AddonStackSpec) {
+		spec.Rollout = &addonsv1.Rollout{
+			Waves:     []addonsv1.RolloutWave{{Name: "canary", Size: ptr.To(intstr.FromInt32(1)), Soak: &metav1.Duration{Duration: 5 * time.Minute}}},
+			OnFailure: addonsv1.RolloutRollBack,
+		}
+		web := slices.IndexFunc(spec.Addons, func(a addonsv1.Addon) bool { return a.Name == upgraded })
+		spec.Addons[web].Values = &apiextensionsv1.JSON{Raw: []byte(`{"replicas":3,"podAnnotations":{"example.com/build":"bad"}}`)}
+	}); err != nil {
 		return err
 	}
-	if _, err := d.awaitRollout(ctx, addonsv1.RolloutSoaking); err != nil {
+	soaks, rolledBack := string(addonsv1.RolloutSoaking)+": ", string(addonsv1.RolloutRolledBack)+": "
+	if err := d.awaitCondition(ctx, addonsv1.RolledOutCondition, metav1.ConditionFalse, soaks, func(string) {}); err != nil {
 		return err
 	}
 	canary, err := d.canary(ctx)
@@ -41,31 +42,17 @@ func (d *demo) rollOut(ctx context.Context) error {
 	}
 	done(started, "%s is Ready with it; the others wait. Now its pods crash.", canary.name)
 	started = time.Now()
-	if _, err := d.breakPods(ctx, canary); err != nil {
+	if err := d.breakPods(ctx, canary); err != nil {
 		return err
 	}
-	said, err := d.awaitRollout(ctx, addonsv1.RolloutRolledBack)
-	if err != nil {
+	if err := d.awaitCondition(ctx, addonsv1.RolledOutCondition, metav1.ConditionFalse, rolledBack, says(started, "")); err != nil {
 		return err
 	}
-	done(started, "the AddonStack says: %s", said)
-
 	started = time.Now()
-	edited := d.stack.DeepCopy()
-	d.stack.Spec = before.Spec
-	if err := d.management.Patch(ctx, d.stack, client.MergeFrom(edited)); err != nil {
+	if err := d.editStack(ctx, func(spec *addonsv1.AddonStackSpec) { *spec = *before }); err != nil {
 		return err
 	}
-	if said, err = d.awaitStack(ctx, metav1.ConditionTrue, ""); err != nil {
-		return err
-	}
-	done(started, "the edit is undone, and the AddonStack says: %s", said)
-	return nil
-}
-
-// awaitRollout waits until the rollout is in a phase, and returns what the AddonStack says of it.
-func (d *demo) awaitRollout(ctx context.Context, phase addonsv1.RolloutPhase) (said string, err error) {
-	return d.awaitCondition(ctx, addonsv1.RolledOutCondition, func(c *metav1.Condition) bool { return c.Reason == string(phase) })
+	return d.awaitCondition(ctx, addonsv1.ReadyCondition, metav1.ConditionTrue, "", says(started, "the edit is undone, and "))
 }
 
 // canary returns the cluster that alone is to run what the rollout brings.
@@ -74,14 +61,12 @@ func (d *demo) canary(ctx context.Context) (*member, error) {
 	if err := d.management.Get(ctx, client.ObjectKeyFromObject(d.stack), stack); err != nil {
 		return nil, err
 	}
-	list := &addonsv1.ClusterAddonList{}
-	if err := d.management.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, err
-	}
 	for _, m := range d.members {
-		if slices.ContainsFunc(list.Items, func(ca addonsv1.ClusterAddon) bool {
-			return ca.Spec.ClusterName == m.name && slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Revision == stack.Status.Rollout.Revision })
-		}) {
+		ca, err := d.clusterAddon(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Revision == stack.Status.Rollout.Revision }) {
 			return m, nil
 		}
 	}

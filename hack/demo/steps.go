@@ -10,8 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -43,14 +41,10 @@ func (d *demo) install(ctx context.Context) error {
 // upgrade changes the version of one chart, and looks from the workload clusters' side, too.
 func (d *demo) upgrade(ctx context.Context) error {
 	heading("Upgrade: one field of the AddonStack changes, the chart of %s, from %s to %s.", upgraded, oldChart, newChart)
-	before := d.stack.DeepCopy()
-	i := slices.IndexFunc(d.stack.Spec.Addons, func(a addonsv1.Addon) bool { return a.Name == upgraded && a.Chart.Path == oldChart })
-	if i < 0 {
-		return fmt.Errorf("%s has no add-on %s of %s", stackFile, upgraded, oldChart)
-	}
-	d.stack.Spec.Addons[i].Chart.Path = newChart
 	started := time.Now()
-	if err := d.management.Patch(ctx, d.stack, client.MergeFrom(before)); err != nil {
+	if err := d.editStack(ctx, func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons[slices.IndexFunc(spec.Addons, func(a addonsv1.Addon) bool { return a.Chart.Path == oldChart })].Chart.Path = newChart
+	}); err != nil {
 		return err
 	}
 	return d.arrive(ctx, started, newChart)
@@ -87,33 +81,25 @@ func (d *demo) inspect(ctx context.Context, m *member, chart string) error {
 
 // remove takes the label from one Cluster: its add-ons go, and those of the others stay.
 func (d *demo) remove(ctx context.Context) error {
-	left, m := d.members[:len(d.members)-1], d.members[len(d.members)-1]
+	m := d.members[2]
 	heading("Remove: Cluster %s loses its label env=prod, so the AddonStack doesn't select it any more.", m.name)
-	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: m.name}}
 	started := time.Now()
-	if err := d.management.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"env":null}}}`))); err != nil {
+	if err := d.kubectl(ctx, "management", "label", "cluster", m.name, "env-"); err != nil {
 		return err
 	}
-	err := d.until(ctx, func() error {
-		addon := &addonsv1.ClusterAddon{}
-		if err := d.management.Get(ctx, client.ObjectKeyFromObject(cluster), addon); err != nil {
-			return err
-		}
-		if addon.Status.ObservedGeneration != addon.Generation || len(addon.Status.Addons) > 0 {
-			return fmt.Errorf("%s still has %d add-ons", m.name, len(addon.Status.Addons))
-		}
+	return d.until(ctx, func() error {
+		ca, err := d.clusterAddon(ctx, m)
 		deployments := &appsv1.DeploymentList{}
-		if err := m.client.List(ctx, deployments, client.HasLabels{chartLabel}); err != nil {
+		if err := errors.Join(err, m.client.List(ctx, deployments, client.HasLabels{chartLabel})); err != nil {
 			return err
 		}
-		if len(deployments.Items) > 0 {
-			return errors.New(m.name + " still has Deployments of its add-ons")
+		if ca.Status.ObservedGeneration != ca.Generation || len(ca.Status.Addons) > 0 || len(deployments.Items) > 0 {
+			return fmt.Errorf("%s still has %d add-ons, and %d Deployments", m.name, len(ca.Status.Addons), len(deployments.Items))
 		}
-		return d.complete(ctx, left, func(*member) {})
-	})
-	if err != nil {
+		err = errors.Join(d.incomplete(ctx, d.members[0]), d.incomplete(ctx, d.members[1]))
+		if err == nil {
+			done(started, "%s has no add-on any more, and none of their Deployments. The other clusters have theirs.", m.name)
+		}
 		return err
-	}
-	done(started, "%s has no add-on any more, and none of their Deployments. The other clusters have theirs.", m.name)
-	return nil
+	})
 }
