@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -38,7 +40,7 @@ func bundled(t *testing.T) (*Reconciler, *addonsv1.AddonStack, string) {
 	put(t, root, "release/node-images.yaml", "x: 1\n")
 	renderer := render.New(render.Options{Workers: 1})
 	t.Cleanup(renderer.Close)
-	sources, err := source.New(source.Options{Opener: renderer, ArtifactRoot: root})
+	sources, err := source.New(source.Options{Opener: renderer, ArtifactRoot: root, Clock: clocktesting.NewFakeClock(time.Now())})
 	if err != nil {
 		t.Fatal(err)
 	}

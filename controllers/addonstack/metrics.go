@@ -3,19 +3,13 @@
 package addonstack
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // Each source of a stack has its own series, with the labels of status.sources: stack and add-on.
@@ -46,80 +40,28 @@ var (
 		append(stackLabels[:2:2], "state"), nil)
 	stackCondition = prometheus.NewDesc("chandler_stack_condition",
 		"1 for the status that a condition of a stack has, 0 for the others.", append(stackLabels[:2:2], "type", "status"), nil)
+	rolloutPhase = prometheus.NewDesc("chandler_stack_rollout_phase",
+		"1 for the phase that the rollout of a stack is in.", append(stackLabels[:2:2], "phase"), nil)
 	stackAddonClusters = prometheus.NewDesc("chandler_stack_addon_clusters",
 		"Number of clusters of a stack on which an add-on is in a phase.", append(sourceLabels[:3:3], "phase"), nil)
 )
 
-// maxSources is how many sources of one namespace have series: those of the first stacks by name.
+// maxSources is how many sources or add-ons of one namespace have series: those of the first stacks by name.
 const maxSources = 512
 
-// stackSources collects the series of all stacks' sources.
-var stackSources = &collector{}
+func init() { metrics.Registry.MustRegister(stackSeries) }
 
-// rolloutPhases has one series for each stack with a rollout. It ends with the rollout, or the stack.
-var rolloutPhases = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "chandler_stack_rollout_phase",
-	Help: "1 for the phase that the rollout of a stack is in.",
-}, []string{"namespace", "stack", "phase"})
-
-func init() { metrics.Registry.MustRegister(stackSources, rolloutPhases, stackStates) }
-
-// measureRollout sets the phase of a stack's rollout, "" for none.
-func measureRollout(stack client.ObjectKey, phase addonsv1.RolloutPhase) {
-	rolloutPhases.DeletePartialMatch(prometheus.Labels{"namespace": stack.Namespace, "stack": stack.Name})
-	if phase != "" {
-		rolloutPhases.WithLabelValues(stack.Namespace, stack.Name, string(phase)).Set(1)
-	}
-}
-
-// collector makes the series when they are asked for, from what is known of the sources.
-type collector struct {
-	stacks sync.Map // client.ObjectKey to measured
-}
-
-// measured has the sources of one stack.
-type measured struct {
-	by   *source.Sources
-	refs map[string]reference.Reference // by add-on, or [addonsv1.FollowedSource]
-}
-
-// set notes which sources a stack has now.
-func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources) {
-	c.stacks.Store(client.ObjectKeyFromObject(s), measured{by, sourcesIn(s)})
-}
-
-// forget drops the series of a stack that is gone.
-func (c *collector) forget(key client.ObjectKey) { c.stacks.Delete(key) }
-
-// Describe implements [prometheus.Collector].
-func (*collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{sourceChecks, sourceSeconds, sourceBytes, sourceLastCheck, sourceLastSuccess} {
-		descs <- desc
-	}
-}
-
-// Collect implements [prometheus.Collector].
-func (c *collector) Collect(series chan<- prometheus.Metric) {
-	stacks := map[client.ObjectKey]measured{}
-	for key, value := range c.stacks.Range {
-		stacks[key.(client.ObjectKey)] = value.(measured)
-	}
-	sources := map[string]int{} // by namespace
-	for _, of := range slices.SortedFunc(maps.Keys(stacks), func(a, b client.ObjectKey) int { return cmp.Compare(a.String(), b.String()) }) {
-		stack := stacks[of]
-		if sources[of.Namespace] += len(stack.refs); sources[of.Namespace] > maxSources {
-			continue
-		}
-		for addon, ref := range stack.refs {
-			if checks, known := stack.by.Checks(ref); known {
-				collect(series, checks, of.Namespace, of.Name, addon)
-			}
+// collectSources makes the series of a stack's sources.
+func collectSources(series chan<- prometheus.Metric, by *source.Sources, s *addonsv1.AddonStack) {
+	for addon, ref := range sourcesIn(s) {
+		if checks, known := by.Checks(ref); known {
+			collectSource(series, checks, s.Namespace, s.Name, addon)
 		}
 	}
 }
 
-// collect makes the series of one source.
-func collect(series chan<- prometheus.Metric, checks source.Checks, labels ...string) {
+// collectSource makes the series of one source.
+func collectSource(series chan<- prometheus.Metric, checks source.Checks, labels ...string) {
 	total := uint64(0)
 	for result, count := range checks.Results {
 		total += count

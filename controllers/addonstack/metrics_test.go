@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -29,8 +28,9 @@ func TestSeriesOfSources(t *testing.T) {
 	if _, err := r.Sources.Resolve(t.Context(), dns); err == nil {
 		t.Error("there is no such host")
 	}
+	r.Client = objects{stacks: []addonsv1.AddonStack{*s}}
 	c := &collector{}
-	c.set(s, r.Sources)
+	c.of.Store(r)
 	const want = `
 # HELP chandler_stack_source_checks_total Number of times that a source of a stack was looked at, by result: Success, or why it failed.
 # TYPE chandler_stack_source_checks_total counter
@@ -53,7 +53,7 @@ chandler_stack_source_checks_total{addon="spec.source",namespace="team",result="
 	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
-	c.forget(client.ObjectKeyFromObject(s))
+	r.Client = objects{}
 	if got := testutil.CollectAndCount(c); got != 0 {
 		t.Errorf("%d series of a stack that is gone", got)
 	}
@@ -65,18 +65,20 @@ func TestSeriesOfANamespaceAreLimited(t *testing.T) {
 	if _, err := r.Sources.OpenBundle(t.Context(), s.Namespace, s.Spec.Source); err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{}
+	var stacks []addonsv1.AddonStack
 	for i := range 2 * maxSources {
 		another := s.DeepCopy()
 		another.Name = fmt.Sprint("stack-", i)
-		c.set(another, r.Sources)
+		stacks = append(stacks, *another)
 	}
 	other := s.DeepCopy()
 	other.Namespace = "victim"
 	if _, err := r.Sources.OpenBundle(t.Context(), other.Namespace, other.Spec.Source); err != nil {
 		t.Fatal(err)
 	}
-	c.set(other, r.Sources)
+	r.Client = objects{stacks: append(stacks, *other)}
+	c := &collector{}
+	c.of.Store(r)
 	if got := testutil.CollectAndCount(c, "chandler_stack_source_bytes_total"); got != maxSources+1 {
 		t.Errorf("%d series, want %d and that of another namespace", got, maxSources)
 	}

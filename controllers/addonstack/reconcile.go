@@ -29,8 +29,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.statuses.Forget(req.NamespacedName)
 			r.memories.Delete(req.NamespacedName)
-			stackSources.forget(req.NamespacedName)
-			r.forgetRollout(req.NamespacedName)
+			r.Turns.Give(req.NamespacedName, "", nil)
 		}
 		return ctrl.Result{}, err
 	}
@@ -49,7 +48,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 
-	stackSources.set(s, r.Sources)
 	view := sharedStatus{r}.viewOf(s)
 	isNew, wait := known.request.update(s, r.Clock.Now())
 	if isNew {

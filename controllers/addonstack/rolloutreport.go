@@ -35,7 +35,6 @@ func (r rollouts) report(q *gathered, in rollout.Input, d rollout.Decision) {
 		is.Waves = append(is.Waves, statusOf(c))
 	}
 	s.Status.Rollout = is
-	measureRollout(client.ObjectKeyFromObject(s), d.Phase)
 	c := newCondition(addonsv1.RolledOutCondition, metav1.ConditionFalse, string(d.Phase), message.Shorten(rollout.Describe(s.Namespace, in, d, q.rejection()), maxProblem))
 	if d.Phase == addonsv1.RolloutCompleted {
 		c.Status = metav1.ConditionTrue
@@ -96,11 +95,5 @@ func isStopped(s *addonsv1.AddonStack) bool {
 func (r *Reconciler) endRollout(s *addonsv1.AddonStack) {
 	s.Status.Rollout = nil
 	conditions.Delete(s, addonsv1.RolledOutCondition)
-	r.forgetRollout(client.ObjectKeyFromObject(s))
-}
-
-// forgetRollout drops what this process knows of a rollout that is over.
-func (r *Reconciler) forgetRollout(stack client.ObjectKey) {
-	r.Turns.Give(stack, "", nil)
-	measureRollout(stack, "")
+	r.Turns.Give(client.ObjectKeyFromObject(s), "", nil)
 }

@@ -30,7 +30,7 @@ import (
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	r.statuses.Client = r.Client
 	r.Members.Subscribe(r.memberChanged)
-	stackStates.use(r.Client)
+	stackSeries.of.Store(r)
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
 		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(haveInstancesMoved))).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).

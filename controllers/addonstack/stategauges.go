@@ -19,39 +19,36 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// stateCollector makes the gauges of stacks when they are asked for, from the cache: nothing is kept beside it, so
-// nothing gets stale.
-type stateCollector struct{ reader atomic.Value }
+// collector makes the series of stacks when they are asked for, from the cache and from what is known of sources:
+// nothing is kept beside these, so nothing gets stale.
+type collector struct{ of atomic.Pointer[Reconciler] }
 
-var stackStates = &stateCollector{}
-
-// cacheReader has one type for all readers, as atomic.Value asks for.
-type cacheReader struct{ client.Reader }
-
-// use has the collector read from a cache.
-func (c *stateCollector) use(reader client.Reader) { c.reader.Store(cacheReader{reader}) }
+// stackSeries are the series of the stacks of this process's reconciler.
+var stackSeries = &collector{}
 
 // Describe implements [prometheus.Collector].
-func (*stateCollector) Describe(descs chan<- *prometheus.Desc) {
-	descs <- stackClusters
-	descs <- stackCondition
-	descs <- stackAddonClusters
+func (*collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{
+		stackClusters, stackCondition, stackAddonClusters, rolloutPhase, sourceChecks, sourceSeconds, sourceBytes, sourceLastCheck, sourceLastSuccess,
+	} {
+		descs <- desc
+	}
 }
 
 // readTimeout bounds the wait for the cache, which has nothing at first. Then there are no series.
 const readTimeout = time.Second
 
 // Collect implements [prometheus.Collector].
-func (c *stateCollector) Collect(series chan<- prometheus.Metric) {
-	reader, isSet := c.reader.Load().(cacheReader)
-	if !isSet {
+func (c *collector) Collect(series chan<- prometheus.Metric) {
+	r := c.of.Load()
+	if r == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	stacks, clusters := &addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}
 	for _, list := range []client.ObjectList{stacks, clusters} { // they are only read
-		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return
 		}
 	}
@@ -66,6 +63,7 @@ func (c *stateCollector) Collect(series chan<- prometheus.Metric) {
 			continue
 		}
 		collectStack(series, s)
+		collectSources(series, r.Sources, s)
 		series <- heldGauge(client.ObjectKeyFromObject(s), found.held[client.ObjectKeyFromObject(s)])
 		delete(found.held, client.ObjectKeyFromObject(s))
 		for _, name := range names {
@@ -150,6 +148,9 @@ func collectStack(series chan<- prometheus.Metric, s *addonsv1.AddonStack) {
 		"progressing": stack.Progressing(counts),
 	} {
 		gauge(stackClusters, float64(count), state)
+	}
+	if s.Status.Rollout != nil {
+		gauge(rolloutPhase, 1, string(s.Status.Rollout.Phase))
 	}
 	for _, kind := range []string{addonsv1.ReadyCondition, addonsv1.ValidCondition, addonsv1.SourcesReadyCondition, addonsv1.RolledOutCondition} {
 		c := meta.FindStatusCondition(s.Status.Conditions, kind)

@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source"
 )
 
 // objects are what a cache has.
 type objects struct {
-	client.Reader
+	client.Client
 	stacks   []addonsv1.AddonStack
 	clusters []addonsv1.ClusterAddon
 }
@@ -51,9 +52,14 @@ func fleetOf(clusters int) objects {
 	return is
 }
 
-func collectorOf(o objects) *stateCollector {
-	c := &stateCollector{}
-	c.use(o)
+func collectorOf(t *testing.T, o objects) *collector {
+	t.Helper()
+	sources, err := source.New(source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{}
+	c.of.Store(&Reconciler{Client: o, Sources: sources})
 	return c
 }
 
@@ -90,7 +96,7 @@ chandler_stack_clusters{namespace="team",stack="platform",state="waiting"} 0
 	o := fleetOf(10)
 	held := &addonsv1.HeldRemoval{}
 	o.clusters[3].Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", HeldRemoval: held}, {Name: "gone", HeldRemoval: held}}
-	c := collectorOf(o)
+	c := collectorOf(t, o)
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "chandler_stack_clusters", "chandler_stack_addon_clusters"); err != nil {
 		t.Error(err)
 	}
@@ -104,7 +110,7 @@ chandler_stack_clusters{namespace="team",stack="platform",state="waiting"} 0
 
 // However many clusters a stack has, its series are as many.
 func TestStatesDontGrowWithClusters(t *testing.T) {
-	few, many := testutil.CollectAndCount(collectorOf(fleetOf(10))), testutil.CollectAndCount(collectorOf(fleetOf(1000)))
+	few, many := testutil.CollectAndCount(collectorOf(t, fleetOf(10))), testutil.CollectAndCount(collectorOf(t, fleetOf(1000)))
 	if few != many || few == 0 {
 		t.Errorf("%d series with 10 clusters, %d with 1,000", few, many)
 	}
@@ -117,7 +123,7 @@ func TestStatesOfANamespaceAreLimited(t *testing.T) {
 		s := addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "attacker", Name: fmt.Sprint("stack-", i)}}
 		o.stacks = append(o.stacks, s)
 	}
-	if got := testutil.CollectAndCount(collectorOf(o), "chandler_stack_clusters"); got != (maxSources+1)*6 {
+	if got := testutil.CollectAndCount(collectorOf(t, o), "chandler_stack_clusters"); got != (maxSources+1)*6 {
 		t.Errorf("%d series, want those of %d stacks and one more", got, maxSources)
 	}
 }
