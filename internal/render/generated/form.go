@@ -43,11 +43,11 @@ var remembered = map[string]generating{
 	"bcrypt": {form: isHash, password: true}, "htpasswd": {form: isLogin, password: true}, "encryptAES": {form: isEncrypted, password: true},
 }
 
-// verdict says how an earlier value fits its call.
+// verdict says how an earlier value fits its call; 0 before that was evaluated.
 type verdict int
 
 const (
-	unfit verdict = iota
+	unfit verdict = iota + 1
 	// odd is a line of other text, as a person may have set it in the object that Chandler took it from.
 	odd
 	fit

@@ -32,7 +32,7 @@ func (g *Generator) Used() job.Generated {
 	var unused []*previousValue
 	for _, values := range g.previous {
 		for _, value := range values {
-			if !inUse[value] && !value.unusable && !g.due(value) {
+			if !inUse[value] && value.verdict != unfit && !g.due(value) {
 				unused = append(unused, value)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -103,38 +102,20 @@ func (l *locator) addForms(forms map[string]int, part string, index int) {
 	}
 }
 
-// inObject looks at all fields of an object. A value in its name doesn't make it another one.
+// inObject looks at all fields of an object.
 func (l *locator) inObject(o *unstructured.Unstructured, namespace string) {
-	if ns := o.GetNamespace(); ns != "" {
-		namespace = ns
-	}
-	gk := o.GroupVersionKind().GroupKind()
-	l.inField(o.Object, strings.Join([]string{gk.Group, gk.Kind, l.unmarked(namespace), l.unmarked(o.GetName())}, "/"))
+	walk(manifest.Identity(o, namespace), o.Object, itemName, l.inField)
 }
 
-// inField looks at one field and those below. Items of lists are known by their names where they have some.
-func (l *locator) inField(value any, path string) {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			l.inField(value[key], path+"."+l.unmarked(key))
-		}
-	case []any:
-		for _, item := range value {
-			name := ""
-			if named, ok := item.(map[string]any); ok && named["name"] != nil {
-				name = l.unmarked(fmt.Sprint(named["name"]))
-			}
-			l.inField(item, path+"["+name+"]")
-		}
-	case nil, bool:
-	default:
-		text := fmt.Sprint(value)
-		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && l.inText(string(decoded), path) {
-			return
-		}
-		l.inText(text, path)
+func (l *locator) inField(path string, value any) {
+	text, ok := scalarText(value)
+	if _, isBool := value.(bool); !ok || isBool {
+		return
 	}
+	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && l.inText(string(decoded), path) {
+		return
+	}
+	l.inText(text, path)
 }
 
 // inText looks for values in a text, and reports whether there are some.
@@ -171,13 +152,14 @@ func (l *locator) unmarked(text string) string {
 	return strings.Join(parts, "")
 }
 
-// add adds a place to a call, and to all calls with an equal value.
+// add adds a place to a call, and to all calls with an equal value. A value in the name of an object or a field doesn't
+// make it another one.
 func (l *locator) add(index int, path, before string) {
 	word := ""
 	if found := firstWord.FindStringSubmatch(before); found != nil {
 		word = found[1]
 	}
-	before = before[max(0, len(before)-beforeValue):]
+	path, before = l.unmarked(path), before[max(0, len(before)-beforeValue):]
 	// Not the arguments: they may be values themselves, of which more than one is tried.
 	function, _, _ := strings.Cut(l.calls[index].key, "/")
 	exact, rough := l.place(function, "exact", path, before), l.place(function, "rough", path, word)

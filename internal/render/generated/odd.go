@@ -4,6 +4,7 @@ package generated
 
 import (
 	"cmp"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -14,8 +15,8 @@ import (
 func (g *Generator) refuseOdd() (refused []*previousValue) {
 	for _, values := range g.previous {
 		for _, value := range values {
-			if value.odd && !value.unusable {
-				value.unusable = true
+			if value.verdict == odd {
+				value.verdict = unfit
 				refused = append(refused, value)
 			}
 		}
@@ -26,43 +27,27 @@ func (g *Generator) refuseOdd() (refused []*previousValue) {
 // digest is a sum of the content of a Secret, or its beginning, as annotations and names have it.
 var digest = regexp.MustCompile(`[0-9a-f]{7,}`)
 
-// withoutSecrets returns objects without the data of Secrets in the namespace, and without digests.
-func withoutSecrets(documents []manifest.Document, namespace string) (all []any) {
+// withoutSecrets returns the fields of objects by their paths, without the data of Secrets in the namespace, and
+// without digests.
+func withoutSecrets(documents []manifest.Document, namespace string) (all []map[string]any) {
 	for _, o := range manifest.ObjectsOf(documents) {
-		secret := o.GetKind() == "Secret" && o.GetAPIVersion() == "v1" && cmp.Or(o.GetNamespace(), namespace) == namespace
-		plain := map[string]any{}
-		for field, value := range o.Object {
-			plain[field] = withScalars(value, func(scalar any) any {
-				text, ok := scalar.(string)
-				switch {
-				case secret && (field == "data" || field == "stringData"):
-					return nil
-				case ok:
-					return digest.ReplaceAllStringFunc(text, func(sum string) string { return strings.Repeat(mark, len(sum)) })
-				}
-				return scalar
-			})
-		}
-		all = append(all, plain)
+		secret := isSecret(o) && cmp.Or(o.GetNamespace(), namespace) == namespace
+		fields := map[string]any{}
+		walk("", o.Object, itemNumber, func(path string, value any) {
+			switch value := value.(type) {
+			case map[string]any, []any:
+				fields[path] = reflect.TypeOf(value) // what is in it has paths of its own
+				return
+			case string:
+				fields[path] = digest.ReplaceAllStringFunc(value, func(sum string) string { return strings.Repeat(mark, len(sum)) })
+			default:
+				fields[path] = value
+			}
+			if secret && (strings.HasPrefix(path, ".data.") || strings.HasPrefix(path, ".stringData.")) {
+				fields[path] = nil
+			}
+		})
+		all = append(all, fields)
 	}
 	return all
-}
-
-// withScalars returns a copy of a value with other values in place of those that are neither maps nor lists.
-func withScalars(value any, other func(scalar any) any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		copied := make(map[string]any, len(value))
-		for key, v := range value {
-			copied[key] = withScalars(v, other)
-		}
-		return copied
-	case []any:
-		copied := make([]any, len(value))
-		for i, v := range value {
-			copied[i] = withScalars(v, other)
-		}
-		return copied
-	}
-	return other(value)
 }

@@ -6,14 +6,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"math/rand"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/render/chart"
 	"github.com/cluster-chandler/chandler/internal/render/generated"
@@ -151,6 +148,70 @@ func TestGeneratedValuesStayWhereTheyAre(t *testing.T) {
 	}
 }
 
+func TestGeneratedValueInTheNameOfItsObjectStays(t *testing.T) {
+	named := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: \"a-{{ $p | lower }}\"}\nstringData: {p: {{ $p | quote }}}\n"
+	first := inWorker(t, map[string]string{"templates/a.yaml": "{{ $p := randAlphaNum 10 }}" + named}, nil, nil)
+	second := inWorker(t, map[string]string{"templates/a.yaml": "{{ $x := randAlphaNum 10 }}{{ $p := randAlphaNum 10 }}" + secret("x", "  x: {{ $x }}\n") + named}, nil, first.Generated)
+	for field, value := range fieldsOf(first) {
+		if strings.HasSuffix(field, ".p") && fieldsOf(second)[field] != value {
+			t.Errorf("%s is no more %s:\n%s", field, value, second.Manifest)
+		}
+	}
+}
+
+// few has room for the places of some of twenty values.
+const few = 1200
+
+func twenty(field string) string {
+	return secret("a", "{{ range until 20 }}  "+field+"{{ . }}: {{ randAlphaNum 10 }}\n{{ end }}")
+}
+
+// withRoom renders a template with so much room for values, in bytes.
+func withRoom(t *testing.T, room int, text string, earlier job.Generated) *job.Result {
+	t.Helper()
+	limits := rendering.Limits
+	limits.GeneratedBytes = room
+	req := rendering.ChartJob(rendering.ChartWith(text))
+	req.Generated = earlier
+	result, _, err := chart.Render(&req, limits, func(job.Stage) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func TestValuesWithoutRoomForTheirPlacesStay(t *testing.T) {
+	first := withRoom(t, few, twenty("p"), nil)
+	second := withRoom(t, few, twenty("p"), first.Generated)
+	third := withRoom(t, few, twenty("p"), second.Generated)
+	if second.Made || third.Made || second.Manifest != first.Manifest || third.Manifest != first.Manifest {
+		t.Errorf("it differs: %s", cmp.Diff(fieldsOf(first), fieldsOf(third)))
+	}
+}
+
+// TestGeneratedValuesAreNewElsewhere has other fields in the end, which get none of the first values.
+func TestGeneratedValuesAreNewElsewhere(t *testing.T) {
+	without := secret("a", "  z: x\n")
+	for name, steps := range map[string][]string{
+		"a field with another name":              {secret("a", "  p: {{ randAlphaNum 10 }}\n"), secret("a", "  q: {{ randAlphaNum 10 }}\n")},
+		"another line, with none between":        {secret("a", "  p: 'key: a-{{ randAlphaNum 10 }}'\n"), without, secret("a", "  p: 'key: b-{{ randAlphaNum 10 }}'\n")},
+		"fields without room, with none between": {twenty("p"), without, twenty("q")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := withRoom(t, few, steps[0], nil)
+			first := result.Generated
+			for _, step := range steps[1:] {
+				result = withRoom(t, few, step, result.Generated)
+			}
+			for _, value := range first {
+				if strings.Contains(result.Manifest, value) {
+					t.Errorf("%s is in:\n%s", value, result.Manifest)
+				}
+			}
+		})
+	}
+}
+
 // TestRecordsWithNumberedValuesKeepThem has Generated as it was when calls were told apart by
 // their number among all with the same arguments.
 func TestRecordsWithNumberedValuesKeepThem(t *testing.T) {
@@ -173,99 +234,5 @@ func TestRecordsWithNumberedValuesKeepThem(t *testing.T) {
 	}
 	if again := inWorker(t, templates, nil, result.Generated); !cmp.Equal(result.Generated, again.Generated) || !cmp.Equal(is, fieldsOf(again)) {
 		t.Error("the next rendering differs")
-	}
-}
-
-// component is a part of a random chart: how it generates something.
-type component struct {
-	name     string
-	form     int
-	length   int
-	template string
-}
-
-// forms write the fields of a component's Secret, of its name and length.
-var forms = []string{
-	"  v: {{ randAlphaNum LENGTH }}\n",
-	"  v: {{ randAlphaNum LENGTH | b64enc }}\n",
-	"{{ $v := randAlphaNum LENGTH }}  v: {{ $v }}\n  w: {{ printf \"a:%s\" $v | b64enc | quote }}\n",
-	"  v: |\n    name: NAME\n    key: {{ randAlphaNum LENGTH }}\n    more: x\n",
-	"  v: {{ include \"password\" LENGTH }}\n",
-	"{{ range $i := list 1 2 3 }}  v{{ $i }}: {{ randAlphaNum LENGTH }}\n{{ end }}",
-	"{{ $ca := genCA \"ca\" LENGTH }}{{ $c := genSignedCert \"c\" nil nil LENGTH $ca }}  v: {{ $c.Cert | quote }}\n  k: {{ $c.Key | b64enc }}\n",
-	"  v: {{ htpasswd \"me\" (randAlphaNum LENGTH) | quote }}\n",
-	"  v: {{ uuidv4 }}-{{ randAlphaNum LENGTH | upper }}\n  w: {{ randInt 10000 99999 | quote }}\n",
-}
-
-func (c component) text() string {
-	return "{{ if not (has " + strconv.Quote(c.name) + " .Values.off) }}\n" +
-		secret(c.name, strings.NewReplacer("LENGTH", strconv.Itoa(c.length), "NAME", c.name).Replace(forms[c.form])) + "{{ end }}\n"
-}
-
-// TestGeneratedValuesOfRandomCharts switches components on and off, adds some, moves them between
-// templates, and gives some other arguments. Where it generated one value, a component keeps it
-// until it has other arguments.
-func TestGeneratedValuesOfRandomCharts(t *testing.T) {
-	for seed := range int64(8) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			r := rand.New(rand.NewSource(seed))
-			var components []component
-			fresh := func() component {
-				form := r.Intn(len(forms))
-				return component{fmt.Sprintf("c%d", len(components)), form, 10 + r.Intn(2), fmt.Sprintf("t%d.yaml", r.Intn(3))}
-			}
-			for range 5 {
-				components = append(components, fresh())
-			}
-			off := map[string]bool{}
-			known := map[string]map[string]string{} // fields by component and arguments
-			var generated job.Generated
-			for step := range 8 {
-				for range 1 + r.Intn(2) {
-					i := r.Intn(len(components))
-					switch r.Intn(5) {
-					case 0, 1:
-						off[components[i].name] = !off[components[i].name]
-					case 2:
-						components = slices.Insert(components, i, fresh())
-					case 3:
-						components[i].template = fmt.Sprintf("t%d.yaml", r.Intn(4))
-					case 4:
-						components[i].length++
-					}
-				}
-				templates := map[string]string{"templates/_helpers.tpl": `{{ define "password" }}{{ randAlphaNum . }}{{ end }}`}
-				for _, c := range components {
-					templates["templates/"+c.template] += c.text()
-				}
-				values := map[string]any{"off": []any{}}
-				for name, is := range off {
-					if is {
-						values["off"] = append(values["off"].([]any), name)
-					}
-				}
-				result := inWorker(t, templates, values, generated)
-				generated = result.Generated
-				lengths := map[string]int{}
-				for _, c := range components {
-					lengths[c.name] = c.length
-				}
-				seen := map[string]string{}
-				for _, o := range result.Objects {
-					id := fmt.Sprintf("%s of length %d", o.GetName(), lengths[o.GetName()])
-					data, _, _ := unstructured.NestedStringMap(o.Object, "stringData")
-					if was, ok := known[id]; ok && !maps.Equal(was, data) {
-						t.Errorf("step %d: %s changed: %s", step, id, cmp.Diff(was, data))
-					}
-					known[id] = data
-					for key, value := range data {
-						if other, twice := seen[value]; twice {
-							t.Errorf("step %d: %s of %s is also %s", step, key, id, other)
-						}
-						seen[value] = id
-					}
-				}
-			}
-		})
 	}
 }

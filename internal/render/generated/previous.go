@@ -16,16 +16,13 @@ import (
 // the value was used last, the call's position, and its exact and rough places. The keys of
 // earlier releases had two parts: the hash was of the call's number, too.
 type previousValue struct {
-	call     string // its key
-	text     string
-	unused   int
-	position string
-	places
-	byPosition  bool // its position alone tells where it was: it has no places
+	call        string // its key
+	text        string
+	unused      int
+	position    string
+	places           // empty if there was no room for them, or it was read from elsewhere
 	fromCluster bool // it was read from a live object
-	evaluated   bool // by its first call
-	odd         bool // it isn't what the function returns, but may be a person's
-	unusable    bool // it is nothing to return
+	verdict     verdict
 }
 
 func parsePrevious(key, text string) (*previousValue, bool) {
@@ -41,6 +38,9 @@ func parsePrevious(key, text string) (*previousValue, bool) {
 		call: parts[0] + "/" + parts[1], text: text, unused: int(unused), position: parts[3],
 		places: places{exact: list(parts[4]), rough: list(parts[5])},
 	}
+	if value.unused > 0 {
+		value.rough = nil // others may be there now
+	}
 	return value, err == nil && len(value.exact) <= maxPlaces && len(value.rough) <= maxPlaces
 }
 
@@ -50,12 +50,10 @@ func (value *previousValue) key() string {
 
 // fits reports whether a call may get the value. All calls with its key have the same arguments.
 func (value *previousValue) fits(evaluate func(text string) (string, verdict)) bool {
-	if !value.evaluated {
-		var v verdict
-		value.text, v = evaluate(value.text)
-		value.evaluated, value.odd, value.unusable = true, v == odd, v == unfit
+	if value.verdict == 0 {
+		value.text, value.verdict = evaluate(value.text)
 	}
-	return !value.unusable
+	return value.verdict != unfit
 }
 
 func previousValuesOf(earlier job.Generated) map[string][]*previousValue {

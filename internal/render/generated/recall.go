@@ -47,7 +47,7 @@ func (g *Generator) learnNumbered(c *call, password bool) {
 	name, _, _ := strings.Cut(c.key, "/")
 	key := name + "/" + hex.EncodeToString(hashCall(name+c.args+"#"+strconv.Itoa(c.number), password))
 	if text, ok := g.earlier[key]; ok {
-		g.previous[c.key] = append(g.previous[c.key], &previousValue{call: c.key, text: text, position: c.position, byPosition: true})
+		g.previous[c.key] = append(g.previous[c.key], &previousValue{call: c.key, text: text, position: c.position})
 	}
 }
 

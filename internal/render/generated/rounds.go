@@ -3,6 +3,7 @@
 package generated
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -17,24 +18,26 @@ const maxRounds = 6
 // the release's Secrets alone: who can write its record can write those, too. Otherwise none is.
 func (g *Generator) RenderUntilStable(round func() ([]manifest.Document, error), namespace string) ([]manifest.Document, error) {
 	documents, err := g.repeat(round, namespace)
-	given := false
-	for value := range g.given {
-		given = given || value.odd
-	}
-	if !given {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(g.given)), func(value *previousValue) bool { return value.verdict == odd }) {
 		return documents, err
 	}
-	kept, refused := *g, g.refuseOdd()
-	g.restart()
-	others, otherErr := round()
+	refused := g.refuseOdd()
+	others, otherErr := g.renderAside(round)
 	if err == nil && otherErr == nil && reflect.DeepEqual(withoutSecrets(documents, namespace), withoutSecrets(others, namespace)) {
 		for _, value := range refused {
-			value.unusable = false
+			value.verdict = odd
 		}
-		*g = kept
 		return documents, nil
 	}
 	return g.repeat(round, namespace)
+}
+
+// renderAside renders one round, of which the generator keeps nothing but what it made.
+func (g *Generator) renderAside(round func() ([]manifest.Document, error)) ([]manifest.Document, error) {
+	kept := *g
+	defer func() { *g = kept }()
+	g.restart()
+	return round()
 }
 
 // repeat renders in rounds until each value is where it was.
@@ -74,17 +77,18 @@ func (g *Generator) again(documents []manifest.Document, namespace string) bool 
 
 // decide returns the previous value for each of some calls with equal arguments. A call at one of a
 // value's exact places counts most. A value whose exact places have gone may be at a rough one: the text
-// before it changed. It isn't if it was switched off before: others may be there now.
+// before it changed. A value without places is at its position.
 func (g *Generator) decide(calls []*call, values []*previousValue) map[*call]*previousValue {
 	values = slices.DeleteFunc(slices.Clone(values), func(value *previousValue) bool { return !value.fits(calls[0].evaluate) || g.due(value) })
 	decided, taken := map[*call]*previousValue{}, map[*previousValue]bool{}
 	for _, score := range []func(*call, *previousValue) int{
 		func(c *call, value *previousValue) int { return shared(c.exact, value.exact) },
+		func(c *call, value *previousValue) int { return shared(c.rough, value.rough) },
 		func(c *call, value *previousValue) int {
-			return truth(value.unused == 0) * shared(c.rough, value.rough)
-		},
-		func(c *call, value *previousValue) int {
-			return truth(value.byPosition && value.position == c.position)
+			if len(value.exact) > 0 || value.unused > 0 {
+				return 0
+			}
+			return shared([]string{c.position}, []string{value.position})
 		},
 	} {
 		for _, c := range calls {
@@ -107,14 +111,9 @@ func (g *Generator) decide(calls []*call, values []*previousValue) map[*call]*pr
 
 func shared(a, b []string) (n int) {
 	for _, place := range a {
-		n += truth(slices.Contains(b, place))
+		if slices.Contains(b, place) {
+			n++
+		}
 	}
 	return n
-}
-
-func truth(holds bool) int {
-	if holds {
-		return 1
-	}
-	return 0
 }

@@ -39,14 +39,12 @@ func (g *Generator) TakeOver(documents []manifest.Document, liveObjects []*unstr
 		return documents, nil
 	}
 	// A field that differs once all these values are made again depends on them.
-	kept := *g
-	g.made = map[string]string{job.NowKey: kept.made[job.NowKey]}
-	g.restart()
-	others, err := round()
-	if err != nil {
+	made := g.made
+	g.made = map[string]string{job.NowKey: made[job.NowKey]}
+	others, err := g.renderAside(round)
+	if g.made = made; err != nil {
 		return nil, err
 	}
-	*g = kept
 	other := leavesByIdentity(manifest.ObjectsOf(others), namespace)
 	var lost []string
 	for _, o := range manifest.ObjectsOf(documents) {
@@ -92,9 +90,11 @@ func (g *Generator) learnFrom(documents []manifest.Document, live map[string]map
 			data, err := json.Marshal(map[string]string{"Cert": text + "\n", "Key": key + "\n"})
 			text, ok = string(data), ok && key != "" && err == nil
 		}
-		refused := slices.ContainsFunc(g.previous[c.key], func(value *previousValue) bool { return value.fromCluster && value.unusable && value.text == text })
+		refused := slices.ContainsFunc(g.previous[c.key], func(value *previousValue) bool {
+			return value.fromCluster && value.verdict == unfit && value.text == text
+		})
 		if ok && c.from == nil && !refused {
-			g.previous[c.key] = append(g.previous[c.key], &previousValue{call: c.key, text: text, position: c.position, byPosition: true, fromCluster: true})
+			g.previous[c.key] = append(g.previous[c.key], &previousValue{call: c.key, text: text, position: c.position, fromCluster: true})
 			delete(g.decided, c.id())
 			learned = true
 		}
