@@ -20,7 +20,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
@@ -88,7 +87,6 @@ func readingCluster(t *testing.T) *request {
 	}
 	reader := objects.Build()
 	q.Values = valuesource.NewReader(reader, reader)
-	q.templates = lru.New[string](8, lru.One[[]byte])
 	q.Renderer = render.New(render.Options{Workers: 1})
 	t.Cleanup(q.Renderer.Close)
 	return q

@@ -35,8 +35,6 @@ type memory struct {
 	// leavingSince says since when add-ons wait for others that may take over their objects. Losing it has them wait
 	// once more.
 	leavingSince map[deliver.Release]time.Time
-	// names are those that templates in valuesFrom made in the last reconcile, by their input.
-	names map[string][]string
 	// drifts are what is known of changes by others, repairs how many may be repaired.
 	drifts  drifts
 	repairs repairBudget

@@ -26,35 +26,27 @@ func writtenNames(refs []addonsv1.ValuesReference) []string {
 
 func isTemplate(name string) bool { return strings.Contains(name, "{{") }
 
-// nameSources gives the sources of values the names that they have for this cluster. Templates are executed when they,
-// or the objects that they refer to, are others than in the last reconcile. A failure is the add-on's.
+// nameSources gives the sources of values the names that they have for this cluster. A failure is the add-on's.
 func (q inputReader) nameSources(ctx context.Context) {
-	names := map[string][]string{}
 	for i := range q.wanted {
 		a := &q.wanted[i]
 		if written := writtenNames(a.ValuesFrom); slices.ContainsFunc(written, isTemplate) {
-			a.sources, a.unnamed = q.namedSources(ctx, a, written, names)
+			a.sources, a.unnamed = q.namedSources(ctx, a, written)
 		}
 	}
-	q.memory.names = names
 }
 
-// namedSources returns the add-on's sources, and adds the names that the written ones make to those to remember.
-func (q inputReader) namedSources(ctx context.Context, a *addon, written []string, remember map[string][]string) ([]addonsv1.ValuesReference, error) {
+// namedSources returns the add-on's sources with the names that the written ones make.
+func (q inputReader) namedSources(ctx context.Context, a *addon, written []string) ([]addonsv1.ValuesReference, error) {
 	field := fmt.Sprintf("addons[%s].valuesFrom", a.Name)
 	data, err := q.templateData(ctx, a, field, strings.Join(written, "\n"))
 	if err != nil {
 		return nil, err
 	}
-	key := hash([]any{written, data})
-	names, known := q.memory.names[key]
-	if !known {
-		names, err = q.Renderer.Names(ctx, job.Names{Field: field, Templates: written, Data: data})
-		if err != nil {
-			return nil, err // which begins with the field
-		}
+	names, err := q.Renderer.Names(ctx, job.Names{Field: field, Templates: written, Data: data})
+	if err != nil {
+		return nil, err // which begins with the field
 	}
-	remember[key] = names
 	return withNames(a.ValuesFrom, names, field)
 }
 

@@ -3,6 +3,7 @@
 package clusteraddon
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -75,9 +76,10 @@ func TestNamesAreMadeOnce(t *testing.T) {
 		a.sources = a.ValuesFrom
 		return a
 	}
+	ctx, stop := context.WithCancel(t.Context())
 	pass := func(addons ...addon) []addon {
 		q.wanted = addons
-		inputReader{q}.nameSources(t.Context())
+		inputReader{q}.nameSources(ctx)
 		return q.wanted
 	}
 	expect := func(when string, a addon, names ...string) {
@@ -111,12 +113,12 @@ func TestNamesAreMadeOnce(t *testing.T) {
 	q.cluster = member.OfCluster(cluster)
 	expect("with another label", pass(both)[0], "defaults", "prod-config", "green", "prod-config")
 
-	q.Renderer.Close() // from here on, nothing can be executed
+	stop() // from here on, nothing can be executed
 	expect("nothing changed", pass(plain, both)[1], "defaults", "prod-config", "green", "prod-config")
-	cluster.Labels["cloud"] = "blue"
+	cluster.Labels["cloud"] = "red"
 	q.cluster = member.OfCluster(cluster)
 	if made := pass(both); made[0].unnamed == nil {
-		t.Errorf("names of a state before the last are kept: %v", made[0].sources)
+		t.Errorf("names of another state are kept: %v", made[0].sources)
 	}
 	expect("a plain name is no template", pass(plain)[0], "plain")
 }

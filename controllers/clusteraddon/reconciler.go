@@ -53,16 +53,15 @@ type Reconciler struct {
 	// RequireImpersonation uses the rights of Clusters' kubeconfigs for records alone.
 	RequireImpersonation bool
 
-	records   installedReleases
-	kinds     *fleetwatch.Kinds
-	watched   *fleetwatch.Objects
-	provider  *providerObjects
-	templates *lru.Cache[string, []byte] // values in JSON that templates made, by their input
-	users     references
-	lanes     *lanes
-	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
-	statuses  management.Statuses
-	memories  sync.Map // client.ObjectKey to *memory
+	records  installedReleases
+	kinds    *fleetwatch.Kinds
+	watched  *fleetwatch.Objects
+	provider *providerObjects
+	users    references
+	lanes    *lanes
+	contents *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
+	statuses management.Statuses
+	memories sync.Map // client.ObjectKey to *memory
 }
 
 // installedReleases know what is installed on each cluster, or why that isn't known.

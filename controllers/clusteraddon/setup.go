@@ -39,7 +39,6 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.provider = newProviderObjects(local, r.enqueueUsers)
-	r.templates = lru.New[string](templateCacheSize, lru.One[[]byte])
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
 	r.lanes = newLanes(workers)
 	if err := mgr.Add(records); err != nil {

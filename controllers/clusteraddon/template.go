@@ -4,7 +4,6 @@ package clusteraddon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,10 +21,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// templateCacheSize is the number of entries, one for each add-on with a template on each cluster.
-// With them, events on Clusters that change nothing for a template are cheap.
-const templateCacheSize = 8192
-
 // valuesTemplate makes values from the add-on's template.
 func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
 	name := fmt.Sprintf("addons[%s].valuesTemplate", a.Name)
@@ -35,11 +30,6 @@ func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]a
 	}
 	ofClusterStack := a.ValuesTemplateMode == addonsv1.ValuesTemplateModeClusterStack
 	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
-	key := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
-	if known, ok := q.templates.Get(key); ok {
-		values := map[string]any{}
-		return values, json.Unmarshal(known, &values)
-	}
 	text, err := q.Renderer.Template(ctx, job.Template{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
 	if err != nil {
 		return nil, err // which begins with the name
@@ -51,13 +41,6 @@ func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]a
 	}
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		return nil, failure.New(failed.Reason, "%s makes what can't be used, correct it: %w%s", name, failed.Err, keyOfLine(text, failed.Err.Error()))
-	}
-	if err != nil {
-		return nil, err
-	}
-	known, err := json.Marshal(values)
-	if err == nil {
-		q.templates.Put(key, known)
 	}
 	return values, err
 }

@@ -152,7 +152,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 	if n := task.size(); n > r.pool.opts.InputBytes {
 		return nil, failure.New(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.pool.opts.InputBytes)
 	}
-	share, err := sharingOf(req)
+	share, err := sharingOf(task)
 	if err != nil {
 		return nil, err
 	}

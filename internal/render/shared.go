@@ -13,15 +13,18 @@ import (
 )
 
 const (
-	// sharedBytes bounds the answers that are kept for other clusters, as workers send them.
-	sharedBytes = 8 << 20
+	// sharedBytes bounds the answers that are kept, as workers send them. A cluster's values take a few hundred bytes.
+	sharedBytes = 16 << 20
+	// sharedOverhead is about the memory of one answer beside its text, in bytes.
+	sharedOverhead = 256
 	// sharedVariants is how many answers to one request are kept, of clusters with other facts.
 	sharedVariants = 4
 )
 
 // sharedAnswers keeps answers for clusters whose inputs are the same: each of them gets objects of its
 // own. Never shared are answers with values that a chart generated, and answers that depend on Secrets or on the
-// cluster's objects. Values that were read are found by their whole text alone.
+// cluster's objects. Values that were read are found by their whole text alone, and what a template made by all its data:
+// a reconcile of a cluster that is as it was needs no worker.
 //
 // Key: the digest of the inputs.
 // Bound: sharedBytes, and sharedVariants for each.
@@ -40,7 +43,7 @@ type sharedAnswer struct {
 func newSharedAnswers() *sharedAnswers {
 	return &sharedAnswers{answers: lru.New[[sha256.Size]byte](sharedBytes, func(answers []sharedAnswer) (bytes int64) {
 		for _, a := range answers {
-			bytes += int64(len(a.payload))
+			bytes += int64(len(a.payload)) + sharedOverhead
 		}
 		return bytes
 	})}
@@ -52,21 +55,20 @@ type sharing struct {
 	facts *job.Facts        // nil if there is no chart to ask for them
 }
 
-// sharingOf returns the inputs of the answer to a request; nil if it isn't shared.
-func sharingOf(req *protocol.Request) (*sharing, error) {
-	plain, facts := *req, (*job.Facts)(nil)
-	switch c := req.Chart; {
-	case c != nil && len(c.Generated)+len(c.Sensitive)+len(c.Answers)+len(c.LiveObjects) > 0:
-		return nil, nil
-	case c != nil:
-		without := *c
-		without.Facts = job.Facts{}
-		plain.Chart, facts = &without, &c.Facts
-	case !req.MakesObjects() && req.Values == nil:
+// sharingOf returns the inputs of the answer to a task; nil if it isn't shared.
+func sharingOf(t *task) (*sharing, error) {
+	c := t.req.Chart
+	switch {
+	case c == nil && t.req.Open == nil:
+		return &sharing{key: sha256.Sum256(t.payload)}, nil
+	case c == nil, len(c.Generated)+len(c.Sensitive)+len(c.Answers)+len(c.LiveObjects) > 0:
 		return nil, nil
 	}
+	plain, without := *t.req, *c
+	without.Facts = job.Facts{}
+	plain.Chart = &without
 	payload, err := protocol.Encode(&plain)
-	return &sharing{key: sha256.Sum256(payload), facts: facts}, err
+	return &sharing{key: sha256.Sum256(payload), facts: &c.Facts}, err
 }
 
 // find returns the answer that others got; nil if there is none.

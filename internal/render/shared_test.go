@@ -83,6 +83,25 @@ func TestEqualFilesAreBuiltOnce(t *testing.T) {
 	}
 }
 
+// TestEqualTemplatesAreExecutedOnce has the values and names of a cluster made again, and of one that differs.
+func TestEqualTemplatesAreExecutedOnce(t *testing.T) {
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
+	for i, name := range []string{"a", "a", "b"} {
+		data := map[string]any{"Cluster": map[string]any{"name": name}}
+		text, err := r.Template(t.Context(), job.Template{Name: "x", Text: "{{ .Cluster.name }}", Data: data})
+		if err != nil || text != name {
+			t.Errorf("got %q, %v", text, err)
+		}
+		names, err := r.Names(t.Context(), job.Names{Field: "x", Templates: []string{"{{ .Cluster.name }}"}, Data: data})
+		if err != nil || !slices.Equal(names, []string{name}) {
+			t.Errorf("got %q, %v", names, err)
+		}
+		if n, want := r.Served(), []int{2, 2, 4}[i]; n != want {
+			t.Errorf("cluster %d: %d requests, want %d", i, n, want)
+		}
+	}
+}
+
 // TestSharedObjectsAreTheCallersOwn changes what one got. The next one gets it unchanged.
 func TestSharedObjectsAreTheCallersOwn(t *testing.T) {
 	r := rendering.NewRenderer(t)
