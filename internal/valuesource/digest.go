@@ -8,9 +8,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -25,24 +25,24 @@ func (r *Reader) Digest(ctx context.Context, namespace string, ref addonsv1.Valu
 // DigestNow is like Digest, and asks the API server.
 func (r *Reader) DigestNow(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (string, error) {
 	o := objectOf(namespace, ref)
-	found, err := r.read(ctx, o)
+	found, err := r.objects.All(ctx, o)
 	found, _, err = isThere(o, found, err)
 	return digestOf(ref, found), err
 }
 
-func objectOf(namespace string, ref addonsv1.ValuesReference) object {
-	return object{ref.Kind, client.ObjectKey{Namespace: namespace, Name: ref.Name}}
+func objectOf(namespace string, ref addonsv1.ValuesReference) reference.Object {
+	return reference.Object{Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 }
 
 // digestOf returns 32 hex digits of an HMAC-SHA256 over the reference's name and the value.
-func digestOf(ref addonsv1.ValuesReference, found content) string {
-	value, isThere := found.data[stack.ValuesKey(ref)]
+func digestOf(ref addonsv1.ValuesReference, found object.Contents) string {
+	value, isThere := found.Data[stack.ValuesKey(ref)]
 	if !isThere {
 		return ""
 	}
 	secret := ""
 	if ref.Kind == "Secret" {
-		secret = found.uid
+		secret = string(found.UID)
 	}
 	sum := hmac.New(sha256.New, []byte(secret))
 	_, _ = sum.Write([]byte(stack.ValuesName(ref) + "\n")) // it never fails

@@ -7,11 +7,12 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // cacheSize is in objects; each is a values file, mostly some kilobytes.
@@ -24,74 +25,39 @@ const cacheSize = 4096
 // Bound: cacheSize objects.
 // Lost with it: each object is read once more.
 type Reader struct {
-	metadata client.Reader // the manager's cache
-	live     client.Reader
-	contents *lru.Cache[object, content]
-}
-
-type object struct {
-	kind string
-	key  client.ObjectKey
-}
-
-type content struct {
-	uid, resourceVersion string
-	data                 map[string][]byte
+	objects  *object.Reader
+	contents *lru.Cache[reference.Object, object.Contents]
 }
 
 // NewReader returns a reader of objects whose metadata is in the cache, and whose content the API server has.
 func NewReader(metadata, live client.Reader) *Reader {
-	return &Reader{metadata: metadata, live: live, contents: lru.New[object](cacheSize, lru.One[content])}
+	return &Reader{objects: object.NewReader(live, metadata), contents: lru.New[reference.Object](cacheSize, lru.One[object.Contents])}
 }
 
 // Data returns an object's content; false if there is no such object.
 func (r *Reader) Data(ctx context.Context, kind string, key client.ObjectKey) (map[string][]byte, bool, error) {
-	found, isThere, err := r.content(ctx, object{kind, key})
-	return found.data, isThere, err
+	found, isThere, err := r.content(ctx, reference.Object{Kind: kind, Namespace: key.Namespace, Name: key.Name})
+	return found.Data, isThere, err
 }
 
-func (r *Reader) content(ctx context.Context, o object) (content, bool, error) {
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(o.kind))
-	found, err := content{}, r.metadata.Get(ctx, o.key, metadata)
-	if err == nil {
-		if found, _ = r.contents.Get(o); found.uid == string(metadata.UID) && found.resourceVersion == metadata.ResourceVersion {
-			return found, true, nil
+func (r *Reader) content(ctx context.Context, o reference.Object) (object.Contents, bool, error) {
+	found, _ := r.contents.Get(o)
+	version, err := r.objects.Cached(ctx, o)
+	if err == nil && found.Version != version {
+		if found, err = r.objects.All(ctx, o); err == nil {
+			r.contents.Put(o, found)
 		}
-		found, err = r.read(ctx, o)
-	}
-	if err == nil {
-		r.contents.Put(o, found)
 	}
 	return isThere(o, found, err)
 }
 
 // isThere returns what was read; false if there is no such object.
-func isThere(o object, found content, err error) (content, bool, error) {
-	if client.IgnoreNotFound(err) != nil {
-		return content{}, false, fmt.Errorf("reading %s %s: %w", o.kind, o.key, err)
+func isThere(o reference.Object, found object.Contents, err error) (object.Contents, bool, error) {
+	switch {
+	case err == nil:
+		return found, true, nil
+	case apierrors.IsNotFound(err):
+		return object.Contents{}, false, nil
 	}
-	return found, err == nil, nil
-}
-
-func (r *Reader) read(ctx context.Context, o object) (content, error) {
-	if o.kind == "Secret" {
-		secret := &corev1.Secret{}
-		if err := r.live.Get(ctx, o.key, secret); err != nil {
-			return content{}, err
-		}
-		return content{string(secret.UID), secret.ResourceVersion, secret.Data}, nil
-	}
-	configMap := &corev1.ConfigMap{}
-	if err := r.live.Get(ctx, o.key, configMap); err != nil {
-		return content{}, err
-	}
-	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
-	for key, value := range configMap.Data {
-		data[key] = []byte(value)
-	}
-	for key, value := range configMap.BinaryData {
-		data[key] = value
-	}
-	return content{string(configMap.UID), configMap.ResourceVersion, data}, nil
+	return object.Contents{}, false, fmt.Errorf("reading %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 }

@@ -164,9 +164,9 @@ func (a *Access) set(ctx context.Context, ref reference.Reference) (credentials.
 	if ref.SecretRef() == nil {
 		return credentials.Directory(a.CredentialsDir).Load()
 	}
-	object, err := a.Objects.Secret(ctx, ref.Secret())
+	data, err := a.Objects.Secret(ctx, ref.Secret())
 	if err != nil {
 		return credentials.Set{}, err
 	}
-	return credentials.FromSecret(object.Data)
+	return credentials.FromSecret(data)
 }

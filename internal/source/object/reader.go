@@ -5,10 +5,12 @@ package object
 
 import (
 	"context"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -19,6 +21,16 @@ import (
 type Reader struct {
 	client   client.Reader
 	metadata client.Reader
+}
+
+// Contents are all that an object holds.
+type Contents struct {
+	UID types.UID
+	// Version of the object that this was read at; see [Reader.Version].
+	Version string
+	// Data by key: of ConfigMaps, data and binaryData.
+	Data   map[string][]byte
+	binary map[string][]byte // of a ConfigMap
 }
 
 // Content is what an object holds at a key.
@@ -42,63 +54,78 @@ func (r *Reader) Version(ctx context.Context, key reference.Object) string {
 	if r.metadata == nil {
 		return ""
 	}
+	version, _ := r.Cached(ctx, key)
+	return version
+}
+
+// Cached is like Version, with the error of the cache, which there has to be.
+func (r *Reader) Cached(ctx context.Context, key reference.Object) (version string, err error) {
 	var object metav1.PartialObjectMetadata
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(key.Kind))
-	if err := r.metadata.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &object); err != nil {
-		return ""
+	if err := r.metadata.Get(ctx, nameOf(key), &object); err != nil {
+		return "", err
 	}
-	return versionOf(&object)
+	return versionOf(&object), nil
+}
+
+func nameOf(key reference.Object) client.ObjectKey {
+	return client.ObjectKey{Namespace: key.Namespace, Name: key.Name}
 }
 
 func versionOf(object client.Object) string {
 	return string(object.GetUID()) + "/" + object.GetResourceVersion()
 }
 
+// All gets all that a ConfigMap or Secret holds from the API server. The error is the client's.
+func (r *Reader) All(ctx context.Context, key reference.Object) (Contents, error) {
+	if key.Kind == reference.KindSecret {
+		secret := &corev1.Secret{}
+		err := r.client.Get(ctx, nameOf(key), secret)
+		return Contents{UID: secret.UID, Version: versionOf(secret), Data: secret.Data}, err
+	}
+	configMap := &corev1.ConfigMap{}
+	err := r.client.Get(ctx, nameOf(key), configMap)
+	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
+	maps.Copy(data, configMap.BinaryData)
+	for name, text := range configMap.Data { // a key is in one of both only
+		data[name] = []byte(text)
+	}
+	return Contents{UID: configMap.UID, Version: versionOf(configMap), Data: data, binary: configMap.BinaryData}, err
+}
+
 // Read gets the object from the API server. Errors don't tell which keys there are: they may be
 // secret.
 func (r *Reader) Read(ctx context.Context, key reference.Object) (Content, error) {
-	if key.Kind == reference.KindSecret {
-		secret, err := r.Secret(ctx, key)
-		if err != nil {
-			return Content{}, err
-		}
-		data, found := secret.Data[key.Key]
-		return Content{Version: versionOf(secret), Data: data}, missing(found, "data")
-	}
-	var configMap corev1.ConfigMap
-	if err := r.get(ctx, key, &configMap); err != nil {
+	all, err := r.need(ctx, key)
+	if err != nil {
 		return Content{}, err
 	}
-	if text, found := configMap.Data[key.Key]; found { // a key is in one of both only
-		return Content{Version: versionOf(&configMap), Data: []byte(text), Text: true}, nil
+	data, found := all.Data[key.Key]
+	isText, field := false, "data"
+	if key.Kind != reference.KindSecret {
+		_, isBinary := all.binary[key.Key]
+		isText, field = !isBinary, "binaryData, or to data if it is text"
 	}
-	data, found := configMap.BinaryData[key.Key]
-	return Content{Version: versionOf(&configMap), Data: data}, missing(found, "binaryData, or to data if it is text")
+	if !found {
+		return Content{}, failure.NotPublished("there is no such key; add it to %s, or set the right key in the reference", field)
+	}
+	return Content{Version: all.Version, Data: data, Text: isText}, nil
 }
 
-func missing(found bool, field string) error {
-	if found {
-		return nil
-	}
-	return failure.NotPublished("there is no such key; add it to %s, or set the right key in the reference", field)
+// Secret gets the data of a Secret from the API server.
+func (r *Reader) Secret(ctx context.Context, key reference.Object) (map[string][]byte, error) {
+	all, err := r.need(ctx, key)
+	return all.Data, err
 }
 
-// Secret gets all of a Secret from the API server.
-func (r *Reader) Secret(ctx context.Context, key reference.Object) (*corev1.Secret, error) {
-	var secret corev1.Secret
-	if err := r.get(ctx, key, &secret); err != nil {
-		return nil, err
-	}
-	return &secret, nil
-}
-
-func (r *Reader) get(ctx context.Context, key reference.Object, object client.Object) error {
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, object)
+// need is All for an object that a source needs: its errors say that it isn't there, or can't be asked for.
+func (r *Reader) need(ctx context.Context, key reference.Object) (Contents, error) {
+	all, err := r.All(ctx, key)
 	if apierrors.IsNotFound(err) {
-		return failure.NotPublished("there is no such %s; create it in this namespace", key.Kind)
+		return Contents{}, failure.NotPublished("there is no such %s; create it in this namespace", key.Kind)
 	}
 	if err != nil {
-		return failure.New(failure.SourceUnavailable, "reading it: %w", err)
+		return Contents{}, failure.New(failure.SourceUnavailable, "reading it: %w", err)
 	}
-	return nil
+	return all, nil
 }
