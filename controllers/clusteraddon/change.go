@@ -28,7 +28,7 @@ func (q delivery) change(ctx context.Context, t *turn) addonResult {
 	countDelivery(action, outcome, err)
 	q.noteProof(a.release(), outcome.Proof)
 	q.memory.began.time(a.release(), outcome.Phase, q.now, q.Clock.Now())
-	if outcome.Wrote && outcome.Proof != "" && !installed {
+	if outcome.Recorded && !installed {
 		q.memory.installs.Next(a.release().String(), q.now)
 	}
 	if err != nil {

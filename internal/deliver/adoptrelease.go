@@ -68,7 +68,6 @@ func (r adoptedRelease) retireAdopted(ctx context.Context) error {
 		if s.Owned {
 			continue
 		}
-		r.wrote.Store(true)
 		if err := store.Delete(ctx, s.SecretName); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,52 +137,44 @@ func (r *application) applyOne(ctx context.Context, o *unstructured.Unstructured
 	if err != nil {
 		return err
 	}
-	if err := r.applyUnignored(ctx, o, entry, crd); err != nil {
+	result, left, err := r.applyUnignored(ctx, o, entry, crd)
+	if err != nil {
 		return r.orRecreate(ctx, o, err)
 	}
-	if whole != 0 {
-		r.s.noting.Lock()
-		defer r.s.noting.Unlock()
-		a := r.s.applied[key]
-		a.fields = whole
-		r.s.applied[key] = a
-	}
-	return nil
+	return r.noteApplied(o, result, left, whole)
 }
 
-// applyUnignored applies what rules don't leave to others of an object.
-func (r *application) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
+// applyUnignored applies what rules don't leave to others of an object. It returns the object as it is in the cluster
+// then, and whether that is left to its owner.
+func (r *application) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) (result *unstructured.Unstructured, left bool, err error) {
 	if crd && r.want.CRDPolicy == addonsv1.CRDPolicyCreate {
 		if _, err := r.applier.Metadata(ctx, entry); !apierrors.IsNotFound(err) {
 			return r.leave(ctx, o) // an error comes up there again
 		}
 	}
 	if entry.UID != "" {
-		r.wrote.Store(true)
-		if result, err := r.applier.ApplyOwn(ctx, o, entry.UID); !errors.Is(err, apply.ErrAnother) {
-			return r.noteApplied(o, result, false, err)
+		if result, err = r.applier.ApplyOwn(ctx, o, entry.UID); !errors.Is(err, apply.ErrAnother) {
+			return result, false, err
 		}
 	}
 	if !entry.Helm { // else it is there
-		if result, err := r.applier.ApplyNew(ctx, o); !apply.IsThere(err) {
-			r.wrote.Store(true)
-			return r.noteApplied(o, result, false, err)
+		if result, err = r.applier.ApplyNew(ctx, o); !apply.IsThere(err) {
+			return result, false, err
 		}
 	}
 	return r.applyFirst(ctx, o, entry, crd)
 }
 
 // applyFirst applies an object that is there, and isn't known to be ours, after a look at it.
-func (r *application) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
+func (r *application) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) (result *unstructured.Unstructured, left bool, err error) {
 	key := record.KeyOf(o)
 	live, err := r.applier.Metadata(ctx, entry)
 	if apierrors.IsNotFound(err) { // if somebody makes it in this moment, there is a conflict
-		r.wrote.Store(true)
-		result, err := r.applier.Apply(ctx, o, false)
-		return r.noteApplied(o, result, false, err)
+		result, err = r.applier.Apply(ctx, o, false)
+		return result, false, err
 	}
 	if err != nil {
-		return err
+		return nil, false, err
 	}
 	force := true
 	c := object.Claimant{
@@ -189,12 +182,12 @@ func (r *application) applyFirst(ctx context.Context, o *unstructured.Unstructur
 	}
 	switch verdict, reason, message := c.Decide(&live.ObjectMeta); verdict {
 	case object.ClaimRefuse:
-		return object.Reject(key, reason, message)
+		return nil, false, object.Reject(key, reason, message)
 	case object.ClaimLeave:
 		return r.leave(ctx, o)
 	case object.ClaimShare:
-		result, err := r.applier.Share(ctx, o, live)
-		return r.noteApplied(o, result, true, err)
+		result, err = r.applier.Share(ctx, o, live)
+		return result, true, err
 	case object.ClaimIfEqual:
 		force, err = false, r.applier.Differs(ctx, o, live)
 	case object.ClaimAdopt:
@@ -202,30 +195,25 @@ func (r *application) applyFirst(ctx context.Context, o *unstructured.Unstructur
 	case object.ClaimTakeOver:
 		err = r.takeOver(ctx, live, key)
 	}
-	if err != nil {
-		return err
-	}
-	r.wrote.Store(true)
-	var result *unstructured.Unstructured
-	if force {
+	switch {
+	case err != nil:
+		return nil, false, err
+	case force:
 		result, err = r.applier.ApplyOwn(ctx, o, live.UID)
-	} else {
+	default:
 		result, err = r.applier.Apply(ctx, o, false)
 	}
-	return r.noteApplied(o, result, false, err)
+	return result, false, err
 }
 
 // leave takes an object as it is.
-func (r *application) leave(ctx context.Context, o *unstructured.Unstructured) error {
-	live, err := r.applier.Get(ctx, o)
-	return r.noteApplied(o, live, true, err)
+func (r *application) leave(ctx context.Context, o *unstructured.Unstructured) (live *unstructured.Unstructured, left bool, err error) {
+	live, err = r.applier.Get(ctx, o)
+	return live, true, err
 }
 
-// noteApplied remembers what became of an object, unless there is an error.
-func (r *application) noteApplied(o, result *unstructured.Unstructured, left bool, err error) error {
-	if err != nil {
-		return err
-	}
+// noteApplied remembers what became of an object. Fields are the add-on's, zero for those that it owns now.
+func (r *application) noteApplied(o, result *unstructured.Unstructured, left bool, fields drift.Fields) error {
 	watched, err := r.scope.Observed(o, result, r.checks.For(o).Judge())
 	if err != nil {
 		return err
@@ -234,7 +222,8 @@ func (r *application) noteApplied(o, result *unstructured.Unstructured, left boo
 		watched.Status.Phase = observe.Current // whoever owns it manages it
 	}
 	r.note(record.KeyOf(o), applied{
-		Object: watched, uid: result.GetUID(), fields: drift.FieldsOf(result.GetManagedFields(), r.scope.Manager()), left: left,
+		Object: watched, uid: result.GetUID(), left: left,
+		fields: cmp.Or(fields, drift.FieldsOf(result.GetManagedFields(), r.scope.Manager())),
 	})
 	return nil
 }

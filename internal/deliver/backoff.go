@@ -31,7 +31,6 @@ func (b *backoff) fail(now time.Time, digest string, o Outcome) Outcome {
 	b.until = now.Add(delay)
 	o.RetryAfter = delay
 	b.outcome = o
-	b.outcome.Wrote = false
 	return o
 }
 

@@ -119,11 +119,10 @@ func (r revisionMaker) create(ctx context.Context, rec *record.Record, inventory
 	rec.State.Inventory = record.Union(inventory, entries)
 	rec.Objects, rec.Kinds = int32(len(entries)), record.Kinds(entries)
 	r.hidden.keepIn(rec)
-	r.wrote.Store(true)
 	if err := r.s.store.Create(ctx, rec); err != nil {
 		return err
 	}
-	r.rec, r.proof = rec, rec.Proof()
+	r.rec, r.proof, r.newRevision = rec, rec.Proof(), true
 	r.records = append([]Summary{rec.Summary}, r.records...)
 	r.s.turnTo(rec.UID, false)
 	r.s.keep(crds, objects)
@@ -272,6 +271,5 @@ func (r revisionMaker) trim(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	r.wrote.Store(true)
 	return r.s.store.Delete(ctx, names...)
 }

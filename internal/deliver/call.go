@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -35,14 +34,14 @@ type call struct {
 	removes bool     // it is one of Remove
 	hidden  hidden
 
-	digest   string         // of the inputs, or of the record that is removed
-	rec      *record.Record // the revision that is being worked on
-	adopted  *record.AdoptedRelease
-	checks   readiness.Checks
-	scope    *object.Scope
-	wrote    atomic.Bool
-	applied  bool // all objects are
-	allTried bool // each object is, whatever came of it
+	digest      string         // of the inputs, or of the record that is removed
+	rec         *record.Record // the revision that is being worked on
+	adopted     *record.AdoptedRelease
+	checks      readiness.Checks
+	scope       *object.Scope
+	newRevision bool // it recorded one
+	applied     bool // all objects are
+	allTried    bool // each object is, whatever came of it
 
 	stopsForRoom bool // if there is none, or waits for it
 
@@ -57,7 +56,7 @@ func (d *Deliverer) newCall(t Target, release Release, want *Desired, proof stri
 		d: d, s: d.session(t, release), t: t, release: release, want: want, history: history{proof: proof},
 		scope: scope, hidden: hidden{release: release},
 	}
-	r.applier = apply.Applier{Client: t.Client, Scope: scope, Wrote: &r.wrote}
+	r.applier = apply.Applier{Client: t.Client, Scope: scope}
 	if want != nil {
 		r.hidden.learn(want.Sensitive...)
 	}
@@ -204,7 +203,6 @@ func (r *call) withInstalled(o Outcome) Outcome {
 
 // update writes the record.
 func (r *call) update(ctx context.Context) error {
-	r.wrote.Store(true)
 	return r.s.store.Update(ctx, r.rec)
 }
 

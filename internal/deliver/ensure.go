@@ -21,13 +21,13 @@ type installation struct{ *call }
 // the Outcome.
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
 	var o Outcome
-	wrote := false
+	recorded := false
 	err := d.within(t, want.Release, &want, want.Proof, func(r *call) (err error) {
 		r.stopsForRoom = true
 		o, err = r.contained(ctx, installation{r}.ensure)
 		r.remember(err)
-		wrote = wrote || r.wrote.Load()
-		o.Proof, o.Wrote = r.proof, wrote
+		recorded = recorded || r.newRevision
+		o.Proof, o.Recorded = r.proof, recorded
 		return err
 	})
 	return o, err

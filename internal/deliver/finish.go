@@ -51,7 +51,6 @@ func (r installation) finish(ctx context.Context) error {
 		default:
 			continue
 		}
-		r.wrote.Store(true)
 		if err := r.s.store.SetStatus(ctx, older, status, description); err != nil {
 			return err
 		}

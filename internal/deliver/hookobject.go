@@ -80,7 +80,6 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 		result, err = r.replaceHook(ctx, h, o)
 	}
 	if err == nil {
-		r.wrote.Store(true)
 		object, err := r.scope.Observed(o, result, readiness.HookDone)
 		r.s.hooks[h.key()] = applied{Object: object, uid: result.GetUID()}
 		return err

@@ -36,5 +36,5 @@ func (r *application) leaveAsDeployed(ctx context.Context, o *unstructured.Unstr
 	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), r.scope.Manager()) != e.Fields {
 		return false, nil
 	}
-	return true, r.noteApplied(o, live, false, nil)
+	return true, r.noteApplied(o, live, false, 0)
 }

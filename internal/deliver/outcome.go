@@ -47,8 +47,8 @@ type Outcome struct {
 
 	// RetryAfter is when to call again at the latest. Zero: an event will tell.
 	RetryAfter time.Duration
-	// Wrote says that the cluster was written to.
-	Wrote bool
+	// Recorded says that the call recorded a new revision.
+	Recorded bool
 }
 
 // stopped ends a call early, with its outcome. To all code between it is an error.

@@ -39,7 +39,6 @@ func (r revisionMaker) ensureNamespace(ctx context.Context) error {
 	}
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	err = r.t.Client.Create(ctx, made, client.FieldOwner(r.scope.Manager()))
-	r.wrote.Store(err == nil)
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}

@@ -44,7 +44,6 @@ func (r revisionMaker) rewrite(ctx context.Context, rec *record.Record, is Summa
 	if err != nil {
 		return false, err
 	}
-	r.wrote.Store(true)
 	rec.Summary, r.records[0], r.proof = is, is, is.Proof()
 	return true, nil
 }

@@ -112,9 +112,9 @@ func TestBackoff(t *testing.T) {
 	now := time.Unix(0, 0)
 	var got []time.Duration
 	for range 7 {
-		o := b.fail(now, "d", Outcome{Message: "m", Wrote: true})
+		o := b.fail(now, "d", Outcome{Message: "m"})
 		got = append(got, o.RetryAfter)
-		if waiting, early := b.waiting(now.Add(o.RetryAfter-time.Second), "d"); !early || waiting.RetryAfter != time.Second || waiting.Wrote {
+		if waiting, early := b.waiting(now.Add(o.RetryAfter-time.Second), "d"); !early || waiting.RetryAfter != time.Second {
 			t.Errorf("waiting: %+v %t", waiting, early)
 		}
 		if _, early := b.waiting(now, "other"); early {

@@ -37,7 +37,6 @@ func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, proof
 	err := d.within(t, release, nil, proof, func(r *call) (err error) {
 		r.removes = true
 		o, err = r.contained(ctx, (&removal{call: r, leaving: leaving}).remove)
-		o.Wrote = r.wrote.Load()
 		return err
 	})
 	return o, err
@@ -151,21 +150,13 @@ func (r *removal) gone(ctx context.Context, message string) (Outcome, error) {
 	for i, s := range r.records {
 		if i == 0 {
 			last = append(last, s.SecretName)
+			last = append(last, r.parts[s.Revision]...)
+			delete(r.parts, s.Revision)
 		} else {
 			names = append(names, s.SecretName)
 		}
 	}
-	for revision, parts := range r.parts {
-		if len(r.records) > 0 && r.records[0].Revision == revision {
-			last = append(last, parts...)
-		} else {
-			names = append(names, parts...)
-		}
-	}
-	names = append(names, last...)
-	if len(names) > 0 {
-		r.wrote.Store(true)
-	}
+	names = slices.Concat(names, slices.Concat(slices.Collect(maps.Values(r.parts))...), last)
 	if err := r.s.store.Delete(ctx, names...); err != nil {
 		return Outcome{}, err
 	}
@@ -196,7 +187,6 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 		if err != nil {
 			return Outcome{}, err
 		}
-		r.wrote.Store(true)
 		if s.Revision == r.rec.Revision && rec.Status != string(helmcommon.StatusDeployed) && rec.State != nil {
 			// It will never be completed, so that Helm may work on it.
 			rec.SetStatus(helmcommon.StatusFailed, "Left by Chandler before it was complete")

@@ -52,7 +52,6 @@ func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome,
 			o, differences, err = repairRun{r}.repair(ctx, &want)
 			return o, err
 		})
-		o.Wrote = r.wrote.Load()
 		return err
 	})
 	return o, differences, err

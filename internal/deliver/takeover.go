@@ -45,7 +45,6 @@ func (r *application) markTransferred(ctx context.Context, from Release) error {
 	}
 	if rec != nil && !rec.Transferred() {
 		rec.MarkTransferred()
-		r.wrote.Store(true)
 		if err := store.Update(ctx, rec); err != nil {
 			return err
 		}

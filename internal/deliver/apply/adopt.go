@@ -109,7 +109,6 @@ func (a *Applier) Disown(ctx context.Context, live *metav1.PartialObjectMetadata
 
 // PatchMetadata changes an object's metadata as a manager, if the object is still as it was read.
 func (a *Applier) PatchMetadata(ctx context.Context, live, changed *metav1.PartialObjectMetadata, as string) error {
-	a.Wrote.Store(true)
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
 	return a.Client.Patch(ctx, changed, patch, client.FieldOwner(as))
 }
@@ -122,6 +121,5 @@ func (a *Applier) Share(ctx context.Context, o *unstructured.Unstructured, live 
 	if err != nil {
 		return nil, err
 	}
-	a.Wrote.Store(true)
 	return a.Apply(ctx, drift.Without(shared, drift.Owned(theirs)), false)
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +24,6 @@ type Applier struct {
 	// Client has the add-on's rights.
 	Client client.Client
 	Scope  *object.Scope
-	// Wrote is set once the cluster may have been written to.
-	Wrote *atomic.Bool
 }
 
 // Apply applies an object, and returns it as the server has it.
@@ -96,7 +93,6 @@ func isOfAnother(err error) bool {
 
 // Delete deletes an object, if it has this UID still. An object that is gone is no error.
 func (a *Applier) Delete(ctx context.Context, o client.Object, uid types.UID, propagation metav1.DeletionPropagation) error {
-	a.Wrote.Store(true)
 	return client.IgnoreNotFound(a.Client.Delete(ctx, o, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)))
 }
 

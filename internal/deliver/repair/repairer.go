@@ -132,7 +132,6 @@ func (r *Repairer) mayRepair(ctx context.Context, live *metav1.PartialObjectMeta
 
 // repairObject applies an object that was changed, or is gone.
 func (r *Repairer) repairObject(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d *Difference) error {
-	r.Wrote.Store(true)
 	var result *unstructured.Unstructured
 	var err error
 	if live == nil {
