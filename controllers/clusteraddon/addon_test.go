@@ -28,11 +28,11 @@ func TestClaims(t *testing.T) {
 	if got := releaseHolders(both, nil, nil)[release]; got != "a" {
 		t.Errorf("of two stacks that want a release nobody has, %q got it; want the first", got)
 	}
-	installed := map[deliver.Release]deliver.Summary{release: {Stack: "b"}}
+	installed := map[deliver.Release]deliver.Summary{release: {Terms: deliver.Terms{Stack: "b"}}}
 	if got := releaseHolders(both, installed, nil)[release]; got != "b" {
 		t.Errorf("%q got the release that b installed", got)
 	}
-	installed[release] = deliver.Summary{Stack: "gone"}
+	installed[release] = deliver.Summary{Terms: deliver.Terms{Stack: "gone"}}
 	if got := releaseHolders(both, installed, nil)[release]; got != "a" {
 		t.Errorf("%q got the release of a stack that no longer wants it; want the first", got)
 	}
@@ -54,7 +54,7 @@ func TestClaims(t *testing.T) {
 
 func TestRemovalGoesAgainstDependencies(t *testing.T) {
 	summary := func(name string, dependsOn ...string) deliver.Summary {
-		s := deliver.Summary{Stack: "platform", DependsOn: dependsOn}
+		s := deliver.Summary{Terms: deliver.Terms{Stack: "platform", DependsOn: dependsOn}}
 		s.Namespace, s.Name = "default", name
 		return s
 	}
@@ -76,7 +76,7 @@ func TestRemovalGoesAgainstDependencies(t *testing.T) {
 
 // Names of dependencies are of one stack.
 func TestRemovalWaitsForNoOtherStack(t *testing.T) {
-	base, web := deliver.Summary{Stack: "platform"}, deliver.Summary{Stack: "team", DependsOn: []string{"base"}}
+	base, web := deliver.Summary{Terms: deliver.Terms{Stack: "platform"}}, deliver.Summary{Terms: deliver.Terms{Stack: "team", DependsOn: []string{"base"}}}
 	base.Name, web.Name = "base", "web"
 	if waiting := dependentsAmong([]deliver.Summary{web, base}); len(waiting) > 0 {
 		t.Errorf("%v wait", waiting)
@@ -85,7 +85,7 @@ func TestRemovalWaitsForNoOtherStack(t *testing.T) {
 
 // Records of different times may say that two depend on each other.
 func TestRemovalOfACycleBegins(t *testing.T) {
-	a, b := deliver.Summary{DependsOn: []string{"b"}}, deliver.Summary{DependsOn: []string{"a"}}
+	a, b := deliver.Summary{Terms: deliver.Terms{DependsOn: []string{"b"}}}, deliver.Summary{Terms: deliver.Terms{DependsOn: []string{"a"}}}
 	a.Name, b.Name = "a", "b"
 	if waiting := dependentsAmong([]deliver.Summary{a, b}); len(waiting) != 1 {
 		t.Errorf("%v wait; want one of them", waiting)

@@ -136,7 +136,7 @@ func TestInstalledAsWanted(t *testing.T) {
 		"of another spec":                    {func(r *deliver.Summary) { r.Spec = "other" }, false},
 		"another add-on has something of it": {func(r *deliver.Summary) { r.GivenAway = "true" }, false},
 	} {
-		record := deliver.Summary{Status: deliver.StatusDeployed, Spec: specDigest(&a), Inputs: pinned}
+		record := deliver.Summary{Status: deliver.StatusDeployed, Terms: deliver.Terms{Spec: specDigest(&a), Inputs: pinned}}
 		tc.change(&record)
 		if got := installedAsWanted(&a, record); got != tc.want {
 			t.Errorf("%s: %t", name, got)

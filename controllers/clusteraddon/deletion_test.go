@@ -61,7 +61,7 @@ func TestRemovesBeforeDeletion(t *testing.T) {
 func TestLeaveForDeletion(t *testing.T) {
 	going := &addonsv1.AddonLifecycle{OnClusterDelete: addonsv1.OnClusterDeleteRemove}
 	record := func(name string, dependsOn ...string) deliver.Summary {
-		return proven(deliver.Summary{Release: deliver.Release{Namespace: "default", Name: name}, Stack: "platform", DependsOn: dependsOn})
+		return proven(deliver.Summary{Release: deliver.Release{Namespace: "default", Name: name}, Terms: deliver.Terms{Stack: "platform", DependsOn: dependsOn}})
 	}
 	q := &request{Reconciler: &Reconciler{}, memory: newMemory(), ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf()}
 	for _, r := range []deliver.Summary{record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), record("forged", "site")} {

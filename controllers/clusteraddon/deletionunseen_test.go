@@ -85,7 +85,7 @@ func TestTakenOverIsOneRelease(t *testing.T) {
 func TestWhichValuesWereThere(t *testing.T) {
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, stack: "platform"}
 	ref, other := addonsv1.ValuesReference{Kind: "Secret", Name: "values"}, addonsv1.ValuesReference{Kind: "Secret", Name: "other"}
-	record := deliver.Summary{Spec: specDigest(a), Optional: stack.ValuesName(other) + "," + stack.ValuesName(ref)}
+	record := deliver.Summary{Terms: deliver.Terms{Spec: specDigest(a), Optional: stack.ValuesName(other) + "," + stack.ValuesName(ref)}}
 	if !hadValues(record, a, ref) {
 		t.Error("it was there")
 	}

@@ -60,7 +60,7 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 // setTerms brings changed terms into the record. A record that isn't proven gets the terms once it
 // is.
 func (q delivery) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
-	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms(), terms) {
+	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms, terms) {
 		return followUp{}
 	}
 	proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), q.ca.UID, q.proofOf(a.release()), terms)
@@ -75,7 +75,7 @@ func (q delivery) setTerms(ctx context.Context, a *addon, record deliver.Summary
 // there once the stack is gone. An add-on that is the same, and comes from another place now, gets
 // that place, so that nobody has to ask there to see that nothing is to be done.
 func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
-	terms := record.Terms()
+	terms := record.Terms
 	terms.Stack, terms.DeletionPolicy, terms.DependsOn = a.stack, a.deletionPolicy, a.DependsOn
 	terms.DataPolicy, terms.ServiceAccount = a.DataPolicy, a.serviceAccount
 	if settled {

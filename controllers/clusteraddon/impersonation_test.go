@@ -29,7 +29,8 @@ func TestServiceAccountOfWhatIsRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			written := deliver.Summary{
-				Release: deliver.Release{Namespace: "web", Name: "web"}, Stack: "platform", Complete: true, Content: "sha256:1", ServiceAccount: tc.written,
+				Release: deliver.Release{Namespace: "web", Name: "web"}, Complete: true, Content: "sha256:1",
+				Terms: deliver.Terms{Stack: "platform", ServiceAccount: tc.written},
 			}
 			found := written
 			found.ServiceAccount = tc.found

@@ -35,7 +35,7 @@ func (recordsOf) Failure(multicluster.ClusterName) error { return nil }
 
 // installedAddon returns the proven record of an add-on that is deployed.
 func installedAddon(stack, name string, dependsOn ...string) deliver.Summary {
-	record := proven(deliver.Summary{Stack: stack, Installed: true, DependsOn: dependsOn})
+	record := proven(deliver.Summary{Installed: true, Terms: deliver.Terms{Stack: stack, DependsOn: dependsOn}})
 	record.Name, record.Namespace, record.Status, record.Revision = name, "apps", deliver.StatusDeployed, 1
 	return record
 }
@@ -119,14 +119,14 @@ func TestReleasesOfOtherClusterAddons(t *testing.T) {
 func TestTermsAreWritten(t *testing.T) {
 	record := installedAddon("platform", "web")
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, stack: "platform"}
-	changed := record.Terms()
+	changed := record.Terms
 	changed.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	for name, tc := range map[string]struct {
 		terms  deliver.Terms
 		proven bool
 		asks   bool
 	}{
-		"they are the same":       {record.Terms(), true, false},
+		"they are the same":       {record.Terms, true, false},
 		"they changed":            {changed, true, true},
 		"the record isn't proven": {changed, false, false},
 	} {

@@ -22,7 +22,7 @@ func (q removal) tellOrphans(ctx context.Context) error {
 		if !isOrphan || record.DeletionPolicy == addonsv1.DeletionPolicyOrphan || isRemoving(record) || !q.isProven(record) {
 			continue
 		}
-		terms := record.Terms()
+		terms := record.Terms
 		terms.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 		proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), release, q.ca.UID, q.proofOf(release), terms)
 		if err != nil {

@@ -171,7 +171,7 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 	now, cluster := time.Unix(1000, 0), member.OfCluster(&clusterv1.Cluster{})
 	spec := &addonsv1.AddonStackSpec{}
 	of := addonsv1.StackRevision{Name: "platform", Revision: "platform-1"}
-	record := proven(deliver.Summary{Stack: "platform", Installed: true})
+	record := proven(deliver.Summary{Installed: true, Terms: deliver.Terms{Stack: "platform"}})
 	record.Name, record.Namespace, record.Status, record.Revision = "web", "apps", deliver.StatusDeployed, 1
 	for name, tc := range map[string]struct {
 		stack assignedStack

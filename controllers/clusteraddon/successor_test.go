@@ -28,7 +28,7 @@ func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 		installed:  map[deliver.Release]deliver.Summary{same.release(): {Installed: true}, other.release(): {Installed: true}},
 	}
 	for name, known := range map[string]bool{"the contents aren't known": false, "the leaving one's record can't be read": true} {
-		got, retryAfter := rendering{q}.successorsOf(t.Context(), deliver.Summary{Stack: "a"}, []successor{{addon: &same, known: known}, {addon: &other, known: known}, {addon: &added, known: known}})
+		got, retryAfter := rendering{q}.successorsOf(t.Context(), deliver.Summary{Terms: deliver.Terms{Stack: "a"}}, []successor{{addon: &same, known: known}, {addon: &other, known: known}, {addon: &added, known: known}})
 		if diff := cmp.Diff([]string{"same of AddonStack a", "added of AddonStack b"}, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
@@ -37,7 +37,7 @@ func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 		}
 	}
 	q.now = q.now.Add(progressDeadline(&added))
-	got, retryAfter := rendering{q}.successorsOf(t.Context(), deliver.Summary{Stack: "a"}, []successor{{addon: &same}, {addon: &added}})
+	got, retryAfter := rendering{q}.successorsOf(t.Context(), deliver.Summary{Terms: deliver.Terms{Stack: "a"}}, []successor{{addon: &same}, {addon: &added}})
 	if diff := cmp.Diff([]string{"same of AddonStack a"}, got); diff != "" || retryAfter != 0 {
 		t.Errorf("another stack's is waited for without end: %s, %s", diff, retryAfter)
 	}

@@ -17,7 +17,7 @@ func TestTerms(t *testing.T) {
 	now.DependsOn, now.deletionPolicy = []string{"base"}, addonsv1.DeletionPolicyOrphan
 	spec := specDigest(&now)
 	record := func(spec, place string) deliver.Summary {
-		return deliver.Summary{Stack: "previous", DeletionPolicy: addonsv1.DeletionPolicyDelete, Spec: spec, ArtifactVersion: place}
+		return deliver.Summary{Terms: deliver.Terms{Stack: "previous", DeletionPolicy: addonsv1.DeletionPolicyDelete, Spec: spec, ArtifactVersion: place}}
 	}
 	terms := func(spec, place string) deliver.Terms {
 		return deliver.Terms{

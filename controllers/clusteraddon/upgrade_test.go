@@ -83,7 +83,7 @@ func TestUnreadChart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := &request{upgrade: u, ca: &addonsv1.ClusterAddon{}, stacks: stacks{wanted: []addon{cni, added, other}}, installed: map[deliver.Release]deliver.Summary{
-				cni.release(): {Spec: specDigest(&cni)}, added.release(): {Spec: tc.spec},
+				cni.release(): {Terms: deliver.Terms{Spec: specDigest(&cni)}}, added.release(): {Terms: deliver.Terms{Spec: tc.spec}},
 			}}
 			pending := added.status()
 			if tc.spec != "" {

@@ -243,9 +243,8 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 func (r revisionMaker) newSummary(revision int, status helmcommon.Status) record.Summary {
 	s := record.Summary{
 		Release: r.release, Revision: revision, Status: status.String(), Owner: r.want.Owner, OwnerUID: r.want.OwnerUID,
-		Previous: r.previousProof(),
+		Previous: r.previousProof(), Terms: r.want.Terms,
 	}
-	s.SetTerms(r.want.Terms)
 	s.Postconditions = "" // until they hold
 	return s
 }

@@ -198,7 +198,7 @@ func TestOrphan(t *testing.T) {
 	terms := deliver.Terms{Stack: "another", DeletionPolicy: addonsv1.DeletionPolicyOrphan, DependsOn: []string{"cni"}, Spec: "sha256:1", ArtifactVersion: "elsewhere"}
 	e.Expect(e.d.SetTerms(e.ctx, e.target, want.Release, terms)).To(Succeed())
 	summary := e.records(ns)[want.Release]
-	e.Expect(summary.Terms()).To(Equal(terms))
+	e.Expect(summary.Terms).To(Equal(terms))
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 
 	settings := e.get("v1", "ConfigMap", ns, "settings")

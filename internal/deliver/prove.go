@@ -96,7 +96,7 @@ func withProgressOf(made, record Summary) Summary {
 	is.Digest, is.Owner, is.Artifact, is.FactsUsed = made.Digest, made.Owner, made.Artifact, made.FactsUsed
 	is.Chart, is.Version, is.AppVersion, is.RenewAt = made.Chart, made.Version, made.AppVersion, made.RenewAt
 	is.RolledBack, is.Adopts, is.Previous, is.Content = made.RolledBack, made.Adopts, made.Previous, made.Content
-	is.SetTerms(made.Terms())
+	is.Terms = made.Terms
 	is.Postconditions = record.Postconditions
 	return is
 }

@@ -107,7 +107,7 @@ func TestMoveWithForgedRecords(t *testing.T) {
 	removal := &record.Record{
 		Summary: record.Summary{
 			Release: record.Release{Namespace: corner, Name: "evil"}, Revision: 1, Status: string(helmcommon.StatusUninstalling), Digest: "sha256:1",
-			Owner: tm.namespace + "/" + clusterName, Stack: "platform", DeletionPolicy: addonsv1.DeletionPolicyDelete,
+			Owner: tm.namespace + "/" + clusterName, Terms: record.Terms{Stack: "platform", DeletionPolicy: addonsv1.DeletionPolicyDelete},
 		},
 		Helm: &helmrelease.Release{
 			Name: "evil", Namespace: corner, Version: 1, Chart: &helmchart.Chart{Metadata: &helmchart.Metadata{Name: "evil", Version: "1.0.0"}},

@@ -98,7 +98,7 @@ func (m *mallory) forge(release record.Release, owner, account string) *record.R
 	return &record.Record{
 		Summary: record.Summary{
 			Release: release, Revision: 1, Status: string(helmcommon.StatusUninstalling), Digest: "sha256:1",
-			Owner: owner, Stack: "platform", DeletionPolicy: addonsv1.DeletionPolicyDelete, ServiceAccount: account,
+			Owner: owner, Terms: record.Terms{Stack: "platform", DeletionPolicy: addonsv1.DeletionPolicyDelete, ServiceAccount: account},
 		},
 		Helm: &helmrelease.Release{
 			Name: release.Name, Namespace: release.Namespace, Version: 1,

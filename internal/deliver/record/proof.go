@@ -25,7 +25,7 @@ func (s Summary) Proof() string {
 	if !s.Complete || s.Content == "" {
 		return ""
 	}
-	terms := s.Terms()
+	terms := s.Terms
 	terms.Postconditions = "" // progress
 	terms.DependsOn = nil     // joined below: none may be nil or empty
 	digest := digestOf(struct {

@@ -19,9 +19,11 @@ import (
 func TestSummaryRoundTrip(t *testing.T) {
 	r := &Record{Summary: Summary{
 		Release: Release{Namespace: "kube-system", Name: "cilium"}, Revision: 7, Status: "deployed",
-		Digest: "sha256:1", Owner: "fleet/cluster-a", Stack: strings.Repeat("s", 200), Spec: "abc",
-		DependsOn: []string{"a", "b"}, Chart: "cilium", Version: "1.2.3", AppVersion: "1",
-		FactsUsed: `{"kubeVersion":"v1.36.3"}`, DeletionPolicy: addonsv1.DeletionPolicyOrphan, Objects: 12, Kinds: "v1/Pod",
+		Digest: "sha256:1", Owner: "fleet/cluster-a", Chart: "cilium", Version: "1.2.3", AppVersion: "1",
+		FactsUsed: `{"kubeVersion":"v1.36.3"}`, Objects: 12, Kinds: "v1/Pod",
+		Terms: Terms{
+			Stack: strings.Repeat("s", 200), Spec: "abc", DependsOn: []string{"a", "b"}, DeletionPolicy: addonsv1.DeletionPolicyOrphan,
+		},
 	}, WatchFilter: "blue"}
 	m := r.metadata(r.ModifiedAt)
 	if len(m.Labels["addons.cluster.x-k8s.io/stack"]) > 63 {

@@ -23,33 +23,27 @@ import (
 // stack it is of, how it is to be removed one day, and what it takes to see that
 // nothing else is wanted. They may change while the revision stays.
 type Terms struct {
-	// See [Summary].
-	Stack           string
-	DeletionPolicy  addonsv1.DeletionPolicy
-	DataPolicy      addonsv1.DataPolicy
-	DependsOn       []string
-	Spec            string
+	// Stack is the AddonStack's name.
+	Stack          string
+	DeletionPolicy addonsv1.DeletionPolicy
+	// DataPolicy says whether objects that hold data go; "" keeps them.
+	DataPolicy addonsv1.DataPolicy
+	// DependsOn are the add-ons of the stack that this one depends on.
+	DependsOn []string
+	// Spec is a digest of what the user wrote.
+	Spec string
+	// ArtifactVersion identifies the version of the object that held the artifact, "" if none did: while that is the
+	// same, so is the artifact's digest.
 	ArtifactVersion string
-	Postconditions  string
-	ServiceAccount  string
-	Optional        string `json:",omitempty"`
-	Inputs          string `json:",omitempty"`
-}
-
-// Terms returns the record's terms.
-func (s Summary) Terms() Terms {
-	return Terms{
-		Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DataPolicy: s.DataPolicy, DependsOn: s.DependsOn, Spec: s.Spec,
-		ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions, ServiceAccount: s.ServiceAccount,
-		Optional: s.Optional, Inputs: s.Inputs,
-	}
-}
-
-// SetTerms changes the terms that the record has.
-func (s *Summary) SetTerms(t Terms) {
-	s.Stack, s.Spec, s.DependsOn, s.DeletionPolicy, s.DataPolicy = t.Stack, t.Spec, t.DependsOn, t.DeletionPolicy, t.DataPolicy
-	s.ArtifactVersion, s.Postconditions, s.ServiceAccount, s.Optional = t.ArtifactVersion, t.Postconditions, t.ServiceAccount, t.Optional
-	s.Inputs = t.Inputs
+	// Postconditions is a digest of those that held once the add-on was installed, "" for none.
+	Postconditions string
+	// ServiceAccount is the name of the one whose rights the objects are delivered with, "" if
+	// they are the kubeconfig's.
+	ServiceAccount string
+	// Optional are the optional sources of values that were there, as "kind/name/key" joined by commas.
+	Optional string `json:",omitempty"`
+	// Inputs identify the values that the revision of the stack pins, joined by commas: those of any one make this revision.
+	Inputs string `json:",omitempty"`
 }
 
 // Rewrite changes what the metadata of a record says, and nothing else, if nobody else wrote the

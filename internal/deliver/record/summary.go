@@ -11,13 +11,12 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // Summary is what the metadata of a release's newest record says.
 type Summary struct {
 	Release
+	Terms
 	// Revision of the Helm release.
 	Revision int
 	// Status is Helm's: deployed, failed, pending-install and so on.
@@ -34,35 +33,16 @@ type Summary struct {
 	Owner string
 	// OwnerUID is that of the ClusterAddon that made the revision.
 	OwnerUID types.UID
-	// Stack is the AddonStack's name.
-	Stack string
-	// Spec is a digest of what the user wrote.
-	Spec string
-	// Postconditions is a digest of those that held once it was installed, "" for none.
-	Postconditions string
 	// RolledBack is the digest of the inputs whose upgrade failed, if the revision is a
 	// rollback; else "". Failure says why the upgrade, or this revision, failed: the reason,
 	// a colon and the message.
 	RolledBack, Failure string
-	// DependsOn are the add-ons of the stack that this one depends on.
-	DependsOn []string
 	// Chart, Version and AppVersion are the chart's.
 	Chart, Version, AppVersion string
 	// FactsUsed are the facts of the cluster that rendering used, in JSON.
-	FactsUsed      string
-	DeletionPolicy addonsv1.DeletionPolicy
-	// DataPolicy says whether objects that hold data go; "" keeps them.
-	DataPolicy addonsv1.DataPolicy
-	// ServiceAccount is the name of the one whose rights the objects are delivered with, "" if
-	// they are the kubeconfig's.
-	ServiceAccount string
-	// Artifact is the chart's digest. ArtifactVersion identifies the version of the
-	// object that held it, "" if none did: while that is the same, so is the digest.
-	Artifact, ArtifactVersion string
-	// Optional are the optional sources of values that were there, as "kind/name/key" joined by commas.
-	Optional string
-	// Inputs identify the values that the revision of the stack pins, joined by commas: those of any one make this revision.
-	Inputs string
+	FactsUsed string
+	// Artifact is the chart's digest.
+	Artifact string
 	// Content is the digest of the record's data, and Previous the proof of the revision that was
 	// deployed before, "" if there is none or it wasn't proven: see [Summary.Proof].
 	Content, Previous string
