@@ -105,7 +105,7 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 		return nil, err
 	}
 	weight := object.Weight(rendering.Objects...) + object.Weight(rendering.CRDs...)
-	if err := r.fits(2*weight + len(rec.Helm.Manifest) + r.s.Size()); err != nil {
+	if err := r.fits(2*weight + len(rec.Helm.Manifest) + int(r.s.size())); err != nil {
 		return nil, err
 	}
 	crds, objects, err := r.scope.PrepareBoth(rendering.CRDs, rendering.Objects)

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
@@ -206,7 +206,7 @@ type Deliverer struct {
 
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
-	kept     *budget.Budget[*session]
+	kept     *lru.Cache[*session, *contents]
 	room     *shares.Shares
 	decoding *semaphore.Weighted // of records: they take thrice their memory meanwhile
 }
@@ -220,7 +220,7 @@ func New(o Options) *Deliverer {
 		o.Clock = clock.RealClock{}
 	}
 	return &Deliverer{
-		options: o, sessions: make(map[sessionKey]*session), kept: budget.New[*session](cmp.Or(o.MaxKept, maxKept)),
+		options: o, sessions: make(map[sessionKey]*session), kept: lru.New[*session](int64(cmp.Or(o.MaxKept, maxKept)), (*contents).size),
 		room: shares.New(maxWorkedOn), decoding: semaphore.NewWeighted(maxDecoding),
 	}
 }
@@ -233,7 +233,7 @@ func (d *Deliverer) Forget(target string) {
 		if key.target == target {
 			s.tracker.Stop()
 			delete(d.sessions, key)
-			d.kept.Forget(s)
+			d.kept.Remove(s)
 		}
 	}
 }

@@ -24,7 +24,7 @@
 // Each step is a type above [call], which has the data that all steps need, and knows none of them. The packages below
 // know of no revision. These are object (the known facts of one object), apply (writing it), and keep (the objects that
 // stay). Package repair brings an object back, observe watches it, and readiness judges it. Package record is Helm's
-// record of it all, and budget bounds the memory that may be kept.
+// record of it all.
 //
 // Pruning comes last, unlike in Helm, which deletes before the post hooks: until the
 // revision has shown that it works, nothing of the previous one is lost.

@@ -188,7 +188,7 @@ func (r installation) resume(ctx context.Context) error {
 		}
 		r.s.keep(crds, objects)
 		r.s.unscoped = r.scope.Unknown
-		if err := r.fits(r.s.Size()); err != nil {
+		if err := r.fits(int(r.s.size())); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,8 @@ func Panicked(ctx context.Context, cluster string, value any) (message string) {
 func (r *call) contained(ctx context.Context, act func(context.Context) (Outcome, error)) (o Outcome, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			r.s.restart(r.d.storeOf(r.t, r.release))
+			r.s.contents = r.d.newContents(r.t, r.release)
+			r.s.turn(subject{})
 			err = r.refuse(ReasonInternalError, Panicked(ctx, r.t.Name, value))
 		}
 		if stop, ok := errors.AsType[*stopped](err); ok {

@@ -53,5 +53,5 @@ func (r *call) load(ctx context.Context, s Summary) (*record.Record, error) {
 	if rec.State != nil && rec.State.Adopted != nil {
 		r.adopted = rec.State.Adopted
 	}
-	return rec, r.fits(r.s.Size())
+	return rec, r.fits(int(r.s.size()))
 }

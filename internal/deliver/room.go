@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxWorkedOn bounds what all calls have of large add-ons at once, in bytes, as [session.Size] estimates it.
+	// maxWorkedOn bounds what all calls have of large add-ons at once, in bytes, as [contents.size] estimates it.
 	maxWorkedOn = 48 << 20
 	// maxUnclaimed is how much an add-on may have without a claim, in bytes.
 	maxUnclaimed = 2 << 20
@@ -136,15 +136,15 @@ func (r *call) turnIsOver() bool {
 // end leaves the session to the next call, and the room to others.
 func (r *call) end(err error) {
 	defer r.s.mu.Unlock()
-	r.s.hookRuns = r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
+	hookRuns := r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
 		return h.Phase == helmrelease.HookPhaseRunning
 	})
-	if errors.Is(err, errOutgrown) {
-		r.s.drop()
-		r.s.records = r.records
-	}
-	if r.d.isCurrent(r.t, r.release, r.s) {
-		r.d.kept.Note(r.s)
+	switch {
+	case errors.Is(err, errOutgrown):
+		r.s.records, r.s.contents = r.records, nil
+	case !hookRuns && r.d.isCurrent(r.t, r.release, r.s):
+		r.d.kept.Put(r.s, r.s.contents)
+		r.s.contents = nil
 	}
 	if r.room != nil {
 		r.room.Release()

@@ -28,8 +28,8 @@ type sessionKey struct {
 // Lost with it: requests, and nothing else.
 type session struct {
 	mu      sync.Mutex
-	store   *record.Store
 	tracker *observe.Tracker
+	*contents
 
 	// records are what was listed at this time, with what was written since.
 	records  []Summary
@@ -38,12 +38,6 @@ type session struct {
 
 	// about is the revision that the following is about, and whether it is removed.
 	about subject
-	// objects of the revision, and its CRDs of crds/, as they are to be applied.
-	objects, crds []*unstructured.Unstructured
-	// weight is about how many bytes these take.
-	weight int
-	// hookRuns says that a hook runs of which the record doesn't say so yet.
-	hookRuns bool
 	// unscoped says that the cluster didn't know a kind of these yet.
 	unscoped bool
 	// applied are those that were applied since the session began. Objects are
@@ -77,6 +71,37 @@ type session struct {
 	claims int
 }
 
+// contents are the objects and records of an add-on, which can be read again. A session has them while a call is under
+// way, or a hook runs of which the record doesn't say so yet. Else the Deliverer keeps them.
+//
+// Key: the session.
+// Bound: MaxKept bytes for all.
+// Lost with it: requests, and nothing else.
+type contents struct {
+	store *record.Store
+	// objects of the revision, and its CRDs of crds/, as they are to be applied.
+	objects, crds []*unstructured.Unstructured
+	// weight is about how many bytes these take.
+	weight int
+}
+
+// maxKept bounds the contents that are kept between calls, in bytes, as [contents.size] estimates them.
+const maxKept = 32 << 20
+
+// size returns about how many bytes the objects and records take.
+func (c *contents) size() int64 { return int64(c.store.Size() + 2*c.weight) }
+
+// keep takes CRDs of crds/ and objects, as they are to be applied.
+func (c *contents) keep(crds, objects []*unstructured.Unstructured) {
+	c.crds, c.objects = crds, objects
+	c.weight = object.Weight(crds...) + object.Weight(objects...)
+}
+
+// newContents returns contents that are yet to be read.
+func (d *Deliverer) newContents(t Target, r Release) *contents {
+	return &contents{store: d.storeOf(t, r)}
+}
+
 // session returns the add-on's, locked.
 func (d *Deliverer) session(t Target, r Release) *session {
 	key := sessionKey{target: t.Name, release: r}
@@ -84,16 +109,22 @@ func (d *Deliverer) session(t Target, r Release) *session {
 		d.mu.Lock()
 		s, ok := d.sessions[key]
 		if !ok {
-			s = &session{tracker: observe.New(object.SelectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock)}
-			s.restart(d.storeOf(t, r))
+			s = &session{
+				tracker:  observe.New(object.SelectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock),
+				contents: d.newContents(t, r),
+			}
+			s.turn(subject{})
 			d.sessions[key] = s
 		}
 		d.mu.Unlock()
 		s.mu.Lock()
-		d.mu.Lock()
-		current := d.sessions[key] == s
-		d.mu.Unlock()
-		if current {
+		if d.isCurrent(t, r, s) {
+			if kept, found := d.kept.Get(s); found {
+				s.contents = kept
+				d.kept.Remove(s)
+			} else if s.contents == nil {
+				s.contents = d.newContents(t, r)
+			}
 			s.store.Client = t.own() // a new one after each reconnection
 			return s
 		}
@@ -110,7 +141,7 @@ func (d *Deliverer) settle(t Target, r Release, s *session) {
 	if d.sessions[key] == s {
 		delete(d.sessions, key)
 	}
-	d.kept.Forget(s)
+	d.kept.Remove(s)
 }
 
 // isCurrent reports whether a session wasn't settled or forgotten.
@@ -137,12 +168,6 @@ func (s *session) turnTo(revision types.UID, removing bool) {
 	s.turn(about)
 }
 
-// restart forgets all but the backoff.
-func (s *session) restart(store *record.Store) {
-	s.store = store
-	s.turn(subject{})
-}
-
 func (s *session) turn(about subject) {
 	s.tracker.Stop()
 	s.about = about
@@ -154,41 +179,6 @@ func (s *session) turn(about subject) {
 	s.deleted = make(map[record.ObjectKey]going)
 	s.pods = podLook{}
 	s.pruned, s.appliedAt, s.recreates, s.asDeployed = false, time.Time{}, record.ObjectKey{}, nil
-}
-
-// keep takes CRDs of crds/ and objects, as they are to be applied.
-func (s *session) keep(crds, objects []*unstructured.Unstructured) {
-	s.crds, s.objects = crds, objects
-	s.weight = object.Weight(crds...) + object.Weight(objects...)
-}
-
-// maxKept bounds what all sessions keep of objects and records, in bytes, as [session.Size] estimates it.
-const maxKept = 32 << 20
-
-// Size returns about how many bytes the objects and records take that the session keeps.
-func (s *session) Size() int {
-	return s.store.Size() + 2*s.weight
-}
-
-// Drop forgets the objects and records, which are read again when they are needed. It reports whether it did: not
-// while another call is under way, or a hook runs of which the record doesn't say so yet.
-func (s *session) Drop(inside bool) bool {
-	if !inside {
-		if !s.mu.TryLock() {
-			return false
-		}
-		defer s.mu.Unlock()
-	}
-	if s.hookRuns {
-		return false
-	}
-	s.drop()
-	return true
-}
-
-func (s *session) drop() {
-	s.keep(nil, nil)
-	s.store.Drop()
 }
 
 // hasApplied says whether an object was applied since the session began.

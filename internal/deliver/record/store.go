@@ -154,9 +154,6 @@ func (s *Store) Size() (size int) {
 	return size
 }
 
-// Drop drops all records from memory.
-func (s *Store) Drop() { clear(s.cache) }
-
 // Forget drops a record from memory.
 func (s *Store) Forget(r *Record) { delete(s.cache, r.UID) }
 
