@@ -73,8 +73,8 @@ func (r *application) applyAll(ctx context.Context, objects []*unstructured.Unst
 				key := record.KeyOf(some[i])
 				return r.failureOf(key, r.applyOne(ctx, some[i], known[key], crds))
 			})...)
-			if err := failed.Transient(); err != nil {
-				return err
+			if f := failed.Worst(); f != nil && f.Kind == object.Transient {
+				return f.Unwrap()
 			}
 			if r.turnIsOver() && len(failed) == 0 {
 				return r.awaitTurn(time.Second)
@@ -91,14 +91,12 @@ func (r *application) applyAll(ctx context.Context, objects []*unstructured.Unst
 		}
 	}
 	r.allTried = !crds
-	if reason, message := failed.First(object.Rejected); reason != "" {
-		return r.fail(ctx, reason, message)
+	f := failed.Worst()
+	r.applied = !crds && f == nil
+	if f != nil && f.Kind == object.Deferred {
+		return r.deferred(ctx, f.Reason, f.Message)
 	}
-	if reason, message := failed.First(object.Deferred); reason != "" {
-		return r.deferred(ctx, reason, message)
-	}
-	r.applied = !crds
-	return nil
+	return r.stopFor(ctx, f, "")
 }
 
 // unapplied returns the objects that weren't applied in this session, or are gone

@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,6 +117,19 @@ func (r *call) fail(ctx context.Context, reason, message string) error {
 		o.Outcome = r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), o.Outcome)
 	}
 	return err
+}
+
+// stopFor stops for what failed about objects, which may be nil. A rejection has the object's own reason if none is given.
+func (r *call) stopFor(ctx context.Context, f *object.Failure, rejection string) error {
+	switch {
+	case f == nil:
+		return nil
+	case f.Kind == object.Transient:
+		return f.Unwrap()
+	case f.Kind == object.Rejected:
+		return r.fail(ctx, cmp.Or(rejection, f.Reason), f.Message)
+	}
+	return r.wait(f.Reason, "Waiting: "+f.Message, webhookRetry)
 }
 
 // failed marks the revision failed, and stops. Only an event, or a change, leads to more, unless

@@ -25,8 +25,8 @@ func (r *application) established(ctx context.Context, crds []*unstructured.Unst
 	if !r.now().Before(deadline) {
 		return r.failed(ctx, ReasonReadinessTimeout, message.FirstFew(waiting), 0)
 	}
-	if _, message := rejections.First(object.Rejected); message != "" {
-		waiting = append(waiting, message)
+	if f := rejections.Worst(); f != nil && f.Kind == object.Rejected {
+		waiting = append(waiting, f.Message)
 	}
 	return r.wait(object.ReasonWaitingForCRDs, "Waiting for "+message.FirstFew(waiting), deadline.Sub(r.now()))
 }

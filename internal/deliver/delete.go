@@ -37,28 +37,13 @@ func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toT
 	for _, wave := range grouped {
 		left -= len(wave)
 		remaining, failed := r.deleteWave(ctx, wave)
-		if err := r.stopFor(ctx, failed, ReasonPruneFailed); err != nil {
+		if err := r.stopFor(ctx, failed.Worst(), ReasonPruneFailed); err != nil {
 			return err
 		}
 		if len(remaining) == 0 || left == 0 && !toTheEnd {
 			continue
 		}
 		return r.waitGone(ctx, remaining, ReasonPruneFailed, "")
-	}
-	return nil
-}
-
-// stopFor stops the call if an object couldn't be deleted or let go of. "" for rejected means the
-// reason of the object.
-func (r deletion) stopFor(ctx context.Context, failed object.Failures, rejection string) error {
-	if err := failed.Transient(); err != nil {
-		return err
-	}
-	if reason, message := failed.First(object.Rejected); reason != "" {
-		return r.fail(ctx, cmp.Or(rejection, reason), message)
-	}
-	if reason, message := failed.First(object.Deferred); reason != "" {
-		return r.wait(reason, "Waiting: "+message, webhookRetry)
 	}
 	return nil
 }

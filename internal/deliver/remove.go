@@ -174,7 +174,7 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 	failed := object.InParallel(len(inventory), func(i int) *object.Failure {
 		return r.failureOf(inventory[i].Key(), r.orphanObject(ctx, inventory[i]))
 	})
-	if err := (deletion{call: r.call}).stopFor(ctx, failed, ""); err != nil {
+	if err := r.stopFor(ctx, failed.Worst(), ""); err != nil {
 		return Outcome{}, err
 	}
 	message := fmt.Sprintf("Left in the cluster as Helm release %s", r.release)

@@ -4,7 +4,6 @@ package deliver
 
 import (
 	"context"
-	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
@@ -15,26 +14,7 @@ import (
 )
 
 // Repair is what to look for in a deployed add-on, and what to do about it.
-type Repair struct {
-	Release
-	// Proof is that of the record: see [Desired].
-	Proof string
-	// Seen returns the fields of an object that the add-on owns, as a watch shows them:
-	// zero if there are none. It is false if that isn't known; then the object is read.
-	// Nil knows nothing.
-	Seen func(ObjectKey) (drift.Fields, bool)
-	// Values compares the values of all objects, too: a writer of this add-on that was late changes no owner.
-	Values bool
-	// Report leaves the objects as they are.
-	Report bool
-	// Adoption says what to do with an object that somebody made again.
-	Adoption addonsv1.AdoptionPolicy
-	// Ignore are rules for changes that stay.
-	Ignore drift.Rules
-	// Wait returns how long an object with these changes is left as it is; nil repairs
-	// all at once. It may be called by several goroutines.
-	Wait func(ObjectKey, []drift.Change) time.Duration
-}
+type Repair = repair.Request
 
 // repairRun looks for what differs in a deployed add-on.
 type repairRun struct{ *call }
@@ -77,7 +57,7 @@ func (r repairRun) repair(ctx context.Context, want *Repair) (Outcome, []repair.
 		return Outcome{}, nil, err
 	}
 	repairer := &repair.Repairer{
-		Applier: r.applier, Values: want.Values, Report: want.Report, Adoption: want.Adoption, Ignore: want.Ignore, Wait: want.Wait, Hide: r.hidden.in,
+		Applier: r.applier, Request: *want, Hide: r.hidden.in,
 	}
 	var found []repair.Difference
 	var failed object.Failures
@@ -97,22 +77,21 @@ func (r repairRun) repair(ctx context.Context, want *Repair) (Outcome, []repair.
 	if err := r.noteFields(ctx, rec, found); err != nil {
 		return Outcome{}, found, err
 	}
-	if err := failed.Transient(); err != nil {
-		return Outcome{}, found, err
-	}
 	ready := readyOutcome(rec.Summary)
-	phase := addonsv1.AddonFailed
-	reason, message := failed.First(object.Rejected)
-	if reason == "" {
-		phase = addonsv1.AddonUpgrading
-		reason, message = failed.First(object.Deferred)
+	f := failed.Worst()
+	switch {
+	case f == nil:
+		r.d.settle(r.t, r.release, r.s)
+		return ready, found, nil
+	case f.Kind == object.Transient:
+		return Outcome{}, found, f.Unwrap()
+	case f.Kind == object.Rejected:
+		ready.Phase = addonsv1.AddonFailed
+	default:
+		ready.Phase = addonsv1.AddonUpgrading
 	}
-	if reason != "" {
-		ready.Phase, ready.Reason, ready.Message = phase, reason, r.hidden.in(message)
-		return r.s.backoff.fail(r.now(), rec.Digest, ready), found, nil
-	}
-	r.d.settle(r.t, r.release, r.s)
-	return ready, found, nil
+	ready.Reason, ready.Message = f.Reason, r.hidden.in(f.Message)
+	return r.s.backoff.fail(r.now(), rec.Digest, ready), found, nil
 }
 
 // suspects returns the objects that may differ, wave by wave.

@@ -210,29 +210,22 @@ func Postpone(key record.ObjectKey, message string) error {
 // Failures are those of one pass over the objects, in the objects' order.
 type Failures []*Failure
 
-// Transient returns an error of those that are to be retried, nil if there is none.
-func (f Failures) Transient() error {
-	for _, each := range f {
-		if each.Kind == Transient {
-			return each.err
-		}
-	}
-	return nil
-}
-
-// First returns the reason of the first of a kind, and the messages of the first few.
-func (f Failures) First(kind FailureKind) (reason, text string) {
-	var messages []string
-	for _, each := range f {
-		if each.Kind != kind {
+// Worst returns those that count as one failure, with the reason of the first and the messages of the first few; nil if
+// there are none. Those that are to be retried say nothing of the add-on, so they come first, and those that may end by
+// themselves last.
+func (f Failures) Worst() *Failure {
+	for _, kind := range []FailureKind{Transient, Rejected, Deferred} {
+		some := slices.DeleteFunc(slices.Clone(f), func(each *Failure) bool { return each.Kind != kind })
+		if len(some) == 0 {
 			continue
 		}
-		if reason == "" {
-			reason = each.Reason
+		var messages []string
+		for _, each := range some {
+			messages = append(messages, each.Message)
 		}
-		messages = append(messages, each.Message)
+		return &Failure{Kind: kind, Reason: some[0].Reason, Message: message.FirstFew(messages), err: some[0].err}
 	}
-	return reason, message.FirstFew(messages)
+	return nil
 }
 
 // AnswerOf returns what the API server answered; false if the error is none of its answers.

@@ -35,10 +35,16 @@ type Suspect struct {
 	Entry    record.Entry
 }
 
-// Repairer compares objects of a deployed add-on with what it applied, and applies those that differ.
-type Repairer struct {
-	apply.Applier
-	// Values compares the values of objects, too.
+// Request says what to look for in a deployed add-on, and what to do about it.
+type Request struct {
+	record.Release
+	// Proof is the proof of the record: see [record.Summary.Proof].
+	Proof string
+	// Seen returns the fields of an object that the add-on owns, as a watch shows them:
+	// zero if there are none. It is false if that isn't known; then the object is read.
+	// Nil knows nothing.
+	Seen func(record.ObjectKey) (drift.Fields, bool)
+	// Values compares the values of all objects, too: a writer of this add-on that was late changes no owner.
 	Values bool
 	// Report leaves the objects as they are.
 	Report bool
@@ -46,8 +52,15 @@ type Repairer struct {
 	Adoption addonsv1.AdoptionPolicy
 	// Ignore are rules for changes that stay.
 	Ignore drift.Rules
-	// Wait returns how long an object with these changes is left as it is; nil repairs at once.
+	// Wait returns how long an object with these changes is left as it is; nil repairs
+	// all at once. It may be called by several goroutines.
 	Wait func(record.ObjectKey, []drift.Change) time.Duration
+}
+
+// Repairer compares objects of a deployed add-on with what it applied, and applies those that differ.
+type Repairer struct {
+	apply.Applier
+	Request
 	// Hide takes secrets out of a text.
 	Hide func(string) string
 }
