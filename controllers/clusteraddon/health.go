@@ -48,15 +48,17 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 	if policy, _ := a.driftOf(); policy == addonsv1.DriftPolicyIgnore {
 		return one // nothing is watched
 	}
-	if one.status.Phase != addonsv1.AddonReady || one.unreachable || one.status.Revision != int32(record.Revision) && one.available == nil {
+	if one.status.Phase != addonsv1.AddonReady || one.unreachable || one.status.Revision != int32(record.Revision) && one.found == nil {
 		return one
 	}
 	memory := q.memory.health.of(release, int(one.status.Revision))
-	if one.available != nil { // each object was found ready just now
-		q.watched.Judged(q.workload.conn, release, one.seen)
+	if one.found != nil { // each object was found ready just now
+		q.watched.Judged(q.workload.conn, release, one.found)
 		memory.looked = true
-		for key, n := range one.available {
-			memory.objects[key] = objectHealth{before: health.Before{Available: n}}
+		for key, is := range one.found {
+			if is.Available > 0 {
+				memory.objects[key] = objectHealth{before: health.Before{Available: is.Available}}
+			}
 		}
 		return one
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -53,9 +54,8 @@ type addonResult struct {
 	applied bool // all of its objects were, in this reconcile
 	tried   bool // each of its objects was
 	gone    bool // it was removed, and has no status
-	// available replicas of workloads, if it became Ready in this reconcile
-	available map[deliver.ObjectKey]int32
-	seen      map[deliver.ObjectKey]string // resourceVersions of objects that were found ready then
+	// found is how the objects were found, if it became Ready in this reconcile
+	found map[deliver.ObjectKey]observe.Status
 }
 
 // because returns the result of an add-on that doesn't go on, in the phase of the reason.
@@ -81,7 +81,7 @@ func delivered(outcome deliver.Outcome, status addonsv1.AddonStatus) addonResult
 		}
 	}
 	return addonResult{
-		status: status, applied: outcome.Applied, tried: outcome.Tried, available: outcome.Available, seen: outcome.Seen, followUp: followUp{retryAfter: outcome.RetryAfter},
+		status: status, applied: outcome.Applied, tried: outcome.Tried, found: outcome.Found, followUp: followUp{retryAfter: outcome.RetryAfter},
 	}
 }
 

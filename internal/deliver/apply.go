@@ -111,7 +111,7 @@ func (r *application) unapplied(objects []*unstructured.Unstructured) []*unstruc
 			ok = false
 		}
 		if job, isDone := r.rec.State.JobDone(key); !ok && isDone {
-			r.s.applied[key] = applied{uid: job.UID, Object: observe.Object{Status: jobDone}}
+			r.s.applied[key] = &applied{uid: job.UID, Object: observe.Object{Status: jobDone}}
 			ok = true
 		}
 		if !ok {
@@ -219,14 +219,14 @@ func (r *application) noteApplied(o, result *unstructured.Unstructured, left boo
 	if left {
 		watched.Status.Phase = observe.Current // whoever owns it manages it
 	}
-	r.note(record.KeyOf(o), applied{
+	r.note(record.KeyOf(o), &applied{
 		Object: watched, uid: result.GetUID(), left: left,
 		fields: cmp.Or(fields, drift.FieldsOf(result.GetManagedFields(), r.scope.Manager())),
 	})
 	return nil
 }
 
-func (r *application) note(key record.ObjectKey, a applied) {
+func (r *application) note(key record.ObjectKey, a *applied) {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
 	if r.s.recreates == key {

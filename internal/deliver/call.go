@@ -231,7 +231,7 @@ func (r *call) upgrading() bool {
 }
 
 // statusOf returns the newest status of an object that was applied.
-func (r *call) statusOf(a applied) observe.Status {
+func (r *call) statusOf(a *applied) observe.Status {
 	if a.watched {
 		if s, ok := r.s.tracker.Status(a.Resource, a.Key); ok {
 			return s

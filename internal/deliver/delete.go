@@ -89,13 +89,13 @@ const (
 
 // deleteWave deletes the objects of a wave, and returns those that may still be there.
 func (r deletion) deleteWave(ctx context.Context, wave []record.Entry) ([]going, object.Failures) {
-	todo := slices.DeleteFunc(slices.Clone(wave), func(e record.Entry) bool { return r.s.removed[e.Key()] })
+	todo := slices.DeleteFunc(slices.Clone(wave), func(e record.Entry) bool { return r.s.deleted[e.Key()].over })
 	failed := object.InParallel(len(todo), func(i int) *object.Failure {
 		return r.failureOf(todo[i].Key(), r.deleteOne(ctx, todo[i]))
 	})
 	var remaining []going
 	for _, e := range todo {
-		if g, asked := r.s.deleted[e.Key()]; asked && !r.s.removed[e.Key()] {
+		if g, asked := r.s.deleted[e.Key()]; asked && !g.over {
 			remaining = append(remaining, g)
 		}
 	}
@@ -191,13 +191,13 @@ func (r deletion) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (g
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
 	g, asked := r.s.deleted[e.Key()]
-	if !asked {
-		g.since = cmp.Or(live.DeletionTimestamp, &metav1.Time{Time: r.now()}).Time
+	if !asked || g.over {
+		g = going{since: cmp.Or(live.DeletionTimestamp, &metav1.Time{Time: r.now()}).Time}
 	}
 	g.entry, g.unlabelled = e, object.OwnerOf(&live.ObjectMeta) != r.release
 	g.object = observe.Object{
 		Resource: mapping.Resource, Key: client.ObjectKeyFromObject(live),
-		Judge: readiness.StillThere, ResourceVersion: live.ResourceVersion,
+		Judge: readiness.StillThere, Status: observe.Status{Version: live.ResourceVersion},
 	}
 	r.s.deleted[e.Key()] = g
 	return g, nil
@@ -208,7 +208,7 @@ func (r deletion) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (g
 func (r deletion) noteRemoved(e record.Entry, why string) {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
-	r.s.removed[e.Key()] = true
+	r.s.deleted[e.Key()] = going{over: true}
 	note := fmt.Sprintf("%s %s", e.Key(), why)
 	if why != "" && !slices.Contains(r.rec.State.Notes, note) {
 		r.rec.State.Notes = append(r.rec.State.Notes, note)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 )
 
@@ -149,24 +150,11 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 		return rolledBackOutcome(r.rec.Summary, r.now()), nil
 	}
 	o := readyOutcome(r.rec.Summary)
-	o.Available, o.Seen = r.available()
-	return o, nil
-}
-
-// available returns how many replicas of workloads are available, as they were seen last, and at which resourceVersion
-// objects were.
-func (r installation) available() (available map[ObjectKey]int32, seen map[ObjectKey]string) {
-	available, seen = map[ObjectKey]int32{}, map[ObjectKey]string{}
+	o.Found = make(map[ObjectKey]observe.Status, len(r.s.applied))
 	for key, a := range r.s.applied {
-		seen[key] = a.ResourceVersion
-		if a.watched {
-			seen[key] = r.s.tracker.Seen(a.Resource, a.Key)
-		}
-		if n := r.statusOf(a).Available; n > 0 {
-			available[key] = n
-		}
+		o.Found[key] = r.statusOf(a)
 	}
-	return available, seen
+	return o, nil
 }
 
 // resume continues with the newest revision.

@@ -81,7 +81,7 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 	}
 	if err == nil {
 		object, err := r.scope.Observed(o, result, readiness.HookDone)
-		r.s.hooks[h.key()] = applied{Object: object, uid: result.GetUID()}
+		r.s.hooks[h.key()] = &applied{Object: object, uid: result.GetUID()}
 		return err
 	}
 	if _, ok := errors.AsType[*stopped](err); ok {

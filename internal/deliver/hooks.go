@@ -169,7 +169,6 @@ func (r hookRunner) awaitHook(ctx context.Context, h hook, o *unstructured.Unstr
 	}
 	if !a.watched || !r.s.tracker.Live(a.Resource) {
 		a.watched = true
-		r.s.hooks[h.key()] = a
 		r.track(a.Object)
 	}
 	left := progress.StartedAt.Add(r.want.deadline()).Sub(r.now())

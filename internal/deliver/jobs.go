@@ -25,10 +25,11 @@ func (r *application) noteJobs(ctx context.Context, objects []*unstructured.Unst
 			continue
 		}
 		a, ok := r.s.applied[key]
-		if status := r.statusOf(a); !ok || a.left || !status.Final || status.Phase != observe.Current {
+		if !ok || a.left {
 			continue
 		}
-		if _, noted := r.rec.State.JobDone(key); !noted {
+		_, noted := r.rec.State.JobDone(key)
+		if status := r.statusOf(a); !noted && status.Final && status.Phase == observe.Current {
 			e := record.EntryOf(o)
 			e.UID = a.uid
 			r.rec.State.JobsDone = append(r.rec.State.JobsDone, e)

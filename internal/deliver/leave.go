@@ -25,7 +25,7 @@ func (r *application) leaveAsDeployed(ctx context.Context, o *unstructured.Unstr
 	if r.want.Seen != nil && (e.CRD || readiness.HasNoStatus(o)) && len(r.checks.For(o)) == 0 {
 		if seen, known := r.want.Seen(key); known && seen == e.Fields {
 			ready := observe.Object{Status: observe.Status{Phase: observe.Current}}
-			r.note(key, applied{Object: ready, uid: e.UID, fields: e.Fields})
+			r.note(key, &applied{Object: ready, uid: e.UID, fields: e.Fields})
 			return true, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 )
 
 // Outcome is where an add-on stands after Ensure or Remove. It is the same each
@@ -34,10 +35,8 @@ type Outcome struct {
 	Total, Ready int32
 	// Untouched says that none of its objects was applied yet, and none belongs to it for another reason.
 	Untouched bool
-	// Available is how many replicas of workloads were available when the add-on became Ready, if that was just now.
-	Available map[ObjectKey]int32
-	// Seen are the resourceVersions at which objects were found ready then.
-	Seen map[ObjectKey]string
+	// Found is how the objects were found when the add-on became Ready, if that was just now.
+	Found map[ObjectKey]observe.Status
 
 	// Applied says that each object was applied, and none refused: what the add-on has in
 	// common with one that leaves is its own now.

@@ -34,6 +34,8 @@ type going struct {
 	since  time.Time
 	// unlabelled says that the watch doesn't show the object: Helm made it.
 	unlabelled bool
+	// over says that nothing is to be done about it any more.
+	over bool
 }
 
 // podLook is why pods of a revision's workloads didn't run when they were looked at last, and when to look again. A

@@ -34,7 +34,6 @@ func (r readinessWait) watchUnready(objects []*unstructured.Unstructured) {
 			continue
 		}
 		a.watched = true
-		r.s.applied[key] = a
 		watch = append(watch, a.Object)
 	}
 	r.track(watch...)

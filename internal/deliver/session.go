@@ -43,14 +43,12 @@ type session struct {
 	// applied are those that were applied since the session began. Objects are
 	// applied in parallel, so noting takes a lock.
 	noting  sync.Mutex
-	applied map[record.ObjectKey]applied
+	applied map[record.ObjectKey]*applied
 	// hooks are the hooks' objects.
-	hooks map[hookKey]applied
+	hooks map[hookKey]*applied
 	// cleaned are the events whose hooks' objects were deleted by their policy.
 	cleaned map[helmrelease.HookEvent]bool
-	// removed are those that are known to be gone, or were let go of.
-	removed map[record.ObjectKey]bool
-	// deleted are those that were asked to go.
+	// deleted are those that were asked to go, are known to be gone, or were let go of.
 	deleted map[record.ObjectKey]going
 	// recreates is the object that is deleted to be made again; none if it is zero.
 	recreates      record.ObjectKey
@@ -172,9 +170,8 @@ func (s *session) turn(about subject) {
 	s.tracker.Stop()
 	s.about = about
 	s.keep(nil, nil)
-	s.applied = make(map[record.ObjectKey]applied)
-	s.removed = make(map[record.ObjectKey]bool)
-	s.hooks = make(map[hookKey]applied)
+	s.applied = make(map[record.ObjectKey]*applied)
+	s.hooks = make(map[hookKey]*applied)
 	s.cleaned = make(map[helmrelease.HookEvent]bool)
 	s.deleted = make(map[record.ObjectKey]going)
 	s.pods = podLook{}

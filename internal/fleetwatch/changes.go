@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 )
 
 const (
@@ -91,7 +92,7 @@ func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (obje
 }
 
 // Judged drops the changes of objects that were judged just now at these resourceVersions. Other changes are told of later.
-func (w *Objects) Judged(conn *fleet.Connection, release deliver.Release, seen map[deliver.ObjectKey]string) {
+func (w *Objects) Judged(conn *fleet.Connection, release deliver.Release, found map[deliver.ObjectKey]observe.Status) {
 	w.with(conn, release, func(c *clusterObjects, _ *watchedAddon) {
 		is := c.changes[release]
 		if is == nil {
@@ -99,10 +100,10 @@ func (w *Objects) Judged(conn *fleet.Connection, release deliver.Release, seen m
 		}
 		maps.DeleteFunc(is.objects, func(key deliver.ObjectKey, _ bool) bool {
 			k := c.kinds[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
-			if k == nil || seen[key] == "" {
+			if k == nil || found[key].Version == "" {
 				return false
 			}
-			return k.objects[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}].version == versionOf(seen[key])
+			return k.objects[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}].version == versionOf(found[key].Version)
 		})
 		is.next = c.clock.Now().Add(lookPause)
 		if len(is.objects) > 0 {

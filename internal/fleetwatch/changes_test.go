@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 )
 
 // TestChangesThatAreJudged tells of any change of an object that is judged, at most once in ten seconds, and of none
@@ -63,12 +64,12 @@ func TestChangesThatAreJudged(t *testing.T) {
 
 	changes(deployment())
 	judgedAt := w.server.versionOf(deployment())
-	w.Judged(w.conn, web, map[deliver.ObjectKey]string{keyOf(deployment()): judgedAt})
+	w.Judged(w.conn, web, map[deliver.ObjectKey]observe.Status{keyOf(deployment()): {Version: judgedAt}})
 	w.clock.step(2 * lookPause)
 	w.expectTold(3, "it was judged just now, as it is")
 	took("it was judged")
 	changes(deployment())
-	w.Judged(w.conn, web, map[deliver.ObjectKey]string{keyOf(deployment()): judgedAt})
+	w.Judged(w.conn, web, map[deliver.ObjectKey]observe.Status{keyOf(deployment()): {Version: judgedAt}})
 	w.clock.step(2 * lookPause)
 	w.expectTold(4, "it has changed since it was judged")
 	took("since it was judged", keyOf(deployment()))

@@ -107,8 +107,7 @@ func (s *Scope) Observed(o, now *unstructured.Unstructured, judge observe.Judge)
 	if err != nil {
 		return observe.Object{}, err
 	}
-	return observe.Object{
-		Resource: mapping.Resource, Key: client.ObjectKeyFromObject(now), Judge: judge,
-		Status: judge(now), ResourceVersion: now.GetResourceVersion(),
-	}, nil
+	status := judge(now)
+	status.Version = now.GetResourceVersion()
+	return observe.Object{Resource: mapping.Resource, Key: client.ObjectKeyFromObject(now), Judge: judge, Status: status}, nil
 }

@@ -42,6 +42,8 @@ type Status struct {
 	Final bool
 	// Available is how many replicas of a workload are available.
 	Available int32
+	// Version is the resourceVersion that the object was judged at, "" if that isn't known. Judges leave it out.
+	Version string
 }
 
 // Judge tells an object's status. It is called for each change of the object, so
@@ -56,10 +58,8 @@ type Object struct {
 	Resource schema.GroupVersionResource
 	Key      Key
 	Judge    Judge
-	// Status as far as it is known, and the resourceVersion that it was seen at:
-	// what is older is ignored, and nothing that is newer is missed.
-	Status          Status
-	ResourceVersion string
+	// Status as far as it is known. States older than its Version are ignored, and none that is newer is missed.
+	Status Status
 }
 
 // messageDelay is how long a change of a message alone may go unnoticed.
@@ -115,7 +115,7 @@ func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects
 			k = &kind{objects: make(map[Key]*tracked)}
 			t.kinds[o.Resource] = k
 		}
-		seen := version(o.ResourceVersion)
+		seen := version(o.Status.Version)
 		// Its events until now went by unseen, or were judged otherwise.
 		if old, known := k.objects[o.Key]; !known || seen < old.seen || !k.live() {
 			start[o.Resource] = true
@@ -162,28 +162,10 @@ func (k *kind) unseen() string {
 func (t *Tracker) Status(resource schema.GroupVersionResource, key Key) (Status, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if o := t.tracked(resource, key); o != nil {
-		return o.status, true
+	if k := t.kinds[resource]; k != nil && k.objects[key] != nil {
+		return k.objects[key].status, true
 	}
 	return Status{}, false
-}
-
-// Seen returns the resourceVersion that an object was judged at last, "" if that isn't known.
-func (t *Tracker) Seen(resource schema.GroupVersionResource, key Key) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if o := t.tracked(resource, key); o != nil && o.seen > 0 {
-		return strconv.FormatUint(o.seen, 10)
-	}
-	return ""
-}
-
-// tracked returns an object, nil if it isn't tracked. The caller has the lock.
-func (t *Tracker) tracked(resource schema.GroupVersionResource, key Key) *tracked {
-	if k := t.kinds[resource]; k != nil {
-		return k.objects[key]
-	}
-	return nil
 }
 
 // Untrack forgets an object, and ends its resource's watch if that was the last one.

@@ -131,7 +131,12 @@ func (t *Tracker) listed(ctx context.Context, k *kind, list *unstructured.Unstru
 func (t *Tracker) judge(k *kind, u *unstructured.Unstructured) bool {
 	o, ok := k.objects[keyOf(u)]
 	seen := version(u.GetResourceVersion())
-	return ok && seen >= o.seen && t.observe(o, o.judge(u), seen)
+	if !ok || seen < o.seen {
+		return false
+	}
+	status := o.judge(u)
+	status.Version = u.GetResourceVersion()
+	return t.observe(o, status, seen)
 }
 
 // change runs f under the lock, unless the watch has ended, and notifies if f says so.
