@@ -142,12 +142,7 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 		r.noteRemoved(e, why)
 		return nil
 	}
-	if live.DeletionTimestamp == nil {
-		if err := r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
-			return err
-		}
-	}
-	_, err = r.goingOf(e, live)
+	_, err = r.deleteLive(ctx, e, live)
 	return err
 }
 
@@ -181,10 +176,13 @@ func (r deletion) keeper() *keep.Keeper {
 	}
 }
 
-// goingOf notes that an object was asked to go, and returns what is waited for. It is going since
-// it was asked first or, after a restart, since when the object says.
-func (r deletion) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (going, error) {
+// deleteLive deletes an object unless that is under way, and returns what is waited for. The object is going since
+// it was asked first or, after a restart, since when it says.
+func (r deletion) deleteLive(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (going, error) {
 	mapping, err := r.scope.Mapping(e.GroupVersionKind())
+	if err == nil && live.DeletionTimestamp == nil {
+		err = r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
+	}
 	if err != nil {
 		return going{}, err
 	}

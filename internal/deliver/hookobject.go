@@ -81,20 +81,17 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 	}
 	if err == nil {
 		object, err := r.scope.Observed(o, result, readiness.HookDone)
-		r.s.hooks[h.key()] = &applied{Object: object, uid: result.GetUID()}
+		r.s.hooks[h.key] = &applied{Object: object, uid: result.GetUID()}
 		return err
 	}
 	if _, ok := errors.AsType[*stopped](err); ok {
 		return err
 	}
 	f := r.failureOf(record.KeyOf(o), err)
-	switch f.Kind {
-	case object.Transient:
-		return f
-	case object.Deferred:
-		return r.wait(f.Reason, "Waiting: "+f.Message, webhookRetry)
+	if f.Kind == object.Rejected {
+		return r.failHook(ctx, h, f.Message)
 	}
-	return r.failHook(ctx, h, f.Message)
+	return r.stopFor(ctx, f, "")
 }
 
 // staysAsHook reports whether a hook's object of a kind isn't deleted to be made again: a CRD, as in Helm, and what
@@ -139,22 +136,17 @@ func (r hookRunner) clearLive(ctx context.Context, h hook, e record.Entry, live 
 		return r.failHook(ctx, h, fmt.Sprintf(
 			"%s exists already, and its %s doesn't have before-hook-creation. Rename one of the two", e.Key(), helmrelease.HookDeleteAnnotation))
 	}
-	g, err := deletion{call: r.call}.goingOf(e, live)
+	g, err := deletion{call: r.call}.deleteLive(ctx, e, live)
 	if err != nil {
 		return err
 	}
-	if live.DeletionTimestamp == nil {
-		if err := r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
-			return err
-		}
-	}
-	return deletion{call: r.call}.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The previous object of %s hook %s: ", h.event, h.Name))
+	return deletion{call: r.call}.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The previous object of %s hook %s: ", h.key.Event, h.Name))
 }
 
-// deleteHooks deletes objects of an event's hooks by their delete policies, the last one first.
-func (r hookRunner) deleteHooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
+// deleteHooks deletes objects of hooks by their delete policies, the last one first.
+func (r hookRunner) deleteHooks(ctx context.Context, hooks []hook) error {
 	for _, h := range slices.Backward(hooks) {
-		if err := r.deleteHook(ctx, hookOf(h, event)); err != nil {
+		if err := r.deleteHook(ctx, h); err != nil {
 			return err
 		}
 	}
@@ -168,7 +160,7 @@ func (r hookRunner) deleteHook(ctx context.Context, h hook) error {
 		return nil //nolint:nilerr // it can't be there
 	}
 	e := record.EntryOf(o)
-	if made, ok := r.s.hooks[h.key()]; ok {
+	if made, ok := r.s.hooks[h.key]; ok {
 		if err = r.applier.Delete(ctx, o, made.uid, metav1.DeletePropagationBackground); err == nil {
 			return nil
 		}

@@ -31,38 +31,34 @@ const HookRunAnnotation = "addons.cluster.x-k8s.io/hook-run"
 // hook is a hook of the revision, as it is run for an event.
 type hook struct {
 	*helmrelease.Hook
-	event helmrelease.HookEvent
-	where string // its object is, as "group/namespace" of its manifest; "" if nothing of that can be applied
+	key record.HookKey
 }
 
 func hookOf(h *helmrelease.Hook, event helmrelease.HookEvent) hook {
+	key := record.HookKey{Event: event, Kind: h.Kind, Name: h.Name}
 	o := &metav1.PartialObjectMetadata{}
-	if err := yaml.Unmarshal([]byte(h.Manifest), o); err != nil {
-		return hook{Hook: h, event: event}
+	if err := yaml.Unmarshal([]byte(h.Manifest), o); err == nil { // else nothing of it can be applied
+		key.Where = o.GroupVersionKind().Group + "/" + o.Namespace
 	}
-	return hook{h, event, o.GroupVersionKind().Group + "/" + o.Namespace}
+	return hook{h, key}
 }
-
-func (h hook) key() hookKey { return hookKey{h.event.String(), h.Kind, h.Name, h.where} }
 
 // hookRunner runs the hooks of a revision.
 type hookRunner struct{ *call }
 
 // progressOf returns the progress of a hook, nil if it wasn't started.
-func (r hookRunner) progressOf(h hook) *record.HookRun {
-	return r.rec.State.Run(h.event.String(), h.Kind, h.Name, h.where)
-}
+func (r hookRunner) progressOf(h hook) *record.HookRun { return r.rec.State.Run(h.key) }
 
 // hooksFor returns the hooks of an event in the order that Helm runs them: by
 // weight, then by name; those that are equal in both by kind, in install order.
-func hooksFor(hooks []*helmrelease.Hook, event helmrelease.HookEvent) []*helmrelease.Hook {
-	var matching []*helmrelease.Hook
+func hooksFor(hooks []*helmrelease.Hook, event helmrelease.HookEvent) []hook {
+	var matching []hook
 	for _, h := range hooks {
 		if slices.Contains(h.Events, event) {
-			matching = append(matching, h)
+			matching = append(matching, hookOf(h, event))
 		}
 	}
-	slices.SortStableFunc(matching, func(a, b *helmrelease.Hook) int {
+	slices.SortStableFunc(matching, func(a, b hook) int {
 		return cmp.Or(
 			cmp.Compare(a.Weight, b.Weight),
 			cmp.Compare(a.Name, b.Name),
@@ -79,7 +75,7 @@ func (r hookRunner) runHooks(ctx context.Context, event helmrelease.HookEvent) e
 		return nil
 	}
 	for _, h := range hooks {
-		if err := r.runHook(ctx, hookOf(h, event)); err != nil {
+		if err := r.runHook(ctx, h); err != nil {
 			return err
 		}
 	}
@@ -90,7 +86,7 @@ func (r hookRunner) runHooks(ctx context.Context, event helmrelease.HookEvent) e
 		if err := r.update(ctx); err != nil {
 			return err
 		}
-		if err := r.deleteHooks(ctx, event, cleanup); err != nil {
+		if err := r.deleteHooks(ctx, cleanup); err != nil {
 			return err
 		}
 		r.s.cleaned[event] = true
@@ -104,27 +100,23 @@ func (r hookRunner) runHooks(ctx context.Context, event helmrelease.HookEvent) e
 
 // runHook starts a hook, or continues waiting for it. Nil means that it is done.
 func (r hookRunner) runHook(ctx context.Context, h hook) error {
-	progress := r.progressOf(h)
-	if progress != nil && progress.Phase == helmrelease.HookPhaseSucceeded {
+	progress := *cmp.Or(r.progressOf(h), &record.HookRun{})
+	if progress.Phase == helmrelease.HookPhaseSucceeded {
 		return nil
 	}
 	o, err := r.hookObject(h.Hook)
 	if err != nil {
 		return r.failHook(ctx, h, err.Error())
 	}
-	starts := progress == nil || progress.Phase == helmrelease.HookPhaseFailed || progress.Phase == helmrelease.HookPhaseUnknown
-	attempt := 0
-	if progress != nil {
-		attempt = progress.Attempt
-	}
+	starts, attempt := progress.Phase != helmrelease.HookPhaseRunning, progress.Attempt
 	if starts {
 		attempt++
-		delete(r.s.hooks, h.key())
+		delete(r.s.hooks, h.key)
 	}
 	annotations.AddAnnotations(o, map[string]string{
-		HookRunAnnotation: fmt.Sprintf("%d.%s.%d.%s", r.rec.Revision, h.event, attempt, r.rec.UID),
+		HookRunAnnotation: fmt.Sprintf("%d.%s.%d.%s", r.rec.Revision, h.key.Event, attempt, r.rec.UID),
 	})
-	if _, ok := r.s.hooks[h.key()]; !ok {
+	if _, ok := r.s.hooks[h.key]; !ok {
 		if err := r.applyHook(ctx, h, o, attempt); err != nil {
 			return r.stillFailed(h, err)
 		}
@@ -147,7 +139,7 @@ func (r hookRunner) stillFailed(h hook, err error) error {
 
 // awaitHook looks whether a running hook is done.
 func (r hookRunner) awaitHook(ctx context.Context, h hook, o *unstructured.Unstructured) error {
-	a, progress := r.s.hooks[h.key()], r.progressOf(h)
+	a, progress := r.s.hooks[h.key], r.progressOf(h)
 	status := r.statusOf(a)
 	if a.watched && !status.Final && r.s.tracker.Failing() != nil {
 		var err error
@@ -155,7 +147,7 @@ func (r hookRunner) awaitHook(ctx context.Context, h hook, o *unstructured.Unstr
 			return err
 		}
 	}
-	what := fmt.Sprintf("%s hook %s %s", h.event, h.Kind, a.Key)
+	what := fmt.Sprintf("%s hook %s %s", h.key.Event, h.Kind, a.Key)
 	switch status.Phase {
 	case observe.Current:
 		progress.Phase, progress.Message = helmrelease.HookPhaseSucceeded, ""
@@ -183,7 +175,7 @@ func (r hookRunner) awaitHook(ctx context.Context, h hook, o *unstructured.Unstr
 func (r hookRunner) startRun(h hook) *record.HookRun {
 	progress := r.progressOf(h)
 	if progress == nil {
-		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{Event: h.event.String(), Kind: h.Kind, Name: h.Name, Where: h.where})
+		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{HookKey: h.key})
 		progress = &r.rec.State.Hooks[len(r.rec.State.Hooks)-1]
 	}
 	progress.Attempt++
@@ -193,8 +185,8 @@ func (r hookRunner) startRun(h hook) *record.HookRun {
 }
 
 // whenSucceeded are the hooks that are to be deleted once they have succeeded.
-func whenSucceeded(hooks []*helmrelease.Hook) []*helmrelease.Hook {
-	return slices.DeleteFunc(slices.Clone(hooks), func(h *helmrelease.Hook) bool {
+func whenSucceeded(hooks []hook) []hook {
+	return slices.DeleteFunc(slices.Clone(hooks), func(h hook) bool {
 		return !slices.Contains(h.DeletePolicies, helmrelease.HookSucceeded)
 	})
 }
@@ -213,10 +205,10 @@ func (r hookRunner) failHook(ctx context.Context, h hook, message string) error 
 			record.DeletionPolicyAnnotation, r.release.Namespace, r.rec.SecretName, addonsv1.DeletionPolicyOrphan)
 	}
 	progress.Phase, progress.Message = helmrelease.HookPhaseFailed, message
-	all := hooksFor(r.rec.Helm.Hooks, h.event)
-	cleanup := whenSucceeded(all[:slices.Index(all, h.Hook)])
+	all := hooksFor(r.rec.Helm.Hooks, h.key.Event)
+	cleanup := whenSucceeded(all[:slices.Index(all, h)])
 	for _, before := range cleanup {
-		if run := r.progressOf(hookOf(before, h.event)); run != nil && before.Kind != "Job" && before.Kind != "Pod" {
+		if run := r.progressOf(before); run != nil && before.Kind != "Job" && before.Kind != "Pod" {
 			run.Phase = helmrelease.HookPhaseUnknown
 		}
 	}
@@ -228,9 +220,9 @@ func (r hookRunner) failHook(ctx context.Context, h hook, message string) error 
 		return err
 	}
 	if slices.Contains(h.DeletePolicies, helmrelease.HookFailed) {
-		cleanup = append(cleanup, h.Hook)
+		cleanup = append(cleanup, h)
 	}
-	if err := r.deleteHooks(ctx, h.event, cleanup); err != nil {
+	if err := r.deleteHooks(ctx, cleanup); err != nil {
 		return err
 	}
 	o := r.outcome(addonsv1.AddonFailed, ReasonHookFailed, message)

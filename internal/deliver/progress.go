@@ -24,9 +24,6 @@ type applied struct {
 	left    bool // as it was: it isn't ours
 }
 
-// hookKey identifies a hook within a revision.
-type hookKey struct{ event, kind, name, where string }
-
 // going is an object that was deleted and may still be there.
 type going struct {
 	entry  record.Entry

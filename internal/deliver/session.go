@@ -45,7 +45,7 @@ type session struct {
 	noting  sync.Mutex
 	applied map[record.ObjectKey]*applied
 	// hooks are the hooks' objects.
-	hooks map[hookKey]*applied
+	hooks map[record.HookKey]*applied
 	// cleaned are the events whose hooks' objects were deleted by their policy.
 	cleaned map[helmrelease.HookEvent]bool
 	// deleted are those that were asked to go, are known to be gone, or were let go of.
@@ -171,7 +171,7 @@ func (s *session) turn(about subject) {
 	s.about = about
 	s.keep(nil, nil)
 	s.applied = make(map[record.ObjectKey]*applied)
-	s.hooks = make(map[hookKey]*applied)
+	s.hooks = make(map[record.HookKey]*applied)
 	s.cleaned = make(map[helmrelease.HookEvent]bool)
 	s.deleted = make(map[record.ObjectKey]going)
 	s.pods = podLook{}

@@ -81,12 +81,17 @@ type AdoptedRelease struct {
 	StorageNamespace string `json:"storageNamespace"`
 }
 
+// HookKey identifies a hook within a revision, as it is run for an event.
+type HookKey struct {
+	Event helmrelease.HookEvent `json:"event"`
+	Kind  string                `json:"kind"`
+	Name  string                `json:"name"`
+	Where string                `json:"where,omitempty"` // its API group and namespace, as "group/namespace"
+}
+
 // HookRun is the progress of one hook for one event.
 type HookRun struct {
-	Event     string                `json:"event"`
-	Kind      string                `json:"kind"`
-	Name      string                `json:"name"`
-	Where     string                `json:"where,omitempty"` // its API group and namespace, as "group/namespace"
+	HookKey
 	Attempt   int                   `json:"attempt"`
 	Phase     helmrelease.HookPhase `json:"phase"`
 	StartedAt time.Time             `json:"startedAt,omitzero"`
@@ -167,13 +172,12 @@ func (r *Record) unreadable(err error) error {
 func (r *Record) InParts() bool { return r.State != nil && len(r.State.Parts) > 0 }
 
 // Run returns the progress of a hook, nil if it wasn't started.
-func (s *State) Run(event, kind, name, where string) *HookRun {
-	for i := range s.Hooks {
-		if h := &s.Hooks[i]; h.Event == event && h.Kind == kind && h.Name == name && h.Where == where {
-			return h
-		}
+func (s *State) Run(hook HookKey) *HookRun {
+	i := slices.IndexFunc(s.Hooks, func(h HookRun) bool { return h.HookKey == hook })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &s.Hooks[i]
 }
 
 // JobDone returns the entry of a Job that ran to its end; false if it didn't yet.
