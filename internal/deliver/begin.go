@@ -37,10 +37,14 @@ func (r revisionMaker) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if same, err := r.isSame(ctx, made.rec); same || err != nil {
+	deployed, err := r.deployedRecord(ctx)
+	if err != nil {
 		return err
 	}
-	previous, err := r.deployedNow(ctx)
+	if r.isSame(deployed, made.rec) {
+		return r.takeFacts(ctx, deployed, made.rec)
+	}
+	unchanged, err := r.unchangedSince(deployed, made)
 	if err != nil {
 		return err
 	}
@@ -53,8 +57,20 @@ func (r revisionMaker) begin(ctx context.Context) error {
 	if err := r.create(ctx, made.rec, made.inventory, made.crds, made.objects); err != nil {
 		return err
 	}
-	r.s.asDeployed = previous.sameAs(made)
+	r.s.asDeployed = unchanged
 	return nil
+}
+
+// deployedRecord returns the newest record if it is proven, and says what is deployed; else nil.
+func (r revisionMaker) deployedRecord(ctx context.Context) (*record.Record, error) {
+	if len(r.records) == 0 || r.records[0].Status != StatusDeployed {
+		return nil, nil
+	}
+	rec, err := r.load(ctx, r.records[0]) // it was loaded a moment ago, to inherit its inventory
+	if err != nil || !r.believes(rec) {
+		return nil, err
+	}
+	return rec, nil
 }
 
 // madeRevision is one that isn't recorded yet.

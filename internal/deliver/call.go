@@ -68,12 +68,28 @@ func (r *call) now() time.Time { return r.d.options.Clock.Now() }
 
 // outcome about the revision that is being worked on.
 func (r *call) outcome(phase addonsv1.AddonPhase, reason, message string) Outcome {
-	o := Outcome{Phase: phase, Reason: reason, Message: r.hidden.in(message), Applied: r.applied, Tried: r.allTried}
-	if r.rec != nil {
-		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
-		o.Total, o.Ready = r.rec.Objects, r.readyCount(r.rec.Summary)
+	return r.withRevision(Outcome{Phase: phase, Reason: reason, Message: r.hidden.in(message), Applied: r.applied, Tried: r.allTried})
+}
+
+// withRevision returns the outcome with the revision that is being worked on, or else the newest one.
+func (r *call) withRevision(o Outcome) Outcome {
+	revision := Summary{}
+	switch {
+	case r.rec != nil:
+		revision = r.rec.Summary
+		o.Ready = r.readyCount(revision)
 		o.Untouched = len(r.s.applied) == 0 && r.rec.State != nil && !slices.ContainsFunc(r.rec.State.Inventory, record.Entry.Touched)
+	case len(r.records) == 0:
+		return o
+	default:
+		revision = r.records[0]
+		if revision.Status == StatusDeployed {
+			o.Ready = revision.Objects
+		} else if r.s.about == (subject{revision: revision.UID}) {
+			o.Ready = r.readyCount(revision)
+		}
 	}
+	o.Version, o.Revision, o.Digest, o.Total = revision.Version, int32(revision.Revision), revision.Digest, revision.Objects
 	return o
 }
 
@@ -83,9 +99,7 @@ func (r *call) wait(reason, message string, after time.Duration) error {
 	switch {
 	case r.removes:
 		phase = addonsv1.AddonRemoving
-	case r.want == nil:
-		phase = addonsv1.AddonUpgrading
-	case r.rec != nil && len(r.records) > 0 && r.upgrading():
+	case r.want == nil || r.upgrading():
 		phase = addonsv1.AddonUpgrading
 	}
 	o := r.outcome(phase, reason, message)
@@ -196,23 +210,7 @@ func (r *call) refuseAs(phase addonsv1.AddonPhase, reason, message string) error
 // written, or of which nothing is known to be written: it says what is installed.
 func (r *call) refusal(phase addonsv1.AddonPhase, reason, message string) Outcome {
 	r.rec = nil
-	return r.withInstalled(r.outcome(phase, reason, message))
-}
-
-// withInstalled returns the outcome with what the newest record says.
-func (r *call) withInstalled(o Outcome) Outcome {
-	if len(r.records) > 0 {
-		newest := r.records[0]
-		o.Version, o.Revision = newest.Version, int32(newest.Revision)
-		o.Digest, o.Total = newest.Digest, newest.Objects
-		switch {
-		case newest.Status == StatusDeployed:
-			o.Ready = newest.Objects
-		case r.s.about == subject{revision: newest.UID}:
-			o.Ready = r.readyCount(newest)
-		}
-	}
-	return o
+	return r.outcome(phase, reason, message)
 }
 
 // update writes the record.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,7 +110,7 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 		return nil
 	}
 	mapping, err := r.scope.Mapping(e.GroupVersionKind())
-	if object.IsNoMatch(err) {
+	if meta.IsNoMatchError(err) {
 		r.noteRemoved(e, "") // with its kind
 		return nil
 	}

@@ -45,11 +45,9 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 	d := next(r.records, r.digest, r.want, r.now())
 	switch {
 	case d.step == stepSettled && r.isProven(r.records[0]):
-		r.d.settle(r.t, r.release, r.s)
-		return readyOutcome(r.records[0]), nil
+		return r.settled(readyOutcome(r.records[0])), nil
 	case d.step == stepRolledBack:
-		r.d.settle(r.t, r.release, r.s)
-		return rolledBackOutcome(r.records[0], r.now()), nil
+		return r.settled(rolledBackOutcome(r.records[0], r.now())), nil
 	}
 	if o, early := r.s.backoff.waiting(r.now(), r.tried(r.digest)); early && !r.want.Again && d.step != stepRollBack {
 		return o, nil
@@ -79,15 +77,13 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 		}
 	}
 	if d.step == stepSettled {
-		r.d.settle(r.t, r.release, r.s)
-		return readyOutcome(r.records[0]), nil
+		return r.settled(readyOutcome(r.records[0])), nil
 	}
 	if err := r.prepareStep(ctx, d.step); err != nil {
 		return Outcome{}, err
 	}
 	if r.rec.Status == StatusDeployed { // nothing but facts has changed
-		r.d.settle(r.t, r.release, r.s)
-		return readyOutcome(r.rec.Summary), nil
+		return r.settled(readyOutcome(r.rec.Summary)), nil
 	}
 	return r.advance(ctx)
 }
@@ -147,14 +143,14 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 		}
 	}
 	if r.rec.IsRollback() {
-		return rolledBackOutcome(r.rec.Summary, r.now()), nil
+		return r.settled(rolledBackOutcome(r.rec.Summary, r.now())), nil
 	}
 	o := readyOutcome(r.rec.Summary)
 	o.Found = make(map[ObjectKey]observe.Status, len(r.s.applied))
 	for key, a := range r.s.applied {
 		o.Found[key] = r.statusOf(a)
 	}
-	return o, nil
+	return r.settled(o), nil
 }
 
 // resume continues with the newest revision.

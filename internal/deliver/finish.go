@@ -79,11 +79,7 @@ func (r installation) finish(ctx context.Context) error {
 		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
 	}
 	r.rec.SetStatus(helmcommon.StatusDeployed, message.Shorten(description, 1024))
-	if err := r.update(ctx); err != nil {
-		return err
-	}
-	r.d.settle(r.t, r.release, r.s)
-	return nil
+	return r.update(ctx)
 }
 
 // hookEvents are those before and after the objects of the revision are applied.

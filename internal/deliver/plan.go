@@ -51,12 +51,13 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 	}
 	renew := !want.Recorded && !newest.RenewAt.IsZero() && !now.Before(newest.RenewAt)
 	isRollback := newest.Complete && newest.RolledBack != "" && newest.RolledBack == digest && !want.Again
+	_, canRollBack := deployedBefore(records, want)
 	switch status := helmcommon.Status(newest.Status); {
 	case isRollback && status == helmcommon.StatusDeployed && (!renew || now.Before(triesAgain(newest))):
 		return decision{step: stepRolledBack}
 	case isRollback && status != helmcommon.StatusDeployed:
 		return decision{step: stepResume}
-	case newest.Digest == digest && status == helmcommon.StatusFailed && canRollBack(records, want):
+	case newest.Digest == digest && status == helmcommon.StatusFailed && canRollBack:
 		return decision{step: stepRollBack}
 	case !newest.Complete, newest.Digest != digest, newest.Transferred(), renew:
 		return decision{step: stepBegin}
@@ -66,11 +67,6 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 		return decision{step: stepResume}
 	}
 	return decision{step: stepBegin} // it was being removed, and is wanted again
-}
-
-func canRollBack(records []Summary, want *Desired) bool {
-	_, ok := deployedBefore(records, want)
-	return ok
 }
 
 // againAfter is how long a rollback stays whose certificates are to be renewed.

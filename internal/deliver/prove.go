@@ -19,7 +19,7 @@ func (r revisionMaker) prove(ctx context.Context) (bool, error) {
 	}
 	made, err := r.makeAgain(ctx, rec)
 	if stop, ok := errors.AsType[*stopped](err); ok { // it knew of the revisions before alone
-		stop.Outcome = r.withInstalled(stop.Outcome)
+		stop.Outcome = r.withRevision(stop.Outcome)
 	}
 	if err != nil || made == nil || rec.State == nil {
 		return false, err
@@ -30,22 +30,23 @@ func (r revisionMaker) prove(ctx context.Context) (bool, error) {
 	}
 	is := withProgressOf(made.Summary, rec.Summary)
 	if is.Proof() != rec.Proof() {
-		return r.rewrite(ctx, rec, is)
+		err := r.rewrite(ctx, rec, is)
+		return err == nil, err
 	}
 	r.records[0], r.proof = is, is.Proof()
 	return true, nil
 }
 
-// rewrite changes the metadata of the newest record, and reports whether it did so. The caller becomes the owner of the
-// record. The owner shows whether another management cluster has the release, too.
-func (r revisionMaker) rewrite(ctx context.Context, rec *record.Record, is Summary) (bool, error) {
+// rewrite changes the metadata of the newest record. The caller becomes the owner of the record. The owner shows whether
+// another management cluster has the release, too.
+func (r revisionMaker) rewrite(ctx context.Context, rec *record.Record, is Summary) error {
 	is.OwnerUID = r.want.OwnerUID
 	is, err := r.s.store.Rewrite(ctx, rec.Summary, is)
 	if err != nil {
-		return false, err
+		return err
 	}
 	rec.Summary, r.records[0], r.proof = is, is, is.Proof()
-	return true, nil
+	return nil
 }
 
 // makeAgain returns the newest revision as it would be recorded now, nil if it can't be made.

@@ -160,8 +160,7 @@ func (r *removal) gone(ctx context.Context, message string) (Outcome, error) {
 	if err := r.s.store.Delete(ctx, names...); err != nil {
 		return Outcome{}, err
 	}
-	r.d.settle(r.t, r.release, r.s)
-	return Outcome{Gone: true, Message: r.hidden.in(message)}, nil
+	return r.settled(Outcome{Gone: true, Message: r.hidden.in(message)}), nil
 }
 
 // orphan lets go of all objects, and makes the records plain Helm ones. The

@@ -81,8 +81,7 @@ func (r repairRun) repair(ctx context.Context, want *Repair) (Outcome, []repair.
 	f := failed.Worst()
 	switch {
 	case f == nil:
-		r.d.settle(r.t, r.release, r.s)
-		return ready, found, nil
+		return r.settled(ready), found, nil
 	case f.Kind == object.Transient:
 		return Outcome{}, found, f.Unwrap()
 	case f.Kind == object.Rejected:

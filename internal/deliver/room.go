@@ -12,7 +12,6 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
@@ -110,13 +109,7 @@ func (r *call) awaitTurn(after time.Duration) error {
 	if len(r.records) > 0 && len(r.s.applied) > 0 {
 		message = fmt.Sprintf("%d of %d objects were applied. %s", len(r.s.applied), r.records[0].Objects, message)
 	}
-	phase := addonsv1.AddonInstalling
-	if r.upgrading() {
-		phase = addonsv1.AddonUpgrading
-	}
-	o := r.outcome(phase, ReasonWaitingForTurn, message)
-	o.RetryAfter = after
-	return &stopped{r.withInstalled(o)}
+	return r.wait(ReasonWaitingForTurn, message, after)
 }
 
 // fits returns errOutgrown if so many bytes need a claim, or a larger one.
@@ -142,7 +135,7 @@ func (r *call) end(err error) {
 	switch {
 	case errors.Is(err, errOutgrown):
 		r.s.records, r.s.contents = r.records, nil
-	case !hookRuns && r.d.isCurrent(r.t, r.release, r.s):
+	case !hookRuns && r.d.isCurrent(r.s):
 		r.d.kept.Put(r.s, r.s.contents)
 		r.s.contents = nil
 	}

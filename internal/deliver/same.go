@@ -11,24 +11,22 @@ import (
 )
 
 // isSame reports whether a new revision would have just what is deployed: the cluster's facts changed alone, as kinds
-// came that the chart doesn't mind. Then the record gets the new facts, and stays. Hooks don't run for them.
-func (r revisionMaker) isSame(ctx context.Context, made *record.Record) (bool, error) {
-	if len(r.records) == 0 || r.records[0].Status != StatusDeployed || !r.isProven(r.records[0]) || r.records[0].Transferred() || r.want.Again {
-		return false, nil
+// came that the chart doesn't mind.
+func (r revisionMaker) isSame(deployed, made *record.Record) bool {
+	if deployed == nil || deployed.Transferred() || deployed.IsRollback() || r.want.Again || made.Holds() == "" || made.Holds() != deployed.Holds() {
+		return false
 	}
-	rec, err := r.load(ctx, r.records[0])
-	if err != nil || !r.believes(rec) || rec.RolledBack != "" {
-		return false, err
-	}
-	sameChart := made.Artifact == rec.Artifact && made.Chart == rec.Chart && made.Version == rec.Version && made.AppVersion == rec.AppVersion
-	if made.Holds() == "" || made.Holds() != rec.Holds() || !sameChart || made.Spec != rec.Spec || !made.RenewAt.Equal(rec.RenewAt) ||
-		!reflect.DeepEqual(inJSON(made.Helm.Config), inJSON(rec.Helm.Config)) || !reflect.DeepEqual(made.State.Generated, rec.State.Generated) {
-		return false, nil
-	}
-	is := rec.Summary
+	return made.Artifact == deployed.Artifact && made.Chart == deployed.Chart && made.Version == deployed.Version &&
+		made.AppVersion == deployed.AppVersion && made.Spec == deployed.Spec && made.RenewAt.Equal(deployed.RenewAt) &&
+		reflect.DeepEqual(inJSON(made.Helm.Config), inJSON(deployed.Helm.Config)) && reflect.DeepEqual(made.State.Generated, deployed.State.Generated)
+}
+
+// takeFacts brings new facts of the cluster into the record of what is deployed, which stays. Hooks don't run for them.
+func (r revisionMaker) takeFacts(ctx context.Context, deployed, made *record.Record) error {
+	is := deployed.Summary
 	is.Digest, is.FactsUsed = made.Digest, made.FactsUsed
-	r.rec = rec
-	return r.rewrite(ctx, rec, is)
+	r.rec = deployed
+	return r.rewrite(ctx, deployed, is)
 }
 
 // inJSON returns values as a record has them.

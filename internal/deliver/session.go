@@ -27,6 +27,7 @@ type sessionKey struct {
 // Bound: MaxKept bytes for all, of add-ons that are not settled.
 // Lost with it: requests, and nothing else.
 type session struct {
+	key     sessionKey
 	mu      sync.Mutex
 	tracker *observe.Tracker
 	*contents
@@ -108,6 +109,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 		s, ok := d.sessions[key]
 		if !ok {
 			s = &session{
+				key:      key,
 				tracker:  observe.New(object.SelectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock),
 				contents: d.newContents(t, r),
 			}
@@ -116,7 +118,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 		}
 		d.mu.Unlock()
 		s.mu.Lock()
-		if d.isCurrent(t, r, s) {
+		if d.isCurrent(s) {
 			if kept, found := d.kept.Get(s); found {
 				s.contents = kept
 				d.kept.Remove(s)
@@ -130,23 +132,22 @@ func (d *Deliverer) session(t Target, r Release) *session {
 	}
 }
 
-// settle drops a session whose add-on needs nothing any more.
-func (d *Deliverer) settle(t Target, r Release, s *session) {
-	s.tracker.Stop()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	key := sessionKey{target: t.Name, release: r}
-	if d.sessions[key] == s {
-		delete(d.sessions, key)
+// settled drops the session of an add-on that needs nothing any more, and returns the outcome.
+func (r *call) settled(o Outcome) Outcome {
+	r.s.tracker.Stop()
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if r.d.sessions[r.s.key] == r.s {
+		delete(r.d.sessions, r.s.key)
 	}
-	d.kept.Remove(s)
+	return o
 }
 
 // isCurrent reports whether a session wasn't settled or forgotten.
-func (d *Deliverer) isCurrent(t Target, r Release, s *session) bool {
+func (d *Deliverer) isCurrent(s *session) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.sessions[sessionKey{target: t.Name, release: r}] == s
+	return d.sessions[s.key] == s
 }
 
 type subject struct {

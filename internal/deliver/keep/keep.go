@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -101,7 +102,7 @@ func (k *Keeper) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 // is none. An empty namespace means all.
 func (k *Keeper) firstOf(ctx context.Context, gk schema.GroupKind, namespace string, ignore func(*metav1.PartialObjectMetadata) bool) (string, error) {
 	mapping, err := k.Scope.Mapper.RESTMapping(gk)
-	if object.IsNoMatch(err) {
+	if meta.IsNoMatchError(err) {
 		return "", nil
 	}
 	if err != nil {

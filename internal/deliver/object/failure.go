@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,10 +62,10 @@ func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind FailureKind,
 	status, answered := AnswerOf(err)
 	words := wordsOf(status, key)
 	switch {
-	case IsNoMatch(err) && ownKind, apierrors.IsNotFound(err) && ownKind && status.Details.Kind != "namespaces":
+	case meta.IsNoMatchError(err) && ownKind, apierrors.IsNotFound(err) && ownKind && status.Details.Kind != "namespaces":
 		// Its CRD is established, yet discovery is a moment behind.
 		return Deferred, ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet"
-	case IsNoMatch(err):
+	case meta.IsNoMatchError(err):
 		return Rejected, ReasonKindMissing, fmt.Sprintf(
 			"the cluster has no kind %s in API group %q. Install its CustomResourceDefinition first, as with an add-on that this one depends on",
 			key.Kind, key.Group)
@@ -249,4 +250,4 @@ func IsAbout(err error, field string) bool {
 }
 
 // IsGone says that an object isn't there, or its kind isn't.
-func IsGone(err error) bool { return apierrors.IsNotFound(err) || IsNoMatch(err) }
+func IsGone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

@@ -4,7 +4,6 @@ package object
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,7 +59,7 @@ func (s *Scope) Namespaced(gvk schema.GroupVersionKind) (namespaced, known bool,
 	}
 	mapping, err := s.Mapping(gvk)
 	switch {
-	case IsNoMatch(err):
+	case meta.IsNoMatchError(err):
 		s.Unknown = true
 		return false, false, nil
 	case err != nil:
@@ -72,7 +71,7 @@ func (s *Scope) Namespaced(gvk schema.GroupVersionKind) (namespaced, known bool,
 // Mapping returns the resource of a kind, in another version if the cluster no longer has that one.
 func (s *Scope) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := s.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if IsNoMatch(err) {
+	if meta.IsNoMatchError(err) {
 		// A kind can have moved to another version since it was recorded.
 		if other, otherErr := s.Mapper.RESTMapping(gvk.GroupKind()); otherErr == nil {
 			return other, nil
@@ -82,12 +81,6 @@ func (s *Scope) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) 
 		return nil, fmt.Errorf("looking up kind %s: %w", gvk.Kind, err)
 	}
 	return mapping, nil
-}
-
-// IsNoMatch says that the cluster doesn't know a kind.
-func IsNoMatch(err error) bool {
-	kind, resource := (*meta.NoKindMatchError)(nil), (*meta.NoResourceMatchError)(nil)
-	return errors.As(err, &kind) || errors.As(err, &resource)
 }
 
 // Metadata reads the metadata of an object of an inventory.
