@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
@@ -167,10 +168,10 @@ func unpackJSON(data []byte, values int, v any) error {
 // bulk is what leaves the Secret when a record is too large for one. It doesn't
 // change once the revision is recorded.
 type bulk struct {
-	Manifest string            `json:"manifest"`
-	Hooks    map[string]string `json:"hooks,omitempty"` // manifests by index
-	Config   map[string]any    `json:"config,omitempty"`
-	CRDs     json.RawMessage   `json:"crds,omitempty"`
+	Manifest string                       `json:"manifest"`
+	Hooks    map[string]string            `json:"hooks,omitempty"` // manifests by index
+	Config   map[string]any               `json:"config,omitempty"`
+	CRDs     []*unstructured.Unstructured `json:"crds,omitempty"`
 }
 
 func sha(data []byte) string {

@@ -4,27 +4,18 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // encode makes the Secret of a record. Continuation Secrets are made when the
 // record is new and doesn't fit in one.
-func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
-	secret := &corev1.Secret{ObjectMeta: r.metadata(s.Clock.Now()), Type: secretType, Data: map[string][]byte{}}
-	var parts []*corev1.Secret
+func (s *Store) encode(r *Record) (secret *corev1.Secret, parts []*corev1.Secret, err error) {
 	if !r.InParts() {
-		crds, err := json.Marshal(r.CRDs)
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(r.CRDs) == 0 {
-			crds = nil
-		}
-		if err := fill(secret, r, crds); err != nil {
+		if secret, err = s.secretOf(r); err != nil {
 			return nil, nil, err
 		}
 		if size(secret) <= r.limit() {
@@ -33,14 +24,13 @@ func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
 		if r.UID != "" {
 			return nil, nil, tooLarge(size(secret), r.limit())
 		}
-		if parts, err = s.partsOf(r, crds); err != nil {
+		if parts, err = s.partsOf(r); err != nil {
 			return nil, nil, err
 		}
 	}
 	slim := *r
-	slim.Helm = withoutBulk(r.Helm, r.State.Parts)
-	clear(secret.Data)
-	if err := fill(secret, &slim, nil); err != nil {
+	slim.Helm, slim.CRDs = withoutBulk(r.Helm, r.State.Parts), nil
+	if secret, err = s.secretOf(&slim); err != nil {
 		return nil, nil, err
 	}
 	if size(secret) > r.limit() {
@@ -83,6 +73,9 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 			return nil, r.unreadable(err)
 		}
 	}
+	if i := slices.Index(r.CRDs, nil); i >= 0 {
+		return nil, r.unreadable(fmt.Errorf("CRD %d is null", i))
+	}
 	r.holds = r.contentDigest()
 	return r, nil
 }
@@ -120,11 +113,7 @@ func decode(secret *corev1.Secret) (*Record, error) {
 		}
 	}
 	if data, ok := secret.Data[crdsKey]; ok {
-		plain, err := inflate(data)
-		if err == nil {
-			r.CRDs, err = crdsFromJSON(plain)
-		}
-		if err != nil {
+		if err := unpackJSON(data, maxValues, &r.CRDs); err != nil {
 			return nil, fmt.Errorf("reading key %s: %w", crdsKey, err)
 		}
 	}
@@ -134,21 +123,20 @@ func decode(secret *corev1.Secret) (*Record, error) {
 	return r, nil
 }
 
-// fill writes the parts of a record into a Secret's data.
-func fill(secret *corev1.Secret, r *Record, crds []byte) error {
-	var err error
-	if secret.Data[releaseKey], err = encodeRelease(r.Helm); err != nil {
-		return err
+// secretOf returns a record as a Secret, whatever its size.
+func (s *Store) secretOf(r *Record) (*corev1.Secret, error) {
+	release, err := encodeRelease(r.Helm)
+	data := map[string][]byte{releaseKey: release}
+	if err == nil && r.State != nil {
+		data[stateKey], err = packJSON(r.State)
 	}
-	if secret.Data[stateKey], err = packJSON(r.State); err != nil {
-		return err
+	if err == nil && len(r.CRDs) > 0 {
+		data[crdsKey], err = packJSON(r.CRDs)
 	}
-	if len(crds) > 0 {
-		if secret.Data[crdsKey], err = deflate(crds); err != nil {
-			return err
-		}
+	if err != nil {
+		return nil, fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
 	}
-	return nil
+	return &corev1.Secret{ObjectMeta: r.metadata(s.Clock.Now()), Type: secretType, Data: data}, nil
 }
 
 func size(secret *corev1.Secret) int {

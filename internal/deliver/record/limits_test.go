@@ -13,7 +13,7 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/test/cost"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
@@ -108,7 +108,7 @@ func TestRecordsThatWouldntBeRead(t *testing.T) {
 		Helm:    &helmrelease.Release{Manifest: strings.Repeat("a", maxInflated)},
 		State:   &State{Format: 1},
 	}
-	err := fill(&corev1.Secret{Data: map[string][]byte{}}, r, nil)
+	_, err := (&Store{Clock: clock.RealClock{}}).secretOf(r)
 	if fault, ok := errors.AsType[*Fault](err); !ok || fault.Kind != TooLarge {
 		t.Errorf("got %v", err)
 	}

@@ -21,8 +21,8 @@ const watchLabel = clusterv1.WatchLabel
 
 // partsOf moves what is large of a new record into continuation Secrets, and
 // notes them in its state.
-func (s *Store) partsOf(r *Record, crds []byte) ([]*corev1.Secret, error) {
-	large := bulk{Config: r.Helm.Config, Hooks: map[string]string{}, CRDs: crds}
+func (s *Store) partsOf(r *Record) ([]*corev1.Secret, error) {
+	large := bulk{Config: r.Helm.Config, Hooks: map[string]string{}, CRDs: r.CRDs}
 	for i, h := range r.Helm.Hooks {
 		large.Hooks[strconv.Itoa(i)] = h.Manifest
 	}
@@ -80,16 +80,9 @@ func (r *Record) join(packed []byte) error {
 	if err := unpackJSON(packed, maxValues, &large); err != nil {
 		return fmt.Errorf("unpacking its parts: %w", err)
 	}
-	r.Helm.Manifest, r.Helm.Config = large.Manifest, large.Config
+	r.Helm.Manifest, r.Helm.Config, r.CRDs = large.Manifest, large.Config, large.CRDs
 	for i, h := range r.Helm.Hooks {
 		h.Manifest = large.Hooks[strconv.Itoa(i)]
-	}
-	if len(large.CRDs) > 0 {
-		crds, err := crdsFromJSON(large.CRDs)
-		if err != nil {
-			return fmt.Errorf("unpacking its CRDs: %w", err)
-		}
-		r.CRDs = crds
 	}
 	return nil
 }

@@ -12,8 +12,6 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // Release identifies an add-on in a cluster: it is the name of its Helm release.
@@ -187,15 +185,4 @@ func (s *State) JobDone(key ObjectKey) (Entry, bool) {
 		return Entry{}, false
 	}
 	return s.JobsDone[i], true
-}
-
-// crdsFromJSON reads a JSON list of CRDs.
-func crdsFromJSON(data []byte) (crds []*unstructured.Unstructured, _ error) {
-	if err := yamllimit.DecodeJSON(data, maxValues, &crds); err != nil {
-		return nil, err
-	}
-	if i := slices.Index(crds, nil); i >= 0 {
-		return nil, fmt.Errorf("CRD %d is null", i)
-	}
-	return crds, nil
 }

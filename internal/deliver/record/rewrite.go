@@ -86,46 +86,33 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 	secret.Labels[helmStatusLabel] = status.String()
 	secret.Labels[helmModifiedLabel] = strconv.FormatInt(s.Clock.Now().Unix(), 10)
 	delete(s.cache, summary.UID)
-	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return unwritten(secret, err)
-	}
-	return nil
+	return s.replace(ctx, secret)
 }
 
 // Plain turns a record into one that only Helm's storage knows: without our labels,
 // annotations and keys. A record that is too large for a Secret stays in its continuation Secrets,
 // with the inventory, so that it can be adopted again.
 func (s *Store) Plain(ctx context.Context, r *Record) error {
-	meta := r.metadata(s.Clock.Now())
-	for _, label := range ownLabels {
-		delete(meta.Labels, label)
-	}
-	meta.Annotations = nil
-	secret := &corev1.Secret{ObjectMeta: meta, Type: secretType, Data: map[string][]byte{}}
-	s.Forget(r)
-	release := r.Helm
+	s.forget(r)
+	plain := &Record{Summary: r.Summary, Helm: r.Helm}
 	if r.InParts() {
-		release = withoutBulk(r.Helm, r.State.Parts)
-		state, err := packJSON(&State{Format: r.State.Format, Inventory: asHelms(r.State.Inventory), Parts: r.State.Parts})
-		if err != nil {
-			return fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
-		}
-		secret.Data[stateKey] = state
+		plain.Helm = withoutBulk(r.Helm, r.State.Parts)
+		plain.State = &State{Format: r.State.Format, Inventory: asHelms(r.State.Inventory), Parts: r.State.Parts}
 		for _, p := range r.State.Parts {
 			if err := s.disown(ctx, p.Name); err != nil {
 				return err
 			}
 		}
 	}
-	data, err := encodeRelease(release)
+	secret, err := s.secretOf(plain)
 	if err != nil {
-		return fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
+		return err
 	}
-	secret.Data[releaseKey] = data
-	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return unwritten(secret, err)
+	for _, label := range ownLabels {
+		delete(secret.Labels, label)
 	}
-	return nil
+	secret.Annotations = nil
+	return s.replace(ctx, secret)
 }
 
 // disown takes our labels off a continuation Secret.

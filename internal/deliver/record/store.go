@@ -76,8 +76,7 @@ func (s *Store) List(ctx context.Context) ([]Summary, map[int][]string, error) {
 	return records, parts, nil
 }
 
-// Load returns the record. It is the caller's until it is written; a change that
-// isn't written must be undone with Forget.
+// Load returns the record. It is the caller's until it is written.
 func (s *Store) Load(ctx context.Context, summary Summary) (*Record, error) {
 	if r, ok := s.cache[summary.UID]; ok && r.ResourceVersion == summary.ResourceVersion {
 		return r, nil
@@ -114,7 +113,7 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 	r.UID, r.ResourceVersion = "", ""
 	secret, parts, err := s.encode(r)
 	if err != nil {
-		return fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
+		return err
 	}
 	for _, p := range parts {
 		// The name contains the content's digest: what is there already is equal.
@@ -132,15 +131,22 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 // it since: then the error is a conflict, and the record is forgotten.
 func (s *Store) Update(ctx context.Context, r *Record) error {
 	secret, _, err := s.encode(r)
-	if err != nil {
-		s.Forget(r)
-		return fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
+	if err == nil {
+		err = s.replace(ctx, secret)
 	}
-	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		s.Forget(r)
-		return unwritten(secret, err)
+	if err != nil {
+		s.forget(r)
+		return err
 	}
 	return s.written(r, secret)
+}
+
+// replace writes a Secret that was read or written before.
+func (s *Store) replace(ctx context.Context, secret *corev1.Secret) error {
+	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
+		return unwritten(secret, err)
+	}
+	return nil
 }
 
 // Size returns how many bytes the texts of the records in memory have.
@@ -154,8 +160,8 @@ func (s *Store) Size() (size int) {
 	return size
 }
 
-// Forget drops a record from memory.
-func (s *Store) Forget(r *Record) { delete(s.cache, r.UID) }
+// forget drops a record from memory.
+func (s *Store) forget(r *Record) { delete(s.cache, r.UID) }
 
 // Delete deletes Secrets of this release by name. A Secret that is gone is no error.
 func (s *Store) Delete(ctx context.Context, names ...string) error {
@@ -172,7 +178,7 @@ func (s *Store) Delete(ctx context.Context, names ...string) error {
 func (s *Store) written(r *Record, secret *corev1.Secret) error {
 	summary, ok := SummaryOf(&secret.ObjectMeta)
 	if !ok || summary.UID == "" || summary.Release != s.Release || summary.Revision != r.Revision {
-		s.Forget(r)
+		s.forget(r)
 		return &Fault{Kind: Unanswered, Secret: s.Release.Namespace + "/" + SecretName(s.Release.Name, r.Revision)}
 	}
 	r.Summary = summary
