@@ -44,8 +44,6 @@ type call struct {
 	applied     bool // all objects are
 	allTried    bool // each object is, whatever came of it
 
-	stopsForRoom bool // if there is none, or waits for it
-
 	room      *shares.Share // nil if none was needed yet
 	claimed   int           // bytes
 	roomSince time.Time     // when it was granted

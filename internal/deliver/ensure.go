@@ -21,17 +21,7 @@ type installation struct{ *call }
 // or another write came first. It is to be retried with backoff. Whatever a user can act on is in
 // the Outcome.
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
-	var o Outcome
-	recorded := false
-	err := d.within(t, want.Release, &want, want.Proof, func(r *call) (err error) {
-		r.stopsForRoom = true
-		o, err = r.contained(ctx, installation{r}.ensure)
-		r.remember(err)
-		recorded = recorded || r.newRevision
-		o.Proof, o.Recorded = r.proof, recorded
-		return err
-	})
-	return o, err
+	return d.within(ctx, t, want.Release, &want, want.Proof, func(r *call) work { return installation{r}.ensure })
 }
 
 func (r installation) ensure(ctx context.Context) (Outcome, error) {

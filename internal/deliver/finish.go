@@ -44,9 +44,9 @@ func (r installation) finish(ctx context.Context) error {
 			continue
 		}
 		status, description := helmcommon.StatusSuperseded, "Superseded by a newer revision"
-		switch helmcommon.Status(older.Status) {
-		case helmcommon.StatusDeployed:
-		case helmcommon.StatusPendingInstall, helmcommon.StatusPendingUpgrade, helmcommon.StatusPendingRollback, helmcommon.StatusUninstalling:
+		switch {
+		case older.Status == StatusDeployed:
+		case older.Pending():
 			status, description = helmcommon.StatusFailed, "Replaced before it was complete"
 		default:
 			continue

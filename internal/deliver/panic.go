@@ -33,7 +33,7 @@ func Panicked(ctx context.Context, cluster string, value any) (message string) {
 
 // contained calls act. A panic becomes the add-on's failure: no cluster's answer may end
 // the process, which serves all others. So does any error that somebody can act on.
-func (r *call) contained(ctx context.Context, act func(context.Context) (Outcome, error)) (o Outcome, err error) {
+func (r *call) contained(ctx context.Context, act work) (o Outcome, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			r.s.contents = r.d.newContents(r.t, r.release)

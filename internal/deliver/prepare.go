@@ -42,14 +42,15 @@ func (r revisionMaker) ensureNamespace(ctx context.Context) error {
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	switch f := r.failureOf(record.ObjectKey{Kind: object.NamespaceKind.Kind, Name: name}, err); f.Kind {
+	phase := addonsv1.AddonFailed
+	f := r.failureOf(record.ObjectKey{Kind: object.NamespaceKind.Kind, Name: name}, err)
+	switch f.Kind {
 	case object.Transient:
 		return fmt.Errorf("making namespace %s: %w", name, err)
 	case object.Deferred:
-		return r.refuseAs(addonsv1.AddonPending, f.Reason, "The add-on's namespace can't be made: "+f.Message)
-	default:
-		return r.refuse(f.Reason, "The add-on's namespace can't be made: "+f.Message)
+		phase = addonsv1.AddonPending
 	}
+	return r.refuseAs(phase, f.Reason, "The add-on's namespace can't be made: "+f.Message)
 }
 
 // Where Target.Client acts as a ServiceAccount, the manager still writes the records. So that

@@ -28,7 +28,7 @@ func (r *call) recall(ctx context.Context) error {
 func (r *call) remember(err error) {
 	switch {
 	case err == nil && r.rec == nil && len(r.records) == 0: // as while its source is asked
-	case err == nil && r.rec != nil && r.records[0].UID == r.rec.UID:
+	case err == nil && r.rec != nil && len(r.records) > 0 && r.records[0].UID == r.rec.UID:
 		r.records[0] = r.rec.Summary
 	default:
 		r.s.listedAt = time.Time{}

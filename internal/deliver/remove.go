@@ -33,13 +33,10 @@ type removal struct {
 // The order is: pre-delete hooks, the objects, post-delete hooks, the records. The hooks
 // aren't run if another add-on has something of the release now, unless that is leaving, too.
 func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (Outcome, error) {
-	var o Outcome
-	err := d.within(t, release, nil, proof, func(r *call) (err error) {
+	return d.within(ctx, t, release, nil, proof, func(r *call) work {
 		r.removes = true
-		o, err = r.contained(ctx, (&removal{call: r, leaving: leaving}).remove)
-		return err
+		return (&removal{call: r, leaving: leaving}).remove
 	})
-	return o, err
 }
 
 func (r *removal) remove(ctx context.Context) (Outcome, error) {

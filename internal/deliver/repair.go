@@ -25,14 +25,12 @@ type repairRun struct{ *call }
 // crds/ aren't in the record: they are reported when they are gone. The error is [ErrUnproven]
 // if the record is another one than was written.
 func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []repair.Difference, error) {
-	var o Outcome
 	var differences []repair.Difference
-	err := d.within(t, want.Release, nil, want.Proof, func(r *call) (err error) {
-		o, err = r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
+	o, err := d.within(ctx, t, want.Release, nil, want.Proof, func(r *call) work {
+		return func(ctx context.Context) (o Outcome, err error) {
 			o, differences, err = repairRun{r}.repair(ctx, &want)
 			return o, err
-		})
-		return err
+		}
 	})
 	return o, differences, err
 }

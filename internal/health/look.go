@@ -62,7 +62,7 @@ func Look(ctx context.Context, c client.Client, key record.ObjectKey, checks rea
 			return named(key, finding), before, requests, err
 		}
 	}
-	if check, isUnmet := checks.FirstUnmet(ctx, o); isUnmet {
+	if check, _ := checks.FirstUnmet(ctx, o); check != nil {
 		return named(key, &Finding{Reason: ReasonObjectNotReady, Message: "readiness check isn't true any more: " + check.Expression}), before, requests, nil
 	}
 	return nil, before, requests, nil

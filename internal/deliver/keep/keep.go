@@ -69,9 +69,7 @@ func (k *Keeper) volumeInUse(ctx context.Context, e record.Entry) (string, error
 		return "", client.IgnoreNotFound(err)
 	}
 	of := volume.Spec.ClaimRef
-	claim := &metav1.PartialObjectMetadata{}
-	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(object.ClaimKind.Kind))
-	err := k.Reader.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, claim)
+	claim, err := k.metadata(ctx, record.Entry{Version: "v1", Kind: object.ClaimKind.Kind, Namespace: of.Namespace, Name: of.Name})
 	if err != nil || claim.UID != of.UID || claim.DeletionTimestamp != nil {
 		return "", client.IgnoreNotFound(err)
 	}

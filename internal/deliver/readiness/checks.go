@@ -55,15 +55,15 @@ func IsAbout(checks []addonsv1.ReadinessCheck, kind schema.GroupKind) bool {
 	})
 }
 
-// FirstUnmet returns the first of the checks about an object that isn't true of it; false if all are. An error counts as
-// false.
-func (c Checks) FirstUnmet(ctx context.Context, o *unstructured.Unstructured) (Check, bool) {
+// FirstUnmet returns the first of the checks about an object that isn't true of it, nil if all are. An error counts as
+// false, as of a field that isn't there yet. It is returned, too.
+func (c Checks) FirstUnmet(ctx context.Context, o *unstructured.Unstructured) (*Check, error) {
 	for _, check := range c.For(o) {
 		if holds, err := check.program.Holds(ctx, map[string]any{"self": o.Object}); err != nil || !holds {
-			return check, true
+			return &check, err
 		}
 	}
-	return Check{}, false
+	return nil, nil
 }
 
 // Unmatched returns the first check that names an object which isn't among these.

@@ -24,16 +24,12 @@ func (c Checks) Judge() observe.Judge {
 		if s.Phase != observe.Current {
 			return s
 		}
-		for _, check := range c {
-			// An error counts as false, as of a field that isn't there yet.
-			// Objects are judged as they come from a watch, which is in no reconcile.
-			if held, err := check.program.Holds(context.Background(), map[string]any{"self": o.Object}); !held || err != nil {
-				s.Phase, s.Final = observe.InProgress, false
-				s.Message = fmt.Sprintf("Readiness check is not true: %s", check.Expression)
-				if err != nil {
-					s.Message += fmt.Sprintf(" (%v)", err)
-				}
-				return s
+		// Objects are judged as they come from a watch, which is in no reconcile.
+		if check, err := c.FirstUnmet(context.Background(), o); check != nil {
+			s.Phase, s.Final = observe.InProgress, false
+			s.Message = fmt.Sprintf("Readiness check is not true: %s", check.Expression)
+			if err != nil {
+				s.Message += fmt.Sprintf(" (%v)", err)
 			}
 		}
 		return s

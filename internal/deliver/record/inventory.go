@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
@@ -126,16 +127,11 @@ func Minus(old, kept []Entry) []Entry {
 // Kinds returns the distinct kinds as "group/version/Kind" ("version/Kind" in the
 // core group), sorted and joined by commas.
 func Kinds(entries []Entry) string {
-	var kinds []string
+	kinds := sets.New[string]()
 	for _, e := range entries {
-		kind := e.Version + "/" + e.Kind
-		if e.Group != "" {
-			kind = e.Group + "/" + kind
-		}
-		kinds = append(kinds, kind)
+		kinds.Insert(e.GroupVersionKind().GroupVersion().String() + "/" + e.Kind)
 	}
-	slices.Sort(kinds)
-	return strings.Join(slices.Compact(kinds), ",")
+	return strings.Join(sets.List(kinds), ",")
 }
 
 // SumsOf returns the sums of the fields of an inventory's objects. Jobs aren't in it: they may

@@ -27,7 +27,7 @@ const raceRetry = time.Second
 // raceBackoff is how often, and with which pauses, to look again at an object that another
 // client wrote to in the same moment. Most often that is a controller which takes in the
 // change.
-var raceBackoff = wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
+var raceBackoff = wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6}
 
 // Suspect is an object that may differ. Its manifest is nil if it is a CRD of crds/.
 type Suspect struct {
@@ -68,18 +68,12 @@ type Repairer struct {
 // Repair looks at an object, and applies it if it isn't as it was applied. It doesn't if
 // the object belongs to another now: another add-on, or the client that made it again.
 func (r *Repairer) Repair(ctx context.Context, s Suspect, d *Difference) error {
-	pauses := raceBackoff
-	for {
-		err := r.tryRepair(ctx, s, d)
-		if !d.raced || pauses.Steps == 0 {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pauses.Step()):
-		}
-	}
+	var err error
+	_ = wait.ExponentialBackoffWithContext(ctx, raceBackoff, func(ctx context.Context) (done bool, _ error) {
+		err = r.tryRepair(ctx, s, d)
+		return !d.raced, nil
+	})
+	return err // if others write to it all the time, the difference says when to look again
 }
 
 func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) error {
