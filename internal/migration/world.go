@@ -29,6 +29,9 @@ const (
 	Helm     Origin = "helm" // people, or a pipeline
 )
 
+// Origins are all that there are.
+var Origins = []Origin{Provider, Flux, Helm}
+
 const (
 	// originLabel is on AddonStacks and Secrets. Its value is the Origin.
 	originLabel = "migration.addons.cluster.x-k8s.io/from"

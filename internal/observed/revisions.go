@@ -4,10 +4,13 @@ package observed
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -31,9 +34,16 @@ func EventsAbout(namespace, name string) *client.ListOptions {
 	return &client.ListOptions{Namespace: namespace, FieldSelector: about.AsSelector()}
 }
 
-// Events returns the events that are selected, in no order, and the resourceVersion to watch from.
+// Events returns the events that are selected, in the order of time, and the resourceVersion to watch from.
 func Events(ctx context.Context, c client.Reader, about *client.ListOptions) (all []eventsv1.Event, resourceVersion string, err error) {
 	list := &eventsv1.EventList{}
 	err = pages(ctx, c, "Events", list, func() { all = append(all, list.Items...) }, about)
+	slices.SortStableFunc(all, func(a, b eventsv1.Event) int { return LastSeen(&a).Compare(LastSeen(&b)) })
 	return all, list.ResourceVersion, err
+}
+
+// LastSeen returns when an event last happened.
+func LastSeen(e *eventsv1.Event) time.Time {
+	repeated := ptr.Deref(e.Series, eventsv1.EventSeries{}).LastObservedTime
+	return slices.MaxFunc([]time.Time{e.CreationTimestamp.Time, e.EventTime.Time, e.DeprecatedLastTimestamp.Time, repeated.Time}, time.Time.Compare)
 }

@@ -9,14 +9,23 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
-// Workload returns the configuration that the kubeconfig Secret of a cluster has. Its user has to be allowed to read it.
-func Workload(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon) (*rest.Config, error) {
+// Workload returns a client of a workload cluster, by a kubeconfig file, or for "" by the kubeconfig Secret of the cluster.
+// Its user has to be allowed to read that.
+func Workload(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon, file string) (client.WithWatch, error) {
+	if file != "" {
+		config, err := clientcmd.BuildConfigFromFlags("", file)
+		if err != nil {
+			return nil, err
+		}
+		return NewClient(config)
+	}
 	key := client.ObjectKey{Namespace: ca.Namespace, Name: ca.Spec.ClusterName}
 	if ref := ca.Spec.ClusterRef; ref == nil {
 		key.Name += "-kubeconfig" // a Cluster's
@@ -32,9 +41,9 @@ func Workload(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon) (
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	return &rest.Config{
+	return NewClient(&rest.Config{
 		Host: k.Endpoint.Server, BearerToken: k.Credentials.Token, Username: k.Credentials.Username, Password: k.Credentials.Password,
 		TLSClientConfig: rest.TLSClientConfig{ServerName: k.Endpoint.ServerName, Insecure: k.Endpoint.Insecure, CAData: []byte(k.Endpoint.CA),
 			CertData: []byte(k.Credentials.Cert), KeyData: []byte(k.Credentials.Key)},
-	}, nil
+	})
 }

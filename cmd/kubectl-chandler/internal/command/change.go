@@ -49,9 +49,9 @@ var annotating = []struct {
 		clusterv1.PausedAnnotation, clusterv1.PausedAnnotation, func() *string { return nil }},
 }
 
-func (s *session) changes() (all []*cobra.Command) {
+func (c *call) changes() (all []*cobra.Command) {
 	for _, is := range annotating {
-		all = append(all, s.command(is.use+" STACK | cluster/NAME ...", is.short, cobra.MinimumNArgs(1), func(c *call) error {
+		all = append(all, c.command(is.use+" STACK | cluster/NAME ...", is.short, cobra.MinimumNArgs(1), func() error {
 			for _, argument := range c.args {
 				kinds, name, err := kindsOf(argument, kindStack, kindCluster)
 				if err != nil {
@@ -70,12 +70,12 @@ func (s *session) changes() (all []*cobra.Command) {
 			return nil
 		}))
 	}
-	return append(all, s.confirm())
+	return append(all, c.confirm())
 }
 
-func (s *session) confirm() *cobra.Command {
+func (c *call) confirm() *cobra.Command {
 	isConfirmed := false
-	cmd := onRead(s, "confirm STACK", "Let a held removal through, on all clusters", cobra.ExactArgs(1), (*call).fleet, func(c *call, f *observed.Fleet) error {
+	cmd := onRead(c, "confirm STACK", "Let a held removal through, on all clusters", cobra.ExactArgs(1), c.fleet, func(f *observed.Fleet) error {
 		held := slices.DeleteFunc(summary.StatusOf(f, false).Held, func(h summary.Held) bool { return h.Stack != c.args[0] })
 		if len(held) == 0 {
 			return fmt.Errorf("no removal of stack %s is held here", c.args[0])

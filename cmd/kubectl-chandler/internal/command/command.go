@@ -29,31 +29,28 @@ import (
 // exitError is the exit code of a command that couldn't do its work. A command that judges has a [summary.Verdict].
 const exitError = 3
 
-// session is what all commands share.
-type session struct {
+// call is one run of a command line.
+type call struct {
 	genericiooptions.IOStreams
+	context.Context
 	config           *genericclioptions.ConfigFlags
 	allNamespaces    bool
 	output, selector string
 	verdict          summary.Verdict // of what was looked at
-}
 
-// call is one run of a command.
-type call struct {
-	*session
-	context.Context
-	client    client.WithWatch // for the management cluster
-	namespace string           // of flags and kubeconfig
 	args      []string
+	server    *rest.Config     // of the management cluster
+	client    client.WithWatch // for it
+	namespace string           // of flags and kubeconfig
 }
 
 // Run runs a command line, and returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	log.SetLogger(logr.Discard())
-	s := &session{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}
-	s.config.WrapConfigFn = func(c *rest.Config) *rest.Config {
-		c.QPS = -1 // a command makes few requests, each of which is waited for
-		return c
+	c := &call{IOStreams: streams, Context: ctx, config: genericclioptions.NewConfigFlags(true)}
+	c.config.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		config.QPS = -1 // a command makes few requests, each of which is waited for
+		return config
 	}
 	root := &cobra.Command{
 		Use: "kubectl-chandler", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl chandler"},
@@ -62,61 +59,60 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.SetArgs(args)
-	s.config.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().StringVarP(&s.output, "output", "o", "", "json, yaml, or wide, which names all clusters")
-	root.AddCommand(s.status(), s.why(), s.tree(), s.events(), s.get(), s.history(), s.undo(), s.rollout(), s.migrate(), s.version())
-	root.AddCommand(s.changes()...)
-	if err := root.ExecuteContext(ctx); err != nil {
+	c.config.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().StringVarP(&c.output, "output", "o", "", "json, yaml, or wide, which names all clusters")
+	root.AddCommand(c.status(), c.why(), c.tree(), c.events(), c.get(), c.history(), c.undo(), c.rollout(), c.migrate(), c.version())
+	root.AddCommand(c.changes()...)
+	if err := root.Execute(); err != nil {
 		fmt.Fprintln(streams.ErrOut, "Error:", err)
 		return exitError
 	}
-	return int(s.verdict)
+	return int(c.verdict)
 }
 
 // command makes a command. Its first argument, if it takes any, is completed with names of stacks and clusters.
-func (s *session) command(use, short string, args cobra.PositionalArgs, run func(*call) error) *cobra.Command {
+func (c *call) command(use, short string, args cobra.PositionalArgs, run func() error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: args, ValidArgsFunction: s.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := s.call(cmd, args)
-			if err != nil {
+		Use: use, Short: short, Args: args, ValidArgsFunction: c.completeNames,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := c.begin(args); err != nil {
 				return err
 			}
-			return run(c)
+			return run()
 		},
 	}
 }
 
 // onRead makes a command that reads something first.
-func onRead[T any](s *session, use, short string, args cobra.PositionalArgs, read func(*call) (T, error), run func(*call, T) error) *cobra.Command {
-	return s.command(use, short, args, func(c *call) error {
-		is, err := read(c)
+func onRead[T any](c *call, use, short string, args cobra.PositionalArgs, read func() (T, error), run func(T) error) *cobra.Command {
+	return c.command(use, short, args, func() error {
+		is, err := read()
 		if err != nil {
 			return err
 		}
-		return run(c, is)
+		return run(is)
 	})
 }
 
-func (s *session) call(cmd *cobra.Command, args []string) (*call, error) {
-	config, err := s.config.ToRESTConfig()
+// begin connects to the management cluster.
+func (c *call) begin(args []string) (err error) {
+	c.args = args
+	if c.server, err = c.config.ToRESTConfig(); err == nil {
+		c.client, err = observed.NewClient(c.server)
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &call{session: s, Context: cmd.Context(), args: args}
-	if c.client, err = observed.NewClient(config); err != nil {
-		return nil, err
-	}
-	c.namespace, _, err = s.config.ToRawKubeConfigLoader().Namespace()
-	if s.allNamespaces {
+	c.namespace, _, err = c.config.ToRawKubeConfigLoader().Namespace()
+	if c.allNamespaces {
 		c.namespace = ""
 	}
-	return c, err
+	return err
 }
 
-// in gives a command the flag -A.
-func (s *session) inAllNamespaces(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "look in all namespaces")
+// inAllNamespaces gives a command the flag -A.
+func (c *call) inAllNamespaces(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "look in all namespaces")
 	return cmd
 }
 
@@ -130,12 +126,12 @@ func (c *call) fleet() (*observed.Fleet, error) {
 }
 
 // print writes a summary as -o asks for: an object of the kind, or what text writes.
-func (s *session) print(kind string, is any, text func(*printing.Printer)) error {
-	if s.output == "" || s.output == "wide" {
-		text(s.printer())
+func (c *call) print(kind string, is any, text func(*printing.Printer)) error {
+	if c.output == "" || c.output == "wide" {
+		text(c.printer())
 		return nil
 	}
-	printer, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(s.output)
+	printer, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(c.output)
 	if err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
@@ -144,10 +140,10 @@ func (s *session) print(kind string, is any, text func(*printing.Printer)) error
 		return fmt.Errorf("writing %s: %w", kind, err)
 	}
 	content["apiVersion"], content["kind"] = "cli.addons.cluster.x-k8s.io/v1", kind
-	return printer.PrintObj(&unstructured.Unstructured{Object: content}, s.Out)
+	return printer.PrintObj(&unstructured.Unstructured{Object: content}, c.Out)
 }
 
 // printer returns one for people. Colors are for terminals, unless NO_COLOR is set (no-color.org).
-func (s *session) printer() *printing.Printer {
-	return &printing.Printer{Out: s.Out, Wide: s.output == "wide", Now: time.Now(), Color: printers.AllowsColorOutput(s.Out)}
+func (c *call) printer() *printing.Printer {
+	return &printing.Printer{Out: c.Out, Wide: c.output == "wide", Now: time.Now(), Color: printers.AllowsColorOutput(c.Out)}
 }

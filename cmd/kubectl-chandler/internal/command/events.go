@@ -4,7 +4,6 @@ package command
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 	eventsv1 "k8s.io/api/events/v1"
@@ -16,19 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
-	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
-func (s *session) events() *cobra.Command {
+func (c *call) events() *cobra.Command {
 	watches := false
-	cmd := s.command("events [NAME]", "Show the events of stacks and clusters in the order of time", cobra.MaximumNArgs(1), func(c *call) error {
+	cmd := c.command("events [NAME]", "Show the events of stacks and clusters in the order of time", cobra.MaximumNArgs(1), func() error {
 		about := observed.EventsAbout(c.namespace, append(c.args, "")[0])
 		events, from, err := observed.Events(c, c.client, about)
 		if err != nil {
 			return err
 		}
-		slices.SortStableFunc(events, func(a, b eventsv1.Event) int { return summary.LastSeen(&a).Compare(summary.LastSeen(&b)) })
 		err = c.print("Events", &eventsv1.EventList{Items: events}, func(p *printing.Printer) {
 			for i := range events {
 				p.Event(&events[i])
@@ -40,7 +37,7 @@ func (s *session) events() *cobra.Command {
 		return c.follow(about, from)
 	})
 	cmd.Flags().BoolVarP(&watches, "watch", "w", false, "go on with those that come")
-	return s.inAllNamespaces(cmd)
+	return c.inAllNamespaces(cmd)
 }
 
 // follow prints events that come, until the context ends. A watch that the server ends is begun again.

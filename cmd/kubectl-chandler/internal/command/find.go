@@ -69,18 +69,13 @@ func find(f *observed.Fleet, argument string, kinds ...string) (named, error) {
 }
 
 // completeNames completes the first argument with the stacks and clusters of the namespace.
-func (s *session) completeNames(cmd *cobra.Command, args []string, _ string) (names []string, directive cobra.ShellCompDirective) {
-	c, err := s.call(cmd, args)
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	f, err := c.fleet()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	for _, is := range namesOf(f) {
-		if is.kind != kindAddon {
-			names = append(names, is.name)
+func (c *call) completeNames(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 && c.begin(nil) == nil {
+		f, _ := c.fleet() // what can't be read isn't completed
+		for _, is := range namesOf(f) {
+			if is.kind != kindAddon {
+				names = append(names, is.name)
+			}
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp

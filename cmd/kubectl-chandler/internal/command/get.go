@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -17,29 +15,32 @@ import (
 	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
-func (s *session) get() *cobra.Command {
+func (c *call) get() *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "Show what is installed on a cluster, from the release record there"}
 	kubeconfig := ""
-	add := func(use, short string, text func(*masked.Release) (string, error)) {
-		c := s.command(use+" CLUSTER ADDON", short, cobra.ExactArgs(2), func(c *call) error {
+	for _, is := range []struct {
+		part, short string
+		text        func(*masked.Release) (string, error)
+	}{
+		{"values", "Show the values of an add-on, with strings from Secrets hidden", (*masked.Release).Values},
+		{"manifest", "Show the objects of an add-on, with the contents of Secrets hidden", (*masked.Release).Manifest},
+		{"notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*masked.Release).Notes},
+	} {
+		read := func() (*masked.Release, error) {
 			ca, err := c.cluster(c.args[0])
 			if err != nil {
-				return err
+				return nil, err
 			}
-			release, err := c.release(c, ca, c.args[1], kubeconfig)
-			if err != nil {
-				return err
-			}
-			shown, err := text(release)
-			fmt.Fprint(c.Out, shown)
+			return c.release(c, ca, c.args[1], kubeconfig)
+		}
+		sub := onRead(c, is.part+" CLUSTER ADDON", is.short, cobra.ExactArgs(2), read, func(release *masked.Release) error {
+			text, err := is.text(release)
+			fmt.Fprint(c.Out, text)
 			return err
 		})
-		c.Long = short + ".\n\nIt reads the workload cluster, by the kubeconfig Secret that you have to be allowed to get, or by --workload-kubeconfig."
-		cmd.AddCommand(c)
+		sub.Long = is.short + ".\n\nIt reads the workload cluster, by the kubeconfig Secret that you have to be allowed to get, or by --workload-kubeconfig."
+		cmd.AddCommand(sub)
 	}
-	add("values", "Show the values of an add-on, with strings from Secrets hidden", (*masked.Release).Values)
-	add("manifest", "Show the objects of an add-on, with the contents of Secrets hidden", (*masked.Release).Manifest)
-	add("notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*masked.Release).Notes)
 	cmd.PersistentFlags().StringVar(&kubeconfig, "workload-kubeconfig", "", "kubeconfig of the workload cluster; by default the Secret of the cluster")
 	return cmd
 }
@@ -59,15 +60,7 @@ func (c *call) release(ctx context.Context, ca *addonsv1.ClusterAddon, addon, ku
 	if at < 0 {
 		return nil, fmt.Errorf("cluster %s has no add-on %s", ca.Name, addon)
 	}
-	read := func() (*rest.Config, error) { return observed.Workload(ctx, c.client, ca) }
-	if kubeconfig != "" {
-		read = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
-	}
-	config, err := read()
-	if err != nil {
-		return nil, err
-	}
-	workload, err := observed.NewClient(config)
+	workload, err := observed.Workload(ctx, c.client, ca, kubeconfig)
 	if err != nil {
 		return nil, err
 	}

@@ -43,9 +43,9 @@ func (c *call) stack() (*revised, error) {
 	return is, err
 }
 
-func (s *session) history() *cobra.Command {
-	return onRead(s, "history STACK", "Show the revisions of a stack: what differs, and which clusters have them", cobra.ExactArgs(1), (*call).stack,
-		func(c *call, is *revised) error {
+func (c *call) history() *cobra.Command {
+	return onRead(c, "history STACK", "Show the revisions of a stack: what differs, and which clusters have them", cobra.ExactArgs(1), c.stack,
+		func(is *revised) error {
 			f := &observed.Fleet{}
 			if err := f.ReadClusters(c, c.client, c.namespace); err != nil {
 				return err
@@ -58,9 +58,9 @@ func (s *session) history() *cobra.Command {
 		})
 }
 
-func (s *session) undo() *cobra.Command {
+func (c *call) undo() *cobra.Command {
 	to, dryRun := "", false
-	cmd := onRead(s, "undo STACK", "Bring a stack back to a previous revision", cobra.ExactArgs(1), (*call).stack, func(c *call, is *revised) error {
+	cmd := onRead(c, "undo STACK", "Bring a stack back to a previous revision", cobra.ExactArgs(1), c.stack, func(is *revised) error {
 		at := previous(is.revisions, to)
 		if at < 0 {
 			return fmt.Errorf("AddonStack %s has no such revision; kubectl chandler history names those that are kept", is.Name)

@@ -21,20 +21,20 @@ const exitCodes = "\n\nExit code: 0 all is well, 1 something failed, 2 something
 // patience is how long a command waits for notes, which are on a workload cluster.
 const patience = 5 * time.Second
 
-func (s *session) status() *cobra.Command {
-	cmd := onRead(s, "status", "Show how all stacks and clusters are, and what is wrong", cobra.NoArgs, (*call).fleet, func(c *call, f *observed.Fleet) error {
+func (c *call) status() *cobra.Command {
+	cmd := onRead(c, "status", "Show how all stacks and clusters are, and what is wrong", cobra.NoArgs, c.fleet, func(f *observed.Fleet) error {
 		status := summary.StatusOf(f, c.selector != "")
 		c.verdict = status.Verdict()
 		return c.print("Status", status, func(p *printing.Printer) { p.Status(status) })
 	})
 	cmd.Long = "Show how all stacks and clusters are, and what is wrong: each cause once, with its clusters." + exitCodes
-	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "labels of the AddonStacks to show")
-	return s.inAllNamespaces(cmd)
+	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "labels of the AddonStacks to show")
+	return c.inAllNamespaces(cmd)
 }
 
-func (s *session) why() *cobra.Command {
-	cmd := onRead(s, "why NAME | cluster/NAME | stack/NAME | addon/NAME", "Show why a cluster, a stack or an add-on is as it is, and the way out",
-		cobra.ExactArgs(1), (*call).fleet, func(c *call, f *observed.Fleet) error {
+func (c *call) why() *cobra.Command {
+	cmd := onRead(c, "why NAME | cluster/NAME | stack/NAME | addon/NAME", "Show why a cluster, a stack or an add-on is as it is, and the way out",
+		cobra.ExactArgs(1), c.fleet, func(f *observed.Fleet) error {
 			is, err := find(f, c.args[0], kindCluster, kindStack, kindAddon)
 			if err != nil {
 				return err
@@ -56,7 +56,7 @@ func (s *session) why() *cobra.Command {
 		})
 	cmd.Long = "Show why a cluster, a stack or an add-on is as it is, and the way out. A name alone is looked for in this order.\n" +
 		"Of an add-on, it shows the notes of the chart, too, if you may read the kubeconfig of a cluster on which it is Ready." + exitCodes
-	return s.inAllNamespaces(cmd)
+	return c.inAllNamespaces(cmd)
 }
 
 // notes returns the notes of an add-on's chart, from the first cluster on which it is Ready. They are nil if there are
@@ -77,9 +77,9 @@ func (c *call) notes(f *observed.Fleet, addon string) *summary.Notes {
 	return &summary.Notes{Cluster: f.Clusters[at].Name, Text: text}
 }
 
-func (s *session) tree() *cobra.Command {
-	return onRead(s, "tree STACK", "Show the add-ons of a stack by what they depend on, with the clusters that aren't ready", cobra.ExactArgs(1),
-		(*call).fleet, func(c *call, f *observed.Fleet) error {
+func (c *call) tree() *cobra.Command {
+	return onRead(c, "tree STACK", "Show the add-ons of a stack by what they depend on, with the clusters that aren't ready", cobra.ExactArgs(1),
+		c.fleet, func(f *observed.Fleet) error {
 			is, err := find(f, c.args[0], kindStack)
 			if err != nil {
 				return err
@@ -89,8 +89,8 @@ func (s *session) tree() *cobra.Command {
 		})
 }
 
-func (s *session) version() *cobra.Command {
-	return s.command("version", "Show the versions of this command and of all instances", cobra.NoArgs, func(c *call) error {
+func (c *call) version() *cobra.Command {
+	return c.command("version", "Show the versions of this command and of all instances", cobra.NoArgs, func() error {
 		f := &observed.Fleet{}
 		if err := f.ReadInstances(c, c.client); err != nil {
 			return err

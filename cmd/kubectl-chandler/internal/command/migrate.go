@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,83 +18,82 @@ import (
 	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
-// migrating has the flags of a migration.
+const migrateLong = `Make AddonStacks of releases that others installed, or go back to plain releases of Helm:
+
+  caaph [HELMCHARTPROXY ...]         what the Helm add-on provider installed
+  flux [HELMRELEASE ...]             what Flux installed on workload clusters
+  helm [[NAMESPACE/]RELEASE ...]     what people installed with Helm on workload clusters
+
+It writes the AddonStacks and Secrets as YAML, and what to do. With --apply it does that, step by step. A command that was
+interrupted continues where it was. With --back it leaves plain releases of Helm. The names are those of AddonStacks then.`
+
+// migrating is a migration with its flags.
 type migrating struct {
+	*call
+	migration.World
 	appliesIt, goesBack bool
-	repositories        map[string]string
 	timeout             time.Duration
 }
 
-func (s *session) migrate() *cobra.Command {
-	cmd := &cobra.Command{Use: "migrate", Short: "Make AddonStacks of releases that others installed, or go back to plain releases of Helm"}
-	for _, of := range []struct {
-		origin     migration.Origin
-		use, short string
-	}{
-		{migration.Provider, "caaph [HELMCHARTPROXY ...]", "Move what the Helm add-on provider installed"},
-		{migration.Flux, "flux [HELMRELEASE ...]", "Move what Flux installed on workload clusters"},
-		{migration.Helm, "helm [[NAMESPACE/]RELEASE ...]", "Move what people installed with Helm on workload clusters"},
-	} {
-		m := &migrating{}
-		sub := s.command(of.use, of.short, cobra.ArbitraryArgs, func(c *call) error { return m.run(c, of.origin) })
-		sub.Long = of.short + ".\n\nIt writes the AddonStacks and Secrets as YAML, and what to do. With --apply it does that, step by step. " +
-			"A command that was interrupted continues where it was. With --back it leaves plain releases of Helm. The names are those of AddonStacks then."
-		sub.ValidArgsFunction = nil
-		sub.Flags().BoolVar(&m.appliesIt, "apply", false, "do it")
-		sub.Flags().BoolVar(&m.goesBack, "back", false, "leave plain releases of Helm in place of the AddonStacks that this command made")
-		sub.Flags().DurationVar(&m.timeout, "timeout", 30*time.Minute, "how long to wait for clusters")
-		sub.Flags().StringToStringVar(&m.repositories, "repository", nil, "where the charts of a name are, as in web=https://charts.example.org, or an address with oci:")
-		sub.Flags().StringVarP(&s.selector, "selector", "l", "", "labels of the Clusters; by default all of the namespace")
-		cmd.AddCommand(sub)
-	}
+func (c *call) migrate() *cobra.Command {
+	m := &migrating{call: c}
+	cmd := c.command("migrate caaph|flux|helm [NAME ...]", "Make AddonStacks of releases that others installed, or go back to plain releases of Helm",
+		cobra.MinimumNArgs(1), m.run)
+	cmd.Long = migrateLong
+	cmd.ValidArgsFunction = cobra.FixedCompletions([]cobra.Completion{"caaph", "flux", "helm"}, cobra.ShellCompDirectiveNoFileComp)
+	cmd.Flags().BoolVar(&m.appliesIt, "apply", false, "do it")
+	cmd.Flags().BoolVar(&m.goesBack, "back", false, "leave plain releases of Helm in place of the AddonStacks that this command made")
+	cmd.Flags().DurationVar(&m.timeout, "timeout", 30*time.Minute, "how long to wait for clusters")
+	cmd.Flags().StringToStringVar(&m.Repositories, "repository", nil, "where the charts of a name are, as in web=https://charts.example.org, or an address with oci:")
+	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "labels of the Clusters; by default all of the namespace")
 	return cmd
 }
 
-func (m *migrating) run(c *call, origin migration.Origin) error {
-	ctx, cancel := context.WithTimeout(c, m.timeout)
+func (m *migrating) run() error {
+	ctx, cancel := context.WithTimeout(m.call, m.timeout)
 	defer cancel()
-	config, err := c.config.ToRESTConfig()
-	if err != nil {
-		return err
+	m.World.Namespace, m.Origin, m.Names, m.Workload = m.namespace, migration.Origin(m.args[0]), m.args[1:], m.workload
+	if !slices.Contains(migration.Origins, m.Origin) {
+		return fmt.Errorf("%s: it is to be one of %s", m.Origin, migration.Origins)
 	}
-	w := &migration.World{Namespace: c.namespace, Origin: origin, Names: c.args, Repositories: m.repositories, Workload: c.workload}
-	if w.Client, err = client.New(config, client.Options{Scheme: c.client.Scheme()}); err != nil {
-		return fmt.Errorf("making a client for %s: %w", config.Host, err)
+	var err error
+	if m.World.Client, err = client.New(m.server, client.Options{Scheme: m.client.Scheme()}); err != nil {
+		return fmt.Errorf("making a client for %s: %w", m.server.Host, err)
 	}
-	if c.selector != "" {
-		if w.Clusters, err = metav1.ParseToLabelSelector(c.selector); err != nil {
+	if m.selector != "" {
+		if m.Clusters, err = metav1.ParseToLabelSelector(m.selector); err != nil {
 			return fmt.Errorf("--selector: %w", err)
 		}
 	}
-	steps := w.Back
-	if !m.goesBack {
-		steps = func(ctx context.Context) ([]migration.Step, error) { return m.takeover(ctx, c, w) }
+	steps := m.takeover
+	if m.goesBack {
+		steps = m.Back
 	}
 	todo, err := steps(ctx)
 	if err != nil {
 		return err
 	}
 	if m.appliesIt {
-		return migration.Run(ctx, todo, func(name string) { fmt.Fprintln(c.Out, name) })
+		return migration.Run(ctx, todo, func(name string) { fmt.Fprintln(m.Out, name) })
 	}
 	for _, s := range todo {
-		fmt.Fprintln(c.ErrOut, "# --apply:", s.Name)
+		fmt.Fprintln(m.ErrOut, "# --apply:", s.Name)
 	}
 	return nil
 }
 
 // takeover returns the steps of a takeover, and writes the YAML unless they are to be done.
-func (m *migrating) takeover(ctx context.Context, c *call, w *migration.World) ([]migration.Step, error) {
-	found, err := migration.Gather(ctx, w)
+func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
+	found, err := migration.Gather(ctx, &m.World)
 	if err != nil {
 		return nil, err
 	}
 	plans := found.Plans()
 	for _, note := range found.Notes {
-		fmt.Fprintln(c.ErrOut, "# note:", note)
+		fmt.Fprintln(m.ErrOut, "# note:", note)
 	}
 	for _, problem := range found.Problems {
-		fmt.Fprintln(c.ErrOut, "# problem:", problem)
+		fmt.Fprintln(m.ErrOut, "# problem:", problem)
 	}
 	if m.appliesIt && len(found.Problems) > 0 {
 		return nil, errors.New("nothing is done before the problems are solved. Name what is to be moved to leave out the rest")
@@ -103,18 +103,14 @@ func (m *migrating) takeover(ctx context.Context, c *call, w *migration.World) (
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprint(c.Out, documents)
+		fmt.Fprint(m.Out, documents)
 	}
-	return w.Takeover(found, plans), nil
+	return m.Takeover(found, plans), nil
 }
 
 // workload returns a client of the workload cluster that a Cluster is.
 func (c *call) workload(ctx context.Context, cluster string) (client.Client, error) {
 	ca := &addonsv1.ClusterAddon{}
 	ca.Namespace, ca.Name, ca.Spec.ClusterName = c.namespace, cluster, cluster
-	config, err := observed.Workload(ctx, c.client, ca)
-	if err != nil {
-		return nil, err
-	}
-	return observed.NewClient(config)
+	return observed.Workload(ctx, c.client, ca, "")
 }

@@ -18,24 +18,22 @@ import (
 	"github.com/cluster-chandler/chandler/internal/rollout"
 )
 
-func (s *session) rollout() *cobra.Command {
+func (c *call) rollout() *cobra.Command {
 	cmd := &cobra.Command{Use: "rollout", Short: "See how far the rollout of a stack is, and steer it"}
 	const approved, rejected = addonsv1.RolloutApprovedAnnotation, addonsv1.RolloutRejectedAnnotation
 	reason := ""
-	reject := s.onRevision("reject STACK", "Give the newest revision up: no other cluster gets it, and those that have it go back", cobra.ExactArgs(1),
+	reject := c.onRevision("reject STACK", "Give the newest revision up: no other cluster gets it, and those that have it go back", cobra.ExactArgs(1),
 		rejected, func(*appsv1.ControllerRevision, []string) (*string, error) { return &reason, nil })
 	reject.Flags().StringVar(&reason, "reason", "", "why, for all who look at the stack")
-	if err := reject.MarkFlagRequired("reason"); err != nil {
-		panic(err) // it has just been defined
-	}
-	cmd.AddCommand(s.rolloutStatus(), reject, s.hold(),
-		s.onRevision("approve STACK WAVE ...", "Let waves begin that wait for an approval", cobra.MinimumNArgs(2),
+	cobra.CheckErr(reject.MarkFlagRequired("reason"))
+	cmd.AddCommand(c.rolloutStatus(), reject, c.hold(),
+		c.onRevision("approve STACK WAVE ...", "Let waves begin that wait for an approval", cobra.MinimumNArgs(2),
 			approved, func(newest *appsv1.ControllerRevision, waves []string) (*string, error) {
 				return list(rollout.Approved(newest).Insert(waves...)), nil
 			}),
-		s.onRevision("promote STACK", "Let all waves begin without approvals, and without soaks", cobra.ExactArgs(1),
+		c.onRevision("promote STACK", "Let all waves begin without approvals, and without soaks", cobra.ExactArgs(1),
 			approved, func(*appsv1.ControllerRevision, []string) (*string, error) { return new(rollout.All), nil }),
-		s.onRevision("retry STACK", "Try the newest revision again, which was rejected", cobra.ExactArgs(1),
+		c.onRevision("retry STACK", "Try the newest revision again, which was rejected", cobra.ExactArgs(1),
 			rejected, func(newest *appsv1.ControllerRevision, _ []string) (*string, error) {
 				if newest.Annotations[rejected] == "" {
 					return nil, errors.New("the newest revision isn't rejected")
@@ -55,9 +53,9 @@ func list(names sets.Set[string]) *string {
 
 // onRevision makes a command that annotates the newest revision of a stack, its first argument. The annotation's value
 // follows from the revision and the other arguments.
-func (s *session) onRevision(use, short string, args cobra.PositionalArgs, annotation string,
+func (c *call) onRevision(use, short string, args cobra.PositionalArgs, annotation string,
 	value func(*appsv1.ControllerRevision, []string) (*string, error)) *cobra.Command {
-	return onRead(s, use, short, args, (*call).stack, func(c *call, is *revised) error {
+	return onRead(c, use, short, args, c.stack, func(is *revised) error {
 		if is.Spec.Rollout == nil || len(is.revisions) == 0 {
 			return fmt.Errorf("AddonStack %s has no rollout", is.Name)
 		}
@@ -74,8 +72,8 @@ func (s *session) onRevision(use, short string, args cobra.PositionalArgs, annot
 	})
 }
 
-func (s *session) rolloutStatus() *cobra.Command {
-	return onRead(s, "status STACK", "Show how far the rollout of a stack is, and what ends its phase", cobra.ExactArgs(1), (*call).stack, func(c *call, is *revised) error {
+func (c *call) rolloutStatus() *cobra.Command {
+	return onRead(c, "status STACK", "Show how far the rollout of a stack is, and what ends its phase", cobra.ExactArgs(1), c.stack, func(is *revised) error {
 		far := is.Status.Rollout
 		if far == nil {
 			return fmt.Errorf("AddonStack %s has no rollout", is.Name)
@@ -92,9 +90,9 @@ func (s *session) rolloutStatus() *cobra.Command {
 	})
 }
 
-func (s *session) hold() *cobra.Command {
+func (c *call) hold() *cobra.Command {
 	release := false
-	cmd := s.command("hold STACK CLUSTER ...", "Keep clusters out of the rollouts of a stack", cobra.MinimumNArgs(2), func(c *call) error {
+	cmd := c.command("hold STACK CLUSTER ...", "Keep clusters out of the rollouts of a stack", cobra.MinimumNArgs(2), func() error {
 		for _, name := range c.args[1:] {
 			ca, err := c.cluster(name)
 			if err != nil {

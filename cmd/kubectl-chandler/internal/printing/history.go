@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
 // History writes the revisions of a stack, with what differs from the one before.
@@ -64,7 +65,7 @@ func (p *Printer) Rollout(s *addonsv1.AddonStack, rolledOut *metav1.Condition) {
 
 // Event writes one event in a line or more.
 func (p *Printer) Event(e *eventsv1.Event) {
-	when := summary.LastSeen(e)
+	when := observed.LastSeen(e)
 	reason := e.Reason
 	if e.Type != "Normal" {
 		reason = p.color(red, reason)

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -50,9 +50,6 @@ func (c causes) add(urgency urgency, is Cause, distinct bool, cluster string, si
 	if distinct {
 		key += " " + is.Message
 	}
-	if c[urgency] == nil {
-		c[urgency] = map[string]*Cause{}
-	}
 	cause := c[urgency][key]
 	if cause == nil {
 		cause, is.Meaning = &is, reasons.Meaning(is.Reason)
@@ -92,25 +89,20 @@ func (c causes) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
 		Message: a.Message}, distinct, ca.Name, a.Since)
 }
 
-// addObject adds why a condition of an object that isn't about clusters isn't True.
-func (c causes) addObject(urgency urgency, kind string, of metav1.ObjectMeta, is *metav1.Condition) {
-	c.add(urgency, Cause{Namespace: of.Namespace, Kind: kind, Name: of.Name, Reason: is.Reason, Message: is.Message}, false, "", is.LastTransitionTime)
-}
-
-// addInstance adds why a ProviderInstance isn't Ready.
-func (c causes) addInstance(p *addonsv1.ProviderInstance) {
-	if ready := meta.FindStatusCondition(p.Status.Conditions, addonsv1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
-		c.addObject(failing, "ProviderInstance", p.ObjectMeta, ready)
-	}
-}
-
-// addStack adds why a stack's spec isn't what runs, which no cluster tells.
-func (c causes) addStack(s *addonsv1.AddonStack) {
-	for kind, urgency := range map[string]urgency{
+// objectUrgency says how bad it is that a condition isn't True of an object that isn't about clusters.
+var objectUrgency = map[string]map[string]urgency{
+	"ProviderInstance": {addonsv1.ReadyCondition: failing},
+	"AddonStack": {
 		addonsv1.ValidCondition: failing, addonsv1.SourcesReadyCondition: waiting, addonsv1.RolledOutCondition: progressing,
-	} {
-		is := meta.FindStatusCondition(s.Status.Conditions, kind)
-		if is == nil || is.Status == metav1.ConditionTrue || is.Reason == addonsv1.SourceNotAskedReason {
+	},
+}
+
+// addObject adds why an instance isn't Ready, or why a stack's spec isn't what runs. No cluster tells that.
+func (c causes) addObject(kind string, of client.Object, conditions []metav1.Condition) {
+	for i := range conditions {
+		is := &conditions[i]
+		urgency, matters := objectUrgency[kind][is.Type]
+		if !matters || is.Status == metav1.ConditionTrue || is.Reason == addonsv1.SourceNotAskedReason {
 			continue
 		}
 		switch addonsv1.RolloutPhase(is.Reason) {
@@ -119,6 +111,7 @@ func (c causes) addStack(s *addonsv1.AddonStack) {
 		case addonsv1.RolloutWaitingForApproval, addonsv1.RolloutWaitingForClusters, addonsv1.RolloutPaused:
 			urgency = waiting
 		}
-		c.addObject(urgency, "AddonStack", s.ObjectMeta, is)
+		c.add(urgency, Cause{Namespace: of.GetNamespace(), Kind: kind, Name: of.GetName(), Reason: is.Reason, Message: is.Message},
+			false, "", is.LastTransitionTime)
 	}
 }

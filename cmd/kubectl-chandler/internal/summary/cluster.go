@@ -72,11 +72,7 @@ func ClusterOf(f *observed.Fleet, ca *addonsv1.ClusterAddon) *Cluster {
 			is.Conditions = append(is.Conditions, c)
 		}
 	}
-	g := gathered{}
-	for i := range ca.Spec.Stacks {
-		g.addHeld(ca, &ca.Spec.Stacks[i])
-	}
-	is.Held = g.held
+	is.Held = StatusOf(&observed.Fleet{Clusters: []addonsv1.ClusterAddon{*ca}}, false).Held
 	for i := range ca.Status.Addons {
 		is.Addons = append(is.Addons, addonOn(f, ca, &ca.Status.Addons[i]))
 	}

@@ -9,49 +9,54 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// addonKey names an add-on of a stack, on all clusters.
-type addonKey struct{ namespace, stack, name string }
-
-// gathered is what one pass over the clusters finds.
-type gathered struct {
-	addons map[addonKey]*Addon
-	causes causes
-	held   []Held
-	drift  Drift
+// gathering is one pass over what was read. It fills a status.
+type gathering struct {
+	*Status
+	stacks     map[client.ObjectKey]*Stack
+	onlyStacks bool
+	causes     causes
 }
 
-// gather passes over instances, stacks and clusters once.
-func gather(f *observed.Fleet, onlyStacks bool) *gathered {
-	g := &gathered{addons: map[addonKey]*Addon{}, causes: causes{}, held: []Held{}}
+// gather passes over instances, stacks and clusters once. It returns what isn't well, and puts all else into the status.
+func gather(f *observed.Fleet, s *Status, onlyStacks bool) causes {
+	g := &gathering{s, map[client.ObjectKey]*Stack{}, onlyStacks, causes{failing: {}, waiting: {}, progressing: {}}}
 	for i := range f.Instances {
-		g.causes.addInstance(&f.Instances[i])
+		g.causes.addObject("ProviderInstance", &f.Instances[i], f.Instances[i].Status.Conditions)
 	}
-	shown := map[addonKey]bool{}
 	for i := range f.Stacks {
-		shown[addonKey{namespace: f.Stacks[i].Namespace, stack: f.Stacks[i].Name}] = true
-		g.causes.addStack(&f.Stacks[i])
-	}
-	shows := func(namespace, stack string) bool {
-		return !onlyStacks || shown[addonKey{namespace: namespace, stack: stack}]
+		g.causes.addObject("AddonStack", &f.Stacks[i], f.Stacks[i].Status.Conditions)
+		s.Stacks[i] = stackOf(&f.Stacks[i])
+		g.stacks[client.ObjectKeyFromObject(&f.Stacks[i])] = &s.Stacks[i]
 	}
 	for i := range f.Clusters {
-		g.addCluster(&f.Clusters[i], shows)
+		g.addCluster(&f.Clusters[i])
 	}
-	return g
+	for i := range s.Stacks {
+		others := s.Stacks[i].Addons[len(f.Stacks[i].Spec.Addons):]
+		slices.SortFunc(others, func(a, b Addon) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return g.causes
 }
 
-func (g *gathered) addCluster(ca *addonsv1.ClusterAddon, shows func(namespace, stack string) bool) {
+// shows returns a stack of a cluster, nil if it isn't there, and whether to show what is of it.
+func (g *gathering) shows(ca *addonsv1.ClusterAddon, name string) (*Stack, bool) {
+	is := g.stacks[client.ObjectKey{Namespace: ca.Namespace, Name: name}]
+	return is, is != nil || !g.onlyStacks
+}
+
+func (g *gathering) addCluster(ca *addonsv1.ClusterAddon) {
 	isShown, drifted := false, int64(0)
 	for i := range ca.Spec.Stacks {
-		if assigned := &ca.Spec.Stacks[i]; shows(ca.Namespace, assigned.Name) {
+		if _, shows := g.shows(ca, ca.Spec.Stacks[i].Name); shows {
 			isShown = true
-			g.addHeld(ca, assigned)
+			g.addHeld(ca, &ca.Spec.Stacks[i])
 		}
 	}
 	blocking := stack.Blocking(ca)
@@ -64,10 +69,13 @@ func (g *gathered) addCluster(ca *addonsv1.ClusterAddon, shows func(namespace, s
 	}
 	for i := range ca.Status.Addons {
 		a := &ca.Status.Addons[i]
-		if !shows(ca.Namespace, a.Stack) {
+		is, shows := g.shows(ca, a.Stack)
+		if !shows {
 			continue
 		}
-		g.addAddon(ca, a)
+		if is != nil {
+			is.addon(a.Name).add(ca.Name, a)
+		}
 		if blocking == nil && a.Phase != addonsv1.AddonReady { // what the status says is old otherwise
 			g.causes.addAddon(ca, a)
 		}
@@ -75,37 +83,33 @@ func (g *gathered) addCluster(ca *addonsv1.ClusterAddon, shows func(namespace, s
 			drifted += int64(a.Drift.Objects)
 		}
 	}
-	if g.drift.Objects += drifted; drifted > 0 {
-		g.drift.Clusters++
+	if g.Drift.Objects += drifted; drifted > 0 {
+		g.Drift.Clusters++
 	}
 }
 
-func (g *gathered) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
-	key := addonKey{ca.Namespace, a.Stack, a.Name}
-	addon := g.addons[key]
-	if addon == nil {
-		addon = &Addon{Name: a.Name, Versions: map[string]int{}, Phases: map[addonsv1.AddonPhase][]string{}}
-		g.addons[key] = addon
+// add counts a cluster that has the add-on.
+func (a *Addon) add(cluster string, is *addonsv1.AddonStatus) {
+	if is.Version != "" {
+		a.Versions[is.Version]++
 	}
-	if a.Version != "" {
-		addon.Versions[a.Version]++
-	}
-	addon.Phases[a.Phase] = append(addon.Phases[a.Phase], ca.Name)
+	a.Phases[is.Phase] = append(a.Phases[is.Phase], cluster)
 }
 
-func (g *gathered) addHeld(ca *addonsv1.ClusterAddon, assigned *addonsv1.StackRevision) {
+// addHeld adds what of a stack is held on a cluster.
+func (s *Status) addHeld(ca *addonsv1.ClusterAddon, assigned *addonsv1.StackRevision) {
 	held := assigned.HeldRemoval
 	if held == nil {
 		return
 	}
-	at := slices.IndexFunc(g.held, func(h Held) bool {
+	at := slices.IndexFunc(s.Held, func(h Held) bool {
 		return h.Namespace == ca.Namespace && h.Stack == assigned.Name && h.Confirmation == held.Confirmation
 	})
 	if at < 0 {
-		at = len(g.held)
-		g.held = append(g.held, Held{Namespace: ca.Namespace, Stack: assigned.Name, Cause: held.Cause, Confirmation: held.Confirmation})
+		at = len(s.Held)
+		s.Held = append(s.Held, Held{Namespace: ca.Namespace, Stack: assigned.Name, Cause: held.Cause, Confirmation: held.Confirmation})
 	}
-	h := &g.held[at]
+	h := &s.Held[at]
 	h.Clusters = append(h.Clusters, ca.Name)
 	h.Addons = slices.Compact(slices.Sorted(slices.Values(append(h.Addons, held.Addons...))))
 }

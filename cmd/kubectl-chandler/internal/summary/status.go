@@ -5,8 +5,6 @@
 package summary
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -110,13 +108,12 @@ func (s *Status) Verdict() Verdict {
 
 // StatusOf sums up what was read. With onlyStacks, add-ons of other stacks are left out.
 func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
-	gathered := gather(f, onlyStacks)
-	s := &Status{Instances: append([]addonsv1.ProviderInstance{}, f.Instances...), InstancesHidden: f.InstancesHidden, Stacks: []Stack{},
-		Held: gathered.held, Drift: gathered.drift}
-	for i := range f.Stacks {
-		s.Stacks = append(s.Stacks, stackOf(&f.Stacks[i], gathered.addons))
+	s := &Status{
+		Instances: append([]addonsv1.ProviderInstance{}, f.Instances...), InstancesHidden: f.InstancesHidden,
+		Stacks: make([]Stack, len(f.Stacks)), Held: []Held{},
 	}
-	s.Failed, s.Waiting, s.Progressing = gathered.causes.list(failing), gathered.causes.list(waiting), gathered.causes.list(progressing)
+	causes := gather(f, s, onlyStacks)
+	s.Failed, s.Waiting, s.Progressing = causes.list(failing), causes.list(waiting), causes.list(progressing)
 	return s
 }
 
@@ -139,7 +136,8 @@ func AddonStatus(f *observed.Fleet, name string) *Status {
 	return s
 }
 
-func stackOf(s *addonsv1.AddonStack, on map[addonKey]*Addon) Stack {
+// stackOf returns a stack without its clusters' add-ons.
+func stackOf(s *addonsv1.AddonStack) Stack {
 	is := Stack{
 		Namespace: s.Namespace, Name: s.Name, Revision: s.Status.LatestRevision, Rollout: s.Status.Rollout,
 		Clusters: ptr.Deref(s.Status.Clusters, addonsv1.ClusterCounts{}), Ready: metav1.ConditionUnknown, Addons: []Addon{},
@@ -151,21 +149,22 @@ func stackOf(s *addonsv1.AddonStack, on map[addonKey]*Addon) Stack {
 		}
 	}
 	for i := range s.Spec.Addons {
-		a := &s.Spec.Addons[i]
-		addon := ptr.Deref(on[addonKey{s.Namespace, s.Name, a.Name}], Addon{Name: a.Name})
-		addon.DependsOn = a.DependsOn
-		is.Addons = append(is.Addons, addon)
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(on), func(a, b addonKey) int { return cmp.Compare(a.name, b.name) }) {
-		isWanted := slices.ContainsFunc(s.Spec.Addons, func(a addonsv1.Addon) bool { return a.Name == key.name })
-		if key.namespace == s.Namespace && key.stack == s.Name && !isWanted { // of a bundle, or on its way out
-			is.Addons = append(is.Addons, *on[key])
-		}
+		is.addon(s.Spec.Addons[i].Name).DependsOn = s.Spec.Addons[i].DependsOn
 	}
 	for _, v := range s.Status.Following {
-		if at := slices.IndexFunc(is.Addons, func(a Addon) bool { return a.Name == v.Addon }); at >= 0 {
-			is.Addons[at].Available = v.Available
+		if v.Addon != addonsv1.FollowedSource {
+			is.addon(v.Addon).Available = v.Available
 		}
 	}
 	return is
+}
+
+// addon returns the add-on of a name. Clusters may have some that the spec hasn't: of a bundle, or on their way out.
+func (s *Stack) addon(name string) *Addon {
+	at := slices.IndexFunc(s.Addons, func(a Addon) bool { return a.Name == name })
+	if at < 0 {
+		at = len(s.Addons)
+		s.Addons = append(s.Addons, Addon{Name: name, Versions: map[string]int{}, Phases: map[addonsv1.AddonPhase][]string{}})
+	}
+	return &s.Addons[at]
 }
