@@ -5,13 +5,11 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/command"
 )
@@ -21,9 +19,6 @@ const garbage = 50
 
 func main() {
 	debug.SetGCPercent(garbage)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	code := command.Run(ctx, streams, os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(command.Run(signals.SetupSignalHandler(), streams, os.Args[1:]))
 }

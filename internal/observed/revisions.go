@@ -34,12 +34,13 @@ func EventsAbout(namespace, name string) *client.ListOptions {
 	return &client.ListOptions{Namespace: namespace, FieldSelector: about.AsSelector()}
 }
 
-// Events returns the events that are selected, in the order of time, and the resourceVersion to watch from.
-func Events(ctx context.Context, c client.Reader, about *client.ListOptions) (all []eventsv1.Event, resourceVersion string, err error) {
-	list := &eventsv1.EventList{}
-	err = pages(ctx, c, "Events", list, func() { all = append(all, list.Items...) }, about)
+// Events returns the events that are selected, in the order of time, with the resourceVersion to watch from.
+func Events(ctx context.Context, c client.Reader, about *client.ListOptions) (*eventsv1.EventList, error) {
+	list, all := &eventsv1.EventList{}, []eventsv1.Event{}
+	err := pages(ctx, c, "Events", list, func() { all = append(all, list.Items...) }, about)
 	slices.SortStableFunc(all, func(a, b eventsv1.Event) int { return LastSeen(&a).Compare(LastSeen(&b)) })
-	return all, list.ResourceVersion, err
+	list.Items = all
+	return list, err
 }
 
 // LastSeen returns when an event last happened.

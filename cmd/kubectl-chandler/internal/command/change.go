@@ -80,7 +80,9 @@ func (c *call) confirm() *cobra.Command {
 		if len(held) == 0 {
 			return fmt.Errorf("no removal of stack %s is held here", c.args[0])
 		}
-		c.printer().WouldGo(held)
+		if err := c.write("WouldGo", held); err != nil {
+			return err
+		}
 		if !isConfirmed {
 			fmt.Fprintln(c.Out, "--yes removes them. To keep them, undo the change")
 			c.verdict = summary.Waiting

@@ -125,11 +125,10 @@ func (c *call) fleet() (*observed.Fleet, error) {
 	return observed.Read(c, c.client, c.namespace, selector)
 }
 
-// print writes a summary as -o asks for: an object of the kind, or what text writes.
-func (c *call) print(kind string, is any, text func(*printing.Printer)) error {
+// print writes what was asked for as -o says: an object of a kind, or a page that shows something.
+func (c *call) print(kind string, is any, page string, shown any) error {
 	if c.output == "" || c.output == "wide" {
-		text(c.printer())
-		return nil
+		return c.write(page, shown)
 	}
 	printer, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(c.output)
 	if err != nil {
@@ -143,7 +142,8 @@ func (c *call) print(kind string, is any, text func(*printing.Printer)) error {
 	return printer.PrintObj(&unstructured.Unstructured{Object: content}, c.Out)
 }
 
-// printer returns one for people. Colors are for terminals, unless NO_COLOR is set (no-color.org).
-func (c *call) printer() *printing.Printer {
-	return &printing.Printer{Out: c.Out, Wide: c.output == "wide", Now: time.Now(), Color: printers.AllowsColorOutput(c.Out)}
+// write writes a page. Colors are for terminals, unless NO_COLOR is set (no-color.org).
+func (c *call) write(page string, of any) error {
+	p := &printing.Printer{Out: c.Out, Wide: c.output == "wide", Now: time.Now(), Color: printers.AllowsColorOutput(c.Out)}
+	return p.Write(page, of)
 }

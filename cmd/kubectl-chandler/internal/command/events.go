@@ -14,7 +14,6 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
@@ -22,19 +21,14 @@ func (c *call) events() *cobra.Command {
 	watches := false
 	cmd := c.command("events [NAME]", "Show the events of stacks and clusters in the order of time", cobra.MaximumNArgs(1), func() error {
 		about := observed.EventsAbout(c.namespace, append(c.args, "")[0])
-		events, from, err := observed.Events(c, c.client, about)
+		list, err := observed.Events(c, c.client, about)
 		if err != nil {
 			return err
 		}
-		err = c.print("Events", &eventsv1.EventList{Items: events}, func(p *printing.Printer) {
-			for i := range events {
-				p.Event(&events[i])
-			}
-		})
-		if err != nil || !watches {
+		if err := c.print("Events", list, "Events", list); err != nil || !watches {
 			return err
 		}
-		return c.follow(about, from)
+		return c.follow(about, list.ResourceVersion)
 	})
 	cmd.Flags().BoolVarP(&watches, "watch", "w", false, "go on with those that come")
 	return c.inAllNamespaces(cmd)
@@ -46,13 +40,12 @@ func (c *call) follow(about *client.ListOptions, from string) error {
 		return c.client.Watch(c, &eventsv1.EventList{}, about, &client.ListOptions{Raw: &options})
 	}}
 	_, err := watchtools.Until(c, from, events, func(is watch.Event) (ends bool, _ error) {
-		e, isEvent := is.Object.(*eventsv1.Event)
-		if is.Type == watch.Error {
+		if e, isEvent := is.Object.(*eventsv1.Event); isEvent && is.Type != watch.Deleted {
+			return false, c.print("Event", e, "Event", e)
+		} else if is.Type == watch.Error {
 			return false, apierrors.FromObject(is.Object)
-		} else if !isEvent || is.Type == watch.Deleted {
-			return false, nil
 		}
-		return false, c.print("Event", e, func(p *printing.Printer) { p.Event(e) })
+		return false, nil
 	})
 	if c.Err() != nil {
 		return nil //nolint:nilerr // the user ended it

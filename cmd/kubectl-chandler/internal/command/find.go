@@ -13,11 +13,7 @@ import (
 )
 
 // Kinds of what a name may be.
-const (
-	kindCluster = "cluster"
-	kindStack   = "stack"
-	kindAddon   = "addon"
-)
+const kindCluster, kindStack, kindAddon = "cluster", "stack", "addon"
 
 // named is an AddonStack or a ClusterAddon, by its place in the fleet, or an add-on.
 type named struct {

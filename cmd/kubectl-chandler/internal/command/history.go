@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -54,14 +53,20 @@ func (c *call) history() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.print("History", history, func(p *printing.Printer) { p.History(history) })
+			return c.print("History", history, "History", history)
 		})
 }
 
 func (c *call) undo() *cobra.Command {
 	to, dryRun := "", false
 	cmd := onRead(c, "undo STACK", "Bring a stack back to a previous revision", cobra.ExactArgs(1), c.stack, func(is *revised) error {
-		at := previous(is.revisions, to)
+		at := slices.IndexFunc(is.revisions, func(r appsv1.ControllerRevision) bool {
+			if to != "" {
+				return r.Name == to || strconv.FormatInt(r.Revision, 10) == to
+			}
+			_, rejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]
+			return r.Name != is.revisions[0].Name && !rejected
+		})
 		if at < 0 {
 			return fmt.Errorf("AddonStack %s has no such revision; kubectl chandler history names those that are kept", is.Name)
 		}
@@ -70,9 +75,8 @@ func (c *call) undo() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		c.printer().Changes(changes)
-		if dryRun {
-			return nil
+		if err := c.write("Changes", changes); err != nil || dryRun {
+			return err
 		}
 		if err := c.writeSpec(is, target); err != nil {
 			return err
@@ -85,17 +89,6 @@ func (c *call) undo() *cobra.Command {
 	cmd.Flags().StringVar(&to, "to-revision", "", "number or name of the revision; by default the newest one before the last that wasn't rejected")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
 	return cmd
-}
-
-// previous returns the index of the revision to go back to, -1 if there is none.
-func previous(revisions []appsv1.ControllerRevision, to string) int {
-	return slices.IndexFunc(revisions, func(r appsv1.ControllerRevision) bool {
-		if to != "" {
-			return r.Name == to || strconv.FormatInt(r.Revision, 10) == to
-		}
-		_, rejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]
-		return r.Name != revisions[0].Name && !rejected
-	})
 }
 
 // writeSpec replaces the spec of a stack by that of a revision. The rollout stays, and how

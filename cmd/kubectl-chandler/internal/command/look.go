@@ -4,14 +4,16 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+	"github.com/cluster-chandler/chandler/internal/deliver/masked"
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
@@ -25,7 +27,7 @@ func (c *call) status() *cobra.Command {
 	cmd := onRead(c, "status", "Show how all stacks and clusters are, and what is wrong", cobra.NoArgs, c.fleet, func(f *observed.Fleet) error {
 		status := summary.StatusOf(f, c.selector != "")
 		c.verdict = status.Verdict()
-		return c.print("Status", status, func(p *printing.Printer) { p.Status(status) })
+		return c.print("Status", status, "Status", status)
 	})
 	cmd.Long = "Show how all stacks and clusters are, and what is wrong: each cause once, with its clusters." + exitCodes
 	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "labels of the AddonStacks to show")
@@ -44,7 +46,7 @@ func (c *call) why() *cobra.Command {
 			case kindCluster:
 				cluster := summary.ClusterOf(f, &f.Clusters[is.at])
 				c.verdict = cluster.Verdict()
-				return c.print("Cluster", cluster, func(p *printing.Printer) { p.Cluster(cluster) })
+				return c.print("Cluster", cluster, "Cluster", cluster)
 			case kindStack:
 				why = summary.StackStatus(f, &f.Stacks[is.at])
 			default:
@@ -52,7 +54,7 @@ func (c *call) why() *cobra.Command {
 				why.Notes = c.notes(f, is.name)
 			}
 			c.verdict = why.Verdict()
-			return c.print("Status", why, func(p *printing.Printer) { p.Why(why) })
+			return c.print("Status", why, "Why", why)
 		})
 	cmd.Long = "Show why a cluster, a stack or an add-on is as it is, and the way out. A name alone is looked for in this order.\n" +
 		"Of an add-on, it shows the notes of the chart, too, if you may read the kubeconfig of a cluster on which it is Ready." + exitCodes
@@ -85,7 +87,7 @@ func (c *call) tree() *cobra.Command {
 				return err
 			}
 			tree := &summary.StackStatus(f, &f.Stacks[is.at]).Stacks[0]
-			return c.print("Tree", tree, func(p *printing.Printer) { p.Tree(tree) })
+			return c.print("Tree", tree, "Tree", tree)
 		})
 }
 
@@ -96,6 +98,58 @@ func (c *call) version() *cobra.Command {
 			return err
 		}
 		is := &summary.Versions{Client: version.String(), Instances: f.Instances}
-		return c.print("Version", is, func(p *printing.Printer) { p.Versions(is) })
+		return c.print("Version", is, "Version", is)
 	})
+}
+
+func (c *call) get() *cobra.Command {
+	cmd := &cobra.Command{Use: "get", Short: "Show what is installed on a cluster, from the release record there"}
+	kubeconfig := ""
+	for _, is := range []struct {
+		part, short string
+		text        func(*masked.Release) (string, error)
+	}{
+		{"values", "Show the values of an add-on, with strings from Secrets hidden", (*masked.Release).Values},
+		{"manifest", "Show the objects of an add-on, with the contents of Secrets hidden", (*masked.Release).Manifest},
+		{"notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*masked.Release).Notes},
+	} {
+		read := func() (*masked.Release, error) {
+			ca, err := c.cluster(c.args[0])
+			if err != nil {
+				return nil, err
+			}
+			return c.release(c, ca, c.args[1], kubeconfig)
+		}
+		sub := onRead(c, is.part+" CLUSTER ADDON", is.short, cobra.ExactArgs(2), read, func(release *masked.Release) error {
+			text, err := is.text(release)
+			fmt.Fprint(c.Out, text)
+			return err
+		})
+		sub.Long = is.short + ".\n\nIt reads the workload cluster, by the kubeconfig Secret that you have to be allowed to get, or by --workload-kubeconfig."
+		cmd.AddCommand(sub)
+	}
+	cmd.PersistentFlags().StringVar(&kubeconfig, "workload-kubeconfig", "", "kubeconfig of the workload cluster; by default the Secret of the cluster")
+	return cmd
+}
+
+// cluster reads a ClusterAddon of the namespace.
+func (c *call) cluster(name string) (*addonsv1.ClusterAddon, error) {
+	ca := &addonsv1.ClusterAddon{}
+	if err := c.client.Get(c, client.ObjectKey{Namespace: c.namespace, Name: name}, ca); err != nil {
+		return nil, fmt.Errorf("reading cluster %s: %w", name, err)
+	}
+	return ca, nil
+}
+
+// release reads the newest record of an add-on from its workload cluster, by a kubeconfig file, or by the Secret for "".
+func (c *call) release(ctx context.Context, ca *addonsv1.ClusterAddon, addon, kubeconfig string) (*masked.Release, error) {
+	at := slices.IndexFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Name == addon })
+	if at < 0 {
+		return nil, fmt.Errorf("cluster %s has no add-on %s", ca.Name, addon)
+	}
+	workload, err := observed.Workload(ctx, c.client, ca, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return masked.Read(ctx, workload, ca.Status.Addons[at].Namespace, addon)
 }

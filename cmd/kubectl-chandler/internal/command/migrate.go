@@ -18,15 +18,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
-const migrateLong = `Make AddonStacks of releases that others installed, or go back to plain releases of Helm:
-
-  caaph [HELMCHARTPROXY ...]         what the Helm add-on provider installed
-  flux [HELMRELEASE ...]             what Flux installed on workload clusters
-  helm [[NAMESPACE/]RELEASE ...]     what people installed with Helm on workload clusters
-
-It writes the AddonStacks and Secrets as YAML, and what to do. With --apply it does that, step by step. A command that was
-interrupted continues where it was. With --back it leaves plain releases of Helm. The names are those of AddonStacks then.`
-
 // migrating is a migration with its flags.
 type migrating struct {
 	*call
@@ -39,7 +30,9 @@ func (c *call) migrate() *cobra.Command {
 	m := &migrating{call: c}
 	cmd := c.command("migrate caaph|flux|helm [NAME ...]", "Make AddonStacks of releases that others installed, or go back to plain releases of Helm",
 		cobra.MinimumNArgs(1), m.run)
-	cmd.Long = migrateLong
+	cmd.Long = "Make AddonStacks of what the Helm add-on provider (caaph), Flux, or people with Helm installed on workload clusters.\n" +
+		"Names are of HelmChartProxies, HelmReleases or releases, as in web or default/web; with --back, of AddonStacks.\n\n" +
+		"It writes AddonStacks and Secrets as YAML, and the steps. With --apply it does them, and continues after an interruption."
 	cmd.ValidArgsFunction = cobra.FixedCompletions([]cobra.Completion{"caaph", "flux", "helm"}, cobra.ShellCompDirectiveNoFileComp)
 	cmd.Flags().BoolVar(&m.appliesIt, "apply", false, "do it")
 	cmd.Flags().BoolVar(&m.goesBack, "back", false, "leave plain releases of Helm in place of the AddonStacks that this command made")
@@ -95,15 +88,13 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 	for _, problem := range found.Problems {
 		fmt.Fprintln(m.ErrOut, "# problem:", problem)
 	}
-	if m.appliesIt && len(found.Problems) > 0 {
-		return nil, errors.New("nothing is done before the problems are solved. Name what is to be moved to leave out the rest")
-	}
-	if !m.appliesIt {
-		documents, err := migration.YAML(plans)
-		if err != nil {
-			return nil, err
-		}
+	switch documents, err := migration.YAML(plans); {
+	case err != nil:
+		return nil, err
+	case !m.appliesIt:
 		fmt.Fprint(m.Out, documents)
+	case len(found.Problems) > 0:
+		return nil, errors.New("nothing is done before the problems are solved. Name what is to be moved to leave out the rest")
 	}
 	return m.Takeover(found, plans), nil
 }

@@ -9,11 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 )
@@ -85,8 +83,7 @@ func (c *call) rolloutStatus() *cobra.Command {
 		default:
 			c.verdict = summary.Waiting
 		}
-		rolledOut := meta.FindStatusCondition(is.Status.Conditions, addonsv1.RolledOutCondition)
-		return c.print("Rollout", far, func(p *printing.Printer) { p.Rollout(is.AddonStack, rolledOut) })
+		return c.print("Rollout", far, "Rollout", is.AddonStack)
 	})
 }
 

@@ -6,16 +6,23 @@ package printing
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"text/template"
 	"time"
 	"unicode"
 
 	"github.com/mitchellh/go-wordwrap"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
 // Printer writes to one output.
@@ -32,33 +39,37 @@ const (
 	few = 5
 )
 
-// Colors of ANSI terminals.
-const (
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-)
-
-func (p *Printer) color(code, text string) string {
-	if !p.Color {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+// Write writes one of the pages.
+func (p *Printer) Write(page string, of any) error {
+	t := template.New("")
+	t.Funcs(template.FuncMap{
+		"red": p.color("31"), "green": p.color("32"), "yellow": p.color("33"), // of ANSI terminals
+		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "versions": p.versions, "states": p.states,
+		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": clean, "number": number, "paragraph": paragraph,
+		"join": strings.Join, "lower": strings.ToLower, "upper": strings.ToUpper, "trim": strings.TrimSpace,
+		"shorten": func(text string, limit int) string { return clean(message.Shorten(text, limit)) },
+		"since":   func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
+		"seen":    func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },
+		"rolledOut": func(s *addonsv1.AddonStack) *metav1.Condition {
+			return meta.FindStatusCondition(s.Status.Conditions, addonsv1.RolledOutCondition)
+		},
+		"table": func(rows string, of any) (string, error) {
+			text := &strings.Builder{}
+			w := printers.GetNewTabWriter(text)
+			err := t.ExecuteTemplate(w, rows, of)
+			_ = w.Flush() // it is memory
+			return clean(text.String()), err
+		},
+	})
+	return template.Must(t.Parse(pages)).ExecuteTemplate(p.Out, page, of)
 }
 
-func (p *Printer) printf(format string, args ...any) { fmt.Fprintf(p.Out, format, args...) }
-
-// table writes rows below a header; nothing without rows.
-func (p *Printer) table(header string, rows [][]any) {
-	if len(rows) == 0 {
-		return
+// color returns a function that puts a text in a color, for a terminal that shows colors.
+func (p *Printer) color(code string) func(string) string {
+	if p.Color {
+		return func(text string) string { return "\x1b[" + code + "m" + text + "\x1b[0m" }
 	}
-	w := printers.GetNewTabWriter(p.Out)
-	fmt.Fprintln(w, strings.ReplaceAll(header, " ", "\t"))
-	for _, row := range rows {
-		fmt.Fprintln(w, clean(fmt.Sprintf("%v"+strings.Repeat("\t%v", len(row)-1), row...)))
-	}
-	_ = w.Flush() // as all else that is printed
+	return func(text string) string { return text }
 }
 
 // clean returns a text without what a terminal acts on: charts and workload clusters have their words in messages.
@@ -88,21 +99,23 @@ func (p *Printer) names(all []string) string {
 }
 
 // number returns a number with its noun, as in "2 clusters".
-func number[N int | int32 | int64](n N, noun string) string {
-	if n != 1 {
+func number(n any, noun string) string {
+	if fmt.Sprint(n) != "1" {
 		noun += "s"
 	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return fmt.Sprint(n, " ", noun)
 }
 
-// paragraph writes a text whose lines begin at a column. Only the first one has the label.
-func (p *Printer) paragraph(label string, column int, text string) {
+// paragraph returns a text in lines that begin at a column; "" for none. Only the first one has the label.
+func paragraph(label string, column int, text string) string {
 	words := strings.Join(strings.Fields(clean(text)), " ")
 	if words == "" {
-		return
+		return ""
 	}
+	lines := &strings.Builder{}
 	for line := range strings.SplitSeq(wordwrap.WrapString(words, uint(width-column)), "\n") {
-		p.printf("%-*s%s\n", column, label, line)
+		fmt.Fprintf(lines, "%-*s%s\n", column, label, line)
 		label = ""
 	}
+	return lines.String()
 }

@@ -19,10 +19,14 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
 
-// printed returns what is written, after a line break.
-func printed(write func(*printing.Printer)) string {
+// printed returns what a page has, after a line break.
+func printed(t *testing.T, page string, of any) string {
+	t.Helper()
 	out := &bytes.Buffer{}
-	write(&printing.Printer{Out: out, Now: now})
+	p := &printing.Printer{Out: out, Now: now}
+	if err := p.Write(page, of); err != nil {
+		t.Error(err)
+	}
 	return "\n" + out.String()
 }
 
@@ -66,7 +70,7 @@ HELD: default/dns of stack gone on 2 clusters (StackDeleted): a, b
 DRIFT: 4 objects on 3 clusters differ from what was installed
 Next: kubectl chandler why a -n team
 `
-	if got := printed(func(p *printing.Printer) { p.Status(s) }); got != want {
+	if got := printed(t, "Status", s); got != want {
 		t.Errorf("%s", got)
 	}
 }
@@ -85,7 +89,7 @@ AddonStack team/platform  revision platform-1  2 of 3 clusters are ready
 |     ` + "`" + `- shop -    needs ingress
 ` + "`" + `- dns -  
 `
-	if got := printed(func(p *printing.Printer) { p.Tree(s) }); got != want {
+	if got := printed(t, "Tree", s); got != want {
 		t.Errorf("%s", got)
 	}
 }
@@ -97,12 +101,10 @@ func TestHostileWords(t *testing.T) {
 	ready := a
 	ready.Phase = addonsv1.AddonReady
 	s := summary.Stack{Addons: []summary.Addon{{Name: "a", Versions: map[string]int{hostile: 1}}}}
-	got := printed(func(p *printing.Printer) {
-		p.Cluster(&summary.Cluster{Addons: []summary.AddonOnCluster{a, ready}, Conditions: []metav1.Condition{{Message: hostile}}})
-		p.Why(&summary.Status{Stacks: []summary.Stack{s}, Failed: []summary.Cause{{Message: hostile}}, Notes: &summary.Notes{Text: hostile}})
-		p.Tree(&s)
-		p.History(&summary.History{Revisions: []summary.Revision{{Rejected: hostile, Changes: []string{hostile}}}})
-	})
+	got := printed(t, "Cluster", &summary.Cluster{Addons: []summary.AddonOnCluster{a, ready}, Conditions: []metav1.Condition{{Message: hostile}}}) +
+		printed(t, "Why", &summary.Status{Stacks: []summary.Stack{s}, Failed: []summary.Cause{{Message: hostile}}, Notes: &summary.Notes{Text: hostile}}) +
+		printed(t, "Tree", &s) +
+		printed(t, "History", &summary.History{Revisions: []summary.Revision{{Rejected: hostile, Changes: []string{hostile}}}})
 	if strings.ContainsAny(got, "\x1b\x07\r\u009b") {
 		t.Errorf("%q", got)
 	}
@@ -110,9 +112,7 @@ func TestHostileWords(t *testing.T) {
 
 // Notes are shown as they are, also where nothing is wrong.
 func TestNotes(t *testing.T) {
-	got := printed(func(p *printing.Printer) {
-		p.Why(&summary.Status{Notes: &summary.Notes{Cluster: "a", Text: "\n1. Log in:\n\n    $ open\n"}})
-	})
+	got := printed(t, "Why", &summary.Status{Notes: &summary.Notes{Cluster: "a", Text: "\n1. Log in:\n\n    $ open\n"}})
 	if want := "\nNothing is wrong\n\nNotes of the chart, as on a:\n1. Log in:\n\n    $ open\n"; got != want {
 		t.Errorf("%q", got)
 	}
@@ -121,7 +121,9 @@ func TestNotes(t *testing.T) {
 func TestColors(t *testing.T) {
 	out := &bytes.Buffer{}
 	p := &printing.Printer{Out: out, Now: now, Color: true}
-	p.Cluster(&summary.Cluster{Name: "a", Ready: metav1.ConditionTrue})
+	if err := p.Write("Cluster", &summary.Cluster{Name: "a", Ready: metav1.ConditionTrue}); err != nil {
+		t.Fatal(err)
+	}
 	if !strings.Contains(out.String(), "\x1b[32mREADY\x1b[0m") {
 		t.Errorf("%q", out)
 	}

@@ -45,12 +45,15 @@ type AddonOnCluster struct {
 	AtRevision int      `json:"atRevision,omitempty"`
 }
 
+// IsBad reports whether somebody has to act on the add-on.
+func (a AddonOnCluster) IsBad() bool {
+	return a.Phase == addonsv1.AddonFailed || a.Phase == addonsv1.AddonDegraded
+}
+
 // Verdict returns what the cluster comes to.
 func (c *Cluster) Verdict() Verdict {
 	switch {
-	case slices.ContainsFunc(c.Addons, func(a AddonOnCluster) bool {
-		return a.Phase == addonsv1.AddonFailed || a.Phase == addonsv1.AddonDegraded
-	}):
+	case slices.ContainsFunc(c.Addons, AddonOnCluster.IsBad):
 		return Failed
 	case c.Ready != metav1.ConditionTrue || len(c.Held) > 0:
 		return Waiting

@@ -3,8 +3,6 @@
 package summary
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -22,27 +19,6 @@ type gathering struct {
 	stacks     map[client.ObjectKey]*Stack
 	onlyStacks bool
 	causes     causes
-}
-
-// gather passes over instances, stacks and clusters once. It returns what isn't well, and puts all else into the status.
-func gather(f *observed.Fleet, s *Status, onlyStacks bool) causes {
-	g := &gathering{s, map[client.ObjectKey]*Stack{}, onlyStacks, causes{failing: {}, waiting: {}, progressing: {}}}
-	for i := range f.Instances {
-		g.causes.addObject("ProviderInstance", &f.Instances[i], f.Instances[i].Status.Conditions)
-	}
-	for i := range f.Stacks {
-		g.causes.addObject("AddonStack", &f.Stacks[i], f.Stacks[i].Status.Conditions)
-		s.Stacks[i] = stackOf(&f.Stacks[i])
-		g.stacks[client.ObjectKeyFromObject(&f.Stacks[i])] = &s.Stacks[i]
-	}
-	for i := range f.Clusters {
-		g.addCluster(&f.Clusters[i])
-	}
-	for i := range s.Stacks {
-		others := s.Stacks[i].Addons[len(f.Stacks[i].Spec.Addons):]
-		slices.SortFunc(others, func(a, b Addon) int { return cmp.Compare(a.Name, b.Name) })
-	}
-	return g.causes
 }
 
 // shows returns a stack of a cluster, nil if it isn't there, and whether to show what is of it.
@@ -74,7 +50,10 @@ func (g *gathering) addCluster(ca *addonsv1.ClusterAddon) {
 			continue
 		}
 		if is != nil {
-			is.addon(a.Name).add(ca.Name, a)
+			addon := is.addon(a.Name)
+			if addon.Phases[a.Phase] = append(addon.Phases[a.Phase], ca.Name); a.Version != "" {
+				addon.Versions[a.Version]++
+			}
 		}
 		if blocking == nil && a.Phase != addonsv1.AddonReady { // what the status says is old otherwise
 			g.causes.addAddon(ca, a)
@@ -86,14 +65,6 @@ func (g *gathering) addCluster(ca *addonsv1.ClusterAddon) {
 	if g.Drift.Objects += drifted; drifted > 0 {
 		g.Drift.Clusters++
 	}
-}
-
-// add counts a cluster that has the add-on.
-func (a *Addon) add(cluster string, is *addonsv1.AddonStatus) {
-	if is.Version != "" {
-		a.Versions[is.Version]++
-	}
-	a.Phases[is.Phase] = append(a.Phases[is.Phase], cluster)
 }
 
 // addHeld adds what of a stack is held on a cluster.
@@ -112,11 +83,4 @@ func (s *Status) addHeld(ca *addonsv1.ClusterAddon, assigned *addonsv1.StackRevi
 	h := &s.Held[at]
 	h.Clusters = append(h.Clusters, ca.Name)
 	h.Addons = slices.Compact(slices.Sorted(slices.Values(append(h.Addons, held.Addons...))))
-}
-
-// MostFirst returns versions, those of most clusters first.
-func (a *Addon) MostFirst() []string {
-	return slices.SortedFunc(maps.Keys(a.Versions), func(x, y string) int {
-		return cmp.Or(cmp.Compare(a.Versions[y], a.Versions[x]), cmp.Compare(x, y))
-	})
 }

@@ -35,8 +35,8 @@ type Revision struct {
 }
 
 // HistoryOf returns the revisions, which come the newest first, with the clusters that have them.
-func HistoryOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, clusters []addonsv1.ClusterAddon) (*History, error) {
-	h := &History{Namespace: s.Namespace, Stack: s.Name, Revisions: []Revision{}}
+func HistoryOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, clusters []addonsv1.ClusterAddon) (h *History, err error) {
+	h = &History{Namespace: s.Namespace, Stack: s.Name, Revisions: []Revision{}}
 	for i := range revisions {
 		r := &revisions[i]
 		is := Revision{Number: r.Revision, Name: r.Name, Created: r.CreationTimestamp, Rejected: r.Annotations[addonsv1.RolloutRejectedAnnotation]}
@@ -54,7 +54,6 @@ func HistoryOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, cl
 			}
 		}
 		if i+1 < len(revisions) {
-			var err error
 			if is.Changes, err = stack.Differences(&revisions[i+1], r); err != nil {
 				return nil, err
 			}

@@ -5,11 +5,13 @@
 package summary
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -106,15 +108,30 @@ func (s *Status) Verdict() Verdict {
 	return Well
 }
 
-// StatusOf sums up what was read. With onlyStacks, add-ons of other stacks are left out.
+// StatusOf sums up what was read, in one pass. With onlyStacks, add-ons of other stacks are left out.
 func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
-	s := &Status{
-		Instances: append([]addonsv1.ProviderInstance{}, f.Instances...), InstancesHidden: f.InstancesHidden,
-		Stacks: make([]Stack, len(f.Stacks)), Held: []Held{},
+	g := &gathering{
+		&Status{Instances: append([]addonsv1.ProviderInstance{}, f.Instances...), InstancesHidden: f.InstancesHidden, Held: []Held{}},
+		map[client.ObjectKey]*Stack{}, onlyStacks, causes{failing: {}, waiting: {}, progressing: {}},
 	}
-	causes := gather(f, s, onlyStacks)
-	s.Failed, s.Waiting, s.Progressing = causes.list(failing), causes.list(waiting), causes.list(progressing)
-	return s
+	for i := range f.Instances {
+		g.causes.addObject("ProviderInstance", &f.Instances[i], f.Instances[i].Status.Conditions)
+	}
+	g.Stacks = make([]Stack, len(f.Stacks))
+	for i := range f.Stacks {
+		g.causes.addObject("AddonStack", &f.Stacks[i], f.Stacks[i].Status.Conditions)
+		g.Stacks[i] = stackOf(&f.Stacks[i])
+		g.stacks[client.ObjectKeyFromObject(&f.Stacks[i])] = &g.Stacks[i]
+	}
+	for i := range f.Clusters {
+		g.addCluster(&f.Clusters[i])
+	}
+	for i := range g.Stacks {
+		others := g.Stacks[i].Addons[len(f.Stacks[i].Spec.Addons):]
+		slices.SortFunc(others, func(a, b Addon) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	g.Failed, g.Waiting, g.Progressing = g.causes.list(failing), g.causes.list(waiting), g.causes.list(progressing)
+	return g.Status
 }
 
 // StackStatus returns the status of one stack, and of what it has on its clusters.
