@@ -21,11 +21,11 @@ func (w *World) Back(ctx context.Context) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := w.list(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), client.InNamespace(w.Namespace), client.MatchingLabels{originLabel: string(w.Origin)})
+	secrets, err := w.list(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), client.MatchingLabels{originLabel: string(w.Origin)})
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := w.here(ctx, clusterKind)
+	clusters, err := w.list(ctx, clusterKind)
 	if err != nil {
 		return nil, err
 	}

@@ -21,46 +21,40 @@ type fluxRef struct{ Kind, Name, Namespace string }
 
 // helmRelease has fields of a HelmRelease (helm-controller, api/v2).
 type helmRelease struct {
-	Spec struct {
-		Chart *struct {
-			Spec struct {
-				Chart     string
-				SourceRef fluxRef
-			}
+	Chart *struct {
+		Spec struct {
+			Chart     string
+			SourceRef fluxRef
 		}
-		ChartRef                                       fluxRef
-		KubeConfig                                     struct{ SecretRef struct{ Name string } }
-		Suspend                                        bool
-		ReleaseName, TargetNamespace, StorageNamespace string
-		DependsOn, PostRenderers                       []any
-		CommonMetadata                                 any
-		Upgrade                                        struct{ CRDs string }
-		ValuesFrom                                     []struct {
-			Kind, Name, ValuesKey, TargetPath string
-			Optional                          *bool
-		}
-		Values map[string]any
 	}
+	ChartRef                                       fluxRef
+	KubeConfig                                     struct{ SecretRef struct{ Name string } }
+	Suspend                                        bool
+	ReleaseName, TargetNamespace, StorageNamespace string
+	DependsOn, PostRenderers                       []any
+	CommonMetadata                                 any
+	Upgrade                                        struct{ CRDs string }
+	ValuesFrom                                     []struct {
+		Kind, Name, ValuesKey, TargetPath string
+		Optional                          *bool
+	}
+	Values map[string]any
 }
 
 // helmReleases finds the releases of Flux on workload clusters.
-func (g *gathering) helmReleases(ctx context.Context) error {
-	all, err := g.here(ctx, schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"})
+func (f *Found) helmReleases(ctx context.Context) error {
+	all, err := read[helmRelease](ctx, f.World, schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"})
 	if err != nil {
 		return err
 	}
-	for i := range all {
-		o, is := &all[i], &helmRelease{}
-		if err := into(o, is); err != nil {
-			return err
-		}
-		cluster := strings.TrimSuffix(is.Spec.KubeConfig.SecretRef.Name, "-kubeconfig")
+	for _, o := range all {
+		cluster := strings.TrimSuffix(o.Spec.KubeConfig.SecretRef.Name, "-kubeconfig")
 		switch {
-		case !g.isNamed(o.GetName()):
-		case !slices.Contains(g.asked, cluster):
-			g.note("HelmRelease %s isn't for a Cluster that is asked for, and stays", o.GetName())
+		case !f.isNamed(o.GetName()):
+		case !slices.Contains(f.asked, cluster):
+			f.note("HelmRelease %s isn't for a Cluster that is asked for, and stays", o.GetName())
 		default:
-			if err := g.helmRelease(ctx, o, is, cluster); err != nil {
+			if err := f.addHelmRelease(ctx, o, cluster); err != nil {
 				return err
 			}
 		}
@@ -68,26 +62,26 @@ func (g *gathering) helmReleases(ctx context.Context) error {
 	return nil
 }
 
-// helmRelease adds the release of a HelmRelease. Names and namespaces are as in its GetReleaseName, GetReleaseNamespace and
+// addHelmRelease adds the release of a HelmRelease. Names and namespaces are as in its GetReleaseName, GetReleaseNamespace and
 // GetStorageNamespace.
-func (g *gathering) helmRelease(ctx context.Context, o *unstructured.Unstructured, is *helmRelease, cluster string) (err error) {
-	spec := is.Spec
+func (f *Found) addHelmRelease(ctx context.Context, o object[helmRelease], cluster string) (err error) {
+	spec := o.Spec
 	name := cmp.Or(spec.ReleaseName, strings.TrimPrefix(spec.TargetNamespace+"-"+o.GetName(), "-"))
 	r := &Release{
-		Cluster: cluster, Previous: name, Shown: spec.Values, owner: o, storage: cmp.Or(spec.StorageNamespace, g.World.Namespace),
-		Addon: addonsv1.Addon{Name: name, Namespace: cmp.Or(spec.TargetNamespace, g.World.Namespace)},
+		Cluster: cluster, Previous: name, Shown: spec.Values, owner: o.Unstructured, storage: cmp.Or(spec.StorageNamespace, f.Namespace),
+		Addon: addonsv1.Addon{Name: name, Namespace: cmp.Or(spec.TargetNamespace, f.Namespace)},
 	}
 	if spec.Upgrade.CRDs == string(addonsv1.CRDPolicySkip) {
 		r.Addon.CRDPolicy = addonsv1.CRDPolicySkip
 	}
 	if len(spec.DependsOn) > 0 {
-		g.note("HelmRelease %s: dependsOn isn't taken over", o.GetName())
+		f.note("HelmRelease %s: dependsOn isn't taken over", o.GetName())
 	}
 	if len(spec.PostRenderers) > 0 || spec.CommonMetadata != nil {
-		g.problem("HelmRelease %s: postRenderers and commonMetadata can't be taken over; take them out first", o.GetName())
+		f.problem("HelmRelease %s: postRenderers and commonMetadata can't be taken over; take them out first", o.GetName())
 	}
-	if isFromGit(o) && !spec.Suspend {
-		g.problem("HelmRelease %s comes from Git: set spec.suspend to true there first", o.GetName())
+	if isFromGit(o.Unstructured) && !spec.Suspend {
+		f.problem("HelmRelease %s comes from Git: set spec.suspend to true there first", o.GetName())
 	}
 	for _, from := range spec.ValuesFrom {
 		if r.From = append(r.From, addonsv1.ValuesReference{Kind: from.Kind, Name: from.Name, Key: from.ValuesKey, Optional: from.Optional}); from.TargetPath != "" {
@@ -98,30 +92,32 @@ func (g *gathering) helmRelease(ctx context.Context, o *unstructured.Unstructure
 	if r.From != nil && r.Shown == nil {
 		r.Shown = map[string]any{}
 	}
-	r.source, err = g.fluxSource(ctx, is)
-	g.Releases = append(g.Releases, r)
+	r.Addon.Chart, err = f.fluxChart(ctx, &spec)
+	f.Releases = append(f.Releases, r)
 	return err
 }
 
-// fluxSource finds the chart of a HelmRelease. Of a kind that an AddonStack hasn't, it is empty.
-func (g *gathering) fluxSource(ctx context.Context, is *helmRelease) (s source, _ error) {
-	ref := is.Spec.ChartRef
-	if is.Spec.Chart != nil {
-		ref, s.chart = is.Spec.Chart.Spec.SourceRef, is.Spec.Chart.Spec.Chart
+// fluxChart finds the chart of a HelmRelease. Of a kind that an AddonStack hasn't, it is empty.
+func (f *Found) fluxChart(ctx context.Context, is *helmRelease) (at addonsv1.ChartSource, _ error) {
+	ref, chart := is.ChartRef, ""
+	if is.Chart != nil {
+		ref, chart = is.Chart.Spec.SourceRef, is.Chart.Spec.Chart
 	}
 	if ref.Kind != "HelmRepository" && ref.Kind != "OCIRepository" {
-		return s, nil
+		return at, nil
 	}
-	namespace := cmp.Or(ref.Namespace, g.World.Namespace)
+	namespace := cmp.Or(ref.Namespace, f.Namespace)
 	o := newObject(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: ref.Kind}, namespace, ref.Name)
-	if err := g.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-		return s, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
+	if err := f.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return at, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
 	}
-	s.address, _, _ = unstructured.NestedString(o.Object, "spec", "url")
-	s.tag, _, _ = unstructured.NestedString(o.Object, "spec", "ref", "tag")
-	s.plain, _, _ = unstructured.NestedBool(o.Object, "spec", "insecure")
-	if s.secret, _, _ = unstructured.NestedString(o.Object, "spec", "secretRef", "name"); s.secret != "" && namespace != g.World.Namespace {
-		g.note("%s %s/%s: its Secret %s has to be in namespace %s, too", ref.Kind, namespace, ref.Name, s.secret, g.World.Namespace)
+	url, _, _ := unstructured.NestedString(o.Object, "spec", "url")
+	secret, _, _ := unstructured.NestedString(o.Object, "spec", "secretRef", "name")
+	isPlain, _, _ := unstructured.NestedBool(o.Object, "spec", "insecure")
+	if secret != "" && namespace != f.Namespace {
+		f.note("%s %s/%s: its Secret %s has to be in namespace %s, too", ref.Kind, namespace, ref.Name, secret, f.Namespace)
 	}
-	return s, nil
+	at = chartAt(url, chart, secret, isPlain)
+	at.Version, _, _ = unstructured.NestedString(o.Object, "spec", "ref", "tag")
+	return at, nil
 }

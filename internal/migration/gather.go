@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,56 +18,74 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// gathering is one look at the world.
-type gathering struct {
-	*World
-	*Found
-	asked     []string                 // names of the Clusters
-	workloads map[string]client.Client // by the name of the Cluster
-}
-
 // Gather finds what is to be moved, and what was moved before.
-func Gather(ctx context.Context, w *World) (*Found, error) {
-	g := &gathering{World: w, Found: &Found{Namespace: w.Namespace, Origin: w.Origin}, workloads: map[string]client.Client{}}
-	var err error
-	if g.Found.Clusters, err = w.here(ctx, clusterKind); err != nil {
+func Gather(ctx context.Context, w *World) (f *Found, err error) {
+	f = &Found{World: w, workloads: map[string]client.Client{}}
+	if f.Clusters, err = w.list(ctx, clusterKind); err != nil {
 		return nil, err
 	}
-	if g.Stacks, g.Others, err = w.stacks(ctx); err != nil {
+	if f.Stacks, f.Others, err = w.stacks(ctx); err != nil {
 		return nil, err
 	}
-	g.asked = g.selected(cmp.Or(w.Clusters, &metav1.LabelSelector{}))
-	read := map[Origin]func(context.Context) error{Provider: g.proxies, Flux: g.helmReleases, Helm: g.plain}
-	if err := read[w.Origin](ctx); err != nil {
+	f.asked = f.selected(cmp.Or(w.Selector, &metav1.LabelSelector{}))
+	find := map[Origin]func(context.Context) error{Provider: f.proxies, Flux: f.helmReleases, Helm: f.plain}
+	if err := find[w.Origin](ctx); err != nil {
 		return nil, err
 	}
-	for _, r := range g.Releases {
-		r.Covered = slices.ContainsFunc(g.Stacks, func(s addonsv1.AddonStack) bool { return g.covers(&s, r) })
+	for _, r := range f.Releases {
+		r.Covered = slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return f.covers(&s, r) })
 		if r.Covered {
 			continue
 		}
-		if err := g.complete(ctx, r); err != nil {
+		if err := f.complete(ctx, r); err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", r.Cluster, err)
 		}
 	}
-	return g.Found, nil
+	return f, nil
 }
 
 // isNamed reports whether an object or a release is asked for.
-func (g *gathering) isNamed(names ...string) bool {
-	return len(g.Names) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(g.Names, name) })
+func (f *Found) isNamed(names ...string) bool {
+	return len(f.Names) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(f.Names, name) })
 }
 
-func (g *gathering) workload(ctx context.Context, cluster string) (_ client.Client, err error) {
-	if g.workloads[cluster] == nil {
-		g.workloads[cluster], err = g.Workload(ctx, cluster)
+// workload returns the client of a cluster.
+func (f *Found) workload(ctx context.Context, cluster string) (_ client.Client, err error) {
+	if f.workloads[cluster] == nil {
+		f.workloads[cluster], err = f.Workload(ctx, cluster)
 	}
-	return g.workloads[cluster], err
+	return f.workloads[cluster], err
+}
+
+// plain finds the releases of workload clusters by their records, but for those of add-ons.
+func (f *Found) plain(ctx context.Context) error {
+	for _, cluster := range f.asked {
+		workload, err := f.workload(ctx, cluster)
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", cluster, err)
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+		if err := workload.List(ctx, list, client.MatchingLabels{"owner": "helm"}); err != nil {
+			return fmt.Errorf("cluster %s: listing the records of releases: %w", cluster, err)
+		}
+		for release, is := range record.Summarize(list.Items) {
+			if is.Owned || is.Status == string(helmcommon.StatusUninstalled) || !f.isNamed(release.Name, release.String()) {
+				continue
+			}
+			f.Releases = append(f.Releases, &Release{
+				Cluster: cluster, Previous: release.Name, Selector: f.Selector, storage: release.Namespace,
+				Addon: addonsv1.Addon{Name: release.Name, Namespace: release.Namespace},
+			})
+		}
+	}
+	slices.SortFunc(f.Releases, func(a, b *Release) int { return cmp.Compare(a.String(), b.String()) })
+	return nil
 }
 
 // complete reads the newest record of a release, and takes over what it says.
-func (g *gathering) complete(ctx context.Context, r *Release) error {
-	workload, err := g.workload(ctx, r.Cluster)
+func (f *Found) complete(ctx context.Context, r *Release) error {
+	workload, err := f.workload(ctx, r.Cluster)
 	if err != nil {
 		return err
 	}
@@ -76,13 +95,13 @@ func (g *gathering) complete(ctx context.Context, r *Release) error {
 	case err != nil:
 		return err
 	case len(records) == 0:
-		g.problem("%s: namespace %s has no record of it", r, r.storage)
+		f.problem("%s: namespace %s has no record of it", r, r.storage)
 		return nil
 	case records[0].Owned:
-		g.problem("%s is an add-on of AddonStack %s", r, records[0].Stack)
+		f.problem("%s is an add-on of AddonStack %s", r, records[0].Stack)
 		return nil
 	case records[0].Status != string(helmcommon.StatusDeployed):
-		g.problem("%s is %s: have it deployed first", r, records[0].Status)
+		f.problem("%s is %s: have it deployed first", r, records[0].Status)
 		return nil
 	}
 	is, err := store.Load(ctx, records[0])
@@ -97,30 +116,32 @@ func (g *gathering) complete(ctx context.Context, r *Release) error {
 		r.Addon.AdoptRelease = &addonsv1.ReleaseReference{StorageNamespace: r.storage}
 	}
 	if len(validation.IsDNS1123Label(r.Addon.Name)) > 0 {
-		g.problem("%s: an add-on can't have this name", r)
+		f.problem("%s: an add-on can't have this name", r)
 	}
 	if is.Helm.Chart == nil || is.Helm.Chart.Metadata == nil {
-		g.problem("%s: its record doesn't say which chart it is", r)
+		f.problem("%s: its record doesn't say which chart it is", r)
 		return nil
 	}
-	chart, known := is.Helm.Chart.Metadata, false
-	if address := g.Repositories[chart.Name]; address != "" {
-		r.source = source{address: address, chart: chart.Name}
+	chart, at := is.Helm.Chart.Metadata, &r.Addon.Chart
+	if address := f.Repositories[chart.Name]; address != "" {
+		*at = chartAt(address, chart.Name, "", false)
 	}
-	if r.Addon.Chart, known = r.source.chartSource(chart.Version); !known {
-		g.problem("%s: nothing says where its chart is. Add --repository %s=ADDRESS", r, chart.Name)
+	if at.OCI != nil || at.Helm != nil {
+		at.Version = cmp.Or(at.Version, chart.Version)
+	} else if at.Path == "" {
+		f.problem("%s: nothing says where its chart is. Add --repository %s=ADDRESS", r, chart.Name)
 	}
-	g.show(ctx, r)
+	f.show(ctx, r)
 	return nil
 }
 
 // show decides which values of a release may be in clear, and whether its template may stay.
-func (g *gathering) show(ctx context.Context, r *Release) {
+func (f *Found) show(ctx context.Context, r *Release) {
 	switch {
-	case g.World.Origin == Provider: // a HelmReleaseProxy has them
+	case f.Origin == Provider: // a HelmReleaseProxy has them
 		r.Shown = r.Values
-		if r.Template != "" && !g.makes(ctx, r) {
-			g.note("%s: the valuesTemplate of HelmChartProxy %s doesn't make the values that are installed: these are written", r, r.Previous)
+		if r.Template != "" && !f.makes(ctx, r) {
+			f.note("%s: the valuesTemplate of HelmChartProxy %s doesn't make the values that are installed: these are written", r, r.Previous)
 			r.Template = ""
 		}
 	case r.From != nil:

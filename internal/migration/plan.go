@@ -4,8 +4,8 @@ package migration
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -42,10 +42,10 @@ func (f *Found) Plans() (plans []*Plan) {
 		siblings[s.Annotations[previousAnnotation]]++
 	}
 	for _, r := range f.Releases {
-		key := r.Previous + hashOf(r.Addon)
 		if r.Covered {
 			continue
 		}
+		key := r.Previous + hashOf(r.Addon)
 		if groups[key] == nil {
 			keys = append(keys, key)
 			siblings[r.Previous]++
@@ -73,8 +73,7 @@ func (f *Found) Plans() (plans []*Plan) {
 // hashOf returns eight hex digits.
 func hashOf(value any) string {
 	text, _ := json.Marshal(value) // of our own types
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:4])
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:8]
 }
 
 // plan returns the AddonStack of releases that are equal.
@@ -106,20 +105,26 @@ func (f *Found) plan(name string, releases []*Release) *Plan {
 func (p *Plan) setValues(addon *addonsv1.Addon, releases []*Release) {
 	first := releases[0]
 	isShown, isTemplate := true, first.Template != ""
-	shown, recorded := []map[string]any{}, []map[string]any{}
 	for _, r := range releases {
 		isTemplate = isTemplate && r.Template == first.Template
 		isShown = isShown && r.Shown != nil && reflect.DeepEqual(r.From, first.From)
-		shown, recorded = append(shown, plainJSON(r.Shown)), append(recorded, plainJSON(r.Values))
 	}
 	if isTemplate {
 		addon.ValuesTemplate, addon.ValuesTemplateMode = first.Template, addonsv1.ValuesTemplateModeLenient
 		return
 	}
-	common, own := Split(recorded)
 	if isShown {
-		common, own = Split(shown)
 		addon.ValuesFrom = slices.Clone(first.From)
+	}
+	var common map[string]any
+	all := make([]map[string]any, len(releases))
+	for i, r := range releases {
+		if all[i] = plainJSON(r.Values); isShown {
+			all[i] = plainJSON(r.Shown)
+		}
+		if common = shared(common, all[i]); i == 0 {
+			common = all[0]
+		}
 	}
 	if len(common) > 0 && isShown {
 		text, _ := json.Marshal(common) // it was read from JSON
@@ -127,9 +132,9 @@ func (p *Plan) setValues(addon *addonsv1.Addon, releases []*Release) {
 	} else if len(common) > 0 {
 		p.addSecret(addon, "", "", common)
 	}
-	if slices.ContainsFunc(own, func(values map[string]any) bool { return len(values) > 0 }) {
+	if slices.ContainsFunc(all, func(values map[string]any) bool { return !same(values, common) }) {
 		for i, r := range releases {
-			p.addSecret(addon, "-{{ .Cluster.metadata.name }}", "-"+r.Cluster, own[i])
+			p.addSecret(addon, "-{{ .Cluster.metadata.name }}", "-"+r.Cluster, without(all[i], common))
 		}
 	}
 }

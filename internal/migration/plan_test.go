@@ -24,7 +24,7 @@ const namespace = "team-a"
 
 // found has the clusters a, b and so on. Those before "c" are in prod.
 func found(releases ...*migration.Release) *migration.Found {
-	f := &migration.Found{Namespace: namespace, Origin: migration.Provider, Releases: releases}
+	f := &migration.Found{World: &migration.World{Namespace: namespace, Origin: migration.Provider}, Releases: releases}
 	for _, name := range []string{"a", "b", "c"} {
 		c := unstructured.Unstructured{Object: map[string]any{}}
 		c.SetName(name)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,91 +18,83 @@ const chartProxyLabel = "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy
 
 var proxyVersion = schema.GroupVersion{Group: addonsv1.GroupVersion.Group, Version: "v1alpha1"}
 
-// proxy has fields of a HelmChartProxy or a HelmReleaseProxy (cluster-api-addon-provider-helm, api/v1alpha1).
-type proxy struct {
-	Spec struct {
-		ClusterSelector                                            *metav1.LabelSelector
-		ClusterRef                                                 struct{ Name string }
-		ChartName, RepoURL, ReleaseName, Namespace, ValuesTemplate string
-		Options                                                    struct{ SkipCRDs bool }
-		Credentials                                                struct{ Secret struct{ Name string } }
-	}
+// chartProxy has fields of a HelmChartProxy (cluster-api-addon-provider-helm, api/v1alpha1).
+type chartProxy struct {
+	ClusterSelector *metav1.LabelSelector
+	ValuesTemplate  string
+}
+
+// releaseProxy has fields of a HelmReleaseProxy.
+type releaseProxy struct {
+	ClusterRef                                 struct{ Name string }
+	ChartName, RepoURL, ReleaseName, Namespace string
+	Options                                    struct{ SkipCRDs bool }
+	Credentials                                struct{ Secret struct{ Name string } }
 }
 
 // proxies finds the releases of the Helm add-on provider.
-func (g *gathering) proxies(ctx context.Context) error {
-	charts, err := g.here(ctx, proxyVersion.WithKind("HelmChartProxy"))
+func (f *Found) proxies(ctx context.Context) error {
+	charts, err := read[chartProxy](ctx, f.World, proxyVersion.WithKind("HelmChartProxy"))
 	if err != nil {
 		return err
 	}
-	made, err := g.here(ctx, proxyVersion.WithKind("HelmReleaseProxy"))
+	made, err := read[releaseProxy](ctx, f.World, proxyVersion.WithKind("HelmReleaseProxy"))
 	if err != nil {
 		return err
 	}
-	for i := range charts {
-		chart := &charts[i]
-		if !g.isNamed(chart.GetName()) {
+	for _, chart := range charts {
+		if !f.isNamed(chart.GetName()) {
 			continue
 		}
-		g.owners = append(g.owners, *chart)
-		for j := range made {
-			if made[j].GetLabels()[chartProxyLabel] == chart.GetName() {
-				if err := g.releaseProxy(&made[j], chart); err != nil {
-					return err
-				}
+		f.owners = append(f.owners, chart)
+		for _, o := range made {
+			if o.GetLabels()[chartProxyLabel] == chart.GetName() {
+				f.addProxy(o, chart)
 			}
 		}
 	}
-	if len(g.owners) == 0 {
+	if len(f.owners) == 0 {
 		return nil
 	}
-	return g.seeStopped(ctx)
+	return f.seeStopped(ctx)
 }
 
-// releaseProxy adds the release of a HelmReleaseProxy.
-func (g *gathering) releaseProxy(o, chart *unstructured.Unstructured) error {
-	is, from := &proxy{}, &proxy{}
-	if err := into(chart, from); err != nil {
-		return err
-	}
-	if err := into(o, is); err != nil {
-		return err
-	}
-	spec := is.Spec
-	if !slices.Contains(g.asked, spec.ClusterRef.Name) {
-		g.problem("HelmReleaseProxy %s: Cluster %s isn't there, or -l leaves it out", o.GetName(), spec.ClusterRef.Name)
-		return nil
+// addProxy adds the release of a HelmReleaseProxy.
+func (f *Found) addProxy(o object[releaseProxy], chart object[chartProxy]) {
+	cluster, secret := o.Spec.ClusterRef.Name, o.Spec.Credentials.Secret.Name
+	if !slices.Contains(f.asked, cluster) {
+		f.problem("HelmReleaseProxy %s: Cluster %s isn't there, or -l leaves it out", o.GetName(), cluster)
+		return
 	}
 	r := &Release{
-		Cluster: spec.ClusterRef.Name, Previous: chart.GetName(), Selector: from.Spec.ClusterSelector, Template: from.Spec.ValuesTemplate,
-		Addon: addonsv1.Addon{Name: spec.ReleaseName, Namespace: spec.Namespace}, storage: spec.Namespace, owner: o,
-		source: source{address: spec.RepoURL, chart: spec.ChartName, secret: spec.Credentials.Secret.Name},
+		Cluster: cluster, Previous: chart.GetName(), Selector: chart.Spec.ClusterSelector, Template: chart.Spec.ValuesTemplate,
+		Addon:   addonsv1.Addon{Name: o.Spec.ReleaseName, Namespace: o.Spec.Namespace, Chart: chartAt(o.Spec.RepoURL, o.Spec.ChartName, secret, false)},
+		storage: o.Spec.Namespace, owner: o.Unstructured,
 	}
-	if spec.Options.SkipCRDs {
+	if o.Spec.Options.SkipCRDs {
 		r.Addon.CRDPolicy = addonsv1.CRDPolicySkip
 	}
-	if r.source.secret != "" {
-		g.note("HelmChartProxy %s: its credentials have to be in Secret %s of namespace %s, below the key .dockerconfigjson", chart.GetName(), r.source.secret, g.World.Namespace)
+	if secret != "" {
+		f.note("HelmChartProxy %s: its credentials have to be in Secret %s of namespace %s, below the key .dockerconfigjson", chart.GetName(), secret, f.Namespace)
 	}
-	g.Releases = append(g.Releases, r)
-	return nil
+	f.Releases = append(f.Releases, r)
 }
 
 // seeStopped looks for the Helm add-on provider and its webhooks. While it runs it installs and uninstalls: its pause isn't
 // looked at for what is deleted. While its webhooks are there without it, nobody can remove a finalizer.
-func (g *gathering) seeStopped(ctx context.Context) error {
+func (f *Found) seeStopped(ctx context.Context) error {
 	for _, kind := range []schema.GroupVersionKind{
 		{Group: "apps", Version: "v1", Kind: "Deployment"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 	} {
 		for _, label := range []string{"addon-helm", "helm"} { // clusterctl's, and that of its manifests
-			found, err := g.list(ctx, kind, client.MatchingLabels{"cluster.x-k8s.io/provider": label})
+			found, err := f.list(ctx, kind, client.InNamespace(""), client.MatchingLabels{"cluster.x-k8s.io/provider": label})
 			if err != nil {
 				return err
 			}
 			for _, o := range found {
-				g.problem("%s %s of the Helm add-on provider is there. Stop the provider; its CRDs and their objects stay: clusterctl delete --addon helm", kind.Kind, o.GetName())
+				f.problem("%s %s of the Helm add-on provider is there. Stop the provider; its CRDs and their objects stay: clusterctl delete --addon helm", kind.Kind, o.GetName())
 			}
 		}
 	}

@@ -3,7 +3,6 @@
 package migration
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -37,7 +37,6 @@ type Release struct {
 
 	owner   *unstructured.Unstructured // a HelmReleaseProxy or a HelmRelease; nil if there is none
 	storage string                     // the namespace of its records
-	source  source                     // of its chart
 }
 
 // String names the release and its cluster.
@@ -45,12 +44,11 @@ func (r *Release) String() string {
 	return fmt.Sprintf("release %s/%s on cluster %s", r.Addon.Namespace, r.Addon.Name, r.Cluster)
 }
 
-// Found is what there is.
+// Found is what there is in a World.
 type Found struct {
-	Namespace string
-	Origin    Origin
-	Clusters  []unstructured.Unstructured // all of the namespace
-	Releases  []*Release
+	*World
+	Clusters []unstructured.Unstructured // all of the namespace
+	Releases []*Release
 	// Stacks are AddonStacks that a migration from the same origin made.
 	Stacks []addonsv1.AddonStack
 	// Others are the names of all other AddonStacks.
@@ -58,7 +56,9 @@ type Found struct {
 	// Problems are reasons why a release can't be taken over. Notes say what else people should know.
 	Problems, Notes []string
 
-	owners []unstructured.Unstructured // HelmChartProxies
+	owners    []object[chartProxy]
+	asked     []string                 // names of the Clusters
+	workloads map[string]client.Client // by the name of the Cluster
 }
 
 func (f *Found) problem(format string, args ...any) {
@@ -89,34 +89,25 @@ func (f *Found) covers(s *addonsv1.AddonStack, r *Release) bool {
 	}) && slices.Contains(f.selected(s.Spec.ClusterSelector), r.Cluster)
 }
 
-// source is where a chart is.
-type source struct {
-	address string // oci://, https://, http://, or path: and a path; "" if it isn't known
-	chart   string // below the address; "" if that has it
-	secret  string // with credentials
-	tag     string // of OCI, if it isn't the chart's version
-	plain   bool   // without TLS
-}
-
-// chartSource returns the source in an AddonStack; false if it isn't known.
-func (s source) chartSource(version string) (addonsv1.ChartSource, bool) {
-	var secret *addonsv1.CredentialsReference
-	if s.secret != "" {
-		secret = &addonsv1.CredentialsReference{Name: s.secret}
+// chartAt returns where a chart is, without its version. The address begins with oci:, https:, http:, or path:, which has
+// a path behind it; for any other one, the result is empty. The chart is a name below the address, "" if that has it.
+func chartAt(address, chart, secret string, isPlain bool) (is addonsv1.ChartSource) {
+	var credentials *addonsv1.CredentialsReference
+	if secret != "" {
+		credentials = &addonsv1.CredentialsReference{Name: secret}
 	}
 	var plain *bool
-	if s.plain || strings.HasPrefix(s.address, "http://") {
+	if isPlain || strings.HasPrefix(address, "http://") {
 		plain = new(true)
 	}
-	address := strings.TrimSuffix(s.address, "/")
-	switch scheme, rest, _ := strings.Cut(address, ":"); scheme {
+	address = strings.TrimSuffix(address, "/")
+	switch scheme, path, _ := strings.Cut(address, ":"); scheme {
 	case "oci":
-		url := strings.TrimSuffix(address+"/"+s.chart, "/")
-		return addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: url, SecretRef: secret, PlainHTTP: plain}, Version: cmp.Or(s.tag, version)}, true
+		is.OCI = &addonsv1.OCISource{URL: strings.TrimSuffix(address+"/"+chart, "/"), SecretRef: credentials, PlainHTTP: plain}
 	case "https", "http":
-		return addonsv1.ChartSource{Helm: &addonsv1.HelmSource{URL: address, Chart: s.chart, SecretRef: secret, PlainHTTP: plain}, Version: version}, true
+		is.Helm = &addonsv1.HelmSource{URL: address, Chart: chart, SecretRef: credentials, PlainHTTP: plain}
 	case "path":
-		return addonsv1.ChartSource{Path: rest}, true
+		is.Path = path
 	}
-	return addonsv1.ChartSource{}, false
+	return is
 }

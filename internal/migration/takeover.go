@@ -53,7 +53,7 @@ func (w *World) Takeover(f *Found, plans []*Plan) []Step {
 	}
 	for i := range f.owners {
 		if slices.ContainsFunc(stacks, func(s addonsv1.AddonStack) bool { return s.Annotations[previousAnnotation] == f.owners[i].GetName() }) {
-			remove = append(remove, w.removeOwner(&f.owners[i])...)
+			remove = append(remove, w.removeOwner(f.owners[i].Unstructured)...)
 		}
 	}
 	return slices.Concat(stop, write, begin, ready, remove)

@@ -5,8 +5,8 @@ package migration
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,24 +21,20 @@ import (
 var templateLimits = job.Limits{OutputBytes: 4 << 20, GeneratedBytes: 1 << 20}
 
 // makes reports whether the template of a release makes its values, as Chandler would have it do.
-func (g *gathering) makes(ctx context.Context, r *Release) bool {
-	data := map[string]any{}
-	for i := range g.Found.Clusters {
-		if g.Found.Clusters[i].GetName() == r.Cluster {
-			data["Cluster"] = g.Found.Clusters[i].Object
-		}
-	}
+func (f *Found) makes(ctx context.Context, r *Release) bool {
+	at := slices.IndexFunc(f.Clusters, func(c unstructured.Unstructured) bool { return c.GetName() == r.Cluster })
+	data := map[string]any{"Cluster": f.Clusters[at].Object}
 	for root, field := range map[string]string{"ControlPlane": "controlPlaneRef", "InfraCluster": "infrastructureRef"} {
 		ref, _, _ := unstructured.NestedStringMap(data, "Cluster", "spec", field)
 		if len(ref) == 0 || !strings.Contains(r.Template, root) {
 			continue
 		}
-		kind, err := g.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref["apiGroup"], Kind: ref["kind"]})
+		kind, err := f.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref["apiGroup"], Kind: ref["kind"]})
 		if err != nil {
 			return false
 		}
-		o := newObject(kind.GroupVersionKind, g.World.Namespace, ref["name"])
-		if g.Client.Get(ctx, client.ObjectKeyFromObject(o), o) != nil {
+		o := newObject(kind.GroupVersionKind, f.Namespace, ref["name"])
+		if f.Client.Get(ctx, client.ObjectKeyFromObject(o), o) != nil {
 			return false
 		}
 		data[root] = o.Object
@@ -63,44 +59,33 @@ func plainJSON(values map[string]any) (plain map[string]any) {
 	return plain
 }
 
-// Split returns what all values have in common, and what each of them has beside that. Both merged are the values again,
-// whichever is above: they have no field in common. Maps are split further if all have one with something in it, as an
-// empty map, too, is a value.
-func Split(all []map[string]any) (common map[string]any, own []map[string]any) {
-	common, own = map[string]any{}, make([]map[string]any, len(all))
-	keys := map[string]any{}
-	for i := range all {
-		own[i] = map[string]any{}
-		maps.Copy(keys, all[i])
-	}
-	for key := range keys {
-		var inner []map[string]any
-		isEqual := true
-		for i := range all {
-			value, has := all[i][key]
-			isEqual = isEqual && has && reflect.DeepEqual(value, all[0][key])
-			if m, ok := value.(map[string]any); ok && len(m) > 0 {
-				inner = append(inner, m)
-			}
-			if has {
-				own[i][key] = value
-			}
-		}
-		if !isEqual && len(inner) < len(all) {
-			continue
-		}
-		shared, rest := all[0][key], make([]map[string]any, len(all))
-		if !isEqual {
-			shared, rest = Split(inner)
-		}
-		if m, ok := shared.(map[string]any); isEqual || !ok || len(m) > 0 {
-			common[key] = shared
-		}
-		for i := range all {
-			if delete(own[i], key); len(rest[i]) > 0 {
-				own[i][key] = rest[i]
-			}
+// shared returns what values have in common. A map is split further if all have one with something equal in it.
+func shared(a, b map[string]any) map[string]any {
+	both := map[string]any{}
+	for key, value := range a {
+		other, has := b[key]
+		inner, _ := value.(map[string]any)
+		outer, _ := other.(map[string]any)
+		if has && reflect.DeepEqual(value, other) {
+			both[key] = value
+		} else if part := shared(inner, outer); len(part) > 0 {
+			both[key] = part
 		}
 	}
-	return common, own
+	return both
+}
+
+// without returns what values have beside what they share with others. Both merged are the values again, whichever is
+// above: they have no field in common.
+func without(values, common map[string]any) map[string]any {
+	rest := map[string]any{}
+	for key, value := range values {
+		other, has := common[key]
+		if inner, isMap := value.(map[string]any); !has {
+			rest[key] = value
+		} else if part, _ := other.(map[string]any); isMap && !reflect.DeepEqual(value, other) {
+			rest[key] = without(inner, part)
+		}
+	}
+	return rest
 }

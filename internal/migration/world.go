@@ -52,26 +52,42 @@ type World struct {
 	Workload func(ctx context.Context, cluster string) (client.Client, error)
 	// Names of HelmChartProxies or HelmReleases, or of releases, which may have "namespace/" before them. None are all.
 	Names []string
-	// Clusters selects the clusters whose releases are moved; nil selects all.
-	Clusters *metav1.LabelSelector
+	// Selector selects the clusters whose releases are moved; nil selects all.
+	Selector *metav1.LabelSelector
 	// Repositories are the addresses of charts, by the chart's name.
 	Repositories map[string]string
 }
 
 var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
 
+// list lists the objects of a kind, in the namespace unless the options have another one.
 func (w *World) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
 	all := &unstructured.UnstructuredList{}
 	all.SetGroupVersionKind(kind)
-	if err := w.Client.List(ctx, all, options...); err != nil {
+	if err := w.Client.List(ctx, all, append([]client.ListOption{client.InNamespace(w.Namespace)}, options...)...); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
 	}
 	return all.Items, nil
 }
 
-// here lists the objects of the namespace.
-func (w *World) here(ctx context.Context, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
-	return w.list(ctx, kind, client.InNamespace(w.Namespace))
+// object is one of another program, with the fields of its spec that matter.
+type object[T any] struct {
+	*unstructured.Unstructured
+	Spec T
+}
+
+// read lists the objects of a kind in the namespace. Their fields are found by their names in any case.
+func read[T any](ctx context.Context, w *World, kind schema.GroupVersionKind) (all []object[T], _ error) {
+	items, err := w.list(ctx, kind)
+	for i := range items {
+		o := object[T]{Unstructured: &items[i]}
+		spec, _ := json.Marshal(o.Object["spec"]) // it was read from JSON
+		if err := json.Unmarshal(spec, &o.Spec); err != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, o.GetName(), err)
+		}
+		all = append(all, o)
+	}
+	return all, err
 }
 
 // stacks returns the AddonStacks that a migration from the origin made, and the names of all others.
@@ -88,16 +104,4 @@ func (w *World) stacks(ctx context.Context) (made []addonsv1.AddonStack, others 
 		}
 	}
 	return made, others, nil
-}
-
-// into reads fields of an object, by their names in any case.
-func into(o *unstructured.Unstructured, fields any) error {
-	text, err := o.MarshalJSON()
-	if err == nil {
-		err = json.Unmarshal(text, fields)
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
-	}
-	return nil
 }

@@ -54,7 +54,7 @@ func (m *migrating) run() error {
 		return fmt.Errorf("making a client for %s: %w", m.server.Host, err)
 	}
 	if m.selector != "" {
-		if m.Clusters, err = metav1.ParseToLabelSelector(m.selector); err != nil {
+		if m.Selector, err = metav1.ParseToLabelSelector(m.selector); err != nil {
 			return fmt.Errorf("--selector: %w", err)
 		}
 	}
