@@ -13,6 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -99,6 +100,6 @@ func (f *resolution) revertBundle(failed *failure.Error) bool {
 		return true
 	}
 	f.failures = append(f.failures, pollFailure{addon: name, err: failed})
-	f.again = management.Sooner(f.again, max(failed.RetryAfter, followingRetry))
+	f.again = management.Sooner(f.again, max(failed.RetryAfter, retry.Follower))
 	return true
 }

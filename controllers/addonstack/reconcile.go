@@ -18,7 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -37,10 +37,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{}, nil
 	}
 	if r.statuses.Stale(s) {
-		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
+		return ctrl.Result{RequeueAfter: retry.Cache}, nil
 	}
 	if slices.ContainsFunc(s.Spec.ClusterKinds, r.Members.IsUnsettled) {
-		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil // its clusters can't be counted yet
+		return ctrl.Result{RequeueAfter: retry.Moment}, nil // its clusters can't be counted yet
 	}
 
 	known := r.memoryOf(s)

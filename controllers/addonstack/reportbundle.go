@@ -15,13 +15,11 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // maxNotes is how much of a bundle's notes a message has.
 const maxNotes = 4096 // bytes
-
-// bundleRetry is when a source is asked again that can't say when, and isn't watched.
-const bundleRetry = 15 * time.Second
 
 // lacksNotes reports whether the status doesn't tell what the bundle is: something was
 // wrong, and took its place. Only of a Cluster Stack release there is something to tell.
@@ -97,7 +95,7 @@ func retryAfter(failed *failure.Error) time.Duration {
 	if failed.Wait {
 		return failed.RetryAfter
 	}
-	return cmp.Or(failed.RetryAfter, bundleRetry)
+	return cmp.Or(failed.RetryAfter, retry.Source)
 }
 
 // failureOf returns why a bundle can't be used, nil if the error is about something else.

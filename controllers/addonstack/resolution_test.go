@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -87,7 +88,7 @@ func TestRevertBundle(t *testing.T) {
 	slow := &failure.Error{Reason: failure.ArtifactPending, Err: errors.New("slow")}
 
 	f := begin(stack.Pins{name: was})
-	if !f.revertBundle(broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != followingRetry {
+	if !f.revertBundle(broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != retry.Follower {
 		t.Errorf("got %+v", f)
 	}
 	if f.revertBundle(broken) {

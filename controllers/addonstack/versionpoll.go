@@ -9,21 +9,12 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// Times between polls that failed. Sources bound their requests themselves: a poll that
-// comes too early repeats the error.
-const (
-	// pollTimeout is when a stack comes back that no answer has woken.
-	pollTimeout = 15 * time.Second
-	// waitingRetry is the most while no version is known yet: somebody waits for it.
-	waitingRetry = 15 * time.Second
-	// followingRetry is the least while clusters have a version.
-	followingRetry = time.Minute
-	// sharedAnswers is how old an answer may be that was given for another stack.
-	sharedAnswers = 30 * time.Second
-)
+// sharedAnswers is how old an answer may be that was given for another stack.
+const sharedAnswers = 30 * time.Second
 
 // versionPoll is what the sources of one stack are asked for newer versions, and what they
 // answered. It ends with the process: what was taken is in the revisions.
@@ -78,18 +69,19 @@ func (p *versionPoll) begin(now time.Time, age time.Duration) {
 	p.running, p.answered, p.begun, p.notBefore = true, sets.New[string](), now, now.Add(-age)
 }
 
-// finish plans the next poll, after one that came to an end.
+// finish plans the next poll, after one that came to an end. After a failure it comes sooner, and soon while no version is
+// known yet. Sources bound their requests themselves: a poll that comes too early repeats the error.
 func (p *versionPoll) finish(s *addonsv1.AddonStack, now time.Time, waiting bool) {
 	p.running, p.next = false, stack.NextPoll(s.UID, s.Spec.Updates, now)
 	for _, result := range p.results {
 		if result.err == nil {
 			continue
 		}
-		retry := max(result.err.RetryAfter, followingRetry)
+		pause := max(result.err.RetryAfter, retry.Follower)
 		if waiting {
-			retry = min(max(result.err.RetryAfter, time.Second), waitingRetry)
+			pause = min(max(result.err.RetryAfter, time.Second), retry.Source)
 		}
-		if again := now.Add(retry); again.Before(p.next) {
+		if again := now.Add(pause); again.Before(p.next) {
 			p.next = again
 		}
 	}
@@ -98,7 +90,7 @@ func (p *versionPoll) finish(s *addonsv1.AddonStack, now time.Time, waiting bool
 // pause returns how long there is nothing to do.
 func (p *versionPoll) pause(now time.Time) time.Duration {
 	if p.running {
-		return pollTimeout // answers are on their way, and wake the stack
+		return retry.Source // answers are on their way, and wake the stack
 	}
 	return max(p.next.Sub(now), time.Millisecond)
 }

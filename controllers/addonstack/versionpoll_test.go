@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -63,7 +64,7 @@ func TestPollEndsWhenAllHaveAnswered(t *testing.T) {
 	s := followingStack()
 	p := versionPoll{trigger: trigger{generation: 1}, results: map[string]pollResult{}, running: true, answered: sets.New("web")}
 	now := time.Unix(1e9, 0)
-	if p.plan(s, p.trigger, now, true); !p.running || !p.answered.Has("web") || p.pause(now) != pollTimeout {
+	if p.plan(s, p.trigger, now, true); !p.running || !p.answered.Has("web") || p.pause(now) != retry.Source {
 		t.Errorf("it begins again: %+v", p)
 	}
 	turn := stack.NextPoll(s.UID, nil, now)
@@ -81,11 +82,11 @@ func TestPauseAfterAFailure(t *testing.T) {
 		waiting bool
 		want    time.Duration
 	}{
-		"a fleet has time":                          {2 * time.Second, false, followingRetry},
+		"a fleet has time":                          {2 * time.Second, false, retry.Follower},
 		"a host that asks for peace gets it":        {5 * time.Minute, false, 5 * time.Minute},
 		"but no more than until the next turn":      {time.Hour, false, addonsv1.DefaultUpdateInterval},
 		"a new stack waits":                         {2 * time.Second, true, 2 * time.Second},
-		"a new stack sees corrected credentials":    {5 * time.Minute, true, waitingRetry},
+		"a new stack sees corrected credentials":    {5 * time.Minute, true, retry.Source},
 		"a new stack of a source that says nothing": {0, true, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 const (
@@ -26,8 +27,6 @@ const (
 	// stack that is replaced (kubectl replace --force, a GitOps tool) is back by then. A
 	// namespace that is deleted with it says so by then, and CRDs that go no longer offer it.
 	deletionGrace = 4 * time.Second
-	// absenceRetry is how often is checked meanwhile.
-	absenceRetry = time.Second
 )
 
 // mayReturn reports whether a stack that the API server doesn't have may be back in a moment. The stack was
@@ -47,7 +46,7 @@ func (r *Reconciler) wholeness(ctx context.Context, namespace string) (wholeness
 	}
 	now, err := r.isWhole(ctx, namespace)
 	if err == nil {
-		r.absences.whole.Set(namespace, now, absenceRetry/2)
+		r.absences.whole.Set(namespace, now, retry.Moment/2)
 	}
 	return now, err
 }
@@ -96,7 +95,7 @@ func (r *Reconciler) withoutCluster(ctx context.Context, ca *addonsv1.ClusterAdd
 	case member.Foreign:
 		return ctrl.Result{}, nil
 	case member.Unsettled:
-		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil
+		return ctrl.Result{RequeueAfter: retry.Moment}, nil
 	case member.Gone:
 	}
 	options := client.Preconditions{UID: &ca.UID, ResourceVersion: &ca.ResourceVersion}

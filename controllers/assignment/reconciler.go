@@ -26,6 +26,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // Reconciler assigns AddonStacks to clusters.
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 			return ctrl.Result{}, err
 		}
 		if again {
-			result.RequeueAfter = absenceRetry
+			result.RequeueAfter = retry.Moment
 		}
 		p.wanted = append(assign(cluster, stacks, existing), stay...)
 		if err := r.hold(ctx, p); err != nil {

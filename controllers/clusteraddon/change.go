@@ -11,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // change installs or upgrades an add-on.
@@ -38,11 +39,11 @@ func (q delivery) change(ctx context.Context, t *turn) addonResult {
 		q.workload.conn.InvalidateFacts() // other charts may ask about them
 	}
 	one := delivered(outcome, status)
-	if pause := q.memory.installs.Get(a.release().String()); !installed && pause > firstInstallPause && one.status.Phase == addonsv1.AddonReady {
+	if pause := q.memory.installs.Get(a.release().String()); !installed && pause > retry.Install.First && one.status.Phase == addonsv1.AddonReady {
 		return recordLost(a, one.status, pause) // until the watch shows the record
 	}
-	if !installed {
-		one.retryAfter = management.Sooner(one.retryAfter, recordSeenWithin)
+	if !installed { // a cluster that never shows the record would have an add-on that is Ready for ever
+		one.retryAfter = management.Sooner(one.retryAfter, retry.Record)
 	}
 	return q.keepReady(ctx, a, record, one)
 }
@@ -54,10 +55,6 @@ func recordLost(a *addon, status addonsv1.AddonStatus, pause time.Duration) addo
 	one.retryAfter = pause
 	return one
 }
-
-// recordSeenWithin is when to look at the latest whether the watch of records shows that of an add-on that was
-// installed. Its event mostly comes first. A cluster that never sends it would have an add-on that is Ready for ever.
-const recordSeenWithin = 10 * time.Second
 
 // goBack delivers an earlier record of an add-on whose values were replaced, if one has the values of the revision.
 func (q delivery) goBack(ctx context.Context, t *turn) addonResult {

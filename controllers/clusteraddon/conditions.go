@@ -17,13 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/expression"
-)
-
-// Times between two looks at a condition that doesn't hold: a quarter of the time
-// that it has been waited for. The objects are anyone's, so they aren't watched.
-const (
-	firstLook = time.Second
-	lastLook  = 30 * time.Second
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // unmetCondition is what an add-on waits for.
@@ -103,14 +97,15 @@ func (q conditionCheck) firstUnmet(ctx context.Context, a *addon, field string, 
 	return nil, nil
 }
 
-// wait notes that conditions don't hold, and returns when to look at them again.
+// wait notes that conditions don't hold, and returns when to look at them again: after a quarter of the time that they
+// have been waited for. The objects are anyone's, so they aren't watched.
 func (m *memory) wait(key conditionsKey, now time.Time) *unmetCondition {
 	since, known := m.unmetSince[key]
 	if !known {
 		m.unmetSince[key], since = now, now
 	}
 	waited := now.Sub(since)
-	return &unmetCondition{retryAfter: min(max(waited/4, firstLook), lastLook), waited: waited}
+	return &unmetCondition{retryAfter: min(max(waited/4, retry.Condition.First), retry.Condition.Longest), waited: waited}
 }
 
 // unmet says why a condition doesn't hold, "" if it does.

@@ -14,10 +14,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
-
-// retryAfterError is when to compare the objects again at the latest of an add-on whose cluster didn't answer.
-const retryAfterError = 5 * time.Second
 
 // driftOf returns what the stack and the add-on say about drift.
 func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
@@ -78,7 +76,7 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 			one.retryAfter = management.Sooner(one.retryAfter, pause)
 			return memory.withFailure(one)
 		}
-		memory.lookAt = q.now.Add(retryAfterError)
+		memory.lookAt = q.now.Add(retry.Unanswered)
 		one = q.repair(ctx, a, deliver.Repair{
 			Release: a.release(), Proof: q.proofOf(a.release()), Adoption: a.AdoptionPolicy, Ignore: rules,
 			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,

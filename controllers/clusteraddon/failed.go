@@ -12,6 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -67,6 +68,6 @@ func (q delivery) keepReady(ctx context.Context, a *addon, record deliver.Summar
 func (q delivery) contain(ctx context.Context, status addonsv1.AddonStatus, one *addonResult) {
 	if value := recover(); value != nil {
 		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.workload.name.String(), value))
-		one.retryAfter = panicRetry
+		one.retryAfter = retry.Panic
 	}
 }

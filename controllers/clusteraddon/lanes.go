@@ -15,9 +15,6 @@ import (
 // slowAfter is how long a reconcile may hold a worker before it counts as slow.
 const slowAfter = 10 * time.Second
 
-// laneRetry is when a reconcile for which there is no room looks again.
-const laneRetry = 5 * time.Second
-
 // errYield ends a reconcile that became slow while there was no room for one.
 var errYield = errors.New("the reconcile takes long, and gives way to others")
 
@@ -40,7 +37,7 @@ func newLanes(workers int) *lanes {
 	return &lanes{clock: clock.RealClock{}, room: max(1, workers/2), slow: map[client.ObjectKey]bool{}}
 }
 
-// enter begins a reconcile. It is false if there is no room for it: it is to come again after laneRetry.
+// enter begins a reconcile. It is false if there is no room for it: it is to come again after retry.Room.
 // The caller says at the end whether the cluster became unreachable.
 func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(unreachable bool), ok bool) {
 	l.mu.Lock()

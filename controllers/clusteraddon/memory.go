@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // memory is what this process remembers of a ClusterAddon from one reconcile to the next.
@@ -60,21 +61,17 @@ func newMemory() *memory {
 }
 
 // Pauses before an add-on is installed once more whose record doesn't stay. They double, and what
-// is below firstInstallPause is none: the watch of records may be behind.
-const (
-	freeInstalls      = 3
-	firstInstallPause = 10 * time.Second
-	lastInstallPause  = 5 * time.Minute
-)
+// is below retry.Install is none: the watch of records may be behind.
+const freeInstalls = 3
 
 func newInstalls() *flowcontrol.Backoff {
-	return flowcontrol.NewBackOff(firstInstallPause>>(freeInstalls-1), lastInstallPause)
+	return flowcontrol.NewBackOff(retry.Install.First>>(freeInstalls-1), retry.Install.Longest)
 }
 
 // installPause returns how long to wait before an add-on without a record is installed; 0 if it may be now.
 func (m *memory) installPause(release deliver.Release, now time.Time) time.Duration {
 	pause := m.installs.Get(release.String())
-	if pause < firstInstallPause || !m.installs.IsInBackOffSinceUpdate(release.String(), now) {
+	if pause < retry.Install.First || !m.installs.IsInBackOffSinceUpdate(release.String(), now) {
 		return 0
 	}
 	return pause

@@ -13,7 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
-	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
@@ -30,14 +30,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		return ctrl.Result{}, err
 	}
 	if r.statuses.Stale(ca) {
-		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
+		return ctrl.Result{RequeueAfter: retry.Cache}, nil
 	}
 	cluster, err := r.Members.Of(ctx, ca)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if ref := ca.Spec.ClusterRef; cluster == nil && ref != nil && r.Members.IsUnsettled(ref.Kind) {
-		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil // as after each restart: nothing says that it is otherwise now
+		return ctrl.Result{RequeueAfter: retry.Moment}, nil // as after each restart: nothing says that it is otherwise now
 	}
 
 	before, stored := ca.DeepCopy(), ca.DeepCopy()
@@ -75,7 +75,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 	ctx = r.Sources.Waiting(ctx, "ClusterAddon "+key.String(), func() { r.Queue.Add(key) })
 	ctx, leave, ok := r.lanes.enter(ctx, key)
 	if !ok {
-		return ctrl.Result{RequeueAfter: laneRetry}, nil
+		return ctrl.Result{RequeueAfter: retry.Room}, nil
 	}
 	var all result
 	defer func() { leave(all.unreachable) }()

@@ -172,6 +172,3 @@ func contentField(a *addon, failed *failure.Error) string {
 	}
 	return "chart: "
 }
-
-// panicRetry is when to look again at an add-on that led to a panic, in case no event does.
-const panicRetry = reconcileTimeout

@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 func TestDeselects(t *testing.T) {
@@ -139,7 +140,7 @@ func TestPanicIsOneAddonsFailure(t *testing.T) {
 	q := &request{ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod"}, Reconciler: &Reconciler{}}
 	q.wanted = []addon{wantedAddon("a", "web"), wantedAddon("a", "db")}
 	all, _ := delivery{q}.ensureAll(t.Context())
-	if len(all.statuses) != 2 || all.retryAfter != panicRetry {
+	if len(all.statuses) != 2 || all.retryAfter != retry.Panic {
 		t.Errorf("%+v, again in %s", all.statuses, all.retryAfter)
 	}
 	for _, s := range all.statuses {

@@ -25,13 +25,8 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
-)
 
-// Failed reconciles are tried again after firstRetry, doubled each time up to
-// lastRetry, so that one broken object can't keep a worker busy.
-const (
-	firstRetry = 200 * time.Millisecond
-	lastRetry  = 2 * time.Minute
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // NewController starts building a controller. The manager's defaults don't reach multicluster
@@ -53,7 +48,7 @@ func NewController(mgr mcmanager.Manager, name, kind string, workers int) *mcbui
 			UsePriorityQueue:        ptr.To(true),
 			CacheSyncTimeout:        5 * time.Minute,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](
-				firstRetry, lastRetry),
+				retry.Reconcile.First, retry.Reconcile.Longest),
 		})
 }
 

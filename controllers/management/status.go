@@ -19,10 +19,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cluster-chandler/chandler/internal/changes"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
-
-// StaleDelay is how long the cache is given to show a write of our own.
-const StaleDelay = 50 * time.Millisecond
 
 // writeTimeout bounds the write of a status, also when the time of the reconcile is over.
 const writeTimeout = 10 * time.Second
@@ -31,7 +29,7 @@ const writeTimeout = 10 * time.Second
 func Retry(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		logf.FromContext(ctx).Info("Another write came first; looking again", "answer", err.Error())
-		return ctrl.Result{RequeueAfter: StaleDelay}, nil
+		return ctrl.Result{RequeueAfter: retry.Cache}, nil
 	}
 	return result, err
 }

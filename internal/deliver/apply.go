@@ -21,10 +21,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
-
-// discoveryRetry is when to look again for kinds that are about to be served.
-const discoveryRetry = time.Second
 
 // betweenTurns is how many objects are applied before others may have their turn.
 const betweenTurns = 300
@@ -246,9 +244,9 @@ func (r *application) deferred(ctx context.Context, reason, message string) erro
 		return r.fail(ctx, reason, message)
 	}
 	readinessWait{r.call}.watchUnready(r.s.objects)
-	after := webhookRetry
+	after := retry.Webhook
 	if reason == object.ReasonWaitingForCRDs {
-		after = discoveryRetry
+		after = retry.Moment
 	}
 	return r.wait(reason, "Waiting: "+message, after)
 }

@@ -2,12 +2,10 @@
 
 package deliver
 
-import "time"
+import (
+	"time"
 
-// Backoff between attempts that failed.
-const (
-	firstRetry = 10 * time.Second
-	lastRetry  = 5 * time.Minute
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // backoff of an add-on that failed.
@@ -23,10 +21,7 @@ func (b *backoff) fail(now time.Time, digest string, o Outcome) Outcome {
 	if b.digest != digest {
 		*b = backoff{digest: digest}
 	}
-	delay := lastRetry
-	if b.retries < 6 {
-		delay = min(firstRetry<<b.retries, lastRetry)
-	}
+	delay := retry.Delivery.After(b.retries)
 	b.retries++
 	b.until = now.Add(delay)
 	o.RetryAfter = delay

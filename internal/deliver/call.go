@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
@@ -104,16 +105,10 @@ func (r *call) wait(reason, message string, after time.Duration) error {
 	o.RetryAfter = after
 	if err := r.s.tracker.Failing(); err != nil {
 		// Watching doesn't work, so look again instead.
-		o.RetryAfter = shorter(o.RetryAfter, unwatchedRetry)
+		o.RetryAfter = shorter(o.RetryAfter, retry.Tracker)
 	}
 	return &stopped{o}
 }
-
-// webhookRetry is when to try again what a webhook may allow by then.
-const webhookRetry = 5 * time.Second
-
-// unwatchedRetry is how often is looked at what can't be watched.
-const unwatchedRetry = 30 * time.Second
 
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b < a {
@@ -141,7 +136,7 @@ func (r *call) stopFor(ctx context.Context, f *object.Failure, rejection string)
 	case f.Kind == object.Rejected:
 		return r.fail(ctx, cmp.Or(rejection, f.Reason), f.Message)
 	}
-	return r.wait(f.Reason, "Waiting: "+f.Message, webhookRetry)
+	return r.wait(f.Reason, "Waiting: "+f.Message, retry.Webhook)
 }
 
 // failed marks the revision failed, and stops. Only an event, or a change, leads to more, unless
@@ -162,7 +157,7 @@ func (r *call) failed(ctx context.Context, reason, text string, retryAfter time.
 	if r.want != nil && len(r.records) > 0 {
 		r.records[0] = r.rec.Summary
 		if to, ok := deployedBefore(r.records, r.want); ok {
-			o.Phase, o.Reason, o.RetryAfter = addonsv1.AddonUpgrading, ReasonRollingBack, rollbackAfter
+			o.Phase, o.Reason, o.RetryAfter = addonsv1.AddonUpgrading, ReasonRollingBack, retry.Moment
 			o.Message = fmt.Sprintf("Rolling back to revision %d: %s: %s", to.Revision, reason, text)
 		}
 	}
@@ -174,9 +169,6 @@ func (r *call) markFailed(reason, text string) {
 	r.rec.SetStatus(helmcommon.StatusFailed, message.Shorten(reason+": "+text, 1024))
 	r.rec.Failure = message.Shorten(reason+": "+text, 512)
 }
-
-// rollbackAfter is when a rollback begins.
-const rollbackAfter = time.Second
 
 // tried identifies what an attempt is about: a change of the inputs, or of how they
 // may be brought into the cluster, is worth another one at once.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // deletion deletes objects of an inventory, and waits until they are gone.
@@ -55,7 +55,7 @@ func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toT
 func (r deletion) waitGone(ctx context.Context, remaining []going, late, what string) error {
 	var watch []observe.Object
 	var texts []string
-	retry, left := goneRetry, r.want.deadline()
+	again, left := retry.Deletion, r.want.deadline()
 	for _, g := range remaining {
 		left = min(left, g.since.Add(r.want.deadline()).Sub(r.now()))
 		status, known := r.s.tracker.Status(g.object.Resource, g.object.Key)
@@ -64,7 +64,7 @@ func (r deletion) waitGone(ctx context.Context, remaining []going, late, what st
 			watch = append(watch, g.object)
 		}
 		if g.unlabelled {
-			retry = unlabelledRetry
+			again = retry.Unlabelled
 		}
 		text := g.entry.Key().String()
 		if status.Message != "" {
@@ -74,19 +74,12 @@ func (r deletion) waitGone(ctx context.Context, remaining []going, late, what st
 	}
 	r.track(watch...)
 	if left > 0 {
-		return r.wait(object.ReasonWaitingForDeletion, "Waiting for these to be gone: "+message.FirstFew(texts), min(retry, left))
+		return r.wait(object.ReasonWaitingForDeletion, "Waiting for these to be gone: "+message.FirstFew(texts), min(again, left))
 	}
 	return r.failed(ctx, late, fmt.Sprintf(
 		"%sThese were deleted, and aren't gone within %s: %s. See who is to remove their finalizers. They are still waited for",
-		what, r.want.deadline(), message.FirstFew(texts)), retry)
+		what, r.want.deadline(), message.FirstFew(texts)), again)
 }
-
-// goneRetry is when to look again after what was deleted, in case it was
-// relabelled and so left the watch.
-const (
-	goneRetry       = 5 * time.Minute
-	unlabelledRetry = 2 * time.Second
-)
 
 // deleteWave deletes the objects of a wave, and returns those that may still be there.
 func (r deletion) deleteWave(ctx context.Context, wave []record.Entry) ([]going, object.Failures) {

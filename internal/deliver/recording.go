@@ -12,6 +12,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // recordFault tells of a release record that can't be read or written.
@@ -49,7 +50,7 @@ func (r recordFault) stopForWrite(err error, write *record.Fault) error {
 	case f.Kind == object.Transient || gone:
 		return err
 	case f.Kind == object.Deferred:
-		return r.wait(f.Reason, "Waiting: "+f.Message, webhookRetry)
+		return r.wait(f.Reason, "Waiting: "+f.Message, retry.Webhook)
 	}
 	if answer, _ := object.AnswerOf(write.Err); refusalWords.MatchString(answer.Message) {
 		why := refusalWords.FindString(answer.Message)

@@ -5,14 +5,14 @@ package drift
 import (
 	"slices"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // When somebody else sets the same field again and again, it is set back after a pause, which
 // doubles each time. The first few times are free.
 const (
 	freeRepairs = 5
-	firstPause  = 30 * time.Second
-	lastPause   = 30 * time.Minute
 	// contestGap is how long after it was set back a field has to stay for the next change
 	// to be another story.
 	contestGap = time.Minute
@@ -51,7 +51,7 @@ func (c *Contest) pause() time.Duration {
 	if !c.IsFight() {
 		return 0
 	}
-	return min(firstPause<<min(c.repairs-freeRepairs, 10), lastPause)
+	return retry.Contest.After(c.repairs - freeRepairs)
 }
 
 func namesOf(changes []Change) []string {

@@ -6,33 +6,21 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-const (
-	// FirstRetry is the time until the second try; each later one takes twice as long.
-	FirstRetry = time.Second
-	// jitter is added at random, as part of the time, so that sources aren't asked in step.
-	jitter = 0.25
-
-	// The longest times between two tries.
-
-	// MaxUnavailable is for a source that may be back at any time.
-	MaxUnavailable = 15 * time.Second
-	// MaxNotFound is for content that may be published at any time.
-	MaxNotFound = time.Minute
-	// MaxRetry is for all that somebody has to fix.
-	MaxRetry = 5 * time.Minute
-)
+// jitter is added to a pause at random, as part of it, so that sources aren't asked in step.
+const jitter = 0.25
 
 // Backoff returns the time until the next try, after so many failures before this one.
 func Backoff(reason string, failures int) time.Duration {
-	most := MaxRetry
+	times := retry.Refused
 	switch reason {
 	case SourceUnavailable:
-		most = MaxUnavailable
+		times = retry.Unavailable
 	case ArtifactNotFound, SignatureMissing:
-		most = MaxNotFound
+		times = retry.NotFound
 	}
-	delay := FirstRetry << min(failures, 16)
-	return wait.Jitter(min(delay, most), jitter)
+	return wait.Jitter(times.After(failures), jitter)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -44,7 +45,7 @@ func (k *Kinds) Ensure(name multicluster.ClusterName, conn *fleet.Connection, us
 	ctx := conn.Context()
 	context.AfterFunc(ctx, func() { k.watched.Delete(conn) })
 	heard := make(chan struct{}, 1)
-	pauses := func() wait.DelayFunc { return watchRetry.DelayWithReset(clock.RealClock{}, failureStays) }
+	pauses := func() wait.DelayFunc { return retry.Watch.DelayWithReset(clock.RealClock{}, failureStays) }
 	go keepTrying(ctx, name.String(), pauses(), func(ctx context.Context) { watchKinds(ctx, conn, heard) })
 	go keepTrying(ctx, name.String(), pauses(), func(ctx context.Context) {
 		lookAtKinds(ctx, heard, func() (fleet.Facts, error) {
@@ -80,9 +81,6 @@ func watchKinds(ctx context.Context, server metadataServer, heard chan<- struct{
 // knows already with the aggregator's next round, once a minute.
 var lookPauses = []time.Duration{2 * time.Second, 8 * time.Second, 20 * time.Second, 45 * time.Second}
 
-// lookRest is how long nobody looks after looks that showed nothing new, while changes go on.
-var lookRest = wait.Backoff{Duration: 10 * time.Second, Factor: 2, Steps: 6, Cap: 5 * time.Minute}
-
 // lookAtKinds discovers the kinds after changes, until the context ends, and calls changed when there are others.
 func lookAtKinds(ctx context.Context, heard <-chan struct{}, discover func() (fleet.Facts, error), changed func()) {
 	var known fleet.Facts // none: the first look may be after a change that nobody heard of
@@ -94,7 +92,7 @@ func lookAtKinds(ctx context.Context, heard <-chan struct{}, discover func() (fl
 			return true
 		}
 	}
-	for rest := lookRest; ; {
+	for rest := retry.Kinds; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -111,7 +109,7 @@ func lookAtKinds(ctx context.Context, heard <-chan struct{}, discover func() (fl
 			}
 		}
 		if news || len(heard) == 0 {
-			rest = lookRest
+			rest = retry.Kinds
 		} else if !pause(rest.Step()) {
 			return
 		}

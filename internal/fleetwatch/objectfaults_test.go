@@ -16,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 var widgetKind = schema.GroupKind{Group: "example.com", Kind: "Widget"}
@@ -113,7 +114,7 @@ func TestKindsThatCannotBeWatched(t *testing.T) {
 			if _, known := w.seen(widget()); known {
 				t.Error("the widget is known")
 			}
-			eventually(t, "it is tried again after minutes", func() bool { return w.clock.hasAlarmIn(unwatchedRetry - quietAfterUpgrade) })
+			eventually(t, "it is tried again after minutes", func() bool { return w.clock.hasAlarmIn(retry.Unwatchable - quietAfterUpgrade) })
 			told := int(w.told.Load())
 			w.server.put(settings("b"))
 			eventually(t, "other kinds are compared", func() bool { return int(w.told.Load()) > told })
@@ -132,7 +133,7 @@ func TestKindsThatCannotBeWatched(t *testing.T) {
 				w.server.remove(shown("Widget", api, fmt.Sprint("w", i)))
 			}
 			eventually(t, "it is watched again, and that is told", func() bool {
-				w.clock.step(2 * unwatchedRetry)
+				w.clock.step(2 * retry.Unwatchable)
 				return len(w.state().Unwatched) == 0 && int(w.told.Load()) > told
 			})
 			w.expectDiffers(false, "the widget is as it was")
@@ -158,7 +159,7 @@ func TestKindThatMovesToAnotherVersion(t *testing.T) {
 	w.awaitUnwatched(apierrors.IsNotFound)
 	w.server.remove(widget())
 	eventually(t, "it is watched again", func() bool {
-		w.clock.step(2 * unwatchedRetry)
+		w.clock.step(2 * retry.Unwatchable)
 		state := w.state()
 		return state.Differs && len(state.Unwatched) == 0
 	})
@@ -175,9 +176,9 @@ func TestKindWhoseCRDIsDeleted(t *testing.T) {
 	})
 	w.awaitUnwatched(apierrors.IsNotFound)
 	again := func() {
-		eventually(t, "it waits", func() bool { return w.clock.hasAlarmIn(unwatchedRetry - quietAfterUpgrade) })
-		w.clock.step(2 * unwatchedRetry)
-		eventually(t, "it waits again", func() bool { return w.clock.hasAlarmIn(unwatchedRetry - quietAfterUpgrade) })
+		eventually(t, "it waits", func() bool { return w.clock.hasAlarmIn(retry.Unwatchable - quietAfterUpgrade) })
+		w.clock.step(2 * retry.Unwatchable)
+		eventually(t, "it waits again", func() bool { return w.clock.hasAlarmIn(retry.Unwatchable - quietAfterUpgrade) })
 	}
 	again()
 	told := int(w.told.Load())
@@ -188,7 +189,7 @@ func TestKindWhoseCRDIsDeleted(t *testing.T) {
 	w.expectTold(told, "it isn't there still")
 	w.server.set(func(s *objectServer) { s.missing["Widget"] = false })
 	eventually(t, "it is watched again", func() bool {
-		w.clock.step(2 * unwatchedRetry)
+		w.clock.step(2 * retry.Unwatchable)
 		return len(w.state().Unwatched) == 0
 	})
 	w.expectDiffers(false, "it is as it was")
@@ -205,7 +206,7 @@ func TestReasonsThatChange(t *testing.T) {
 	w.awaitUnwatched(apierrors.IsForbidden)
 	w.server.refuse("Widget", http.StatusNotFound)
 	eventually(t, "the reason is another one", func() bool {
-		w.clock.step(2 * unwatchedRetry)
+		w.clock.step(2 * retry.Unwatchable)
 		return apierrors.IsNotFound(w.state().Unwatched[widgetKind])
 	})
 }
@@ -231,7 +232,7 @@ func TestObjectsOfOneClusterAreLimited(t *testing.T) {
 	}
 	w.sync("ConfigMap")
 	eventually(t, "there is room", func() bool {
-		w.clock.step(2 * unwatchedRetry)
+		w.clock.step(2 * retry.Unwatchable)
 		return len(w.state().Unwatched) == 0
 	})
 	w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(widget())}})

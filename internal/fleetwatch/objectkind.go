@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // maxObjects is how many objects of add-ons are kept of one cluster, about 200 bytes of each.
@@ -39,13 +39,6 @@ var (
 	errKindsOfRecord  = errors.New("the release record names more kinds than its add-on has objects")
 	errKindsOfCluster = fmt.Errorf("the add-ons of the cluster have more than %d kinds", maxKinds)
 )
-
-// objectRetry is how long to wait before objects are listed again, after a watch that failed.
-// The last step stays below the time in which people expect drift to be found.
-var objectRetry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 10 * time.Second}
-
-// unwatchedRetry is how long to wait before a kind is tried again that can't be watched.
-const unwatchedRetry = 5 * time.Minute
 
 var errTooManyObjects = &fleet.LimitError{
 	Reason:  reasons.ResponseTooLarge,
@@ -95,7 +88,7 @@ func (c *clusterObjects) start(kind schema.GroupKind) {
 	ctx, cancel := context.WithCancel(c.conn.Context())
 	k := &kindOfObjects{cluster: c, kind: kind, stop: cancel}
 	c.kinds[kind] = k
-	go keepTrying(ctx, c.name, objectRetry.DelayWithReset(c.clock, objectRetry.Cap), func(ctx context.Context) {
+	go keepTrying(ctx, c.name, retry.Objects.DelayWithReset(c.clock, retry.Objects.Cap), func(ctx context.Context) {
 		err := k.watch(ctx)
 		if !isUnwatchable(err) {
 			return
@@ -103,7 +96,7 @@ func (c *clusterObjects) start(kind schema.GroupKind) {
 		k.note(err)
 		select {
 		case <-ctx.Done():
-		case <-c.clock.After(wait.Jitter(unwatchedRetry, 0.2)):
+		case <-c.clock.After(wait.Jitter(retry.Unwatchable, 0.2)):
 		}
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/test/connection"
 )
 
@@ -60,7 +61,7 @@ func (c *stepClock) AfterFunc(d time.Duration, f func()) clock.Timer {
 }
 
 func (c *stepClock) After(d time.Duration) <-chan time.Time {
-	if d <= 2*objectRetry.Cap {
+	if d <= 2*retry.Objects.Cap {
 		return time.After(d)
 	}
 	rings := make(chan time.Time, 1)

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -23,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 const (
@@ -34,10 +34,6 @@ const (
 )
 
 var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
-
-// watchRetry is how long to wait before the records are listed again, after a list that
-// failed, or a watch that ended with an error.
-var watchRetry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 5, Cap: 30 * time.Second}
 
 // Records watches the metadata of the release records of every engaged cluster.
 // Each takes one LIST and one WATCH. An add-on that is as it should be takes no
@@ -104,7 +100,7 @@ func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl 
 	w.clusters[name] = known
 	w.mu.Unlock()
 	go func() {
-		keepTrying(ctx, name.String(), watchRetry.DelayWithReset(w.clock, failureStays), func(ctx context.Context) {
+		keepTrying(ctx, name.String(), retry.Watch.DelayWithReset(w.clock, failureStays), func(ctx context.Context) {
 			if err := w.watch(ctx, name, known, conn); errors.Is(err, errPreviousState) {
 				logf.FromContext(ctx).Info("Connecting again: "+err.Error(), "Cluster", name)
 				w.restored(name)

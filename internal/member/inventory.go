@@ -5,7 +5,6 @@ package member
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -92,9 +91,6 @@ func (i *Inventory) Subscribe(fn func(clusterAddon types.NamespacedName)) {
 		}
 	})
 }
-
-// SettleRetry is how often is looked whether a source has reported all there is, after a start.
-const SettleRetry = time.Second
 
 // Knowledge says what it means that a member isn't in the Inventory.
 type Knowledge int

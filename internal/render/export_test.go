@@ -7,10 +7,11 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // FirstPause is how long a rendering isn't tried again that a worker was killed for.
-const FirstPause = firstPause
+var FirstPause = retry.Rendering.First
 
 // SetClock sets the time by which pauses end.
 func (r *Renderer) SetClock(now func() time.Time) { r.pauses.now = now }

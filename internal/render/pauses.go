@@ -11,14 +11,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// How long a rendering isn't tried again that a worker was killed for: the pause doubles
-// each time. How many are remembered.
-const (
-	firstPause, lastPause = time.Minute, time.Hour
-	maxPauses             = 1000
-)
+// maxPauses is how many renderings are remembered that a worker was killed for.
+const maxPauses = 1000
 
 // pauses remember requests, by their content, that took all the time or memory of a worker.
 //
@@ -33,7 +30,7 @@ type pauses struct {
 
 type pause struct {
 	failure *failure.Error
-	length  time.Duration
+	tries   int
 	until   time.Time
 }
 
@@ -59,6 +56,5 @@ func (p *pauses) record(request [sha256.Size]byte, err error) {
 	p.recording.Lock()
 	defer p.recording.Unlock()
 	known, _ := p.after.Get(request)
-	length := min(max(2*known.length, firstPause), lastPause)
-	p.after.Put(request, pause{failure: failed, length: length, until: p.now().Add(length)})
+	p.after.Put(request, pause{failure: failed, tries: known.tries + 1, until: p.now().Add(retry.Rendering.After(known.tries))})
 }

@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 )
@@ -106,7 +107,7 @@ func TestReplacedFiles(t *testing.T) {
 	w.publish("1.0.0", file("demo-1.0.0.tgz", chartVersion(t, "1.0.1")))
 	_, err := sources.Fetch(t.Context(), w.chart("1.0.0"), digest)
 	expectRefused(t, err, failure.ArtifactNotFound)
-	w.clock.Step(failure.MaxRetry * 2)
+	w.clock.Step(retry.Refused.Longest * 2)
 	_, err = sources.Fetch(t.Context(), w.chart("1.0.0"), digest)
 	expectRefused(t, err, failure.ArtifactChanged)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -58,7 +59,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		if err := os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), time.Now().Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		clock.Step(2 * failure.MaxNotFound)
+		clock.Step(2 * retry.NotFound.Longest)
 		expectFetched(t, sources, ref)
 	})
 	t.Run("overwritten", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -114,7 +115,7 @@ func TestVersionThatMoved(t *testing.T) {
 	expectRefused(t, err, failure.SourceUnavailable)
 	again := registry.Start(t, registry.Options{PlainHTTP: true, Address: server.Host})
 	again.Push(t, targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML + "description: another one\n"}), "demo", "1.0.0")
-	clock.Step(failure.MaxUnavailable * 2)
+	clock.Step(retry.Unavailable.Longest * 2)
 
 	_, err = sources.Fetch(t.Context(), ref, first)
 	expectRefused(t, err, failure.ArtifactChanged)

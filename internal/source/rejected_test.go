@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -58,7 +59,7 @@ func (w *rejected) forAnHour(t *testing.T, try func() time.Duration) (tries int)
 	t.Helper()
 	for waited := time.Duration(0); waited < time.Hour; tries++ {
 		again := try()
-		if again <= 0 || again > failure.MaxRetry*5/4 {
+		if again <= 0 || again > retry.Refused.Longest*5/4 {
 			t.Fatalf("try %d: again after %s", tries, again)
 		}
 		w.clock.Step(again)
@@ -82,7 +83,7 @@ func TestRejectedVersionIsAskedForAgain(t *testing.T) {
 		t.Errorf("in an hour it was asked %d times: %q", len(asked), asked)
 	}
 	w.publish(t, chartVersion(t, "1.0.0"))
-	w.clock.Step(2 * failure.MaxRetry)
+	w.clock.Step(2 * retry.Refused.Longest)
 	expectFetched(t, w.sources, w.ref)
 	w.Requests(t)
 	w.clock.Step(24 * time.Hour)
@@ -129,7 +130,7 @@ func TestRejectedVersionThatWasReplacedWakes(t *testing.T) {
 	if len(woken) > 0 {
 		t.Errorf("woken before the source is asked again: %v", woken)
 	}
-	w.clock.Step(2 * failure.MaxRetry)
+	w.clock.Step(2 * retry.Refused.Longest)
 	for range 2 {
 		expectFetched(t, w.sources, w.ref)
 	}

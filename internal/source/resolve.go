@@ -5,10 +5,10 @@ package source
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -103,10 +103,6 @@ func (s *Sources) readObject(ctx context.Context, ref reference.Reference) (arti
 	return artifact.Content{Archive: read.Data}, err
 }
 
-// ownCredentials is how often the instance's own credentials are looked at while they
-// don't do: their change is no event.
-const ownCredentials = 10 * time.Second
-
 // conclude locates an error, and leaves that of an ended context alone: it isn't the source's.
 func conclude(ctx context.Context, ref reference.Reference, err error) error {
 	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
@@ -114,7 +110,7 @@ func conclude(ctx context.Context, ref reference.Reference, err error) error {
 	}
 	located := ref.Locate(err)
 	if failed, ok := errors.AsType[*failure.Error](located); ok && failed.Reason == failure.SourceUnauthorized && ref.SecretRef() == nil {
-		failed.RetryAfter = min(failed.RetryAfter, ownCredentials)
+		failed.RetryAfter = min(failed.RetryAfter, retry.Credentials)
 	}
 	return located
 }

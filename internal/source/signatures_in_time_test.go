@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/signing"
@@ -103,7 +104,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		sources, clock := remoteSources(t, source.Options{Client: w.cluster, Metadata: w.metadata()})
 		ref := w.ref("later", byKeys(""))
 		missing := asError(t, get(t, sources, ref))
-		if missing.Reason != failure.SignatureMissing || !missing.Wait || missing.RetryAfter <= 0 || missing.RetryAfter > 2*failure.MaxNotFound {
+		if missing.Reason != failure.SignatureMissing || !missing.Wait || missing.RetryAfter <= 0 || missing.RetryAfter > 2*retry.NotFound.Longest {
 			t.Errorf("got %+v", missing)
 		}
 		signing.Attach(t, w.repository(t, "later"), digest, w.key.Sign(t, digest))

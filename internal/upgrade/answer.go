@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // Question is what Cluster API asks at a point of an upgrade.
@@ -38,9 +39,6 @@ type Answer struct {
 	Message string
 }
 
-// retryAfter is when to ask again.
-const retryAfter = 2 * time.Second
-
 // AnswerOf answers from the status of a Cluster's ClusterAddon alone. A gate that isn't told of, as
 // the instance hasn't looked at the Cluster since it was changed, is waited for.
 func AnswerOf(q Question, ca *addonsv1.ClusterAddon, lost *LostInstance, now time.Time) Answer {
@@ -56,7 +54,7 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, lost *LostInstance, now tim
 		case mayGoOn(gate.State, gate.Deadline, now):
 			return Answer{}
 		default:
-			return Answer{retryAfter, gate.Message}
+			return Answer{retry.Hook, gate.Message}
 		}
 	}
 	since, message := now, fmt.Sprintf("ClusterAddon %s doesn't say yet if its add-ons are ready for %s", ca.Name, q.Target)
@@ -71,7 +69,7 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, lost *LostInstance, now tim
 	if !now.Before(since.Add(HoldOf(nil).Time)) {
 		return Answer{}
 	}
-	return Answer{retryAfter, message}
+	return Answer{retry.Hook, message}
 }
 
 // DeletionAnswerOf answers whether a Cluster may go that is to be deleted.
@@ -83,13 +81,13 @@ func DeletionAnswerOf(ca *addonsv1.ClusterAddon, lost *LostInstance, now time.Ti
 	case d != nil && mayGoOn(d.State, d.Deadline, now):
 		return Answer{}
 	case d != nil:
-		return Answer{retryAfter, d.Message}
+		return Answer{retry.Hook, d.Message}
 	case lost != nil && !now.Before(lost.Since.Add(HoldOf(nil).Time)):
 		return Answer{}
 	case lost != nil:
-		return Answer{retryAfter, fmt.Sprintf("provider instance %s is silent, and hasn't removed add-ons", lost.Instance)}
+		return Answer{retry.Hook, fmt.Sprintf("provider instance %s is silent, and hasn't removed add-ons", lost.Instance)}
 	}
-	return Answer{retryAfter, fmt.Sprintf("ClusterAddon %s doesn't say yet if add-ons are to be removed", ca.Name)}
+	return Answer{retry.Hook, fmt.Sprintf("ClusterAddon %s doesn't say yet if add-ons are to be removed", ca.Name)}
 }
 
 // GateOf returns the gate at a point, of a minor version or of any for "", nil if there is none.

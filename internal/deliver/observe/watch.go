@@ -11,22 +11,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // watchTimeout is how long the API server lets a watch go on. The next one begins where it ended.
 const watchTimeout = 10 * time.Minute
 
-// watchBackoff is between requests that fail.
-var watchBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
-
 // watch watches a resource until ctx ends, from a resourceVersion on. All of it is in this
 // goroutine, so that a panic is recovered from.
 func (t *Tracker) watch(ctx context.Context, objects dynamic.ResourceInterface, k *kind, from string) {
 	defer func() { t.ended(ctx, PanicOf(recover())) }()
-	pause := watchBackoff.DelayWithReset(t.clock, watchTimeout)
+	pause := retry.Waiting.DelayWithReset(t.clock, watchTimeout)
 	for {
 		from = t.watchOnce(ctx, objects, k, from)
 		select {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // compare finds out what was changed of an object, by a dry run, and notes it. It returns what
@@ -24,7 +25,7 @@ func (r *Repairer) compare(ctx context.Context, o *unstructured.Unstructured, li
 		}
 	}
 	if errors.Is(err, apply.ErrAnother) {
-		d.raced, d.Wait = true, raceRetry
+		d.raced, d.Wait = true, retry.Moment
 		return nil, nil
 	}
 	if err != nil {

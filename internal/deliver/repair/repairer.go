@@ -19,15 +19,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
-
-// raceRetry is when to look again at an object that others write to all the time.
-const raceRetry = time.Second
-
-// raceBackoff is how often, and with which pauses, to look again at an object that another
-// client wrote to in the same moment. Most often that is a controller which takes in the
-// change.
-var raceBackoff = wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6}
 
 // Suspect is an object that may differ. Its manifest is nil if it is a CRD of crds/.
 type Suspect struct {
@@ -69,7 +62,7 @@ type Repairer struct {
 // the object belongs to another now: another add-on, or the client that made it again.
 func (r *Repairer) Repair(ctx context.Context, s Suspect, d *Difference) error {
 	var err error
-	_ = wait.ExponentialBackoffWithContext(ctx, raceBackoff, func(ctx context.Context) (done bool, _ error) {
+	_ = wait.ExponentialBackoffWithContext(ctx, retry.Race, func(ctx context.Context) (done bool, _ error) {
 		err = r.tryRepair(ctx, s, d)
 		return !d.raced, nil
 	})
@@ -151,7 +144,7 @@ func (r *Repairer) repairObject(ctx context.Context, o *unstructured.Unstructure
 		err = r.OwnAlone(ctx, result)
 	}
 	if errors.Is(err, apply.ErrAnother) {
-		d.raced, d.Wait = true, raceRetry
+		d.raced, d.Wait = true, retry.Moment
 		return nil
 	}
 	if err != nil {

@@ -34,6 +34,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // Bounds of Options.Heartbeat, and its default: spec.expirySeconds is four times as long. With the
@@ -212,7 +213,7 @@ func (r *Registration) pause(failed int) time.Duration {
 }
 
 func (r *Registration) backoff(failed int) time.Duration {
-	return wait.Jitter(min(r.o.Heartbeat, soon<<min(failed, 10))*3/4, 0.5)
+	return wait.Jitter(retry.Times{First: soon, Longest: r.o.Heartbeat}.After(failed)*3/4, 0.5)
 }
 
 // round goes one way through all that leads to an Active claim.

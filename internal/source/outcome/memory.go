@@ -18,6 +18,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // timeout ends a request that nobody may be waiting for any more.
@@ -50,7 +51,7 @@ type entry[T any] struct {
 // postpone counts a failure, and puts the next request off. After a long time without one, the count
 // starts again.
 func (e *entry[T]) postpone(now time.Time, reason string, least time.Duration) {
-	if now.Sub(e.until) > 2*failure.MaxRetry {
+	if now.Sub(e.until) > 2*retry.Refused.Longest {
 		e.failures = 0
 	}
 	e.until = now.Add(max(failure.Backoff(reason, e.failures), least))
@@ -204,8 +205,6 @@ const (
 	// leastPatience is how long it waits for each further one, and for one that others
 	// waited for already: the answer may be at hand.
 	leastPatience = 50 * time.Millisecond
-	// comeBackAnyway is when an object comes back at the latest that is to be woken.
-	comeBackAnyway = time.Minute
 )
 
 type waiterKey struct{}
@@ -261,11 +260,11 @@ func (m *Memory[T]) await(ctx context.Context, key string, ended <-chan singlefl
 // pending returns the error while a request continues: why the last one failed, if it did.
 func (m *Memory[T]) pending(key string) *failure.Error {
 	if e, _ := m.known.Get(key); e.failed != nil {
-		again := repeated(e.failed, comeBackAnyway)
+		again := repeated(e.failed, retry.Answer)
 		again.Again = true
 		return again
 	}
 	slow := failure.New(failure.ArtifactPending, "the source is slow; what it has is still being read")
-	slow.Wait, slow.RetryAfter = true, comeBackAnyway
+	slow.Wait, slow.RetryAfter = true, retry.Answer
 	return slow
 }

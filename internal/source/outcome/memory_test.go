@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 )
 
@@ -108,7 +109,7 @@ func TestFailuresAreRemembered(t *testing.T) {
 	w.says("", failure.New(failure.SourceUnavailable, "down"))
 	for tries := range int32(6) {
 		failed := w.expect(t, q, "", failure.SourceUnavailable, tries+1)
-		usual := min(failure.FirstRetry<<tries, failure.MaxUnavailable)
+		usual := min(retry.Refused.First<<tries, retry.Unavailable.Longest)
 		if !failed.Wait || failed.RetryAfter < usual || failed.RetryAfter > usual*5/4 {
 			t.Errorf("try %d: again after %s, want about %s", tries, failed.RetryAfter, usual)
 		}

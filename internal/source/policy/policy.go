@@ -16,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/verify"
@@ -170,14 +171,10 @@ func trusted[T any](ctx context.Context, r *Reader, ref reference.Reference, at 
 	return parsed, artifact.DigestOf(data), nil
 }
 
-// policyRetry is when to look at a policy again that can't be used. A change of an
-// object that it names comes as an event, and is acted on at once.
-const policyRetry = 30 * time.Second
-
 // Fault returns an error about the reference's policy, not about the source.
 func Fault(r reference.Reference, field, subject string, err error) *failure.Error {
 	return &failure.Error{
-		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.Field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
+		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.Field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: retry.Policy,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
@@ -74,5 +75,5 @@ func parseAll[T any](d Required, suffix string, parse func([]byte) (T, error)) (
 
 // ofInstance returns an error about the instance's own keys.
 func ofInstance(err error) *failure.Error {
-	return &failure.Error{Reason: failure.VerificationPolicyInvalid, Subject: "the provider instance's own keys (--require-signatures-by)", Err: err, RetryAfter: policyRetry}
+	return &failure.Error{Reason: failure.VerificationPolicyInvalid, Subject: "the provider instance's own keys (--require-signatures-by)", Err: err, RetryAfter: retry.Policy}
 }
