@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // TestAnswerBrokenOff has a server that ends the connection, or the stream, in the
@@ -49,7 +50,7 @@ func TestAnswerBrokenOff(t *testing.T) {
 			}
 			_, err = io.ReadAll(response.Body)
 			fault := egress.Explain(t.Context(), "h", err)
-			if fault == nil || fault.Kind != egress.Unavailable || !strings.Contains(fault.Error(), "broke off") {
+			if fault == nil || fault.Reason != failure.SourceUnavailable || !strings.Contains(fault.Error(), "broke off") {
 				t.Errorf("%v is explained as %v", err, fault)
 			}
 		})

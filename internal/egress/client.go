@@ -34,6 +34,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/fleet/address"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 const (
@@ -144,10 +145,10 @@ func SameOrigin(a, b *url.URL) bool {
 // for other ports and for subdomains of a host.)
 func checkRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return fault(Unavailable, "%s redirects more than %d times; correct the address", via[0].URL.Host, maxRedirects)
+		return fault(failure.SourceUnavailable, "%s redirects more than %d times; correct the address", via[0].URL.Host, maxRedirects)
 	}
 	if request.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https" {
-		return fault(Refused, "%s redirects to %s without TLS, which isn't followed; correct the address", via[len(via)-1].URL.Host, request.URL.Host)
+		return fault(failure.ArtifactRefused, "%s redirects to %s without TLS, which isn't followed; correct the address", via[len(via)-1].URL.Host, request.URL.Host)
 	}
 	for _, hop := range append(via[1:len(via):len(via)], request) {
 		if !SameOrigin(via[0].URL, hop.URL) {

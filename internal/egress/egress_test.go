@@ -18,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/cluster-chandler/chandler/fleet/address"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -80,10 +81,10 @@ func TestAddressesNobodyMayName(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	client := newClient(t, Options{Origin: parse(t, server.URL), PlainHTTP: true})
-	if fault := ask(t, client, server.URL); fault == nil || fault.Kind != Refused {
+	if fault := ask(t, client, server.URL); fault == nil || fault.Reason != failure.ArtifactRefused {
 		t.Errorf("got %v, want a refusal of this host", fault)
 	}
-	if fault := ask(t, client, strings.Replace(server.URL, "127.0.0.1", "localhost", 1)); fault == nil || fault.Kind != Refused {
+	if fault := ask(t, client, strings.Replace(server.URL, "127.0.0.1", "localhost", 1)); fault == nil || fault.Reason != failure.ArtifactRefused {
 		t.Errorf("got %v, want a refusal of a name of this host", fault)
 	}
 }
@@ -106,7 +107,7 @@ func TestPathsThatLeadElsewhere(t *testing.T) {
 	} {
 		before := asked
 		fault := ask(t, client, server.URL+path)
-		if got := fault != nil && fault.Kind == Refused; got != refused {
+		if got := fault != nil && fault.Reason == failure.ArtifactRefused; got != refused {
 			t.Errorf("%s: %v", path, fault)
 		}
 		if most := map[string]int{"/moved": 1}[path]; refused && asked-before > most {
@@ -120,7 +121,7 @@ func TestNoWayFromTLSToPlainHTTP(t *testing.T) {
 	defer plain.Close()
 	server, ca := startTLS(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, plain.URL, http.StatusFound) })
 	client := newClient(t, Options{Origin: parse(t, server.URL), CA: ca, AllowLoopback: true})
-	if fault := ask(t, client, server.URL); fault == nil || fault.Kind != Refused || !strings.Contains(fault.Error(), "without TLS") {
+	if fault := ask(t, client, server.URL); fault == nil || fault.Reason != failure.ArtifactRefused || !strings.Contains(fault.Error(), "without TLS") {
 		t.Errorf("got %v", fault)
 	}
 }
@@ -179,7 +180,7 @@ func TestProxyFromTheEnvironment(t *testing.T) {
 	if got := <-proxied; got != "http://charts.invalid/index.yaml" {
 		t.Errorf("the proxy was asked for %s", got)
 	}
-	if fault := ask(t, client, "http://direct.invalid/"); fault == nil || fault.Kind != Unavailable {
+	if fault := ask(t, client, "http://direct.invalid/"); fault == nil || fault.Reason != failure.SourceUnavailable {
 		t.Errorf("got %v", fault)
 	}
 }

@@ -15,23 +15,14 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/fleet/address"
-)
-
-// Kind is what may help against a fault.
-type Kind int
-
-const (
-	// Unavailable: another try may help.
-	Unavailable Kind = iota
-	// Unauthorized: other credentials may help.
-	Unauthorized
-	// Refused: nothing helps but another URL.
-	Refused
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // Fault says in constant words why there is no answer.
 type Fault struct {
-	Kind Kind
+	// Reason is [failure.SourceUnavailable], [failure.SourceUnauthorized] if other credentials may help, or
+	// [failure.ArtifactRefused] if nothing helps but another URL.
+	Reason string
 	// RetryAfter is how long the host asked to be left alone; 0 if it didn't.
 	RetryAfter time.Duration
 	// Status is the code of the answer that is the fault. 0 if none is, or one that asks
@@ -46,20 +37,20 @@ type Fault struct {
 // Error implements error.
 func (f *Fault) Error() string { return f.text }
 
-func fault(kind Kind, format string, args ...any) *Fault {
-	return &Fault{Kind: kind, text: fmt.Sprintf(format, args...)}
+func fault(reason, format string, args ...any) *Fault {
+	return &Fault{Reason: reason, text: fmt.Sprintf(format, args...)}
 }
 
 // answered returns the fault of an answer that no caller can use.
-func answered(kind Kind, host string, code int) *Fault {
+func answered(reason, host string, code int) *Fault {
 	wayOut := "; it is asked again"
 	switch {
-	case kind != Unavailable:
+	case reason != failure.SourceUnavailable:
 		wayOut = "" // it is for who knows the credentials to say
 	case code < http.StatusInternalServerError:
 		wayOut = "; correct the address"
 	}
-	of := fault(kind, "%s answers %s%s", host, statusOf(code), wayOut)
+	of := fault(reason, "%s answers %s%s", host, statusOf(code), wayOut)
 	of.Status = code
 	return of
 }
@@ -79,26 +70,25 @@ func Explain(ctx context.Context, host string, err error) *Fault {
 // explain never quotes the error: it may hold the local port, the time, or a
 // signed URL.
 func explain(ctx context.Context, host string, err error) *Fault {
-	var known *Fault
-	var broken *net.AddrError
-	var operation *net.OpError
+	known, isKnown := errors.AsType[*Fault](err)
+	operation, isNet := errors.AsType[*net.OpError](err)
 	switch {
-	case errors.As(err, &known):
+	case isKnown:
 		return known
 	case errors.Is(err, address.ErrRefused):
-		return fault(Refused, "%s is a loopback, link-local or metadata address, which no object may name; correct the address", host)
-	case errors.As(err, &broken):
-		return fault(Refused, "%s is no address that can be asked: correct its host, or its port, which is 65535 at most", host)
-	case errors.As(err, &operation) && (operation.Op == "proxyconnect" || strings.HasPrefix(operation.Op, "socks ")):
+		return fault(failure.ArtifactRefused, "%s is a loopback, link-local or metadata address, which no object may name; correct the address", host)
+	case is[*net.AddrError](err):
+		return fault(failure.ArtifactRefused, "%s is no address that can be asked: correct its host, or its port, which is 65535 at most", host)
+	case isNet && (operation.Op == "proxyconnect" || strings.HasPrefix(operation.Op, "socks ")):
 		return ofProxy(host, cause(ctx, err))
 	}
-	return fault(Unavailable, "%s %s; check the address and the host. It is asked again", host, cause(ctx, err))
+	return fault(failure.SourceUnavailable, "%s %s; check the address and the host. It is asked again", host, cause(ctx, err))
 }
 
 // ofProxy returns a fault of the proxy on the way to a host, said without its address. Which one is
 // asked is the administrator's choice: whoever named the host can't fix it.
 func ofProxy(host, what string) *Fault {
-	return fault(Unavailable, "the proxy on the way to %s %s; check the proxy, or correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider", host, what)
+	return fault(failure.SourceUnavailable, "the proxy on the way to %s %s; check the proxy, or correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider", host, what)
 }
 
 // judgeConnect returns the fault in what a proxy answers when it has to connect to a host.
@@ -109,30 +99,26 @@ func judgeConnect(_ context.Context, _ *url.URL, to *http.Request, answer *http.
 	return ofProxy(strings.TrimSuffix(to.Host, ":443"), "answers "+statusOf(answer.StatusCode))
 }
 
+func is[T error](err error) bool { _, ok := errors.AsType[T](err); return ok }
+
 // cause says in constant words what failed.
 func cause(ctx context.Context, err error) string {
-	var (
-		dns         *net.DNSError
-		certificate *tls.CertificateVerificationError
-		record      tls.RecordHeaderError
-		alert       tls.AlertError
-		operation   *net.OpError
-		timeout     net.Error
-		errno       syscall.Errno
-	)
+	operation, isNet := errors.AsType[*net.OpError](err)
+	timeout, canTimeOut := errors.AsType[net.Error](err)
+	errno, isOfSystem := errors.AsType[syscall.Errno](err)
 	switch {
-	case errors.As(err, &dns):
+	case is[*net.DNSError](err):
 		return "has a name that can't be resolved"
-	case errors.As(err, &certificate):
+	case is[*tls.CertificateVerificationError](err):
 		return "fails the TLS handshake: its certificate isn't valid for this name and time, or is of an authority that isn't known (ca.crt of the credentials may name one)"
-	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &alert),
-		errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"):
+	case is[tls.RecordHeaderError](err), errors.Is(err, http.ErrSchemeMismatch), is[tls.AlertError](err),
+		isNet && (operation.Op == "remote error" || operation.Op == "local error"):
 		return "fails the TLS handshake: it may speak no TLS (plainHTTP), or want a client's certificate (tls.crt and tls.key of the credentials)"
-	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+	case ctx.Err() != nil, canTimeOut && timeout.Timeout():
 		return "doesn't answer in time"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "refuses connections"
-	case errors.As(err, &errno):
+	case isOfSystem:
 		return "can't be reached: " + errno.Error()
 	}
 	return "broke off the connection"

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -28,7 +29,7 @@ func TestNoProxyForRefusedAddresses(t *testing.T) {
 		"2852039166", "0xa9fea9fe", "169.254.43518", "0251.0376.0251.0376", "169.254.169.0xfe",
 	} {
 		fault := ask(t, client, "http://"+host+"/latest")
-		if fault == nil || fault.Kind != Refused || !strings.Contains(fault.Error(), "which no object may name") {
+		if fault == nil || fault.Reason != failure.ArtifactRefused || !strings.Contains(fault.Error(), "which no object may name") {
 			t.Errorf("%s: got %v, want a refusal", host, fault)
 		}
 	}
@@ -53,7 +54,7 @@ func TestNoWayBackToPlainHTTP(t *testing.T) {
 	defer first.Close()
 	client := newClient(t, Options{Origin: parse(t, first.URL), CA: ca, PlainHTTP: true, AllowLoopback: true})
 	fault := ask(t, client, first.URL)
-	if want := parse(t, secure.URL).Host + " redirects to " + parse(t, plain.URL).Host + " without TLS"; fault == nil || fault.Kind != Refused || !strings.Contains(fault.Error(), want) {
+	if want := parse(t, secure.URL).Host + " redirects to " + parse(t, plain.URL).Host + " without TLS"; fault == nil || fault.Reason != failure.ArtifactRefused || !strings.Contains(fault.Error(), want) {
 		t.Errorf("got %v, want %q", fault, want)
 	}
 }
@@ -142,7 +143,7 @@ func TestPlainHTTPIsForWhoAllowsIt(t *testing.T) {
 	for _, origin := range []string{plain.URL, "https://charts.example.org"} {
 		client := newClient(t, Options{Origin: parse(t, origin), AllowLoopback: true})
 		fault := ask(t, client, plain.URL)
-		if want := parse(t, plain.URL).Host + " would be asked without TLS, which the object doesn't allow"; fault == nil || fault.Kind != Refused || !strings.Contains(fault.Error(), want) {
+		if want := parse(t, plain.URL).Host + " would be asked without TLS, which the object doesn't allow"; fault == nil || fault.Reason != failure.ArtifactRefused || !strings.Contains(fault.Error(), want) {
 			t.Errorf("for %s: got %v, want %q", origin, fault, want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // answering starts a proxy that answers every request, CONNECT too, with a code.
@@ -66,7 +68,7 @@ func TestFaultsOfTheProxy(t *testing.T) {
 					continue
 				}
 				fault := ask(t, client, scheme+"://"+host+"/v2/")
-				if fault == nil || fault.Kind != Unavailable || !strings.HasPrefix(fault.Error(), "the proxy on the way to "+host+" "+says) || !strings.HasSuffix(fault.Error(), wayOut) {
+				if fault == nil || fault.Reason != failure.SourceUnavailable || !strings.HasPrefix(fault.Error(), "the proxy on the way to "+host+" "+says) || !strings.HasSuffix(fault.Error(), wayOut) {
 					t.Errorf("%s: got %v", scheme, fault)
 				}
 				if fault != nil && (strings.Contains(fault.Error(), "sentinel") || strings.Contains(fault.Error(), "127.0.0.1")) {
@@ -82,7 +84,7 @@ func TestFaultsBehindTheProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", answering(t, http.StatusForbidden))
 	client := newClient(t, Options{Origin: parse(t, "http://registry.example.org"), PlainHTTP: true})
 	fault := ask(t, client, "http://registry.example.org/v2/")
-	if fault == nil || fault.Kind != Unauthorized || fault.Error() != "registry.example.org answers 403 Forbidden" {
+	if fault == nil || fault.Reason != failure.SourceUnauthorized || fault.Error() != "registry.example.org answers 403 Forbidden" {
 		t.Fatalf("got %v", fault)
 	}
 	if fault.Status != http.StatusForbidden || !SameOrigin(fault.From, parse(t, "http://registry.example.org:80")) {
@@ -93,7 +95,7 @@ func TestFaultsBehindTheProxy(t *testing.T) {
 func TestPortThatThereIsNot(t *testing.T) {
 	client := newClient(t, Options{Origin: parse(t, "https://registry.example.org:99999")})
 	fault := ask(t, client, "https://192.0.2.1:99999/v2/")
-	if fault == nil || fault.Kind != Refused || !strings.Contains(fault.Error(), "its port, which is 65535 at most") {
+	if fault == nil || fault.Reason != failure.ArtifactRefused || !strings.Contains(fault.Error(), "its port, which is 65535 at most") {
 		t.Errorf("got %v", fault)
 	}
 }

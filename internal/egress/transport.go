@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/fleet/address"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 // maxRetryAfter bounds what a host may ask for.
@@ -37,10 +38,10 @@ type guardedTransport struct {
 func (g *guardedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	host := request.URL.Host
 	if request.URL.Scheme != "https" && (request.URL.Scheme != "http" || !g.plainHTTP) {
-		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow; set plainHTTP, or correct the address", host)
+		return nil, fault(failure.ArtifactRefused, "%s would be asked without TLS, which the object doesn't allow; set plainHTTP, or correct the address", host)
 	}
 	if HasDotSegments(request.URL.EscapedPath()) {
-		return nil, fault(Refused, "the address at %s has a part that is \".\" or \"..\", or stands for it; correct the address", host)
+		return nil, fault(failure.ArtifactRefused, "the address at %s has a part that is \".\" or \"..\", or stands for it; correct the address", host)
 	}
 	if address.RefusedName(request.URL.Hostname(), g.loopback) {
 		return nil, explain(request.Context(), host, address.ErrRefused)
@@ -72,15 +73,15 @@ func (g *guardedTransport) judge(host string, response *http.Response) *Fault {
 	after := g.retryAfter(response.Header)
 	switch {
 	case code == http.StatusTooManyRequests, (code == http.StatusServiceUnavailable || code == http.StatusForbidden) && after > 0:
-		busy := fault(Unavailable, "%s asks to be left alone for a while (429 Too Many Requests, Retry-After, or a rate limit); it is asked again then", host)
+		busy := fault(failure.SourceUnavailable, "%s asks to be left alone for a while (429 Too Many Requests, Retry-After, or a rate limit); it is asked again then", host)
 		busy.RetryAfter = after
 		return busy
 	case code == http.StatusForbidden:
-		return answered(Unauthorized, host, code)
+		return answered(failure.SourceUnauthorized, host, code)
 	case code == http.StatusProxyAuthRequired:
 		return ofProxy(host, "answers "+statusOf(code))
 	case code >= 400 && code != http.StatusUnauthorized && code != http.StatusNotFound:
-		return answered(Unavailable, host, code)
+		return answered(failure.SourceUnavailable, host, code)
 	}
 	return nil
 }

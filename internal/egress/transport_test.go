@@ -9,6 +9,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
 func TestRateLimits(t *testing.T) {
@@ -17,16 +19,16 @@ func TestRateLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code   int
 		header map[string]string
-		kind   Kind
+		reason string
 		after  time.Duration
 	}{
-		"used up":                {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, Unavailable, 10*time.Minute + time.Second},
-		"used up, 429":           {429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, Unavailable, 10*time.Minute + time.Second},
-		"just over":              {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, Unavailable, time.Second},
-		"for ever":               {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9999999999999"}, Unavailable, maxRetryAfter},
-		"no number":              {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "soon"}, Unauthorized, 0},
-		"some left":              {403, map[string]string{"X-RateLimit-Remaining": "7", "X-RateLimit-Reset": reset}, Unauthorized, 0},
-		"an answer with a limit": {200, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, -1, 0},
+		"used up":                {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, failure.SourceUnavailable, 10*time.Minute + time.Second},
+		"used up, 429":           {429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, failure.SourceUnavailable, 10*time.Minute + time.Second},
+		"just over":              {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, failure.SourceUnavailable, time.Second},
+		"for ever":               {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9999999999999"}, failure.SourceUnavailable, maxRetryAfter},
+		"no number":              {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "soon"}, failure.SourceUnauthorized, 0},
+		"some left":              {403, map[string]string{"X-RateLimit-Remaining": "7", "X-RateLimit-Reset": reset}, failure.SourceUnauthorized, 0},
+		"an answer with a limit": {200, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &guardedTransport{clock: clocktesting.NewFakePassiveClock(now)}
@@ -35,14 +37,14 @@ func TestRateLimits(t *testing.T) {
 				response.Header.Set(name, value)
 			}
 			err := g.judge("api.example.org", response)
-			if tc.kind < 0 {
+			if tc.reason == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
 			fault := Explain(t.Context(), "", err)
-			if fault == nil || fault.Kind != tc.kind || fault.RetryAfter != tc.after {
+			if fault == nil || fault.Reason != tc.reason || fault.RetryAfter != tc.after {
 				t.Fatalf("%+v after %s", fault, fault.RetryAfter)
 			}
 		})

@@ -53,16 +53,12 @@ func (c *Client) Explain(ctx context.Context, err error) error {
 	case fault == nil:
 		return failure.New(failure.SourceUnavailable, "%s answers with what can't be used: it may be no registry, want username and password in place of a token, "+
 			"or refer to a token service without TLS or at a private address; check the address, the credentials and the registry", c.host)
-	case fault.Kind == egress.Unauthorized && c.Ref.Traits().Registry: // or its token service
+	case fault.Reason == failure.SourceUnauthorized && c.Ref.Traits().Registry: // or its token service
 		return c.unauthorized(c.Ref.Base(), fault.Error())
-	case fault.Kind == egress.Unauthorized:
+	case fault.Reason == failure.SourceUnauthorized:
 		return c.unauthorized(fault.From, fault.Error())
-	case fault.Kind == egress.Refused:
-		return failure.New(failure.ArtifactRefused, "%w", fault)
 	}
-	unavailable := failure.New(failure.SourceUnavailable, "%w", fault)
-	unavailable.RetryAfter = fault.RetryAfter
-	return unavailable
+	return &failure.Error{Reason: fault.Reason, Err: fault, RetryAfter: fault.RetryAfter}
 }
 
 // unauthorized says what credentials were shown, and where other ones may be put.
