@@ -61,19 +61,13 @@ func (e *event) related(ca *addonsv1.ClusterAddon) runtime.Object {
 }
 
 func eventsOf(before, after *addonsv1.ClusterAddon) []event {
-	var events []event
-	if e := reachabilityEvent(before, after); e != nil {
-		events = append(events, *e)
-	}
-	if e := recordsEvent(before, after); e != nil {
-		events = append(events, *e)
-	}
-	events = append(events, upgradeEvents(before.Status.Upgrade, after.Status.Upgrade)...)
-	if e := deletionEvent(before.Status.Deletion, after.Status.Deletion); e != nil {
-		events = append(events, *e)
-	}
+	all := []*event{reachabilityEvent(before, after), recordsEvent(before, after), deletionEvent(before.Status.Deletion, after.Status.Deletion)}
 	for _, s := range after.Status.Addons {
-		if e := addonEvent(previousOf(s, before.Status.Addons), s); e != nil {
+		all = append(all, addonEvent(previousOf(s, before.Status.Addons), s))
+	}
+	events := upgradeEvents(before.Status.Upgrade, after.Status.Upgrade)
+	for _, e := range all {
+		if e != nil {
 			events = append(events, *e)
 		}
 	}

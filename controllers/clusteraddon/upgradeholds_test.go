@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/series"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -23,7 +24,7 @@ func TestSeriesOfHoldsAreLimited(t *testing.T) {
 	if got := testutil.CollectAndCount(upgradeHolds); got > maxHolders+1 {
 		t.Errorf("%d series", got)
 	}
-	if got := testutil.ToFloat64(upgradeHolds.WithLabelValues(string(point), otherHolders)); got < maxHolders {
+	if got := testutil.ToFloat64(upgradeHolds.WithLabelValues(string(point), series.Other)); got < maxHolders {
 		t.Errorf("%v holds of others", got)
 	}
 }

@@ -4,13 +4,12 @@ package clusteraddon
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/series"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -67,34 +66,16 @@ func countHolds(before, after *addonsv1.ClusterUpgrade, causes upgrade.Causes, n
 		}
 		for _, cause := range causes.Waiting {
 			if cause.Point == point && cause.Addon != "" {
-				upgradeHolds.WithLabelValues(string(point), holderLabel(cause.Addon)).Inc()
+				upgradeHolds.WithLabelValues(string(point), holders.Label(cause.Addon)).Inc()
 			}
 		}
 	}
 }
 
-const (
-	// maxHolders is how many names of add-ons have series of their own. Users name add-ons.
-	maxHolders = 256
-	// otherHolders is the label of all beyond.
-	otherHolders = "other"
-)
+// maxHolders is how many names of add-ons have series of their own. Users name add-ons.
+const maxHolders = 256
 
-var holders = struct {
-	sync.Mutex
-	known sets.Set[string]
-}{known: sets.New[string]()}
-
-// holderLabel returns the label of an add-on in the series of holds.
-func holderLabel(addon string) string {
-	holders.Lock()
-	defer holders.Unlock()
-	if !holders.known.Has(addon) && len(holders.known) == maxHolders {
-		return otherHolders
-	}
-	holders.known.Insert(addon)
-	return addon
-}
+var holders = series.Bounded(maxHolders)
 
 // heldGates returns since when the upgrade is at points where it may not go on.
 func heldGates(status *addonsv1.ClusterUpgrade) map[addonsv1.UpgradePoint]time.Time {

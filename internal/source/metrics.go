@@ -7,7 +7,6 @@ import (
 	"errors"
 	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/series"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -85,13 +85,8 @@ func (s *Sources) countBytes(ref reference.Reference, got artifact.Content) {
 	s.checks.Change(ref.Source(), func(known *Checks) { known.Bytes += got.Bytes() })
 }
 
-const (
-	// maxHosts is how many hosts have series of their own. Users name hosts: without a
-	// limit, they could make as many series as they like.
-	maxHosts = 64
-	// otherHosts is the label of all beyond.
-	otherHosts = "other"
-)
+// hosts that have series of their own. Users name hosts: without a limit, they could make as many series as they like.
+var hosts = series.Bounded(64)
 
 // No metric here has a label for a cluster, an object, or an address: a fleet may have
 // thousands, and an address may hold a secret. The metrics of an object's sources are made of
@@ -134,23 +129,6 @@ func init() {
 	metrics.Registry.MustRegister(requests, requestSeconds, artifactBytes, lastRequest, lastSuccess, unpackings)
 }
 
-// hosts that have series of their own.
-var hosts = struct {
-	sync.Mutex
-	known map[string]bool
-}{known: map[string]bool{}}
-
-// labelOf returns the label of a host.
-func labelOf(host string) string {
-	hosts.Lock()
-	defer hosts.Unlock()
-	if !hosts.known[host] && len(hosts.known) == maxHosts {
-		return otherHosts
-	}
-	hosts.known[host] = true
-	return host
-}
-
 // seriesOf returns the kind and host of the reference's source; the host is empty of what is at hand.
 func seriesOf(r reference.Reference) (kind, host string) {
 	kind = strings.ToLower(r.Type())
@@ -158,7 +136,7 @@ func seriesOf(r reference.Reference) (kind, host string) {
 		return kind, ""
 	}
 	host, _ = r.Host()
-	return kind, labelOf(host)
+	return kind, hosts.Label(host)
 }
 
 func countRequest(ref reference.Reference, started, ended time.Time, result string) {
