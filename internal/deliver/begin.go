@@ -244,12 +244,11 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 		CRDs:        in.CRDs,
 		WatchFilter: r.want.WatchFilter,
 	}
-	if rec.Helm.Manifest == "" && len(in.Objects) > 0 {
-		manifest, err := record.FormatManifest(in.Objects)
-		if err != nil {
+	if rec.Helm.Manifest == "" {
+		var err error
+		if rec.Helm.Manifest, err = record.FormatManifest(in.Objects); err != nil {
 			return nil, err
 		}
-		rec.Helm.Manifest = manifest
 	}
 	rec.Seal()
 	return rec, nil
@@ -282,9 +281,5 @@ func helmHooks(hooks []job.Hook) []*helmrelease.Hook {
 
 // trim deletes records that are too old.
 func (r revisionMaker) trim(ctx context.Context) error {
-	names := record.Surplus(r.records, r.parts, r.rec, cmp.Or(r.want.HistoryLimit, addonsv1.DefaultHistoryLimit))
-	if len(names) == 0 {
-		return nil
-	}
-	return r.s.store.Delete(ctx, names...)
+	return r.s.store.Delete(ctx, record.Surplus(r.records, r.parts, r.rec, cmp.Or(r.want.HistoryLimit, addonsv1.DefaultHistoryLimit))...)
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,26 +100,17 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 		r.noteRemoved(e, "isn't this add-on's alone")
 		return nil
 	}
-	mapping, err := r.scope.Mapping(e.GroupVersionKind())
-	if meta.IsNoMatchError(err) {
-		r.noteRemoved(e, "") // with its kind
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	key := observe.Key{Namespace: e.Namespace, Name: e.Name}
 	r.s.noting.Lock()
-	g, asked := r.s.deleted[e.Key()]
+	g := r.s.deleted[e.Key()] // zero if it wasn't asked to go yet, which isn't watched
 	r.s.noting.Unlock()
-	status, watched := r.s.tracker.Status(mapping.Resource, key)
-	if asked && watched && !g.unlabelled && status.Phase != observe.Gone && r.s.tracker.Live(mapping.Resource) {
+	status, watched := r.s.tracker.Status(g.object.Resource, g.object.Key)
+	if watched && !g.unlabelled && status.Phase != observe.Gone && r.s.tracker.Live(g.object.Resource) {
 		return nil
 	}
 	live, err := r.scope.Metadata(ctx, r.t.own(), e)
-	if apierrors.IsNotFound(err) {
+	if object.IsGone(err) {
 		// Before its CRD is deleted, and its watch ends.
-		r.s.tracker.Untrack(mapping.Resource, key)
+		r.s.tracker.Untrack(g.object.Resource, g.object.Key)
 		r.noteRemoved(e, "")
 		return nil
 	}
@@ -129,14 +118,14 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 		return err
 	}
 	why, stays, err := r.whyStays(ctx, e, live)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if stays {
+	case stays:
 		r.noteRemoved(e, why)
-		return nil
+	default:
+		_, err = r.deleteLive(ctx, e, live)
 	}
-	_, err = r.deleteLive(ctx, e, live)
 	return err
 }
 
@@ -156,18 +145,14 @@ func (r deletion) whyStays(ctx context.Context, e record.Entry, live *metav1.Par
 	case live.DeletionTimestamp != nil:
 		return "", false, nil
 	}
-	why, err := r.keeper().Reason(ctx, e, live)
+	keeper := &keep.Keeper{
+		Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.scope, DataPolicy: r.dataPolicy(), IsApplied: r.s.hasApplied,
+	}
+	why, err := keeper.Reason(ctx, e, live)
 	if err != nil || why == "" {
 		return "", false, err
 	}
 	return why, true, client.IgnoreNotFound(r.applier.Disown(ctx, live, true))
-}
-
-// keeper tells what stays of the add-on.
-func (r deletion) keeper() *keep.Keeper {
-	return &keep.Keeper{
-		Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.scope, DataPolicy: r.dataPolicy(), IsApplied: r.s.hasApplied,
-	}
 }
 
 // deleteLive deletes an object unless that is under way, and returns what is waited for. The object is going since

@@ -120,11 +120,11 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 		application.applyCRDs,
 		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, before) },
 		application.applyObjects,
-		r.pruneEarly,
+		func(ctx context.Context) error { return r.prune(ctx, r.want.PruneEarly) },
 		readinessWait(r).awaitReady,
 		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, after) },
 		readinessWait(r).awaitPostcondition,
-		r.prune,
+		func(ctx context.Context) error { return r.prune(ctx, true) },
 		adoptedRelease(r).retireAdopted,
 		r.finish,
 	} {

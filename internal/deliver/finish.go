@@ -13,17 +13,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// pruneEarly prunes before the objects are ready, if that is wanted.
-func (r installation) pruneEarly(ctx context.Context) error {
-	if !r.want.PruneEarly {
-		return nil
-	}
-	return r.prune(ctx)
-}
-
-// prune deletes what is obsolete.
-func (r installation) prune(ctx context.Context) error {
-	if r.s.pruned {
+// prune deletes what is obsolete, if it is time to.
+func (r installation) prune(ctx context.Context, isTime bool) error {
+	if r.s.pruned || !isTime {
 		return nil
 	}
 	obsolete, err := revisionInventory(r).obsolete()

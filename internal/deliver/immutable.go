@@ -73,11 +73,9 @@ func (r *application) firstRecreated(key record.ObjectKey) record.ObjectKey {
 // propagation returns what becomes of the objects that an object owns. Pods of a StatefulSet
 // stay where the new one selects them, too.
 func propagation(o, live *unstructured.Unstructured) metav1.DeletionPropagation {
-	selector := func(o *unstructured.Unstructured) map[string]any {
-		selector, _, _ := unstructured.NestedMap(o.Object, "spec", "selector", "matchLabels")
-		return selector
-	}
-	if o.GetKind() == "StatefulSet" && reflect.DeepEqual(selector(o), selector(live)) {
+	wanted, _, _ := unstructured.NestedMap(o.Object, "spec", "selector", "matchLabels")
+	there, _, _ := unstructured.NestedMap(live.Object, "spec", "selector", "matchLabels")
+	if o.GetKind() == "StatefulSet" && reflect.DeepEqual(wanted, there) {
 		return metav1.DeletePropagationOrphan
 	}
 	return metav1.DeletePropagationBackground

@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -119,13 +120,8 @@ const noteAfter = 10 * time.Second
 // ready, and when to look again.
 func (r readinessWait) noteWaiting(ctx context.Context) (left, retryAfter time.Duration, _ error) {
 	state := r.rec.State
-	if state.AppliedAt.IsZero() && r.s.appliedAt.IsZero() {
-		r.s.appliedAt = r.now()
-	}
-	appliedAt := state.AppliedAt
-	if appliedAt.IsZero() {
-		appliedAt = r.s.appliedAt
-	}
+	appliedAt := cmp.Or(state.AppliedAt, r.s.appliedAt, r.now())
+	r.s.appliedAt = appliedAt
 	left = appliedAt.Add(r.want.ProgressDeadline).Sub(r.now())
 	if !state.AppliedAt.IsZero() {
 		return left, left, nil

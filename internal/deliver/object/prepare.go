@@ -126,17 +126,11 @@ func encodeStringData(o *unstructured.Unstructured) {
 	if !found || err != nil {
 		return
 	}
-	data, _, err := unstructured.NestedMap(o.Object, "data")
-	if err != nil {
-		return
-	}
-	if data == nil {
-		data = make(map[string]any, len(texts))
-	}
 	for key, text := range texts {
-		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		if unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(text)), "data", key) != nil {
+			return
+		}
 	}
-	o.Object["data"] = data
 	delete(o.Object, "stringData")
 }
 
