@@ -114,8 +114,8 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 	if r.rec.IsRollback() {
 		r.checks = readiness.Checks{} // those that are wanted may be why it failed
 	}
-	before, after := r.hookEvents()
-	application := &application{call: r.call}
+	before, after, _ := r.hookEvents()
+	application := &application{call: r.call, transferred: map[Release]bool{}}
 	for _, step := range []func(context.Context) error{
 		application.applyCRDs,
 		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, before) },

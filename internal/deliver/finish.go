@@ -47,13 +47,8 @@ func (r installation) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	description := "Install complete"
-	switch {
-	case r.rec.IsRollback():
-		description = "Rollback complete"
-	case r.upgrading():
-		description = "Upgrade complete"
-	}
+	_, _, operation := r.hookEvents()
+	description := operation + " complete"
 	if notes := r.rec.State.Notes; len(notes) > 0 {
 		description += ". Left: " + strings.Join(notes, "; ")
 	}
@@ -74,13 +69,13 @@ func (r installation) finish(ctx context.Context) error {
 	return r.update(ctx)
 }
 
-// hookEvents are those before and after the objects of the revision are applied.
-func (r installation) hookEvents() (before, after helmrelease.HookEvent) {
+// hookEvents returns the events before and after the objects of the revision are applied, and what Helm calls that.
+func (r installation) hookEvents() (before, after helmrelease.HookEvent, operation string) {
 	switch {
 	case r.rec.IsRollback():
-		return helmrelease.HookPreRollback, helmrelease.HookPostRollback
+		return helmrelease.HookPreRollback, helmrelease.HookPostRollback, "Rollback"
 	case r.upgrading():
-		return helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade
+		return helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade, "Upgrade"
 	}
-	return helmrelease.HookPreInstall, helmrelease.HookPostInstall
+	return helmrelease.HookPreInstall, helmrelease.HookPostInstall, "Install"
 }

@@ -52,37 +52,29 @@ func (h *hidden) learnRecord(rec *record.Record) {
 
 // in returns a whole message without the secrets.
 func (h *hidden) in(text string) string {
-	if text == "" {
-		return ""
-	}
-	h.mu.Lock()
-	redactor := h.newRedactor()
-	h.mu.Unlock()
-	return redactor.Redact(text)
+	var redactor *message.Redactor
+	return h.redact(text, &redactor)
 }
 
 // inWords returns what is quoted, of many objects maybe, without the secrets. It is to be called before the words are
 // shortened. If that takes too much work, the later ones are left out.
-func (h *hidden) inWords(text string) string {
+func (h *hidden) inWords(text string) string { return h.redact(text, &h.quoted) }
+
+// redact returns a text without the secrets, by a redactor that is made if there is none yet. The name and the namespace
+// of the release stay, which all messages have.
+func (h *hidden) redact(text string, by **message.Redactor) string {
 	if text == "" {
 		return ""
 	}
 	h.mu.Lock()
-	if h.quoted == nil {
-		h.quoted = h.newRedactor()
+	if *by == nil {
+		*by = message.NewRedactor(slices.DeleteFunc(h.all(), func(secret string) bool {
+			return secret == h.release.Name || secret == h.release.Namespace
+		}))
 	}
-	redactor := h.quoted
+	redactor := *by
 	h.mu.Unlock()
 	return redactor.Redact(text)
-}
-
-func (h *hidden) newRedactor() *message.Redactor {
-	return message.NewRedactor(slices.DeleteFunc(h.all(), h.isPublic))
-}
-
-// isPublic reports whether a string is the name or the namespace of the release, which all messages have.
-func (h *hidden) isPublic(text string) bool {
-	return text == h.release.Name || text == h.release.Namespace
 }
 
 func (h *hidden) all() []string {

@@ -33,12 +33,10 @@ func (r hookRunner) hookObject(h *helmrelease.Hook) (*unstructured.Unstructured,
 		return nil, err
 	}
 	if len(prepared) != 1 {
-		return nil, fmt.Errorf("hook %s has %d objects, not one: %w", h.Path, len(prepared), errNotOne)
+		return nil, fmt.Errorf("hook %s has %d objects, not one: the release record is damaged", h.Path, len(prepared))
 	}
 	return prepared[0], nil
 }
-
-var errNotOne = errors.New("the release record is damaged")
 
 // isRun reports whether what is there is a hook's object of this very run, and stays.
 func isRun(there, o metav1.Object) bool {

@@ -5,7 +5,6 @@ package deliver
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -143,17 +142,20 @@ func (r *removal) deleteObjects(ctx context.Context) error {
 // gone deletes the records. The newest comes last, as it says what is to be done. Its parts, which
 // are needed to read it, come after it.
 func (r *removal) gone(ctx context.Context, message string) (Outcome, error) {
-	var names, last []string
-	for i, s := range r.records {
-		if i == 0 {
-			last = append(last, s.SecretName)
-			last = append(last, r.parts[s.Revision]...)
-			delete(r.parts, s.Revision)
-		} else {
-			names = append(names, s.SecretName)
+	var names []string
+	newest := 0 // of no record
+	if len(r.records) > 0 {
+		newest = r.records[0].Revision
+	}
+	for revision, parts := range r.parts {
+		if revision != newest {
+			names = append(names, parts...)
 		}
 	}
-	names = slices.Concat(names, slices.Concat(slices.Collect(maps.Values(r.parts))...), last)
+	for _, s := range slices.Backward(r.records) {
+		names = append(names, s.SecretName)
+	}
+	names = append(names, r.parts[newest]...)
 	if err := r.s.store.Delete(ctx, names...); err != nil {
 		return Outcome{}, err
 	}
@@ -174,7 +176,6 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	message := fmt.Sprintf("Left in the cluster as Helm release %s", r.release)
-	kept := map[int]bool{}
 	for _, s := range slices.Backward(r.records) { // the newest last
 		rec, err := r.s.store.Load(ctx, s)
 		if record.IsDamaged(err) {
@@ -191,14 +192,13 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 		if rec.InParts() {
-			kept[s.Revision] = true
+			delete(r.parts, s.Revision) // they are kept
 		}
 	}
-	if kept[r.rec.Revision] {
+	if r.rec.InParts() {
 		message += ". Its record takes several Secrets, which Helm doesn't read: helm list shows the release, helm uninstall would leave its objects. To have it upgraded or uninstalled, adopt it with an add-on of its name and adoptionPolicy Adopt"
 	}
 	r.records = nil // kept
-	maps.DeleteFunc(r.parts, func(revision int, _ []string) bool { return kept[revision] })
 	return r.gone(ctx, message)
 }
 

@@ -17,7 +17,12 @@ import (
 type Repair = repair.Request
 
 // repairRun looks for what differs in a deployed add-on.
-type repairRun struct{ *call }
+type repairRun struct {
+	*call
+
+	repairer repair.Repairer
+	found    []repair.Difference
+}
 
 // Repair compares the objects of a deployed add-on with what it applied, and applies those
 // that differ, and nothing else. It works from the record: nothing is rendered, no revision
@@ -25,22 +30,20 @@ type repairRun struct{ *call }
 // crds/ aren't in the record: they are reported when they are gone. The error is [ErrUnproven]
 // if the record is another one than was written.
 func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []repair.Difference, error) {
-	var differences []repair.Difference
+	var run *repairRun
 	o, err := d.within(ctx, t, want.Release, nil, want.Proof, func(r *call) work {
-		return func(ctx context.Context) (o Outcome, err error) {
-			o, differences, err = repairRun{r}.repair(ctx, &want)
-			return o, err
-		}
+		run = &repairRun{call: r, repairer: repair.Repairer{Applier: r.applier, Request: want, Hide: r.hidden.in}}
+		return run.repair
 	})
-	return o, differences, err
+	return o, run.found, err
 }
 
-func (r repairRun) repair(ctx context.Context, want *Repair) (Outcome, []repair.Difference, error) {
+func (r *repairRun) repair(ctx context.Context) (Outcome, error) {
 	if err := r.list(ctx); err != nil {
-		return Outcome{}, nil, err
+		return Outcome{}, err
 	}
 	if len(r.records) == 0 || !r.records[0].Repairable() {
-		return Outcome{}, nil, nil
+		return Outcome{}, nil
 	}
 	r.digest = r.records[0].Digest
 	rec, err := r.load(ctx, r.records[0])
@@ -48,51 +51,47 @@ func (r repairRun) repair(ctx context.Context, want *Repair) (Outcome, []repair.
 		err = ErrUnproven
 	}
 	if err != nil {
-		return Outcome{}, nil, err
+		return Outcome{}, err
 	}
-	suspects, err := r.suspects(rec, want)
+	suspects, err := r.suspects(rec)
 	if err != nil {
-		return Outcome{}, nil, err
+		return Outcome{}, err
 	}
-	repairer := &repair.Repairer{
-		Applier: r.applier, Request: *want, Hide: r.hidden.in,
-	}
-	var found []repair.Difference
 	var failed object.Failures
 	for _, wave := range suspects {
 		differences := make([]repair.Difference, len(wave))
 		failed = append(failed, object.InParallel(len(wave), func(i int) *object.Failure {
 			d := &differences[i]
-			f := r.failureOf(wave[i].Entry.Key(), repairer.Repair(ctx, wave[i], d))
+			f := r.failureOf(wave[i].Entry.Key(), r.repairer.Repair(ctx, wave[i], d))
 			f.MadeOtherwise()
-			if f != nil && f.Kind == object.Rejected && want.Report {
+			if f != nil && f.Kind == object.Rejected && r.repairer.Report {
 				d.Refused, f = f.Message, nil
 			}
 			return f
 		})...)
-		found = append(found, differences...)
+		r.found = append(r.found, differences...)
 	}
-	if err := r.noteFields(ctx, rec, found); err != nil {
-		return Outcome{}, found, err
+	if err := r.noteFields(ctx, rec); err != nil {
+		return Outcome{}, err
 	}
 	ready := readyOutcome(rec.Summary)
 	f := failed.Worst()
 	switch {
 	case f == nil:
-		return r.settled(ready), found, nil
+		return r.settled(ready), nil
 	case f.Kind == object.Transient:
-		return Outcome{}, found, f.Unwrap()
+		return Outcome{}, f.Unwrap()
 	case f.Kind == object.Rejected:
 		ready.Phase = addonsv1.AddonFailed
 	default:
 		ready.Phase = addonsv1.AddonUpgrading
 	}
 	ready.Reason, ready.Message = f.Reason, r.hidden.in(f.Message)
-	return r.s.backoff.fail(r.now(), rec.Digest, ready), found, nil
+	return r.s.backoff.fail(r.now(), rec.Digest, ready), nil
 }
 
 // suspects returns the objects that may differ, wave by wave.
-func (r repairRun) suspects(rec *record.Record, want *Repair) ([][]repair.Suspect, error) {
+func (r *repairRun) suspects(rec *record.Record) ([][]repair.Suspect, error) {
 	objects, err := rec.Manifest()
 	if err != nil {
 		return nil, err
@@ -109,9 +108,9 @@ func (r repairRun) suspects(rec *record.Record, want *Repair) ([][]repair.Suspec
 		if e.Shared || e.UID == "" { // whoever owns it manages it
 			continue
 		}
-		if want.Seen == nil {
+		if r.repairer.Seen == nil {
 			entries[e.Key()] = e
-		} else if seen, known := want.Seen(e.Key()); !known || seen == 0 || seen != e.Fields {
+		} else if seen, known := r.repairer.Seen(e.Key()); !known || seen == 0 || seen != e.Fields {
 			entries[e.Key()] = e
 		}
 	}
@@ -138,9 +137,9 @@ func (r repairRun) suspects(rec *record.Record, want *Repair) ([][]repair.Suspec
 
 // noteFields brings the record up to date with the fields of objects that are as the manifest
 // says.
-func (r repairRun) noteFields(ctx context.Context, rec *record.Record, found []repair.Difference) error {
+func (r *repairRun) noteFields(ctx context.Context, rec *record.Record) error {
 	now := map[record.ObjectKey]drift.Fields{}
-	for _, d := range found {
+	for _, d := range r.found {
 		if fields, ok := d.Fields(); ok {
 			now[d.Object] = fields
 		}

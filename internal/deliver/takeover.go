@@ -18,10 +18,10 @@ import (
 // takeOver makes an object of a leaving release ours to apply.
 func (r *application) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, key record.ObjectKey) error {
 	from := object.OwnerOf(&live.ObjectMeta)
-	if from != r.release && live.DeletionTimestamp != nil {
-		return object.Postpone(key, fmt.Sprintf("it was deleted with add-on %s, and isn't gone yet", from))
-	}
 	if from != r.release {
+		if live.DeletionTimestamp != nil {
+			return object.Postpone(key, fmt.Sprintf("it was deleted with add-on %s, and isn't gone yet", from))
+		}
 		if err := r.markTransferred(ctx, from); err != nil {
 			return err
 		}
@@ -48,9 +48,6 @@ func (r *application) markTransferred(ctx context.Context, from Release) error {
 		if err := store.Update(ctx, rec); err != nil {
 			return err
 		}
-	}
-	if r.transferred == nil {
-		r.transferred = map[Release]bool{}
 	}
 	r.transferred[from] = true
 	return nil

@@ -4,6 +4,7 @@ package object
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -28,13 +29,10 @@ const HelmManager = "helm"
 // EntriesOf returns the inventory of CRDs of crds/ and of objects.
 func EntriesOf(crds, objects []*unstructured.Unstructured) []record.Entry {
 	entries := make([]record.Entry, 0, len(crds)+len(objects))
-	for _, o := range crds {
+	for i, o := range slices.Concat(crds, objects) {
 		e := record.EntryOf(o)
-		e.CRD = true
+		e.CRD = i < len(crds)
 		entries = append(entries, e)
-	}
-	for _, o := range objects {
-		entries = append(entries, record.EntryOf(o))
 	}
 	return entries
 }

@@ -112,7 +112,7 @@ func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects
 	for _, o := range objects {
 		k := t.kinds[o.Resource]
 		if k == nil {
-			k = &kind{objects: make(map[Key]*tracked)}
+			k = &kind{objects: make(map[Key]*tracked), stop: func() {}}
 			t.kinds[o.Resource] = k
 		}
 		seen := version(o.Status.Version)
@@ -128,7 +128,7 @@ func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects
 		if k.root == nil || k.live() { // else events may be too old, or of another server
 			from = k.unseen()
 		}
-		k.end()
+		k.stop()
 		ctx, cancel := context.WithCancel(root)
 		k.stop, k.root, k.failing = cancel, root, nil
 		go t.watch(ctx, cluster.Resource(resource), k, from)
@@ -137,13 +137,6 @@ func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects
 
 // live reports whether the watch is on a connection that still is.
 func (k *kind) live() bool { return k.root != nil && k.root.Err() == nil }
-
-// end ends the watch.
-func (k *kind) end() {
-	if k.stop != nil {
-		k.stop()
-	}
-}
 
 // unseen is the resourceVersion from which on no event of an object was seen; "" if that
 // can't be told.
@@ -178,7 +171,7 @@ func (t *Tracker) Untrack(resource schema.GroupVersionResource, key Key) {
 	}
 	delete(k.objects, key)
 	if len(k.objects) == 0 {
-		k.end()
+		k.stop()
 		delete(t.kinds, resource)
 	}
 }
@@ -208,7 +201,7 @@ func (t *Tracker) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range t.kinds {
-		k.end()
+		k.stop()
 	}
 	clear(t.kinds)
 	t.panicked = nil

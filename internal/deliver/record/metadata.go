@@ -172,7 +172,7 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		OwnerAnnotation:          ownerLabel(r.Owner),
 		DeletionPolicyAnnotation: string(r.DeletionPolicy),
 	} {
-		if value = asLabel(value); value != "" {
+		if value != "" && len(validation.IsValidLabelValue(value)) == 0 {
 			labels[label] = value
 		}
 	}
@@ -221,11 +221,3 @@ func (s Summary) IsOwnedBy(owner string) bool {
 
 // OwnerSelector selects the records that name a ClusterAddon, "namespace/name", as their owner.
 func OwnerSelector(owner string) string { return OwnerAnnotation + "=" + ownerLabel(owner) }
-
-// asLabel is the value as a label's, "" if it can't be one.
-func asLabel(value string) string {
-	if len(validation.IsValidLabelValue(value)) > 0 {
-		return ""
-	}
-	return value
-}
