@@ -7,7 +7,6 @@
 package main
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -18,10 +17,13 @@ import (
 	"github.com/cluster-chandler/chandler/test/kustomization"
 )
 
-// files are those that aren't made of overlays.
-//
-//go:embed files
-var files embed.FS
+// files are those that aren't made of overlays. The one that says which chart it is has the version, too.
+var (
+	//go:embed files
+	files embed.FS
+	//go:embed Chart.yaml
+	chart string
+)
 
 // mode is a value of the chart's mode, with the overlay that it installs, and the namespace that the overlay is in.
 type mode struct{ name, overlay, namespace string }
@@ -51,8 +53,11 @@ func write(version, folder string) error {
 	if err != nil {
 		return err
 	}
-	templates := filepath.Join(folder, "templates")
-	if err := os.MkdirAll(templates, 0o755); err != nil {
+	fixed, err := fs.Sub(files, "files")
+	if err != nil {
+		return err
+	}
+	if err := os.CopyFS(folder, fixed); err != nil {
 		return err
 	}
 	for _, m := range []mode{
@@ -62,30 +67,9 @@ func write(version, folder string) error {
 		if err != nil {
 			return fmt.Errorf("mode %s: %w", m.name, err)
 		}
-		if err := os.WriteFile(filepath.Join(templates, m.name+".yaml"), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "templates", m.name+".yaml"), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
-	return writeFiles(version, folder)
-}
-
-// writeFiles writes what isn't made of overlays.
-func writeFiles(version, folder string) error {
-	return fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := files.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name := entry.Name()
-		switch name {
-		case "Chart.yaml":
-			data = bytes.ReplaceAll(data, []byte("VERSION"), []byte(version))
-		case "NOTES.txt":
-			name = "templates/" + name
-		}
-		return os.WriteFile(filepath.Join(folder, name), data, 0o644)
-	})
+	return os.WriteFile(filepath.Join(folder, "Chart.yaml"), []byte(strings.ReplaceAll(chart, "VERSION", version)), 0o644)
 }
