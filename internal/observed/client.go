@@ -5,6 +5,8 @@
 package observed
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
 // NewClient returns a client for the kinds that commands read. It knows their resources: it asks for no discovery.
@@ -33,4 +37,36 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
 	return c, nil
+}
+
+// Workload returns a client of a workload cluster, by a kubeconfig file, or for "" by the kubeconfig Secret of the cluster.
+// Its user has to be allowed to read that.
+func Workload(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon, file string) (client.WithWatch, error) {
+	if file != "" {
+		config, err := clientcmd.BuildConfigFromFlags("", file)
+		if err != nil {
+			return nil, err
+		}
+		return NewClient(config)
+	}
+	key := client.ObjectKey{Namespace: ca.Namespace, Name: ca.Spec.ClusterName}
+	if ref := ca.Spec.ClusterRef; ref == nil {
+		key.Name += "-kubeconfig" // a Cluster's
+	} else if ref.Kind != addonsv1.KindSecret {
+		return nil, fmt.Errorf("the kubeconfig of a %s is nowhere to be read: name it with --workload-kubeconfig", ref.Kind)
+	}
+	secret := &corev1.Secret{}
+	if err := c.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", ca.Name, err)
+	}
+	data := cmp.Or(string(secret.Data["value"]), string(secret.Data["kubeconfig"])) // the first is Cluster API's key
+	k, err := kubeconfig.Parse([]byte(data), kubeconfig.Policy{AllowInsecureTLS: true, AllowLoopback: true})
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	return NewClient(&rest.Config{
+		Host: k.Endpoint.Server, BearerToken: k.Credentials.Token, Username: k.Credentials.Username, Password: k.Credentials.Password,
+		TLSClientConfig: rest.TLSClientConfig{ServerName: k.Endpoint.ServerName, Insecure: k.Endpoint.Insecure, CAData: []byte(k.Endpoint.CA),
+			CertData: []byte(k.Credentials.Cert), KeyData: []byte(k.Credentials.Key)},
+	})
 }
