@@ -20,7 +20,7 @@ import (
 
 // Gather finds what is to be moved, and what was moved before.
 func Gather(ctx context.Context, w *World) (f *Found, err error) {
-	f = &Found{World: w, workloads: map[string]client.Client{}}
+	f = &Found{World: w}
 	if f.Clusters, err = w.list(ctx, clusterKind); err != nil {
 		return nil, err
 	}
@@ -49,18 +49,10 @@ func (f *Found) isNamed(names ...string) bool {
 	return len(f.Names) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(f.Names, name) })
 }
 
-// workload returns the client of a cluster.
-func (f *Found) workload(ctx context.Context, cluster string) (_ client.Client, err error) {
-	if f.workloads[cluster] == nil {
-		f.workloads[cluster], err = f.Workload(ctx, cluster)
-	}
-	return f.workloads[cluster], err
-}
-
 // plain finds the releases of workload clusters by their records, but for those of add-ons.
 func (f *Found) plain(ctx context.Context) error {
 	for _, cluster := range f.asked {
-		workload, err := f.workload(ctx, cluster)
+		workload, err := f.Workload(ctx, cluster)
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", cluster, err)
 		}
@@ -85,7 +77,7 @@ func (f *Found) plain(ctx context.Context) error {
 
 // complete reads the newest record of a release, and takes over what it says.
 func (f *Found) complete(ctx context.Context, r *Release) error {
-	workload, err := f.workload(ctx, r.Cluster)
+	workload, err := f.Workload(ctx, r.Cluster)
 	if err != nil {
 		return err
 	}

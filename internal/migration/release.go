@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -56,9 +55,8 @@ type Found struct {
 	// Problems are reasons why a release can't be taken over. Notes say what else people should know.
 	Problems, Notes []string
 
-	owners    []object[chartProxy]
-	asked     []string                 // names of the Clusters
-	workloads map[string]client.Client // by the name of the Cluster
+	owners []object[chartProxy]
+	asked  []string // names of the Clusters
 }
 
 func (f *Found) problem(format string, args ...any) {

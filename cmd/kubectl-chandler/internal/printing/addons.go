@@ -57,34 +57,32 @@ type branch struct {
 	Lines string
 }
 
-// branches returns the add-ons of a stack, each below the first one that it depends on.
-func branches(s *summary.Stack) []branch {
-	below := map[string][]*summary.Addon{}
-	isOwn := func(on string) bool {
-		return slices.ContainsFunc(s.Addons, func(b summary.Addon) bool { return b.Name == on })
-	}
+// branches returns the add-ons of a stack that are below a parent, "" for none, each with those below it.
+func branches(s *summary.Stack, parent, lines string) (all []branch) {
+	var children []*summary.Addon
 	for i := range s.Addons {
-		a, parent := &s.Addons[i], ""
-		if at := slices.IndexFunc(a.DependsOn, isOwn); at >= 0 {
-			parent = a.DependsOn[at]
+		if parentOf(s, &s.Addons[i]) == parent {
+			children = append(children, &s.Addons[i])
 		}
-		below[parent] = append(below[parent], a)
 	}
-	return grow(below, "", "")
-}
-
-// grow returns what is below an add-on, and takes it out of the map.
-func grow(below map[string][]*summary.Addon, parent, lines string) (all []branch) {
-	children := below[parent]
-	delete(below, parent)
 	for i, a := range children {
 		bar, next := "|- ", "|  "
 		if i == len(children)-1 {
 			bar, next = "`- ", "   "
 		}
-		all = append(append(all, branch{a, lines + bar}), grow(below, a.Name, lines+next)...)
+		all = append(append(all, branch{a, lines + bar}), branches(s, a.Name, lines+next)...)
 	}
 	return all
+}
+
+// parentOf returns the first add-on of the stack that one depends on, "" if there is none.
+func parentOf(s *summary.Stack, a *summary.Addon) string {
+	for _, on := range a.DependsOn {
+		if slices.ContainsFunc(s.Addons, func(b summary.Addon) bool { return b.Name == on }) {
+			return on
+		}
+	}
+	return ""
 }
 
 // clusters returns how many clusters have any of the causes.

@@ -100,7 +100,7 @@ Notes of the chart, as on {{ .Cluster }}:
 
 {{- define "Tree" }}AddonStack {{ .Namespace }}/{{ .Name }}  revision {{ or .Revision "-" }}
 {{- "  " }}{{ .Clusters.Ready }} of {{ .Clusters.Total }} clusters are ready
-{{ range branches . }}{{ .Lines }}{{ versions .Addon }}  {{ states .Addon }}
+{{ range branches . "" "" }}{{ .Lines }}{{ versions .Addon }}  {{ states .Addon }}
 {{- with .DependsOn }}  needs {{ join . ", " }}{{ end }}
 {{ end }}{{ end }}
 
