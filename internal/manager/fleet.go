@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-inventory-api/pkg/access"
@@ -43,9 +44,9 @@ func (o *Options) validateClusterSources() error {
 	switch {
 	case !seen[clustersSource]:
 		return fmt.Errorf("--cluster-sources: %s has to be among them", clustersSource)
-	case seen[files.Name] != (len(o.kubeconfigFiles) > 0):
+	case seen[files.Name] != (len(o.kubeconfigs.Paths) > 0):
 		return errors.New("--kubeconfig-files and files in --cluster-sources need each other")
-	case len(o.kubeconfigContexts) > 0 && !seen[files.Name]:
+	case len(o.kubeconfigs.Contexts) > 0 && !seen[files.Name]:
 		return errors.New("--kubeconfig-contexts is for files in --cluster-sources")
 	case o.clusterAccessProviders != "" && !seen[profiles.Name]:
 		return errors.New("--cluster-access-providers is for profiles in --cluster-sources")
@@ -63,17 +64,9 @@ func newFleet(o *Options) (*fleet.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := fleet.Options{
-		Concurrency:      o.clusterConnectionConcurrency,
-		QPS:              o.clusterClientQPS,
-		Burst:            o.clusterClientBurst,
-		UserAgent:        userAgent(),
-		AllowInsecureTLS: o.allowInsecureTLS,
-		AllowLoopback:    o.allowLoopback,
-		Proxies:          proxies,
-		DirectReads:      true,
-		ListTimeout:      listTimeout,
-	}
+	options := o.fleet
+	options.UserAgent, options.Proxies = userAgent(), proxies
+	options.DirectReads, options.ListTimeout = true, listTimeout
 	for _, name := range o.clusterSources {
 		source, err := o.clusterSource(name)
 		if err != nil {
@@ -86,13 +79,11 @@ func newFleet(o *Options) (*fleet.Provider, error) {
 
 // clusterSource makes one of the sources. All of them keep to the watch filter.
 func (o *Options) clusterSource(name string) (fleet.Source, error) {
-	var own map[string]string
-	if o.watchFilter != "" {
-		own = map[string]string{clusterv1.WatchLabel: o.watchFilter}
+	own, filter := labels.Set{}, o.instance.Scope.WatchFilter
+	if filter != "" {
+		own[clusterv1.WatchLabel] = filter
 	}
-	matches := func(labels map[string]string) bool {
-		return o.watchFilter == "" || labels[clusterv1.WatchLabel] == o.watchFilter
-	}
+	matches := func(has map[string]string) bool { return own.AsSelector().Matches(labels.Set(has)) }
 	switch name {
 	case secrets.Name:
 		return secrets.New(secrets.Options{Match: matches}), nil
@@ -100,7 +91,7 @@ func (o *Options) clusterSource(name string) (fleet.Source, error) {
 		plugins, err := readPlugins(o.clusterAccessProviders)
 		return profiles.New(profiles.Options{Match: matches, Plugins: plugins}), err
 	case files.Name:
-		source, err := files.New(files.Options{Paths: o.kubeconfigFiles, Contexts: o.kubeconfigContexts, Labels: own})
+		source, err := files.New(files.Options{Paths: o.kubeconfigs.Paths, Contexts: o.kubeconfigs.Contexts, Labels: own})
 		if err != nil {
 			return nil, fmt.Errorf("--kubeconfig-files and --kubeconfig-contexts: %w", err)
 		}
@@ -108,7 +99,7 @@ func (o *Options) clusterSource(name string) (fleet.Source, error) {
 	case self.Name:
 		return self.Source{Labels: own}, nil
 	}
-	return capi.New(capi.Options{WatchFilter: o.watchFilter, Cluster: &clusterv1.Cluster{}}), nil
+	return capi.New(capi.Options{WatchFilter: filter, Cluster: &clusterv1.Cluster{}}), nil
 }
 
 // parseProxies reads which proxies kubeconfigs may name.

@@ -35,20 +35,10 @@ func setupInstance(mgr manager.Manager, o *Options, renderer *render.Renderer) (
 	if err := setupControllers(closed, o, renderer); err != nil {
 		return nil, err
 	}
-	identity := o.identity()
-	r, err := registration.New(mgr, registration.Options{
-		Scope:          identity.scope,
-		Namespace:      identity.namespace,
-		Name:           identity.name,
-		LeaderElection: o.elects(),
-		LeaseName:      identity.leaseBeside(o.elects()),
-		Version:        version.Get(),
-		Heartbeat:      o.instanceHeartbeat,
-		Sandbox:        instanceSandbox(),
-		Reads:          o.reads(),
-		Controllers:    closed.Run,
-		Die:            die,
-	})
+	is := o.identity()
+	is.Version, is.Sandbox = version.Get(), instanceSandbox()
+	is.Reads, is.Controllers, is.Die = o.reads(), closed.Run, die
+	r, err := registration.New(mgr, is)
 	if err != nil {
 		return nil, err
 	}
@@ -71,25 +61,19 @@ func setupControllers(mgr manager.Manager, o *Options, renderer *render.Renderer
 	if err := clusters.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the fleet provider: %w", err)
 	}
-	sources, err := source.New(source.Options{
-		Opener: renderer, ArtifactRoot: o.artifactRoot, CredentialsDir: o.credentialsDir, RequireSignaturesBy: o.requireSignaturesBy, Client: mgr.GetAPIReader(), Metadata: mgr.GetCache(),
-		AllowLoopback: o.allowLoopback, UserAgent: userAgent(), Store: newStore(o, mgr.GetLogger()),
-	})
+	options := o.sources
+	options.Opener, options.Store = renderer, newStore(o, mgr.GetLogger())
+	options.Client, options.Metadata = mgr.GetAPIReader(), mgr.GetCache()
+	options.AllowLoopback, options.UserAgent = o.fleet.AllowLoopback, userAgent()
+	sources, err := source.New(options)
 	if err != nil {
 		return fmt.Errorf("setting up the chart sources: %w", err)
 	}
-	err = controllers.Setup(mc, controllers.Options{
-		Fleet:                clusters,
-		MemberNamespace:      cmp.Or(append(slices.Clone(o.namespaces), o.identity().namespace)...),
-		Sources:              sources,
-		Renderer:             renderer,
-		WatchFilter:          o.watchFilter,
-		RequireImpersonation: o.requireImpersonation,
-		AddonStackWorkers:    o.addonStackConcurrency,
-		ClusterWorkers:       o.clusterConcurrency,
-		ClusterAddonWorkers:  o.clusterAddonConcurrency,
-	})
-	if err != nil {
+	workers, scope := o.workers, o.instance.Scope
+	workers.Fleet, workers.Sources, workers.Renderer = clusters, sources, renderer
+	workers.WatchFilter = scope.WatchFilter
+	workers.MemberNamespace = cmp.Or(append(slices.Clone(scope.Namespaces), o.identity().Namespace)...)
+	if err := controllers.Setup(mc, workers); err != nil {
 		return err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return clusters.Start(ctx, mc) }))
@@ -97,14 +81,12 @@ func setupControllers(mgr manager.Manager, o *Options, renderer *render.Renderer
 
 // newStore returns nil without a directory: then sources keep what they fetch in memory.
 func newStore(o *Options, log logr.Logger) *store.Store {
-	if o.cacheDir == "" {
+	if o.cache.Directory == "" {
 		return nil
 	}
-	return store.New(store.Options{
-		Directory: o.cacheDir,
-		Bytes:     o.cacheSizeMiB << 20,
-		Log:       log.WithName("cache"),
-	})
+	options := o.cache
+	options.Bytes, options.Log = o.cacheSizeMiB<<20, log.WithName("cache")
+	return store.New(options)
 }
 
 // instanceSandbox returns what keeps render workers from doing anything else.
@@ -113,14 +95,6 @@ func instanceSandbox() addonsv1.InstanceSandbox {
 		return addonsv1.SandboxLimits
 	}
 	return addonsv1.SandboxSeccomp
-}
-
-func newRenderer(o *Options) *render.Renderer {
-	return render.New(render.Options{
-		Workers:     o.renderWorkers,
-		Timeout:     o.renderTimeout,
-		MemoryBytes: o.renderMemoryMiB << 20,
-	})
 }
 
 // die ends the process as a crash would: an end in order takes time, in which

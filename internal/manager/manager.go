@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
 	goruntime "runtime"
 	"time"
@@ -58,7 +59,7 @@ func newManager(config *rest.Config, o *Options, renderer *render.Renderer) (man
 			return nil, err
 		}
 	}
-	return mgr, setupChecks(mgr, ready)
+	return mgr, errors.Join(mgr.AddReadyzCheck("ready", ready), mgr.AddHealthzCheck("alive", healthz.Ping))
 }
 
 // managerOptions returns the options of the manager, and the server of the runtime hooks, nil for none.
@@ -69,45 +70,25 @@ func managerOptions(config *rest.Config, o *Options) (manager.Options, webhook.S
 			return manager.Options{}, nil, fmt.Errorf("building the scheme: %w", err)
 		}
 	}
-	tlsOptions, metricsOptions, err := flags.GetManagerOptions(o.manager)
+	tlsOptions, metricsOptions, err := flags.GetManagerOptions(o.clusterAPI)
 	if err != nil {
 		return manager.Options{}, nil, fmt.Errorf("TLS options: %w", err)
 	}
-	identity := o.identity()
-	result := manager.Options{
-		Scheme:                        scheme,
-		MapperProvider:                instance.NewMapper,
-		Cache:                         identity.scope.CacheOptions(o.syncPeriod),
-		Client:                        identity.scope.ClientOptions(),
-		LeaderElection:                o.elects(),
-		LeaderElectionConfig:          registration.OwnConnection(config),
-		LeaderElectionID:              identity.lease,
-		LeaderElectionNamespace:       o.leaderElectNamespace,
-		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
-		LeaderElectionReleaseOnCancel: true, // the process ends right after
-		LeaseDuration:                 &o.leaderElectLeaseDuration,
-		RenewDeadline:                 &o.leaderElectRenewDeadline,
-		RetryPeriod:                   &o.leaderElectRetryPeriod,
-		HealthProbeBindAddress:        o.healthAddr,
-		PprofBindAddress:              o.profilerAddress,
-		Metrics:                       *metricsOptions,
-	}
+	scope, result := o.instance.Scope, o.manager
+	result.Scheme, result.Metrics = scheme, *metricsOptions
+	result.MapperProvider = instance.NewMapper
+	result.Cache, result.Client = scope.CacheOptions(o.syncPeriod), scope.ClientOptions()
 	result.Controller.CacheSyncTimeout = cacheSyncTimeout
+	result.LeaderElection = o.elects()
+	result.LeaderElectionConfig = registration.OwnConnection(config)
+	result.LeaderElectionID = scope.LeaderElectionID()
+	result.LeaderElectionResourceLock = resourcelock.LeasesResourceLock
+	result.LeaderElectionReleaseOnCancel = true // the process ends right after
 	if o.webhooks() {
 		hookServer, err := addServing(&result, o, tlsOptions)
 		return result, hookServer, err
 	}
 	return result, nil, nil
-}
-
-func setupChecks(mgr manager.Manager, ready healthz.Checker) error {
-	if err := mgr.AddReadyzCheck("ready", ready); err != nil {
-		return fmt.Errorf("adding the readiness check: %w", err)
-	}
-	if err := mgr.AddHealthzCheck("alive", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the liveness check: %w", err)
-	}
-	return nil
 }
 
 func userAgent() string { return "chandler/" + version.Get() }

@@ -103,8 +103,8 @@ func TestContractFlags(t *testing.T) {
 		}
 	}
 	o, _, err := Parse([]string{"--namespace=b,a", "--namespace=c"})
-	if err != nil || !slices.Equal(o.namespaces, []string{"b", "a", "c"}) {
-		t.Errorf("namespaces = %v (%v)", o.namespaces, err)
+	if err != nil || !slices.Equal(o.instance.Scope.Namespaces, []string{"b", "a", "c"}) {
+		t.Errorf("namespaces = %v (%v)", o.instance.Scope.Namespaces, err)
 	}
 }
 
@@ -127,8 +127,8 @@ func TestIdentity(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if i := o.identity(); i.namespace != tc.namespace || i.name != tc.name || i.leaseBeside(o.elects()) != tc.lease {
-				t.Errorf("identity() = %s/%s with lease %q, want %s/%s with lease %q", i.namespace, i.name, i.leaseBeside(o.elects()), tc.namespace, tc.name, tc.lease)
+			if i := o.identity(); i.Namespace != tc.namespace || i.Name != tc.name || i.LeaseName != tc.lease {
+				t.Errorf("identity() = %s/%s with lease %q, want %s/%s with lease %q", i.Namespace, i.Name, i.LeaseName, tc.namespace, tc.name, tc.lease)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestDefaultLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := o.leaderElectRenewDeadline - o.leaderElectRetryPeriod - 27*time.Second; left < o.leaderElectRetryPeriod {
+	if left := *o.manager.RenewDeadline - *o.manager.RetryPeriod - 27*time.Second; left < *o.manager.RetryPeriod {
 		t.Errorf("after a stall of 27 s there are %s left to renew the lease", left)
 	}
 }

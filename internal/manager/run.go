@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/sandbox"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
@@ -34,7 +35,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	ctrl.SetLogger(klog.Background())
 	log := ctrl.Log.WithName("setup")
-	log.Info("Starting Chandler", "version", version.String(), "namespaces", o.namespaces, "watchFilter", o.watchFilter)
+	log.Info("Starting Chandler", "version", version.String(), "namespaces", o.instance.Scope.Namespaces, "watchFilter", o.instance.Scope.WatchFilter)
 
 	if err := sandbox.ProtectMemory(); err != nil {
 		log.Error(err, "Render workers could read this process, if they had a fault")
@@ -48,7 +49,8 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("finding the management cluster: %w", err)
 	}
-	renderer := newRenderer(o)
+	o.render.MemoryBytes = o.renderMemoryMiB << 20
+	renderer := render.New(o.render)
 	defer renderer.Close()
 	mgr, err := newManager(config, o, renderer)
 	if err != nil {

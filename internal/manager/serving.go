@@ -33,11 +33,11 @@ func addServing(m *manager.Options, o *Options, tlsOptions []func(*tls.Config)) 
 	m.Cache.ByObject[&addonsv1.ProviderInstance{}] = cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
 
 	serve := func(port int, clientCA string) (webhook.Server, error) {
-		return reviews.New(reviews.Options{ClientCAFile: clientCA, Options: webhook.Options{
-			Port: port, CertDir: o.webhookCertDir, CertName: o.webhookCertName, KeyName: o.webhookKeyName, TLSOpts: tlsOptions,
-		}})
+		options := o.serving
+		options.Port, options.TLSOpts = port, tlsOptions
+		return reviews.New(reviews.Options{ClientCAFile: clientCA, Options: options})
 	}
-	server, err := serve(o.webhookPort, o.webhookClientCA)
+	server, err := serve(o.serving.Port, o.webhookClientCA)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,9 @@ func (o *Options) validate() error {
 	if o.Version {
 		return nil
 	}
-	for _, check := range []func() error{o.validateScope, o.validateClusterSources, o.validateInstance, o.validateLeases, o.validateNumbers, o.validateServing} {
+	for _, check := range []func() error{
+		o.validateScope, o.validateNames, o.validateClusterSources, o.validateTimes, o.validateNumbers, o.validateAddresses, o.validateServing, o.validateFiles,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -46,39 +48,39 @@ func (o *Options) validateScope() error {
 			return fmt.Errorf("--run: %q is neither %s nor %s", part, runControllers, runWebhooks)
 		}
 	}
+	scope := o.instance.Scope
 	switch {
 	case !o.controllers() && !o.webhooks():
 		return errors.New("--run and --webhook-port leave nothing to do")
-	case !o.controllers() && (len(o.namespaces) > 0 || o.watchFilter != ""):
+	case !o.controllers() && (len(scope.Namespaces) > 0 || scope.WatchFilter != ""):
 		return errors.New("--namespace and --watch-filter are for controllers; webhooks serve all instances")
+	case len(scope.Namespaces) > maxNamespaces:
+		return fmt.Errorf("--namespace: %d namespaces are more than %d; without --namespace all are managed", len(scope.Namespaces), maxNamespaces)
+	case scope.WatchFilter == addonsv1.SharedWatchFilter:
+		return fmt.Errorf("--watch-filter: %q is the label of AddonStacks for all filters; an instance needs a filter of its own", scope.WatchFilter)
 	}
-	for _, namespace := range o.namespaces {
+	for _, namespace := range scope.Namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			return fmt.Errorf("--namespace: %q is no name of a namespace: %s", namespace, problems[0])
 		}
 	}
-	if len(o.namespaces) > maxNamespaces {
-		return fmt.Errorf("--namespace: %d namespaces are more than %d; without --namespace all are managed", len(o.namespaces), maxNamespaces)
-	}
-	if problems := validation.IsValidLabelValue(o.watchFilter); len(problems) > 0 {
-		return fmt.Errorf("--watch-filter: %q is no value of a label: %s", o.watchFilter, problems[0])
-	}
-	if o.watchFilter == addonsv1.SharedWatchFilter {
-		return fmt.Errorf("--watch-filter: %q is the label of AddonStacks for all filters; an instance needs a filter of its own", o.watchFilter)
-	}
 	return nil
 }
 
-// validateInstance finds what no ProviderInstance can have.
-func (o *Options) validateInstance() error {
-	if problems := validation.IsDNS1123Subdomain(o.instanceName); o.instanceName != "" && len(problems) > 0 {
-		return fmt.Errorf("--instance-name: %q is no name of an object: %s", o.instanceName, problems[0])
-	}
-	if problems := validation.IsDNS1123Label(o.instanceNamespace); o.instanceNamespace != "" && len(problems) > 0 {
-		return fmt.Errorf("--instance-namespace: %q is no name of a namespace: %s", o.instanceNamespace, problems[0])
-	}
-	if o.instanceHeartbeat < registration.MinHeartbeat || o.instanceHeartbeat > registration.MaxHeartbeat {
-		return fmt.Errorf("--instance-heartbeat must be from %s to %s", registration.MinHeartbeat, registration.MaxHeartbeat)
+// validateNames finds names that no object can have.
+func (o *Options) validateNames() error {
+	for _, flag := range []struct {
+		name, value, of string
+		check           func(string) []string
+	}{
+		{"--watch-filter", o.instance.Scope.WatchFilter, "value of a label", validation.IsValidLabelValue},
+		{"--instance-name", o.instance.Name, "name of an object", validation.IsDNS1123Subdomain},
+		{"--instance-namespace", o.instance.Namespace, "name of a namespace", validation.IsDNS1123Label},
+		{"--leader-elect-namespace", o.manager.LeaderElectionNamespace, "name of a namespace", validation.IsDNS1123Label},
+	} {
+		if problems := flag.check(flag.value); flag.value != "" && len(problems) > 0 {
+			return fmt.Errorf("%s: %q is no %s: %s", flag.name, flag.value, flag.of, problems[0])
+		}
 	}
 	return nil
 }
@@ -88,16 +90,16 @@ func (o *Options) validateInstance() error {
 func (o *Options) validateAddresses() error {
 	taken := map[string]string{}
 	if o.webhooks() {
-		taken[strconv.Itoa(o.webhookPort)] = "--webhook-port"
+		taken[strconv.Itoa(o.serving.Port)] = "--webhook-port"
 		if other, ok := taken[strconv.Itoa(o.hookPort)]; ok {
 			return fmt.Errorf("%s and --hook-port both take port %d", other, o.hookPort)
 		}
 		taken[strconv.Itoa(o.hookPort)] = "--hook-port"
 	}
 	for _, flag := range []struct{ name, address string }{
-		{"--health-addr", o.healthAddr},
-		{"--diagnostics-address", o.manager.DiagnosticsAddress},
-		{"--profiler-address", o.profilerAddress},
+		{"--health-addr", o.manager.HealthProbeBindAddress},
+		{"--diagnostics-address", o.clusterAPI.DiagnosticsAddress},
+		{"--profiler-address", o.manager.PprofBindAddress},
 	} {
 		if flag.address == "" || flag.address == "0" {
 			continue
@@ -114,14 +116,15 @@ func (o *Options) validateAddresses() error {
 	return nil
 }
 
-func (o *Options) validateLeases() error {
-	if problems := validation.IsDNS1123Label(o.leaderElectNamespace); o.leaderElectNamespace != "" && len(problems) > 0 {
-		return fmt.Errorf("--leader-elect-namespace: %q is no name of a namespace: %s", o.leaderElectNamespace, problems[0])
-	}
-	inOrder := o.leaderElectLeaseDuration > o.leaderElectRenewDeadline &&
-		o.leaderElectRenewDeadline > o.leaderElectRetryPeriod && o.leaderElectRetryPeriod > 0
-	if o.leaderElect && !inOrder {
+func (o *Options) validateTimes() error {
+	lease, renew, retry := *o.manager.LeaseDuration, *o.manager.RenewDeadline, *o.manager.RetryPeriod
+	switch {
+	case o.instance.Heartbeat < registration.MinHeartbeat || o.instance.Heartbeat > registration.MaxHeartbeat:
+		return fmt.Errorf("--instance-heartbeat must be from %s to %s", registration.MinHeartbeat, registration.MaxHeartbeat)
+	case o.manager.LeaderElection && (lease <= renew || renew <= retry || retry <= 0):
 		return errors.New("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than --leader-elect-retry-period")
+	case o.syncPeriod <= 0:
+		return errors.New("--sync-period must be greater than 0")
 	}
 	return nil
 }
@@ -131,40 +134,28 @@ func (o *Options) validateNumbers() error {
 		name   string
 		number int
 	}{
-		{"addonstack-concurrency", o.addonStackConcurrency},
-		{"cluster-concurrency", o.clusterConcurrency},
-		{"clusteraddon-concurrency", o.clusterAddonConcurrency},
-		{"cluster-connection-concurrency", o.clusterConnectionConcurrency},
+		{"addonstack-concurrency", o.workers.AddonStackWorkers},
+		{"cluster-concurrency", o.workers.ClusterWorkers},
+		{"clusteraddon-concurrency", o.workers.ClusterAddonWorkers},
+		{"cluster-connection-concurrency", o.fleet.Concurrency},
 		{"kube-api-burst", o.kubeAPIBurst},
-		{"cluster-client-burst", o.clusterClientBurst},
+		{"cluster-client-burst", o.fleet.Burst},
 	} {
 		if flag.number < 1 {
 			return fmt.Errorf("--%s must be at least 1", flag.name)
 		}
 	}
-	if o.kubeAPIQPS <= 0 || o.clusterClientQPS <= 0 {
+	switch {
+	case o.kubeAPIQPS <= 0 || o.fleet.QPS <= 0:
 		return errors.New("--kube-api-qps and --cluster-client-qps must be greater than 0")
-	}
-	if o.renderWorkers < 0 || o.renderTimeout <= 0 || o.renderMemoryMiB < 64 {
+	case o.render.Workers < 0 || o.render.Timeout <= 0 || o.renderMemoryMiB < 64:
 		return errors.New("--render-workers must not be negative, --render-timeout greater than 0, and --render-memory-mib at least 64")
-	}
-	if o.cacheSizeMiB < minCacheMiB {
+	case o.cacheSizeMiB < minCacheMiB:
 		return fmt.Errorf("--cache-size-mib must be at least %d", minCacheMiB)
-	}
-	if o.syncPeriod <= 0 {
-		return errors.New("--sync-period must be greater than 0")
-	}
-	return nil
-}
-
-func (o *Options) validateCertificates() error {
-	for flag, file := range map[string]string{"--webhook-client-ca-file": o.webhookClientCA, "--hook-client-ca-file": o.hookClientCA} {
-		if file == "" {
-			continue
-		}
-		if _, err := cert.NewPool(file); err != nil {
-			return fmt.Errorf("%s: %w", flag, err)
-		}
+	case o.serving.Port < 0 || o.serving.Port > 65535:
+		return fmt.Errorf("--webhook-port: %d is no port; 0 means no webhooks", o.serving.Port)
+	case o.hookPort < 0 || o.hookPort > 65535:
+		return fmt.Errorf("--hook-port: %d is no port; 0 means no runtime hooks", o.hookPort)
 	}
 	return nil
 }
@@ -173,30 +164,43 @@ func (o *Options) validateServing() error {
 	if errs := logsv1.Validate(o.logs, nil, nil); len(errs) > 0 {
 		return fmt.Errorf("logging options: %w", errs.ToAggregate())
 	}
-	if err := o.validateAddresses(); err != nil {
-		return err
-	}
-	if o.webhookPort < 0 || o.webhookPort > 65535 {
-		return fmt.Errorf("--webhook-port: %d is no port; 0 means no webhooks", o.webhookPort)
-	}
-	if o.hookPort < 0 || o.hookPort > 65535 {
-		return fmt.Errorf("--hook-port: %d is no port; 0 means no runtime hooks", o.hookPort)
-	}
 	if !slices.Contains(hooks.FailurePolicies, o.hookFailurePolicy) {
 		return fmt.Errorf("--hook-failure-policy: %q is neither %s", o.hookFailurePolicy, strings.Join(hooks.FailurePolicies, " nor "))
 	}
-	if err := o.validateCertificates(); err != nil {
+	if _, _, err := flags.GetManagerOptions(o.clusterAPI); err != nil {
+		return fmt.Errorf("TLS options: %w", err)
+	}
+	return nil
+}
+
+// validateFiles finds files and directories that aren't there, or have something else.
+func (o *Options) validateFiles() error {
+	authorities := func(file string) error {
+		_, err := cert.NewPool(file)
 		return err
 	}
-	for _, flag := range []struct{ name, directory string }{
-		{"--artifact-root", o.artifactRoot}, {"--credentials-dir", o.credentialsDir}, {"--require-signatures-by", o.requireSignaturesBy},
-	} {
-		if info, err := os.Stat(flag.directory); flag.directory != "" && (err != nil || !info.IsDir()) {
-			return fmt.Errorf("%s: %s is no directory", flag.name, flag.directory)
+	directory := func(name string) error {
+		if info, err := os.Stat(name); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s is no directory", name)
 		}
+		return nil
 	}
-	if _, _, err := flags.GetManagerOptions(o.manager); err != nil {
-		return fmt.Errorf("TLS options: %w", err)
+	for _, flag := range []struct {
+		name, path string
+		check      func(string) error
+	}{
+		{"--webhook-client-ca-file", o.webhookClientCA, authorities},
+		{"--hook-client-ca-file", o.hookClientCA, authorities},
+		{"--artifact-root", o.sources.ArtifactRoot, directory},
+		{"--credentials-dir", o.sources.CredentialsDir, directory},
+		{"--require-signatures-by", o.sources.RequireSignaturesBy, directory},
+	} {
+		if flag.path == "" {
+			continue
+		}
+		if err := flag.check(flag.path); err != nil {
+			return fmt.Errorf("%s: %w", flag.name, err)
+		}
 	}
 	return nil
 }
