@@ -88,12 +88,10 @@ func named(names []string) []program {
 
 // missing returns the programs whose binaries dir lacks.
 func missing(dir string, wanted []program) []program {
-	return slices.DeleteFunc(slices.Clone(wanted), func(p program) bool { return exists(filepath.Join(dir, p.binary)) })
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	return slices.DeleteFunc(slices.Clone(wanted), func(p program) bool {
+		_, err := os.Stat(filepath.Join(dir, p.binary))
+		return err == nil
+	})
 }
 
 // cacheDir is keyed by everything that decides what the binaries are: the pins, the link flags and the platform.
@@ -105,22 +103,14 @@ func cacheDir() (string, error) {
 	sum := sha256.New()
 	io.WriteString(sum, ldflagsFormat)
 	for _, name := range []string{"go.mod", "go.sum"} {
-		if err := hashFile(sum, name); err != nil {
+		content, err := os.ReadFile(name)
+		if err != nil {
 			return "", fmt.Errorf("run this from hack/controlplane: %w", err)
 		}
+		sum.Write(content)
 	}
 	key := fmt.Sprintf("%s-%s-%s", runtime.GOOS, runtime.GOARCH, hex.EncodeToString(sum.Sum(nil))[:16])
 	return filepath.Join(cache, "chandler", "controlplane", key), nil
-}
-
-func hashFile(w io.Writer, name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(w, f)
-	return err
 }
 
 // build makes those binaries that are missing.

@@ -50,25 +50,25 @@ func draw(dir string) error {
 		return fmt.Errorf("reading fleet.json: %w", err)
 	}
 	return errors.Join(
-		save(filepath.Join(dir, "time.svg"), "Time", "seconds",
-			line{"install", points(all, func(r run) float64 { return r.Install.Seconds })},
-			line{"install, floor", points(all, func(r run) float64 { return r.Floor.Seconds })},
-			line{"install, Helm provider", points(all, func(r run) float64 { return r.HelmProvider.Seconds })},
-			line{"upgrade of one value", points(all, func(r run) float64 { return r.Upgrade.Seconds })},
-			line{"restart", points(all, func(r run) float64 { return r.Restart.Seconds })},
+		save(all, filepath.Join(dir, "time.svg"), "Time", "seconds",
+			line{"install", func(r run) float64 { return r.Install.Seconds }},
+			line{"install, floor", func(r run) float64 { return r.Floor.Seconds }},
+			line{"install, Helm provider", func(r run) float64 { return r.HelmProvider.Seconds }},
+			line{"upgrade of one value", func(r run) float64 { return r.Upgrade.Seconds }},
+			line{"restart", func(r run) float64 { return r.Restart.Seconds }},
 		),
-		save(filepath.Join(dir, "memory.svg"), "Memory of the manager", "MiB",
-			line{"peak", points(all, func(r run) float64 { return r.PeakMiB })},
-			line{"at rest after a restart", points(all, func(r run) float64 { return r.RestMiB })},
-			line{"heap at rest", points(all, func(r run) float64 { return r.HeapMiB })},
+		save(all, filepath.Join(dir, "memory.svg"), "Memory of the manager", "MiB",
+			line{"peak", func(r run) float64 { return r.PeakMiB }},
+			line{"at rest after a restart", func(r run) float64 { return r.RestMiB }},
+			line{"heap at rest", func(r run) float64 { return r.HeapMiB }},
 		),
 	)
 }
 
-// line is a named row of points.
+// line is drawn of a value of the runs.
 type line struct {
-	name   string
-	points plotter.XYs
+	name  string
+	value func(run) float64
 }
 
 // points returns the median of the runs of each fleet with one instance. A fleet that wasn't measured has no point.
@@ -90,22 +90,16 @@ func points(all []measured, value func(run) float64) plotter.XYs {
 	return xys
 }
 
-func save(file, title, unit string, lines ...line) error {
+func save(all []measured, file, title, unit string, lines ...line) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "clusters", unit
 	p.X.Min, p.Y.Min = 0, 0
 	p.Legend.Top, p.Legend.Left = true, true
-	for i, l := range lines {
-		if len(l.points) == 0 {
-			continue
+	var drawn []any
+	for _, l := range lines {
+		if xys := points(all, l.value); len(xys) > 0 {
+			drawn = append(drawn, l.name, xys)
 		}
-		drawn, marks, err := plotter.NewLinePoints(l.points)
-		if err != nil {
-			return fmt.Errorf("drawing %s: %w", l.name, err)
-		}
-		drawn.Color, marks.Color, marks.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
-		p.Add(drawn, marks)
-		p.Legend.Add(l.name, drawn, marks)
 	}
-	return p.Save(18*vg.Centimeter, 10*vg.Centimeter, file)
+	return errors.Join(plotutil.AddLinePoints(p, drawn...), p.Save(18*vg.Centimeter, 10*vg.Centimeter, file))
 }
