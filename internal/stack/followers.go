@@ -4,6 +4,7 @@ package stack
 
 import (
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -57,38 +58,49 @@ func (f Follower) address() address {
 	return addonAddress(f.Addon)
 }
 
-// address is where something with versions comes from. It has the fields of the spec
-// themselves.
+// address is where something with versions comes from. It points to the fields of the spec themselves.
 type address struct {
 	kind    string // the field that it is in
 	version *string
-	// At most one of these is set.
-	oci    *addonsv1.OCISource
-	helm   *addonsv1.HelmSource
-	github *addonsv1.GitHubSource
+	// digest is the field that names the content, nil if there are no versions.
+	digest *string
+	// identity is of what has the versions.
+	identity string
 	// bundle is set if it is one.
 	bundle *addonsv1.BundleSource
 }
 
-func addonAddress(addon *addonsv1.Addon) address {
-	var at *addonsv1.ArtifactSource
-	kind := ""
+// addressOf returns the address at a field with one of the sources that have versions, or none.
+func addressOf(kind string, version *string, oci *addonsv1.OCISource, helm *addonsv1.HelmSource, github *addonsv1.GitHubSource) address {
+	a := address{kind: kind, version: version}
 	switch {
-	case addon.Kustomization != nil:
-		at, kind = &addon.Kustomization.ArtifactSource, "kustomization"
-	case addon.Manifests != nil:
-		at, kind = &addon.Manifests.ArtifactSource, "manifests"
-	default:
-		chart := &addon.Chart
-		return address{kind: kindChart, version: &chart.Version, oci: chart.OCI, helm: chart.Helm, github: chart.GitHub}
+	case oci != nil:
+		a.digest, a.identity = &oci.Digest, kind+" "+oci.URL
+	case helm != nil:
+		a.digest, a.identity = &helm.Digest, kind+" "+helm.URL+" "+helm.Chart
+	case github != nil:
+		a.digest, a.identity = &github.Digest, strings.Join([]string{kind, github.URL, github.APIURL, github.TagPrefix, github.Asset}, " ")
 	}
-	return address{kind: kind, version: &at.Version, oci: at.OCI, github: at.GitHub}
+	return a
+}
+
+func addonAddress(addon *addonsv1.Addon) address {
+	switch chart, k, m := &addon.Chart, addon.Kustomization, addon.Manifests; {
+	case k != nil:
+		return addressOf("kustomization", &k.Version, k.OCI, nil, k.GitHub)
+	case m != nil:
+		return addressOf("manifests", &m.Version, m.OCI, nil, m.GitHub)
+	default:
+		return addressOf(kindChart, &chart.Version, chart.OCI, chart.Helm, chart.GitHub)
+	}
 }
 
 const kindChart = "chart"
 
 func bundleAddress(bundle *addonsv1.BundleSource) address {
-	return address{kind: "source", version: &bundle.Version, oci: bundle.OCI, github: bundle.GitHub, bundle: bundle}
+	at := addressOf("source", &bundle.Version, bundle.OCI, nil, bundle.GitHub)
+	at.bundle = bundle
+	return at
 }
 
 // lineOf returns the line of versions that is followed there, nil if none is.
@@ -96,56 +108,30 @@ func bundleAddress(bundle *addonsv1.BundleSource) address {
 // A chart has semantic versions, and all that isn't one is a range. Whatever else is
 // published has any tags, so a range has to look like one.
 func lineOf(at address) (versions.Line, error) {
-	if at.digest() == nil {
+	if at.digest == nil {
 		return nil, nil
 	}
 	version := *at.version
 	switch {
 	case at.bundle != nil && at.bundle.ClusterStack != "":
-		channel, err := clusterstack.ParseChannel(at.bundle.ClusterStack, at.bundle.Channel)
-		if err != nil {
-			return nil, err
-		}
-		return channel, nil
+		return line(clusterstack.ParseChannel(at.bundle.ClusterStack, at.bundle.Channel))
 	case version == "", versions.IsExact(version), at.kind != kindChart && !versions.IsRange(version):
 		return nil, nil
 	}
-	allowed, err := versions.ParseRange(version)
+	return line(versions.ParseRange(version))
+}
+
+// line returns nothing but the error if there is one.
+func line[L versions.Line](of L, err error) (versions.Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	return allowed, nil
-}
-
-// identity returns what has the versions.
-func (a address) identity() string {
-	switch {
-	case a.oci != nil:
-		return a.kind + " " + a.oci.URL
-	case a.helm != nil:
-		return a.kind + " " + a.helm.URL + " " + a.helm.Chart
-	case a.github != nil:
-		return a.kind + " " + a.github.URL + " " + a.github.APIURL + " " + a.github.TagPrefix + " " + a.github.Asset
-	}
-	return ""
-}
-
-// digest returns the field that names the content, nil if there are no versions.
-func (a address) digest() *string {
-	switch {
-	case a.oci != nil:
-		return &a.oci.Digest
-	case a.helm != nil:
-		return &a.helm.Digest
-	case a.github != nil:
-		return &a.github.Digest
-	}
-	return nil
+	return of, nil
 }
 
 // pin names one version, and takes out what says how it is found.
 func (a address) pin(pin Pin) {
-	*a.version, *a.digest() = pin.Version, pin.Digest
+	*a.version, *a.digest = pin.Version, pin.Digest
 	if a.bundle != nil {
 		a.bundle.ClusterStack, a.bundle.Channel = "", ""
 	}

@@ -27,8 +27,8 @@ func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
 	pins := Pins{}
 	for _, follower := range Followers(spec) {
 		was, found := previous[follower.Name]
-		if found && was.identity() == follower.address().identity() && follower.Line.Allows(*was.version) {
-			pins[follower.Name] = Pin{Version: *was.version, Digest: *was.digest()}
+		if found && was.identity == follower.address().identity && follower.Line.Allows(*was.version) {
+			pins[follower.Name] = Pin{Version: *was.version, Digest: *was.digest}
 		}
 	}
 	return pins

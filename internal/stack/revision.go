@@ -206,12 +206,16 @@ func OwnRevisions(stack *addonsv1.AddonStack, all []appsv1.ControllerRevision) [
 	return own
 }
 
+// Assigned returns the entry of a stack in those that a cluster is to run, zero if there is none.
+func Assigned(assigned []addonsv1.StackRevision, name string) addonsv1.StackRevision {
+	at := slices.IndexFunc(assigned, func(s addonsv1.StackRevision) bool { return s.Name == name })
+	if at < 0 {
+		return addonsv1.StackRevision{}
+	}
+	return assigned[at]
+}
+
 // AssignedRevision returns the revision of a stack that a cluster is to run, "" if there is none.
 func AssignedRevision(assigned []addonsv1.StackRevision, name string) string {
-	for i := range assigned {
-		if assigned[i].Name == name {
-			return assigned[i].Revision
-		}
-	}
-	return ""
+	return Assigned(assigned, name).Revision
 }

@@ -5,9 +5,6 @@
 package stack
 
 import (
-	"bytes"
-	"encoding/json"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -95,9 +92,6 @@ func (p *problems) checkNames(addons []addonsv1.Addon, path *field.Path) {
 }
 
 func (p *problems) checkAddon(addon *addonsv1.Addon, path *field.Path, compiles bool) {
-	if addon.Values != nil && !isJSONObject(addon.Values.Raw) {
-		p.add(addonsv1.InvalidValuesReason, path.Child("values"), field.OmitValueType{}, "values must be a map")
-	}
 	if err := values.CheckTemplate(addon.ValuesTemplate); err != nil {
 		p.add(addonsv1.InvalidValuesReason, path.Child("valuesTemplate"), field.OmitValueType{}, err.Error())
 	}
@@ -132,7 +126,7 @@ func (p *problems) checkVersion(at address, path *field.Path) {
 	switch {
 	case err != nil:
 		p.add(addonsv1.InvalidVersionReason, path.Child(name), value, err.Error())
-	case line != nil && *at.digest() != "":
+	case line != nil && *at.digest != "":
 		p.add(addonsv1.InvalidVersionReason, path.Child(name), value, "a digest is that of one version; name it, or take the digest out")
 	}
 }
@@ -150,12 +144,4 @@ func (p *problems) checkKubernetesVersions(addon *addonsv1.Addon, path *field.Pa
 	for i, row := range addon.Chart.Versions {
 		check(path.Child("chart", "versions").Index(i).Child("kubernetes"), row.Kubernetes)
 	}
-}
-
-func isJSONObject(raw []byte) bool {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return true
-	}
-	var object map[string]json.RawMessage
-	return json.Unmarshal(raw, &object) == nil
 }

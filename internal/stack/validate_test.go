@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -155,11 +154,6 @@ func TestValidate(t *testing.T) {
 				Manifests: &addonsv1.ManifestsSource{Directory: "a/../../b"}}}},
 			reason: addonsv1.InvalidDirectoryReason,
 			says:   []string{"spec.addons[0].manifests.directory"},
-		},
-		"values that are a list": {
-			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a", Values: &apiextensionsv1.JSON{Raw: []byte(`["secret"]`)}}}},
-			reason: addonsv1.InvalidValuesReason,
-			says:   []string{"spec.addons[0].values"},
 		},
 	}
 	for name, tc := range cases {

@@ -20,7 +20,7 @@ func Warnings(spec *addonsv1.AddonStackSpec) (all []string) {
 	path := field.NewPath("spec")
 	warn := func(at address, path *field.Path) {
 		line, err := lineOf(at)
-		if digest := at.digest(); line != nil || err != nil || digest == nil || *digest != "" || *at.version == "" || versions.IsExact(*at.version) {
+		if line != nil || err != nil || at.digest == nil || *at.digest != "" || *at.version == "" || versions.IsExact(*at.version) {
 			return
 		}
 		all = append(all, fmt.Sprintf("%s: %q names a tag that may be moved while it is rolled out, and later waves would get other content. Name a digest, a range or an exact version",
