@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Finding is why an object isn't ready any more. Its message has no words of the cluster's but names.
@@ -22,16 +21,8 @@ type Finding struct {
 // then. Zero means that this isn't known.
 type Before struct{ Available int32 }
 
-// Judge returns what is wrong with a workload, nil if nothing is known to be, and what is to be given to the next call.
-// Pods are its own, or some of them. An object that isn't as Kubernetes has it isn't judged.
-func Judge(o *unstructured.Unstructured, pods []corev1.Pod, before Before) (*Finding, Before) {
-	is, err := replicasOf(o)
-	if err != nil {
-		return nil, before
-	}
-	return is.judge(pods, before)
-}
-
+// judge returns what is wrong with a workload, nil if nothing is known to be, and what is to be given to the next call.
+// Pods are its own, or some of them.
 func (is replicas) judge(pods []corev1.Pod, before Before) (*Finding, Before) {
 	if !is.lacks() {
 		return nil, Before{Available: is.available}
