@@ -90,7 +90,7 @@ func statusOfRecords(t testing.TB, q *request, ran bool, wants []string, records
 	t.Helper()
 	q.ca = &addonsv1.ClusterAddon{Spec: addonsv1.ClusterAddonSpec{ClusterName: "prod"}}
 	q.ca.Namespace, q.ca.Name, q.ca.UID = "team", "prod", "1"
-	q.installed = deliver.Summarize(records)
+	q.installed = record.Summarize(records)
 	if ran {
 		q.ca.Status.ObservedUID = q.ca.UID
 		for _, installed := range q.installed {

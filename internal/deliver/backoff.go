@@ -21,10 +21,9 @@ func (b *backoff) fail(now time.Time, digest string, o Outcome) Outcome {
 	if b.digest != digest {
 		*b = backoff{digest: digest}
 	}
-	delay := retry.Delivery.After(b.retries)
+	o.RetryAfter = retry.Delivery.After(b.retries)
 	b.retries++
-	b.until = now.Add(delay)
-	o.RetryAfter = delay
+	b.until = now.Add(o.RetryAfter)
 	b.outcome = o
 	return o
 }

@@ -54,9 +54,8 @@ func (d *Deliverer) newCall(t Target, release Release, want *Desired, proof stri
 	scope := t.scopeOf(release)
 	r := &call{
 		d: d, s: d.session(t, release), t: t, release: release, want: want, history: history{proof: proof},
-		scope: scope, hidden: hidden{release: release},
+		scope: scope, applier: apply.Applier{Client: t.Client, Scope: scope}, hidden: hidden{release: release},
 	}
-	r.applier = apply.Applier{Client: t.Client, Scope: scope}
 	if want != nil {
 		r.hidden.learn(want.Sensitive...)
 	}
@@ -249,9 +248,7 @@ func (r *call) readyCount(revision Summary) int32 {
 
 // track watches objects for as long as the connection to the cluster lasts.
 func (r *call) track(objects ...observe.Object) {
-	if len(objects) > 0 {
-		r.s.tracker.Track(r.t.Context, r.t.Dynamic, objects...)
-	}
+	r.s.tracker.Track(r.t.Context, r.t.Dynamic, objects...)
 }
 
 // dataPolicy is that of the add-on as it is wanted, or else of its record.

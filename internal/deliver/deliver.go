@@ -47,12 +47,6 @@ type Summary = record.Summary
 // Terms are what a record says beside what was installed.
 type Terms = record.Terms
 
-// Summarize returns the newest revision of each release of these Secrets. An
-// add-on that is settled by it costs no request.
-func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
-	return record.Summarize(secrets)
-}
-
 // SummaryOf returns what a Secret's metadata says of a revision; false if it is no record.
 func SummaryOf(secret *metav1.ObjectMeta) (Summary, bool) { return record.SummaryOf(secret) }
 

@@ -322,7 +322,7 @@ func (e *env) records(ns string) map[deliver.Release]deliver.Summary {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	e.Expect(e.target.Client.List(e.ctx, list, client.InNamespace(ns))).To(Succeed())
-	return deliver.Summarize(list.Items)
+	return record.Summarize(list.Items)
 }
 
 // snapshot is what is in the cluster of an add-on, and of its records.

@@ -23,9 +23,7 @@ func (r revisionMaker) ensureNamespace(ctx context.Context) error {
 	if len(r.records) > 0 {
 		return nil // the records are in it
 	}
-	ns := &metav1.PartialObjectMetadata{}
-	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := r.t.own().Get(ctx, client.ObjectKey{Name: name}, ns)
+	ns, err := r.scope.Metadata(ctx, r.t.own(), record.Entry{Version: "v1", Kind: object.NamespaceKind.Kind, Name: name})
 	switch {
 	case err == nil && ns.DeletionTimestamp != nil:
 		return r.refuse(object.ReasonNamespaceMissing, fmt.Sprintf("Namespace %s is being deleted", name))

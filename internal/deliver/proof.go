@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -51,4 +52,104 @@ func (r *history) previousProof() string {
 		return ""
 	}
 	return r.records[i].Proof()
+}
+
+// prove reports whether the newest record is proven, or can be: by making the revision once more. Then its
+// metadata says what is wanted from now on.
+func (r revisionMaker) prove(ctx context.Context) (bool, error) {
+	rec, err := r.load(ctx, r.records[0])
+	if err != nil || r.believes(rec) {
+		return err == nil, err
+	}
+	made, err := r.makeAgain(ctx, rec)
+	if stop, ok := errors.AsType[*stopped](err); ok { // it knew of the revisions before alone
+		stop.Outcome = r.withRevision(stop.Outcome)
+	}
+	if err != nil || made == nil || rec.State == nil {
+		return false, err
+	}
+	adopted := rec.State.Adopted
+	if rec.Holds() == "" || rec.Holds() != made.Holds() || rec.Digest != made.Digest || adopted != nil && adopted.String() != made.Adopts {
+		return false, nil
+	}
+	is := withProgressOf(made.Summary, rec.Summary)
+	if is.Proof() != rec.Proof() {
+		err := r.rewrite(ctx, rec, is)
+		return err == nil, err
+	}
+	r.records[0], r.proof = is, is.Proof()
+	return true, nil
+}
+
+// rewrite changes the metadata of the newest record. The caller becomes the owner of the record. The owner shows whether
+// another management cluster has the release, too.
+func (r revisionMaker) rewrite(ctx context.Context, rec *record.Record, is Summary) error {
+	is.OwnerUID = r.want.OwnerUID
+	is, err := r.s.store.Rewrite(ctx, rec.Summary, is)
+	if err != nil {
+		return err
+	}
+	rec.Summary, r.records[0], r.proof = is, is, is.Proof()
+	return nil
+}
+
+// makeAgain returns the newest revision as it would be recorded now, nil if it can't be made.
+func (r revisionMaker) makeAgain(ctx context.Context, rec *record.Record) (*record.Record, error) {
+	all := r.records
+	defer func() { r.records = all }()
+	r.records = all[1:]
+	if rec.RolledBack == "" && r.want.Recorded {
+		to, err := r.recorded()
+		if err != nil {
+			return nil, err
+		}
+		old, err := r.load(ctx, to)
+		if err != nil || !old.IsIntact() {
+			return nil, err
+		}
+		return r.restoredFrom(old, rec.Revision), nil
+	}
+	if rec.RolledBack == "" {
+		var generated map[string]string
+		if rec.State != nil {
+			generated = rec.State.Generated
+		}
+		made, err := r.make(ctx, rec.Revision, generated)
+		if err != nil {
+			return nil, err
+		}
+		return made.rec, nil
+	}
+	if len(r.records) == 0 || !r.isProven(r.records[0]) {
+		return nil, nil
+	}
+	failed := r.records[0]
+	to := slices.IndexFunc(r.records, func(s Summary) bool { return s.IsProvenBy(failed.Previous) }) // its status may have changed since
+	if to < 0 {
+		return nil, nil
+	}
+	old, err := r.load(ctx, r.records[to])
+	if err != nil || !old.IsIntact() {
+		return nil, err
+	}
+	return r.rollbackTo(old, failed), nil
+}
+
+// withProgressOf returns what a record says for good, with how far another one of the same revision got.
+func withProgressOf(made, record Summary) Summary {
+	is := record
+	is.Digest, is.Owner, is.Artifact, is.FactsUsed = made.Digest, made.Owner, made.Artifact, made.FactsUsed
+	is.Chart, is.Version, is.AppVersion, is.RenewAt = made.Chart, made.Version, made.AppVersion, made.RenewAt
+	is.RolledBack, is.Adopts, is.Previous, is.Content = made.RolledBack, made.Adopts, made.Previous, made.Content
+	is.Terms = made.Terms
+	is.Postconditions = record.Postconditions
+	return is
+}
+
+// asUnproven returns the entries of an inventory that anybody may have written.
+func asUnproven(entries []record.Entry) []record.Entry {
+	for i := range entries {
+		entries[i].UID, entries[i].Fields, entries[i].Unproven = "", 0, true
+	}
+	return entries
 }

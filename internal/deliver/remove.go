@@ -54,9 +54,18 @@ func (r *removal) remove(ctx context.Context) (Outcome, error) {
 	if o, early := r.s.backoff.waiting(r.now(), r.tried(newest.Digest)); early && r.s.about.removing {
 		return o, nil
 	}
-	if err := r.openForRemoval(ctx); err != nil {
+	if !r.isProven(newest) {
+		return Outcome{}, ErrUnproven
+	}
+	rec, err := r.load(ctx, newest)
+	if err == nil && !r.believes(rec) {
+		err = ErrUnproven
+	}
+	if err != nil {
 		return Outcome{}, err
 	}
+	r.rec = rec
+	r.s.turnTo(rec.UID, true)
 	if newest.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 		return r.orphan(ctx)
 	}
@@ -101,23 +110,6 @@ func (r *removal) isCalledOff() bool {
 		return s.Owned && (s.Status == StatusDeployed || s.Status == string(helmcommon.StatusSuperseded))
 	}
 	return (r.rec.State.Adopted != nil || slices.ContainsFunc(r.records, ofHelm)) && !slices.ContainsFunc(r.records, was)
-}
-
-// openForRemoval loads the newest record.
-func (r *removal) openForRemoval(ctx context.Context) error {
-	if !r.isProven(r.records[0]) {
-		return ErrUnproven
-	}
-	rec, err := r.load(ctx, r.records[0])
-	if err != nil {
-		return err
-	}
-	if !r.believes(rec) {
-		return ErrUnproven
-	}
-	r.rec = rec
-	r.s.turnTo(rec.UID, true)
-	return nil
 }
 
 // deleteObjects deletes what the inventory says, and notes when that is done.

@@ -198,7 +198,7 @@ func (w *Records) Of(name multicluster.ClusterName) (map[deliver.Release]deliver
 	if !ok {
 		return nil, false
 	}
-	return deliver.Summarize(records), true
+	return record.Summarize(records), true
 }
 
 // IsLasting reports whether a failure to read records is an answer, which another try

@@ -3,12 +3,10 @@
 package object
 
 import (
-	"cmp"
 	"encoding/base64"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -22,7 +20,7 @@ func (s *Scope) Prepare(rendered []*unstructured.Unstructured) ([]*unstructured.
 	index := make(map[record.ObjectKey]int, len(rendered))
 	for _, original := range rendered {
 		o := original.DeepCopy()
-		namespace, err := s.NamespaceOf(o.GroupVersionKind(), o.GetNamespace())
+		namespace, err := s.namespaceOf(o.GroupVersionKind(), o.GetNamespace())
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +55,7 @@ func (s *Scope) Normalize(entries []record.Entry) ([]record.Entry, error) {
 	normal := slices.Clone(entries)
 	for i := range normal {
 		var err error
-		if normal[i].Namespace, err = s.NamespaceOf(normal[i].GroupVersionKind(), normal[i].Namespace); err != nil {
+		if normal[i].Namespace, err = s.namespaceOf(normal[i].GroupVersionKind(), normal[i].Namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -71,16 +69,6 @@ func (s *Scope) InventoryOf(rec *record.Record) ([]record.Entry, error) {
 		return nil, err
 	}
 	return s.Normalize(entries)
-}
-
-// NamespaceOf returns the namespace of an object in the cluster: none if its kind isn't namespaced, and
-// the release's if it names none.
-func (s *Scope) NamespaceOf(gvk schema.GroupVersionKind, named string) (string, error) {
-	namespaced, known, err := s.Namespaced(gvk)
-	if known && !namespaced {
-		return "", err
-	}
-	return cmp.Or(named, s.Release.Namespace), err
 }
 
 // ofServer are the fields of metadata that API servers set. Exported objects have them.

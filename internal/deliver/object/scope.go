@@ -3,6 +3,7 @@
 package object
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -52,20 +53,25 @@ func (s *Scope) Defines(gk schema.GroupKind) bool {
 	return ok
 }
 
-// Namespaced says whether a kind is; known is false if the cluster has no such kind.
-func (s *Scope) Namespaced(gvk schema.GroupVersionKind) (namespaced, known bool, err error) {
-	if n, ok := s.own[gvk.GroupKind()]; ok {
-		return n, true, nil
+// namespaceOf returns the namespace of an object in the cluster: none if its kind isn't namespaced, and
+// the release's if it names none. A kind that nobody knows yet may be namespaced.
+func (s *Scope) namespaceOf(gvk schema.GroupVersionKind, named string) (string, error) {
+	namespaced, own := s.own[gvk.GroupKind()]
+	if !own {
+		mapping, err := s.Mapping(gvk)
+		switch {
+		case meta.IsNoMatchError(err):
+			s.Unknown, namespaced = true, true
+		case err != nil:
+			return "", err
+		default:
+			namespaced = mapping.Scope.Name() == meta.RESTScopeNameNamespace
+		}
 	}
-	mapping, err := s.Mapping(gvk)
-	switch {
-	case meta.IsNoMatchError(err):
-		s.Unknown = true
-		return false, false, nil
-	case err != nil:
-		return false, false, err
+	if !namespaced {
+		return "", nil
 	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true, nil
+	return cmp.Or(named, s.Release.Namespace), nil
 }
 
 // Mapping returns the resource of a kind, in another version if the cluster no longer has that one.
