@@ -17,8 +17,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -51,7 +51,7 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 		}
 		for _, each := range why {
 			if left := each.ToldIn(now); left > 0 {
-				again = management.Sooner(again, left)
+				again = retry.Sooner(again, left)
 				continue
 			}
 			told.Add(ca.Name, each)

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -100,6 +99,6 @@ func (f *resolution) revertBundle(failed *failure.Error) bool {
 		return true
 	}
 	f.failures = append(f.failures, pollFailure{addon: name, err: failed})
-	f.again = management.Sooner(f.again, max(failed.RetryAfter, retry.Follower))
+	f.again = retry.Sooner(f.again, max(failed.RetryAfter, retry.Follower))
 	return true
 }

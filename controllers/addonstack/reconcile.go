@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	}
 	summarize(view)
 	err = errors.Join(err, sharedStatus{r}.write(ctx, s, view))
-	return management.Retry(ctx, ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, err)
+	return management.Retry(ctx, ctrl.Result{RequeueAfter: retry.Sooner(again, wait)}, err)
 }
 
 // inspect keeps the spec as a revision, and writes into the status what is to be seen. It
@@ -115,7 +115,7 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 	if f.kept != nil {
 		r.reportSources(s, f)
 	}
-	return management.Sooner(again, f.again), nil
+	return retry.Sooner(again, f.again), nil
 }
 
 // bring decides which clusters are to have which of the revisions, the newest first, and reports how far they are. It

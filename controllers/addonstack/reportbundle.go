@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/retry"
@@ -86,7 +85,7 @@ func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err e
 	if failed != nil && makesInvalid(failed.Reason) && len(f.followers) > 0 {
 		r.reportSources(s, f)
 	}
-	f.again = management.Sooner(again, f.again)
+	f.again = retry.Sooner(again, f.again)
 	return other
 }
 

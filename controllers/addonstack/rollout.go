@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -72,7 +72,7 @@ func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions [
 		revision := q.assigned(ca)
 		return revision, addons(revision)
 	})
-	return q.clusters.selected, management.Sooner(again, d.Next.Sub(in.Now)), nil
+	return q.clusters.selected, retry.Sooner(again, d.Next.Sub(in.Now)), nil
 }
 
 // gather reads the clusters. Turns that the cache shows as taken are left out.

@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 			return ctrl.Result{}, err
 		}
 		if isUnreported(existing, r.Clock.Now()) {
-			result.RequeueAfter = management.Sooner(result.RequeueAfter, firstReport)
+			result.RequeueAfter = retry.Sooner(result.RequeueAfter, firstReport)
 		}
 	}
 	return management.Retry(ctx, result, r.write(ctx, p))

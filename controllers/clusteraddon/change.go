@@ -8,7 +8,6 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/retry"
@@ -43,7 +42,7 @@ func (q delivery) change(ctx context.Context, t *turn) addonResult {
 		return recordLost(a, one.status, pause) // until the watch shows the record
 	}
 	if !installed { // a cluster that never shows the record would have an add-on that is Ready for ever
-		one.retryAfter = management.Sooner(one.retryAfter, retry.Record)
+		one.retryAfter = retry.Sooner(one.retryAfter, retry.Record)
 	}
 	return q.keepReady(ctx, a, record, one)
 }

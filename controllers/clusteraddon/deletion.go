@@ -17,11 +17,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -79,7 +79,7 @@ func (q removal) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error) 
 	if !all.unreachable {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 	}
-	return ctrl.Result{RequeueAfter: management.Sooner(all.retryAfter, until(q.ca.Status.Deletion.Deadline.Time, q.now))}, all.err
+	return ctrl.Result{RequeueAfter: retry.Sooner(all.retryAfter, until(q.ca.Status.Deletion.Deadline.Time, q.now))}, all.err
 }
 
 // leaveForDeletion has the add-ons leave that are to go, with all that depends on them, and keeps the

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -73,7 +72,7 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 	memory.turnTo(record.Revision)
 	if state.Differs || memory.isDue(q.now, state) || record.Applied == "" || q.again {
 		if pause := q.memory.repairs.pause(q.now); pause > 0 && !q.again {
-			one.retryAfter = management.Sooner(one.retryAfter, pause)
+			one.retryAfter = retry.Sooner(one.retryAfter, pause)
 			return memory.withFailure(one)
 		}
 		memory.lookAt = q.now.Add(retry.Unanswered)
@@ -82,7 +81,7 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
 		}, state, one)
 	}
-	one.retryAfter = management.Sooner(one.retryAfter, until(memory.lookAt, q.now))
+	one.retryAfter = retry.Sooner(one.retryAfter, until(memory.lookAt, q.now))
 	one.status.Drift = withUnwatched(one.status.Drift, state.Unwatched)
 	return memory.withFailure(one)
 }
@@ -116,10 +115,10 @@ func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, 
 	isPolled := len(state.Unwatched) > 0
 	for _, d := range found {
 		isPolled = isPolled || d.Differs() // no event tells that somebody sets it right by hand
-		again = management.Sooner(again, d.Wait)
+		again = retry.Sooner(again, d.Wait)
 	}
 	if isPolled {
-		again = management.Sooner(again, recheckInterval())
+		again = retry.Sooner(again, recheckInterval())
 	}
 	if again > 0 {
 		memory.lookAt = q.now.Add(again)

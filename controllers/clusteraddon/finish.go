@@ -10,8 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // statusReport writes into the status what came of a reconcile, and before that what is about to come.
@@ -37,7 +37,7 @@ func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}
-	retryAfter := management.Sooner(held, management.Sooner(q.recheckAfter, all.retryAfter))
+	retryAfter := retry.Sooner(held, retry.Sooner(q.recheckAfter, all.retryAfter))
 	if all.err == nil {
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	}

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/health"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 const (
@@ -81,7 +81,7 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 		return one // it may be well by now: the next look, which is due soon, tells
 	}
 	if left := worst.since.Add(a.degradedAfter()).Sub(q.now); left > 0 {
-		one.retryAfter = management.Sooner(one.retryAfter, left)
+		one.retryAfter = retry.Sooner(one.retryAfter, left)
 		return one
 	}
 	one.status.Phase, one.status.Reason, one.status.Message = addonsv1.AddonDegraded, worst.finding.Reason, shorten(worst.finding.Message)

@@ -11,13 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // followUp is what a step leaves to the steps after it, and to the next reconcile.
@@ -34,12 +34,12 @@ type followUp struct {
 func (f followUp) and(other followUp) followUp {
 	return followUp{
 		unreachable: f.unreachable || other.unreachable,
-		retryAfter:  management.Sooner(f.retryAfter, other.retryAfter),
+		retryAfter:  retry.Sooner(f.retryAfter, other.retryAfter),
 		err:         errors.Join(f.err, other.err),
 	}
 }
 
-// until returns the time until a deadline, as management.Sooner takes it: zero if there is no deadline.
+// until returns the time until a deadline, as retry.Sooner takes it: zero if there is no deadline.
 func until(deadline, now time.Time) time.Duration {
 	if deadline.IsZero() {
 		return 0

@@ -17,9 +17,9 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
@@ -106,7 +106,7 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		}
 		s.outdatedSince[name] = began
 		left := max(0, assignmentGrace-now.Sub(began))
-		s.recheckAfter = management.Sooner(s.recheckAfter, left)
+		s.recheckAfter = retry.Sooner(s.recheckAfter, left)
 		return left > 0
 	}
 	for i := range all {

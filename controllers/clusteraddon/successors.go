@@ -11,8 +11,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -78,7 +78,7 @@ func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, su
 		case a.known && listed:
 			shares = a.contents.HasAny(objects...)
 		case !shares && !q.installed[a.release()].Installed && left > 0:
-			shares, retryAfter = true, management.Sooner(retryAfter, left)
+			shares, retryAfter = true, retry.Sooner(retryAfter, left)
 		}
 		if shares {
 			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.stack))

@@ -34,14 +34,6 @@ func Retry(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, err
 	return result, err
 }
 
-// Sooner returns the shorter time of two, of which zero is none.
-func Sooner(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return max(b, 0)
-	}
-	return a
-}
-
 // Statuses writes the statuses of one kind. It remembers the version that each write made, so that
 // no reconcile decides on an older one from the cache.
 //

@@ -104,16 +104,9 @@ func (r *call) wait(reason, message string, after time.Duration) error {
 	o.RetryAfter = after
 	if err := r.s.tracker.Failing(); err != nil {
 		// Watching doesn't work, so look again instead.
-		o.RetryAfter = shorter(o.RetryAfter, retry.Tracker)
+		o.RetryAfter = retry.Sooner(o.RetryAfter, retry.Tracker)
 	}
 	return &stopped{o}
-}
-
-func shorter(a, b time.Duration) time.Duration {
-	if a == 0 || b < a {
-		return b
-	}
-	return a
 }
 
 // fail marks the revision failed, and stops until the time of the next attempt.

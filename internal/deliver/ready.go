@@ -16,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // readinessWait waits until objects of a revision are ready, and its postcondition holds.
@@ -90,7 +91,7 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 			}
 		}
 	}
-	return r.wait(reason, fmt.Sprintf("%sWaiting for %s", why, message.FirstFew(waiting)), shorter(retryAfter, podsAgain))
+	return r.wait(reason, fmt.Sprintf("%sWaiting for %s", why, message.FirstFew(waiting)), retry.Sooner(retryAfter, podsAgain))
 }
 
 // inTheWay names workloads that go once all is ready: what isn't ready may wait for them.
@@ -151,5 +152,5 @@ func (r readinessWait) awaitPostcondition(ctx context.Context) error {
 		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
 			"a postcondition doesn't hold within %s: %s", r.want.ProgressDeadline, waiting), retryAfter)
 	}
-	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, shorter(retryAfter, soon))
+	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, retry.Sooner(retryAfter, soon))
 }

@@ -63,3 +63,11 @@ const (
 	Unwatchable = 5 * time.Minute       // a kind that can't be watched
 	Cache       = 50 * time.Millisecond // a cache that is behind an own write
 )
+
+// Sooner returns the shorter time of two, of which zero is none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
