@@ -3,6 +3,8 @@
 package deliver
 
 import (
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+
 	"context"
 	"errors"
 	"slices"
@@ -107,7 +109,7 @@ func (r revisionMaker) makeAgain(ctx context.Context, rec *record.Record) (*reco
 		if err != nil || !old.IsIntact() {
 			return nil, err
 		}
-		return r.restoredFrom(old, rec.Revision), nil
+		return r.copyOf(old, rec.Revision, helmcommon.StatusPendingUpgrade), nil
 	}
 	if rec.RolledBack == "" {
 		var generated map[string]string

@@ -29,7 +29,7 @@ func (r revisionMaker) restore(ctx context.Context) error {
 		return err
 	}
 	number := r.records[0].Revision + 1
-	return r.repeat(ctx, to, func(old *record.Record) *record.Record { return r.restoredFrom(old, number) })
+	return r.repeat(ctx, to, func(old *record.Record) *record.Record { return r.copyOf(old, number, helmcommon.StatusPendingUpgrade) })
 }
 
 // recorded returns the newest proven revision with the wanted spec and inputs.
@@ -74,13 +74,6 @@ func (r revisionMaker) rollbackTo(old *record.Record, failed Summary) *record.Re
 	return rec
 }
 
-// restoredFrom returns the record of an older revision as that of an upgrade, pending.
-func (r revisionMaker) restoredFrom(old *record.Record, number int) *record.Record {
-	rec := r.copyOf(old, number, helmcommon.StatusPendingUpgrade)
-	rec.FactsUsed = old.FactsUsed
-	return rec
-}
-
 // copyOf returns the record of an older revision as a new one.
 func (r revisionMaker) copyOf(old *record.Record, number int, status helmcommon.Status) *record.Record {
 	now := r.now()
@@ -89,7 +82,7 @@ func (r revisionMaker) copyOf(old *record.Record, number int, status helmcommon.
 	info.Description = fmt.Sprintf("Rollback to %d", old.Revision)
 	release.Version, release.Info = number, &info
 	summary := r.newSummary(number, status)
-	summary.Digest, summary.Spec, summary.RenewAt = old.Digest, old.Spec, old.RenewAt
+	summary.Digest, summary.Spec, summary.RenewAt, summary.FactsUsed = old.Digest, old.Spec, old.RenewAt, old.FactsUsed
 	summary.Inputs, summary.Optional = old.Inputs, old.Optional
 	summary.Chart, summary.Version, summary.AppVersion = old.Chart, old.Version, old.AppVersion
 	summary.Artifact, summary.ArtifactVersion = old.Artifact, old.ArtifactVersion

@@ -93,7 +93,6 @@ type kind struct {
 type tracked struct {
 	judge  Judge
 	status Status
-	seen   uint64 // resourceVersion
 }
 
 // New returns a Tracker. It calls notify, never with a lock held, when the phase
@@ -115,12 +114,11 @@ func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects
 			k = &kind{objects: make(map[Key]*tracked), stop: func() {}}
 			t.kinds[o.Resource] = k
 		}
-		seen := version(o.Status.Version)
 		// Its events until now went by unseen, or were judged otherwise.
-		if old, known := k.objects[o.Key]; !known || seen < old.seen || !k.live() {
+		if old, known := k.objects[o.Key]; !known || o.Status.version() < old.status.version() || !k.live() {
 			start[o.Resource] = true
 		}
-		k.objects[o.Key] = &tracked{judge: o.Judge, status: o.Status, seen: seen}
+		k.objects[o.Key] = &tracked{judge: o.Judge, status: o.Status}
 	}
 	for resource := range start {
 		k := t.kinds[resource]
@@ -143,7 +141,7 @@ func (k *kind) live() bool { return k.root != nil && k.root.Err() == nil }
 func (k *kind) unseen() string {
 	from := uint64(math.MaxUint64)
 	for _, o := range k.objects {
-		from = min(from, o.seen)
+		from = min(from, o.status.version())
 	}
 	if from == 0 {
 		return ""
@@ -212,15 +210,12 @@ func (t *Tracker) Stop() {
 }
 
 // observe takes in an object's status; true if its phase changed.
-func (t *Tracker) observe(o *tracked, status Status, seen uint64) bool {
-	if seen < o.seen {
-		return false
-	}
+func (t *Tracker) observe(o *tracked, status Status) bool {
 	old := o.status
-	if old.Final && status.Phase == Gone {
+	if status.version() < old.version() || old.Final && status.Phase == Gone {
 		return false
 	}
-	o.status, o.seen = status, seen
+	o.status = status
 	if old.Message != status.Message && t.delayed == nil {
 		t.delayed = t.clock.AfterFunc(messageDelay, func() {
 			t.mu.Lock()
@@ -232,10 +227,10 @@ func (t *Tracker) observe(o *tracked, status Status, seen uint64) bool {
 	return old.Phase != status.Phase
 }
 
-// version reads a resourceVersion. They can be compared within a resource as the
-// numbers that they are (KEP-5504); what isn't a number counts as new.
-func version(rv string) uint64 {
-	n, err := strconv.ParseUint(rv, 10, 64)
+// version reads the resourceVersion. They can be compared within a resource as the
+// numbers that they are (KEP-5504); zero for one that isn't a number.
+func (s Status) version() uint64 {
+	n, err := strconv.ParseUint(s.Version, 10, 64)
 	if err != nil {
 		return 0
 	}

@@ -4,7 +4,6 @@ package observe
 
 import (
 	"context"
-	"math"
 	"runtime/debug"
 	"time"
 
@@ -23,7 +22,14 @@ const watchTimeout = 10 * time.Minute
 // watch watches a resource until ctx ends, from a resourceVersion on. All of it is in this
 // goroutine, so that a panic is recovered from.
 func (t *Tracker) watch(ctx context.Context, objects dynamic.ResourceInterface, k *kind, from string) {
-	defer func() { t.ended(ctx, PanicOf(recover())) }()
+	defer func() {
+		if there := PanicOf(recover()); there != nil && ctx.Err() == nil {
+			t.mu.Lock()
+			t.panicked = there
+			t.mu.Unlock()
+			t.notify()
+		}
+	}()
 	pause := retry.Waiting.DelayWithReset(t.clock, watchTimeout)
 	for {
 		from = t.watchOnce(ctx, objects, k, from)
@@ -80,24 +86,13 @@ func (t *Tracker) note(k *kind, err error) {
 	k.failing = err
 }
 
-// ended notes that a watch ended with a panic, if it did.
-func (t *Tracker) ended(ctx context.Context, there *Panic) {
-	if there == nil || ctx.Err() != nil {
-		return
-	}
-	t.mu.Lock()
-	t.panicked = there
-	t.mu.Unlock()
-	t.notify()
-}
-
 // seen takes in an event. The event of a deletion comes with the last state, which no earlier event
 // may have told.
 func (t *Tracker) seen(ctx context.Context, k *kind, u *unstructured.Unstructured, deleted bool) {
 	t.change(ctx, func() bool {
 		changed := t.judge(k, u)
 		if o, ok := k.objects[keyOf(u)]; ok && deleted {
-			changed = t.observe(o, gone, version(u.GetResourceVersion())) || changed
+			changed = t.observe(o, goneAt(u.GetResourceVersion())) || changed
 		}
 		return changed
 	})
@@ -105,10 +100,7 @@ func (t *Tracker) seen(ctx context.Context, k *kind, u *unstructured.Unstructure
 
 // listed takes in a list: what isn't in it is gone, if the list is new enough.
 func (t *Tracker) listed(ctx context.Context, k *kind, list *unstructured.UnstructuredList) {
-	at := version(list.GetResourceVersion())
-	if at == 0 {
-		at = math.MaxUint64
-	}
+	at := Status{Version: list.GetResourceVersion()}.version()
 	t.change(ctx, func() bool {
 		changed := false
 		there := make(map[Key]bool, len(list.Items))
@@ -118,8 +110,8 @@ func (t *Tracker) listed(ctx context.Context, k *kind, list *unstructured.Unstru
 			changed = t.judge(k, u) || changed
 		}
 		for key, o := range k.objects {
-			if !there[key] && at >= o.seen && o.status.Phase != Gone {
-				changed = t.observe(o, gone, o.seen) || changed
+			if isNewer := at == 0 || at >= o.status.version(); isNewer && !there[key] && o.status.Phase != Gone {
+				changed = t.observe(o, goneAt(o.status.Version)) || changed
 			}
 		}
 		return changed
@@ -128,13 +120,12 @@ func (t *Tracker) listed(ctx context.Context, k *kind, list *unstructured.Unstru
 
 func (t *Tracker) judge(k *kind, u *unstructured.Unstructured) bool {
 	o, ok := k.objects[keyOf(u)]
-	seen := version(u.GetResourceVersion())
-	if !ok || seen < o.seen {
+	if !ok {
 		return false
 	}
 	status := o.judge(u)
 	status.Version = u.GetResourceVersion()
-	return t.observe(o, status, seen)
+	return t.observe(o, status)
 }
 
 // change runs f under the lock, unless the watch has ended, and notifies if f says so.
@@ -149,7 +140,9 @@ func (t *Tracker) change(ctx context.Context, f func() bool) {
 	}
 }
 
-var gone = Status{Phase: Gone, Message: "it is gone"}
+func goneAt(version string) Status {
+	return Status{Phase: Gone, Message: "it is gone", Version: version}
+}
 
 func keyOf(u *unstructured.Unstructured) Key {
 	return Key{Namespace: u.GetNamespace(), Name: u.GetName()}

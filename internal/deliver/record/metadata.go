@@ -104,11 +104,6 @@ const (
 // noStack stands for the name of the AddonStack where Helm didn't keep it. It is no valid name.
 const noStack = "-"
 
-// lengths returns how long the fields may be that get into the status of a ClusterAddon.
-func (s *Summary) lengths() map[*string]int {
-	return map[*string]int{&s.Stack: 253, &s.Version: 256, &s.Digest: 128, &s.ServiceAccount: 253}
-}
-
 // SummaryOf reads the metadata of a record; false if it isn't one, or can't be one of a release. Writers
 // of Secrets may say anything in it. Texts that are too long for a status lose their middle.
 func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
@@ -144,7 +139,7 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	if s.Owner != "" {
 		s.Stack = cmp.Or(s.Stack, noStack)
 	}
-	for field, length := range s.lengths() {
+	for field, length := range map[*string]int{&s.Stack: 253, &s.Version: 256, &s.Digest: 128, &s.ServiceAccount: 253} {
 		*field = message.Shorten(*field, length)
 	}
 	if list := notes[dependsOnAnnotation]; list != "" {
