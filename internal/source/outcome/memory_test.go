@@ -238,3 +238,41 @@ func TestAllAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// An answer that nobody can use is given until it is due, and the question is asked less often with each one.
+// After a long time without one the count starts again.
+func TestRefusedAnswersAreAskedForAgain(t *testing.T) {
+	w := newWorld()
+	w.expect(t, q, "one", "", 1)
+	if due := w.Due(q.Key); !due.IsZero() {
+		t.Errorf("a good answer is due at %s", due)
+	}
+	refuse := func(tries int) time.Duration {
+		t.Helper()
+		left := w.Refuse(t.Context(), q.Key)
+		if usual := retry.Refused.After(tries); left < usual || left > usual*5/4 {
+			t.Errorf("after %d refusals: again in %s, want about %s", tries, left, usual)
+		}
+		if again := w.Refuse(t.Context(), q.Key); again != left {
+			t.Errorf("who refuses it a second time waits for %s, not %s", again, left)
+		}
+		return left
+	}
+	for tries := range 5 {
+		left := refuse(tries)
+		w.says(fmt.Sprint("after ", tries), nil)
+		if w.clock.Step(left - time.Millisecond); !w.Due(q.Key).IsZero() {
+			t.Errorf("after %d refusals it is due too early", tries)
+		}
+		w.clock.Step(time.Millisecond)
+		asked := q
+		asked.NotBefore = w.Due(q.Key)
+		w.expect(t, asked, fmt.Sprint("after ", tries), "", int32(tries+2))
+	}
+	w.clock.Step(3 * retry.Refused.Longest)
+	refuse(0)
+	w.Reconsider(q.Key)
+	w.expect(t, q, "after 4", "", 7)
+	w.Reconsider(q.Key)
+	w.expect(t, q, "after 4", "", 7)
+}
