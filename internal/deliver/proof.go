@@ -3,8 +3,6 @@
 package deliver
 
 import (
-	helmcommon "helm.sh/helm/v4/pkg/release/common"
-
 	"context"
 	"errors"
 	"slices"
@@ -100,18 +98,7 @@ func (r revisionMaker) makeAgain(ctx context.Context, rec *record.Record) (*reco
 	all := r.records
 	defer func() { r.records = all }()
 	r.records = all[1:]
-	if rec.RolledBack == "" && r.want.Recorded {
-		to, err := r.recorded()
-		if err != nil {
-			return nil, err
-		}
-		old, err := r.load(ctx, to)
-		if err != nil || !old.IsIntact() {
-			return nil, err
-		}
-		return r.copyOf(old, rec.Revision, helmcommon.StatusPendingUpgrade), nil
-	}
-	if rec.RolledBack == "" {
+	if !rec.IsRollback() && !r.want.Recorded {
 		var generated map[string]string
 		if rec.State != nil {
 			generated = rec.State.Generated
@@ -122,19 +109,29 @@ func (r revisionMaker) makeAgain(ctx context.Context, rec *record.Record) (*reco
 		}
 		return made.rec, nil
 	}
-	if len(r.records) == 0 || !r.isProven(r.records[0]) {
-		return nil, nil
+	var to Summary
+	var failed *Summary
+	if rec.IsRollback() {
+		if len(r.records) == 0 || !r.isProven(r.records[0]) {
+			return nil, nil
+		}
+		failed = &r.records[0]
+		at := slices.IndexFunc(r.records, func(s Summary) bool { return s.IsProvenBy(failed.Previous) }) // its status may have changed since
+		if at < 0 {
+			return nil, nil
+		}
+		to = r.records[at]
+	} else {
+		var err error
+		if to, err = r.recorded(); err != nil {
+			return nil, err
+		}
 	}
-	failed := r.records[0]
-	to := slices.IndexFunc(r.records, func(s Summary) bool { return s.IsProvenBy(failed.Previous) }) // its status may have changed since
-	if to < 0 {
-		return nil, nil
-	}
-	old, err := r.load(ctx, r.records[to])
+	old, err := r.load(ctx, to)
 	if err != nil || !old.IsIntact() {
 		return nil, err
 	}
-	return r.rollbackTo(old, failed), nil
+	return r.copyOf(old, rec.Revision, failed), nil
 }
 
 // withProgressOf returns what a record says for good, with how far another one of the same revision got.

@@ -18,7 +18,7 @@ import (
 func (r revisionMaker) rollBack(ctx context.Context) error {
 	failed := r.records[0]
 	to, _ := deployedBefore(r.records, r.want)
-	return r.repeat(ctx, to, func(old *record.Record) *record.Record { return r.rollbackTo(old, failed) })
+	return r.repeat(ctx, to, &failed)
 }
 
 // restore records a revision with what an earlier one had that was made with the wanted spec and inputs. Nothing is
@@ -28,8 +28,7 @@ func (r revisionMaker) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	number := r.records[0].Revision + 1
-	return r.repeat(ctx, to, func(old *record.Record) *record.Record { return r.copyOf(old, number, helmcommon.StatusPendingUpgrade) })
+	return r.repeat(ctx, to, nil)
 }
 
 // recorded returns the newest proven revision with the wanted spec and inputs.
@@ -43,8 +42,8 @@ func (r revisionMaker) recorded() (Summary, error) {
 	return r.records[at], nil
 }
 
-// repeat records a revision that a function makes of an older one.
-func (r revisionMaker) repeat(ctx context.Context, to Summary, copied func(old *record.Record) *record.Record) error {
+// repeat records a revision with what an older one had. It is the rollback of the failed one, unless that is nil.
+func (r revisionMaker) repeat(ctx context.Context, to Summary, failed *Summary) error {
 	old, err := r.load(ctx, to)
 	if err != nil {
 		return err
@@ -63,22 +62,18 @@ func (r revisionMaker) repeat(ctx context.Context, to Summary, copied func(old *
 	if objects, err = r.scope.Prepare(objects); err != nil {
 		return err
 	}
-	return r.create(ctx, copied(old), inventory, nil, objects)
+	return r.create(ctx, r.copyOf(old, r.records[0].Revision+1, failed), inventory, nil, objects)
 }
 
-// rollbackTo returns the record of an older revision as that of the rollback of a failed one, pending.
-func (r revisionMaker) rollbackTo(old *record.Record, failed Summary) *record.Record {
-	rec := r.copyOf(old, failed.Revision+1, helmcommon.StatusPendingRollback)
-	rec.FactsUsed = failed.FactsUsed // what is wanted is compared with what failed
-	rec.RolledBack, rec.Failure = failed.Digest, failed.Failure
-	return rec
-}
-
-// copyOf returns the record of an older revision as a new one.
-func (r revisionMaker) copyOf(old *record.Record, number int, status helmcommon.Status) *record.Record {
-	now := r.now()
+// copyOf returns the record of an older revision as a new one, pending. It is the rollback of the failed one, unless that
+// is nil.
+func (r revisionMaker) copyOf(old *record.Record, number int, failed *Summary) *record.Record {
+	status := helmcommon.StatusPendingUpgrade
+	if failed != nil {
+		status = helmcommon.StatusPendingRollback
+	}
 	release, info := *old.Helm, *old.Helm.Info
-	info.Status, info.LastDeployed = status, now
+	info.Status, info.LastDeployed = status, r.now()
 	info.Description = fmt.Sprintf("Rollback to %d", old.Revision)
 	release.Version, release.Info = number, &info
 	summary := r.newSummary(number, status)
@@ -86,6 +81,10 @@ func (r revisionMaker) copyOf(old *record.Record, number int, status helmcommon.
 	summary.Inputs, summary.Optional = old.Inputs, old.Optional
 	summary.Chart, summary.Version, summary.AppVersion = old.Chart, old.Version, old.AppVersion
 	summary.Artifact, summary.ArtifactVersion = old.Artifact, old.ArtifactVersion
+	if failed != nil {
+		summary.FactsUsed = failed.FactsUsed // what is wanted is compared with what failed
+		summary.RolledBack, summary.Failure = failed.Digest, failed.Failure
+	}
 	rec := &record.Record{
 		Summary: summary, Helm: &release, WatchFilter: r.want.WatchFilter,
 		State: &record.State{Format: 1, Generated: old.State.Generated, Sensitive: old.State.Sensitive},

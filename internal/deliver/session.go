@@ -37,30 +37,11 @@ type session struct {
 	parts    map[int][]string
 	listedAt time.Time
 
-	// about is the revision that the following is about, and whether it is removed.
-	about subject
-	// unscoped says that the cluster didn't know a kind of these yet.
+	*progress
+	// unscoped says that the cluster didn't know a kind of the objects yet.
 	unscoped bool
-	// applied are those that were applied since the session began. Objects are
-	// applied in parallel, so noting takes a lock.
-	noting  sync.Mutex
-	applied map[record.ObjectKey]*applied
-	// hooks are the hooks' objects.
-	hooks map[record.HookKey]*applied
-	// cleaned are the events whose hooks' objects were deleted by their policy.
-	cleaned map[helmrelease.HookEvent]bool
-	// deleted are those that were asked to go, are known to be gone, or were let go of.
-	deleted map[record.ObjectKey]going
-	// recreates is the object that is deleted to be made again; none if it is zero.
-	recreates      record.ObjectKey
-	recreatesSince time.Time
-	// pruned says that nothing is left to be pruned.
-	pruned bool
-	// appliedAt is when all objects were applied, if the record doesn't say so yet; else zero.
-	appliedAt time.Time
-	pods      podLook
-	// asDeployed are objects which the deployed revision applied just as they are wanted now.
-	asDeployed map[record.ObjectKey]record.Entry
+	// noting is for progress: objects are applied in parallel.
+	noting sync.Mutex
 
 	backoff backoff
 	// needs is how much room the add-on's calls need, in bytes, as far as that is known.
@@ -150,6 +131,30 @@ func (d *Deliverer) isCurrent(s *session) bool {
 	return d.sessions[s.key] == s
 }
 
+// progress is how far a revision is.
+type progress struct {
+	// about is the revision that the following is about, and whether it is removed.
+	about subject
+	// applied are those that were applied since the session began.
+	applied map[record.ObjectKey]*applied
+	// hooks are the hooks' objects.
+	hooks map[record.HookKey]*applied
+	// cleaned are the events whose hooks' objects were deleted by their policy.
+	cleaned map[helmrelease.HookEvent]bool
+	// deleted are those that were asked to go, are known to be gone, or were let go of.
+	deleted map[record.ObjectKey]going
+	// recreates is the object that is deleted to be made again; none if it is zero.
+	recreates      record.ObjectKey
+	recreatesSince time.Time
+	// pruned says that nothing is left to be pruned.
+	pruned bool
+	// appliedAt is when all objects were applied, if the record doesn't say so yet; else zero.
+	appliedAt time.Time
+	pods      podLook
+	// asDeployed are objects which the deployed revision applied just as they are wanted now.
+	asDeployed map[record.ObjectKey]record.Entry
+}
+
 type subject struct {
 	revision types.UID // of the record
 	removing bool
@@ -169,14 +174,11 @@ func (s *session) turnTo(revision types.UID, removing bool) {
 
 func (s *session) turn(about subject) {
 	s.tracker.Stop()
-	s.about = about
 	s.keep(nil, nil)
-	s.applied = make(map[record.ObjectKey]*applied)
-	s.hooks = make(map[record.HookKey]*applied)
-	s.cleaned = make(map[helmrelease.HookEvent]bool)
-	s.deleted = make(map[record.ObjectKey]going)
-	s.pods = podLook{}
-	s.pruned, s.appliedAt, s.recreates, s.asDeployed = false, time.Time{}, record.ObjectKey{}, nil
+	s.progress = &progress{
+		about: about, applied: map[record.ObjectKey]*applied{}, hooks: map[record.HookKey]*applied{},
+		cleaned: map[helmrelease.HookEvent]bool{}, deleted: map[record.ObjectKey]going{},
+	}
 }
 
 // hasApplied says whether an object was applied since the session began.
