@@ -27,14 +27,15 @@ import (
 type call struct {
 	history
 
-	d       *Deliverer
-	s       *session
-	t       Target
-	release Release
-	applier apply.Applier
-	want    *Desired // nil in Remove and Repair
-	removes bool     // it is one of Remove
-	hidden  hidden
+	d         *Deliverer
+	s         *session
+	t         Target
+	release   Release
+	applier   apply.Applier
+	want      *Desired // nil in Remove and Repair
+	removes   bool     // it is one of Remove
+	calledOff bool     // it removes an adoption that never came to its end
+	hidden    hidden
 
 	digest      string         // of the inputs, or of the record that is removed
 	rec         *record.Record // the revision that is being worked on

@@ -21,11 +21,7 @@ import (
 )
 
 // deletion deletes objects of an inventory, and waits until they are gone.
-type deletion struct {
-	*call
-
-	calledOff bool // it is of an adoption that never came to its end
-}
+type deletion struct{ *call }
 
 // deleteEntries deletes the objects of the entries that are this add-on's, wave by wave. An object
 // that stays loses our labels. A wave begins once the previous one is gone. With toTheEnd, the last

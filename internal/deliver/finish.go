@@ -24,7 +24,7 @@ func (r installation) prune(ctx context.Context, isTime bool) error {
 	if err != nil {
 		return err
 	}
-	if err := (deletion{call: r.call}).deleteEntries(ctx, obsolete, false); err != nil {
+	if err := deletion(r).deleteEntries(ctx, obsolete, false); err != nil {
 		return err
 	}
 	r.s.pruned = true

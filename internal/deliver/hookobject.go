@@ -43,21 +43,11 @@ func isRun(there, o metav1.Object) bool {
 	return there.GetAnnotations()[HookRunAnnotation] == o.GetAnnotations()[HookRunAnnotation] && there.GetDeletionTimestamp() == nil
 }
 
-// liveHook reads a hook's object, if it is of this run; else it is a NotFound. An object that is
-// being deleted isn't of this run.
-func (r hookRunner) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live, err := r.applier.Get(ctx, o)
-	if err == nil && !isRun(live, o) {
-		err = apierrors.NewNotFound(metav1.SchemeGroupVersion.WithResource("hooks").GroupResource(), o.GetName())
-	}
-	return live, err
-}
-
 // lookAtHook reads how a hook's object stands that can't be watched at present.
 func (r hookRunner) lookAtHook(ctx context.Context, o *unstructured.Unstructured) (observe.Status, error) {
-	live, err := r.liveHook(ctx, o)
+	live, err := r.applier.Get(ctx, o)
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), err == nil && !isRun(live, o):
 		return observe.Status{Phase: observe.Gone}, nil
 	case err != nil:
 		return observe.Status{}, r.failureOf(record.KeyOf(o), err)
@@ -107,7 +97,7 @@ func (r hookRunner) replaceHook(ctx context.Context, h hook, o *unstructured.Uns
 	case err != nil:
 		return nil, err
 	case isRun(there, o):
-		if live, err := r.liveHook(ctx, o); !apierrors.IsNotFound(err) {
+		if live, err := r.applier.Get(ctx, o); !apierrors.IsNotFound(err) && (err != nil || isRun(live, o)) {
 			return live, err
 		}
 	case r.staysAsHook(o.GroupVersionKind().GroupKind()) && (object.OwnerOf(&there.ObjectMeta) == r.release || o.GroupVersionKind().GroupKind() == object.CRDKind):
@@ -134,11 +124,11 @@ func (r hookRunner) clearLive(ctx context.Context, h hook, e record.Entry, live 
 		return r.failHook(ctx, h, fmt.Sprintf(
 			"%s exists already, and its %s doesn't have before-hook-creation. Rename one of the two", e.Key(), helmrelease.HookDeleteAnnotation))
 	}
-	g, err := deletion{call: r.call}.deleteLive(ctx, e, live)
+	g, err := deletion(r).deleteLive(ctx, e, live)
 	if err != nil {
 		return err
 	}
-	return deletion{call: r.call}.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The previous object of %s hook %s: ", h.key.Event, h.Name))
+	return deletion(r).waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The previous object of %s hook %s: ", h.key.Event, h.Name))
 }
 
 // deleteHooks deletes objects of hooks by their delete policies, the last one first.

@@ -154,3 +154,32 @@ func (r readinessWait) awaitPostcondition(ctx context.Context) error {
 	}
 	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, retry.Sooner(retryAfter, soon))
 }
+
+// jobDone is the status of a Job that is known from the record to have run to its end.
+var jobDone = observe.Status{Phase: observe.Current, Final: true, Message: "it ran to its end"}
+
+// noteJobs records the Jobs of the manifest that ran to their end. Nothing else tells of it
+// once they are gone by their ttlSecondsAfterFinished, and each is to run once for a revision.
+func (r *application) noteJobs(ctx context.Context, objects []*unstructured.Unstructured) error {
+	known := len(r.rec.State.JobsDone)
+	for _, o := range objects {
+		key := record.KeyOf(o)
+		if !readiness.IsJob(o) {
+			continue
+		}
+		a, ok := r.s.applied[key]
+		if !ok || a.left {
+			continue
+		}
+		_, noted := r.rec.State.JobDone(key)
+		if status := r.statusOf(a); !noted && status.Final && status.Phase == observe.Current {
+			e := record.EntryOf(o)
+			e.UID = a.uid
+			r.rec.State.JobsDone = append(r.rec.State.JobsDone, e)
+		}
+	}
+	if len(r.rec.State.JobsDone) == known {
+		return nil
+	}
+	return r.update(ctx)
+}

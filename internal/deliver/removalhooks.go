@@ -10,7 +10,6 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // removalHooks runs the hooks of a removal. They prepare for the end of what the
@@ -20,27 +19,26 @@ func (r *removal) removalHooks(ctx context.Context, event helmrelease.HookEvent)
 	if len(hooksFor(r.rec.Helm.Hooks, event)) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
 		return nil
 	}
-	object, newOwner, err := r.newOwner(ctx)
+	why, err := r.livesOn(ctx)
 	if err != nil {
 		return err
 	}
-	if newOwner == (Release{}) {
+	if why == "" {
 		return hookRunner{r.call}.runHooks(ctx, event)
 	}
-	r.rec.State.Notes = append(r.rec.State.Notes, fmt.Sprintf("%s hooks weren't run, as %s belongs to add-on %s now", event, object, newOwner))
+	r.rec.State.Notes = append(r.rec.State.Notes, fmt.Sprintf("%s hooks weren't run, as %s", event, why))
 	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
 	return r.update(ctx)
 }
 
-// newOwner returns an object of the inventory that now belongs to another add-on, one that
-// stays, and that add-on.
-func (r *removal) newOwner(ctx context.Context) (record.ObjectKey, Release, error) {
+// livesOn says which object of the inventory now belongs to which other add-on that stays, "" for none.
+func (r *removal) livesOn(ctx context.Context) (string, error) {
 	inventory, err := r.scope.InventoryOf(r.rec)
 	if err != nil {
-		return record.ObjectKey{}, Release{}, err
+		return "", err
 	}
 	for _, e := range inventory {
-		if e.Shared {
+		if e.Shared || e.CRD {
 			continue
 		}
 		live, err := r.scope.Metadata(ctx, r.t.own(), e)
@@ -48,11 +46,11 @@ func (r *removal) newOwner(ctx context.Context) (record.ObjectKey, Release, erro
 			continue
 		}
 		if err != nil {
-			return record.ObjectKey{}, Release{}, r.failureOf(e.Key(), err)
+			return "", r.failureOf(e.Key(), err)
 		}
-		if owner := object.OwnerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !e.CRD && !slices.Contains(r.leaving, owner) {
-			return e.Key(), owner, nil
+		if owner := object.OwnerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !slices.Contains(r.leaving, owner) {
+			return fmt.Sprintf("%s belongs to add-on %s now", e.Key(), owner), nil
 		}
 	}
-	return record.ObjectKey{}, Release{}, nil
+	return "", nil
 }

@@ -20,8 +20,7 @@ import (
 type removal struct {
 	*call
 
-	leaving   []Release // which are removed, too
-	calledOff bool      // it is of an adoption that never came to its end
+	leaving []Release // which are removed, too
 }
 
 // Remove takes the removal of an add-on as far as it can go now, by the deletion
@@ -121,7 +120,7 @@ func (r *removal) deleteObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := (deletion{r.call, r.calledOff}).deleteEntries(ctx, inventory, true); err != nil {
+	if err := (deletion{r.call}).deleteEntries(ctx, inventory, true); err != nil {
 		return err
 	}
 	if len(hooksFor(r.rec.Helm.Hooks, helmrelease.HookPostDelete)) == 0 {

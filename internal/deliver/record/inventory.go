@@ -47,8 +47,6 @@ type Entry struct {
 	// Fields are those that the add-on owned once it had applied the object; zero if it
 	// isn't known.
 	Fields drift.Fields `json:"fields,omitzero"`
-	// Keep says that the object stays when it is pruned, by Helm's resource policy.
-	Keep bool `json:"keep,omitempty"`
 	// Shared says that it is a namespace of somebody else: it is never deleted.
 	Shared bool `json:"shared,omitempty"`
 	// CRD says that it is from the chart's crds/ directory: it is never deleted.
@@ -86,7 +84,6 @@ func EntryOf(o *unstructured.Unstructured) Entry {
 	return Entry{
 		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind,
 		Namespace: o.GetNamespace(), Name: o.GetName(),
-		Keep: o.GetAnnotations()[ResourcePolicyAnnotation] == ResourcePolicyKeep,
 	}
 }
 

@@ -127,7 +127,6 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 		SecretName:      m.Name,
 		UID:             m.UID,
 		ResourceVersion: m.ResourceVersion,
-		CreatedAt:       m.CreationTimestamp.Time,
 		ModifiedAt:      time.Unix(modified, 0),
 	}
 	for key, field := range s.annotated() {

@@ -67,7 +67,6 @@ type Summary struct {
 	SecretName      string
 	UID             types.UID
 	ResourceVersion string
-	CreatedAt       time.Time
 	// ModifiedAt is when Helm or Chandler last wrote the record, to the second.
 	ModifiedAt time.Time
 }
