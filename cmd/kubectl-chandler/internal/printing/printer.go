@@ -45,8 +45,8 @@ func (p *Printer) Write(page string, of any) error {
 	t.Funcs(template.FuncMap{
 		"red": p.color("31"), "green": p.color("32"), "yellow": p.color("33"), // of ANSI terminals
 		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "versions": p.versions, "states": p.states,
-		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": clean, "number": number, "paragraph": paragraph,
-		"join": strings.Join, "lower": strings.ToLower, "upper": strings.ToUpper, "trim": strings.TrimSpace,
+		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": clean,
+		"number": number, "paragraph": paragraph, "join": strings.Join, "lower": strings.ToLower, "upper": strings.ToUpper, "trim": strings.TrimSpace,
 		"shorten": func(text string, limit int) string { return clean(message.Shorten(text, limit)) },
 		"since":   func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
 		"seen":    func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },

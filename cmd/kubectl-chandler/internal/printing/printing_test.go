@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -91,6 +92,47 @@ AddonStack team/platform  revision platform-1  2 of 3 clusters are ready
 `
 	if got := printed(t, "Tree", s); got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+func TestOtherPages(t *testing.T) {
+	stack := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
+	stack.Status.Rollout = &addonsv1.RolloutStatus{Revision: "platform-2", Phase: addonsv1.RolloutSoaking, WavesDone: 1, Waves: []addonsv1.RolloutWaveStatus{
+		{Name: "first", Total: 1, Updated: 1, Done: 1}, {Name: "second", Total: 5, Updated: 5, Done: 4, Failed: 1}, {Name: "rest", Total: 9, Away: 2}}}
+	stack.Status.Conditions = []metav1.Condition{{Type: addonsv1.RolledOutCondition, Message: "Until noon", LastTransitionTime: *ago(time.Hour)}}
+	event := eventsv1.Event{Reason: "AddonFailed", Type: "Warning", Note: "x", EventTime: metav1.NewMicroTime(now)}
+	event.Regarding.Kind, event.Regarding.Name = "ClusterAddon", "a"
+	for page, c := range map[string]struct {
+		of   any
+		want string
+	}{
+		"Rollout": {stack, `
+AddonStack team/platform  revision platform-2  SOAKING for 60m
+
+WAVE     CLUSTERS   UPDATED   DONE   FAILED   AWAY   STATE
+first    1          1         1      0        0      done
+second   5          5         4      1        0      Soaking
+rest     9          0         0      0        2      waits
+Until noon
+`},
+		"Events": {&eventsv1.EventList{Items: []eventsv1.Event{event}}, "\n2026-03-01 12:00:00Z  clusteraddon/a  AddonFailed\n      x\n"},
+		"History": {&summary.History{Namespace: "team", Stack: "platform", Revisions: []summary.Revision{
+			{Number: 2, Name: "platform-2", Created: *ago(time.Hour), Clusters: 1, Rejected: "slow", Changes: []string{"addons[cni]: removed"}},
+			{Number: 1, Name: "platform-1", Created: *ago(2 * time.Hour), Clusters: 2, Ready: 2, WasReady: true}}}, `
+AddonStack team/platform
+
+2  platform-2  60m ago  1 cluster, 0 ready; rejected: slow
+    addons[cni]: removed
+
+1  platform-1  120m ago  2 clusters, 2 ready; was Ready on all clusters
+`},
+		"WouldGo": {[]summary.Held{{Cause: "StackDeleted", Addons: []string{"default/dns"}, Clusters: []string{"a"}}}, "\ndefault/dns would go from 1 cluster (StackDeleted): a\n"},
+		"Version": {&summary.Versions{Client: "v1", Instances: []addonsv1.ProviderInstance{{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"},
+			Spec: addonsv1.ProviderInstanceSpec{Version: "v2"}}}}, "\nclient: v1\nsystem/chandler: v2\n"},
+	} {
+		if got := printed(t, page, c.of); got != c.want {
+			t.Errorf("%s: %s", page, got)
+		}
 	}
 }
 
