@@ -4,6 +4,7 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -17,16 +18,10 @@ import (
 // Back returns the steps that leave plain releases of Helm in place of the AddonStacks that a migration made: those of the
 // names, or all. An AddonStack that is gone may have Secrets and labels still. One that others made stays, with these.
 func (w *World) Back(ctx context.Context) ([]Step, error) {
-	stacks, others, err := w.stacks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	secrets, err := w.list(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), client.MatchingLabels{originLabel: string(w.Origin)})
-	if err != nil {
-		return nil, err
-	}
-	clusters, err := w.list(ctx, clusterKind)
-	if err != nil {
+	stacks, others, noStacks := w.stacks(ctx)
+	secrets, noSecrets := w.list(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), client.MatchingLabels{originLabel: string(w.Origin)})
+	clusters, noClusters := w.list(ctx, clusterKind)
+	if err := errors.Join(noStacks, noSecrets, noClusters); err != nil {
 		return nil, err
 	}
 	last := map[string][]Step{} // by the name of the stack

@@ -4,6 +4,7 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,12 +35,9 @@ type releaseProxy struct {
 
 // proxies finds the releases of the Helm add-on provider.
 func (f *Found) proxies(ctx context.Context) error {
-	charts, err := read[chartProxy](ctx, f.World, proxyVersion.WithKind("HelmChartProxy"))
-	if err != nil {
-		return err
-	}
-	made, err := read[releaseProxy](ctx, f.World, proxyVersion.WithKind("HelmReleaseProxy"))
-	if err != nil {
+	charts, noCharts := read[chartProxy](ctx, f.World, proxyVersion.WithKind("HelmChartProxy"))
+	made, noneMade := read[releaseProxy](ctx, f.World, proxyVersion.WithKind("HelmReleaseProxy"))
+	if err := errors.Join(noCharts, noneMade); err != nil {
 		return err
 	}
 	for _, chart := range charts {
