@@ -38,18 +38,16 @@ func (c *clusterObjects) noteChange(kind schema.GroupKind, name types.Namespaced
 	if f == nil || f.Judges == nil || !f.Judges(kind) {
 		return
 	}
-	is := c.changes[release]
-	if is == nil {
-		is = &changes{objects: map[deliver.ObjectKey]bool{}}
-		c.changes[release] = is
+	if f.changes == nil {
+		f.changes = &changes{objects: map[deliver.ObjectKey]bool{}}
 	}
-	is.objects[deliver.ObjectKey{Group: kind.Group, Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name}] = true
-	c.tellLater(release, is)
+	f.changes.objects[deliver.ObjectKey{Group: kind.Group, Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name}] = true
+	c.tellLater(release, f.changes)
 }
 
 // tellLater tells of changes once they may be taken. The caller has the lock.
 func (c *clusterObjects) tellLater(release deliver.Release, is *changes) {
-	if is.waits {
+	if is.waits || len(is.objects) == 0 {
 		return
 	}
 	is.waits = true
@@ -57,7 +55,8 @@ func (c *clusterObjects) tellLater(release deliver.Release, is *changes) {
 	c.clock.AfterFunc(max(changesGathered, is.next.Sub(now), is.told.Add(lookPause).Sub(now)), func() {
 		c.mu.Lock()
 		is.waits = false
-		tell := c.conn.Context().Err() == nil && c.changes[release] == is && len(is.objects) > 0
+		f := c.releases[release]
+		tell := c.conn.Context().Err() == nil && f != nil && f.changes == is && len(is.objects) > 0
 		if tell && c.clock.Now().Before(is.next) { // they were taken since, and changed again
 			tell = false
 			c.tellLater(release, is)
@@ -80,7 +79,7 @@ func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (obje
 			k := c.kinds[kind]
 			listed = listed && (k == nil || k.objects != nil || k.err != nil)
 		}
-		is := c.changes[release]
+		is := f.changes
 		if is == nil || c.clock.Now().Before(is.next) {
 			return
 		}
@@ -93,47 +92,38 @@ func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (obje
 
 // Judged drops the changes of objects that were judged just now at these resourceVersions. Other changes are told of later.
 func (w *Objects) Judged(conn *fleet.Connection, release deliver.Release, found map[deliver.ObjectKey]observe.Status) {
-	w.with(conn, release, func(c *clusterObjects, _ *watchedAddon) {
-		is := c.changes[release]
-		if is == nil {
-			return
-		}
+	w.withChanges(conn, release, func(c *clusterObjects, is *changes) {
 		maps.DeleteFunc(is.objects, func(key deliver.ObjectKey, _ bool) bool {
-			k := c.kinds[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
-			if k == nil || found[key].Version == "" {
-				return false
-			}
-			return k.objects[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}].version == versionOf(found[key].Version)
+			k := c.kinds[kindOf(key)]
+			return k != nil && found[key].Version != "" && k.objects[objectName(key)].version == versionOf(found[key].Version)
 		})
 		is.next = c.clock.Now().Add(lookPause)
-		if len(is.objects) > 0 {
-			c.tellLater(release, is)
-		}
+		c.tellLater(release, is)
 	})
 }
 
 // HasChanged reports whether an object has changed since the last call of Changed that returned it.
 func (w *Objects) HasChanged(conn *fleet.Connection, release deliver.Release, key deliver.ObjectKey) (changed bool) {
-	w.with(conn, release, func(c *clusterObjects, _ *watchedAddon) {
-		is := c.changes[release]
-		changed = is != nil && is.objects[key]
-	})
+	w.withChanges(conn, release, func(_ *clusterObjects, is *changes) { changed = is.objects[key] })
 	return changed
 }
 
 // LookAgain has objects looked at once more, and none of the add-on's before the pause is over.
 func (w *Objects) LookAgain(conn *fleet.Connection, release deliver.Release, pause time.Duration, objects ...deliver.ObjectKey) {
-	w.with(conn, release, func(c *clusterObjects, _ *watchedAddon) {
-		is := c.changes[release]
-		if is == nil {
-			return
-		}
+	w.withChanges(conn, release, func(c *clusterObjects, is *changes) {
 		is.next = c.clock.Now().Add(pause)
 		for _, key := range objects {
 			is.objects[key] = true
 		}
-		if len(is.objects) > 0 {
-			c.tellLater(release, is)
+		c.tellLater(release, is)
+	})
+}
+
+// withChanges calls do under the lock if an object of the add-on has changed since it is watched.
+func (w *Objects) withChanges(conn *fleet.Connection, release deliver.Release, do func(*clusterObjects, *changes)) {
+	w.with(conn, release, func(c *clusterObjects, f *watchedAddon) {
+		if f.changes != nil {
+			do(c, f.changes)
 		}
 	})
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/restmapper"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
@@ -157,16 +156,11 @@ func (k *kindOfObjects) mapping(ctx context.Context) (*meta.RESTMapping, error) 
 	c.mu.Lock()
 	isGone := apierrors.IsNotFound(k.err) || meta.IsNoMatchError(k.err)
 	c.mu.Unlock()
-	if !isGone {
-		return c.conn.Client().RESTMapper().RESTMapping(k.kind)
+	if isGone {
+		c.conn.InvalidateFacts()
+		if _, err := c.conn.Facts(ctx); err != nil {
+			return nil, err
+		}
 	}
-	client, err := c.conn.Discovery(ctx)
-	if err != nil {
-		return nil, err
-	}
-	groups, err := restmapper.GetAPIGroupResources(client)
-	if err != nil {
-		return nil, err
-	}
-	return restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(k.kind)
+	return c.conn.Client().RESTMapper().RESTMapping(k.kind)
 }

@@ -85,7 +85,6 @@ type clusterObjects struct {
 	kinds    map[schema.GroupKind]*kindOfObjects
 	releases map[deliver.Release]*watchedAddon
 	objects  int // that are kept
-	changes  map[deliver.Release]*changes
 }
 
 // watchedAddon is an add-on that is watched.
@@ -98,6 +97,7 @@ type watchedAddon struct {
 	// knows what differs still, and when to try again.
 	known      bool
 	quietUntil time.Time // until then differences may be of our own writes
+	changes    *changes  // nil before the first one
 }
 
 // Watch keeps track of the objects of these add-ons of a cluster, and of no others, as long as the
@@ -109,9 +109,7 @@ func (w *Objects) Watch(name multicluster.ClusterName, conn *fleet.Connection, r
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	isUnwanted := func(release deliver.Release) bool { _, wanted := releases[release]; return !wanted }
-	maps.DeleteFunc(c.releases, func(release deliver.Release, _ *watchedAddon) bool { return isUnwanted(release) })
-	maps.DeleteFunc(c.changes, func(release deliver.Release, _ *changes) bool { return isUnwanted(release) })
+	maps.DeleteFunc(c.releases, func(release deliver.Release, _ *watchedAddon) bool { _, wanted := releases[release]; return !wanted })
 	for release, expected := range releases {
 		c.expect(release, expected)
 	}
@@ -145,7 +143,7 @@ func (c *clusterObjects) expect(release deliver.Release, expected Expected) {
 	next := &watchedAddon{Expected: expected}
 	next.wanted, next.beyond = expected.sums()
 	if f != nil {
-		next.repairing = f.repairing
+		next.repairing, next.changes = f.repairing, f.changes
 	}
 	c.releases[release] = next
 	c.reportAfter(release, next, quietAfterUpgrade)
@@ -168,7 +166,6 @@ func (w *Objects) of(name multicluster.ClusterName, conn *fleet.Connection, make
 	c = &clusterObjects{
 		name: name.String(), conn: conn, clock: w.clock, limit: w.limit, notify: func() { w.changed(name) },
 		kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*watchedAddon{},
-		changes: map[deliver.Release]*changes{},
 	}
 	w.clusters[conn] = c
 	context.AfterFunc(conn.Context(), func() {
@@ -217,7 +214,7 @@ func (w *Objects) Accept(conn *fleet.Connection, release deliver.Release, found 
 	w.with(conn, release, func(_ *clusterObjects, f *watchedAddon) {
 		f.wanted, f.beyond = f.sums()
 		for _, d := range found {
-			kind := schema.GroupKind{Group: d.Object.Group, Kind: d.Object.Kind}
+			kind := kindOf(d.Object)
 			if sum, known := f.wanted[kind]; known {
 				sum.Remove(objectName(d.Object), d.Applied)
 				sum.Add(objectName(d.Object), d.Now)
@@ -237,7 +234,7 @@ func (w *Objects) Seen(conn *fleet.Connection, release deliver.Release) func(del
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		k := c.kinds[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
+		k := c.kinds[kindOf(key)]
 		if k == nil || k.objects == nil || k.err != nil {
 			return 0, false
 		}

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -19,6 +20,10 @@ type seenObject struct {
 	release deliver.Release
 	fields  drift.Fields
 	version uint64 // a hash of its resourceVersion
+}
+
+func kindOf(key deliver.ObjectKey) schema.GroupKind {
+	return schema.GroupKind{Group: key.Group, Kind: key.Kind}
 }
 
 func objectName(key deliver.ObjectKey) types.NamespacedName {

@@ -67,7 +67,7 @@ func TestOwnRecordsStay(t *testing.T) {
 					t.Errorf("the server is asked for %s", text)
 				}
 				w.mu.RLock()
-				store := &w.clusters["ns/prod"].store
+				store := w.clusters["ns/prod"]
 				w.mu.RUnlock()
 				store.mu.RLock()
 				defer store.mu.RUnlock()
@@ -76,7 +76,7 @@ func TestOwnRecordsStay(t *testing.T) {
 				}
 				size := 0
 				for _, kept := range store.set.records {
-					size += sizeOf(kept)
+					size += kept.size
 				}
 				if size != store.set.size {
 					t.Errorf("it counts %d bytes, and there are %d", store.set.size, size)
@@ -125,7 +125,7 @@ func TestProvenRecordsStay(t *testing.T) {
 				set.put(&made[i])
 			}
 			for i := range own {
-				if set.records[nameOf(&own[i])] == nil {
+				if _, there := set.records[nameOf(&own[i])]; !there {
 					t.Fatalf("%s is out of sight", own[i].Name)
 				}
 			}
@@ -135,7 +135,7 @@ func TestProvenRecordsStay(t *testing.T) {
 			forged := own[0]
 			forged.Annotations = map[string]string{record.OwnerAnnotation: "ns/prod"}
 			set.put(&forged) // in place of a proven one, which is gone
-			if kept := set.records[nameOf(&forged)]; kept == nil || kept.Annotations[record.DigestAnnotation] != "" {
+			if kept, there := set.records[nameOf(&forged)]; !there || kept.Digest != "" {
 				t.Errorf("%+v is kept in place of what was written over it", kept)
 			}
 		})

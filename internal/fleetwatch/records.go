@@ -3,6 +3,7 @@
 package fleetwatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,14 +59,6 @@ type Records struct {
 	clusters map[multicluster.ClusterName]*clusterRecords
 }
 
-// clusterRecords are what is known of one connection's records.
-type clusterRecords struct {
-	owner  string
-	store  recordStore
-	err    error
-	sticks time.Time // a success before doesn't mean that the err is over
-}
-
 // NewRecords returns a watch of the records that are of a cluster's owner, the "namespace/name" of its
 // ClusterAddon. Where there are too many, those with one of the proofs stay. It calls changed when a cluster has other records. It calls
 // restored when a cluster shows those of a previous time: then nothing that was known of the
@@ -95,7 +88,7 @@ func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl 
 	if !ok {
 		return fmt.Errorf("the records of a %T can't be watched", cl)
 	}
-	known := &clusterRecords{owner: w.owner(name), store: recordStore{changed: func() { w.changed(name) }}}
+	known := &clusterRecords{owner: w.owner(name), changed: func() { w.changed(name) }}
 	w.mu.Lock()
 	w.clusters[name] = known
 	w.mu.Unlock()
@@ -124,7 +117,7 @@ func (w *Records) forget(name multicluster.ClusterName, known *clusterRecords) {
 // watch lists and watches until something fails, or the records are those of a previous time.
 func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, server metadataServer) error {
 	note := func(err error) {
-		if ctx.Err() == nil && w.note(known, err) {
+		if ctx.Err() == nil && known.note(w.clock.Now(), err) {
 			w.changed(name)
 			if err != nil {
 				logf.FromContext(ctx).Error(err, "Watching release records failed; trying again", "Cluster", name)
@@ -137,7 +130,7 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 		// A server that was restored from a backup shows an older state, and would accept a watch of what is newer.
 		cutIsFailure: true,
 		list: func(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-			if !known.store.isFilled() {
+			if _, filled := known.list(); !filled {
 				o.ResourceVersion = "0" // later a cache of the API server may be older than what is known
 			}
 			set = newRecordSet(known.owner, func() map[deliver.Release]string { return w.proofs(ctx, name) })
@@ -148,9 +141,9 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 		},
 		listed: func(list *metav1.PartialObjectMetadataList) error {
 			note(nil)
-			return known.store.replace(set, list.ResourceVersion)
+			return known.replace(set, list.ResourceVersion)
 		},
-		changed: known.store.change,
+		changed: known.change,
 	}
 	err := f.run(ctx)
 	if err != nil && !errors.Is(err, errPreviousState) && !errors.Is(err, errWatchCut) && !isExpired(err) {
@@ -159,46 +152,26 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 	return err
 }
 
-// note keeps the error of the last request, nil if it went well, and reports whether that is
-// news.
-func (w *Records) note(known *clusterRecords, err error) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err == nil && (known.err == nil || w.clock.Now().Before(known.sticks)) {
-		return false
-	}
-	if _, broken := errors.AsType[*brokenWatch](err); broken {
-		known.sticks = w.clock.Now().Add(failureStays)
-	}
-	news := err == nil || known.err == nil || known.err.Error() != err.Error()
-	known.err = err
-	return news
-}
-
 // Failure returns why the records of a cluster can't be read or followed; nil if they can.
 func (w *Records) Failure(name multicluster.ClusterName) error {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	if known, ok := w.clusters[name]; ok {
-		return known.err
-	}
-	return nil
+	known := w.of(name)
+	known.mu.RLock()
+	defer known.mu.RUnlock()
+	return known.err
 }
 
 // Of returns the newest record of each release that Chandler installed on the
 // cluster, for its owner. It is false until they have been read once.
 func (w *Records) Of(name multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool) {
+	records, known := w.of(name).list()
+	return record.Newest(records), known
+}
+
+// of returns what is known of a cluster's records; nothing if it isn't engaged.
+func (w *Records) of(name multicluster.ClusterName) *clusterRecords {
 	w.mu.RLock()
-	known, ok := w.clusters[name]
-	w.mu.RUnlock()
-	if !ok {
-		return nil, false
-	}
-	records, ok := known.store.list()
-	if !ok {
-		return nil, false
-	}
-	return record.Summarize(records), true
+	defer w.mu.RUnlock()
+	return cmp.Or(w.clusters[name], &clusterRecords{})
 }
 
 // IsLasting reports whether a failure to read records is an answer, which another try

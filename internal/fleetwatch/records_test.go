@@ -129,7 +129,7 @@ func TestRecordsAreListedAndFollowed(t *testing.T) {
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	if size := w.clusters["ns/prod"].store.set.size; size > 10_000 {
+	if size := w.clusters["ns/prod"].set.size; size > 10_000 {
 		t.Errorf("%d bytes are kept", size)
 	}
 }

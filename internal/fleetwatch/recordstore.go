@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,28 +28,35 @@ const (
 // errPreviousState ends the watch of a cluster that shows an older state than before.
 var errPreviousState = errors.New("the release records are those of a previous time, as after a restore")
 
-// recordSet are the records of the owner that are kept, by name.
+// recordSet are the records of the owner that are kept, by the names of their Secrets.
 type recordSet struct {
 	owner   string
 	proofs  func() map[deliver.Release]string
-	records map[types.NamespacedName]*metav1.PartialObjectMetadata
+	records map[types.NamespacedName]keptRecord
 	size    int // in bytes
 }
 
+// keptRecord is what is kept of a record.
+type keptRecord struct {
+	deliver.Summary
+	size int // in bytes, about
+}
+
 func newRecordSet(owner string, proofs func() map[deliver.Release]string) *recordSet {
-	return &recordSet{owner: owner, proofs: proofs, records: map[types.NamespacedName]*metav1.PartialObjectMetadata{}}
+	return &recordSet{owner: owner, proofs: proofs, records: map[types.NamespacedName]keptRecord{}}
 }
 
 // put puts what is needed of a record in the place of the one of its name. It reports whether either is the
 // owner's: others, as those of another management cluster, aren't kept.
-func (s *recordSet) put(record *metav1.PartialObjectMetadata) (concerned bool) {
-	concerned = s.drop(nameOf(record))
-	if summary, ok := deliver.SummaryOf(&record.ObjectMeta); !ok || !summary.IsOwnedBy(s.owner) {
+func (s *recordSet) put(secret *metav1.PartialObjectMetadata) (concerned bool) {
+	concerned = s.drop(nameOf(secret))
+	summary, ok := deliver.SummaryOf(&secret.ObjectMeta)
+	if !ok || !summary.IsOwnedBy(s.owner) {
 		return concerned
 	}
-	record = needed(record)
-	s.records[nameOf(record)] = record
-	s.size += sizeOf(record)
+	record := keptRecord{summary, sizeOf(secret)}
+	s.records[nameOf(secret)] = record
+	s.size += record.size
 	for len(s.records) > maxRecords || s.size > maxRecordsSize {
 		s.shrink()
 	}
@@ -58,10 +66,8 @@ func (s *recordSet) put(record *metav1.PartialObjectMetadata) (concerned bool) {
 // drop reports whether there was a record of the name.
 func (s *recordSet) drop(name types.NamespacedName) bool {
 	record, there := s.records[name]
-	if there {
-		delete(s.records, name)
-		s.size -= sizeOf(record)
-	}
+	delete(s.records, name)
+	s.size -= record.size
 	return there
 }
 
@@ -82,7 +88,7 @@ func (s *recordSet) shrink() {
 			clear(sizes)
 			clear(names)
 		}
-		sizes[name.Namespace] += sizeOf(record)
+		sizes[name.Namespace] += record.size
 		names[name.Namespace] = append(names[name.Namespace], name.Name)
 	}
 	largest := slices.MaxFunc(slices.Sorted(maps.Keys(sizes)), func(a, b string) int { return cmp.Compare(sizes[a], sizes[b]) })
@@ -102,42 +108,43 @@ const (
 	proven                // what was written for the owner
 )
 
-func worthOf(record *metav1.PartialObjectMetadata, proofs map[deliver.Release]string) worth {
-	proof := proofs[deliver.Release{Namespace: record.Namespace, Name: record.Labels["name"]}]
-	if proof == "" {
+func worthOf(record keptRecord, proofs map[deliver.Release]string) worth {
+	switch proof := proofs[record.Release]; {
+	case proof == "":
 		return claimed
-	}
-	if summary, ok := deliver.SummaryOf(&record.ObjectMeta); ok && summary.IsProvenBy(proof) {
+	case record.IsProvenBy(proof):
 		return proven
 	}
 	return expected
 }
 
-// recordStore keeps what is needed of the metadata of records.
-type recordStore struct {
+// clusterRecords are what is known of one connection's records.
+type clusterRecords struct {
+	owner   string
+	changed func() // is called after a change of a record of the owner
+
 	mu      sync.RWMutex
 	set     *recordSet // nil until they have been listed
 	version string     // the latest resourceVersion
-
-	changed func() // is called after a change of a record of the owner
+	err     error      // why they can't be read or watched
+	sticks  time.Time  // until then a success doesn't mean that the err is over
 }
 
 // list returns the records; false if they aren't known.
-func (s *recordStore) list() ([]metav1.PartialObjectMetadata, bool) {
+func (s *clusterRecords) list() (records []deliver.Summary, known bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.set == nil {
 		return nil, false
 	}
-	records := make([]metav1.PartialObjectMetadata, 0, len(s.set.records))
 	for _, record := range s.set.records {
-		records = append(records, *record)
+		records = append(records, record.Summary)
 	}
 	return records, true
 }
 
 // replace takes in a list, which is complete.
-func (s *recordStore) replace(set *recordSet, version string) error {
+func (s *clusterRecords) replace(set *recordSet, version string) error {
 	s.mu.Lock()
 	isPrevious := s.isBefore(version, set.records)
 	s.set, s.version = set, version
@@ -150,16 +157,14 @@ func (s *recordStore) replace(set *recordSet, version string) error {
 }
 
 // change puts a record in place of the one of its name, or takes that away.
-func (s *recordStore) change(record *metav1.PartialObjectMetadata, there bool) error {
+func (s *clusterRecords) change(secret *metav1.PartialObjectMetadata, there bool) error {
 	s.mu.Lock()
-	concerned := false
-	if s.set != nil {
-		s.version = record.ResourceVersion
-		if there {
-			concerned = s.set.put(record)
-		} else {
-			concerned = s.set.drop(nameOf(record))
-		}
+	s.version = secret.ResourceVersion
+	var concerned bool
+	if there {
+		concerned = s.set.put(secret)
+	} else {
+		concerned = s.set.drop(nameOf(secret))
 	}
 	s.mu.Unlock()
 	if concerned {
@@ -168,17 +173,26 @@ func (s *recordStore) change(record *metav1.PartialObjectMetadata, there bool) e
 	return nil
 }
 
-// isFilled reports whether records have been listed.
-func (s *recordStore) isFilled() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.set != nil
+// note keeps the error of the last request, nil if it went well, and reports whether that is
+// news.
+func (s *clusterRecords) note(now time.Time, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && (s.err == nil || now.Before(s.sticks)) {
+		return false
+	}
+	if _, broken := errors.AsType[*brokenWatch](err); broken {
+		s.sticks = now.Add(failureStays)
+	}
+	news := err == nil || s.err == nil || s.err.Error() != err.Error()
+	s.err = err
+	return news
 }
 
 // isBefore reports whether a list is of a time before what is known. The version of the
 // whole list doesn't show that if others have written much since: then that of a record
 // does.
-func (s *recordStore) isBefore(version string, records map[types.NamespacedName]*metav1.PartialObjectMetadata) bool {
+func (s *clusterRecords) isBefore(version string, records map[types.NamespacedName]keptRecord) bool {
 	if isOlder(version, s.version) {
 		return true
 	}
@@ -186,7 +200,7 @@ func (s *recordStore) isBefore(version string, records map[types.NamespacedName]
 		return false
 	}
 	for name, was := range s.set.records {
-		if now := records[name]; now != nil && now.UID == was.UID && isOlder(now.ResourceVersion, was.ResourceVersion) {
+		if now, there := records[name]; there && now.UID == was.UID && isOlder(now.ResourceVersion, was.ResourceVersion) {
 			return true
 		}
 	}
@@ -200,41 +214,16 @@ func isOlder(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// needed returns what a summary is made of: labels of Helm and ours, and our annotations.
-func needed(record *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: record.Namespace, Name: record.Name, UID: record.UID,
-		ResourceVersion: record.ResourceVersion, CreationTimestamp: record.CreationTimestamp,
-		Labels: map[string]string{}, Annotations: map[string]string{},
-	}}
-	for key, value := range record.Labels {
-		if ours(key) || slices.Contains(helmLabels, key) {
-			kept.Labels[key] = value
-		}
-	}
-	for key, value := range record.Annotations {
-		if ours(key) {
-			kept.Annotations[key] = value
-		}
-	}
-	return kept
+func nameOf(secret *metav1.PartialObjectMetadata) types.NamespacedName {
+	return types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}
 }
 
-// helmLabels are those that Helm puts on its records.
-var helmLabels = []string{"name", "owner", "status", "version", "createdAt", "modifiedAt"}
-
-func ours(key string) bool { return strings.HasPrefix(key, "addons.cluster.x-k8s.io/") }
-
-func nameOf(record *metav1.PartialObjectMetadata) types.NamespacedName {
-	return types.NamespacedName{Namespace: record.Namespace, Name: record.Name}
-}
-
-// sizeOf returns about how many bytes are kept of a record.
-func sizeOf(record *metav1.PartialObjectMetadata) int {
-	size := 512 + len(record.Namespace) + len(record.Name) + len(record.UID) + len(record.ResourceVersion)
-	for _, texts := range []map[string]string{record.Labels, record.Annotations} {
-		for key, value := range texts {
-			size += len(key) + len(value)
+// sizeOf returns about how many bytes are kept of a record: the texts of its summary are parts of our annotations.
+func sizeOf(secret *metav1.PartialObjectMetadata) int {
+	size := 1 << 10
+	for key, value := range secret.Annotations {
+		if strings.HasPrefix(key, "addons.cluster.x-k8s.io/") {
+			size += len(value)
 		}
 	}
 	return size

@@ -103,11 +103,20 @@ func Installed(records []Summary) bool {
 // Summarize returns the newest revision of each release. An add-on that is settled by it costs no request. A Secret that isn't a record of a release
 // is ignored.
 func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
-	all := make(map[Release][]Summary)
+	var records []Summary
 	for i := range secrets {
 		if s, ok := SummaryOf(&secrets[i].ObjectMeta); ok {
-			all[s.Release] = append(all[s.Release], s)
+			records = append(records, s)
 		}
+	}
+	return Newest(records)
+}
+
+// Newest returns the newest revision of each release. An add-on that is settled by it costs no request.
+func Newest(records []Summary) map[Release]Summary {
+	all := make(map[Release][]Summary)
+	for _, s := range records {
+		all[s.Release] = append(all[s.Release], s)
 	}
 	newest := make(map[Release]Summary, len(all))
 	for release, records := range all {
