@@ -77,7 +77,10 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 		return r.failed(ctx, ReasonObjectFailed, message.FirstFew(failed), 0)
 	}
 	podsAgain := r.lookAtPods(ctx, r.want.ProgressDeadline-left)
-	reason, why := r.s.pods.seen(ReasonWaitingForObjects)
+	reason, why := ReasonWaitingForObjects, ""
+	if pods := r.s.pods; pods.found != nil {
+		reason, why = pods.found.Reason, fmt.Sprintf("%s: %s. ", pods.about, pods.found.Message)
+	}
 	if left <= 0 {
 		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
 			"%s%d of %d objects aren't ready within %s: %s%s",

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,11 +26,7 @@ const hookGrace = time.Minute
 // them in the middle, of a migration, say. The work that a hook of a removal started doesn't continue in an add-on that
 // is wanted again.
 func (r hookRunner) awaitRunningHooks(ctx context.Context) error {
-	if len(r.records) == 0 || r.want.Again || !r.records[0].Complete || !r.isProven(r.records[0]) {
-		return nil
-	}
-	status := helmcommon.Status(r.records[0].Status)
-	if !status.IsPending() && status != helmcommon.StatusUninstalling {
+	if len(r.records) == 0 || r.want.Again || !r.records[0].Pending() || !r.isProven(r.records[0]) {
 		return nil
 	}
 	rec, err := r.load(ctx, r.records[0])
@@ -43,7 +38,7 @@ func (r hookRunner) awaitRunningHooks(ctx context.Context) error {
 		if h.Kind != "Job" && h.Kind != "Pod" {
 			continue
 		}
-		if err := r.awaitRunningHook(ctx, h, status == helmcommon.StatusUninstalling); err != nil {
+		if err := r.awaitRunningHook(ctx, h, rec.Status == StatusUninstalling); err != nil {
 			return err
 		}
 	}

@@ -131,35 +131,6 @@ func (d *Deliverer) isCurrent(s *session) bool {
 	return d.sessions[s.key] == s
 }
 
-// progress is how far a revision is.
-type progress struct {
-	// about is the revision that the following is about, and whether it is removed.
-	about subject
-	// applied are those that were applied since the session began.
-	applied map[record.ObjectKey]*applied
-	// hooks are the hooks' objects.
-	hooks map[record.HookKey]*applied
-	// cleaned are the events whose hooks' objects were deleted by their policy.
-	cleaned map[helmrelease.HookEvent]bool
-	// deleted are those that were asked to go, are known to be gone, or were let go of.
-	deleted map[record.ObjectKey]going
-	// recreates is the object that is deleted to be made again; none if it is zero.
-	recreates      record.ObjectKey
-	recreatesSince time.Time
-	// pruned says that nothing is left to be pruned.
-	pruned bool
-	// appliedAt is when all objects were applied, if the record doesn't say so yet; else zero.
-	appliedAt time.Time
-	pods      podLook
-	// asDeployed are objects which the deployed revision applied just as they are wanted now.
-	asDeployed map[record.ObjectKey]record.Entry
-}
-
-type subject struct {
-	revision types.UID // of the record
-	removing bool
-}
-
 // turnTo makes the session be about a revision.
 func (s *session) turnTo(revision types.UID, removing bool) {
 	about := subject{revision: revision, removing: removing}

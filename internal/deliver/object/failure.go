@@ -3,6 +3,7 @@
 package object
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -166,22 +168,16 @@ func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	if key.Kind != "Secret" || key.Group != "" {
 		return message.Shorten(s.Message, MaxWords)
 	}
-	text := string(s.Reason)
-	if text == "" {
-		text = http.StatusText(int(s.Code))
-	}
+	text := cmp.Or(string(s.Reason), http.StatusText(int(s.Code)))
 	if malformed(s) {
 		return "it is malformed. " + safeWords.FindString(s.Message)
 	}
-	var fields []string
+	fields := sets.New[string]()
 	for _, c := range s.Details.Causes {
-		if c.Field != "" {
-			fields = append(fields, c.Field)
-		}
+		fields.Insert(c.Field)
 	}
-	slices.Sort(fields)
-	if fields = slices.Compact(fields); len(fields) > 0 {
-		text += " (" + message.FirstFew(fields) + ")"
+	if fields.Delete(""); len(fields) > 0 {
+		text += " (" + message.FirstFew(sets.List(fields)) + ")"
 	}
 	return message.Shorten(text, MaxWords)
 }

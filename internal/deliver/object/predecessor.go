@@ -36,19 +36,12 @@ func Predecessors(live *metav1.ObjectMeta) []string {
 	var managers []string
 	for _, e := range live.ManagedFields {
 		was := e.Manager == HelmManager || labelled && e.Manager == OperatorManager || applied && e.Manager == clientSideManager ||
-			e.Subresource == "" && strings.Contains(fieldsOf(e), `"f:`+HelmReleaseName+`"`)
+			e.Subresource == "" && strings.Contains(e.FieldsV1.GetRawString(), `"f:`+HelmReleaseName+`"`)
 		if was && !strings.HasPrefix(e.Manager, managerPrefix) && !slices.Contains(managers, e.Manager) {
 			managers = append(managers, e.Manager)
 		}
 	}
 	return managers
-}
-
-func fieldsOf(e metav1.ManagedFieldsEntry) string {
-	if e.FieldsV1 == nil {
-		return ""
-	}
-	return string(e.FieldsV1.GetRawBytes())
 }
 
 // OperatorLabels returns the fields that stay the Cluster Stack Operator's: its

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -96,9 +97,7 @@ func Union(earlier, later []Entry) []Entry {
 	}
 	for _, e := range later {
 		if old, ok := merged[e.Key()]; ok {
-			if e.UID == "" {
-				e.UID = old.UID
-			}
+			e.UID = cmp.Or(e.UID, old.UID)
 			e.Helm, e.Shared = e.Helm || old.Helm, e.Shared || old.Shared
 			// A CRD that a chart once put into crds/ holds data of people, wherever it is now.
 			e.CRD = e.CRD || old.CRD

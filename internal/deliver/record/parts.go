@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -58,7 +59,7 @@ func (s *Store) readParts(ctx context.Context, r *Record) ([]byte, error) {
 	var packed []byte
 	for _, p := range r.State.Parts {
 		secret := &corev1.Secret{}
-		if err := s.Client.Get(ctx, s.secretKey(p.Name), secret); err != nil {
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Release.Namespace, Name: p.Name}, secret); err != nil {
 			if err = fmt.Errorf("reading its part %s: %w", p.Name, err); apierrors.IsNotFound(err) {
 				err = r.unreadable(err)
 			}

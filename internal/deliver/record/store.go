@@ -82,7 +82,7 @@ func (s *Store) Load(ctx context.Context, summary Summary) (*Record, error) {
 		return r, nil
 	}
 	secret := &corev1.Secret{}
-	if err := s.Client.Get(ctx, s.secretKey(summary.SecretName), secret); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Release.Namespace, Name: summary.SecretName}, secret); err != nil {
 		return nil, fmt.Errorf("reading the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
 	}
 	r, err := s.decode(ctx, secret)
@@ -191,8 +191,4 @@ func (s *Store) remember(r *Record) {
 		s.cache = make(map[types.UID]*Record)
 	}
 	s.cache[r.UID] = r
-}
-
-func (s *Store) secretKey(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: s.Release.Namespace, Name: name}
 }
