@@ -97,6 +97,22 @@ func (r *application) applyAll(ctx context.Context, objects []*unstructured.Unst
 	return r.stopFor(ctx, f, "")
 }
 
+// rescope prepares the objects again if the cluster didn't know all of their kinds before.
+// A CRD of a hook, or of another add-on, may have said since that a kind isn't
+// namespaced.
+func (r *application) rescope() error {
+	if !r.s.unscoped {
+		return nil
+	}
+	r.scope.Unknown = false
+	objects, err := r.scope.Prepare(r.s.objects)
+	if err != nil {
+		return err
+	}
+	r.s.objects, r.s.unscoped = objects, r.scope.Unknown
+	return nil
+}
+
 // unapplied returns the objects that weren't applied in this session, or are gone
 // since.
 func (r *application) unapplied(objects []*unstructured.Unstructured) []*unstructured.Unstructured {

@@ -48,9 +48,7 @@ func (r *application) orRecreate(ctx context.Context, o *unstructured.Unstructur
 		return object.Postpone(key, fmt.Sprintf("it is made again after %s", first))
 	}
 	if going, err := r.scope.Observed(o, live, readiness.StillThere); err == nil { // else it is looked at again after a while
-		r.s.noting.Lock()
 		r.track(going)
-		r.s.noting.Unlock()
 	}
 	if live.GetDeletionTimestamp() == nil {
 		if err := r.applier.Delete(ctx, live, live.GetUID(), propagation(o, live)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,11 +89,7 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 	}
 	if r.s.tracker.Failing() != nil {
 		// An object that can't be watched is applied again, to see its status.
-		for key, a := range r.s.applied {
-			if r.statusOf(a).Phase != observe.Current {
-				delete(r.s.applied, key)
-			}
-		}
+		maps.DeleteFunc(r.s.applied, func(_ record.ObjectKey, a *applied) bool { return r.statusOf(a).Phase != observe.Current })
 	}
 	return r.wait(reason, fmt.Sprintf("%sWaiting for %s", why, message.FirstFew(waiting)), retry.Sooner(retryAfter, podsAgain))
 }
@@ -185,4 +182,24 @@ func (r *application) noteJobs(ctx context.Context, objects []*unstructured.Unst
 		return nil
 	}
 	return r.update(ctx)
+}
+
+// established waits for CRDs to be served.
+func (r *application) established(ctx context.Context, crds []*unstructured.Unstructured, rejections object.Failures) error {
+	failed, waiting := readinessWait{r.call}.unready(crds)
+	if len(failed)+len(waiting) == 0 {
+		return nil
+	}
+	readinessWait{r.call}.watchUnready(crds)
+	if len(failed) > 0 {
+		return r.failed(ctx, ReasonObjectFailed, message.FirstFew(failed), 0)
+	}
+	deadline := r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)
+	if !r.now().Before(deadline) {
+		return r.failed(ctx, ReasonReadinessTimeout, message.FirstFew(waiting), 0)
+	}
+	if f := rejections.Worst(); f != nil && f.Kind == object.Rejected {
+		waiting = append(waiting, f.Message)
+	}
+	return r.wait(object.ReasonWaitingForCRDs, "Waiting for "+message.FirstFew(waiting), deadline.Sub(r.now()))
 }
