@@ -55,7 +55,7 @@ func (l *link) engage(conn *Connection) {
 		if conn.ctx.Err() != nil {
 			return
 		}
-		err := conn.index(conn.ctx, l.provider.known())
+		err := conn.index(conn.ctx, l.provider.known()...)
 		if err == nil {
 			err = l.provider.aware.Engage(conn.ctx, l.name, conn.shown())
 		}

@@ -85,10 +85,8 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 // cluster is returned from the reconcile, so that the request is tried again. A [LimitError] lasts until
 // Options.Limits or the cluster change, and is for the status of the object. All others are those of client-go.
 func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
-	if l := p.link(name); l != nil {
-		if conn := l.published.Load().conn; conn != nil {
-			return conn.shown(), nil
-		}
+	if conn := p.published(name).conn; conn != nil {
+		return conn.shown(), nil
 	}
 	return nil, multicluster.ErrClusterNotFound
 }
@@ -96,11 +94,7 @@ func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluste
 // Connection returns the connection to a cluster, if it is connected now. There is none to a cluster whose Member has
 // a Cluster of its own: Get returns that one.
 func (p *Provider) Connection(name multicluster.ClusterName) (*Connection, bool) {
-	l := p.link(name)
-	if l == nil {
-		return nil, false
-	}
-	conn := l.published.Load().conn
+	conn := p.published(name).conn
 	if conn == nil || conn.kept {
 		return nil, false
 	}
@@ -108,11 +102,14 @@ func (p *Provider) Connection(name multicluster.ClusterName) (*Connection, bool)
 }
 
 // State returns what is known about the connection to a cluster.
-func (p *Provider) State(name multicluster.ClusterName) State {
+func (p *Provider) State(name multicluster.ClusterName) State { return p.published(name).state }
+
+// published returns what a link shows of a cluster.
+func (p *Provider) published(name multicluster.ClusterName) published {
 	if l := p.link(name); l != nil {
-		return l.published.Load().state
+		return *l.published.Load()
 	}
-	return unknown()
+	return published{state: unknown}
 }
 
 // Describe returns what the source reported about a cluster, without its

@@ -51,21 +51,25 @@ type Member struct {
 // Sink takes what a source finds, by the source's own names. Its methods never block, and may
 // be called before the Provider starts, in parallel, and with what is known already.
 type Sink struct {
-	onSet    func(multicluster.ClusterName, Member)
-	onRemove func(multicluster.ClusterName)
-	onSynced func()
+	provider *Provider
+	source   Source
+	place    int // of the source: the lower it is, the earlier it was named
 }
 
 // Set reports a cluster, or a change of it.
-func (s Sink) Set(cluster multicluster.ClusterName, m Member) { s.onSet(cluster, m) }
+func (s Sink) Set(cluster multicluster.ClusterName, m Member) {
+	s.provider.take(NameOf(s.source.Name(), cluster), reporter{s, cluster}, m)
+}
 
 // Remove reports that a cluster is gone, or out of scope: its connection is
 // closed without a request to it.
-func (s Sink) Remove(cluster multicluster.ClusterName) { s.onRemove(cluster) }
+func (s Sink) Remove(cluster multicluster.ClusterName) {
+	s.provider.withdraw(NameOf(s.source.Name(), cluster))
+}
 
 // Synced reports that all there is was set: what isn't known by now is gone. A source that
 // can't tell doesn't call it.
-func (s Sink) Synced() { s.onSynced() }
+func (s Sink) Synced() { s.provider.complete(s.source.Name()) }
 
 // Source discovers clusters.
 type Source interface {
@@ -94,9 +98,8 @@ func NameOf(source string, cluster multicluster.ClusterName) multicluster.Cluste
 	return multicluster.ClusterName(source) + separator + cluster
 }
 
-// reporter is who reports a cluster.
+// reporter is who reports a cluster, by the source's own name of it.
 type reporter struct {
-	source Source
-	place  int // of the source: the lower it is, the earlier it was named
-	name   multicluster.ClusterName
+	Sink
+	name multicluster.ClusterName
 }

@@ -10,19 +10,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
 // SetupWithManager registers the sources with the manager of the cluster that the program runs
 // for. Call it before that manager starts. A multicluster manager starts the Provider itself.
 func (p *Provider) SetupWithManager(mgr manager.Manager) error {
-	named := map[string]bool{}
-	for _, source := range p.options.Sources {
-		if named[source.Name()] {
-			return fmt.Errorf("two sources have the name %q", source.Name())
-		}
-		named[source.Name()] = true
-	}
 	for place, source := range p.options.Sources {
 		if err := p.register(mgr, source, place); err != nil {
 			return err
@@ -54,44 +46,28 @@ func (p *Provider) register(mgr manager.Manager, source Source, place int) error
 	p.sources = append(p.sources, source)
 	indexes := p.indexes
 	p.mu.Unlock()
-	for _, i := range indexes {
-		if err := i.addTo(context.Background(), source); err != nil {
+	for _, add := range indexes {
+		if err := indexSource(context.Background(), source, add); err != nil {
 			return err
 		}
 	}
-	if err := source.SetupWithManager(mgr, p.sink(source, place)); err != nil {
+	if err := source.SetupWithManager(mgr, Sink{p, source, place}); err != nil {
 		return fmt.Errorf("setting up the source %q: %w", source.Name(), err)
 	}
 	return nil
 }
 
-// sink returns what takes the clusters of a source.
-func (p *Provider) sink(source Source, place int) Sink {
-	name := source.Name()
-	return Sink{
-		onSet: func(cluster multicluster.ClusterName, m Member) {
-			p.take(NameOf(name, cluster), reporter{source: source, place: place, name: cluster}, m)
-		},
-		onRemove: func(cluster multicluster.ClusterName) { p.withdraw(NameOf(name, cluster)) },
-		onSynced: func() { p.complete(name) },
-	}
-}
+// index adds an index that all clusters have, those of now and those that come.
+type index func(context.Context, client.FieldIndexer) error
 
-// index is one that all clusters have, those of now and those that come.
-type index struct {
-	object  client.Object
-	field   string
-	extract client.IndexerFunc
-}
-
-// addTo adds the index to all clusters of a source that has indexes of its own.
-func (i index) addTo(ctx context.Context, source Source) error {
+// indexSource adds an index to all clusters of a source that has indexes of its own.
+func indexSource(ctx context.Context, source Source, add index) error {
 	indexer, ok := source.(client.FieldIndexer)
 	if !ok {
 		return nil
 	}
-	if err := indexer.IndexField(ctx, i.object, i.field, i.extract); err != nil {
-		return fmt.Errorf("indexing %T by %s in the clusters of source %q: %w", i.object, i.field, source.Name(), err)
+	if err := add(ctx, indexer); err != nil {
+		return fmt.Errorf("the clusters of source %q: %w", source.Name(), err)
 	}
 	return nil
 }
@@ -99,9 +75,14 @@ func (i index) addTo(ctx context.Context, source Source) error {
 // IndexField implements multicluster.Provider. Like that of a controller-runtime cache, it is
 // meant to be called before an informer for the kind runs: set indexes up before the manager starts.
 func (p *Provider) IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
-	i := index{object, field, extract}
+	add := func(ctx context.Context, to client.FieldIndexer) error {
+		if err := to.IndexField(ctx, object, field, extract); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", object, field, err)
+		}
+		return nil
+	}
 	p.mu.Lock()
-	p.indexes = append(p.indexes, i)
+	p.indexes = append(p.indexes, add)
 	sources := p.sources
 	var connected []*Connection
 	for _, l := range p.links {
@@ -112,10 +93,10 @@ func (p *Provider) IndexField(ctx context.Context, object client.Object, field s
 	p.mu.Unlock()
 	var failed []error
 	for _, source := range sources {
-		failed = append(failed, i.addTo(ctx, source))
+		failed = append(failed, indexSource(ctx, source, add))
 	}
 	for _, conn := range connected {
-		failed = append(failed, conn.index(ctx, []index{i}))
+		failed = append(failed, conn.index(ctx, add))
 	}
 	return errors.Join(failed...)
 }
@@ -128,13 +109,13 @@ func (p *Provider) known() []index {
 }
 
 // index adds indexes to the cache of a cluster. It has to know the scope of each kind, and so may ask the server.
-func (c *Connection) index(ctx context.Context, all []index) error {
+func (c *Connection) index(ctx context.Context, all ...index) error {
 	if c.kept {
 		return nil // its source has them
 	}
-	for _, i := range all {
-		if err := c.GetFieldIndexer().IndexField(ctx, i.object, i.field, i.extract); err != nil {
-			return fmt.Errorf("indexing %T by %s: %w", i.object, i.field, err)
+	for _, add := range all {
+		if err := add(ctx, c.GetFieldIndexer()); err != nil {
+			return err
 		}
 	}
 	return nil

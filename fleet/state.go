@@ -96,9 +96,7 @@ func (s State) same(o State) bool {
 }
 
 // unknown is the state of a cluster that no source has reported.
-func unknown() State {
-	return State{Phase: PhaseUnknown, Reason: ReasonClusterUnknown, Message: "No such cluster in the scope of this instance"}
-}
+var unknown = State{Phase: PhaseUnknown, Reason: ReasonClusterUnknown, Message: "No such cluster in the scope of this instance"}
 
 // state describes the connection. It keeps still while attempts fail the same
 // way, so conditions made from it don't flap.

@@ -9,36 +9,21 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/go-logr/logr"
 )
 
-// events are those of the directories that the files are in.
-type events struct{ watcher *fsnotify.Watcher }
-
-func newEvents() (*events, error) {
-	watcher, err := fsnotify.NewWatcher()
-	return &events{watcher}, err
-}
-
-// directories returns the directories whose events tell of a change: the named ones, and those that a named path is in.
-func (s *Source) directories() []string {
-	var all []string
+// watch adds the directories whose events tell of a change: the named ones, and those that a named path is in. A
+// directory that isn't there is looked for the next time. The watch of a directory ends with it.
+func (s *Source) watch(log logr.Logger, watcher *fsnotify.Watcher) {
+	watched := watcher.WatchList()
 	for _, named := range slices.Concat(s.options.Paths, s.options.TrustedPaths) {
-		all = append(all, filepath.Clean(named), filepath.Dir(named))
-	}
-	return all
-}
-
-// watch adds directories that aren't watched yet. A directory that isn't there is looked for the next time. The watch of a
-// directory ends with it.
-func (e *events) watch(ctx context.Context, directories []string) {
-	watched := e.watcher.WatchList()
-	for _, directory := range directories {
-		if slices.Contains(watched, directory) || !isDirectory(directory) {
-			continue
-		}
-		if err := e.watcher.Add(directory); err != nil {
-			log.FromContext(ctx).Error(err, "Could not watch a directory of kubeconfig files; it is looked at from time to time", "path", directory)
+		for _, directory := range []string{filepath.Clean(named), filepath.Dir(named)} {
+			if slices.Contains(watched, directory) || !isDirectory(directory) {
+				continue
+			}
+			if err := watcher.Add(directory); err != nil {
+				log.Error(err, "Could not watch a directory of kubeconfig files; it is looked at from time to time", "path", directory)
+			}
 		}
 	}
 }
@@ -47,18 +32,15 @@ func (e *events) watch(ctx context.Context, directories []string) {
 const settle = 50 * time.Millisecond
 
 // drain takes the events that belong to one that came.
-func (e *events) drain(ctx context.Context) {
-	over := time.After(settle)
-	for {
+func drain(ctx context.Context, watcher *fsnotify.Watcher) {
+	for over := time.After(settle); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-over:
 			return
-		case <-e.watcher.Events:
-		case <-e.watcher.Errors:
+		case <-watcher.Events:
+		case <-watcher.Errors:
 		}
 	}
 }
-
-func (e *events) close() { _ = e.watcher.Close() }

@@ -6,14 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/rest"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
@@ -22,23 +24,20 @@ const maxFile = 1 << 20
 
 // content is what a file has for one context.
 type content struct {
-	kubeconfig []byte
-	config     *rest.Config // of a trusted file, in place of the kubeconfig
-	problem    string       // why it can't be used
-	text       string       // that the config was made of
+	fleet.Member        // its credentials, or why there are none
+	text         string // that the Config of a trusted file was made of
 }
 
 // found is a context of a file.
 type found struct {
-	content
+	fleet.Member
 	file, context string
-	double        bool // another file has a context of that name
 }
 
 // read returns the contexts of all files that match, by the name of the cluster. While a file can't be read, they are
 // those that were last read of it.
-func (s *Source) read(log logr.Logger) map[string]found {
-	all, known := map[string]found{}, map[string]map[string]content{}
+func (s *Source) read(log logr.Logger) map[multicluster.ClusterName]found {
+	all, known := map[multicluster.ClusterName]found{}, map[string]map[string]content{}
 	for _, file := range s.files(log, s.options.Paths) {
 		s.add(log, all, known, file, contextsOf)
 	}
@@ -51,7 +50,7 @@ func (s *Source) read(log logr.Logger) map[string]found {
 
 // add adds the contexts of a file, as a function reads them.
 func (s *Source) add(
-	log logr.Logger, all map[string]found, known map[string]map[string]content, file string,
+	log logr.Logger, all map[multicluster.ClusterName]found, known map[string]map[string]content, file string,
 	read func(string, map[string]content) (map[string]content, error),
 ) {
 	contexts, err := read(file, s.known[file])
@@ -67,18 +66,16 @@ func (s *Source) add(
 		if !s.matches(context) {
 			continue
 		}
+		name, m := context, c.Member
 		if failed {
-			c.problem = "can't be read; see the log of the manager"
+			m.Problem = "can't be read; see the log of the manager"
 		}
-		first, taken := all[context]
-		if !taken {
-			all[context] = found{content: c, file: file, context: context}
-			continue
+		if first, taken := all[multicluster.ClusterName(context)]; taken {
+			name = file + "+" + context
+			m = fleet.Member{Problem: "has the name of a context of " + first.file + ", which comes first; rename one of them"}
 		}
-		all[file+"+"+context] = found{
-			content: content{problem: "has the name of a context of " + first.file + ", which comes first; rename one of them"},
-			file:    file, context: context, double: true,
-		}
+		m.Origin, m.Labels = fmt.Sprintf("context %s of %s", context, file), s.options.Labels
+		all[multicluster.ClusterName(name)] = found{m, file, context}
 	}
 }
 
@@ -92,9 +89,12 @@ func (s *Source) files(log logr.Logger, paths []string) []string {
 		}
 		entries, err := os.ReadDir(path)
 		if s.failed(log, path, err) {
-			entries = s.entries[path]
+			for _, file := range slices.Sorted(maps.Keys(s.known)) {
+				if filepath.Dir(file) == filepath.Clean(path) {
+					files = append(files, file)
+				}
+			}
 		}
-		s.entries[path] = entries
 		for _, entry := range entries {
 			if !strings.HasPrefix(entry.Name(), ".") && !entry.IsDir() {
 				files = append(files, filepath.Join(path, entry.Name()))
@@ -134,7 +134,7 @@ func contextsOf(file string, _ map[string]content) (map[string]content, error) {
 	}
 	contexts := make(map[string]content, len(split))
 	for name, one := range split {
-		contexts[name] = content{kubeconfig: one}
+		contexts[name] = content{Member: fleet.Member{Kubeconfig: one}}
 	}
 	return contexts, nil
 }

@@ -8,10 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -50,9 +51,8 @@ type Source struct {
 	looks   chan struct{}
 
 	// The results of the last look belong to run.
-	last    map[string]found              // by name of the cluster
+	last    map[multicluster.ClusterName]found
 	known   map[string]map[string]content // contexts by file
-	entries map[string][]os.DirEntry      // by directory
 	failing map[string]string             // errors by path, as they were logged
 }
 
@@ -69,10 +69,7 @@ func New(o Options) (*Source, error) {
 	if o.Interval == 0 {
 		o.Interval = time.Minute
 	}
-	return &Source{
-		options: o, looks: make(chan struct{}, 1),
-		entries: map[string][]os.DirEntry{}, failing: map[string]string{},
-	}, nil
+	return &Source{options: o, looks: make(chan struct{}, 1), failing: map[string]string{}}, nil
 }
 
 // Name implements fleet.Source.
@@ -93,50 +90,41 @@ func (s *Source) Refresh(multicluster.ClusterName) {
 }
 
 func (s *Source) run(ctx context.Context) error {
-	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("files"))
-	events, err := newEvents()
+	logger := log.FromContext(ctx).WithName("files")
+	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watching kubeconfig files: %w", err)
 	}
-	defer events.close()
-	ticker := time.NewTicker(s.options.Interval)
-	defer ticker.Stop()
+	defer func() { _ = watcher.Close() }()
 	for {
-		events.watch(ctx, s.directories()) // before the look, so that no change is missed
-		s.look(ctx)
+		s.watch(logger, watcher) // before the look, so that no change is missed
+		s.look(logger)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-time.After(s.options.Interval):
 		case <-s.looks:
-		case <-events.watcher.Events:
-			events.drain(ctx)
-		case <-events.watcher.Errors: // events were lost
-			events.drain(ctx)
+		case <-watcher.Events:
+			drain(ctx, watcher)
+		case <-watcher.Errors: // events were lost
+			drain(ctx, watcher)
 		}
 	}
 }
 
 // look reports what is there now.
-func (s *Source) look(ctx context.Context) {
-	logger := log.FromContext(ctx)
+func (s *Source) look(logger logr.Logger) {
 	now := s.read(logger)
 	for name := range s.last {
 		if _, there := now[name]; !there {
-			s.sink.Remove(multicluster.ClusterName(name))
+			s.sink.Remove(name)
 		}
 	}
 	for name, f := range now {
-		if _, known := s.last[name]; f.double && !known {
+		if _, known := s.last[name]; string(name) != f.context && !known {
 			logger.Info("Left out a context whose name another file has, too", "context", f.context, "file", f.file)
 		}
-		s.sink.Set(multicluster.ClusterName(name), fleet.Member{
-			Kubeconfig: f.kubeconfig,
-			Config:     f.config,
-			Problem:    f.problem,
-			Origin:     fmt.Sprintf("context %s of %s", f.context, f.file),
-			Labels:     s.options.Labels,
-		})
+		s.sink.Set(name, f.Member)
 	}
 	s.last = now
 	s.sink.Synced()

@@ -8,6 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/cluster-chandler/chandler/fleet"
 )
 
 // trustedContextsOf returns what a file of an administrator has for each of its contexts, as client-go reads it. A context
@@ -42,21 +44,23 @@ func trusted(all *clientcmdapi.Config, name string, before content) content {
 	one := all.DeepCopy()
 	one.CurrentContext = name
 	if clientcmdapi.MinifyConfig(one) != nil {
-		return content{problem: "names a cluster or a user that is not in it"}
+		return problem("names a cluster or a user that is not in it")
 	}
 	text, err := clientcmd.Write(*one)
 	if err != nil {
-		return content{problem: "is not valid"}
+		return problem("is not valid")
 	}
 	if before.text == string(text) {
 		return before
 	}
 	config, err := configOf(one)
 	if err != nil {
-		return content{problem: "is not one that client-go connects with"}
+		return problem("is not one that client-go connects with")
 	}
-	return content{config: config, text: string(text)}
+	return content{fleet.Member{Config: config}, string(text)}
 }
+
+func problem(why string) content { return content{Member: fleet.Member{Problem: why}} }
 
 func configOf(one *clientcmdapi.Config) (*rest.Config, error) {
 	config, err := clientcmd.NewDefaultClientConfig(*one, nil).ClientConfig()
