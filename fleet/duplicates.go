@@ -77,13 +77,6 @@ func (c *claims) release(conn *Connection) {
 	}
 }
 
-// holder returns a link of an earlier source that names a cluster, or nil.
-func (c *claims) holder(l *link, uid types.UID) *link {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.earlier(l, uid)
-}
-
 // earlier returns a link of an earlier source that names a cluster. The caller holds the lock.
 func (c *claims) earlier(l *link, uid types.UID) *link {
 	for other, claimed := range c.claimed {
@@ -134,7 +127,7 @@ func (l *link) reclaim(now time.Time) orders {
 		l.machine.freed(now)
 		return orders{}
 	}
-	if holder := l.provider.claims.holder(l, l.conn.uid); holder != nil {
+	if holder := l.provider.claims.take(l, l.conn); holder != nil {
 		return l.machine.broken(now, l.duplicate(l.about(l.inUse), holder))
 	}
 	return orders{}

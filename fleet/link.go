@@ -131,7 +131,7 @@ func (l *link) step(ctx context.Context, again time.Time) {
 		l.adopt(l.machine.dialled(now(), o.version, o.fault), o)
 	case o := <-l.probed:
 		if o.conn != l.conn {
-			l.machine.probeAbandoned()
+			l.machine.probing = false
 			return
 		}
 		l.do(l.machine.probed(now(), o.version, o.fault))

@@ -194,9 +194,6 @@ func (m *machine) saw(version string) {
 // replaced: a new connection is in use, maybe to another server.
 func (m *machine) replaced(version string) { m.version, m.lower = version, 0 }
 
-// probeAbandoned: a probe of a connection that is no longer in use has ended.
-func (m *machine) probeAbandoned() { m.probing = false }
-
 // broken: a component could not start on the connection in use.
 func (m *machine) broken(now time.Time, fault *transport.Fault) orders {
 	if m.using == "" {

@@ -5,11 +5,11 @@ package files
 import (
 	"fmt"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
 // trustedContextsOf returns what a file of an administrator has for each of its contexts, as client-go reads it. A context
@@ -33,39 +33,32 @@ func trustedContextsOf(file string, before map[string]content) (map[string]conte
 		return nil, fmt.Errorf("the files that %s names: %w", file, err)
 	}
 	contexts := make(map[string]content, len(all.Contexts))
-	for name := range all.Contexts {
-		contexts[name] = trusted(all, name, before[name])
+	for name, context := range all.Contexts {
+		contexts[name] = trusted(all.Clusters[context.Cluster], all.AuthInfos[context.AuthInfo], before[name])
 	}
 	return contexts, nil
 }
 
-// trusted returns what a kubeconfig has for a context.
-func trusted(all *clientcmdapi.Config, name string, before content) content {
-	one := all.DeepCopy()
-	one.CurrentContext = name
-	if clientcmdapi.MinifyConfig(one) != nil {
+// trusted returns what a kubeconfig has for a context with a cluster and a user.
+func trusted(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, before content) content {
+	if cluster == nil || user == nil {
 		return problem("names a cluster or a user that is not in it")
 	}
-	text, err := clientcmd.Write(*one)
+	text, err := kubeconfig.Of(cluster, user)
 	if err != nil {
 		return problem("is not valid")
 	}
 	if before.text == string(text) {
 		return before
 	}
-	config, err := configOf(one)
+	config, err := clientcmd.RESTConfigFromKubeConfig(text)
 	if err != nil {
 		return problem("is not one that client-go connects with")
+	}
+	if config.ExecProvider != nil {
+		config.ExecProvider.StdinUnavailable = true // nobody types at a manager
 	}
 	return content{fleet.Member{Config: config}, string(text)}
 }
 
 func problem(why string) content { return content{Member: fleet.Member{Problem: why}} }
-
-func configOf(one *clientcmdapi.Config) (*rest.Config, error) {
-	config, err := clientcmd.NewDefaultClientConfig(*one, nil).ClientConfig()
-	if err == nil && config.ExecProvider != nil {
-		config.ExecProvider.StdinUnavailable = true // nobody types at a manager
-	}
-	return config, err
-}

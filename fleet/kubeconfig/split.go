@@ -34,9 +34,6 @@ func Split(data []byte) (map[string][]byte, error) {
 	}
 	contexts := make(map[string][]byte, len(all.Contexts))
 	for name, context := range all.Contexts {
-		if context == nil {
-			continue
-		}
 		if contexts[name], err = Of(all.Clusters[context.Cluster], all.AuthInfos[context.AuthInfo]); err != nil {
 			return nil, fmt.Errorf("writing the kubeconfig of context %s: %w", name, err)
 		}

@@ -5,7 +5,6 @@ package profiles
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -36,28 +35,18 @@ func (p Plugin) with(cluster clientcmdv1.Cluster) (Plugin, error) {
 	if json.Unmarshal(raw.Raw, &theirs) != nil {
 		return p, errors.New("its extension " + envExtension + " is no map of texts")
 	}
+	var added []string
 	for name, value := range theirs {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
 			return p, errors.New("its extension " + envExtension + " has a name or a value that no environment variable has")
 		}
+		added = append(added, name+"="+value)
 	}
-	p.Env = p.merged(theirs)
+	// The last value of a name counts.
+	if p.ProfileEnv == access.ProfileSourcedEnvVarsPolicyAppendIfNotExists {
+		p.Env = slices.Concat(added, p.Env)
+	} else {
+		p.Env = slices.Concat(p.Env, added)
+	}
 	return p, nil
-}
-
-// merged returns the plugin's environment with the profile's. Where both have a name, the policy says which value counts.
-func (p Plugin) merged(theirs map[string]string) []string {
-	all := map[string]string{}
-	maps.Copy(all, theirs)
-	for _, entry := range p.Env {
-		name, value, _ := strings.Cut(entry, "=")
-		if _, both := theirs[name]; !both || p.ProfileEnv == access.ProfileSourcedEnvVarsPolicyAppendIfNotExists {
-			all[name] = value
-		}
-	}
-	env := make([]string, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		env = append(env, name+"="+all[name])
-	}
-	return env
 }

@@ -32,28 +32,25 @@ const (
 
 // reference says where credentials are, and how they are written there.
 type reference struct {
-	provider, namespace, name, key, context string
+	provider string
+	// These are what the access provider is configured with.
+	ClusterName, Name, Key, Namespace, Context string
 }
 
 // referenceOf reads what an access provider is configured with.
 func referenceOf(provider inventoryv1alpha1.AccessProvider) (reference, error) {
-	var config struct {
-		ClusterName, Name, Key, Namespace, Context string
-	}
+	r := reference{provider: provider.Name}
 	extension := extensionOf(provider.Cluster, execExtension)
 	if extension == nil {
 		return reference{}, errors.New("it has no extension " + execExtension)
 	}
-	if err := json.Unmarshal(extension.Raw, &config); err != nil {
+	if err := json.Unmarshal(extension.Raw, &r); err != nil {
 		return reference{}, errors.New("its extension " + execExtension + " is not of that access provider's form")
 	}
-	r := reference{
-		provider: provider.Name, namespace: config.Namespace, name: config.Name, key: config.Key, context: config.Context,
-	}
 	if provider.Name == tokenReader {
-		r = reference{provider: provider.Name, name: config.ClusterName, key: "token"}
+		r = reference{provider: provider.Name, Name: r.ClusterName, Key: "token"}
 	}
-	if r.name == "" || r.key == "" {
+	if r.Name == "" || r.Key == "" {
 		return r, errors.New("its configuration has no clusterName, or no name or key of a Secret")
 	}
 	return r, nil
@@ -64,7 +61,7 @@ func (r reference) user(data []byte) (user *clientcmdapi.AuthInfo, problem strin
 	if r.provider == tokenReader {
 		return &clientcmdapi.AuthInfo{Token: string(data)}, ""
 	}
-	user, err := kubeconfig.User(data, r.context)
+	user, err := kubeconfig.User(data, r.Context)
 	if why, ok := errors.AsType[kubeconfig.Refusal](err); ok {
 		return nil, "holds a kubeconfig that is refused: " + string(why)
 	}
@@ -73,12 +70,11 @@ func (r reference) user(data []byte) (user *clientcmdapi.AuthInfo, problem strin
 
 // extensionOf returns an extension of a cluster, nil if it has none of that name.
 func extensionOf(cluster clientcmdv1.Cluster, name string) *runtime.RawExtension {
-	for i := range cluster.Extensions {
-		if cluster.Extensions[i].Name == name {
-			return &cluster.Extensions[i].Extension
-		}
+	i := slices.IndexFunc(cluster.Extensions, func(e clientcmdv1.NamedExtension) bool { return e.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &cluster.Extensions[i].Extension
 }
 
 // compose returns the member that a kubeconfig of a cluster and a user leads to. Fields that the

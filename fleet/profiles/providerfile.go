@@ -5,6 +5,7 @@ package profiles
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientauthenticationv1beta1 "k8s.io/client-go/pkg/apis/clientauthentication/v1beta1"
@@ -40,23 +41,25 @@ func PluginsOf(file *access.Config) (map[string]Plugin, error) {
 
 // Check returns what is wrong with a plugin.
 func (p Plugin) Check() error {
-	switch p.APIVersion {
-	case "", clientauthenticationv1.SchemeGroupVersion.String(), clientauthenticationv1beta1.SchemeGroupVersion.String():
-	default:
+	versions := []string{"", clientauthenticationv1.SchemeGroupVersion.String(), clientauthenticationv1beta1.SchemeGroupVersion.String()}
+	switch {
+	case !slices.Contains(versions, p.APIVersion):
 		return fmt.Errorf("its apiVersion %q isn't one of client-go's exec plugins", p.APIVersion)
-	}
-	switch p.ProfileArgs {
-	case "", access.ProfileSourcedCLIArgsPolicyIgnore, access.ProfileSourcedCLIArgsPolicyAppend:
-	default:
+	case !slices.Contains(argsPolicies, p.ProfileArgs):
 		return fmt.Errorf("its profileSourcedCLIArgsPolicy %q is unknown", p.ProfileArgs)
-	}
-	switch p.ProfileEnv {
-	case "", access.ProfileSourcedEnvVarsPolicyIgnore, access.ProfileSourcedEnvVarsPolicyAppendIfNotExists, access.ProfileSourcedEnvVarsPolicyReplace:
-	default:
+	case !slices.Contains(envPolicies, p.ProfileEnv):
 		return fmt.Errorf("its profileSourcedEnvVarsPolicy %q is unknown", p.ProfileEnv)
-	}
-	if p.Command == "" {
+	case p.Command == "":
 		return errors.New("it has no command")
 	}
 	return nil
 }
+
+var (
+	argsPolicies = []access.ProfileSourcedCLIArgsPolicy{
+		"", access.ProfileSourcedCLIArgsPolicyIgnore, access.ProfileSourcedCLIArgsPolicyAppend,
+	}
+	envPolicies = []access.ProfileSourcedEnvVarsPolicy{
+		"", access.ProfileSourcedEnvVarsPolicyIgnore, access.ProfileSourcedEnvVarsPolicyAppendIfNotExists, access.ProfileSourcedEnvVarsPolicyReplace,
+	}
+)

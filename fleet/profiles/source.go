@@ -52,7 +52,10 @@ func (o Options) member(ctx context.Context, object client.Object, secrets *obje
 	}
 	m, err := o.access(ctx, profile, secrets)
 	m.Origin = "ClusterProfile " + client.ObjectKeyFromObject(profile).String()
-	m.Properties, m.Deleting = propertiesOf(profile), !profile.DeletionTimestamp.IsZero()
+	m.Properties, m.Deleting = map[string]string{}, !profile.DeletionTimestamp.IsZero()
+	for _, p := range profile.Status.Properties {
+		m.Properties[p.Name] = p.Value
+	}
 	m.Owner = &metav1.OwnerReference{
 		APIVersion: inventoryv1alpha1.GroupVersion.String(), Kind: "ClusterProfile", Name: profile.Name, UID: profile.UID,
 	}
@@ -86,12 +89,12 @@ func (from reference) member(
 	ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider,
 	secrets *objects.Reader,
 ) (fleet.Member, error) {
-	if from.namespace != "" && from.namespace != profile.Namespace {
-		return fleet.Member{Problem: "names a Secret of namespace " + from.namespace + "; only Secrets of its own namespace are read"}, nil
+	if from.Namespace != "" && from.Namespace != profile.Namespace {
+		return fleet.Member{Problem: "names a Secret of namespace " + from.Namespace + "; only Secrets of its own namespace are read"}, nil
 	}
-	secret := client.ObjectKey{Namespace: profile.Namespace, Name: from.name}
-	value, err := secrets.Read(ctx, client.ObjectKeyFromObject(profile), secret, from.key)
-	named := "names Secret " + from.name + ", which "
+	secret := client.ObjectKey{Namespace: profile.Namespace, Name: from.Name}
+	value, err := secrets.Read(ctx, client.ObjectKeyFromObject(profile), secret, from.Key)
+	named := "names Secret " + from.Name + ", which "
 	if len(value.Data) == 0 {
 		return fleet.Member{Problem: named + cmp.Or(value.Problem, "is missing")}, err
 	}
@@ -116,12 +119,4 @@ func providersOf(profile *inventoryv1alpha1.ClusterProfile) []inventoryv1alpha1.
 		}
 	}
 	return all
-}
-
-func propertiesOf(profile *inventoryv1alpha1.ClusterProfile) map[string]string {
-	properties := map[string]string{}
-	for _, p := range profile.Status.Properties {
-		properties[p.Name] = p.Value
-	}
-	return properties
 }

@@ -26,12 +26,16 @@ type Cluster struct {
 	version func() string
 	clock   clock.PassiveClock
 
-	discovering chan struct{} // a lock that a context can give up waiting for; guards facts and tag
-	facts       keptFacts
+	// discovering is a lock that a context can give up waiting for. It guards the fields up to tag.
+	discovering chan struct{}
+	generation  uint64 // that was wanted when the APIs were discovered last
+	discovered  time.Time
+	kubernetes  string // the version at that time
 	tag         apisTag
-	wanted      atomic.Uint64
-	found       atomic.Pointer[found] // discovered last; nil before
-	mapper      *mapper
+
+	wanted atomic.Uint64
+	found  atomic.Pointer[found] // discovered last; nil before
+	mapper *mapper
 }
 
 // New returns a Cluster that has asked nothing yet. The version is that which a probe saw last.
@@ -60,23 +64,22 @@ func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 
 	wanted := c.wanted.Load()
 	version := c.version()
-	f := c.facts
-	stale := f.generation != wanted || f.KubernetesVersion != version ||
-		(len(f.Incomplete) > 0 && c.clock.Since(f.discovered) > incompleteFor)
-	if !stale {
-		return f.Facts, nil
+	known := c.found.Load()
+	stale := known == nil || c.generation != wanted || c.kubernetes != version ||
+		(len(known.facts.Incomplete) > 0 && c.clock.Since(c.discovered) > incompleteFor)
+	if stale {
+		var err error
+		if known, err = c.discover(ctx, known, version); err != nil {
+			return Facts{}, fmt.Errorf("discovering APIs: %w", err)
+		}
+		if err := c.mapper.renew(); err != nil {
+			return Facts{}, fmt.Errorf("making a RESTMapper: %w", err)
+		}
+		c.found.Store(known)
+		c.kubernetes, c.generation, c.discovered = version, wanted, c.clock.Now()
 	}
-	shared, err := c.discover(ctx, version)
-	if err != nil {
-		return Facts{}, fmt.Errorf("discovering APIs: %w", err)
-	}
-	if err := c.mapper.renew(); err != nil {
-		return Facts{}, fmt.Errorf("making a RESTMapper: %w", err)
-	}
-	c.found.Store(shared)
-	facts := shared.facts
+	facts := known.facts
 	facts.KubernetesVersion = version
-	c.facts = keptFacts{Facts: facts, generation: wanted, discovered: c.clock.Now()}
 	return facts, nil
 }
 
@@ -94,10 +97,3 @@ func (c *Cluster) shared() (*found, error) {
 // Invalidate makes the next Facts discover again, e.g. after a
 // CustomResourceDefinition was installed.
 func (c *Cluster) Invalidate() { c.wanted.Add(1) }
-
-// keptFacts are facts with the time and generation they belong to.
-type keptFacts struct {
-	Facts
-	generation uint64
-	discovered time.Time
-}

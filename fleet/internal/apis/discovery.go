@@ -28,7 +28,7 @@ const maxGroupVersions = 1000
 // discover reads the APIs of a cluster: in two requests, or one by one where the server
 // doesn't aggregate them. While they are those that are known already, it is one request. The
 // core group, which isn't in it, changes with the version of Kubernetes alone.
-func (c *Cluster) discover(ctx context.Context, version string) (*found, error) {
+func (c *Cluster) discover(ctx context.Context, known *found, version string) (*found, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(transport.ErrDisconnected) })()
@@ -37,8 +37,7 @@ func (c *Cluster) discover(ctx context.Context, version string) (*found, error) 
 	if err != nil {
 		return nil, err
 	}
-	known := c.found.Load()
-	if known != nil && c.facts.KubernetesVersion == version && len(known.facts.Incomplete) == 0 && c.tag.holds(ctx, client.RESTClient()) {
+	if known != nil && c.kubernetes == version && len(known.facts.Incomplete) == 0 && c.tag.holds(ctx, client.RESTClient()) {
 		return known, nil
 	}
 	groups, lists, unavailable, err := client.GroupsAndMaybeResources()

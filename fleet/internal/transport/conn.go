@@ -32,7 +32,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 // Close implements io.Closer.
 func (c *watchedConn) Close() error {
 	if !c.transport.closed.Load() {
-		c.transport.unanswered()
+		c.transport.Unanswered()
 	}
 	return c.Conn.Close()
 }

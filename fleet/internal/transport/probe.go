@@ -69,7 +69,7 @@ func (t *Transport) get(ctx context.Context, s Subject, path string, into any) (
 	if err != nil {
 		return 0, s.networkFault(ctx, err, progress)
 	}
-	request.Header.Set("User-Agent", t.agent)
+	request.Header.Set("User-Agent", t.UserAgent)
 	request.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
 	response, err := t.RoundTrip(request)
 	if err != nil {

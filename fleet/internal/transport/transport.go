@@ -66,21 +66,14 @@ type Options struct {
 // Transport is one set of TCP connections to an API server. It sends no
 // request, and so no credential, anywhere else.
 type Transport struct {
-	server *url.URL
-	agent  string // of probes; clients have their own
+	Options // without the Kubeconfig
+	server  *url.URL
 	// credentials can be swapped while requests are under way.
 	credentials atomic.Pointer[kubeconfig.Credentials]
 	base        http.RoundTripper
 	dialer      *connrotation.Dialer
-	// serverTimeout is the longest time that the server is told to work on a
-	// request that comes with a time.
-	serverTimeout time.Duration
-	// timeout bounds any other request than a watch, with the reading of its answer.
-	timeout time.Duration
-	bounds  *answer.Bounds
-	closed  atomic.Bool // no request is sent any more
-	// Called as Options says.
-	unauthorized, unanswered func()
+	bounds      *answer.Bounds
+	closed      atomic.Bool // no request is sent any more
 }
 
 // New returns a Transport that connects to nothing yet.
@@ -102,11 +95,8 @@ func New(o Options) (*Transport, error) {
 	if k.Trusted != nil && k.Trusted.Dial != nil {
 		dial = k.Trusted.Dial
 	}
-	t := &Transport{
-		server: server, agent: o.UserAgent, unauthorized: o.Unauthorized, unanswered: o.Unanswered,
-		dialer: connrotation.NewDialer(dial), bounds: answer.NewBounds(o.Limits, o.Clock),
-		timeout: o.ListTimeout, serverTimeout: o.Timeout / 5 * 4,
-	}
+	t := &Transport{Options: o, server: server, dialer: connrotation.NewDialer(dial), bounds: answer.NewBounds(o.Limits, o.Clock)}
+	t.Kubeconfig = nil // others may take the place of its credentials
 	t.credentials.Store(&k.Credentials)
 	if k.Trusted != nil {
 		t.base, err = trustedTransport(k.Trusted, t.dial)
@@ -137,7 +127,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.closed.Load() {
 		return nil, ErrDisconnected
 	}
-	watch, timeout := answer.IsWatch(request), t.timeout
+	watch, timeout := answer.IsWatch(request), t.ListTimeout
 	if watch {
 		asked, _ := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
 		timeout = time.Duration(asked)*time.Second + watchTimeout
@@ -152,13 +142,13 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.base.RoundTrip(request)
 	if err != nil {
 		if !errors.Is(request.Context().Err(), context.Canceled) && !t.closed.Load() {
-			t.unanswered()
+			t.Unanswered()
 		}
 		cancel()
 		return nil, err
 	}
 	if response.StatusCode == http.StatusUnauthorized {
-		t.unauthorized()
+		t.Unauthorized()
 	}
 	response.Body = Cancelling(response.Body, cancel)
 	t.bounds.Bound(request, response)
@@ -204,11 +194,10 @@ func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn
 func (t *Transport) bound(request *url.URL) {
 	query := request.Query()
 	timeout, err := time.ParseDuration(query.Get("timeout"))
-	if err != nil || timeout <= t.serverTimeout {
-		return
+	if longest := t.Timeout / 5 * 4; err == nil && timeout > longest {
+		query.Set("timeout", longest.String())
+		request.RawQuery = query.Encode()
 	}
-	query.Set("timeout", t.serverTimeout.String())
-	request.RawQuery = query.Encode()
 }
 
 // CancelRequest is what client-go looks for when a request times out. Its
