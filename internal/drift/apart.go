@@ -16,7 +16,7 @@ func Apart(managed []metav1.ManagedFieldsEntry, manager, other string) []metav1.
 		return nil // as nearly always
 	}
 	ours, theirs := setOf(managed, manager), parse(managed[i].FieldsV1)
-	if ours == nil || theirs == nil || theirs.Intersection(ours).Empty() {
+	if theirs.Intersection(ours).Empty() {
 		return nil
 	}
 	all := slices.Clone(managed)

@@ -3,6 +3,7 @@
 package drift
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -21,13 +22,7 @@ type Change struct {
 // Changes compares the managedFields of a live object with those that it has once the
 // manager has applied it again, and returns what was changed since, sorted by field.
 func Changes(live, applied []metav1.ManagedFieldsEntry, manager string) []Change {
-	wanted := setOf(applied, manager)
-	if wanted == nil {
-		return nil
-	}
-	if owned := setOf(live, manager); owned != nil {
-		wanted = wanted.Difference(owned)
-	}
+	wanted := setOf(applied, manager).Difference(setOf(live, manager))
 	others := othersOf(live, manager)
 	var changes []Change
 	for path := range wanted.Leaves().All() {
@@ -56,14 +51,9 @@ func changeAt(path fieldpath.Path, others map[string]*fieldpath.Set) Change {
 func othersOf(live []metav1.ManagedFieldsEntry, manager string) map[string]*fieldpath.Set {
 	others := map[string]*fieldpath.Set{}
 	for _, e := range live {
-		set := parse(e.FieldsV1)
-		if set == nil || isApplied(e, manager) {
-			continue
+		if !isApplied(e, manager) {
+			others[e.Manager] = parse(e.FieldsV1).Union(cmp.Or(others[e.Manager], fieldpath.NewSet()))
 		}
-		if known := others[e.Manager]; known != nil {
-			set = set.Union(known)
-		}
-		others[e.Manager] = set
 	}
 	return others
 }
@@ -103,12 +93,8 @@ func Differing(changes []Change, live, applied map[string]any) []Change {
 // Stale returns the fields that a manager applies, and that have another value in the live object, beside the known
 // changes: another process of the same manager wrote them.
 func Stale(live map[string]any, applied *unstructured.Unstructured, manager string, known []Change) []Change {
-	wanted := setOf(applied.GetManagedFields(), manager)
-	if wanted == nil {
-		return nil
-	}
 	var changes []Change
-	for path := range wanted.Leaves().All() {
+	for path := range setOf(applied.GetManagedFields(), manager).Leaves().All() {
 		isKnown := slices.ContainsFunc(known, func(c Change) bool { return c.Path.Equals(path) })
 		if !isKnown && !reflect.DeepEqual(valueAt(live, path), valueAt(applied.Object, path)) {
 			changes = append(changes, Change{Path: path.Copy()})

@@ -29,11 +29,8 @@ type Fields uint64
 // FieldsOf returns the hash of the fields that a manager owns by server-side apply.
 func FieldsOf(managed []metav1.ManagedFieldsEntry, manager string) Fields {
 	set := setOf(managed, manager)
-	if set == nil {
-		return 0
-	}
 	text, err := set.ToJSON() // the order of what the server sends depends on the encoding
-	if err != nil {
+	if err != nil || set.Empty() {
 		return 0
 	}
 	sum := sha256.Sum256(text)
@@ -50,24 +47,25 @@ func (f *Fields) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// setOf returns the fields that a manager owns by server-side apply, nil if there are none.
+// setOf returns the fields that a manager owns by server-side apply.
 func setOf(managed []metav1.ManagedFieldsEntry, manager string) *fieldpath.Set {
-	i := slices.IndexFunc(managed, func(e metav1.ManagedFieldsEntry) bool { return isApplied(e, manager) })
-	if i < 0 {
-		return nil
+	for _, e := range managed {
+		if isApplied(e, manager) {
+			return parse(e.FieldsV1)
+		}
 	}
-	return parse(managed[i].FieldsV1)
+	return fieldpath.NewSet()
 }
 
 func isApplied(e metav1.ManagedFieldsEntry, manager string) bool {
 	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
-// parse returns nil if there is nothing that can be read.
+// parse returns an empty set if there is nothing that can be read.
 func parse(fields *metav1.FieldsV1) *fieldpath.Set {
-	set := &fieldpath.Set{}
+	set := fieldpath.NewSet()
 	if fields == nil || set.FromJSON(fields.GetRawReader()) != nil {
-		return nil
+		return fieldpath.NewSet()
 	}
 	return set
 }

@@ -123,7 +123,7 @@ func Without(o *unstructured.Unstructured, changes []Change) *unstructured.Unstr
 func without(in any, path fieldpath.Path) any {
 	switch in := in.(type) {
 	case map[string]any:
-		if len(path) == 0 || path[0].FieldName == nil {
+		if path[0].FieldName == nil {
 			break
 		}
 		name := *path[0].FieldName
@@ -133,9 +133,6 @@ func without(in any, path fieldpath.Path) any {
 			in[name] = without(inner, path[1:])
 		}
 	case []any:
-		if len(path) == 0 {
-			break
-		}
 		if i := indexOf(in, path[0]); i >= 0 && len(path) == 1 {
 			return slices.Delete(in, i, i+1)
 		} else if i >= 0 {

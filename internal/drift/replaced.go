@@ -29,9 +29,6 @@ func Replacements(o *unstructured.Unstructured, live []metav1.ManagedFieldsEntry
 		return nil
 	}
 	owned := parse(live[ours].FieldsV1)
-	if owned == nil {
-		return nil
-	}
 	order := make([]int, len(live))
 	for i := range order {
 		order[i] = i
@@ -43,7 +40,7 @@ func Replacements(o *unstructured.Unstructured, live []metav1.ManagedFieldsEntry
 	managed, taken := slices.Clone(live), owned
 	for _, i := range order {
 		theirs := parse(live[i].FieldsV1)
-		if i == ours || live[i].Subresource != "" || theirs == nil {
+		if i == ours || live[i].Subresource != "" {
 			continue
 		}
 		found := replacements(o, theirs, owned)

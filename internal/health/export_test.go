@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Judge returns what is wrong with a workload, nil if nothing is known to be, and what is to be given to the next call.
-// Pods are its own, or some of them. An object that isn't as Kubernetes has it isn't judged.
+// Judge judges a workload that was read, with some of its pods.
 func Judge(o *unstructured.Unstructured, pods []corev1.Pod, before Before) (*Finding, Before) {
 	is, err := replicasOf(o)
 	if err != nil {

@@ -54,26 +54,19 @@ func Look(ctx context.Context, c client.Client, key record.ObjectKey, checks rea
 	if err != nil {
 		return nil, before, 1, fmt.Errorf("looking at %s: %w", key, err)
 	}
-	requests := 1
+	finding, requests := (*Finding)(nil), 1
 	if readiness.IsWorkload(kind) {
-		var finding *Finding
 		finding, before, requests, err = lookAtWorkload(ctx, c, o, before)
-		if finding != nil || err != nil {
-			return named(key, finding), before, requests, err
+	}
+	if finding == nil && err == nil {
+		if check, _ := checks.FirstUnmet(ctx, o); check != nil {
+			finding = &Finding{Reason: ReasonObjectNotReady, Message: "readiness check isn't true any more: " + check.Expression}
 		}
 	}
-	if check, _ := checks.FirstUnmet(ctx, o); check != nil {
-		return named(key, &Finding{Reason: ReasonObjectNotReady, Message: "readiness check isn't true any more: " + check.Expression}), before, requests, nil
+	if finding != nil {
+		finding.Message = fmt.Sprintf("%s: %s", key, finding.Message)
 	}
-	return nil, before, requests, nil
-}
-
-// named puts the object in front of a finding's message.
-func named(key record.ObjectKey, finding *Finding) *Finding {
-	if finding == nil {
-		return nil
-	}
-	return &Finding{Reason: finding.Reason, Message: fmt.Sprintf("%s: %s", key, finding.Message), Seen: finding.Seen}
+	return finding, before, requests, err
 }
 
 // lookAtWorkload judges a workload that was read.
@@ -82,16 +75,16 @@ func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstru
 	if err != nil {
 		return nil, before, 1, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't judged
 	}
-	if !is.lacks() {
-		finding, before := is.judge(nil, before)
-		return finding, before, 1, nil
-	}
-	pods, err := podsOf(ctx, c, o, is.selector)
-	if err != nil {
-		return nil, before, 2, err
+	var pods []corev1.Pod
+	requests := 1
+	if is.lacks() {
+		requests++
+		if pods, err = podsOf(ctx, c, o, is.selector); err != nil {
+			return nil, before, requests, err
+		}
 	}
 	finding, before := is.judge(pods, before)
-	return finding, before, 2, nil
+	return finding, before, requests, nil
 }
 
 // LookAtPods reads some pods of a workload that isn't ready yet, and returns why they don't run; nil if nothing is known.
