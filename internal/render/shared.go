@@ -23,8 +23,8 @@ const (
 
 // sharedAnswers keeps answers for clusters whose inputs are the same: each of them gets objects of its
 // own. Never shared are answers with values that a chart generated, and answers that depend on Secrets or on the
-// cluster's objects. Values that were read are found by their whole text alone, and what a template made by all its data:
-// a reconcile of a cluster that is as it was needs no worker.
+// cluster's objects. Values that were read are found by their whole text alone, and texts of templates by all their data.
+// So a reconcile of an unchanged cluster needs no worker.
 //
 // Key: the digest of the inputs.
 // Bound: sharedBytes, and sharedVariants for each.

@@ -31,7 +31,10 @@ type Reader struct {
 
 // NewReader returns a reader of objects whose metadata is in the cache, and whose content the API server has.
 func NewReader(metadata, live client.Reader) *Reader {
-	return &Reader{objects: object.NewReader(live, metadata), contents: lru.New[reference.Object](cacheSize, lru.One[object.Contents])}
+	return &Reader{
+		objects:  object.NewReader(live, metadata),
+		contents: lru.New[reference.Object](cacheSize, lru.One[object.Contents]),
+	}
 }
 
 // Data returns an object's content; false if there is no such object.

@@ -151,7 +151,8 @@ func TestGeneratedValuesStayWhereTheyAre(t *testing.T) {
 func TestGeneratedValueInTheNameOfItsObjectStays(t *testing.T) {
 	named := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: \"a-{{ $p | lower }}\"}\nstringData: {p: {{ $p | quote }}}\n"
 	first := inWorker(t, map[string]string{"templates/a.yaml": "{{ $p := randAlphaNum 10 }}" + named}, nil, nil)
-	second := inWorker(t, map[string]string{"templates/a.yaml": "{{ $x := randAlphaNum 10 }}{{ $p := randAlphaNum 10 }}" + secret("x", "  x: {{ $x }}\n") + named}, nil, first.Generated)
+	other := "{{ $x := randAlphaNum 10 }}{{ $p := randAlphaNum 10 }}" + secret("x", "  x: {{ $x }}\n")
+	second := inWorker(t, map[string]string{"templates/a.yaml": other + named}, nil, first.Generated)
 	for field, value := range fieldsOf(first) {
 		if strings.HasSuffix(field, ".p") && fieldsOf(second)[field] != value {
 			t.Errorf("%s is no more %s:\n%s", field, value, second.Manifest)

@@ -18,7 +18,8 @@ const maxRounds = 6
 // the release's Secrets alone: who can write its record can write those, too. Otherwise none is.
 func (g *Generator) RenderUntilStable(round func() ([]manifest.Document, error), namespace string) ([]manifest.Document, error) {
 	documents, err := g.repeat(round, namespace)
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(g.given)), func(value *previousValue) bool { return value.verdict == odd }) {
+	isOdd := func(value *previousValue) bool { return value.verdict == odd }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(g.given)), isOdd) {
 		return documents, err
 	}
 	refused := g.refuseOdd()
