@@ -32,9 +32,10 @@ type call struct {
 	t         Target
 	release   Release
 	applier   apply.Applier
-	want      *Desired // nil in Remove and Repair
-	removes   bool     // it is one of Remove
-	calledOff bool     // it removes an adoption that never came to its end
+	want      *Desired      // nil in Remove and Repair
+	deadline  time.Duration // of hooks, and of objects that are to be ready or gone
+	removes   bool          // it is one of Remove
+	calledOff bool          // it removes an adoption that never came to its end
 	hidden    hidden
 
 	digest      string         // of the inputs, or of the record that is removed
@@ -57,7 +58,9 @@ func (d *Deliverer) newCall(t Target, release Release, want *Desired, proof stri
 		d: d, s: d.session(t, release), t: t, release: release, want: want, history: history{proof: proof},
 		scope: scope, applier: apply.Applier{Client: t.Client, Scope: scope}, hidden: hidden{release: release},
 	}
+	r.deadline = addonsv1.DefaultProgressDeadlineSeconds * time.Second
 	if want != nil {
+		r.deadline = want.ProgressDeadline
 		r.hidden.learn(want.Sensitive...)
 	}
 	return r

@@ -49,9 +49,9 @@ func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toT
 func (r deletion) waitGone(ctx context.Context, remaining []going, late, what string) error {
 	var watch []observe.Object
 	var texts []string
-	again, left := retry.Deletion, r.want.deadline()
+	again, left := retry.Deletion, r.deadline
 	for _, g := range remaining {
-		left = min(left, g.since.Add(r.want.deadline()).Sub(r.now()))
+		left = min(left, g.since.Add(r.deadline).Sub(r.now()))
 		status, known := r.s.tracker.Status(g.object.Resource, g.object.Key)
 		if !known || status.Final || !r.s.tracker.Live(g.object.Resource) {
 			status = g.object.Status // which can become Gone, as a Job's that has ended can't
@@ -72,7 +72,7 @@ func (r deletion) waitGone(ctx context.Context, remaining []going, late, what st
 	}
 	return r.failed(ctx, late, fmt.Sprintf(
 		"%sThese were deleted, and aren't gone within %s: %s. See who is to remove their finalizers. They are still waited for",
-		what, r.want.deadline(), message.FirstFew(texts)), again)
+		what, r.deadline, message.FirstFew(texts)), again)
 }
 
 // deleteWave deletes the objects of a wave, and returns those that may still be there.

@@ -148,14 +148,6 @@ type Desired struct {
 	Render func(ctx context.Context, in RenderInput) (*Rendering, error)
 }
 
-// deadline returns how long hooks and objects may take. A removal, which has no Desired, has the default.
-func (d *Desired) deadline() time.Duration {
-	if d == nil {
-		return addonsv1.DefaultProgressDeadlineSeconds * time.Second
-	}
-	return d.ProgressDeadline
-}
-
 // RenderInput is what rendering depends on beside the add-on's own inputs.
 type RenderInput struct {
 	// Revision of the release that is to be made.

@@ -118,15 +118,15 @@ func (r revisionInventory) crdsOfRollback() []record.Entry {
 // withUIDs notes the objects that are known to be this add-on's, with what it owns of them,
 // and the namespaces that aren't.
 func (r revisionInventory) withUIDs(entries []record.Entry) []record.Entry {
-	out := make([]record.Entry, 0, len(entries))
-	for _, e := range entries {
+	noted := slices.Clone(entries)
+	for i := range noted {
+		e := &noted[i]
 		if a, ok := r.s.applied[e.Key()]; ok {
 			e.Shared = a.left && e.GroupVersionKind().GroupKind() == object.NamespaceKind
 			if !a.left {
 				e.UID, e.Fields = a.uid, a.fields
 			}
 		}
-		out = append(out, e)
 	}
-	return out
+	return noted
 }

@@ -29,11 +29,10 @@ func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]Obj
 	if record.IsDamaged(err) || rec == nil && err == nil {
 		return nil, false, nil
 	}
-	if err != nil {
-		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
+	var inventory []record.Entry
+	if err == nil {
+		inventory, err = t.scopeOf(release).InventoryOf(rec)
 	}
-	scope := t.scopeOf(release)
-	inventory, err := scope.InventoryOf(rec)
 	if err != nil {
 		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
 	}

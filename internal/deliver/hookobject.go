@@ -148,25 +148,19 @@ func (r hookRunner) deleteHook(ctx context.Context, h hook) error {
 		return nil //nolint:nilerr // it can't be there
 	}
 	e := record.EntryOf(o)
-	if made, ok := r.s.hooks[h.key]; ok {
-		if err = r.applier.Delete(ctx, o, made.uid, metav1.DeletePropagationBackground); err == nil {
-			return nil
+	made, ok := r.s.hooks[h.key]
+	if ok {
+		err = r.applier.Delete(ctx, o, made.uid, metav1.DeletePropagationBackground)
+	}
+	if !ok || apierrors.IsConflict(err) { // another one is in its place
+		var live *metav1.PartialObjectMetadata
+		live, err = r.applier.Metadata(ctx, e)
+		if err == nil && object.OwnerOf(&live.ObjectMeta) == r.release && live.DeletionTimestamp == nil {
+			err = r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
 		}
-		if !apierrors.IsConflict(err) { // else another one is in its place
-			return r.failureOf(e.Key(), err)
-		}
 	}
-	live, err := r.applier.Metadata(ctx, e)
-	switch {
-	case object.IsGone(err):
+	if err == nil || object.IsGone(err) {
 		return nil
-	case err == nil && (object.OwnerOf(&live.ObjectMeta) != r.release || live.DeletionTimestamp != nil):
-		return nil
-	case err == nil:
-		err = r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
 	}
-	if err != nil {
-		return r.failureOf(e.Key(), err)
-	}
-	return nil
+	return r.failureOf(e.Key(), err)
 }

@@ -163,10 +163,10 @@ func (r hookRunner) awaitHook(ctx context.Context, h hook, o *unstructured.Unstr
 		a.watched = true
 		r.track(a.Object)
 	}
-	left := progress.StartedAt.Add(r.want.deadline()).Sub(r.now())
+	left := progress.StartedAt.Add(r.deadline).Sub(r.now())
 	if left <= 0 {
 		return r.failed(ctx, ReasonHookFailed, fmt.Sprintf(
-			"%s hasn't finished within %s: %s. It is still waited for", what, r.want.deadline(), status.Message), 0)
+			"%s hasn't finished within %s: %s. It is still waited for", what, r.deadline, status.Message), 0)
 	}
 	return r.wait(ReasonRunningHook, fmt.Sprintf("Waiting for %s: %s", what, status.Message), left)
 }

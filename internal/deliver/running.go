@@ -66,7 +66,7 @@ func (r hookRunner) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, r
 	if err != nil || !isOurs || live.GetDeletionTimestamp() != nil || now.Status.Phase != observe.InProgress {
 		return err
 	}
-	left := r.want.deadline()
+	left := r.deadline
 	if !hasRunningPod(live) {
 		left = min(left, hookGrace)
 	}

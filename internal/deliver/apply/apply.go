@@ -7,6 +7,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,7 +52,12 @@ func (a *Applier) Apply(ctx context.Context, o *unstructured.Unstructured, force
 	if err = a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...); err != nil {
 		return nil, err
 	}
-	return result, a.forgetUpdate(ctx, result)
+	// What was updated is taken out of the managedFields: what is applied owns it by now, and is to drop it one day.
+	return result, a.setManagers(ctx, result, func(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+		return slices.DeleteFunc(slices.Clone(managed), func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == a.Scope.Manager() && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
+		})
+	})
 }
 
 // neverVersion is a resourceVersion that no object has: etcd's first revision is an empty one's.

@@ -66,17 +66,14 @@ func (a *Applier) WithoutIgnored(ctx context.Context, o *unstructured.Unstructur
 		return o, 0, nil
 	}
 	live, err := a.Metadata(ctx, entry)
-	if apierrors.IsNotFound(err) {
-		return o, 0, nil
-	}
 	if err != nil {
-		return nil, 0, err
+		return o, 0, client.IgnoreNotFound(err)
 	}
 	changes, applied, err := a.Changes(ctx, o, live)
-	if errors.Is(err, ErrAnother) || apierrors.IsInvalid(err) { // which is what the apply is about to say
+	switch {
+	case errors.Is(err, ErrAnother), apierrors.IsInvalid(err): // which is what the apply is about to say
 		return o, 0, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, 0, err
 	}
 	ignored, _ := rules.Split(o, changes)

@@ -4,7 +4,6 @@ package apply
 
 import (
 	"context"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,16 +13,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
-
-// forgetUpdate takes what was updated of an object out of its managedFields: what is applied owns it by now, and is
-// to drop it one day.
-func (a *Applier) forgetUpdate(ctx context.Context, o *unstructured.Unstructured) error {
-	return a.setManagers(ctx, o, func(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-		return slices.DeleteFunc(slices.Clone(managed), func(e metav1.ManagedFieldsEntry) bool {
-			return e.Manager == a.Scope.Manager() && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
-		})
-	})
-}
 
 // OwnAlone takes the fields that are applied of an object from the manager of what had none: else they would stay
 // when the chart drops them.

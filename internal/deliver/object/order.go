@@ -58,37 +58,29 @@ func Waves(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured 
 	return slices.DeleteFunc(grouped, func(w []*unstructured.Unstructured) bool { return len(w) == 0 })
 }
 
-// removal waves, in their order.
-const (
-	removeCustom     = iota // custom resources, while their controllers still run
-	removeOrdinary          // everything else
-	removeCRDs              // no custom resource is left of this add-on
-	removeNamespaces        // nothing is left of this add-on
-	removalWaveCount
-)
-
-// RemovalWaves groups entries for deletion, each wave in Helm's uninstall order.
-func RemovalWaves(entries []record.Entry) [removalWaveCount][]record.Entry {
-	var grouped [removalWaveCount][]record.Entry
+// RemovalWaves groups entries for deletion, each wave in Helm's uninstall order: custom resources while their controllers
+// still run, then all others, CRDs once no custom resource is left of the add-on, and namespaces once nothing is.
+func RemovalWaves(entries []record.Entry) [][]record.Entry {
+	var custom, ordinary, crds, namespaces []record.Entry
 	for _, e := range entries {
-		gk := e.GroupVersionKind().GroupKind()
-		wave := removeOrdinary
-		switch {
+		switch gk := e.GroupVersionKind().GroupKind(); {
 		case gk == CRDKind:
-			wave = removeCRDs
+			crds = append(crds, e)
 		case gk == NamespaceKind:
-			wave = removeNamespaces
+			namespaces = append(namespaces, e)
 		case !IsBuiltin(gk):
-			wave = removeCustom
+			custom = append(custom, e)
+		default:
+			ordinary = append(ordinary, e)
 		}
-		grouped[wave] = append(grouped[wave], e)
 	}
-	for _, wave := range grouped {
+	waves := [][]record.Entry{custom, ordinary, crds, namespaces}
+	for _, wave := range waves {
 		slices.SortStableFunc(wave, func(a, b record.Entry) int {
 			return cmp.Compare(Rank(releaseutil.UninstallOrder, a.Kind), Rank(releaseutil.UninstallOrder, b.Kind))
 		})
 	}
-	return grouped
+	return waves
 }
 
 // Rank returns the place of a kind in Helm's order. Kinds that Helm doesn't rank come last.

@@ -44,8 +44,6 @@ const (
 	maxRatio = 1100
 )
 
-var errTooLarge = fmt.Errorf("unpacks to more than %d MiB", maxInflated>>20)
-
 // compressors are kept, as a new one takes 800 KiB.
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
@@ -87,7 +85,7 @@ func inflate(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	if out.Len() > maxInflated {
-		return nil, errTooLarge
+		return nil, fmt.Errorf("unpacks to more than %d MiB", maxInflated>>20)
 	}
 	return out.Bytes(), nil
 }

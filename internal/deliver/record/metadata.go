@@ -163,13 +163,11 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		addonsv1.StackNameLabel:  r.Stack,
 		OwnerAnnotation:          ownerLabel(r.Owner),
 		DeletionPolicyAnnotation: string(r.DeletionPolicy),
+		watchLabel:               r.WatchFilter,
 	} {
 		if value != "" && len(validation.IsValidLabelValue(value)) == 0 {
 			labels[label] = value
 		}
-	}
-	if r.WatchFilter != "" {
-		labels[watchLabel] = r.WatchFilter
 	}
 	annotations := map[string]string{
 		formatAnnotation:  strconv.Itoa(currentFormat),

@@ -61,12 +61,14 @@ type Repairer struct {
 // Repair looks at an object, and applies it if it isn't as it was applied. It doesn't if
 // the object belongs to another now: another add-on, or the client that made it again.
 func (r *Repairer) Repair(ctx context.Context, s Suspect, d *Difference) error {
-	var err error
-	_ = wait.ExponentialBackoffWithContext(ctx, retry.Race, func(ctx context.Context) (done bool, _ error) {
-		err = r.tryRepair(ctx, s, d)
-		return !d.raced, nil
+	err := wait.ExponentialBackoffWithContext(ctx, retry.Race, func(ctx context.Context) (done bool, _ error) {
+		err := r.tryRepair(ctx, s, d)
+		return !d.raced, err
 	})
-	return err // if others write to it all the time, the difference says when to look again
+	if d.raced { // others write to it all the time: the difference says when to look again
+		return nil
+	}
+	return err
 }
 
 func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) error {
