@@ -35,11 +35,6 @@ type application struct {
 	transferred map[Release]bool // by this call
 }
 
-// applyCRDs applies the CRDs of crds/, before anything else, as Helm does.
-func (r *application) applyCRDs(ctx context.Context) error {
-	return r.applyAll(ctx, r.s.crds, true)
-}
-
 // applyObjects applies the objects of the manifest.
 func (r *application) applyObjects(ctx context.Context) error {
 	if err := r.rescope(); err != nil {

@@ -164,7 +164,9 @@ func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]
 			return nil, nil, err
 		}
 		if !r.believes(rec) {
-			entries = asUnproven(entries)
+			for i := range entries { // anybody may have written them
+				entries[i].UID, entries[i].Fields, entries[i].Unproven = "", 0, true
+			}
 		}
 		inventory = record.Union(entries, inventory)
 		if s.Complete {

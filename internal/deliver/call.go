@@ -169,11 +169,10 @@ func (r *call) markFailed(reason, text string) {
 // tried identifies what an attempt is about: a change of the inputs, or of how they
 // may be brought into the cluster, is worth another one at once.
 func (r *call) tried(digest string) string {
-	switch w := r.want; {
-	case w != nil:
-		return fmt.Sprint(digest, w.Spec, w.Adoption, w.CreateNamespace, w.ProgressDeadline, w.OnFailure, w.Recreate,
-			w.ServiceAccount)
-	case len(r.records) > 0:
+	if w := r.want; w != nil {
+		return fmt.Sprint(digest, w.Spec, w.Adoption, w.CreateNamespace, w.ProgressDeadline, w.OnFailure, w.Recreate, w.ServiceAccount)
+	}
+	if len(r.records) > 0 {
 		return fmt.Sprint(digest, r.records[0].DeletionPolicy)
 	}
 	return digest

@@ -117,7 +117,7 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 	before, after, _ := r.hookEvents()
 	application := &application{call: r.call, transferred: map[Release]bool{}}
 	for _, step := range []func(context.Context) error{
-		application.applyCRDs,
+		func(ctx context.Context) error { return application.applyAll(ctx, r.s.crds, true) }, // before anything else, as Helm does
 		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, before) },
 		application.applyObjects,
 		func(ctx context.Context) error { return r.prune(ctx, r.want.PruneEarly) },

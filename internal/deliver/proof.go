@@ -144,11 +144,3 @@ func withProgressOf(made, record Summary) Summary {
 	is.Postconditions = record.Postconditions
 	return is
 }
-
-// asUnproven returns the entries of an inventory that anybody may have written.
-func asUnproven(entries []record.Entry) []record.Entry {
-	for i := range entries {
-		entries[i].UID, entries[i].Fields, entries[i].Unproven = "", 0, true
-	}
-	return entries
-}

@@ -57,6 +57,7 @@ func (d *Deliverer) within(ctx context.Context, t Target, release Release, want 
 // place is an add-on's in the line for room.
 type place struct {
 	*shares.Share
+	bytes int
 	taken atomic.Bool // by the call that uses the room, or by the time
 }
 
@@ -67,8 +68,7 @@ func (r *call) claim(ctx context.Context) error {
 		return nil
 	}
 	if r.s.place == nil || r.s.place.taken.Load() {
-		r.s.place = &place{Share: r.d.room.Join(shares.TenantOf(ctx), int64(r.s.needs))}
-		r.s.claims = r.s.needs
+		r.s.place = &place{Share: r.d.room.Join(shares.TenantOf(ctx), int64(r.s.needs)), bytes: r.s.needs}
 		go r.d.call(r.t, r.s.place)
 	}
 	if r.want != nil {
@@ -86,7 +86,7 @@ func (r *call) claim(ctx context.Context) error {
 	if !r.s.place.taken.CompareAndSwap(false, true) {
 		return r.claim(ctx) // it came too late
 	}
-	r.room, r.claimed, r.roomSince = r.s.place.Share, r.s.claims, r.now()
+	r.room, r.claimed, r.roomSince = r.s.place.Share, r.s.place.bytes, r.now()
 	return nil
 }
 

@@ -67,7 +67,9 @@ func (r hookRunner) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, r
 		return err
 	}
 	left := r.deadline
-	if !hasRunningPod(live) {
+	ready, _, _ := unstructured.NestedInt64(live.Object, "status", "ready") // of a Job
+	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+	if ready == 0 && phase != "Running" {
 		left = min(left, hookGrace)
 	}
 	if left = live.GetCreationTimestamp().Add(left).Sub(r.now()); left > 0 {
@@ -80,11 +82,4 @@ func (r hookRunner) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, r
 		return r.applier.Delete(ctx, live, live.GetUID(), metav1.DeletePropagationBackground)
 	}
 	return nil
-}
-
-// hasRunningPod reports whether a Job has a pod that is ready, or a Pod runs.
-func hasRunningPod(o *unstructured.Unstructured) bool {
-	ready, _, _ := unstructured.NestedInt64(o.Object, "status", "ready")
-	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-	return ready > 0 || phase == "Running"
 }

@@ -46,9 +46,8 @@ type session struct {
 	backoff backoff
 	// needs is how much room the add-on's calls need, in bytes, as far as that is known.
 	needs int
-	// place is the last in the line for room, and claims how much that is; nil if there was none.
-	place  *place
-	claims int
+	// place is the last in the line for room; nil if there was none.
+	place *place
 }
 
 // contents are the objects and records of an add-on, which can be read again. A session has them while a call is under

@@ -97,7 +97,10 @@ func (s *Store) Plain(ctx context.Context, r *Record) error {
 	plain := &Record{Summary: r.Summary, Helm: r.Helm}
 	if r.InParts() {
 		plain.Helm = withoutBulk(r.Helm, r.State.Parts)
-		plain.State = &State{Format: r.State.Format, Inventory: asHelms(r.State.Inventory), Parts: r.State.Parts}
+		plain.State = &State{Format: r.State.Format, Inventory: slices.Clone(r.State.Inventory), Parts: r.State.Parts}
+		for i := range plain.State.Inventory { // which is Helm's from now on
+			plain.State.Inventory[i].Helm, plain.State.Inventory[i].UID = true, ""
+		}
 		for _, p := range r.State.Parts {
 			if err := s.disown(ctx, p.Name); err != nil {
 				return err
@@ -131,15 +134,6 @@ func (s *Store) disown(ctx context.Context, name string) error {
 		return fmt.Errorf("writing the metadata of %s/%s: %w", s.Release.Namespace, name, err)
 	}
 	return nil
-}
-
-// asHelms returns the inventory of a release that is Helm's from now on.
-func asHelms(entries []Entry) []Entry {
-	theirs := slices.Clone(entries)
-	for i := range theirs {
-		theirs[i].Helm, theirs[i].UID = true, ""
-	}
-	return theirs
 }
 
 // Surplus returns the Secrets that can go: the oldest records beyond max, but for
