@@ -115,7 +115,7 @@ func TestBundlesThatAreRefused(t *testing.T) {
 			tn.makeCluster("of-"+name, s, nil, ofClass(name))
 			tn.awaitStack(name, "it can't be used", tc.kind, tc.status, tc.reason, tc.says)
 			tn.awaitStack(name, "it can't be used", addonsv1.ReadyCondition, tc.status, tc.reason, tc.says)
-			tn.awaitCluster("of-"+name, "there is nothing to install", condition(addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.AddonsProgressingReason, "no valid revision yet: see its conditions"))
+			tn.awaitCluster("of-"+name, "there is nothing to install", condition(addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.AddonsProgressingReason, "has no valid revision yet"))
 		})
 	}
 
