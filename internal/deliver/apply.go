@@ -153,10 +153,13 @@ func (r *application) applyOne(ctx context.Context, o *unstructured.Unstructured
 
 // applyUnignored applies what rules don't leave to others of an object. It returns the object as it is in the cluster
 // then, and whether that is left to its owner.
-func (r *application) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) (result *unstructured.Unstructured, left bool, err error) {
+func (r *application) applyUnignored(
+	ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool,
+) (result *unstructured.Unstructured, left bool, err error) {
 	if crd && r.want.CRDPolicy == addonsv1.CRDPolicyCreate {
 		if _, err := r.applier.Metadata(ctx, entry); !apierrors.IsNotFound(err) {
-			return r.leave(ctx, o) // an error comes up there again
+			result, err = r.applier.Get(ctx, o) // an error comes up there again
+			return result, true, err
 		}
 	}
 	if entry.UID != "" {
@@ -173,7 +176,9 @@ func (r *application) applyUnignored(ctx context.Context, o *unstructured.Unstru
 }
 
 // applyFirst applies an object that is there, and isn't known to be ours, after a look at it.
-func (r *application) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) (result *unstructured.Unstructured, left bool, err error) {
+func (r *application) applyFirst(
+	ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool,
+) (result *unstructured.Unstructured, left bool, err error) {
 	key := record.KeyOf(o)
 	live, err := r.applier.Metadata(ctx, entry)
 	if apierrors.IsNotFound(err) { // if somebody makes it in this moment, there is a conflict
@@ -191,7 +196,8 @@ func (r *application) applyFirst(ctx context.Context, o *unstructured.Unstructur
 	case object.ClaimRefuse:
 		return nil, false, object.Reject(key, reason, message)
 	case object.ClaimLeave:
-		return r.leave(ctx, o)
+		result, err = r.applier.Get(ctx, o)
+		return result, true, err
 	case object.ClaimShare:
 		result, err = r.applier.Share(ctx, o, live)
 		return result, true, err
@@ -211,12 +217,6 @@ func (r *application) applyFirst(ctx context.Context, o *unstructured.Unstructur
 		result, err = r.applier.Apply(ctx, o, false)
 	}
 	return result, false, err
-}
-
-// leave takes an object as it is.
-func (r *application) leave(ctx context.Context, o *unstructured.Unstructured) (live *unstructured.Unstructured, left bool, err error) {
-	live, err = r.applier.Get(ctx, o)
-	return live, true, err
 }
 
 // noteApplied remembers what became of an object. Fields are the add-on's, zero for those that it owns now.

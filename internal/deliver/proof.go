@@ -116,7 +116,8 @@ func (r revisionMaker) makeAgain(ctx context.Context, rec *record.Record) (*reco
 			return nil, nil
 		}
 		failed = &r.records[0]
-		at := slices.IndexFunc(r.records, func(s Summary) bool { return s.IsProvenBy(failed.Previous) }) // its status may have changed since
+		// Its status may have changed since.
+		at := slices.IndexFunc(r.records, func(s Summary) bool { return s.IsProvenBy(failed.Previous) })
 		if at < 0 {
 			return nil, nil
 		}

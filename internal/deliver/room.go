@@ -36,7 +36,9 @@ type work func(context.Context) (Outcome, error)
 // within does work for an add-on. A large one needs room, which is claimed as [call.contained] begins: many of them, on
 // clusters that are slow to apply them, would take the manager's memory. The size of an add-on is known only when it is
 // rendered or read. Data that was rendered or read without room is dropped, and the work is begun again.
-func (d *Deliverer) within(ctx context.Context, t Target, release Release, want *Desired, proof string, begun func(*call) work) (Outcome, error) {
+func (d *Deliverer) within(
+	ctx context.Context, t Target, release Release, want *Desired, proof string, begun func(*call) work,
+) (Outcome, error) {
 	for recorded := false; ; {
 		r := d.newCall(t, release, want, proof)
 		o, err := r.contained(ctx, begun(r))

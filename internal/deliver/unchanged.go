@@ -63,12 +63,13 @@ func (made *madeRevision) unchanged(objects []*unstructured.Unstructured, crdsDi
 // isSame reports whether a new revision would have just what is deployed: the cluster's facts changed alone, as kinds
 // came that the chart doesn't mind.
 func (r revisionMaker) isSame(deployed, made *record.Record) bool {
-	if deployed == nil || deployed.Transferred() || deployed.IsRollback() || r.want.Again || made.Holds() == "" || made.Holds() != deployed.Holds() {
+	if deployed == nil || deployed.Transferred() || deployed.IsRollback() || r.want.Again {
 		return false
 	}
-	return made.Artifact == deployed.Artifact && made.Chart == deployed.Chart && made.Version == deployed.Version &&
-		made.AppVersion == deployed.AppVersion && made.Spec == deployed.Spec && made.RenewAt.Equal(deployed.RenewAt) &&
-		reflect.DeepEqual(inJSON(made.Helm.Config), inJSON(deployed.Helm.Config)) && reflect.DeepEqual(made.State.Generated, deployed.State.Generated)
+	return made.Holds() != "" && made.Holds() == deployed.Holds() && made.Spec == deployed.Spec && made.RenewAt.Equal(deployed.RenewAt) &&
+		made.Artifact == deployed.Artifact && made.Chart == deployed.Chart && made.Version == deployed.Version &&
+		made.AppVersion == deployed.AppVersion && reflect.DeepEqual(inJSON(made.Helm.Config), inJSON(deployed.Helm.Config)) &&
+		reflect.DeepEqual(made.State.Generated, deployed.State.Generated)
 }
 
 // takeFacts brings new facts of the cluster into the record of what is deployed, which stays. Hooks don't run for them.

@@ -58,8 +58,8 @@ func Waves(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured 
 	return slices.DeleteFunc(grouped, func(w []*unstructured.Unstructured) bool { return len(w) == 0 })
 }
 
-// RemovalWaves groups entries for deletion, each wave in Helm's uninstall order: custom resources while their controllers
-// still run, then all others, CRDs once no custom resource is left of the add-on, and namespaces once nothing is.
+// RemovalWaves groups entries for deletion, each wave in Helm's uninstall order. Custom resources come first, while their
+// controllers still run. CRDs follow once no custom resource is left of the add-on, and namespaces once nothing is.
 func RemovalWaves(entries []record.Entry) [][]record.Entry {
 	var custom, ordinary, crds, namespaces []record.Entry
 	for _, e := range entries {

@@ -110,8 +110,8 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	labels, notes := m.Labels, m.Annotations
 	revision, err := strconv.Atoi(labels[helmVersionLabel])
 	name := labels[helmNameLabel]
-	if err != nil || labels[helmOwnerLabel] != ownerHelm || m.Name != SecretName(name, revision) ||
-		name == "" || len(name) > maxName || m.Namespace == "" || len(m.Namespace) > maxNamespace || revision < 1 || revision > maxRevision {
+	if err != nil || labels[helmOwnerLabel] != ownerHelm || m.Name != SecretName(name, revision) || name == "" || len(name) > maxName ||
+		m.Namespace == "" || len(m.Namespace) > maxNamespace || revision < 1 || revision > maxRevision {
 		return Summary{}, false
 	}
 	objects, _ := strconv.ParseInt(notes[objectsAnnotation], 10, 32)

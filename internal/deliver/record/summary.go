@@ -100,8 +100,8 @@ func Installed(records []Summary) bool {
 	return false
 }
 
-// Summarize returns the newest revision of each release. An add-on that is settled by it costs no request. A Secret that isn't a record of a release
-// is ignored.
+// Summarize returns the newest revision of each release. An add-on that is settled by it costs no request. A Secret
+// that isn't a record of a release is ignored.
 func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
 	var records []Summary
 	for i := range secrets {
