@@ -19,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 func configMap(name, value string) string {
@@ -52,6 +53,8 @@ func TestLifeCycle(t *testing.T) {
 	o := e.install(one)
 	e.Expect(o).To(HaveField("Version", "1.0.0"))
 	e.Expect([]int32{o.Revision, o.Total, o.Ready}).To(Equal([]int32{1, 3, 3}))
+	app := record.ObjectKey{Group: "apps", Kind: "Deployment", Namespace: ns, Name: "app"}
+	e.Expect(o.Found[app]).To(And(HaveField("Available", BeEquivalentTo(1)), HaveField("Version", Not(BeEmpty()))), "as it was found ready")
 	requests, writes := e.meter.total()
 	t.Logf("install of 3 objects: %d requests, %d writes: %v", requests, writes, e.meter.counts)
 	settings := e.get("v1", "ConfigMap", ns, "settings")
