@@ -36,6 +36,17 @@ func setVersion(t *testing.T, cluster, version string) {
 	}
 }
 
+// forceVersion sets another version while the previous one isn't reached, in one write: a patch that another write
+// comes between is applied as a whole again.
+func forceVersion(t *testing.T, cluster, version string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: ""}}, "spec": {"topology": {"version": %q}}}`,
+		clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, version)
+	if err := world.Patch(t.Context(), topology.NewCluster(key(cluster), "", "", 0), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // setClass switches a Cluster to a class and a version at once.
 func setClass(t *testing.T, cluster, class, version string) {
 	t.Helper()

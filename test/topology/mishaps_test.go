@@ -68,9 +68,8 @@ func TestMishapsOfUpgrades(t *testing.T) {
 			tn.ready(name, "cni", text())
 		}},
 		{"the target is changed by force", func(t *testing.T, previous string) {
-			annotate(t, tn.at(name), clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, "")
 			upgrade++
-			setVersion(t, tn.at(name), version())
+			forceVersion(t, tn.at(name), version())
 			tn.set(stack(one, text()))
 			tn.await(name, "it waits for the new target", func(ca *addonsv1.ClusterAddon) error {
 				if u := ca.Status.Upgrade; u == nil || u.Target != version() {
