@@ -219,7 +219,7 @@ func (d *Deliverer) Forget(target string) {
 		if key.target == target {
 			s.tracker.Stop()
 			delete(d.sessions, key)
-			d.kept.Remove(s)
+			d.kept.Take(s)
 		}
 	}
 }

@@ -100,6 +100,32 @@ func Panicked(ctx context.Context, cluster string, value any) (message string) {
 		"See whether the kubeconfig's server is the cluster's API server, and report the fault"
 }
 
+// work is what a call is for.
+type work func(context.Context) (Outcome, error)
+
+// within does work for an add-on. A large one needs room, which is claimed as [call.contained] begins: many of them, on
+// clusters that are slow to apply them, would take the manager's memory. The size of an add-on is known only when it is
+// rendered or read. Data that was rendered or read without room is dropped, and the work is begun again.
+func (d *Deliverer) within(
+	ctx context.Context, t Target, release Release, want *Desired, proof string, begun func(*call) work,
+) (Outcome, error) {
+	for recorded := false; ; {
+		r := d.newCall(t, release, want, proof)
+		o, err := r.contained(ctx, begun(r))
+		r.remember(err)
+		r.end(err)
+		proof, recorded = r.proof, recorded || r.newRevision // of a record that was written meanwhile
+		if errors.Is(err, errOutgrown) {
+			continue
+		}
+		if err != nil {
+			err = fmt.Errorf("add-on %s: %w", release, err)
+		}
+		o.Proof, o.Recorded = proof, recorded
+		return o, err
+	}
+}
+
 // contained calls act. A panic becomes the add-on's failure: no cluster's answer may end
 // the process, which serves all others. So does any error that somebody can act on.
 func (r *call) contained(ctx context.Context, act work) (o Outcome, err error) {

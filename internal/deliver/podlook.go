@@ -22,14 +22,6 @@ const (
 	maxPodLooks = 3
 )
 
-// podLook is why pods of a revision's workloads didn't run when they were looked at last, and when to look again. A
-// session has one. Losing it has them looked at once more.
-type podLook struct {
-	found *health.Finding // nil if nothing was seen
-	about record.ObjectKey
-	next  time.Time
-}
-
 // lookAtPods looks for what pods of workloads wait for that aren't ready, if it is time to. It returns when the next
 // look is due. A cluster that doesn't let pods be read is no failure of the add-on.
 func (r readinessWait) lookAtPods(ctx context.Context, waited time.Duration) (next time.Duration) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/health"
 )
 
 // progress is how far a revision is.
@@ -60,4 +61,12 @@ type going struct {
 	unlabelled bool
 	// over says that nothing is to be done about it any more.
 	over bool
+}
+
+// podLook is why pods of a revision's workloads didn't run when they were looked at last, and when to look again. A
+// session has one. Losing it has them looked at once more.
+type podLook struct {
+	found *health.Finding // nil if nothing was seen
+	about record.ObjectKey
+	next  time.Time
 }

@@ -30,32 +30,6 @@ const (
 // errOutgrown says that a call has more of an add-on than it has claimed.
 var errOutgrown = errors.New("more room is needed")
 
-// work is what a call is for.
-type work func(context.Context) (Outcome, error)
-
-// within does work for an add-on. A large one needs room, which is claimed as [call.contained] begins: many of them, on
-// clusters that are slow to apply them, would take the manager's memory. The size of an add-on is known only when it is
-// rendered or read. Data that was rendered or read without room is dropped, and the work is begun again.
-func (d *Deliverer) within(
-	ctx context.Context, t Target, release Release, want *Desired, proof string, begun func(*call) work,
-) (Outcome, error) {
-	for recorded := false; ; {
-		r := d.newCall(t, release, want, proof)
-		o, err := r.contained(ctx, begun(r))
-		r.remember(err)
-		r.end(err)
-		proof, recorded = r.proof, recorded || r.newRevision // of a record that was written meanwhile
-		if errors.Is(err, errOutgrown) {
-			continue
-		}
-		if err != nil {
-			err = fmt.Errorf("add-on %s: %w", release, err)
-		}
-		o.Proof, o.Recorded = proof, recorded
-		return o, err
-	}
-}
-
 // place is an add-on's in the line for room.
 type place struct {
 	*shares.Share

@@ -99,9 +99,8 @@ func (d *Deliverer) session(t Target, r Release) *session {
 		d.mu.Unlock()
 		s.mu.Lock()
 		if d.isCurrent(s) {
-			if kept, found := d.kept.Get(s); found {
+			if kept, found := d.kept.Take(s); found {
 				s.contents = kept
-				d.kept.Remove(s)
 			} else if s.contents == nil {
 				s.contents = d.newContents(t, r)
 			}

@@ -70,14 +70,20 @@ func (c *Cache[K, V]) Change(key K, change func(*V)) V {
 	return value
 }
 
-// Remove drops the value, if there is one.
-func (c *Cache[K, V]) Remove(key K) {
+// Take returns the value of a key, and drops it; false if there is none.
+func (c *Cache[K, V]) Take(key K) (value V, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if element, found := c.items[key]; found {
+	element, found := c.items[key]
+	if found {
+		value = element.Value.(cached[K, V]).value
 		c.drop(element)
 	}
+	return value, found
 }
+
+// Remove drops the value, if there is one.
+func (c *Cache[K, V]) Remove(key K) { c.Take(key) }
 
 func (c *Cache[K, V]) drop(element *ordered.Element) {
 	dropped := c.recent.Remove(element).(cached[K, V])

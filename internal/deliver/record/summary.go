@@ -11,6 +11,8 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // Summary is what the metadata of a release's newest record says.
@@ -69,6 +71,33 @@ type Summary struct {
 	ResourceVersion string
 	// ModifiedAt is when Helm or Chandler last wrote the record, to the second.
 	ModifiedAt time.Time
+}
+
+// Terms are what a record says of an add-on beside what was installed. They say which
+// stack it is of, how it is to be removed one day, and what it takes to see that
+// nothing else is wanted. They may change while the revision stays.
+type Terms struct {
+	// Stack is the AddonStack's name.
+	Stack          string
+	DeletionPolicy addonsv1.DeletionPolicy
+	// DataPolicy says whether objects that hold data go; "" keeps them.
+	DataPolicy addonsv1.DataPolicy
+	// DependsOn are the add-ons of the stack that this one depends on.
+	DependsOn []string
+	// Spec is a digest of what the user wrote.
+	Spec string
+	// ArtifactVersion identifies the version of the object that held the artifact, "" if none did: while that is the
+	// same, so is the artifact's digest.
+	ArtifactVersion string
+	// Postconditions is a digest of those that held once the add-on was installed, "" for none.
+	Postconditions string
+	// ServiceAccount is the name of the one whose rights the objects are delivered with, "" if
+	// they are the kubeconfig's.
+	ServiceAccount string
+	// Optional are the optional sources of values that were there, as "kind/name/key" joined by commas.
+	Optional string `json:",omitempty"`
+	// Inputs identify the values that the revision of the stack pins, joined by commas: those of any one make this revision.
+	Inputs string `json:",omitempty"`
 }
 
 // Settled says that the add-on is deployed with this digest: nothing is to be done.
