@@ -88,16 +88,13 @@ func New(options Options) (*http.Client, error) {
 		}
 		own.Certificates = []tls.Certificate{certificate}
 	}
+	options.Key = nil // nobody needs it any more
 	return &http.Client{
 		CheckRedirect: checkRedirect,
 		Transport: &guardedTransport{
-			origin:    options.Origin,
-			plainHTTP: options.PlainHTTP,
-			loopback:  options.AllowLoopback,
-			userAgent: options.UserAgent,
-			clock:     options.Clock,
-			own:       newTransport(own, shared, options.AllowLoopback),
-			other:     newTransport(shared, shared, options.AllowLoopback),
+			Options: options,
+			own:     newTransport(own, shared, options.AllowLoopback),
+			other:   newTransport(shared, shared, options.AllowLoopback),
 		},
 	}, nil
 }

@@ -191,7 +191,7 @@ func TestRetryAfter(t *testing.T) {
 		"": 0, "7": 7 * time.Second, "-7": 0, "99999999": maxRetryAfter, "soon": 0,
 		clock.Now().Add(time.Minute).UTC().Format(http.TimeFormat): time.Minute,
 	} {
-		if got := (&guardedTransport{clock: clock}).retryAfter(http.Header{"Retry-After": {header}}); got != want {
+		if got := (&guardedTransport{Options: Options{Clock: clock}}).retryAfter(http.Header{"Retry-After": {header}}); got != want {
 			t.Errorf("%q: %s, want %s", header, got, want)
 		}
 	}

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"github.com/cluster-chandler/chandler/fleet/address"
 	"github.com/cluster-chandler/chandler/internal/failure"
 )
@@ -24,34 +22,30 @@ const maxRetryAfter = time.Hour
 
 // guardedTransport checks each request, and each one it is redirected to.
 type guardedTransport struct {
-	origin    *url.URL
-	plainHTTP bool
-	loopback  bool // may be named
-	userAgent string
-	clock     clock.PassiveClock
-	own       http.RoundTripper // shows the client's certificate
-	other     http.RoundTripper
+	Options
+	own   http.RoundTripper // shows the client's certificate
+	other http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper. Answers that no caller can use come
 // back as faults; 401 and 404 are for the caller.
 func (g *guardedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	host := request.URL.Host
-	if request.URL.Scheme != "https" && (request.URL.Scheme != "http" || !g.plainHTTP) {
+	if request.URL.Scheme != "https" && (request.URL.Scheme != "http" || !g.PlainHTTP) {
 		return nil, fault(failure.ArtifactRefused, "%s would be asked without TLS, which the object doesn't allow; set plainHTTP, or correct the address", host)
 	}
 	if HasDotSegments(request.URL.EscapedPath()) {
 		return nil, fault(failure.ArtifactRefused, "the address at %s has a part that is \".\" or \"..\", or stands for it; correct the address", host)
 	}
-	if address.RefusedName(request.URL.Hostname(), g.loopback) {
+	if address.RefusedName(request.URL.Hostname(), g.AllowLoopback) {
 		return nil, explain(request.Context(), host, address.ErrRefused)
 	}
-	if g.userAgent != "" {
+	if g.UserAgent != "" {
 		request = request.Clone(request.Context())
-		request.Header.Set("User-Agent", g.userAgent)
+		request.Header.Set("User-Agent", g.UserAgent)
 	}
 	transport := g.other
-	if SameOrigin(g.origin, request.URL) {
+	if SameOrigin(g.Origin, request.URL) {
 		transport = g.own
 	}
 	response, err := transport.RoundTrip(request)
@@ -94,9 +88,9 @@ func (g *guardedTransport) retryAfter(header http.Header) time.Duration {
 	if seconds, err := strconv.ParseInt(wished, 10, 32); err == nil {
 		after = time.Duration(seconds) * time.Second
 	} else if date, err := http.ParseTime(wished); err == nil {
-		after = date.Sub(g.clock.Now())
+		after = date.Sub(g.Clock.Now())
 	} else if reset, err := strconv.ParseInt(header.Get("X-RateLimit-Reset"), 10, 64); err == nil && header.Get("X-RateLimit-Remaining") == "0" {
-		after = min(max(time.Unix(reset, 0).Sub(g.clock.Now()), 0), maxRetryAfter-time.Second) + time.Second // it is cut off to seconds
+		after = min(max(time.Unix(reset, 0).Sub(g.Clock.Now()), 0), maxRetryAfter-time.Second) + time.Second // it is cut off to seconds
 	}
 	return min(max(after, 0), maxRetryAfter)
 }

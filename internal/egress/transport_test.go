@@ -31,7 +31,7 @@ func TestRateLimits(t *testing.T) {
 		"an answer with a limit": {200, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := &guardedTransport{clock: clocktesting.NewFakePassiveClock(now)}
+			g := &guardedTransport{Options: Options{Clock: clocktesting.NewFakePassiveClock(now)}}
 			response := &http.Response{StatusCode: tc.code, Header: http.Header{}, Body: http.NoBody}
 			for name, value := range tc.header {
 				response.Header.Set(name, value)

@@ -43,15 +43,6 @@ func CheckTogether(expressions []string) string {
 	return ""
 }
 
-// faultOf returns why one expression isn't parsed, "" if it is.
-func faultOf(text string) string {
-	if parts := partsOf(text); parts > maxParts {
-		return fmt.Sprintf("the expression has %d words and signs, a macro such as all() being %d, at most %d; divide it into several",
-			parts, macroParts, maxParts)
-	}
-	return ""
-}
-
 // partsOf counts words and signs, in literal texts as well. An expression has hardly more nodes.
 func partsOf(text string) (parts int) {
 	word := -1 // where one begins

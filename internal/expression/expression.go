@@ -113,8 +113,9 @@ func Compile(text string, cost uint64, variables ...string) (Program, error) {
 }
 
 func compile(text string, cost uint64, variables []string) (Program, error) {
-	if fault := faultOf(text); fault != "" {
-		return Program{}, errors.New(fault)
+	if parts := partsOf(text); parts > maxParts { // it isn't even parsed
+		return Program{}, fmt.Errorf("the expression has %d words and signs, a macro such as all() being %d, at most %d; divide it into several",
+			parts, macroParts, maxParts)
 	}
 	base, err := environment()
 	if err != nil {

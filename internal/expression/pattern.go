@@ -61,7 +61,7 @@ func boundedSearch(call interpreter.InterpretableCall) (interpreter.Interpretabl
 	}
 	literal, ok := call.Args()[1].(interpreter.InterpretableConst)
 	if !ok {
-		return nil, fmt.Errorf("the pattern of the function %s isn't a literal text", call.Function())
+		return nil, fmt.Errorf("the pattern of the function %s has to be a literal text: one that is computed can't be bounded", call.Function())
 	}
 	text, ok := literal.Value().(types.String)
 	if !ok {
