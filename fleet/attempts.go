@@ -25,9 +25,13 @@ func (l *link) start(ctx context.Context) time.Time {
 	if p.dial {
 		var attempting context.Context
 		attempting, l.cancelDial = context.WithCancel(ctx)
+		options := l.provider.options
+		if l.unlimited {
+			options.Limits = limits.None
+		}
 		refused, unanswered := l.refused, l.unanswered // not l: timers of HTTP/2 hold the transport for a while after its end
 		go l.attempt(attempting, p.retry, attempt{
-			root: ctx, kubeconfig: l.kubeconfig, kept: l.kept, subject: l.about(l.kubeconfig), options: l.bounded(),
+			root: ctx, kubeconfig: l.kubeconfig, kept: l.kept, subject: l.about(l.kubeconfig), options: options,
 			onUnauthorized: func() { signal(refused) }, onUnanswered: func() { signal(unanswered) }, log: l.log,
 		})
 	}
@@ -38,15 +42,6 @@ func (l *link) start(ctx context.Context) time.Time {
 		go l.check(l.conn, l.about(l.inUse))
 	}
 	return p.again
-}
-
-// bounded returns the provider's options with the limits for this cluster.
-func (l *link) bounded() Options {
-	o := l.provider.options
-	if l.unlimited {
-		o.Limits = limits.None
-	}
-	return o
 }
 
 func (l *link) about(k *kubeconfig.Config) transport.Subject {

@@ -60,34 +60,16 @@ type orders struct {
 	refresh    bool // ask the source for the kubeconfig again
 }
 
-// kubeconfigMissing: the source has none. A connection is kept as long as it
+// kubeconfigReported: the source has one with a digest, or none; or why one isn't acceptable. It may be the one that is
+// known, because of a problem with reading another. A connection made with an earlier one is kept as long as it
 // works: a Secret may be deleted to have it made again.
-func (m *machine) kubeconfigMissing(origin, problem string) orders {
-	m.origin, m.problem = origin, problem
-	m.missing, m.refusal, m.wanted = true, "", ""
-	return m.kubeconfigReplaced()
-}
-
-// kubeconfigRefused: the source has one that isn't acceptable. A connection
-// made with an earlier one is kept as long as it works.
-func (m *machine) kubeconfigRefused(origin, why string) orders {
-	m.origin = origin
-	m.missing, m.problem, m.refusal, m.wanted = false, "", why, ""
-	return m.kubeconfigReplaced()
-}
-
-// kubeconfigAccepted: the source has one; it may be the one that is known, because of a problem with reading another.
-func (m *machine) kubeconfigAccepted(now time.Time, origin, problem, digest string) orders {
-	m.origin = origin
-	m.missing, m.problem, m.refusal = false, problem, ""
-	if m.wanted == digest {
+func (m *machine) kubeconfigReported(now time.Time, origin, problem, refusal, digest string) orders {
+	m.origin, m.problem, m.refusal = origin, problem, refusal
+	m.missing = digest == "" && refusal == ""
+	if digest != "" && digest == m.wanted {
 		return orders{}
 	}
 	m.wanted, m.dialAt = digest, now
-	return m.kubeconfigReplaced()
-}
-
-func (m *machine) kubeconfigReplaced() orders {
 	m.failures, m.fault = 0, nil
 	return orders{cancelDial: m.dialling != "" && m.dialling != m.wanted}
 }

@@ -38,7 +38,7 @@ func newWorld() *world {
 type step func(*world)
 
 func accepted(digest string) step {
-	return func(w *world) { w.orders = w.kubeconfigAccepted(w.now, w.origin, "", digest) }
+	return func(w *world) { w.orders = w.kubeconfigReported(w.now, w.origin, "", "", digest) }
 }
 
 func dialled(f *transport.Fault) step {
@@ -52,9 +52,11 @@ func probed(version string, f *transport.Fault) step {
 func after(d time.Duration) step { return func(w *world) { w.now = w.now.Add(d) } }
 
 var (
-	missing      step = func(w *world) { w.orders = w.kubeconfigMissing(w.origin, "") }
-	unreadable   step = func(w *world) { w.orders = w.kubeconfigMissing(w.origin, "can't be read (Forbidden)") }
-	refused      step = func(w *world) { w.orders = w.kubeconfigRefused(w.origin, "tokenFile names a file; use token") }
+	missing    step = func(w *world) { w.orders = w.kubeconfigReported(w.now, w.origin, "", "", "") }
+	unreadable step = func(w *world) { w.orders = w.kubeconfigReported(w.now, w.origin, "can't be read (Forbidden)", "", "") }
+	refused    step = func(w *world) {
+		w.orders = w.kubeconfigReported(w.now, w.origin, "", "tokenFile names a file; use token", "")
+	}
 	denied       step = func(w *world) { w.unauthorized() }
 	unanswered   step = func(w *world) { w.unanswered() }
 	planned      step = func(w *world) { w.plan(w.now) }

@@ -46,17 +46,15 @@ func (l *link) read(now time.Time) orders {
 	l.machine.expire(now, m.Expires)
 	if m.empty() {
 		l.kubeconfig = nil
-		return l.machine.kubeconfigMissing(m.Origin, m.Problem)
+		return l.machine.kubeconfigReported(now, m.Origin, m.Problem, "", "")
 	}
-	k, err := m.credentials(l.provider.options)
-	if err != nil {
-		l.kubeconfig = nil
+	var err error
+	if l.kubeconfig, err = m.credentials(l.provider.options); err != nil {
 		why := kubeconfig.Refusal("it names no server that can be connected to")
 		errors.As(err, &why)
-		return l.machine.kubeconfigRefused(m.Origin, string(why))
+		return l.machine.kubeconfigReported(now, m.Origin, m.Problem, string(why), "")
 	}
-	l.kubeconfig = k
-	return l.machine.kubeconfigAccepted(now, m.Origin, m.Problem, k.Digest())
+	return l.machine.kubeconfigReported(now, m.Origin, m.Problem, "", l.kubeconfig.Digest())
 }
 
 // sameDescription reports whether two members differ in nothing that Describe shows to be selected by.

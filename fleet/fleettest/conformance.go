@@ -83,21 +83,18 @@ func Conform(ctx context.Context, name string, subject Subject, servers Servers)
 	if err := c.setup(); err != nil {
 		return nil, err
 	}
-	c.check("a field is indexed before the start", func() error {
-		return mgr.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "type", func(o client.Object) []string { return []string{o.GetLabels()["type"]} })
-	})
+	c.note("a field is indexed before the start", mgr.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "type",
+		func(o client.Object) []string { return []string{o.GetLabels()["type"]} }))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	c.run(ctx)
 	cancel()
-	c.check("the manager ends", func() error {
-		select {
-		case err := <-ended:
-			return err
-		case <-time.After(servers.Patience):
-			return errors.New("it continues")
-		}
-	})
+	select {
+	case err = <-ended:
+	case <-time.After(servers.Patience):
+		err = errors.New("it continues")
+	}
+	c.note("the manager ends", err)
 	return c.results, c.failed
 }
 
@@ -114,8 +111,22 @@ type conformance struct {
 	reconciled map[multicluster.ClusterName]int
 }
 
-func (c *conformance) check(name string, passes func() error) {
-	c.results = append(c.results, Result{Case: name, Err: passes()})
+func (c *conformance) note(name string, err error) { c.results = append(c.results, Result{name, err}) }
+
+// check waits until a case passes.
+func (c *conformance) check(ctx context.Context, name string, passes func(context.Context) error) {
+	last := errors.New("it never ended")
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, c.servers.Patience, true, func(ctx context.Context) (bool, error) {
+		err := passes(ctx)
+		if err != nil && ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err == nil {
+		last = nil
+	}
+	c.note(name, last)
 }
 
 // setup adds the controller, and the clients by which the cases look at the clusters.
@@ -161,14 +172,14 @@ func (c *conformance) run(ctx context.Context) {
 	c.create(ctx, c.first, "there")
 	c.do(c.subject.Add(ctx, "stays", KubeconfigOf(c.servers.First)))
 	c.do(c.subject.Add(ctx, "moves", KubeconfigOf(c.servers.First)))
-	c.check("an object that was there is reconciled", c.marked(ctx, c.first, "there"))
+	c.check(ctx, "an object that was there is reconciled", c.marked(c.first, "there"))
 	c.create(ctx, c.first, "new")
-	c.check("a new object is reconciled", c.marked(ctx, c.first, "new"))
+	c.check(ctx, "a new object is reconciled", c.marked(c.first, "new"))
 	c.reads(ctx)
 
 	c.do(c.subject.Add(ctx, "moves", KubeconfigOf(c.servers.Second)))
 	c.create(ctx, c.second, "moved")
-	c.check("a kubeconfig is followed to another server", c.marked(ctx, c.second, "moved"))
+	c.check(ctx, "a kubeconfig is followed to another server", c.marked(c.second, "moved"))
 	c.removal(ctx)
 }
 
@@ -178,12 +189,12 @@ func (c *conformance) do(err error) { c.failed = errors.Join(c.failed, err) }
 // reads looks at a cluster through the manager.
 func (c *conformance) reads(ctx context.Context) {
 	name := c.subject.ClusterName("stays")
-	c.check("the manager returns the cluster", c.soon(ctx, func(ctx context.Context) error {
+	c.check(ctx, "the manager returns the cluster", func(ctx context.Context) error {
 		_, err := c.mgr.GetCluster(ctx, name)
 		return err
-	}))
-	read := func(do func(context.Context, client.Reader) error) func() error {
-		return c.soon(ctx, func(ctx context.Context) error {
+	})
+	read := func(does string, do func(context.Context, client.Reader) error) {
+		c.check(ctx, "the cache "+does, func(ctx context.Context) error {
 			cluster, err := c.mgr.GetCluster(ctx, name)
 			if err != nil {
 				return err
@@ -191,15 +202,15 @@ func (c *conformance) reads(ctx context.Context) {
 			return do(ctx, cluster.GetCache())
 		})
 	}
-	c.check("the cache is queried by the index", read(func(ctx context.Context, cache client.Reader) error {
+	read("is queried by the index", func(ctx context.Context, cache client.Reader) error {
 		return listsTwo(ctx, cache, client.InNamespace(c.namespace), client.MatchingFields{"type": "tested"})
-	}))
-	c.check("the cache lists", read(func(ctx context.Context, cache client.Reader) error {
+	})
+	read("lists", func(ctx context.Context, cache client.Reader) error {
 		return listsTwo(ctx, cache, client.InNamespace(c.namespace), client.MatchingLabels{"type": "tested"})
-	}))
-	c.check("the cache gets a kind that nobody watches", read(func(ctx context.Context, cache client.Reader) error {
+	})
+	read("gets a kind that nobody watches", func(ctx context.Context, cache client.Reader) error {
 		return cache.Get(ctx, client.ObjectKey{Name: c.namespace}, &corev1.Namespace{})
-	}))
+	})
 }
 
 func listsTwo(ctx context.Context, cache client.Reader, options ...client.ListOption) error {
@@ -217,22 +228,21 @@ func listsTwo(ctx context.Context, cache client.Reader, options ...client.ListOp
 func (c *conformance) removal(ctx context.Context) {
 	name := c.subject.ClusterName("stays")
 	c.do(c.subject.Remove(ctx, "stays"))
-	c.check("a removed cluster is not found", c.soon(ctx, func(ctx context.Context) error {
+	c.check(ctx, "a removed cluster is not found", func(ctx context.Context) error {
 		if _, err := c.mgr.GetCluster(ctx, name); !errors.Is(err, multicluster.ErrClusterNotFound) {
 			return fmt.Errorf("it is still there: %w", err)
 		}
 		return nil
-	}))
+	})
 	before := c.reconciliations(name)
 	c.create(ctx, c.first, "late")
 	c.create(ctx, c.second, "other")
-	c.check("another cluster's object is reconciled after that", c.marked(ctx, c.second, "other"))
-	c.check("nothing of a removed cluster is reconciled", func() error {
-		if n := c.reconciliations(name) - before; n > 0 {
-			return fmt.Errorf("%d times", n)
-		}
-		return nil
-	})
+	c.check(ctx, "another cluster's object is reconciled after that", c.marked(c.second, "other"))
+	var err error
+	if n := c.reconciliations(name) - before; n > 0 {
+		err = fmt.Errorf("%d times", n)
+	}
+	c.note("nothing of a removed cluster is reconciled", err)
 }
 
 func (c *conformance) reconciliations(name multicluster.ClusterName) int {
@@ -248,33 +258,15 @@ func (c *conformance) create(ctx context.Context, in client.Client, name string)
 	}}))
 }
 
-// marked returns a check that waits until the controller has marked a ConfigMap.
-func (c *conformance) marked(ctx context.Context, in client.Client, name string) func() error {
-	return c.soon(ctx, func(ctx context.Context) error {
+// marked returns a case that passes once the controller has marked a ConfigMap.
+func (c *conformance) marked(in client.Client, name string) func(context.Context) error {
+	return func(ctx context.Context) error {
 		object := &corev1.ConfigMap{}
 		if err := in.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, object); err != nil {
 			return err
 		}
 		if object.Data[mark] != "set" {
 			return fmt.Errorf("ConfigMap %s was not reconciled", name)
-		}
-		return nil
-	})
-}
-
-// soon returns a check that passes once a function does.
-func (c *conformance) soon(ctx context.Context, passes func(context.Context) error) func() error {
-	return func() error {
-		last := errors.New("it never ended")
-		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, c.servers.Patience, true, func(ctx context.Context) (bool, error) {
-			err := passes(ctx)
-			if err != nil && ctx.Err() == nil {
-				last = err
-			}
-			return err == nil, nil
-		})
-		if err != nil {
-			return last
 		}
 		return nil
 	}

@@ -17,10 +17,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -92,11 +94,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests[r.Method+" "+r.URL.Path]++
 	s.mu.Unlock()
 	if r.URL.Path == "/version" {
-		version := "v1.36.3"
-		if other := s.Version.Load(); other != nil {
-			version = *other
-		}
-		fmt.Fprintf(w, `{"gitVersion":%q}`, version)
+		fmt.Fprintf(w, `{"gitVersion":%q}`, ptr.Deref(s.Version.Load(), "v1.36.3"))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -117,20 +115,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.Remembers.Load() && strings.Contains(r.URL.Path, "/secrets"):
 		s.showSecrets(w, r)
 	case last == "secrets" || last == "configmaps" || last == "customresourcedefinitions":
-		emptyList(w)
+		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[]}`)
 	case len(parts) == 4 && parts[2] == "namespaces":
 		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":%q,"uid":"n","resourceVersion":"1"},"status":{"phase":"Active"}}`, last)
 	default:
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		notFound(w)
 	}
 }
 
-func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
-
-func emptyList(w io.Writer) {
-	_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+func notFound(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
 }
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
 
 // discover writes the kinds of the server.
 func discover(w http.ResponseWriter, root string) {
@@ -190,8 +188,7 @@ func (s *Server) showSecrets(w http.ResponseWriter, r *http.Request) {
 	}
 	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
 	if err != nil || !strings.HasSuffix(r.URL.Path, "/secrets") {
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		notFound(w)
 		return
 	}
 	items := []any{}
@@ -208,24 +205,19 @@ func (s *Server) showSecrets(w http.ResponseWriter, r *http.Request) {
 }
 
 func labelsOf(metadata map[string]any) labels.Set {
-	has := labels.Set{}
-	given, _ := metadata["labels"].(map[string]any)
-	for key, value := range given {
-		has[key] = fmt.Sprint(value)
-	}
-	return has
+	given, _, _ := unstructured.NestedStringMap(metadata, "labels")
+	return given
 }
 
 // keep notes a Secret for those that watch, list or read.
 func (s *Server) keep(secret, metadata map[string]any) {
-	has := labelsOf(metadata)
 	data, _ := json.Marshal(map[string]any{"type": "ADDED", "object": map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Remembers.Load() {
 		s.secrets[fmt.Sprintf("/api/v1/namespaces/%v/secrets/%v", metadata["namespace"], metadata["name"])] = secret
 	}
-	s.events = append(s.events, event{labels: has, json: string(data) + "\n"})
+	s.events = append(s.events, event{labels: labelsOf(metadata), json: string(data) + "\n"})
 	close(s.more)
 	s.more = make(chan struct{})
 }

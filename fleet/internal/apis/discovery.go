@@ -44,14 +44,11 @@ func (c *Cluster) discover(ctx context.Context, known *found, version string) (*
 	if err != nil {
 		return nil, err
 	}
-	d := &discovered{Failed: slices.Collect(maps.Keys(unavailable)), Lists: slices.Collect(maps.Values(lists))}
+	d := &discovered{Groups: groups.Groups, Failed: slices.Collect(maps.Keys(unavailable)), Lists: slices.Collect(maps.Values(lists))}
 	if lists == nil {
 		if d.Lists, d.Failed, err = oneByOne(ctx, client, groups.Groups); err != nil {
 			return nil, err
 		}
-	}
-	for i := range groups.Groups {
-		d.Groups = append(d.Groups, &groups.Groups[i])
 	}
 	shared, err := d.shared()
 	if err == nil {

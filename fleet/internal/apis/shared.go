@@ -19,7 +19,7 @@ import (
 )
 
 // factsOf lists the APIs as Helm does.
-func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed []schema.GroupVersion) Facts {
+func factsOf(groups []metav1.APIGroup, lists []*metav1.APIResourceList, failed []schema.GroupVersion) Facts {
 	var facts Facts
 	for _, group := range groups {
 		for _, version := range group.Versions {
@@ -49,7 +49,7 @@ type found struct {
 
 // discovered is what a cluster says that it offers.
 type discovered struct {
-	Groups []*metav1.APIGroup
+	Groups []metav1.APIGroup
 	Lists  []*metav1.APIResourceList
 	Failed []schema.GroupVersion
 }
@@ -91,7 +91,7 @@ func forgetAPIs(digest [sha256.Size]byte) {
 
 // sort puts what comes in any order into one. The order of groups means nothing, while that of a group's versions does.
 func (d *discovered) sort() {
-	slices.SortFunc(d.Groups, func(a, b *metav1.APIGroup) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.Groups, func(a, b metav1.APIGroup) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(d.Lists, func(a, b *metav1.APIResourceList) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
 	slices.SortFunc(d.Failed, func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
 }
@@ -104,7 +104,7 @@ func (d *discovered) groupResources() []*restmapper.APIGroupResources {
 	}
 	all := make([]*restmapper.APIGroupResources, 0, len(d.Groups))
 	for _, group := range d.Groups {
-		resources := &restmapper.APIGroupResources{Group: *group, VersionedResources: map[string][]metav1.APIResource{}}
+		resources := &restmapper.APIGroupResources{Group: group, VersionedResources: map[string][]metav1.APIResource{}}
 		for _, version := range group.Versions {
 			if list, ok := byVersion[version.GroupVersion]; ok {
 				resources.VersionedResources[version.Version] = list

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -34,7 +35,6 @@ import (
 var (
 	server  = &envtest.Environment{}
 	started = sync.OnceValues(server.Start)
-	began   bool
 )
 
 // Main runs the tests of a package, and its examples if KUBEBUILDER_ASSETS names a kube-apiserver and an etcd.
@@ -46,15 +46,12 @@ func Main(m *testing.M) {
 		must(flag.Set("test.skip", "^Example"))
 	}
 	code := m.Run()
-	if began {
-		must(server.Stop())
-	}
+	must(server.Stop())
 	os.Exit(code)
 }
 
 // Config returns the config of an API server that grants it everything.
 func Config() *rest.Config {
-	began = true
 	config, err := started()
 	must(err)
 	return config
@@ -100,14 +97,11 @@ func Run(provider *fleet.Provider, of *runtime.Scheme, name multicluster.Cluster
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	for ctx.Err() == nil {
-		if _, err := mgr.GetCluster(ctx, name); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	state := provider.State(name)
-	fmt.Printf("%s: %s\n", name, state.Message)
+	_ = wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		_, err := mgr.GetCluster(ctx, name)
+		return err == nil, nil
+	})
+	fmt.Printf("%s: %s\n", name, provider.State(name).Message)
 	cancel()
 	must(<-ended)
 }
