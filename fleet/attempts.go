@@ -19,9 +19,21 @@ type attemptResult struct {
 	fault      *transport.Fault
 }
 
-// start begins what is due, and returns when to ask again.
+// start does what the machine plans, and returns when to ask again.
 func (l *link) start(ctx context.Context) time.Time {
 	p := l.machine.plan(l.provider.options.Clock.Now())
+	if p.cancelDial {
+		l.cancelDial()
+	}
+	if p.disconnect {
+		l.closeConnection()
+	}
+	if p.redial {
+		l.conn.transport.Close()
+	}
+	if p.refresh {
+		l.from.source.Refresh(l.from.name)
+	}
 	if p.dial {
 		var attempting context.Context
 		attempting, l.cancelDial = context.WithCancel(ctx)
@@ -34,9 +46,6 @@ func (l *link) start(ctx context.Context) time.Time {
 			root: ctx, kubeconfig: l.kubeconfig, kept: l.kept, subject: l.about(l.kubeconfig), options: options,
 			onUnauthorized: func() { signal(refused) }, onUnanswered: func() { signal(unanswered) }, log: l.log,
 		})
-	}
-	if p.refresh {
-		l.renew()
 	}
 	if p.probe {
 		go l.check(l.conn, l.about(l.inUse))

@@ -122,13 +122,12 @@ func (l *link) claim(o attemptResult) attemptResult {
 
 // reclaim gives up a connection to a cluster that an earlier source has, and tries again once
 // it has it no more.
-func (l *link) reclaim(now time.Time) orders {
+func (l *link) reclaim(now time.Time) {
 	if l.conn == nil {
 		l.machine.freed(now)
-		return orders{}
+		return
 	}
 	if holder := l.provider.claims.take(l, l.conn); holder != nil {
-		return l.machine.broken(now, l.duplicate(l.about(l.inUse), holder))
+		l.machine.broken(now, l.duplicate(l.about(l.inUse), holder))
 	}
-	return orders{}
 }

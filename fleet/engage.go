@@ -8,11 +8,10 @@ import (
 
 // adopt puts a new connection to use, or swaps its credentials into the one in
 // use, or drops it when the machine doesn't want it any more.
-func (l *link) adopt(orders orders, o attemptResult) {
-	l.do(orders)
+func (l *link) adopt(wanted bool, o attemptResult) {
 	switch {
 	case o.conn == nil:
-	case !orders.adopt:
+	case !wanted:
 		l.drop(o.conn)
 	case l.conn != nil && swappable(l.inUse, o.kubeconfig):
 		l.drop(o.conn)

@@ -103,8 +103,9 @@ func (l *link) run(ctx context.Context, before <-chan struct{}) {
 	}
 	l.provider.notify(l.name) // that it is known: its first state was made before anybody could see it
 	for ctx.Err() == nil {
+		again := l.start(ctx)
 		l.publish()
-		l.step(ctx, l.start(ctx))
+		l.step(ctx, again)
 	}
 }
 
@@ -121,7 +122,7 @@ func (l *link) step(ctx context.Context, again time.Time) {
 	case <-ctx.Done():
 	case <-due:
 	case <-l.changed:
-		l.do(l.read(now()))
+		l.read(now())
 	case o := <-l.dialled:
 		l.cancelDial()
 		o = l.claim(o)
@@ -134,7 +135,7 @@ func (l *link) step(ctx context.Context, again time.Time) {
 			l.machine.probing = false
 			return
 		}
-		l.do(l.machine.probed(now(), o.version, o.fault))
+		l.machine.probed(now(), o.version, o.fault)
 		if o.fault == nil {
 			l.showVersion(o.conn)
 		}
@@ -143,32 +144,13 @@ func (l *link) step(ctx context.Context, again time.Time) {
 	case <-l.unanswered:
 		l.machine.unanswered()
 	case <-l.claimed:
-		l.do(l.reclaim(now()))
+		l.reclaim(now())
 	case b := <-l.broken:
 		if b.conn == l.conn {
-			l.do(l.machine.broken(now(), b.fault))
+			l.machine.broken(now(), b.fault)
 		}
 	}
 }
-
-// do carries out what the machine orders.
-func (l *link) do(o orders) {
-	if o.cancelDial {
-		l.cancelDial()
-	}
-	if o.disconnect {
-		l.closeConnection()
-	}
-	if o.redial {
-		l.conn.transport.Close()
-	}
-	if o.refresh {
-		l.renew()
-	}
-}
-
-// renew asks the source for other credentials.
-func (l *link) renew() { l.from.source.Refresh(l.from.name) }
 
 // publish shows the state to others, and tells the subscribers if it changed.
 func (l *link) publish() {

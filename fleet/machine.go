@@ -23,6 +23,7 @@ const refreshGrace = 500 * time.Millisecond
 // to start. Kubeconfigs are known to it by their digests.
 type machine struct {
 	options Options // intervals only
+	orders  orders  // of events since the last plan
 
 	origin  string
 	missing bool   // there is no kubeconfig
@@ -51,11 +52,10 @@ type machine struct {
 	lower   int // probes in a row that saw a lower version than that
 }
 
-// orders are what an event asks the link to do at once.
+// orders are what events ask the link to do at once.
 type orders struct {
 	cancelDial bool // end the attempt under way: its kubeconfig is out of date
 	disconnect bool // close the connection in use
-	adopt      bool // use the connection or the credentials just tried
 	redial     bool // let the next probe use new TCP connections
 	refresh    bool // ask the source for the kubeconfig again
 }
@@ -63,26 +63,27 @@ type orders struct {
 // kubeconfigReported: the source has one with a digest, or none; or why one isn't acceptable. It may be the one that is
 // known, because of a problem with reading another. A connection made with an earlier one is kept as long as it
 // works: a Secret may be deleted to have it made again.
-func (m *machine) kubeconfigReported(now time.Time, origin, problem, refusal, digest string) orders {
+func (m *machine) kubeconfigReported(now time.Time, origin, problem, refusal, digest string) {
 	m.origin, m.problem, m.refusal = origin, problem, refusal
 	m.missing = digest == "" && refusal == ""
 	if digest != "" && digest == m.wanted {
-		return orders{}
+		return
 	}
 	m.wanted, m.dialAt = digest, now
 	m.failures, m.fault = 0, nil
-	return orders{cancelDial: m.dialling != "" && m.dialling != m.wanted}
+	m.orders.cancelDial = m.dialling != "" && m.dialling != m.wanted
 }
 
-// dialled: an attempt has ended.
-func (m *machine) dialled(now time.Time, version string, fault *transport.Fault) orders {
+// dialled: an attempt has ended. It reports whether the connection or the credentials just tried are to be used.
+func (m *machine) dialled(now time.Time, version string, fault *transport.Fault) (adopt bool) {
 	digest := m.dialling
 	m.dialling = ""
 	switch {
 	case digest != m.wanted: // out of date, however it ended
-		return orders{}
+		return false
 	case fault != nil:
-		return m.attemptFailed(now, fault)
+		m.attemptFailed(now, fault)
+		return false
 	}
 	if m.using == "" {
 		m.replaced(version)
@@ -92,42 +93,45 @@ func (m *machine) dialled(now time.Time, version string, fault *transport.Fault)
 	m.using = digest
 	m.fault, m.failures, m.missed, m.denied = nil, 0, 0, false
 	m.probeAt = now.Add(m.jittered(m.options.ProbeInterval))
-	return orders{adopt: true}
+	return true
 }
 
-func (m *machine) attemptFailed(now time.Time, fault *transport.Fault) orders {
+func (m *machine) attemptFailed(now time.Time, fault *transport.Fault) {
 	m.fault = fault
 	m.failures++
-	o := orders{refresh: fault.Reason == ReasonUnauthorized}
+	m.orders.refresh = fault.Reason == ReasonUnauthorized
 	if m.denied {
 		m.using, m.denied, m.missed = "", false, 0
-		o.disconnect = true
+		m.orders.disconnect = true
 	}
 	m.dialAt = now.Add(backoff(m.options, m.failures))
-	return o
 }
 
 // probed: a probe of the connection in use has ended.
-func (m *machine) probed(now time.Time, version string, fault *transport.Fault) orders {
+func (m *machine) probed(now time.Time, version string, fault *transport.Fault) {
 	m.probing = false
 	switch {
 	case m.using == "":
-		return orders{}
 	case fault == nil:
 		m.missed, m.breaks, m.denied = 0, 0, false
 		m.saw(version)
-		return orders{}
 	case fault.Reason == ReasonUnauthorized && m.wanted != "":
-		return m.probeDenied(now)
+		m.probeDenied(now)
 	case fault.Reason == ReasonUnauthorized:
-		return m.lost(now, fault)
+		m.lost(now, fault)
+	default:
+		m.probeFailed(now, fault)
 	}
+}
+
+func (m *machine) probeFailed(now time.Time, fault *transport.Fault) {
 	m.missed++
 	if m.missed < m.options.ProbeFailures {
 		m.probeAt = m.probedAt.Add(m.options.ProbeRetry)
-		return orders{redial: m.missed > 1}
+		m.orders.redial = m.missed > 1
+		return
 	}
-	return m.lost(now, &transport.Fault{
+	m.lost(now, &transport.Fault{
 		Reason:  ReasonProbeFailed,
 		Message: fmt.Sprintf("%d probes in a row failed: %s", m.missed, fault.Message),
 	})
@@ -135,15 +139,14 @@ func (m *machine) probed(now time.Time, version string, fault *transport.Fault) 
 
 // probeDenied lets an attempt decide: if a newer kubeconfig works, its
 // credentials can be swapped in below the watches; if not, the connection ends.
-func (m *machine) probeDenied(now time.Time) orders {
+func (m *machine) probeDenied(now time.Time) {
 	if m.denied {
-		return orders{}
+		return
 	}
-	m.denied, m.dialAt = true, now
+	m.denied, m.dialAt, m.orders.refresh = true, now, true
 	if m.wanted == m.using {
 		m.dialAt = now.Add(refreshGrace)
 	}
-	return orders{refresh: true}
 }
 
 // unauthorized: a request was answered with 401. The answer may be about the request only, so a
@@ -177,14 +180,13 @@ func (m *machine) saw(version string) {
 func (m *machine) replaced(version string) { m.version, m.lower = version, 0 }
 
 // broken: a component could not start on the connection in use.
-func (m *machine) broken(now time.Time, fault *transport.Fault) orders {
+func (m *machine) broken(now time.Time, fault *transport.Fault) {
 	if m.using == "" {
-		return orders{}
+		return
 	}
-	o := m.lost(now, fault)
+	m.lost(now, fault)
 	m.breaks++
 	m.dialAt = now.Add(backoff(m.options, m.breaks))
-	return o
 }
 
 // freed: the source that had the same cluster may have it no more.
@@ -195,11 +197,11 @@ func (m *machine) freed(now time.Time) {
 }
 
 // lost gives the connection up and lets a new attempt start at once.
-func (m *machine) lost(now time.Time, fault *transport.Fault) orders {
+func (m *machine) lost(now time.Time, fault *transport.Fault) {
 	m.using, m.missed, m.denied = "", 0, false
 	m.dialAt = now
 	if m.fault == nil { // else the newer kubeconfig has its own fault already
 		m.fault = fault
 	}
-	return orders{disconnect: true, refresh: fault.Reason == ReasonUnauthorized}
+	m.orders.disconnect, m.orders.refresh = true, fault.Reason == ReasonUnauthorized
 }

@@ -20,8 +20,8 @@ var (
 // world drives a machine over a fake time line.
 type world struct {
 	machine
-	now    time.Time
-	orders orders
+	now     time.Time
+	adopted bool
 }
 
 func newWorld() *world {
@@ -38,30 +38,30 @@ func newWorld() *world {
 type step func(*world)
 
 func accepted(digest string) step {
-	return func(w *world) { w.orders = w.kubeconfigReported(w.now, w.origin, "", "", digest) }
+	return func(w *world) { w.kubeconfigReported(w.now, w.origin, "", "", digest) }
 }
 
 func dialled(f *transport.Fault) step {
-	return func(w *world) { w.orders = w.dialled(w.now, "v1.36.3", f) }
+	return func(w *world) { w.adopted = w.dialled(w.now, "v1.36.3", f) }
 }
 
 func probed(version string, f *transport.Fault) step {
-	return func(w *world) { w.orders = w.probed(w.now, version, f) }
+	return func(w *world) { w.probed(w.now, version, f) }
 }
 
 func after(d time.Duration) step { return func(w *world) { w.now = w.now.Add(d) } }
 
 var (
-	missing    step = func(w *world) { w.orders = w.kubeconfigReported(w.now, w.origin, "", "", "") }
-	unreadable step = func(w *world) { w.orders = w.kubeconfigReported(w.now, w.origin, "can't be read (Forbidden)", "", "") }
+	missing    step = func(w *world) { w.kubeconfigReported(w.now, w.origin, "", "", "") }
+	unreadable step = func(w *world) { w.kubeconfigReported(w.now, w.origin, "can't be read (Forbidden)", "", "") }
 	refused    step = func(w *world) {
-		w.orders = w.kubeconfigReported(w.now, w.origin, "", "tokenFile names a file; use token", "")
+		w.kubeconfigReported(w.now, w.origin, "", "tokenFile names a file; use token", "")
 	}
 	denied       step = func(w *world) { w.unauthorized() }
 	unanswered   step = func(w *world) { w.unanswered() }
 	planned      step = func(w *world) { w.plan(w.now) }
 	engageFailed step = func(w *world) {
-		w.orders = w.broken(w.now, &transport.Fault{Reason: ReasonEngageFailed, Message: "see the log"})
+		w.broken(w.now, &transport.Fault{Reason: ReasonEngageFailed, Message: "see the log"})
 	}
 )
 
@@ -85,6 +85,7 @@ func TestMachine(t *testing.T) {
 		reason string
 		says   string // part of the message
 		orders orders // of the last event
+		adopt  bool
 		plan   string // what is due now: dial, retry, probe; or the time to wait
 	}{
 		"no kubeconfig": {
@@ -113,7 +114,7 @@ func TestMachine(t *testing.T) {
 			steps: steps(accepted("1"), planned, accepted("2"), dialled(nil)), phase: PhaseConnecting, reason: ReasonConnecting, plan: "dial",
 		},
 		"connected": {
-			steps: connected, phase: PhaseConnected, reason: ReasonConnected, orders: orders{adopt: true}, plan: "1m0s",
+			steps: connected, phase: PhaseConnected, reason: ReasonConnected, adopt: true, plan: "1m0s",
 		},
 		"the same kubeconfig again": {
 			steps: steps(connected, accepted("1")), phase: PhaseConnected, reason: ReasonConnected, plan: "1m0s",
@@ -173,7 +174,7 @@ func TestMachine(t *testing.T) {
 		},
 		"and is adopted": {
 			steps: steps(connected, probe(deniedFault), accepted("2"), planned, dialled(nil)), phase: PhaseConnected, reason: ReasonConnected,
-			orders: orders{adopt: true}, plan: "1m0s",
+			adopt: true, plan: "1m0s",
 		},
 		"401 while a newer kubeconfig waits tries that at once": {
 			steps: steps(connected, accepted("2"), planned, dialled(refusedFault), planned, probed("", deniedFault)),
@@ -205,7 +206,7 @@ func TestMachine(t *testing.T) {
 		},
 		"a new kubeconfig that works is adopted": {
 			steps: steps(connected, accepted("2"), planned, dialled(nil)), phase: PhaseConnected, reason: ReasonConnected,
-			orders: orders{adopt: true}, plan: "1m0s",
+			adopt: true, plan: "1m0s",
 		},
 		"back to the kubeconfig in use": {
 			steps: steps(connected, accepted("2"), planned, dialled(refusedFault), accepted("1")), phase: PhaseConnected, reason: ReasonConnected, plan: "1m0s",
@@ -234,15 +235,15 @@ func TestMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			for _, s := range tc.steps {
-				w.orders = orders{}
+				w.orders, w.adopted = orders{}, false
 				s(w)
 			}
 			s := w.state()
 			if s.Phase != tc.phase || s.Reason != tc.reason || !strings.Contains(s.Message, tc.says) {
 				t.Errorf("state %+v, want %s/%s %q", s, tc.phase, tc.reason, tc.says)
 			}
-			if w.orders != tc.orders {
-				t.Errorf("orders %+v, want %+v", w.orders, tc.orders)
+			if w.orders != tc.orders || w.adopted != tc.adopt {
+				t.Errorf("orders %+v, adopted %t, want %+v, %t", w.orders, w.adopted, tc.orders, tc.adopt)
 			}
 			if got := describePlan(w.plan(w.now), w.now); got != tc.plan {
 				t.Errorf("plan %q, want %q", got, tc.plan)

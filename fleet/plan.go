@@ -4,16 +4,18 @@ package fleet
 
 import "time"
 
-// plan is what to start now, and when to ask again (zero: on the next event).
+// plan is what to do and to start now, and when to ask again (zero: on the next event).
 type plan struct {
-	dial, probe, refresh bool
-	retry                bool // the attempt is not the first with this kubeconfig
-	again                time.Time
+	orders
+	dial, probe bool
+	retry       bool // the attempt is not the first with this kubeconfig
+	again       time.Time
 }
 
 // plan decides what to start and takes it as started.
 func (m *machine) plan(now time.Time) plan {
-	var p plan
+	p := plan{orders: m.orders}
+	m.orders = orders{}
 	if m.wanted != "" && (m.wanted != m.using || m.denied) && m.dialling == "" {
 		if p.dial = !now.Before(m.dialAt); p.dial {
 			p.retry = m.failures > 0
@@ -31,7 +33,8 @@ func (m *machine) plan(now time.Time) plan {
 		}
 	}
 	if !m.refreshAt.IsZero() {
-		if p.refresh = !now.Before(m.refreshAt); p.refresh {
+		if !now.Before(m.refreshAt) {
+			p.refresh = true
 			m.refreshAt = now.Add(max(refreshRetry, m.expires.Sub(now)*2/3))
 		}
 		p.again = earlier(p.again, m.refreshAt)

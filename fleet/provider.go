@@ -72,8 +72,9 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	p.mu.Unlock()
 
 	<-ctx.Done()
-	p.mu.Lock()   // a launch under way has been counted
-	p.mu.Unlock() //nolint:staticcheck // see above
+	p.mu.Lock() // a launch under way has been counted
+	p.stopped = true
+	p.mu.Unlock()
 	p.running.Wait()
 	return nil
 }

@@ -650,3 +650,15 @@ func TestStartTwice(t *testing.T) {
 		t.Error("started twice")
 	}
 }
+
+// TestClusterAfterTheEnd isn't known: nothing is connected any more.
+func TestClusterAfterTheEnd(t *testing.T) {
+	s, f := newServer(t), startFleet(t, quick())
+	f.add("a/early", s.kubeconfig())
+	f.connected(t, "a/early")
+	f.stop()
+	f.add("a/late", s.kubeconfig())
+	if names := f.Names(); len(names) != 0 {
+		t.Errorf("%v are known", names)
+	}
+}

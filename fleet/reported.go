@@ -32,7 +32,7 @@ func (l *link) set(m Member) {
 
 // read tells the subscribers that the source describes the cluster otherwise, and the machine of the
 // kubeconfig that the source reported last.
-func (l *link) read(now time.Time) orders {
+func (l *link) read(now time.Time) {
 	l.mu.Lock()
 	m, fresh, described := l.member, l.fresh, l.described
 	l.member.Kubeconfig, l.fresh, l.described = nil, false, false
@@ -41,20 +41,21 @@ func (l *link) read(now time.Time) orders {
 		l.provider.notify(l.name)
 	}
 	if !fresh {
-		return orders{}
+		return
 	}
 	l.machine.expire(now, m.Expires)
-	if m.empty() {
-		l.kubeconfig = nil
-		return l.machine.kubeconfigReported(now, m.Origin, m.Problem, "", "")
+	var digest string
+	var why kubeconfig.Refusal
+	l.kubeconfig = nil
+	if !m.empty() {
+		k, err := m.credentials(l.provider.options)
+		if err == nil {
+			l.kubeconfig, digest = k, k.Digest()
+		} else if !errors.As(err, &why) {
+			why = "it names no server that can be connected to"
+		}
 	}
-	var err error
-	if l.kubeconfig, err = m.credentials(l.provider.options); err != nil {
-		why := kubeconfig.Refusal("it names no server that can be connected to")
-		errors.As(err, &why)
-		return l.machine.kubeconfigReported(now, m.Origin, m.Problem, string(why), "")
-	}
-	return l.machine.kubeconfigReported(now, m.Origin, m.Problem, "", l.kubeconfig.Digest())
+	l.machine.kubeconfigReported(now, m.Origin, m.Problem, string(why), digest)
 }
 
 // sameDescription reports whether two members differ in nothing that Describe shows to be selected by.
