@@ -29,7 +29,8 @@ import (
 // for further clients, and follow a rotation, too.
 type Connection struct {
 	cluster.Cluster
-	lifetime
+	ctx    context.Context //nolint:containedctx // the lifetime of the connection
+	cancel context.CancelFunc
 
 	kept      bool // the Cluster is another provider's, and there is nothing else
 	transport *transport.Transport
@@ -46,6 +47,12 @@ type Connection struct {
 	replace    func(*transport.Fault)
 	startCache func()
 }
+
+// Done is closed when the cluster is disconnected.
+func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Context ends with the connection. Watches hang on it.
+func (c *Connection) Context() context.Context { return c.ctx }
 
 // Client reads and writes directly, without a cache. Kinds that appear later
 // are discovered when they are first asked for.

@@ -26,20 +26,15 @@ func (l *link) adopt(wanted bool, o attemptResult) {
 		l.conn, l.inUse = o.conn, o.kubeconfig
 		l.machine.replaced(o.version)
 		l.log.Info("Connected to a cluster", "version", o.version)
-		l.putToUse(o.conn)
+		o.conn.replace = func(fault *transport.Fault) { l.giveUp(o.conn, fault) }
+		o.conn.startCache = func() {
+			go func() { l.report(o.conn, o.conn.Start(o.conn.ctx)) }()
+		}
 		l.publish() // before Engage, which may look the connection up
 		if old != nil {
 			l.drop(old)
 		}
 		l.engage(o.conn)
-	}
-}
-
-// putToUse connects a connection with the link.
-func (l *link) putToUse(conn *Connection) {
-	conn.replace = func(fault *transport.Fault) { l.giveUp(conn, fault) }
-	conn.startCache = func() {
-		go func() { l.report(conn, conn.Start(conn.ctx)) }()
 	}
 }
 

@@ -72,15 +72,12 @@ func (c *Connection) openWatch(ctx context.Context, resource schema.GroupVersion
 		return nil, err
 	}
 	o.Watch = true
-	query, err := metav1.ParameterCodec.EncodeParameters(&o, schema.GroupVersion{Version: "v1"})
-	if err != nil {
-		return nil, err
-	}
-	url := c.transport.Server().JoinPath("apis", resource.Group, resource.Version, resource.Resource)
+	path := []string{"apis", resource.Group, resource.Version, resource.Resource}
 	if resource.Group == "" {
-		url = c.transport.Server().JoinPath("api", resource.Version, resource.Resource)
+		path = []string{"api", resource.Version, resource.Resource}
 	}
-	url.RawQuery = query.Encode()
+	url := rest.NewRequestWithClient(c.transport.Server(), "", rest.ClientContentConfig{}, nil).
+		AbsPath(path...).SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).URL()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)
 	if err != nil {
 		return nil, err

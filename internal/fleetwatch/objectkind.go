@@ -100,6 +100,9 @@ func (c *clusterObjects) start(kind schema.GroupKind) {
 	})
 }
 
+// isKnown reports whether the objects have been listed and are watched.
+func (k *kindOfObjects) isKnown() bool { return k != nil && k.objects != nil && k.err == nil }
+
 // note keeps why the kind can't be watched.
 func (k *kindOfObjects) note(err error) {
 	c := k.cluster

@@ -235,7 +235,7 @@ func (w *Objects) Seen(conn *fleet.Connection, release deliver.Release) func(del
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		k := c.kinds[kindOf(key)]
-		if k == nil || k.objects == nil || k.err != nil {
+		if !k.isKnown() {
 			return 0, false
 		}
 		if o := k.objects[objectName(key)]; o.release == release {
@@ -280,7 +280,7 @@ func (c *clusterObjects) isNews(release deliver.Release) bool {
 // differs reports whether sums differ, of the kinds that are watched.
 func (c *clusterObjects) differs(release deliver.Release, f *watchedAddon) bool {
 	for kind, wanted := range f.wanted {
-		if k := c.kinds[kind]; k != nil && k.objects != nil && k.err == nil && k.sums[release] != wanted {
+		if k := c.kinds[kind]; k.isKnown() && k.sums[release] != wanted {
 			return true
 		}
 	}

@@ -94,16 +94,20 @@ func (n Names) reference(name multicluster.ClusterName) (namespace string, refer
 // name has no kind.
 func (n Names) other(clusterAddon types.NamespacedName) (multicluster.ClusterName, bool) {
 	for source, reference := range kinds {
-		local, found := strings.CutSuffix(clusterAddon.Name, nameFor(addonsv1.ClusterReference{Kind: reference.Kind}))
-		switch {
-		case !found:
-		case IsObject(reference.Kind):
-			return fleet.NameOf(source, multicluster.ClusterName(clusterAddon.Namespace+"/"+local)), true
-		default:
-			return fleet.NameOf(source, multicluster.ClusterName(local)), clusterAddon.Namespace == n.Namespace
+		kind := reference.Kind
+		if name, found := strings.CutSuffix(clusterAddon.Name, nameFor(addonsv1.ClusterReference{Kind: kind})); found {
+			return inFleet(source, kind, clusterAddon.Namespace, name), IsObject(kind) || clusterAddon.Namespace == n.Namespace
 		}
 	}
 	return "", false
+}
+
+// inFleet returns the fleet's name of a source's cluster.
+func inFleet(source, kind, namespace, name string) multicluster.ClusterName {
+	if IsObject(kind) {
+		name = namespace + "/" + name
+	}
+	return fleet.NameOf(source, multicluster.ClusterName(name))
 }
 
 // Fleet returns the fleet's name of a ClusterAddon's cluster.
@@ -111,13 +115,10 @@ func (n Names) Fleet(ca *addonsv1.ClusterAddon) multicluster.ClusterName {
 	if ca.Spec.ClusterRef == nil {
 		return multicluster.ClusterName(ca.Namespace + "/" + ca.Spec.ClusterName)
 	}
-	source, ok := sourceOf(ca.Spec.ClusterRef.Kind)
+	kind := ca.Spec.ClusterRef.Kind
+	source, ok := sourceOf(kind)
 	if !ok { // of a newer API: no source has that name
-		return fleet.NameOf(ca.Spec.ClusterRef.Kind, multicluster.ClusterName(ca.Spec.ClusterRef.Name))
+		source = kind
 	}
-	local := ca.Spec.ClusterRef.Name
-	if IsObject(ca.Spec.ClusterRef.Kind) {
-		local = ca.Namespace + "/" + local
-	}
-	return fleet.NameOf(source, multicluster.ClusterName(local))
+	return inFleet(source, kind, ca.Namespace, ca.Spec.ClusterRef.Name)
 }

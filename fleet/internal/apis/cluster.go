@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
@@ -27,7 +28,7 @@ type Cluster struct {
 	clock   clock.PassiveClock
 
 	// discovering is a lock that a context can give up waiting for. It guards the fields up to tag.
-	discovering chan struct{}
+	discovering *semaphore.Weighted
 	generation  uint64 // that was wanted when the APIs were discovered last
 	discovered  time.Time
 	kubernetes  string // the version at that time
@@ -40,7 +41,7 @@ type Cluster struct {
 
 // New returns a Cluster that has asked nothing yet. The version is that which a probe saw last.
 func New(ctx context.Context, config *rest.Config, base http.RoundTripper, version func() string, clock clock.PassiveClock) *Cluster {
-	return &Cluster{ctx: ctx, config: config, base: base, version: version, clock: clock, discovering: make(chan struct{}, 1)}
+	return &Cluster{ctx: ctx, config: config, base: base, version: version, clock: clock, discovering: semaphore.NewWeighted(1)}
 }
 
 // Facts are what a cluster offers, as the library shows them.
@@ -55,12 +56,10 @@ type Facts struct {
 // change of the version. Callers that ask at the same time share one
 // discovery. The slices are shared: don't change them.
 func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
-	select {
-	case c.discovering <- struct{}{}:
-	case <-ctx.Done():
+	if c.discovering.Acquire(ctx, 1) != nil {
 		return Facts{}, fmt.Errorf("waiting for the discovery of APIs: %w", context.Cause(ctx))
 	}
-	defer func() { <-c.discovering }()
+	defer c.discovering.Release(1)
 
 	wanted := c.wanted.Load()
 	version := c.version()
