@@ -53,6 +53,9 @@ func (s *Source) add(
 	log logr.Logger, all map[multicluster.ClusterName]found, known map[string]map[string]content, file string,
 	read func(string, map[string]content) (map[string]content, error),
 ) {
+	if _, twice := known[file]; twice { // it is named beside its directory
+		return
+	}
 	contexts, err := read(file, s.known[file])
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -101,7 +104,7 @@ func (s *Source) files(log logr.Logger, paths []string) []string {
 			}
 		}
 	}
-	return slices.Compact(files)
+	return files
 }
 
 func isDirectory(path string) bool {
