@@ -51,9 +51,6 @@ func countAttempt(fault *transport.Fault) {
 }
 
 func observeProbe(d time.Duration, fault *transport.Fault) {
-	result := "success"
-	if fault != nil {
-		result = "failure"
-	}
+	result := map[bool]string{true: "success", false: "failure"}[fault == nil]
 	probeSeconds.WithLabelValues(result).Observe(d.Seconds())
 }

@@ -101,7 +101,7 @@ func New(options Options) (*http.Client, error) {
 
 // newTransport makes one that shows hosts what config has, and proxies what toProxy has.
 func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transport {
-	proxies := newProxies(toProxy)
+	proxies := &proxies{find: httpproxy.FromEnvironment().ProxyFunc(), tls: toProxy}
 	direct := &net.Dialer{Timeout: dialTimeout, Control: address.DialControl(allowLoopback)}
 	return &http.Transport{
 		Proxy: func(request *http.Request) (*url.URL, error) { return proxies.of(request.URL) },
@@ -163,10 +163,6 @@ type proxies struct {
 	find  func(*url.URL) (*url.URL, error)
 	tls   *tls.Config // what those with TLS are shown
 	known sync.Map    // by address, whether it has TLS: those that were found
-}
-
-func newProxies(config *tls.Config) *proxies {
-	return &proxies{find: httpproxy.FromEnvironment().ProxyFunc(), tls: config}
 }
 
 // of returns the proxy for a URL, nil if there is none.

@@ -3,7 +3,6 @@
 package fleetwatch
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -83,7 +82,7 @@ func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (obje
 		if is == nil || c.clock.Now().Before(is.next) {
 			return
 		}
-		objects = slices.SortedFunc(maps.Keys(is.objects), compareObjects)
+		objects = slices.SortedFunc(maps.Keys(is.objects), byName[deliver.ObjectKey])
 		clear(is.objects)
 		is.next = c.clock.Now().Add(lookPause)
 	})
@@ -126,8 +125,4 @@ func (w *Objects) withChanges(conn *fleet.Connection, release deliver.Release, d
 			do(c, f.changes)
 		}
 	})
-}
-
-func compareObjects(a, b deliver.ObjectKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group))
 }

@@ -54,10 +54,10 @@ func (e Expected) sums() (drift.Sums, schema.GroupKind) {
 func (c *clusterObjects) wantedKinds() map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	inOrder := slices.SortedFunc(maps.Keys(c.releases), func(a, b deliver.Release) int {
-		return cmp.Or(len(c.releases[a].wanted)-len(c.releases[b].wanted), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(len(c.releases[a].wanted)-len(c.releases[b].wanted), byName(a, b))
 	})
 	for _, release := range inOrder {
-		for _, kind := range slices.SortedFunc(maps.Keys(c.releases[release].wanted), compareKinds) {
+		for _, kind := range slices.SortedFunc(maps.Keys(c.releases[release].wanted), byName) {
 			if len(kinds) < maxKinds {
 				kinds[kind] = true
 			}
@@ -66,9 +66,7 @@ func (c *clusterObjects) wantedKinds() map[schema.GroupKind]bool {
 	return kinds
 }
 
-func compareKinds(a, b schema.GroupKind) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
-}
+func byName[T fmt.Stringer](a, b T) int { return cmp.Compare(a.String(), b.String()) }
 
 // kindOfObjects are the objects of one kind.
 type kindOfObjects struct {

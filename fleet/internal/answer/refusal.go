@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Limits of the texts with which an API server refuses a request, in bytes. Errors have these texts, and are kept and
@@ -25,14 +25,7 @@ const (
 	maxRefusal    = 4 << 20 // of which the words are taken
 )
 
-var (
-	statusKind     = schema.GroupVersionKind{Version: "v1", Kind: "Status"}
-	statusDecoders = func() runtime.Decoder {
-		scheme := runtime.NewScheme()
-		metav1.AddToGroupVersion(scheme, statusKind.GroupVersion())
-		return serializer.NewCodecFactory(scheme).UniversalDeserializer()
-	}()
-)
+var statusKind = schema.GroupVersionKind{Version: "v1", Kind: "Status"}
 
 // refusal is the body of an answer that isn't a success. It is read to its end when somebody reads of it, and has
 // the first and last words alone of what the server says.
@@ -71,7 +64,7 @@ func (r *refusal) Read(into []byte) (int, error) {
 
 // wordsOf returns a Status in JSON whose texts are short, or the first and last words of what is none.
 func wordsOf(body []byte) []byte {
-	object, _, err := statusDecoders.Decode(body, &statusKind, nil)
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, &statusKind, nil)
 	status, ok := object.(*metav1.Status)
 	if err != nil || !ok {
 		return []byte(shorten(string(body), maxWords))

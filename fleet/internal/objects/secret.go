@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -66,7 +67,7 @@ func (r *Reader) Read(ctx context.Context, cluster, secret types.NamespacedName,
 		return r.keep(cluster, Value{secret: secret}), nil
 	case err != nil:
 		last.resourceVersion = ""
-		last.Problem = "can't be read (" + reasonOf(err) + ")"
+		last.Problem = "can't be read (" + cmp.Or(string(apierrors.ReasonForError(err)), "the API server does not answer") + ")"
 		return r.keep(cluster, last), fmt.Errorf("getting Secret %s: %w", secret, err)
 	}
 	value := Value{secret: secret, resourceVersion: object.ResourceVersion, Data: object.Data[key]}
@@ -80,14 +81,6 @@ func (r *Reader) Read(ctx context.Context, cluster, secret types.NamespacedName,
 func (r *Reader) Member(ctx context.Context, cluster, secret types.NamespacedName, key string) (fleet.Member, error) {
 	value, err := r.Read(ctx, cluster, secret, key)
 	return fleet.Member{Kubeconfig: value.Data, Problem: value.Problem, Origin: "Secret " + secret.String()}, err
-}
-
-// reasonOf returns a constant word for an error of the API server.
-func reasonOf(err error) string {
-	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
-		return string(reason)
-	}
-	return "the API server does not answer"
 }
 
 // expire has the Secret of a cluster read at the next Read, whatever its metadata say.
