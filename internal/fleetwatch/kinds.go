@@ -65,12 +65,16 @@ func watchKinds(ctx context.Context, server metadataServer, heard chan<- struct{
 	}
 	f := metadataWatch{
 		server: server, resource: crdResource, clock: clock.RealClock{},
-		list: func(ctx context.Context, crds metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-			o.Limit = 1 // its version alone is of use
-			return crds.List(ctx, o)
+		list: func(ctx context.Context, crds metadata.ResourceInterface, o metav1.ListOptions) (string, error) {
+			o.Limit = 1 // the version of the list alone is of use
+			list, err := crds.List(ctx, o)
+			if err != nil {
+				return "", err
+			}
+			return list.ResourceVersion, nil
 		},
 		// A list follows a gap, in which anything may have happened: the first one, the time since the kinds were discovered.
-		listed:  func(*metav1.PartialObjectMetadataList) error { hear(); return nil },
+		listed:  func(string) error { hear(); return nil },
 		changed: func(*metav1.PartialObjectMetadata, bool) error { hear(); return nil },
 	}
 	_ = f.run(ctx) // what a broken watch missed is heard of with the next list

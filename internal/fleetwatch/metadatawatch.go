@@ -57,26 +57,27 @@ type metadataWatch struct {
 	// timeout is how long a list may take, with all of its pages; zero is listTimeout.
 	timeout time.Duration
 
-	list func(context.Context, metadata.ResourceInterface, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+	// list returns the resourceVersion of what it has listed.
+	list func(context.Context, metadata.ResourceInterface, metav1.ListOptions) (version string, err error)
 	// listed and changed take in what there is. Their errors end the watch.
-	listed  func(*metav1.PartialObjectMetadataList) error
+	listed  func(version string) error
 	changed func(m *metav1.PartialObjectMetadata, there bool) error
 }
 
 // run lists and watches until something fails, or the context ends. Callers run it again after a while.
 func (f *metadataWatch) run(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(f.timeout, listTimeout))
-	list, err := f.list(limited, f.server.Metadata().Resource(f.resource), metav1.ListOptions{LabelSelector: f.selector})
+	version, err := f.list(limited, f.server.Metadata().Resource(f.resource), metav1.ListOptions{LabelSelector: f.selector})
 	cancel()
 	if err != nil {
 		return err
 	}
-	if err := f.listed(list); err != nil {
+	if err := f.listed(version); err != nil {
 		return err
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	for version := list.ResourceVersion; ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		asked := watchTimeout + rand.N(watchTimeout)
 		begin := f.clock.Now()
 		var broken error
@@ -119,28 +120,21 @@ const (
 	pageSize = 500
 )
 
-// listPages lists page by page, and keeps of each object what keep returns, nothing for nil. Its error ends
-// the list.
-func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, keep func(*metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error)) (*metav1.PartialObjectMetadataList, error) {
-	all := &metav1.PartialObjectMetadataList{}
+// listPages lists page by page, and returns the resourceVersion. An error of each, which takes in an object, ends the list.
+func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata) error) (version string, _ error) {
 	o.Limit = pageSize
 	for {
 		page, err := onePage(ctx, objects, o)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		for i := range page.Items {
-			kept, err := keep(&page.Items[i])
-			if err != nil {
-				return nil, err
-			}
-			if kept != nil {
-				all.Items = append(all.Items, *kept)
+			if err := each(&page.Items[i]); err != nil {
+				return "", err
 			}
 		}
-		all.ListMeta = metav1.ListMeta{ResourceVersion: page.ResourceVersion}
 		if page.Continue == "" {
-			return all, nil
+			return page.ResourceVersion, nil
 		}
 		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.Continue, "", ""
 	}

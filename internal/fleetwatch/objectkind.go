@@ -134,18 +134,23 @@ func (k *kindOfObjects) watch(ctx context.Context) error {
 	if k.kind == (schema.GroupKind{Kind: "Secret"}) {
 		selector += ",owner notin (helm,chandler)" // release records change all the time
 	}
+	var objects map[types.NamespacedName]seenObject
+	var sums map[deliver.Release]drift.Sum
 	f := metadataWatch{
 		server: k.cluster.conn, resource: mapping.Resource, selector: selector, clock: k.cluster.clock,
-		list: func(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		list: func(ctx context.Context, kind metadata.ResourceInterface, o metav1.ListOptions) (string, error) {
+			objects, sums = map[types.NamespacedName]seenObject{}, map[deliver.Release]drift.Sum{}
 			number := 0
-			return listPages(ctx, objects, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+			return listPages(ctx, kind, o, func(m *metav1.PartialObjectMetadata) error {
 				if number++; number > k.cluster.limit {
-					return nil, errTooManyObjects
+					return errTooManyObjects
 				}
-				return slim(m), nil
+				put(objects, sums, nameOf(m), objectOf(m))
+				return nil
 			})
 		},
-		listed: k.replace, changed: k.change,
+		listed:  func(string) error { return k.replace(objects, sums) },
+		changed: k.change,
 	}
 	return f.run(ctx)
 }

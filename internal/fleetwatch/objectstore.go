@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -30,24 +29,6 @@ func objectName(key deliver.ObjectKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
-// slim returns an object with the fields of its add-on alone.
-func slim(m *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
-		Labels: map[string]string{
-			addonsv1.AddonLabel: m.Labels[addonsv1.AddonLabel], addonsv1.AddonNamespaceLabel: m.Labels[addonsv1.AddonNamespaceLabel],
-		},
-		Annotations: map[string]string{deliver.HookRunAnnotation: m.Annotations[deliver.HookRunAnnotation]},
-	}}
-	manager := object.FieldManager(object.OwnerOf(&m.ObjectMeta))
-	for _, e := range m.ManagedFields {
-		if e.Manager == manager {
-			kept.ManagedFields = append(kept.ManagedFields, e)
-		}
-	}
-	return kept
-}
-
 // objectOf returns what is kept of an object; no fields if nothing of it is to be compared.
 func objectOf(m *metav1.PartialObjectMetadata) seenObject {
 	o := seenObject{release: object.OwnerOf(&m.ObjectMeta), version: versionOf(m.ResourceVersion)}
@@ -63,12 +44,8 @@ func versionOf(resourceVersion string) uint64 {
 	return h.Sum64()
 }
 
-// replace takes in a list, which is complete.
-func (k *kindOfObjects) replace(list *metav1.PartialObjectMetadataList) error {
-	objects, sums := make(map[types.NamespacedName]seenObject, len(list.Items)), map[deliver.Release]drift.Sum{}
-	for i := range list.Items {
-		put(objects, sums, nameOf(&list.Items[i]), objectOf(&list.Items[i]))
-	}
+// replace takes in the objects of a list, which is complete, and their sums.
+func (k *kindOfObjects) replace(objects map[types.NamespacedName]seenObject, sums map[deliver.Release]drift.Sum) error {
 	c := k.cluster
 	c.mu.Lock()
 	if c.kinds[k.kind] != k {

@@ -10,10 +10,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // BenchmarkObjectsKept measures what is kept of an object that is watched, and how long it
@@ -48,7 +50,7 @@ func BenchmarkObjectsKept(b *testing.B) {
 		c := &clusterObjects{limit: maxObjects, notify: func() {}, kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*watchedAddon{}}
 		store := &kindOfObjects{cluster: c, kind: kind}
 		c.kinds[kind] = store
-		if err := store.replace(&metav1.PartialObjectMetadataList{}); err != nil {
+		if err := store.replace(map[types.NamespacedName]seenObject{}, map[deliver.Release]drift.Sum{}); err != nil {
 			b.Fatal(err)
 		}
 		for _, text := range texts {

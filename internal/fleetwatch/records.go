@@ -129,19 +129,19 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 		server: server, resource: secretResource, selector: recordsSelector + record.OwnerSelector(known.owner), clock: w.clock, timeout: w.timeout,
 		// A server that was restored from a backup shows an older state, and would accept a watch of what is newer.
 		cutIsFailure: true,
-		list: func(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		list: func(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (string, error) {
 			if _, filled := known.list(); !filled {
 				o.ResourceVersion = "0" // later a cache of the API server may be older than what is known
 			}
 			set = newRecordSet(known.owner, func() map[deliver.Release]string { return w.proofs(ctx, name) })
-			return listPages(ctx, secrets, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+			return listPages(ctx, secrets, o, func(m *metav1.PartialObjectMetadata) error {
 				set.put(m)
-				return nil, nil
+				return nil
 			})
 		},
-		listed: func(list *metav1.PartialObjectMetadataList) error {
+		listed: func(version string) error {
 			note(nil)
-			return known.replace(set, list.ResourceVersion)
+			return known.replace(set, version)
 		},
 		changed: known.change,
 	}
