@@ -187,7 +187,6 @@ func (l *link) end() {
 	}
 	l.provider.claims.abandon(l)
 	countPhase(l.published.Load().state.Phase, -1)
-	l.provider.hide(l)
 	l.provider.notify(l.name)
 }
 

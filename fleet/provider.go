@@ -35,7 +35,7 @@ type Provider struct {
 	added       int      // of them, by AddSource
 	indexes     []index
 	synced      map[string]bool // by source
-	root        context.Context //nolint:containedctx // that of Start, the parent of all links; nil before
+	root        context.Context //nolint:containedctx // that of Start, whose values all links have; nil before
 	stopped     bool            // nothing is launched any more
 	running     sync.WaitGroup
 
@@ -74,6 +74,9 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	<-ctx.Done()
 	p.mu.Lock() // a launch under way has been counted
 	p.stopped = true
+	for _, l := range p.links {
+		p.stop(l)
+	}
 	p.mu.Unlock()
 	p.running.Wait()
 	return nil
@@ -214,7 +217,7 @@ func (p *Provider) withdraw(name multicluster.ClusterName) {
 
 // launch runs a link. The caller holds the lock.
 func (p *Provider) launch(l *link) {
-	ctx, cancel := context.WithCancel(p.root)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(p.root)) // it ends as soon as it is out of sight
 	l.cancel = cancel
 	before := p.ending[l.name]
 	p.running.Go(func() { l.run(ctx, before) })
@@ -237,14 +240,5 @@ func (p *Provider) ended(l *link) {
 	defer p.mu.Unlock()
 	if p.ending[l.name] == l.done {
 		delete(p.ending, l.name)
-	}
-}
-
-// hide takes a link out of sight that ends because the provider stops.
-func (p *Provider) hide(l *link) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.links[l.name] == l {
-		delete(p.links, l.name)
 	}
 }

@@ -3,6 +3,7 @@
 package fleettest
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -16,10 +17,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
@@ -41,8 +45,8 @@ type Server struct {
 	versions  atomic.Int64
 
 	mu       sync.Mutex
-	requests map[string]int            // by method and path
-	secrets  map[string]map[string]any // by path
+	requests map[string]int                       // by method and path
+	secrets  map[string]unstructured.Unstructured // by path
 	events   []event
 	more     chan struct{} // closed when there are more of them
 }
@@ -59,7 +63,7 @@ type Misbehaviour func(r *http.Request) http.HandlerFunc
 // Start runs a Server until the test ends.
 func Start(t testing.TB, misbehave Misbehaviour) *Server {
 	t.Helper()
-	s := &Server{misbehave: misbehave, requests: map[string]int{}, secrets: map[string]map[string]any{}, more: make(chan struct{})}
+	s := &Server{misbehave: misbehave, requests: map[string]int{}, secrets: map[string]unstructured.Unstructured{}, more: make(chan struct{})}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -183,7 +187,7 @@ func (s *Server) showSecrets(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if secret, ok := s.secrets[r.URL.Path]; ok {
-		_ = json.NewEncoder(w).Encode(secret)
+		_ = json.NewEncoder(w).Encode(secret.Object)
 		return
 	}
 	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
@@ -193,9 +197,9 @@ func (s *Server) showSecrets(w http.ResponseWriter, r *http.Request) {
 	}
 	items := []any{}
 	for _, path := range slices.Sorted(maps.Keys(s.secrets)) {
-		metadata, _ := s.secrets[path]["metadata"].(map[string]any)
-		if strings.HasPrefix(path, strings.TrimSuffix(r.URL.Path, "secrets")) && selector.Matches(labelsOf(metadata)) {
-			items = append(items, map[string]any{"metadata": metadata})
+		secret := s.secrets[path]
+		if strings.HasPrefix(path, strings.TrimSuffix(r.URL.Path, "secrets")) && selector.Matches(labels.Set(secret.GetLabels())) {
+			items = append(items, map[string]any{"metadata": secret.Object["metadata"]})
 		}
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{
@@ -204,20 +208,17 @@ func (s *Server) showSecrets(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func labelsOf(metadata map[string]any) labels.Set {
-	given, _, _ := unstructured.NestedStringMap(metadata, "labels")
-	return given
-}
-
 // keep notes a Secret for those that watch, list or read.
-func (s *Server) keep(secret, metadata map[string]any) {
-	data, _ := json.Marshal(map[string]any{"type": "ADDED", "object": map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}})
+func (s *Server) keep(secret unstructured.Unstructured) {
+	data, _ := json.Marshal(map[string]any{"type": "ADDED", "object": map[string]any{
+		"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": secret.Object["metadata"],
+	}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Remembers.Load() {
-		s.secrets[fmt.Sprintf("/api/v1/namespaces/%v/secrets/%v", metadata["namespace"], metadata["name"])] = secret
+		s.secrets[fmt.Sprintf("/api/v1/namespaces/%s/secrets/%s", secret.GetNamespace(), secret.GetName())] = secret
 	}
-	s.events = append(s.events, event{labels: labelsOf(metadata), json: string(data) + "\n"})
+	s.events = append(s.events, event{labels: secret.GetLabels(), json: string(data) + "\n"})
 	close(s.more)
 	s.more = make(chan struct{})
 }
@@ -233,21 +234,17 @@ func (s *Server) echo(w http.ResponseWriter, r *http.Request, last string) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	metadata, _ := stored["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{"name": last}
-	}
+	o := unstructured.Unstructured{Object: stored}
 	version := fmt.Sprint(100 + s.versions.Add(1))
-	if metadata["uid"] == nil {
-		metadata["uid"] = "uid-" + version
-	}
-	metadata["resourceVersion"], metadata["creationTimestamp"] = version, "2026-01-01T00:00:00Z"
-	stored["metadata"] = metadata
-	if stored["kind"] == "Secret" {
-		s.keep(stored, metadata)
+	o.SetName(cmp.Or(o.GetName(), last))
+	o.SetUID(cmp.Or(o.GetUID(), types.UID("uid-"+version)))
+	o.SetResourceVersion(version)
+	o.SetCreationTimestamp(metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	if o.GetKind() == "Secret" {
+		s.keep(o)
 	}
 	if r.Method == http.MethodPost {
 		w.WriteHeader(http.StatusCreated)
 	}
-	_ = json.NewEncoder(w).Encode(stored)
+	_ = json.NewEncoder(w).Encode(o.Object)
 }
