@@ -147,9 +147,8 @@ func (p *Provider) Names() []multicluster.ClusterName {
 // Has reports whether there is a source of a name.
 func (p *Provider) Has(source string) bool {
 	p.mu.RLock()
-	all := slices.Concat(p.options.Sources, p.sources)
-	p.mu.RUnlock()
-	return slices.ContainsFunc(all, func(s Source) bool { return s.Name() == source })
+	defer p.mu.RUnlock()
+	return isNamed(p.options.Sources, source) || isNamed(p.sources, source)
 }
 
 // Synced reports whether a source has said that it reported all there is. A cluster of it that

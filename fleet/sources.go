@@ -16,12 +16,24 @@ import (
 // for. Call it before that manager starts. A multicluster manager starts the Provider itself.
 func (p *Provider) SetupWithManager(mgr manager.Manager) error {
 	for place, source := range p.options.Sources {
+		if isNamed(p.options.Sources[:place], source.Name()) {
+			return errTwice(source)
+		}
+	}
+	for place, source := range p.options.Sources {
 		if err := p.register(mgr, source, place); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// isNamed reports whether one of the sources has a name.
+func isNamed(sources []Source, name string) bool {
+	return slices.ContainsFunc(sources, func(s Source) bool { return s.Name() == name })
+}
+
+func errTwice(source Source) error { return fmt.Errorf("two sources have the name %q", source.Name()) }
 
 // AddSource registers one more source, also while the manager and the Provider run. It comes last where two sources
 // name one cluster. The Provider has to identify clusters from the start: see Options.Identify.
@@ -39,9 +51,9 @@ func (p *Provider) AddSource(mgr manager.Manager, source Source) error {
 // register has a source run with a manager.
 func (p *Provider) register(mgr manager.Manager, source Source, place int) error {
 	p.mu.Lock()
-	if slices.ContainsFunc(p.sources, func(s Source) bool { return s.Name() == source.Name() }) {
+	if isNamed(p.sources, source.Name()) {
 		p.mu.Unlock()
-		return fmt.Errorf("two sources have the name %q", source.Name())
+		return errTwice(source)
 	}
 	p.sources = append(p.sources, source)
 	indexes := p.indexes

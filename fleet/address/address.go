@@ -63,19 +63,15 @@ func Refused(addr netip.Addr, allowLoopback bool) string {
 		return "a link-local address"
 	case addr.IsMulticast(), addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return "a multicast or broadcast address"
+	case slices.Contains(metadataServices, addr):
+		return "the address of a cloud's metadata service"
 	}
-	for _, service := range metadataServices {
-		if addr == service {
-			return "the address of a cloud's metadata service"
-		}
-	}
-	refused := ""
 	for _, carried := range carriedBy(addr) {
-		if refused = Refused(carried, allowLoopback); refused != "" {
-			break
+		if refused := Refused(carried, allowLoopback); refused != "" {
+			return refused
 		}
 	}
-	return refused
+	return ""
 }
 
 // carriedBy returns the IPv4 addresses that an IPv6 address may lead to. If there are several

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -33,8 +34,9 @@ func Replacements(o *unstructured.Unstructured, live []metav1.ManagedFieldsEntry
 	for i := range order {
 		order[i] = i
 	}
+	writtenAt := func(i int) time.Time { return ptr.Deref(live[i].Time, metav1.Time{}).Time }
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(writtenAt(live[b]).Compare(writtenAt(live[a])), cmp.Compare(live[b].Operation, live[a].Operation))
+		return cmp.Or(writtenAt(b).Compare(writtenAt(a)), cmp.Compare(live[b].Operation, live[a].Operation))
 	})
 	var all []Replacement
 	managed, taken := slices.Clone(live), owned
@@ -57,13 +59,6 @@ func Replacements(o *unstructured.Unstructured, live []metav1.ManagedFieldsEntry
 		all = append(all, Replacement{changes, slices.Clone(managed)})
 	}
 	return all
-}
-
-func writtenAt(e metav1.ManagedFieldsEntry) time.Time {
-	if e.Time == nil {
-		return time.Time{}
-	}
-	return e.Time.Time
 }
 
 // replacements returns the items that others own in lists that lack an item of ours.
