@@ -20,14 +20,14 @@ type absences struct {
 	clock clock.Clock
 
 	mu     sync.Mutex
-	stacks *cache.Expiring // client.ObjectKey to *absence
-	seen   *cache.Expiring // client.ObjectKey to time.Time
+	stacks *cache.Expiring // client.ObjectKey to absence
 	whole  *cache.Expiring // namespace to wholeness, for the many clusters of a stack that ask
 }
 
 // absence is that of one AddonStack.
 type absence struct {
-	since time.Time
+	// seen is when the stack was there, and since from when on it wasn't; zero if nobody saw that.
+	seen, since time.Time
 	// amidst is set if the stack was deleted with its CRD or its namespace. Such a deletion is no
 	// wish to uninstall.
 	amidst bool
@@ -37,9 +37,7 @@ type absence struct {
 const absenceKept = 24 * time.Hour
 
 func newAbsences(clock clock.Clock) absences {
-	return absences{
-		clock: clock, stacks: cache.NewExpiringWithClock(clock), seen: cache.NewExpiringWithClock(clock), whole: cache.NewExpiringWithClock(clock),
-	}
+	return absences{clock: clock, stacks: cache.NewExpiringWithClock(clock), whole: cache.NewExpiringWithClock(clock)}
 }
 
 // absent notes that a stack isn't there, and returns since when. It was there when it was last seen, or when a
@@ -47,12 +45,12 @@ func newAbsences(clock clock.Clock) absences {
 func (a *absences) absent(key client.ObjectKey, made time.Time, whole wholeness) (since time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if seen, wasSeen := a.seen.Get(key); wasSeen {
-		made = seen.(time.Time)
-	}
 	stack := a.of(key)
-	if stack == nil {
-		stack = &absence{since: a.clock.Now()}
+	if stack.since.IsZero() {
+		stack.since = a.clock.Now()
+	}
+	if !stack.seen.IsZero() {
+		made = stack.seen
 	}
 	stack.amidst = stack.amidst || !whole.now || whole.since.After(made)
 	a.stacks.Set(key, stack, absenceKept)
@@ -64,26 +62,18 @@ func (a *absences) present(namespace string, candidates []candidate) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range candidates {
-		key := stackKey(namespace, candidates[i].name)
-		a.stacks.Delete(key)
-		a.seen.Set(key, a.clock.Now(), absenceKept)
+		a.stacks.Set(stackKey(namespace, candidates[i].name), absence{seen: a.clock.Now()}, absenceKept)
 	}
 }
 
 // isAmidst reports whether a stack went with its CRD or its namespace.
-func (a *absences) isAmidst(key client.ObjectKey) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	stack := a.of(key)
-	return stack != nil && stack.amidst
-}
+func (a *absences) isAmidst(key client.ObjectKey) bool { return a.of(key).amidst }
 
-// of returns the absence of a stack, nil if there is none.
-func (a *absences) of(key client.ObjectKey) *absence {
-	if known, ok := a.stacks.Get(key); ok {
-		return known.(*absence)
-	}
-	return nil
+// of returns what is remembered of a stack, zero for nothing.
+func (a *absences) of(key client.ObjectKey) absence {
+	known, _ := a.stacks.Get(key)
+	of, _ := known.(absence)
+	return of
 }
 
 // wholeness says whether neither our CRDs nor a namespace are being deleted, or gone.

@@ -3,7 +3,6 @@
 package assignment
 
 import (
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -65,7 +64,7 @@ func (c *candidate) at(revision string) addonsv1.StackRevision {
 }
 
 func names(stacks []addonsv1.StackRevision, name string) bool {
-	return slices.ContainsFunc(stacks, func(s addonsv1.StackRevision) bool { return s.Name == name })
+	return stack.Assigned(stacks, name).Name != ""
 }
 
 // presencesAt returns when each add-on was there by a revision, as "namespace/name"; nil if that can't be told.
@@ -78,20 +77,13 @@ func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
 }
 
 // dropped returns the add-ons of a revision that the next one lacks, as "namespace/name", in no order.
-func (c *candidate) dropped(previous, next string) (lacking []string) {
-	has := c.presencesAt(next)
-	for release := range c.presencesAt(previous) {
-		if _, stays := has[release]; !stays {
-			lacking = append(lacking, release)
-		}
-	}
-	return lacking
+func (c *candidate) dropped(previous, next string) []string {
+	return sets.KeySet(c.presencesAt(previous)).Difference(sets.KeySet(c.presencesAt(next))).UnsortedList()
 }
 
 // hasOneOf reports whether the stack has one of the releases, as "namespace/name": maybe at other times.
 func (c *candidate) hasOneOf(releases []string) bool {
-	presences := stack.Presences(c.spec.Addons)
-	return slices.ContainsFunc(releases, func(release string) bool { _, isThere := presences[release]; return isThere })
+	return sets.KeySet(stack.Presences(c.spec.Addons)).HasAny(releases...)
 }
 
 func stackKey(namespace, name string) client.ObjectKey {

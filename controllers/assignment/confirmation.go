@@ -5,16 +5,17 @@ package assignment
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 )
 
 // confirmations remembers the confirmations of removals that are held now, until the cache shows them on a
@@ -81,14 +82,10 @@ func changeOf(key client.ObjectKey, assigned string, target *candidate, wanted [
 
 // confirms reports whether a ClusterAddon carries the confirmation: the annotation has one, or several with commas.
 func confirms(ca *addonsv1.ClusterAddon, confirmation string) bool {
-	return slices.Contains(confirmationsOf(ca), confirmation)
+	return confirmationsOf(ca).Has(confirmation)
 }
 
 // confirmationsOf returns the confirmations that a ClusterAddon carries.
-func confirmationsOf(ca *addonsv1.ClusterAddon) []string {
-	given := strings.Split(ca.Annotations[addonsv1.ConfirmRemovalAnnotation], ",")
-	for i := range given {
-		given[i] = strings.TrimSpace(given[i])
-	}
-	return slices.DeleteFunc(given, func(text string) bool { return text == "" })
+func confirmationsOf(ca *addonsv1.ClusterAddon) sets.Set[string] {
+	return rollout.Names(ca.Annotations[addonsv1.ConfirmRemovalAnnotation])
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -170,7 +171,7 @@ func (p *plan) keep(previous addonsv1.StackRevision, held *addonsv1.HeldRemoval)
 
 // tellHeld sends events of changes that are held from now on, and of confirmations that fit none.
 func (r *Reconciler) tellHeld(before, after *addonsv1.ClusterAddon, cluster *member.Member) {
-	for _, confirmation := range confirmationsOf(before) {
+	for _, confirmation := range sets.List(confirmationsOf(before)) {
 		if !hasHeld(before, confirmation) {
 			r.Recorder.Eventf(after, cluster.Object(), corev1.EventTypeWarning, "ConfirmationIgnored", "Assign",
 				"Annotation %s=%s is of no removal that is held: see heldRemoval in spec.stacks", addonsv1.ConfirmRemovalAnnotation, confirmation)

@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -63,9 +64,5 @@ func has(ca *addonsv1.ClusterAddon, name string) bool {
 
 // allowance returns how many of the clusters that have add-ons of a stack may lose some at once: at least one.
 func allowance(limit *intstr.IntOrString, all int) int {
-	allowed, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(limit, &addonsv1.DefaultRemovalLimit), all, false)
-	if err != nil { // stored while no rule was asked
-		allowed = 0
-	}
-	return max(allowed, 1)
+	return max(rollout.AtMost(*cmp.Or(limit, &addonsv1.DefaultRemovalLimit), all), 1)
 }

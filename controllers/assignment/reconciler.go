@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -117,11 +118,7 @@ func isPaused(cluster *member.Member, ca *addonsv1.ClusterAddon) bool {
 // write makes or patches the ClusterAddon, if it isn't as planned.
 func (r *Reconciler) write(ctx context.Context, p *plan) error {
 	cluster, existing := p.cluster, p.ca
-	var assigned []addonsv1.StackRevision
-	if existing != nil {
-		assigned = existing.Spec.Stacks
-	}
-	stacks, left := limited(p.wanted, assigned)
+	stacks, left := limited(p.wanted, ptr.Deref(existing, addonsv1.ClusterAddon{}).Spec.Stacks)
 	if existing == nil {
 		return r.create(ctx, cluster, stacks)
 	}

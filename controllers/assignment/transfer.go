@@ -3,8 +3,7 @@
 package assignment
 
 import (
-	"maps"
-	"slices"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
@@ -20,13 +19,13 @@ func awaitTransfers(cluster *member.Member, candidates []candidate, assigned, wa
 		if c == nil || previous == "" || previous == wanted[i].Revision {
 			continue
 		}
-		coming := map[string]addonsv1.Present{}
+		coming := sets.New[string]()
 		for j := range candidates {
 			if to := &candidates[j]; to.name != c.name {
-				maps.Copy(coming, to.brings(cluster, stack.AssignedRevision(wanted, to.name)))
+				coming = coming.Union(to.brings(cluster, stack.AssignedRevision(wanted, to.name)))
 			}
 		}
-		if len(coming) > 0 && slices.ContainsFunc(c.dropped(previous, wanted[i].Revision), func(release string) bool { _, comes := coming[release]; return comes }) {
+		if len(coming) > 0 && coming.HasAny(c.dropped(previous, wanted[i].Revision)...) {
 			wanted[i].Revision = previous
 		}
 	}
@@ -34,7 +33,7 @@ func awaitTransfers(cluster *member.Member, candidates []candidate, assigned, wa
 
 // brings returns the add-ons of the stack's spec that is to be in force on the cluster later, as "namespace/name"; none
 // if the cluster has it at that revision.
-func (c *candidate) brings(cluster *member.Member, revision string) map[string]addonsv1.Present {
+func (c *candidate) brings(cluster *member.Member, revision string) sets.Set[string] {
 	coming := c.written
 	if coming == nil && (c.revision == "" || c.revision != revision) {
 		coming = &c.spec
@@ -45,5 +44,5 @@ func (c *candidate) brings(cluster *member.Member, revision string) map[string]a
 	if selects, err := stack.Selects(cluster.Namespace, coming, cluster); err != nil || !selects {
 		return nil
 	}
-	return stack.Presences(coming.Addons)
+	return sets.KeySet(stack.Presences(coming.Addons))
 }

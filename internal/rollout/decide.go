@@ -69,7 +69,7 @@ func (in *Input) exceeded(counts []Count) int {
 	if in.Known {
 		return -1
 	}
-	return slices.IndexFunc(counts, func(c Count) bool { return len(c.Failed) > atMost(in.Strategy.MaxFailed, c.Total) })
+	return slices.IndexFunc(counts, func(c Count) bool { return len(c.Failed) > AtMost(in.Strategy.MaxFailed, c.Total) })
 }
 
 // gate returns what keeps clusters of a wave from starting, "" for nothing. All waves before it are over.

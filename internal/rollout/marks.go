@@ -52,19 +52,19 @@ func Began(revision *appsv1.ControllerRevision) time.Time {
 
 // Approved returns the waves of a revision that somebody approved.
 func Approved(revision *appsv1.ControllerRevision) sets.Set[string] {
-	return names(revision.Annotations[addonsv1.RolloutApprovedAnnotation])
+	return Names(revision.Annotations[addonsv1.RolloutApprovedAnnotation])
 }
 
 // Held returns the names of the stacks whose rollouts a ClusterAddon is kept out of.
 func Held(ca *addonsv1.ClusterAddon) sets.Set[string] {
-	return names(ca.Annotations[addonsv1.HoldRolloutAnnotation])
+	return Names(ca.Annotations[addonsv1.HoldRolloutAnnotation])
 }
 
 // IsHeld reports whether a ClusterAddon is kept out of the rollouts of a stack.
 func IsHeld(ca *addonsv1.ClusterAddon, stack string) bool { return Held(ca).HasAny(All, stack) }
 
-// names returns the names in a list that commas separate.
-func names(list string) sets.Set[string] {
+// Names returns the names in a list that commas separate.
+func Names(list string) sets.Set[string] {
 	all := sets.New[string]()
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name != "" {

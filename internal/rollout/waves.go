@@ -137,17 +137,13 @@ func place(name string) uint64 {
 }
 
 // atLeastOne scales a number or a percentage, rounded up.
-func atLeastOne(limit intstr.IntOrString, total int) int {
-	n, err := intstr.GetScaledValueFromIntOrPercent(&limit, total, true)
-	if err != nil { // stored while no rule was asked
-		return 1
-	}
-	return max(n, 1)
-}
+func atLeastOne(limit intstr.IntOrString, total int) int { return max(scaled(limit, total, true), 1) }
 
-// atMost scales a number or a percentage, rounded down.
-func atMost(limit intstr.IntOrString, total int) int {
-	n, err := intstr.GetScaledValueFromIntOrPercent(&limit, total, false)
+// AtMost scales a number or a percentage, rounded down.
+func AtMost(limit intstr.IntOrString, total int) int { return scaled(limit, total, false) }
+
+func scaled(limit intstr.IntOrString, total int, roundUp bool) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&limit, total, roundUp)
 	if err != nil { // stored while no rule was asked
 		return 0
 	}
