@@ -4,10 +4,12 @@ package compatibility
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -36,7 +38,7 @@ func Upgrade(ranges []addonsv1.KubernetesRange, from, to string) (version string
 	limits := read(ranges)
 	for minor := begin.Minor() + 1; minor < min(end.Minor(), begin.Minor()+farthest+1) && begin.Major() == end.Major(); minor++ {
 		if by := excludingMinor(limits, end.Major(), minor); by != nil {
-			return minorName(end.Major(), minor), by
+			return fmt.Sprintf("%d.%d", end.Major(), minor), by
 		}
 	}
 	return to, Excluding(ranges, to)
@@ -54,8 +56,6 @@ func excludingMinor(limits []limit, major, minor uint64) *addonsv1.KubernetesRan
 	return nil
 }
 
-func minorName(major, minor uint64) string { return fmt.Sprintf("%d.%d", major, minor) }
-
 // Removed returns the first of some kinds that a version of Kubernetes doesn't serve any more, and the
 // kind in its place, if there is one. The kinds are as in
 // "policy/v1beta1/PodDisruptionBudget,v1/Service". The version that removes a kind is in
@@ -66,27 +66,20 @@ func Removed(kinds, version string) (kind, replacement string) {
 		return "", ""
 	}
 	for kind := range strings.SplitSeq(kinds, ",") {
-		parts := strings.Split(kind, "/")
-		gvk := schema.GroupVersionKind{Version: parts[max(0, len(parts)-2)], Kind: parts[len(parts)-1]}
-		if len(parts) > 2 {
-			gvk.Group = parts[0]
-		}
-		known, err := scheme.Scheme.New(gvk)
+		apiVersion, name := path.Split(kind)
+		known, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(strings.TrimSuffix(apiVersion, "/"), name))
 		if err != nil {
 			continue // of a CRD
 		}
-		removed, ok := known.(interface{ APILifecycleRemoved() (major, minor int) })
-		if !ok {
-			continue
-		}
-		major, minor := removed.APILifecycleRemoved()
-		if semver.New(uint64(max(0, major)), uint64(max(0, minor)), 0, "", "").Compare(numbersOf(v)) > 0 {
-			continue
+		removed, err := kubeversion.Parse(deprecation.RemovedRelease(known))
+		if err != nil || removed.Compare(numbersOf(v)) > 0 {
+			continue // it stays
 		}
 		if replaced, ok := known.(interface {
 			APILifecycleReplacement() schema.GroupVersionKind
 		}); ok {
-			replacement = strings.Join([]string{replaced.APILifecycleReplacement().GroupVersion().String(), replaced.APILifecycleReplacement().Kind}, "/")
+			apiVersion, name := replaced.APILifecycleReplacement().ToAPIVersionAndKind()
+			replacement = apiVersion + "/" + name
 		}
 		return kind, replacement
 	}

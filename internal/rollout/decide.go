@@ -85,7 +85,7 @@ func (in *Input) gate(w *wave, i int) addonsv1.RolloutPhase {
 
 // othersLag reports whether another instance hasn't done so many waves yet. A known target waits for nobody.
 func (in *Input) othersLag(waves int) bool {
-	return !in.Known && slices.ContainsFunc(in.Others, func(o Instance) bool { return o.Target != in.Target || o.WavesDone < waves })
+	return !in.Known && len(in.lagging(waves)) > 0
 }
 
 // unfinished returns the phase of a wave that isn't over, "" if it is. A wave of which no cluster is ready has shown

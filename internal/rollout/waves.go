@@ -39,23 +39,21 @@ func (in *Input) waves(d *Decision) []wave {
 	waves := make([]wave, 0, len(in.Strategy.Waves))
 	for i, step := range in.steps() {
 		w := wave{Wave: step}
-		rest = slices.DeleteFunc(rest, func(m member) bool {
-			takes := step.takesRest() || step.Selector != nil && step.Selector.Matches(m.Labels) || i == 0 && m.needsRemedy()
-			if takes {
+		takeIf := func(takes func(m member) bool) {
+			rest = slices.DeleteFunc(rest, func(m member) bool {
+				if !takes(m) {
+					return false
+				}
 				w.members = append(w.members, m)
-			}
-			return takes
+				return true
+			})
+		}
+		takeIf(func(m member) bool {
+			return step.takesRest() || step.Selector != nil && step.Selector.Matches(m.Labels) || i == 0 && m.needsRemedy()
 		})
 		if step.Size != nil {
-			left := atLeastOne(*step.Size, len(rest))
-			rest = slices.DeleteFunc(rest, func(m member) bool {
-				takes := left > 0 && !in.cameAmid(m)
-				if takes {
-					w.members = append(w.members, m)
-					left--
-				}
-				return takes
-			})
+			full := len(w.members) + atLeastOne(*step.Size, len(rest))
+			takeIf(func(m member) bool { return len(w.members) < full && !in.cameAmid(m) })
 		}
 		w.count = in.countOf(step.Name, w.members)
 		waves = append(waves, w)
@@ -85,17 +83,17 @@ func (m member) isUnwell() bool {
 
 // turns returns the clusters of a wave that haven't started: first those that aren't well.
 func (w *wave) turns() []member {
-	turns := slices.DeleteFunc(slices.Clone(w.members), func(m member) bool { return m.standing != waits })
-	slices.SortStableFunc(turns, func(a, b member) int { // they are in order
+	var unwell, well []member
+	for _, m := range w.members {
 		switch {
-		case a.isUnwell() == b.isUnwell():
-			return 0
-		case a.isUnwell():
-			return -1
+		case m.standing != waits:
+		case m.isUnwell():
+			unwell = append(unwell, m)
+		default:
+			well = append(well, m)
 		}
-		return 1
-	})
-	return turns
+	}
+	return append(unwell, well...)
 }
 
 // has reports whether a cluster of the wave stands somewhere.
