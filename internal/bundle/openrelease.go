@@ -10,6 +10,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 )
 
 // stem starts the names of a release's archives: provider, name, and the minor
@@ -18,10 +19,7 @@ var stem = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._]*-[A-Za-z0-9._]+-\d+-\d+
 
 // open finds the release's root, its metadata and the archive of its add-ons.
 func (r *reading) open() error {
-	names := r.Names()
-	if !slices.Contains(names, clusterstack.MetadataFile) {
-		r.root = onlyDirectory(names)
-	}
+	r.root = layout.OnlyDirectory(r.Names())
 	data, found, err := r.ReadYAML(r.root + clusterstack.MetadataFile)
 	if err != nil {
 		return err
@@ -32,7 +30,7 @@ func (r *reading) open() error {
 	if r.metadata, err = clusterstack.ParseMetadata(data); err != nil {
 		return refuse("%w", err)
 	}
-	if r.archive, err = r.findArchive(names); err != nil {
+	if r.archive, err = r.findArchive(); err != nil {
 		return err
 	}
 	about := "Cluster Stack release " + r.stack()
@@ -46,32 +44,19 @@ func (r *reading) open() error {
 	return nil
 }
 
-// onlyDirectory returns the only one at the root, with a slash; "" if there are several,
-// or files beside it.
-func onlyDirectory(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	top, _, below := strings.Cut(names[0], "/")
-	if !below || slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, top+"/") }) {
-		return ""
-	}
-	return top + "/"
-}
-
 // clusterStack returns the one that the stack asks for, "" if it doesn't say.
 func (r *reading) clusterStack() string {
 	if tag, err := clusterstack.ParseTag(r.from.Version); err == nil {
-		return tag.Stack()
+		return tag.Stack
 	}
 	return r.from.ClusterStack
 }
 
 // findArchive finds the archive of the add-ons, in the version that metadata.yaml says.
-func (r *reading) findArchive(names []string) (string, error) {
+func (r *reading) findArchive() (string, error) {
 	suffix := "-cluster-addon-" + r.metadata.ClusterAddon + ".tgz"
 	var found []string
-	for _, name := range names {
+	for _, name := range r.Names() {
 		file, in := strings.CutPrefix(name, r.root)
 		if front, ok := strings.CutSuffix(file, suffix); in && ok && stem.MatchString(front) {
 			found = append(found, name)

@@ -26,7 +26,7 @@ var channelName = regexp.MustCompile(`^\w+$`)
 // of one of its channels; "" is the stable one.
 func ParseChannel(stack, name string) (Channel, error) {
 	tag, err := ParseTag(stack + "-v0")
-	if err != nil || tag.Stack() != stack {
+	if err != nil || tag.Stack != stack {
 		return Channel{}, fmt.Errorf("%.253q isn't the name of a Cluster Stack, as docker-scs-1-31 is", stack)
 	}
 	if name = cmp.Or(name, ChannelStable); !channelName.MatchString(name) {
@@ -75,7 +75,7 @@ func (c Channel) ofStack(text string) (Version, bool) {
 		return Version{}, false
 	}
 	tag, err := ParseTag(text)
-	return tag.Version, err == nil && tag.Stack() == c.stack
+	return tag.Version, err == nil && tag.Stack == c.stack
 }
 
 var _ versions.Line = Channel{}

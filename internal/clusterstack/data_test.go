@@ -33,7 +33,7 @@ func TestRealReleases(t *testing.T) {
 		if err != nil || m.ClusterStack != tag.Version || len(m.Unknown) > 0 {
 			t.Errorf("%s: %+v, %v", tag, m, err)
 		}
-		read(tag.Stack() + "-cluster-addon-" + m.ClusterAddon + ".tgz")
+		read(tag.Stack + "-cluster-addon-" + m.ClusterAddon + ".tgz")
 		s, err := clusterstack.ParseStages(read(clusterstack.StagesFile))
 		if err != nil || len(s.Hooks[clusterstack.AfterControlPlaneInitialized]) != 2 || len(s.Unknown) > 0 {
 			t.Errorf("%s: %+v, %v", tag, s, err)

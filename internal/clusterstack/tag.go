@@ -15,13 +15,11 @@ import (
 // ChannelStable is the channel of versions without one in their name.
 const ChannelStable = "stable"
 
-// Tag identifies a release: for which provider, of which stack, for which minor
-// version of Kubernetes, and in which version.
+// Tag identifies a release of a Cluster Stack.
 type Tag struct {
-	Provider, Name string
-	// Kubernetes is the minor version, as in "1.31".
-	Kubernetes string
-	Version    Version
+	// Stack says for which provider, of which name, and for which minor version of Kubernetes, as in docker-scs-1-31.
+	Stack   string
+	Version Version
 }
 
 // Version of a release: v2, or v2-beta.7 with the channel "beta".
@@ -40,7 +38,7 @@ const number = `(0|[1-9]\d{0,8})`
 
 // The channel and the patch of a version have a dot between them, but a dash in a tag.
 var (
-	tagForm = regexp.MustCompile(`^([a-z0-9]+)-([a-z0-9]+)-` + number + `-` + number + `-v` + number + `(?:-(\w+)-(\w+))?$`)
+	tagForm = regexp.MustCompile(`^([a-z0-9]+-[a-z0-9]+-` + number + `-` + number + `)-v` + number + `(?:-(\w+)-(\w+))?$`)
 
 	versionForm = regexp.MustCompile(`^v` + number + `(?:-(\w+)\.(\w+))?$`)
 )
@@ -49,21 +47,15 @@ var (
 // docker-scs-1-31-v2, or seven with a channel, as in docker-scs-1-31-v0-sha-ab12.
 func ParseTag(text string) (Tag, error) {
 	parts := tagForm.FindStringSubmatch(text)
-	if parts == nil || parts[6] == ChannelStable || len(text) > maxLength {
+	if parts == nil || parts[5] == ChannelStable || len(text) > maxLength {
 		return Tag{}, fmt.Errorf("%.253q isn't the name of a Cluster Stack release, as docker-scs-1-31-v2 is, or docker-scs-1-31-v0-beta-3", text)
 	}
-	kubernetes := parts[3] + "." + parts[4]
-	return Tag{Provider: parts[1], Name: parts[2], Kubernetes: kubernetes, Version: versionOf(parts[5:])}, nil
+	return Tag{Stack: parts[1], Version: versionOf(parts[4:])}, nil
 }
 
 // String returns the tag, with dashes alone.
 func (t Tag) String() string {
-	return t.Stack() + "-" + strings.ReplaceAll(t.Version.String(), ".", "-")
-}
-
-// Stack returns the Cluster Stack that the release is one of, as in docker-scs-1-31.
-func (t Tag) Stack() string {
-	return t.Provider + "-" + t.Name + "-" + strings.ReplaceAll(t.Kubernetes, ".", "-")
+	return t.Stack + "-" + strings.ReplaceAll(t.Version.String(), ".", "-")
 }
 
 // ParseVersion reads a version: v2, or v0-sha.ab12.
