@@ -62,8 +62,7 @@ func (r *Reconciler) isWhole(ctx context.Context, namespace string) (wholeness, 
 	case !creatable(offered, "addonstacks"), !creatable(offered, "clusteraddons"):
 		return wholeness{}, nil
 	}
-	ns := &metav1.PartialObjectMetadata{}
-	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	ns := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Namespace"}}
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: namespace}, ns); err != nil {
 		return wholeness{}, fmt.Errorf("looking whether namespace %s is being deleted: %w", namespace, err)
 	}

@@ -68,8 +68,7 @@ func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, cand
 		if find(candidates, a.Name) != nil {
 			continue
 		}
-		s := &metav1.PartialObjectMetadata{}
-		s.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
+		s := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack"}}
 		err := r.APIReader.Get(ctx, stackKey(namespace, a.Name), s)
 		switch {
 		case err == nil && s.DeletionTimestamp.IsZero():

@@ -32,7 +32,7 @@ const clustersSource = "clusters"
 
 var clusterSources = []string{clustersSource, secrets.Name, profiles.Name, files.Name, self.Name}
 
-// validateClusterSources finds sources that are unknown or incomplete.
+// validateClusterSources finds sources that are unknown or incomplete, and reads which proxies they may use.
 func (o *Options) validateClusterSources() error {
 	seen := map[string]bool{}
 	for _, name := range o.clusterSources {
@@ -51,7 +51,8 @@ func (o *Options) validateClusterSources() error {
 	case o.clusterAccessProviders != "" && !seen[profiles.Name]:
 		return errors.New("--cluster-access-providers is for profiles in --cluster-sources")
 	}
-	_, err := parseProxies(o.allowProxies)
+	var err error
+	o.fleet.Proxies, err = parseProxies(o.allowProxies)
 	return err
 }
 
@@ -60,13 +61,8 @@ func (o *Options) validateClusterSources() error {
 const listTimeout = 45 * time.Second
 
 func newFleet(o *Options) (*fleet.Provider, error) {
-	proxies, err := parseProxies(o.allowProxies)
-	if err != nil {
-		return nil, err
-	}
 	options := o.fleet
-	options.UserAgent, options.Proxies = userAgent(), proxies
-	options.DirectReads, options.ListTimeout = true, listTimeout
+	options.UserAgent, options.DirectReads, options.ListTimeout = userAgent(), true, listTimeout
 	for _, name := range o.clusterSources {
 		source, err := o.clusterSource(name)
 		if err != nil {

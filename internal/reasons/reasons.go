@@ -4,7 +4,11 @@
 // in status.addons of a ClusterAddon.
 package reasons
 
-import addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+import (
+	"cmp"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
 
 // Reasons beside those of the packages failure, render and deliver. They are stable API.
 // The [Table] says what each means.
@@ -71,8 +75,10 @@ func Of(name string) Reason {
 }
 
 var byName = func() map[string]Reason {
-	rows := make(map[string]Reason, len(Table))
+	rows, meaning := make(map[string]Reason, len(Table)), ""
 	for _, row := range Table {
+		meaning = cmp.Or(row.Meaning, meaning)
+		row.Meaning = meaning
 		rows[row.Name] = row
 	}
 	return rows

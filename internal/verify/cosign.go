@@ -20,6 +20,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
+	"github.com/sigstore/sigstore/pkg/signature/payload"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
 )
@@ -60,10 +61,6 @@ const (
 	annotationTimestamp   = "dev.sigstore.cosign/rfc3161timestamp"
 )
 
-// payloadType is what the payload says of itself; other tools sign other texts with
-// the same keys.
-const payloadType = "cosign container image signature"
-
 // VerifySignature checks that somebody who counts signed the manifest with the
 // digest. A signature that doesn't is [failure.SignatureInvalid].
 //
@@ -77,21 +74,14 @@ func (c *Cosign) VerifySignature(digest string, s Signature) error {
 	if err := c.signer(s, raw); err != nil {
 		return err
 	}
-	var payload struct {
-		Critical struct {
-			Image struct {
-				Digest string `json:"docker-manifest-digest"`
-			} `json:"image"`
-			Type string `json:"type"`
-		} `json:"critical"`
-	}
-	switch err := json.Unmarshal(s.Payload, &payload); {
+	var signed payload.SimpleContainerImage
+	switch err := json.Unmarshal(s.Payload, &signed); {
 	case err != nil:
 		return flaw("it signs a text that isn't cosign's")
-	case payload.Critical.Type != payloadType:
-		return flaw("it signs a text of type %+.256q", payload.Critical.Type)
-	case payload.Critical.Image.Digest != digest:
-		return flaw("it is of another artifact, %+.256q", payload.Critical.Image.Digest)
+	case signed.Critical.Type != payload.CosignSignatureType:
+		return flaw("it signs a text of type %+.256q", signed.Critical.Type)
+	case signed.Critical.Image.DockerManifestDigest != digest:
+		return flaw("it is of another artifact, %+.256q", signed.Critical.Image.DockerManifestDigest)
 	}
 	return nil
 }
