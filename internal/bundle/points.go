@@ -118,7 +118,7 @@ func (r *reading) eachStage(addons []addonsv1.Addon, hook string, stages []clust
 			addons[at].Lifecycle = &addonsv1.AddonLifecycle{}
 		}
 		set(addons[at].Lifecycle)
-		if stage.Before != nil || stage.After != nil {
+		if len(stage.Before) > 0 || len(stage.After) > 0 {
 			conditions = append(conditions, stage.Name)
 		}
 	}

@@ -31,7 +31,7 @@ func (r *reading) stages(stages []clusterstack.Stage) ([]addonsv1.Addon, error) 
 			continue
 		case stage.Action == clusterstack.ActionDelete:
 			deleted = append(deleted, stage.Name)
-			if stage.Before != nil || stage.After != nil {
+			if len(stage.Before) > 0 || len(stage.After) > 0 {
 				unwaited = append(unwaited, stage.Name)
 			}
 			continue
@@ -60,7 +60,7 @@ func (r *reading) staged(stage clusterstack.Stage) (addonsv1.Addon, error) {
 	if err != nil {
 		return addonsv1.Addon{}, fmt.Errorf("%s: stage %s: %w", clusterstack.StagesFile, stage.Name, err)
 	}
-	addon.Preconditions, addon.Postconditions = conditions(stage.Before), conditions(stage.After)
+	addon.Preconditions, addon.Postconditions = stage.Before, stage.After
 	return addon, nil
 }
 
@@ -104,13 +104,6 @@ func ofRelease(err error) error {
 		inRelease.Reason = failure.ArtifactInvalid
 	}
 	return &inRelease
-}
-
-func conditions(wait *addonsv1.ObjectsCondition) []addonsv1.ObjectsCondition {
-	if wait == nil {
-		return nil
-	}
-	return []addonsv1.ObjectsCondition{*wait}
 }
 
 func namesOf(stages []clusterstack.Stage) []string {

@@ -71,10 +71,10 @@ func TestParseStages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait := &addonsv1.ObjectsCondition{
+	wait := []addonsv1.ObjectsCondition{{
 		Objects:    []addonsv1.ConditionObject{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium", Namespace: "kube-system"}},
 		Expression: "agents.status.numberReady == agents.status.desiredNumberScheduled",
-	}
+	}}
 	want := Stages{
 		Hooks: map[string][]Stage{
 			AfterControlPlaneInitialized: {{Name: "cni", Action: ActionApply, After: wait}, {Name: "old-cni", Action: ActionDelete, Before: wait}},

@@ -48,8 +48,8 @@ type Stage struct {
 	// Name of the chart's directory in the add-on archive.
 	Name   string
 	Action Action
-	// Before and After hold the stage up until they are true. Nil: nothing to wait for.
-	Before, After *addonsv1.ObjectsCondition
+	// Before and After hold the stage up until they are true. At most one each.
+	Before, After []addonsv1.ObjectsCondition
 }
 
 type stagesFile struct {
@@ -157,7 +157,7 @@ func stagesOf(listed []stageFile) ([]Stage, error) {
 	return stages, nil
 }
 
-func waitOf(listed *waitFile) (*addonsv1.ObjectsCondition, error) {
+func waitOf(listed *waitFile) ([]addonsv1.ObjectsCondition, error) {
 	switch {
 	case listed == nil || listed.Conditions == "" && len(listed.Objects) == 0:
 		return nil, nil
@@ -168,7 +168,7 @@ func waitOf(listed *waitFile) (*addonsv1.ObjectsCondition, error) {
 	case len(listed.Objects) > maxObjects:
 		return nil, fmt.Errorf("%d objects, at most %d", len(listed.Objects), maxObjects)
 	}
-	wait := &addonsv1.ObjectsCondition{Objects: listed.Objects, Expression: listed.Conditions}
+	wait := addonsv1.ObjectsCondition{Objects: listed.Objects, Expression: listed.Conditions}
 	for i, object := range listed.Objects {
 		if !identifier.MatchString(object.Key) {
 			return nil, fmt.Errorf("objects[%d]: key %.64q can't be a variable of CEL", i, object.Key)
@@ -183,8 +183,8 @@ func waitOf(listed *waitFile) (*addonsv1.ObjectsCondition, error) {
 			return nil, fmt.Errorf("objects[%d]: %w", i, wrong)
 		}
 	}
-	if err := expression.Check(wait); err != nil {
+	if err := expression.Check(&wait); err != nil {
 		return nil, fmt.Errorf("conditions: %w", err)
 	}
-	return wait, nil
+	return []addonsv1.ObjectsCondition{wait}, nil
 }
