@@ -63,13 +63,13 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 // scope of this instance by relabelling, and those whose deletion isn't certain yet. For the
 // latter it returns again as true.
 func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, candidates []candidate) (stay []addonsv1.StackRevision, again bool, err error) {
-	namespace := ca.Namespace
 	for _, a := range ca.Spec.Stacks {
+		key := stackKey(ca.Namespace, a.Name)
 		if find(candidates, a.Name) != nil {
 			continue
 		}
 		s := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack"}}
-		err := r.APIReader.Get(ctx, stackKey(namespace, a.Name), s)
+		err := r.APIReader.Get(ctx, key, s)
 		switch {
 		case err == nil && s.DeletionTimestamp.IsZero():
 			stay = append(stay, a)
@@ -77,7 +77,7 @@ func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, cand
 		case client.IgnoreNotFound(err) != nil:
 			return nil, false, fmt.Errorf("looking for AddonStack %s: %w", a.Name, err)
 		}
-		mayReturn, err := r.mayReturn(ctx, stackKey(namespace, a.Name), ca)
+		mayReturn, err := r.mayReturn(ctx, key, ca)
 		if err != nil {
 			return nil, false, fmt.Errorf("AddonStack %s is gone: %w", a.Name, err)
 		}
@@ -132,11 +132,13 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 
 // mayCome reports whether the written spec selects the Cluster, and isn't in force yet.
 func (c *candidate) mayCome(cluster *member.Member) bool {
-	if c.written == nil {
-		return false
-	}
-	selects, err := stack.Selects(cluster.Namespace, c.written, cluster)
-	return selects && err == nil
+	return c.written != nil && selects(c.written, cluster)
+}
+
+// selects reports whether it is certain that a spec of the Cluster's namespace selects it.
+func selects(spec *addonsv1.AddonStackSpec, cluster *member.Member) bool {
+	selects, err := stack.Selects(cluster.Namespace, spec, cluster)
+	return err == nil && selects
 }
 
 // limited sorts the stacks, and returns at most maxStacks of them, assigned ones before others.

@@ -59,9 +59,5 @@ func (c *candidate) completedSelects(cluster *member.Member) bool {
 		return false
 	}
 	spec, err := stack.SpecOf(&c.revisions[c.steps.completed])
-	if err != nil {
-		return false
-	}
-	selects, err := stack.Selects(cluster.Namespace, spec, cluster)
-	return err == nil && selects
+	return err == nil && selects(spec, cluster)
 }

@@ -38,10 +38,7 @@ func (c *candidate) brings(cluster *member.Member, revision string) sets.Set[str
 	if coming == nil && (c.revision == "" || c.revision != revision) {
 		coming = &c.spec
 	}
-	if coming == nil {
-		return nil
-	}
-	if selects, err := stack.Selects(cluster.Namespace, coming, cluster); err != nil || !selects {
+	if coming == nil || !selects(coming, cluster) {
 		return nil
 	}
 	return sets.KeySet(stack.Presences(coming.Addons))

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -88,30 +87,28 @@ func (o *Options) validateNames() error {
 // validateAddresses finds what is no address, and ports that are taken twice. "0"
 // and, but for health, "" switch a server off.
 func (o *Options) validateAddresses() error {
-	taken := map[string]string{}
-	if o.webhooks() {
-		taken[strconv.Itoa(o.serving.Port)] = "--webhook-port"
-		if other, ok := taken[strconv.Itoa(o.hookPort)]; ok {
-			return fmt.Errorf("%s and --hook-port both take port %d", other, o.hookPort)
-		}
-		taken[strconv.Itoa(o.hookPort)] = "--hook-port"
-	}
-	for _, flag := range []struct{ name, address string }{
+	type server struct{ flag, address string }
+	servers := []server{
 		{"--health-addr", o.manager.HealthProbeBindAddress},
 		{"--diagnostics-address", o.clusterAPI.DiagnosticsAddress},
 		{"--profiler-address", o.manager.PprofBindAddress},
-	} {
-		if flag.address == "" || flag.address == "0" {
+	}
+	if o.webhooks() {
+		servers = append([]server{{"--webhook-port", fmt.Sprintf(":%d", o.serving.Port)}, {"--hook-port", fmt.Sprintf(":%d", o.hookPort)}}, servers...)
+	}
+	taken := map[string]string{} // flags by their ports
+	for _, s := range servers {
+		if s.address == "" || s.address == "0" {
 			continue
 		}
-		_, port, err := net.SplitHostPort(flag.address)
+		_, port, err := net.SplitHostPort(s.address)
 		if err != nil {
-			return fmt.Errorf("%s: %q is no address, as in :9440 or localhost:9440", flag.name, flag.address)
+			return fmt.Errorf("%s: %q is no address, as in :9440 or localhost:9440", s.flag, s.address)
 		}
 		if other, ok := taken[port]; ok && port != "0" {
-			return fmt.Errorf("%s and %s both take port %s", other, flag.name, port)
+			return fmt.Errorf("%s and %s both take port %s", other, s.flag, port)
 		}
-		taken[port] = flag.name
+		taken[port] = s.flag
 	}
 	return nil
 }
