@@ -4,6 +4,8 @@ package clusterstack
 
 import (
 	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ClusterView returns a Cluster of cluster.x-k8s.io/v1beta2 as templates of
@@ -19,63 +21,53 @@ import (
 //
 // The argument isn't changed.
 func ClusterView(cluster map[string]any) map[string]any {
-	view := maps.Clone(cluster)
+	view := runtime.DeepCopyJSON(cluster)
 	view["apiVersion"] = "cluster.x-k8s.io/v1beta1"
-	namespace := at(cluster, "metadata")["namespace"]
-	if spec := at(cluster, "spec"); spec != nil {
-		view["spec"] = specView(spec, namespace)
+	if spec := at(view, "spec"); spec != nil {
+		addToSpec(spec, at(view, "metadata")["namespace"])
 	}
-	if status := at(cluster, "status"); status != nil {
-		view["status"] = statusView(status)
+	if status := at(view, "status"); status != nil {
+		addToStatus(status)
 	}
 	return view
 }
 
-func specView(spec map[string]any, namespace any) map[string]any {
-	view := maps.Clone(spec)
+func addToSpec(spec map[string]any, namespace any) {
 	endpoint := map[string]any{"host": "", "port": int64(0)}
 	maps.Copy(endpoint, at(spec, "controlPlaneEndpoint"))
-	view["controlPlaneEndpoint"] = endpoint
+	spec["controlPlaneEndpoint"] = endpoint
 	for _, field := range []string{"controlPlaneRef", "infrastructureRef"} {
 		if ref := at(spec, field); ref != nil {
-			ref = maps.Clone(ref)
 			ref["namespace"] = namespace
-			view[field] = ref
 		}
 	}
 	if topology := at(spec, "topology"); topology != nil {
-		topology = maps.Clone(topology)
 		class := at(topology, "classRef")
 		topology["class"] = class["name"]
 		if class["namespace"] != nil {
 			topology["classNamespace"] = class["namespace"]
 		}
-		view["topology"] = topology
 	}
-	return view
 }
 
-func statusView(status map[string]any) map[string]any {
-	view := maps.Clone(status)
+func addToStatus(status map[string]any) {
 	done := at(status, "initialization")
-	view["infrastructureReady"] = done["infrastructureProvisioned"] == true
-	view["controlPlaneReady"] = done["controlPlaneInitialized"] == true
+	status["infrastructureReady"] = done["infrastructureProvisioned"] == true
+	status["controlPlaneReady"] = done["controlPlaneInitialized"] == true
 	if domains, ok := status["failureDomains"].([]any); ok {
 		byName := map[string]any{}
 		for _, domain := range domains {
 			domain, _ := domain.(map[string]any)
 			if name, ok := domain["name"].(string); ok {
-				domain = maps.Clone(domain)
 				delete(domain, "name")
 				byName[name] = domain
 			}
 		}
-		view["failureDomains"] = byName
+		status["failureDomains"] = byName
 	}
 	if previous, ok := at(at(status, "deprecated"), "v1beta1")["conditions"]; ok {
-		view["conditions"] = previous
+		status["conditions"] = previous
 	}
-	return view
 }
 
 // at returns the map in a field, nil if there is none.
