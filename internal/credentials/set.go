@@ -108,17 +108,17 @@ func (s Set) For(at Host) (Credential, error) {
 // prefixes returns those that keys for the host may have. A name with "_" has none: it could be
 // chosen to be that of another host with its port.
 func prefixes(host string) []string {
-	switch {
-	case strings.Contains(host, "_"):
+	if strings.Contains(host, "_") {
 		return nil
-	case canonical(host) == dockerHub:
-		names := []string{KeyOf(host) + "."}
-		for _, name := range dockerHubNames {
-			names = append(names, name+".")
-		}
-		return names
 	}
-	return []string{KeyOf(host) + "."}
+	names := []string{host}
+	if canonical(host) == dockerHub {
+		names = append(names, dockerHubNames...)
+	}
+	for i, name := range names {
+		names[i] = KeyOf(name) + "."
+	}
+	return names
 }
 
 // KeyOf returns a host as it is written in keys: these can't have a colon, which is
