@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
@@ -23,24 +24,36 @@ type Follower struct {
 	Bundle *addonsv1.BundleSource
 	// Line that the versions are of.
 	Line versions.Line
+
+	at   address
+	path *field.Path // of the address
 }
 
 // Followers returns what of the spec follows versions, the bundle first.
 func Followers(spec *addonsv1.AddonStackSpec) []Follower {
 	var followers []Follower
-	add := func(f Follower) {
-		if line, err := lineOf(f.address()); line != nil && err == nil {
+	for _, f := range sourcesOf(spec) {
+		if line, err := lineOf(f.at); line != nil && err == nil {
 			f.Line = line
 			followers = append(followers, f)
 		}
 	}
-	if spec.Source != nil {
-		add(Follower{Name: addonsv1.FollowedSource, Bundle: spec.Source})
+	return followers
+}
+
+// sourcesOf returns what of the spec could follow versions, the bundle first. None has a line.
+func sourcesOf(spec *addonsv1.AddonStackSpec) []Follower {
+	var all []Follower
+	path := field.NewPath("spec")
+	if bundle := spec.Source; bundle != nil {
+		all = append(all, Follower{Name: addonsv1.FollowedSource, Bundle: bundle, at: bundleAddress(bundle), path: path.Child("source")})
 	}
 	for i := range spec.Addons {
-		add(Follower{Name: spec.Addons[i].Name, Addon: &spec.Addons[i]})
+		addon := &spec.Addons[i]
+		at := addonAddress(addon)
+		all = append(all, Follower{Name: addon.Name, Addon: addon, at: at, path: path.Child("addons").Index(i).Child(at.kind)})
 	}
-	return followers
+	return all
 }
 
 // String names it in messages.
@@ -49,13 +62,6 @@ func (f Follower) String() string {
 		return f.Name
 	}
 	return "add-on " + f.Name
-}
-
-func (f Follower) address() address {
-	if f.Bundle != nil {
-		return bundleAddress(f.Bundle)
-	}
-	return addonAddress(f.Addon)
 }
 
 // address is where something with versions comes from. It points to the fields of the spec themselves.

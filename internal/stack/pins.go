@@ -18,16 +18,13 @@ type Pins map[string]Pin
 // PinsOf returns the versions of a kept spec that the spec follows at the same address.
 func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
 	previous := map[string]address{}
-	if kept.Source != nil {
-		previous[addonsv1.FollowedSource] = bundleAddress(kept.Source)
-	}
-	for i := range kept.Addons {
-		previous[kept.Addons[i].Name] = addonAddress(&kept.Addons[i])
+	for _, source := range sourcesOf(kept) {
+		previous[source.Name] = source.at
 	}
 	pins := Pins{}
 	for _, follower := range Followers(spec) {
 		was, found := previous[follower.Name]
-		if found && was.identity == follower.address().identity && follower.Line.Allows(*was.version) {
+		if found && was.identity == follower.at.identity && follower.Line.Allows(*was.version) {
 			pins[follower.Name] = Pin{Version: *was.version, Digest: *was.digest}
 		}
 	}
@@ -81,7 +78,7 @@ func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 	pinned.Updates, pinned.Rollout = nil, nil
 	for _, follower := range Followers(pinned) {
 		if pin, ok := p[follower.Name]; ok {
-			follower.address().pin(pin)
+			follower.at.pin(pin)
 		}
 	}
 	return pinned

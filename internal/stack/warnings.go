@@ -5,8 +5,6 @@ package stack
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
@@ -17,21 +15,14 @@ func Warnings(spec *addonsv1.AddonStackSpec) (all []string) {
 	if spec.Rollout == nil {
 		return nil
 	}
-	path := field.NewPath("spec")
-	warn := func(at address, path *field.Path) {
-		line, err := lineOf(at)
-		if line != nil || err != nil || at.digest == nil || *at.digest != "" || *at.version == "" || versions.IsExact(*at.version) {
-			return
+	for _, source := range sourcesOf(spec) {
+		line, err := lineOf(source.at)
+		version, digest := *source.at.version, source.at.digest
+		if line != nil || err != nil || digest == nil || *digest != "" || version == "" || versions.IsExact(version) {
+			continue
 		}
 		all = append(all, fmt.Sprintf("%s: %q names a tag that may be moved while it is rolled out, and later waves would get other content. Name a digest, a range or an exact version",
-			path.Child("version"), *at.version))
-	}
-	if spec.Source != nil && spec.Source.ClusterStack == "" {
-		warn(bundleAddress(spec.Source), path.Child("source"))
-	}
-	for i := range spec.Addons {
-		at := addonAddress(&spec.Addons[i])
-		warn(at, path.Child("addons").Index(i).Child(at.kind))
+			source.path.Child("version"), version))
 	}
 	return all
 }
