@@ -40,13 +40,13 @@ func (l *limiter) read(control *http.ResponseController, s *share, r *http.Reque
 			body = append(make([]byte, 0, int64(len(body))+more), body...)
 		}
 		due := min(l.Grace+time.Duration(len(body))*time.Second/minRate, readTimeout)
-		if err := control.SetReadDeadline(begun.Add(due)); err != nil || s.hasEnded() {
+		if err := control.SetReadDeadline(begun.Add(due)); err != nil || !s.take(0) {
 			return nil, errNoRoom
 		}
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if err != nil && int64(len(body)) < r.ContentLength {
-			if s.hasEnded() {
+			if !s.take(0) {
 				return nil, errNoRoom
 			}
 			return nil, refuse(http.StatusRequestTimeout, "the request doesn't come, or too slowly")

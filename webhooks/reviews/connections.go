@@ -6,8 +6,6 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-
-	"k8s.io/utils/clock"
 )
 
 // limited accepts so many connections as there is room for. Where clients open more, what has been of no use for longest
@@ -15,10 +13,6 @@ import (
 type limited struct {
 	net.Listener
 	room *room
-}
-
-func limit(l net.Listener) net.Listener {
-	return &limited{Listener: l, room: newRoom(maxConnections, clock.RealClock{})}
 }
 
 // Accept returns the next connection that there is room for.

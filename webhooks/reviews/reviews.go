@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 )
 
 // Limits of the requests of one kind. The kinds share nothing.
@@ -76,10 +75,6 @@ type limiter struct {
 	Limits
 	room  *room
 	slots *semaphore.Weighted
-}
-
-func newLimiter(l Limits) *limiter {
-	return &limiter{Limits: l, room: newRoom(l.Room, clock.RealClock{}), slots: semaphore.NewWeighted(l.Bytes)}
 }
 
 // handler returns one that has the hook answer a request once all of it is there and there is a slot. A client that is

@@ -7,24 +7,20 @@ import (
 	"net/netip"
 	"sync"
 	"time"
-
-	"k8s.io/utils/clock"
 )
 
 // room is what clients may hold together. Nobody waits for it: where it is full, something of the client that holds most is
 // ended, and of that client's what has come slowest. So whoever holds little gets in, however many connections another
 // one holds, and clients behind the address of a proxy may hold everything while nobody else wants any.
 type room struct {
-	clock clock.PassiveClock
-
 	mu       sync.Mutex
 	free     int64
 	byClient map[string]int64
 	shares   map[*share]struct{}
 }
 
-func newRoom(size int64, c clock.PassiveClock) *room {
-	return &room{clock: c, free: size, byClient: map[string]int64{}, shares: map[*share]struct{}{}}
+func newRoom(size int64) *room {
+	return &room{free: size, byClient: map[string]int64{}, shares: map[*share]struct{}{}}
 }
 
 // share is what one connection, or one request, holds of a room.
@@ -41,12 +37,13 @@ type share struct {
 func (r *room) enter(client string, end func()) *share {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &share{room: r, client: client, since: r.clock.Now(), end: end}
+	s := &share{room: r, client: client, since: time.Now(), end: end}
 	r.shares[s] = struct{}{}
 	return s
 }
 
-// take reports whether the share holds so much more now. Others may have been ended for that.
+// take reports whether the share holds so much more now. Others may have been ended for that. With zero it reports whether
+// no other one has ended this one.
 func (s *share) take(more int64) bool {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
@@ -79,7 +76,7 @@ func (s *share) grow(more int64) bool {
 
 // last returns the share that is to end first, nil if none may.
 func (r *room) last() *share {
-	now := r.clock.Now()
+	now := time.Now()
 	var last *share
 	for s := range r.shares {
 		if s.end == nil || s.held == 0 {
@@ -123,7 +120,7 @@ func (s *share) leave() {
 func (s *share) complete() {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	s.took = max(s.room.clock.Since(s.since), time.Millisecond)
+	s.took = max(time.Since(s.since), time.Millisecond)
 }
 
 // protect reports whether the share is still there, which nothing ends from now on.
@@ -139,15 +136,7 @@ func (s *share) protect() bool {
 func (s *share) renew(end func()) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	s.since, s.took, s.end = s.room.clock.Now(), 0, end
-}
-
-// hasEnded reports whether another one has taken the room of the share.
-func (s *share) hasEnded() bool {
-	s.room.mu.Lock()
-	defer s.room.mu.Unlock()
-	_, ok := s.room.shares[s]
-	return !ok
+	s.since, s.took, s.end = time.Now(), 0, end
 }
 
 // clientOf returns whom an address counts as. A host may have all addresses of an IPv6 network of 64 bits.

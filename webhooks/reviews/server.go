@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -60,7 +61,7 @@ func New(o Options) (webhook.Server, error) {
 		o.Limits = DefaultLimits()
 	}
 	for kind, limits := range o.Limits {
-		s.limiters[kind] = newLimiter(limits)
+		s.limiters[kind] = &limiter{Limits: limits, room: newRoom(limits.Room), slots: semaphore.NewWeighted(limits.Bytes)}
 	}
 	if o.ClientCAFile != "" {
 		pool, err := cert.NewPool(o.ClientCAFile)
@@ -119,6 +120,7 @@ func (s *server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	connections := &limited{Listener: tcp, room: newRoom(maxConnections)}
 	serving := &http.Server{
 		Handler: s.WebhookMux(), BaseContext: func(net.Listener) context.Context { return ctx },
 		MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
@@ -137,7 +139,7 @@ func (s *server) Start(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		s.started.Store(true)
-		if err := serving.Serve(tls.NewListener(limit(tcp), config)); !errors.Is(err, http.ErrServerClosed) {
+		if err := serving.Serve(tls.NewListener(connections, config)); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serving webhooks: %w", err)
 		}
 		return nil
