@@ -66,16 +66,11 @@ func (c Content) Digest() string {
 	}
 	hash := sha256.New()
 	hash.Write([]byte(directoryDomain))
-	var length [8]byte
-	write := func(size int) {
-		binary.BigEndian.PutUint64(length[:], uint64(size))
-		hash.Write(length[:])
-	}
 	for _, file := range c.Files {
-		write(len(file.Name))
-		hash.Write([]byte(file.Name))
-		write(len(file.Data))
-		hash.Write(file.Data)
+		for _, part := range [][]byte{[]byte(file.Name), file.Data} {
+			hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+			hash.Write(part)
+		}
 	}
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }

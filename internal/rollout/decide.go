@@ -16,16 +16,9 @@ func Decide(in Input) Decision {
 	if in.Target == "" {
 		return d
 	}
-	waves := in.waves(&d)
-	running := 0
+	waves, running := in.waves(&d)
 	for i := range waves {
-		w := &waves[i]
-		d.Waves = append(d.Waves, w.count)
-		for _, m := range w.members {
-			if m.standing == inFlight {
-				running++
-			}
-		}
+		d.Waves = append(d.Waves, waves[i].count)
 	}
 	if d.Wave = in.exceeded(d.Waves); d.Wave >= 0 {
 		d.Reject = in.Awaited || in.Strategy.RollsBack && in.HasPrevious

@@ -25,18 +25,20 @@ type wave struct {
 	count   Count
 }
 
-// waves puts each cluster into the first wave that takes it, and counts. It has the decision made again when a cluster
-// stands elsewhere by time alone.
-func (in *Input) waves(d *Decision) []wave {
+// waves puts each cluster into the first wave that takes it, and counts. It returns how many clusters are in flight, too.
+// It has the decision made again when a cluster stands elsewhere by time alone.
+func (in *Input) waves(d *Decision) (waves []wave, running int) {
 	rest := make([]member, 0, len(in.Clusters))
 	for i := range in.Clusters {
 		c := &in.Clusters[i]
 		stands, changes := in.standingOf(c)
 		in.wake(d, changes)
+		if stands == inFlight {
+			running++
+		}
 		rest = append(rest, member{c, stands})
 	}
 	slices.SortFunc(rest, func(a, b member) int { return inOrder(a.Name, b.Name) })
-	waves := make([]wave, 0, len(in.Strategy.Waves))
 	for i, step := range in.steps() {
 		w := wave{Wave: step}
 		takeIf := func(takes func(m member) bool) {
@@ -58,7 +60,7 @@ func (in *Input) waves(d *Decision) []wave {
 		w.count = in.countOf(step.Name, w.members)
 		waves = append(waves, w)
 	}
-	return waves
+	return waves, running
 }
 
 // cameAmid reports whether a cluster came after the rollout began. Then it takes no other cluster's place in a wave of a
