@@ -79,7 +79,8 @@ func (o *Options) clusterSource(name string) (fleet.Source, error) {
 	if filter != "" {
 		own[clusterv1.WatchLabel] = filter
 	}
-	matches := func(has map[string]string) bool { return own.AsSelector().Matches(labels.Set(has)) }
+	selector := own.AsSelector()
+	matches := func(has map[string]string) bool { return selector.Matches(labels.Set(has)) }
 	switch name {
 	case secrets.Name:
 		return secrets.New(secrets.Options{Match: matches}), nil
