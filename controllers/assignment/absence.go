@@ -87,7 +87,7 @@ type Discovery = discovery.ServerResourcesInterface
 // withoutCluster deletes the ClusterAddon of a cluster that is gone and was no object: no owner
 // takes it along. Nothing is uninstalled. While the source hasn't checked yet, nothing is known.
 func (r *Reconciler) withoutCluster(ctx context.Context, ca *addonsv1.ClusterAddon) (ctrl.Result, error) {
-	if ca == nil || ca.Spec.ClusterRef == nil || member.IsObject(ca.Spec.ClusterRef.Kind) || !ca.DeletionTimestamp.IsZero() {
+	if ca.Spec.ClusterRef == nil || member.IsObject(ca.Spec.ClusterRef.Kind) || !ca.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	switch r.Members.Absence(ca.Spec.ClusterRef.Kind) {

@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -96,8 +95,7 @@ func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, cand
 // assigned without a revision and waited for, if add-ons of another stack would be removed. So is a stack whose rollout
 // hasn't come to the cluster yet.
 func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.ClusterAddon) []addonsv1.StackRevision {
-	is := ptr.Deref(ca, addonsv1.ClusterAddon{})
-	assigned := is.Spec.Stacks
+	assigned := ca.Spec.Stacks
 	var wanted, coming []addonsv1.StackRevision
 	for _, c := range candidates {
 		at := slices.IndexFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == c.name })
@@ -123,7 +121,7 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 	}
 	leaves := func(stack string) bool { return !names(wanted, stack) && !names(coming, stack) }
 	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return leaves(a.Name) }) ||
-		slices.ContainsFunc(is.Status.Addons, func(a addonsv1.AddonStatus) bool { return isInstalled(&a) && leaves(a.Stack) }) {
+		slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return isInstalled(&a) && leaves(a.Stack) }) {
 		wanted = append(wanted, coming...)
 	}
 	awaitTransfers(cluster, candidates, assigned, wanted)

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -53,8 +52,8 @@ type Reconciler struct {
 // Reconcile brings one ClusterAddon up to date. A paused cluster keeps its assignment. The
 // ClusterAddon of a deleted one is deleted with its owner.
 func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
-	existing, err := r.existing(ctx, req.NamespacedName)
-	if err != nil {
+	ca := &addonsv1.ClusterAddon{} // without a name while there is none
+	if err := r.Client.Get(ctx, req.NamespacedName, ca); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
 	cluster, err := r.Members.Get(ctx, req.NamespacedName)
@@ -62,15 +61,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	case err != nil:
 		return ctrl.Result{}, err
 	case cluster == nil:
-		return r.withoutCluster(ctx, existing)
+		return r.withoutCluster(ctx, ca)
 	case cluster.Deleting:
 		return ctrl.Result{}, nil
-	case existing != nil && !equality.Semantic.DeepEqual(existing.Spec.ClusterRef, cluster.Reference()):
-		r.nameTaken(existing, cluster)
+	case ca.Name != "" && !equality.Semantic.DeepEqual(ca.Spec.ClusterRef, cluster.Reference()):
+		r.nameTaken(ca, cluster)
 		return ctrl.Result{}, nil
-	case existing != nil && isPaused(cluster, existing):
+	case ca.Name != "" && isPaused(cluster, ca):
 		return ctrl.Result{}, nil
-	case existing == nil && cluster.Paused:
+	case cluster.Paused:
 		// clusterctl takes ClusterAddons away from, and brings them to, paused
 		// Clusters: one that is made meanwhile would be in its way.
 		return management.Retry(ctx, ctrl.Result{}, r.takeOver(ctx, cluster))
@@ -80,35 +79,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{}, err
 	}
 	r.absences.present(cluster.Namespace, stacks)
+	stay, again, err := r.absent(ctx, ca, stacks)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	var result ctrl.Result
-	p := &plan{cluster: cluster, ca: existing, candidates: stacks}
-	if existing == nil {
-		p.wanted = assign(cluster, stacks, nil)
-	} else {
-		stay, again, err := r.absent(ctx, existing, stacks)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		if again {
-			result.RequeueAfter = retry.Moment
-		}
-		p.wanted = append(assign(cluster, stacks, existing), stay...)
-		if err := r.hold(ctx, p); err != nil {
-			return ctrl.Result{}, err
-		}
-		if isUnreported(existing, r.Clock.Now()) {
-			result.RequeueAfter = retry.Sooner(result.RequeueAfter, firstReport)
-		}
+	if again {
+		result.RequeueAfter = retry.Moment
+	}
+	p := &plan{cluster: cluster, ca: ca, candidates: stacks, wanted: append(assign(cluster, stacks, ca), stay...)}
+	if err := r.hold(ctx, p); err != nil {
+		return ctrl.Result{}, err
+	}
+	if isUnreported(ca, r.Clock.Now()) {
+		result.RequeueAfter = retry.Sooner(result.RequeueAfter, firstReport)
 	}
 	return management.Retry(ctx, result, r.write(ctx, p))
-}
-
-func (r *Reconciler) existing(ctx context.Context, key client.ObjectKey) (*addonsv1.ClusterAddon, error) {
-	ca := &addonsv1.ClusterAddon{}
-	if err := r.Client.Get(ctx, key, ca); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return ca, nil
 }
 
 func isPaused(cluster *member.Member, ca *addonsv1.ClusterAddon) bool {
@@ -118,8 +104,8 @@ func isPaused(cluster *member.Member, ca *addonsv1.ClusterAddon) bool {
 // write makes or patches the ClusterAddon, if it isn't as planned.
 func (r *Reconciler) write(ctx context.Context, p *plan) error {
 	cluster, existing := p.cluster, p.ca
-	stacks, left := limited(p.wanted, ptr.Deref(existing, addonsv1.ClusterAddon{}).Spec.Stacks)
-	if existing == nil {
+	stacks, left := limited(p.wanted, existing.Spec.Stacks)
+	if existing.Name == "" {
 		return r.create(ctx, cluster, stacks)
 	}
 	if !existing.DeletionTimestamp.IsZero() {

@@ -35,13 +35,10 @@ func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevi
 //   - the target, if no such revision was completed, and the cluster is younger than the stack: it can't wait for its network;
 //   - else the one that it has.
 func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) string {
-	previous := ""
-	if ca != nil {
-		previous = stack.AssignedRevision(ca.Spec.Stacks, c.name)
-	}
+	previous := stack.AssignedRevision(ca.Spec.Stacks, c.name)
 	at := slices.IndexFunc(c.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == previous })
 	isBehind := at > c.steps.completed && (c.steps.completed >= 0 && c.revisions[c.steps.completed].Name != c.revision)
-	isYoung := ca == nil || ca.CreationTimestamp.After(c.steps.made)
+	isYoung := ca.Name == "" || ca.CreationTimestamp.After(c.steps.made)
 	switch {
 	case c.steps.turns.Has(cluster.ClusterAddon().Name):
 		return c.revision

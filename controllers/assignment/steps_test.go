@@ -68,7 +68,7 @@ func TestStepFor(t *testing.T) {
 			if tc.turn {
 				c.steps.turns = sets.New("prod")
 			}
-			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(made.Add(-time.Hour))}}
+			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(made.Add(-time.Hour))}}
 			if tc.young {
 				ca.CreationTimestamp = metav1.NewTime(made.Add(time.Hour))
 			}
@@ -87,7 +87,7 @@ func TestStackIsAwaitedUntilItsTurn(t *testing.T) {
 	cluster := member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}})
 	coming := candidate{name: "b", spec: selecting(&metav1.LabelSelector{}), revision: "b-1", steps: &steps{completed: -1, hasTarget: true, made: time.Now()}}
 	going := candidate{name: "a", spec: selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}), revision: "a-1"}
-	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}}
+	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}}
 	if got := assign(cluster, []candidate{coming}, ca); len(got) > 0 {
 		t.Errorf("without others it isn't named before its turn, else it would hold upgrades of Kubernetes: %+v", got)
 	}
