@@ -234,8 +234,7 @@ func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, owner typ
 		return proof, err
 	}
 	is := records[0]
-	is.Terms = terms
-	is.OwnerUID = owner
+	is.Terms, is.OwnerUID = terms, owner
 	is, err = store.Rewrite(ctx, records[0], is)
 	return is.Proof(), err
 }

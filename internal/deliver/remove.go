@@ -161,7 +161,14 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	failed := object.InParallel(len(inventory), func(i int) *object.Failure {
-		return r.failureOf(inventory[i].Key(), r.orphanObject(ctx, inventory[i]))
+		live, err := r.scope.Metadata(ctx, r.t.own(), inventory[i])
+		if err == nil && object.OwnerOf(&live.ObjectMeta) == r.release {
+			err = r.applier.Disown(ctx, live, false)
+		}
+		if object.IsGone(err) {
+			return nil
+		}
+		return r.failureOf(inventory[i].Key(), err)
 	})
 	if err := r.stopFor(ctx, failed.Worst(), ""); err != nil {
 		return Outcome{}, err
@@ -191,16 +198,4 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 	}
 	r.records = nil // kept
 	return r.gone(ctx, message)
-}
-
-// orphanObject makes an object nobody's.
-func (r *removal) orphanObject(ctx context.Context, e record.Entry) error {
-	live, err := r.scope.Metadata(ctx, r.t.own(), e)
-	if err == nil && object.OwnerOf(&live.ObjectMeta) == r.release {
-		err = r.applier.Disown(ctx, live, false)
-	}
-	if object.IsGone(err) {
-		return nil
-	}
-	return err
 }

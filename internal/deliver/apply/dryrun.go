@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -28,7 +29,7 @@ func (a *Applier) Changes(ctx context.Context, o *unstructured.Unstructured, liv
 	}
 	changes := drift.Changes(live.ManagedFields, applied.GetManagedFields(), a.Scope.Manager())
 	if rolled {
-		changes = append(changes, drift.ChangeAt(strategyType, live.ManagedFields, a.Scope.Manager()))
+		changes = append(changes, drift.ChangeAt(fieldpath.MakePathOrDie("spec", "strategy", "type"), live.ManagedFields, a.Scope.Manager()))
 		if err := unstructured.SetNestedField(applied.Object, string(appsv1.RecreateDeploymentStrategyType), "spec", "strategy", "type"); err != nil {
 			return nil, nil, err
 		}

@@ -9,24 +9,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 )
-
-// strategyType is the field that says how a Deployment is brought up to date.
-var strategyType = fieldpath.MakePathOrDie("spec", "strategy", "type")
-
-var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
 // isRolled says that a Deployment was refused for what the server once set by default: how to
 // roll it, which must not be set beside the strategy Recreate.
 func isRolled(o *unstructured.Unstructured, err error) bool {
 	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "strategy", "type")
-	return apierrors.IsInvalid(err) && o.GroupVersionKind().GroupKind() == deploymentKind &&
+	return apierrors.IsInvalid(err) && o.GroupVersionKind().GroupKind().String() == "Deployment.apps" &&
 		strategy == string(appsv1.RecreateDeploymentStrategyType) && object.IsAbout(err, "spec.strategy.rollingUpdate")
 }
 

@@ -69,7 +69,9 @@ func (k *Keeper) volumeInUse(ctx context.Context, e record.Entry) (string, error
 		return "", client.IgnoreNotFound(err)
 	}
 	of := volume.Spec.ClaimRef
-	claim, err := k.metadata(ctx, record.Entry{Version: "v1", Kind: object.ClaimKind.Kind, Namespace: of.Namespace, Name: of.Name})
+	claim, err := k.Scope.Metadata(ctx, k.Reader, record.Entry{
+		Version: "v1", Kind: object.ClaimKind.Kind, Namespace: of.Namespace, Name: of.Name,
+	})
 	if err != nil || claim.UID != of.UID || claim.DeletionTimestamp != nil {
 		return "", client.IgnoreNotFound(err)
 	}

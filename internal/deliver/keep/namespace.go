@@ -115,7 +115,7 @@ func (k *Keeper) silent(ctx context.Context, failed *discovery.ErrGroupDiscovery
 // hasAPI reports whether a resource that the server doesn't know is to be served: there is a
 // CRD of it, or its version is another server's. If not, its objects are gone with the CRD.
 func (k *Keeper) hasAPI(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
-	_, err := k.metadata(ctx, record.Entry{
+	_, err := k.Scope.Metadata(ctx, k.Reader, record.Entry{
 		Group: object.CRDKind.Group, Version: "v1", Kind: object.CRDKind.Kind, Name: resource.Resource + "." + resource.Group,
 	})
 	if !object.IsGone(err) {
@@ -131,13 +131,9 @@ func (k *Keeper) hasAPI(ctx context.Context, resource schema.GroupVersionResourc
 // apiService reads the metadata of the APIService, which names the server of a version of an
 // API.
 func (k *Keeper) apiService(ctx context.Context, gv schema.GroupVersion) (*metav1.PartialObjectMetadata, error) {
-	return k.metadata(ctx, record.Entry{
+	return k.Scope.Metadata(ctx, k.Reader, record.Entry{
 		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: gv.Version + "." + gv.Group,
 	})
-}
-
-func (k *Keeper) metadata(ctx context.Context, e record.Entry) (*metav1.PartialObjectMetadata, error) {
-	return k.Scope.Metadata(ctx, k.Reader, e)
 }
 
 // autoManaged is a label of the APIServices that an API server makes for what it serves itself

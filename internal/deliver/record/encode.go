@@ -3,11 +3,14 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -51,11 +54,12 @@ func (r *Record) limit() int {
 
 // decode reads a Secret and its continuations. The error is a [*Fault] if the content is damaged.
 func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, error) {
-	if err := s.begin(ctx); err != nil {
+	turn := cmp.Or(s.Decoding, unlimited)
+	if err := turn.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	r, err := decode(secret)
-	s.end()
+	turn.Release(1)
 	if err != nil {
 		return nil, &Fault{Kind: Damaged, Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
@@ -64,11 +68,11 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 		if err != nil {
 			return nil, err
 		}
-		if err := s.begin(ctx); err != nil {
+		if err := turn.Acquire(ctx, 1); err != nil {
 			return nil, err
 		}
 		err = r.join(packed)
-		s.end()
+		turn.Release(1)
 		if err != nil {
 			return nil, r.unreadable(err)
 		}
@@ -80,19 +84,8 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 	return r, nil
 }
 
-// begin waits until no more records are decoded than may be. After it, end has to be called.
-func (s *Store) begin(ctx context.Context) error {
-	if s.Decoding == nil {
-		return nil
-	}
-	return s.Decoding.Acquire(ctx, 1)
-}
-
-func (s *Store) end() {
-	if s.Decoding != nil {
-		s.Decoding.Release(1)
-	}
-}
+// unlimited bounds nothing: a single record may be decoded at any time.
+var unlimited = semaphore.NewWeighted(math.MaxInt64)
 
 // decode reads a Secret alone.
 func decode(secret *corev1.Secret) (*Record, error) {

@@ -40,10 +40,11 @@ func (s *Store) Rewrite(ctx context.Context, before, after Summary) (Summary, er
 // listed: Helm doesn't take that for a record any more.
 func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommon.Status, description string) error {
 	secret := &corev1.Secret{}
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Release.Namespace, Name: summary.SecretName}, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Release.Namespace, Name: summary.SecretName}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("reading the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
 	}
 	release, err := decodeRelease(secret.Data[releaseKey])
