@@ -82,9 +82,8 @@ func (b *Bounds) boundBody(request *http.Request, response *http.Response) {
 			known, _ := b.pages.Get(of)
 			had, _ = known.(int64)
 		}
-		body.list = b.limits.List
-		body.limit = body.list - had
-		body.ended = func(read int64) { b.pages.Add(of, had+max(read, minPage)) }
+		body.read, body.limit = had, b.limits.List
+		body.ended = func(read int64) { b.pages.Add(of, max(read, had+minPage)) }
 	}
 }
 
@@ -131,9 +130,8 @@ type boundedBody struct {
 	io.ReadCloser
 	request *http.Request
 	limit   int64 // 0: none
-	list    int64 // limit of all pages together, if it is a list
 	object  int64 // limit of an event
-	read    int64
+	read    int64 // with the pages before, if it is a list
 	rate    *rate.Limiter
 	clock   clock.PassiveClock
 	event   *eventSize
@@ -149,8 +147,8 @@ func (b *boundedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	b.read += int64(n)
 	switch {
-	case b.limit > 0 && b.read > b.limit, b.limit < 0:
-		b.failed = tooLarge(b.request, "more than %d KiB", max(b.limit, b.list)>>10)
+	case b.limit > 0 && b.read > b.limit:
+		b.failed = tooLarge(b.request, "more than %d KiB", b.limit>>10)
 	case b.event != nil && int64(b.event.add(into[:n])) > b.object:
 		b.failed = tooLarge(b.request, "an event of more than %d KiB", b.object>>10)
 	case b.rate != nil && !b.rate.AllowN(b.clock.Now(), n):

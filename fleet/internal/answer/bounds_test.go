@@ -41,3 +41,26 @@ func TestWatchSavesUpBytes(t *testing.T) {
 		t.Error("one byte more was read")
 	}
 }
+
+// Pages that have all bytes that a list may have leave nothing to the next page.
+func TestPagesThatEndAtTheLimit(t *testing.T) {
+	const list = 64 << 10
+	bounds := answer.NewBounds(limits.Limits{List: list}.Defaulted(), testingclock.NewFakePassiveClock(time.Now()))
+	page := func(query string, size int) error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x/api/v1/pods?"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(make([]byte, size)))}
+		bounds.Bound(request, response)
+		_, err = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		return err
+	}
+	if err := page("limit=500", list); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := errors.AsType[*limits.Error](page("limit=500&continue=x", 1)); !ok {
+		t.Error("a page more was read")
+	}
+}
