@@ -40,7 +40,8 @@ func DependsOnOthers(addons []addonsv1.Addon) bool {
 
 // CyclesAcross returns a problem of a stack if add-ons of it and of others depend on each other.
 func CyclesAcross(name string, stacks map[string][]addonsv1.Addon) []Problem {
-	if _, cycle := findCycle(stacks[name]); cycle != nil { // that one is told by itself
+	path := field.NewPath("spec", "addons")
+	if len(cycleWithin(stacks[name], path)) > 0 { // that one is told by itself
 		return nil
 	}
 	dependencies := map[string][]string{}
@@ -49,18 +50,28 @@ func CyclesAcross(name string, stacks map[string][]addonsv1.Addon) []Problem {
 			dependencies[Qualified(each, addons[i].Name)] = QualifiedAll(each, addons[i].DependsOn)
 		}
 	}
-	for i, a := range stacks[name] {
-		if cycle := CycleThrough(dependencies, Qualified(name, a.Name)); cycle != nil {
-			return []Problem{cycleProblem(field.NewPath("spec", "addons").Index(i), a, cycle)}
+	return cycleIn(dependencies, stacks[name], path, func(addon string) string { return Qualified(name, addon) })
+}
+
+// cycleWithin returns a problem if add-ons of one stack, which are at a path, depend on each other.
+func cycleWithin(addons []addonsv1.Addon, path *field.Path) []Problem {
+	dependencies := map[string][]string{}
+	for i := range addons {
+		dependencies[addons[i].Name] = addons[i].DependsOn
+	}
+	return cycleIn(dependencies, addons, path, func(addon string) string { return addon })
+}
+
+// cycleIn returns a problem of the first of some add-ons that a cycle begins with. Dependencies have add-ons by the names
+// that a function returns for them.
+func cycleIn(dependencies map[string][]string, addons []addonsv1.Addon, path *field.Path, named func(addon string) string) []Problem {
+	for i, a := range addons {
+		if cycle := CycleThrough(dependencies, named(a.Name)); cycle != nil {
+			return []Problem{{addonsv1.DependencyCycleReason, field.Invalid(path.Index(i).Child("dependsOn"), a.DependsOn,
+				fmt.Sprintf("the add-ons depend on each other: %s; take one of these dependencies out", strings.Join(cycle, " -> ")))}}
 		}
 	}
 	return nil
-}
-
-// cycleProblem returns the problem of an add-on at a path that a cycle begins with.
-func cycleProblem(path *field.Path, a addonsv1.Addon, cycle []string) Problem {
-	return Problem{addonsv1.DependencyCycleReason, field.Invalid(path.Child("dependsOn"), a.DependsOn,
-		fmt.Sprintf("the add-ons depend on each other: %s; take one of these dependencies out", strings.Join(cycle, " -> ")))}
 }
 
 // InOrder returns add-ons so that each one comes after those it depends on, and otherwise as they are
@@ -80,21 +91,6 @@ func InOrder[T any](addons []T, name func(*T) string, dependsOn func(*T) []strin
 		rest = slices.Delete(rest, i, i+1)
 	}
 	return ordered
-}
-
-// findCycle returns the names along one cycle of dependencies within a stack, the first one
-// again at the end, and the position of the first; nil if there is none.
-func findCycle(addons []addonsv1.Addon) (at int, cycle []string) {
-	dependencies := map[string][]string{}
-	for i := range addons {
-		dependencies[addons[i].Name] = addons[i].DependsOn
-	}
-	for i := range addons {
-		if cycle := CycleThrough(dependencies, addons[i].Name); cycle != nil {
-			return i, cycle
-		}
-	}
-	return 0, nil
 }
 
 // CycleThrough returns the names along a cycle of dependencies that begins and ends with an

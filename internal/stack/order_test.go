@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
@@ -52,7 +54,7 @@ func TestInOrder(t *testing.T) {
 }
 
 // Whatever the graph: nothing is lost, what has no cycle comes after its
-// dependencies, and findCycle finds a cycle if and only if there is one.
+// dependencies, and cycleWithin finds a cycle if and only if there is one.
 func TestOrderOfRandomGraphs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 2000 {
@@ -79,10 +81,21 @@ func TestOrderOfRandomGraphs(t *testing.T) {
 				inOrder = inOrder && position[d] < position[a.Name]
 			}
 		}
-		if _, cycle := findCycle(addons); (cycle == nil) != inOrder {
-			t.Fatalf("round %d: cycle %v, but in order: %v, of %v", round, cycle, inOrder, addons)
-		} else if cycle != nil && cycle[0] != cycle[len(cycle)-1] {
-			t.Fatalf("round %d: cycle %v doesn't close", round, cycle)
+		dependencies := map[string][]string{}
+		for _, a := range addons {
+			dependencies[a.Name] = a.DependsOn
+		}
+		hasCycle := false
+		for _, a := range addons {
+			if cycle := CycleThrough(dependencies, a.Name); cycle != nil {
+				hasCycle = true
+				if cycle[0] != a.Name || cycle[len(cycle)-1] != a.Name {
+					t.Fatalf("round %d: cycle %v doesn't close at %s", round, cycle, a.Name)
+				}
+			}
+		}
+		if found := cycleWithin(addons, field.NewPath("addons")); len(found) > 0 != hasCycle || hasCycle == inOrder {
+			t.Fatalf("round %d: %v, a cycle: %t, in order: %t, of %v", round, found, hasCycle, inOrder, addons)
 		}
 	}
 }

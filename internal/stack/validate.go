@@ -86,9 +86,7 @@ func (p *problems) checkNames(addons []addonsv1.Addon, path *field.Path) {
 			}
 		}
 	}
-	if i, cycle := findCycle(addons); cycle != nil {
-		*p = append(*p, cycleProblem(path.Index(i), addons[i], cycle))
-	}
+	*p = append(*p, cycleWithin(addons, path)...)
 }
 
 func (p *problems) checkAddon(addon *addonsv1.Addon, path *field.Path, compiles bool) {
