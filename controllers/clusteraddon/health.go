@@ -54,12 +54,7 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 	memory := q.memory.health.of(release, int(one.status.Revision))
 	if one.found != nil { // each object was found ready just now
 		q.watched.Judged(q.workload.conn, release, one.found)
-		memory.looked = true
-		for key, is := range one.found {
-			if is.Available > 0 {
-				memory.objects[key] = objectHealth{before: health.Before{Available: is.Available}}
-			}
-		}
+		memory.noteReady(one.found)
 		return one
 	}
 	changed, listed := q.watched.Changed(q.workload.conn, release)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/health"
 )
 
@@ -37,6 +38,16 @@ func (m *healthMemory) note(key deliver.ObjectKey, is objectHealth, now time.Tim
 		is.since = now
 	}
 	m.objects[key] = is
+}
+
+// noteReady takes in that each object was found ready.
+func (m *healthMemory) noteReady(found map[deliver.ObjectKey]observe.Status) {
+	m.looked = true
+	for key, is := range found {
+		if is.Available > 0 {
+			m.objects[key] = objectHealth{before: health.Before{Available: is.Available}}
+		}
+	}
 }
 
 // countFrom has all that is wrong count as found at that time.
