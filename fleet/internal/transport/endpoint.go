@@ -56,12 +56,11 @@ func (t *Transport) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, 
 }
 
 // authorize adds the credentials that are sent in a header.
-func authorize(header http.Header, c *kubeconfig.Credentials) {
+func authorize(request *http.Request, c *kubeconfig.Credentials) {
 	switch {
 	case c.Token != "":
-		header.Set("Authorization", "Bearer "+c.Token)
+		request.Header.Set("Authorization", "Bearer "+c.Token)
 	case c.Username != "":
-		r := http.Request{Header: header}
-		r.SetBasicAuth(c.Username, c.Password)
+		request.SetBasicAuth(c.Username, c.Password)
 	}
 }

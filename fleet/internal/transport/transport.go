@@ -134,7 +134,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), timeout)
 	request = request.Clone(ctx)
-	authorize(request.Header, t.credentials.Load())
+	authorize(request, t.credentials.Load())
 	if !watch {
 		t.bound(request.URL)
 	}
