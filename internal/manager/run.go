@@ -35,7 +35,8 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	ctrl.SetLogger(klog.Background())
 	log := ctrl.Log.WithName("setup")
-	log.Info("Starting Chandler", "version", version.String(), "namespaces", o.instance.Scope.Namespaces, "watchFilter", o.instance.Scope.WatchFilter)
+	scope := o.instance.Scope
+	log.Info("Starting Chandler", "version", version.String(), "namespaces", scope.Namespaces, "watchFilter", scope.WatchFilter)
 
 	if err := sandbox.ProtectMemory(); err != nil {
 		log.Error(err, "Render workers could read this process, if they had a fault")

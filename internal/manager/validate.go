@@ -32,7 +32,8 @@ func (o *Options) validate() error {
 		return nil
 	}
 	for _, check := range []func() error{
-		o.validateScope, o.validateNames, o.validateClusterSources, o.validateTimes, o.validateNumbers, o.validateAddresses, o.validateServing, o.validateFiles,
+		o.validateScope, o.validateNames, o.validateClusterSources, o.validateTimes,
+		o.validateNumbers, o.validateAddresses, o.validateServing, o.validateFiles,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -87,18 +88,18 @@ func (o *Options) validateNames() error {
 // validateAddresses finds what is no address, and ports that are taken twice. "0"
 // and, but for health, "" switch a server off.
 func (o *Options) validateAddresses() error {
-	type server struct{ flag, address string }
-	servers := []server{
-		{"--health-addr", o.manager.HealthProbeBindAddress},
-		{"--diagnostics-address", o.clusterAPI.DiagnosticsAddress},
-		{"--profiler-address", o.manager.PprofBindAddress},
-	}
-	if o.webhooks() {
-		servers = append([]server{{"--webhook-port", fmt.Sprintf(":%d", o.serving.Port)}, {"--hook-port", fmt.Sprintf(":%d", o.hookPort)}}, servers...)
-	}
 	taken := map[string]string{} // flags by their ports
-	for _, s := range servers {
-		if s.address == "" || s.address == "0" {
+	for _, s := range []struct {
+		flag, address string
+		serves        bool
+	}{
+		{"--webhook-port", fmt.Sprintf(":%d", o.serving.Port), o.webhooks()},
+		{"--hook-port", fmt.Sprintf(":%d", o.hookPort), o.webhooks()},
+		{"--health-addr", o.manager.HealthProbeBindAddress, true},
+		{"--diagnostics-address", o.clusterAPI.DiagnosticsAddress, true},
+		{"--profiler-address", o.manager.PprofBindAddress, true},
+	} {
+		if !s.serves || s.address == "" || s.address == "0" {
 			continue
 		}
 		_, port, err := net.SplitHostPort(s.address)

@@ -64,11 +64,13 @@ func cycleWithin(addons []addonsv1.Addon, path *field.Path) []Problem {
 
 // cycleIn returns a problem of the first of some add-ons that a cycle begins with. Dependencies have add-ons by the names
 // that a function returns for them.
-func cycleIn(dependencies map[string][]string, addons []addonsv1.Addon, path *field.Path, named func(addon string) string) []Problem {
+func cycleIn(
+	dependencies map[string][]string, addons []addonsv1.Addon, path *field.Path, named func(addon string) string,
+) []Problem {
 	for i, a := range addons {
 		if cycle := CycleThrough(dependencies, named(a.Name)); cycle != nil {
-			return []Problem{{addonsv1.DependencyCycleReason, field.Invalid(path.Index(i).Child("dependsOn"), a.DependsOn,
-				fmt.Sprintf("the add-ons depend on each other: %s; take one of these dependencies out", strings.Join(cycle, " -> ")))}}
+			text := fmt.Sprintf("the add-ons depend on each other: %s; take one of these dependencies out", strings.Join(cycle, " -> "))
+			return []Problem{{addonsv1.DependencyCycleReason, field.Invalid(path.Index(i).Child("dependsOn"), a.DependsOn, text)}}
 		}
 	}
 	return nil

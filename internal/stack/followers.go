@@ -46,7 +46,8 @@ func sourcesOf(spec *addonsv1.AddonStackSpec) []Follower {
 	var all []Follower
 	path := field.NewPath("spec")
 	if bundle := spec.Source; bundle != nil {
-		all = append(all, Follower{Name: addonsv1.FollowedSource, Bundle: bundle, at: bundleAddress(bundle), path: path.Child("source")})
+		at := bundleAddress(bundle)
+		all = append(all, Follower{Name: addonsv1.FollowedSource, Bundle: bundle, at: at, path: path.Child(at.kind)})
 	}
 	for i := range spec.Addons {
 		addon := &spec.Addons[i]
@@ -77,7 +78,9 @@ type address struct {
 }
 
 // addressOf returns the address at a field with one of the sources that have versions, or none.
-func addressOf(kind string, version *string, oci *addonsv1.OCISource, helm *addonsv1.HelmSource, github *addonsv1.GitHubSource) address {
+func addressOf(
+	kind string, version *string, oci *addonsv1.OCISource, helm *addonsv1.HelmSource, github *addonsv1.GitHubSource,
+) address {
 	a := address{kind: kind, version: version}
 	switch {
 	case oci != nil:
@@ -85,7 +88,8 @@ func addressOf(kind string, version *string, oci *addonsv1.OCISource, helm *addo
 	case helm != nil:
 		a.digest, a.identity = &helm.Digest, kind+" "+helm.URL+" "+helm.Chart
 	case github != nil:
-		a.digest, a.identity = &github.Digest, strings.Join([]string{kind, github.URL, github.APIURL, github.TagPrefix, github.Asset}, " ")
+		a.digest = &github.Digest
+		a.identity = strings.Join([]string{kind, github.URL, github.APIURL, github.TagPrefix, github.Asset}, " ")
 	}
 	return a
 }
