@@ -3,7 +3,6 @@
 package webhooks_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/instance"
 )
 
 const patience = 30 * time.Second
@@ -56,12 +54,7 @@ func (s *shared) account(t *testing.T, namespace string, readsIn ...string) *sha
 		}
 		create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "reads-clusters-" + namespace}, RoleRef: reads, Subjects: subjects})
 	}
-	config := rest.CopyConfig(s.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	own, err := client.New(config, client.Options{Scheme: s.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := s.as(t, rest.ImpersonationConfig{UserName: user, Groups: []string{"system:serviceaccounts", "system:authenticated"}})
 	for _, name := range readsIn { // once the API server has noticed its rights
 		NewWithT(t).Eventually(func() (bool, error) {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -71,7 +64,7 @@ func (s *shared) account(t *testing.T, namespace string, readsIn ...string) *sha
 			return review.Status.Allowed, err
 		}, patience, 50*time.Millisecond).Should(BeTrue())
 	}
-	return &shared{Client: own, clock: s.clock, server: s.server, config: config}
+	return &shared{Client: own}
 }
 
 func runningIn(namespace string, pi *addonsv1.ProviderInstance) *addonsv1.ProviderInstance {
@@ -81,89 +74,55 @@ func runningIn(namespace string, pi *addonsv1.ProviderInstance) *addonsv1.Provid
 
 // A scope is for who has rights in all of it.
 func TestClaimsNeedRights(t *testing.T) {
-	s := startShared(t, 1, nil)
+	s := startShared(t)
 	one := s.account(t, "chandler-one", "team-a", "team-b", "team-e")
 	two := s.account(t, "chandler-two", "team-c")
 	all := s.account(t, "chandler-all", "")
-
-	one.mustBeRefused(t, runningIn("chandler-one", newInstance("squat", "", "team-c")), instance.ScopeForbidden)
-	one.mustBeRefused(t, runningIn("chandler-one", newInstance("wide", "", "team-a", "team-c")), instance.ScopeForbidden)
-	one.mustBeRefused(t, runningIn("chandler-one", newInstance("everything", "")), instance.ScopeForbidden)
-	refusal := one.mustBeRefused(t, runningIn("chandler-one", newInstance("nowhere", "", "not-there-yet")), instance.ScopeForbidden)
-	if refusal.Field != "spec.namespaces" {
-		t.Errorf("the refusal is about %s", refusal.Field)
+	claim := func(c *shared, namespace, name string, namespaces ...string) (*addonsv1.ProviderInstance, error) {
+		pi := runningIn(namespace, newInstance(name, namespaces...))
+		return pi, c.Create(t.Context(), pi)
 	}
-	ours := runningIn("chandler-one", newInstance("ours", "", "team-b", "team-a"))
-	one.mustClaim(t, ours)
-	two.mustClaim(t, runningIn("chandler-two", newInstance("theirs", "", "team-c")))
-
-	t.Run("a scope isn't changed to what is another's", func(t *testing.T) {
-		next := ours.DeepCopy()
-		next.Spec.Claim, next.Spec.Namespaces = addonsv1.ScopeClaiming, []string{"team-a", "team-d"}
-		if refusal, ok := instance.RefusalOf(one.Update(t.Context(), next)); !ok || refusal.Cause != instance.ScopeForbidden {
-			t.Errorf("Update() = %+v; want %s", refusal, instance.ScopeForbidden)
+	for name, namespaces := range map[string][]string{
+		"squat": {"team-c"}, "wide": {"team-a", "team-c"}, "everything": nil, "nowhere": {"not-there-yet"},
+	} {
+		_, err := claim(one, "chandler-one", name, namespaces...)
+		if cause := s.refusal(err); cause == nil || cause.Field != "spec.namespaces" {
+			t.Errorf("%s: Create() = %v; want %s", name, err, addonsv1.ScopeForbiddenReason)
 		}
+	}
+	ours, err := claim(one, "chandler-one", "ours", "team-b", "team-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claim(two, "chandler-two", "theirs", "team-c"); err != nil {
+		t.Error(err)
+	}
+	if _, err := claim(all, "chandler-all", "all"); err != nil {
+		t.Error("rights in all namespaces are rights in each:", err)
+	}
+	if err := one.edit(t, ours, func(pi *addonsv1.ProviderInstance) { pi.Spec.Claim = addonsv1.ScopeWaiting }); err != nil {
+		t.Error(err)
+	}
+	err = one.edit(t, ours, func(pi *addonsv1.ProviderInstance) {
+		pi.Spec.Holder, pi.Spec.Claim, pi.Spec.Namespaces = "ours-2", addonsv1.ScopeClaiming, []string{"team-a", "team-d"}
 	})
-	t.Run("a ServiceAccount claims for its own namespace", func(t *testing.T) {
-		foreign := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "chandler-two", Name: "foreign"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "writes-instances"},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "chandler-one", Name: "manager"}},
-		}
-		if err := s.Create(t.Context(), foreign); err != nil {
-			t.Fatal(err)
-		}
-		pi := runningIn("chandler-two", newInstance("foreign", "", "team-e"))
-		NewWithT(t).Eventually(func() (*instance.Refusal, error) { return one.claim(t.Context(), pi.DeepCopy()) }, patience, 50*time.Millisecond).
-			Should(HaveValue(And(HaveField("Cause", instance.ScopeForbidden), HaveField("Field", "metadata.namespace"))))
-	})
-	t.Run("rights in all namespaces are rights in each", func(t *testing.T) {
-		s.pass(time.Hour)
-		pi := runningIn("chandler-all", newInstance("all", ""))
-		all.mustClaim(t, pi)
-		pi.Spec.Claim = addonsv1.ScopeWaiting
-		if err := all.Update(t.Context(), pi); err != nil {
-			t.Fatal(err)
-		}
-	})
-	t.Run("an administrator frees a scope by hand", func(t *testing.T) {
-		stuck := runningIn("chandler-two", newInstance("stuck", "", "team-c"))
-		two.mustClaim(t, stuck)
-		stuck.Spec.Claim = addonsv1.ScopeWaiting
-		if err := s.Update(t.Context(), stuck); err != nil {
-			t.Fatal(err)
-		}
-		two.mustClaim(t, runningIn("chandler-two", newInstance("next", "", "team-c")))
-	})
-}
+	if s.refusal(err) == nil {
+		t.Errorf("a scope is changed to what is another's: %v", err)
+	}
+	if err := two.edit(t, runningIn("chandler-two", newInstance("theirs")), func(pi *addonsv1.ProviderInstance) { pi.Labels = map[string]string{"seen": "yes"} }); err != nil {
+		t.Error("a label is no claim:", err)
+	}
 
-// Who makes and deletes instances can't fill the webhooks' memory.
-func TestInstancesOfANamespaceAreFew(t *testing.T) {
-	s := startShared(t, 1, nil)
-	var all []*addonsv1.ProviderInstance
-	for i := range 64 {
-		all = append(all, newInstance(fmt.Sprintf("many-%d", i), addonsv1.ScopeClaiming, fmt.Sprintf("team-%d", i)))
-		if err := s.Create(t.Context(), all[i]); err != nil {
-			t.Fatal(err)
-		}
+	foreign := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "chandler-two", Name: "foreign"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "writes-instances"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "chandler-one", Name: "manager"}},
 	}
-	s.mustBeRefused(t, newInstance("one-more", "", "elsewhere"), instance.TooManyInstances)
-	for _, pi := range all {
-		if err := s.Delete(t.Context(), pi); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
 	}
-	s.mustBeRefused(t, newInstance("one-more", "", "elsewhere"), instance.TooManyInstances)
-	err := s.Create(t.Context(), newInstance("waiting", addonsv1.ScopeWaiting, "elsewhere"))
-	if refusal, ok := instance.RefusalOf(err); !ok || refusal.Cause != instance.TooManyInstances {
-		t.Errorf("Create() = %v; want %s", err, instance.TooManyInstances)
-	}
-	s.pass(time.Minute)
-	s.mustClaim(t, newInstance("one-more", "", "team-0"))
-
-	pi := newInstance("long", addonsv1.ScopeWaiting)
-	pi.Spec.ExpirySeconds = 301
-	if err := s.Create(t.Context(), pi); err == nil {
-		t.Error("an expiry of more than five minutes is taken")
-	}
+	NewWithT(t).Eventually(func() *metav1.StatusCause {
+		_, err := claim(one, "chandler-two", "foreign", "team-e")
+		return s.refusal(err)
+	}, patience, 50*time.Millisecond).Should(HaveValue(HaveField("Field", "metadata.namespace")), "a ServiceAccount claims for its own namespace")
 }

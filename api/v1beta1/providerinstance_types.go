@@ -6,22 +6,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ScopeClaim says how far an instance is on its way to its scope.
-// +kubebuilder:validation:Enum=Waiting;Claiming;Active
+// ScopeClaim says whether an instance asks for its scope.
+// +kubebuilder:validation:Enum=Waiting;Claiming
 type ScopeClaim string
 
 const (
-	// ScopeWaiting asks for nothing yet: another instance holds the scope, or
-	// something the instance needs isn't there.
+	// ScopeWaiting asks for nothing: something that the instance needs isn't there yet, or the
+	// instance is ending. A holder that was granted its scope, and waits again, has given it up for good.
 	ScopeWaiting ScopeClaim = "Waiting"
-	// ScopeClaiming asks for the scope. It is admitted only while no other
-	// instance claims or holds a part of it.
+	// ScopeClaiming asks for the scope. The answer is in status.grant.
 	ScopeClaiming ScopeClaim = "Claiming"
-	// ScopeActive holds the scope: the instance runs its controllers.
-	ScopeActive ScopeClaim = "Active"
 )
 
 // ProviderInstanceSpec is what a running instance says of itself.
+// +kubebuilder:validation:XValidation:rule=`self.holder != oldSelf.holder || (self.expirySeconds == oldSelf.expirySeconds && (has(self.leaseName) ? self.leaseName : "") == (has(oldSelf.leaseName) ? oldSelf.leaseName : "") && (has(self.watchFilter) ? self.watchFilter : "") == (has(oldSelf.watchFilter) ? oldSelf.watchFilter : "") && (has(self.namespaces) ? self.namespaces : []) == (has(oldSelf.namespaces) ? oldSelf.namespaces : []))`,message="namespaces, watchFilter, leaseName and expirySeconds are fixed for a holder: give the process that has others another holder"
 type ProviderInstanceSpec struct {
 	// namespaces that the instance manages (--namespace). Empty means all.
 	// At most 256.
@@ -74,8 +72,8 @@ type ProviderInstanceSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	LeaseName string `json:"leaseName,omitempty"`
 
-	// claim says how far the instance is on its way to its scope. Only one that is
-	// Active runs controllers.
+	// claim says whether the instance asks for its scope. It runs controllers only while
+	// status.grant says that its holder was granted the scope.
 	// +required
 	Claim ScopeClaim `json:"claim"`
 
@@ -111,6 +109,10 @@ type ProviderInstanceStatus struct {
 	// +optional
 	HeartbeatTime metav1.MicroTime `json:"heartbeatTime,omitempty,omitzero"`
 
+	// grant is the answer of the shared deployment to the claim. Only that deployment writes it.
+	// +optional
+	Grant *ScopeGrant `json:"grant,omitempty"`
+
 	// clusters counts the Clusters in the instance's care.
 	// +optional
 	Clusters *InstanceClusters `json:"clusters,omitempty"`
@@ -120,6 +122,41 @@ type ProviderInstanceStatus struct {
 	// Absent if the instance doesn't say it.
 	// +optional
 	Sandbox InstanceSandbox `json:"sandbox,omitempty"`
+}
+
+// GrantState is the answer to a claim.
+// +kubebuilder:validation:Enum=Reserved;Granted;Refused;Expired
+type GrantState string
+
+const (
+	// GrantReserved keeps others from the scope, while the shared deployment looks once more whether it is free.
+	GrantReserved GrantState = "Reserved"
+	// GrantGranted gives the scope to the holder, until it gives it up or expires.
+	GrantGranted GrantState = "Granted"
+	// GrantRefused says that another instance has a part of the scope.
+	GrantRefused GrantState = "Refused"
+	// GrantExpired has taken the scope from a holder that was silent.
+	GrantExpired GrantState = "Expired"
+)
+
+// ScopeGrant is the answer of the shared deployment to a claim.
+type ScopeGrant struct {
+	// holder is the spec.holder whose claim is answered.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Holder string `json:"holder"`
+
+	// state is "Reserved" for a moment, then "Granted" or "Refused". It becomes "Expired" when the
+	// holder was silent for spec.expirySeconds.
+	// +required
+	State GrantState `json:"state"`
+
+	// message names the instance that has a part of the scope, and the way out.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
 }
 
 // InstanceSandbox is what keeps the processes that render charts from doing anything else.
@@ -149,6 +186,8 @@ type InstanceClusters struct {
 // ProviderInstance is a running instance of Chandler, in the namespace it runs in.
 // The instance makes and deletes it; people only read it.
 //
+// +kubebuilder:validation:XValidation:rule="self.spec.holder == oldSelf.spec.holder || oldSelf.spec.claim == 'Waiting' || (has(self.spec.leaseName) && has(oldSelf.spec.leaseName) && self.spec.leaseName == oldSelf.spec.leaseName) || (has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type == 'Ready' && c.reason == 'HeartbeatExpired'))",message="the process of spec.holder is alive and writes the ProviderInstance of this name: give one of both another --instance-name, or another namespace to run in",fieldPath=".spec.holder"
+// +kubebuilder:validation:XValidation:rule="self.spec.claim == 'Waiting' || oldSelf.spec.claim != 'Waiting' || self.spec.holder != oldSelf.spec.holder || !has(oldSelf.status) || !has(oldSelf.status.grant) || oldSelf.status.grant.holder != self.spec.holder",message="this holder has given up its scope: only another holder can claim it",fieldPath=".spec.claim"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=providerinstances,scope=Namespaced,shortName=pi,categories=cluster-api
@@ -178,6 +217,12 @@ type ProviderInstance struct {
 	// status is how the instance fares.
 	// +optional
 	Status ProviderInstanceStatus `json:"status,omitempty,omitzero"`
+}
+
+// HoldsScope reports whether the holder was granted its scope.
+func (p *ProviderInstance) HoldsScope() bool {
+	g := p.Status.Grant
+	return p.Spec.Claim == ScopeClaiming && g != nil && g.State == GrantGranted && g.Holder == p.Spec.Holder
 }
 
 // GetConditions returns the conditions, as Cluster API's condition library asks for.

@@ -132,7 +132,7 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.StringVar(&o.manager.PprofBindAddress, "profiler-address", "", "Address of the pprof endpoint, as in localhost:6060. If unspecified, there is none.")
 	fs.BoolVar(&o.contentionProfiling, "contention-profiling", false, "Profile blocking on locks.")
 
-	fs.IntVar(&o.serving.Port, "webhook-port", 9443, "Port of the webhook server. 0 means that this process serves no webhooks.")
+	fs.IntVar(&o.serving.Port, "webhook-port", 9443, "Port of the webhook server. 0 means that this process serves no webhooks, and grants no instance its scope.")
 	fs.StringVar(&o.serving.CertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/", "Directory of the webhook server's certificate.")
 	fs.StringVar(&o.serving.CertName, "webhook-cert-name", "tls.crt", "Name of the certificate's file in --webhook-cert-dir.")
 	fs.StringVar(&o.serving.KeyName, "webhook-key-name", "tls.key", "Name of the key's file in --webhook-cert-dir.")

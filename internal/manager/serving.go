@@ -20,7 +20,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/providerinstance"
-	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
+	"github.com/cluster-chandler/chandler/internal/instance/grant"
 	"github.com/cluster-chandler/chandler/webhooks"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 	"github.com/cluster-chandler/chandler/webhooks/hooks"
@@ -48,12 +48,10 @@ func addServing(m *manager.Options, o *Options, tlsOptions []func(*tls.Config)) 
 	return serve(o.hookPort, o.hookClientCA)
 }
 
-// setupWebhooks adds all that instances share: admission, conversion, and the watch over who is alive.
+// setupWebhooks adds all that instances share: admission, conversion, and the grants of scopes.
 func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, hookFailurePolicy string) (healthz.Checker, error) {
-	observer := arbiter.NewObserver(clock.RealClock{})
-	instances := &webhooks.ProviderInstance{Arbiter: arbiter.New(mgr.GetAPIReader(), observer), Reviews: mgr.GetClient()}
-	expiry := &providerinstance.ExpiryReconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observer: observer, Clock: clock.RealClock{},
+	granter := &providerinstance.Granter{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Memory: grant.NewMemory(clock.RealClock{}), Clock: clock.RealClock{},
 	}
 	for _, part := range []struct {
 		name  string
@@ -61,9 +59,9 @@ func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, hookFailurePo
 	}{
 		{"the AddonStack webhook", (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager},
 		{"the Cluster webhook", (&webhooks.Cluster{Reader: mgr.GetAPIReader()}).SetupWithManager},
-		{"the ProviderInstance webhook", instances.SetupWithManager},
+		{"the ProviderInstance webhook", (&webhooks.ProviderInstance{Reviews: mgr.GetClient()}).SetupWithManager},
 		{"the conversion webhook", conversion.SetupWithManager},
-		{"the expiry of ProviderInstances", expiry.SetupWithManager},
+		{"the grants of ProviderInstances", granter.SetupWithManager},
 	} {
 		if err := part.setup(mgr); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", part.name, err)

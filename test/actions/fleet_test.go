@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/manager"
 )
@@ -91,7 +90,7 @@ func (f *fleet) start(hub int) {
 		f.t.Fatal(err)
 	}
 	// This one would wait for the registration of a killed one.
-	if err := f.hubs[hub].DeleteAllOf(f.t.Context(), &addonsv1.ProviderInstance{}, client.InNamespace(f.namespace)); err != nil {
+	if err := f.hubs[hub].FreeScopes(f.t.Context(), f.namespace); err != nil {
 		f.t.Fatal(err)
 	}
 	if f.managers[0] == nil && f.managers[1] == nil {

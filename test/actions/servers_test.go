@@ -88,7 +88,10 @@ func startServers(t *testing.T, clusters int) *servers {
 	for i := range s.hubs {
 		starting.Go(func() (err error) {
 			s.hubs[i], err = apiserver.Start(ctx, shared.dir, controlplane.Options{Name: fmt.Sprintf("hub-%d", i), Workers: true, CRDPaths: crds, AuditPolicy: hubPolicy})
-			return err
+			if err != nil {
+				return err
+			}
+			return s.hubs[i].GrantScopes(ctx)
 		})
 	}
 	for i := range s.workloads {

@@ -91,6 +91,7 @@ func (f *fleet) startManagement(name, providerCRDs string) {
 	g.Expect(err).NotTo(HaveOccurred())
 	f.hub, err = apiserver.Start(f.Context(), world.dir, controlplane.Options{Name: name, CRDPaths: append(crds, providerCRDs)})
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.hub.GrantScopes(f.Context())).To(Succeed())
 	g.Expect(f.hub.Create(f.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 }
 

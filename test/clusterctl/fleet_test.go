@@ -30,8 +30,10 @@ var startFleet = sync.OnceValues(func() (f fleet, err error) {
 	g, ctx := errgroup.WithContext(context.Background())
 	for name, hub := range map[string]**server{"here": &f.here, "there": &f.there} {
 		g.Go(func() (err error) {
-			*hub, err = startManagement(ctx, name)
-			return err
+			if *hub, err = startManagement(ctx, name); err != nil {
+				return err
+			}
+			return (*hub).GrantScopes(context.Background())
 		})
 	}
 	g.Go(func() (err error) {

@@ -45,6 +45,9 @@ func startHub(ctx context.Context, o controlplane.Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := hub.GrantScopes(context.WithoutCancel(ctx)); err != nil {
+		return nil, err
+	}
 	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/role.yaml"))
 	if err != nil {
 		return nil, err

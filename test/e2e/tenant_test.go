@@ -15,8 +15,6 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // tenant is a test's share of the world: a namespace of the management cluster,
@@ -172,7 +170,7 @@ func (tn *tenant) buryDead() {
 			return // one lives
 		}
 	}
-	if err := world.hub.DeleteAllOf(tn.t.Context(), &addonsv1.ProviderInstance{}, client.InNamespace(tn.namespace)); err != nil {
+	if err := world.hub.FreeScopes(tn.t.Context(), tn.namespace); err != nil {
 		tn.t.Fatal(err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	scopes "github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
 )
@@ -114,9 +113,7 @@ func TestIsolation(t *testing.T) {
 			},
 		}
 		g := NewWithT(t)
-		refusal, refused := scopes.RefusalOf(token.Create(ctx, squatter))
-		g.Expect(refused).To(BeTrue())
-		g.Expect(refusal.Cause).To(Equal(scopes.ScopeForbidden))
+		g.Expect(apierrors.HasStatusCause(token.Create(ctx, squatter), addonsv1.ScopeForbiddenReason)).To(BeTrue())
 	})
 }
 

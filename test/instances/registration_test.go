@@ -65,8 +65,8 @@ func (i *instance) awaitActive(reason string) *addonsv1.ProviderInstance {
 }
 
 func active(pi *addonsv1.ProviderInstance) error {
-	if pi.Spec.Claim != addonsv1.ScopeActive {
-		return fmt.Errorf("its claim is %s, expected Active: %s", pi.Spec.Claim, said(pi))
+	if !pi.HoldsScope() {
+		return fmt.Errorf("its scope isn't granted: %s", said(pi))
 	}
 	return hasCondition(pi, addonsv1.ReadyCondition, metav1.ConditionTrue, "")
 }
@@ -74,8 +74,8 @@ func active(pi *addonsv1.ProviderInstance) error {
 // waiting expects the instance to say why it waits, with all of the texts.
 func waiting(kind, reason string, texts ...string) func(*addonsv1.ProviderInstance) error {
 	return func(pi *addonsv1.ProviderInstance) error {
-		if pi.Spec.Claim != addonsv1.ScopeWaiting {
-			return fmt.Errorf("its claim is %s, expected Waiting: %s", pi.Spec.Claim, said(pi))
+		if pi.HoldsScope() {
+			return fmt.Errorf("its scope is granted: %s", said(pi))
 		}
 		if err := hasCondition(pi, kind, metav1.ConditionFalse, reason, texts...); err != nil {
 			return err

@@ -48,9 +48,9 @@ func TestTwoInstancesStartTogether(t *testing.T) {
 			return fmt.Errorf("neither")
 		})
 		wins[winner.name]++
-		for _, claim := range claims(begin.Requests(t, wrote)) {
-			if claim.namespace == loser.namespace && claim.claim == addonsv1.ScopeActive {
-				t.Errorf("round %d: %s got its scope, and %s was Active, too", round, winner.name, loser.name)
+		for _, pi := range written(begin.Requests(t, wrote)) {
+			if pi.Namespace == loser.namespace && pi.HoldsScope() {
+				t.Errorf("round %d: %s got its scope, and %s was granted its own, too", round, winner.name, loser.name)
 			}
 		}
 		winner.awaitRegistered("the winner is to run its controllers", func(pi *addonsv1.ProviderInstance) error { return counted(pi, 0) })
@@ -64,22 +64,16 @@ func TestTwoInstancesStartTogether(t *testing.T) {
 	t.Logf("of %d rounds, each won: %v", rounds, wins)
 }
 
-// claim is what a ProviderInstance was stored with.
-type claim struct {
-	namespace string
-	claim     addonsv1.ScopeClaim
-}
-
-// claims are those that were stored, in their order.
-func claims(events []event) []claim {
-	var all []claim
+// written are the ProviderInstances as they were stored, in their order.
+func written(events []event) []*addonsv1.ProviderInstance {
+	var all []*addonsv1.ProviderInstance
 	for i := range events {
 		e := &events[i]
 		pi := &addonsv1.ProviderInstance{}
 		if e.ObjectRef.Resource != "providerinstances" || e.Verb == "delete" || !succeeded(e) || e.ResponseObject == nil || json.Unmarshal(e.ResponseObject.Raw, pi) != nil {
 			continue
 		}
-		all = append(all, claim{pi.Namespace, pi.Spec.Claim})
+		all = append(all, pi)
 	}
 	return all
 }

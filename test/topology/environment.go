@@ -86,7 +86,10 @@ func (e *Environment) start(ctx context.Context, o Options) error {
 		e.Server, err = apiserver.Start(starting, o.Dir, controlplane.Options{
 			Name: "management", Workers: true, CRDPaths: o.CRDPaths, AuditPolicy: auditPolicy,
 		})
-		return err
+		if err != nil {
+			return err
+		}
+		return e.GrantScopes(context.WithoutCancel(ctx))
 	})
 	if err := g.Wait(); err != nil {
 		return err

@@ -14,8 +14,9 @@ import (
 
 // TestHolder has a ClusterAddon team/c with a watch filter, and instances that may manage it.
 func TestHolder(t *testing.T) {
-	holding := func(filter string, claim addonsv1.ScopeClaim, alive bool, namespaces ...string) addonsv1.ProviderInstance {
-		pi := addonsv1.ProviderInstance{Spec: addonsv1.ProviderInstanceSpec{Namespaces: namespaces, WatchFilter: filter, Claim: claim}}
+	holding := func(filter string, state addonsv1.GrantState, alive bool, namespaces ...string) addonsv1.ProviderInstance {
+		pi := addonsv1.ProviderInstance{Spec: addonsv1.ProviderInstanceSpec{Namespaces: namespaces, WatchFilter: filter, Claim: addonsv1.ScopeClaiming}}
+		pi.Status.Grant = &addonsv1.ScopeGrant{State: state}
 		pi.Namespace, pi.Name = "system", "chandler"
 		reason := addonsv1.HeartbeatExpiredReason
 		if alive {
@@ -24,7 +25,7 @@ func TestHolder(t *testing.T) {
 		conditions.Set(&pi, metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: reason})
 		return pi
 	}
-	const active = addonsv1.ScopeActive
+	const active, expired = addonsv1.GrantGranted, addonsv1.GrantExpired
 	for name, tc := range map[string]struct {
 		instances    []addonsv1.ProviderInstance
 		held, silent bool
@@ -35,10 +36,10 @@ func TestHolder(t *testing.T) {
 		"of other namespaces":        {instances: []addonsv1.ProviderInstance{holding("", active, true, "other")}},
 		"of the filter":              {instances: []addonsv1.ProviderInstance{holding("blue", active, true)}, held: true},
 		"of another filter":          {instances: []addonsv1.ProviderInstance{holding("green", active, true)}},
-		"one that waits":             {instances: []addonsv1.ProviderInstance{holding("", addonsv1.ScopeWaiting, true)}},
-		"silent":                     {instances: []addonsv1.ProviderInstance{holding("blue", active, false)}, held: true, silent: true},
-		"silent, and its successor":  {instances: []addonsv1.ProviderInstance{holding("blue", active, false), holding("blue", active, true)}, held: true},
-		"silent, and one of another": {instances: []addonsv1.ProviderInstance{holding("green", active, true), holding("blue", active, false)}, held: true, silent: true},
+		"one that waits":             {instances: []addonsv1.ProviderInstance{holding("", addonsv1.GrantRefused, true)}},
+		"silent":                     {instances: []addonsv1.ProviderInstance{holding("blue", expired, false)}, held: true, silent: true},
+		"silent, and its successor":  {instances: []addonsv1.ProviderInstance{holding("blue", expired, false), holding("blue", active, true)}, held: true},
+		"silent, and one of another": {instances: []addonsv1.ProviderInstance{holding("green", active, true), holding("blue", expired, false)}, held: true, silent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "c", Labels: map[string]string{clusterv1.WatchLabel: "blue"}}}

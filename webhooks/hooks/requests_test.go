@@ -47,7 +47,8 @@ func (stored) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ..
 
 func (stored) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	pi := addonsv1.ProviderInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"}}
-	pi.Spec.Claim = addonsv1.ScopeActive
+	pi.Spec.Claim = addonsv1.ScopeClaiming
+	pi.Status.Grant = &addonsv1.ScopeGrant{State: addonsv1.GrantGranted}
 	list.(*addonsv1.ProviderInstanceList).Items = []addonsv1.ProviderInstance{pi}
 	return nil
 }

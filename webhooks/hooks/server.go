@@ -107,7 +107,7 @@ func holderOf(ca *addonsv1.ClusterAddon, instances []addonsv1.ProviderInstance) 
 		pi := &instances[i]
 		scope := instance.ScopeOf(&pi.Spec)
 		switch {
-		case pi.Spec.Claim != addonsv1.ScopeActive:
+		case pi.Spec.Claim != addonsv1.ScopeClaiming || pi.Status.Grant == nil || pi.Status.Grant.State == addonsv1.GrantRefused:
 		case scope.WatchFilter != "" && scope.WatchFilter != ca.Labels[clusterv1.WatchLabel]:
 		case len(scope.Namespaces) > 0 && !slices.Contains(scope.Namespaces, ca.Namespace):
 		case conditions.GetReason(pi, addonsv1.ReadyCondition) != addonsv1.HeartbeatExpiredReason:

@@ -28,13 +28,13 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/providerinstance"
 	"github.com/cluster-chandler/chandler/internal/instance"
-	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
+	"github.com/cluster-chandler/chandler/internal/instance/grant"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/webhooks"
 )
 
-// TestClaim has the real webhook decide about two instances of one scope, which are
+// TestClaim has the real shared deployment decide about two instances of one scope, which are
 // in two namespaces.
 func TestClaim(t *testing.T) {
 	long.Test(t)
@@ -60,14 +60,20 @@ func TestClaim(t *testing.T) {
 	second.Consistently(func() any { return conditions.Get(second.get(), addonsv1.ScopeHeldCondition) }).WithTimeout(6*time.Second).Should(Equal(refused), "nothing flaps")
 	second.Expect(second.get().Generation).To(Equal(generation))
 	second.Expect(rival.starts.Load()).To(BeZero())
-	second.Eventually(second.events).WithTimeout(patience).Should(ConsistOf("ScopeTaken"))
+	second.Eventually(second.events).WithTimeout(patience).Should(ContainElement("ScopeTaken"))
+
+	second.edit(func(pi *addonsv1.ProviderInstance) { pi.Spec.Claim = addonsv1.ScopeWaiting })
+	second.Eventually(func() bool {
+		pi := second.get()
+		return pi.Spec.Claim == addonsv1.ScopeClaiming && pi.Status.Grant.Holder == pi.Spec.Holder && pi.Status.Grant.State == addonsv1.GrantRefused
+	}).WithTimeout(patience).Should(BeTrue(), "it still wants its scope")
+	second.Expect(second.get().Status.Grant.Message).To(Equal(refused.Message))
+	second.Consistently(second.says(addonsv1.ScopeHeldCondition)).WithTimeout(3 * time.Second).Should(Equal("False ScopeTaken"))
 
 	w.stop()
 	first.Consistently(holder.working.Load).WithTimeout(6*time.Second).Should(Equal(int32(1)), "who runs needs no webhook, for longer than the expiry")
-	second.Eventually(second.says(addonsv1.ScopeHeldCondition)).WithTimeout(patience).Should(Equal("False WebhookUnavailable"))
-	second.Expect(second.says(addonsv1.ReadyCondition)()).To(Equal("False WebhookUnavailable"))
+	second.Expect(second.says(addonsv1.ScopeHeldCondition)()).To(Equal("False ScopeTaken"), "nobody gives or takes anything meanwhile")
 	w.start()
-	second.Eventually(second.says(addonsv1.ScopeHeldCondition)).WithTimeout(patience).Should(Equal("False ScopeTaken"))
 
 	holder.end()
 	rival.awaitWorking(3*time.Second, "the scope is free at once when the holder ends in order")
@@ -82,7 +88,7 @@ func TestClaim(t *testing.T) {
 	second.expectNothingForbidden()
 }
 
-// webhookServer is a process that serves the ProviderInstance webhook.
+// webhookServer is a process that serves the ProviderInstance webhook, and grants scopes.
 type webhookServer struct {
 	t    *testing.T
 	s    *server
@@ -135,10 +141,9 @@ func (w *webhookServer) start() {
 		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: w.port, CertDir: w.dir}),
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	observer := arbiter.NewObserver(clock.RealClock{})
-	g.Expect((&webhooks.ProviderInstance{Arbiter: arbiter.New(mgr.GetAPIReader(), observer), Reviews: mgr.GetClient()}).SetupWithManager(mgr)).To(Succeed())
-	g.Expect((&providerinstance.ExpiryReconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observer: observer, Clock: clock.RealClock{},
+	g.Expect((&webhooks.ProviderInstance{Reviews: mgr.GetClient()}).SetupWithManager(mgr)).To(Succeed())
+	g.Expect((&providerinstance.Granter{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Memory: grant.NewMemory(clock.RealClock{}), Clock: clock.RealClock{},
 	}).SetupWithManager(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -21,7 +21,7 @@ import (
 // countTimeout bounds the wait for the cache, which has nothing at first.
 const countTimeout = time.Second
 
-// beat writes the whole status. The success of the write is the sign of life.
+// beat writes all of the status but the grant, which the answer shows. The success of the write is the sign of life.
 func (r *Registration) beat(ctx context.Context, clusters *addonsv1.InstanceClusters) error {
 	next := r.object.DeepCopy()
 	for _, c := range append(r.result.parts(), r.result.ready()) {
@@ -46,7 +46,9 @@ func (r *Registration) beat(ctx context.Context, clusters *addonsv1.InstanceClus
 		return fmt.Errorf("writing the status of ProviderInstance %s: %w", r.key(), err)
 	}
 	r.object = next
-	r.life.extend(sent)
+	if next.HoldsScope() && next.Spec.Holder == r.holder {
+		r.life.sent = sent
+	}
 	return nil
 }
 

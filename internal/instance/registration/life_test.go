@@ -39,7 +39,7 @@ func TestLife(t *testing.T) {
 	pi := h.get()
 	h.Expect(pi.Spec).To(Equal(addonsv1.ProviderInstanceSpec{
 		Namespaces: []string{h.namespace}, Version: "v1.2.3", APIVersions: []string{"v1beta1"}, Holder: p.holder,
-		Claim: addonsv1.ScopeActive, ExpirySeconds: 4,
+		Claim: addonsv1.ScopeClaiming, ExpirySeconds: 4,
 	}))
 	h.Expect(pi.Status.Scope).To(Equal(h.namespace))
 	h.Expect(pi.Status.Sandbox).To(Equal(addonsv1.SandboxSeccomp))
@@ -165,10 +165,17 @@ func TestMeddling(t *testing.T) {
 	h.Eventually(h.says(addonsv1.ReadyCondition)).WithTimeout(patience).Should(Equal("True Ready"), "it is made again")
 	h.Expect(h.get().UID).NotTo(Equal(uid))
 
+	pi := h.get()
+	pi.Spec.Holder = "usurper"
+	h.Expect(h.s.Update(t.Context(), pi)).To(MatchError(ContainSubstring("spec.holder")), "its process is alive")
+	pi = h.get()
+	pi.Spec.Namespaces = append(pi.Spec.Namespaces, "another")
+	h.Expect(h.s.Update(t.Context(), pi)).To(MatchError(ContainSubstring("fixed for a holder")))
+
 	h.edit(func(pi *addonsv1.ProviderInstance) { pi.Spec.Version = "v9" })
 	h.Eventually(func() string { return h.get().Spec.Version }).WithTimeout(patience).Should(Equal("v1.2.3"), "it is put right")
 
-	pi := h.get()
+	pi = h.get()
 	conditions.Set(pi, metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: addonsv1.HeartbeatExpiredReason})
 	pi.Status.Scope, pi.Status.Clusters = "nonsense", &addonsv1.InstanceClusters{Total: 99}
 	h.Expect(h.s.Status().Patch(t.Context(), pi, client.Merge)).To(Succeed())
@@ -186,9 +193,9 @@ func TestMeddling(t *testing.T) {
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, shared)
-	p := h.start()
+	p := h.start(withLease)
 	p.awaitWorking(patience, "nobody else is there")
-	h.edit(func(pi *addonsv1.ProviderInstance) { pi.Spec.Holder = "usurper" })
+	h.edit(func(pi *addonsv1.ProviderInstance) { pi.Spec.Holder = "usurper" }) // as the next leader does
 	h.Eventually(p.dead).WithTimeout(patience).Should(Receive(MatchError(ContainSubstring("usurper holds it"))))
 	p.end()
 	h.Expect(h.get()).NotTo(BeNil(), "the object is another's now")
@@ -197,7 +204,7 @@ func TestReplaced(t *testing.T) {
 // An API server that hangs: the process ends before others may take over.
 func TestFence(t *testing.T) {
 	t.Parallel()
-	h := newHome(t, ownServer(t, crds, clusterCRD))
+	h := newHome(t, ownServerThatGrants(t, crds, clusterCRD))
 	p := h.start(withHeartbeat(1500 * time.Millisecond)) // expires after 6 s
 	p.awaitWorking(patience, "nobody else is there")
 	last := h.get().Status.HeartbeatTime.Time

@@ -62,6 +62,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = shared.Stop() }()
+	if err := shared.GrantScopes(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
 
@@ -73,5 +77,15 @@ func ownServer(t *testing.T, crdPaths ...string) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop() })
+	return s
+}
+
+// ownServerThatGrants is the same, with what the shared deployment does for instances.
+func ownServerThatGrants(t *testing.T, crdPaths ...string) *server {
+	t.Helper()
+	s := ownServer(t, crdPaths...)
+	if err := s.GrantScopes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }

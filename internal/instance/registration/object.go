@@ -21,19 +21,20 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
+	"github.com/cluster-chandler/chandler/internal/instance/grant"
 )
 
 // take makes the instance's object, or finds out that this process may go on with an existing one.
 func (r *Registration) take(ctx context.Context) *obstacle {
 	pi := &addonsv1.ProviderInstance{}
-	asOf := r.o.Clock.Now()
 	err := r.client.Get(ctx, r.key(), pi)
 	switch {
 	case apierrors.IsNotFound(err):
-		return r.create(ctx)
+		r.object = nil
+		return r.create(ctx, addonsv1.ScopeWaiting)
 	case err != nil:
 		return &obstacle{reason: "APIServerUnavailable", message: fmt.Sprintf("reading ProviderInstance %s: %v", r.key(), err)}
-	case r.ours(&pi.Spec), r.previous.Read(pi, asOf) <= 0:
+	case r.ours(&pi.Spec), grant.IsExpired(pi):
 		r.object = pi
 		return nil
 	default:
@@ -43,39 +44,34 @@ func (r *Registration) take(ctx context.Context) *obstacle {
 	}
 }
 
-func (r *Registration) create(ctx context.Context) *obstacle {
-	pi := &addonsv1.ProviderInstance{Spec: r.spec(addonsv1.ScopeWaiting)}
+func (r *Registration) create(ctx context.Context, claim addonsv1.ScopeClaim) *obstacle {
+	pi := &addonsv1.ProviderInstance{Spec: r.spec(claim)}
 	pi.Namespace, pi.Name = r.o.Namespace, r.o.Name
-	sent := r.o.Clock.Now()
 	if err := r.client.Create(ctx, pi); err != nil {
-		r.object = nil
 		return &obstacle{reason: reasonOf(err), message: fmt.Sprintf("creating ProviderInstance %s: %v", r.key(), err)}
 	}
-	r.life.extend(sent)
 	r.object = pi
 	return nil
 }
 
-// write makes the object's spec this process's own, with a claim, if nobody wrote it since.
+// write makes the object's spec this process's own, with a claim, if nobody wrote it since. A holder whose claim was
+// answered, and then taken back by somebody, can't claim again, so the process takes another name.
 func (r *Registration) write(ctx context.Context, claim addonsv1.ScopeClaim) error {
+	before, g := r.object.Spec, r.object.Status.Grant
 	next := r.object.DeepCopy()
 	next.Spec = r.spec(claim)
-	if equality.Semantic.DeepEqual(next.Spec, r.object.Spec) {
+	if claim == addonsv1.ScopeClaiming && before.Claim == addonsv1.ScopeWaiting && g != nil && g.Holder == r.holder {
+		next.Spec.Holder = newHolder()
+	}
+	if equality.Semantic.DeepEqual(next.Spec, before) {
 		return nil
 	}
-	before := r.object.Spec.Holder
-	sent := r.o.Clock.Now()
 	if err := r.client.Update(ctx, next); err != nil {
 		return err
 	}
-	if claim == addonsv1.ScopeClaiming {
-		r.life.begin(sent)
-	} else {
-		r.life.extend(sent)
-	}
-	r.object = next
-	if before != r.holder {
-		r.event(corev1.EventTypeNormal, "TakenOver", fmt.Sprintf("%s took over from %s, which ended without a word", r.holder, before))
+	r.object, r.holder = next, next.Spec.Holder
+	if before.Holder != r.holder && before.Claim != addonsv1.ScopeWaiting {
+		r.event(corev1.EventTypeNormal, "TakenOver", fmt.Sprintf("%s took over from %s, which ended without a word", r.holder, before.Holder))
 	}
 	return nil
 }
@@ -117,75 +113,60 @@ func (r *Registration) ours(spec *addonsv1.ProviderInstanceSpec) bool {
 	return spec.Holder == r.holder || r.o.LeaseName != "" && spec.LeaseName == r.o.LeaseName && instance.ScopeOf(spec).Equal(r.o.Scope)
 }
 
-// claiming takes the steps from a claim to a grant of the scope.
+// claiming asks for the scope, and reads the answer.
 type claiming struct{ *Registration }
 
-// claim takes the object to Active as far as possible, and returns condition ScopeHeld. A claim
-// counts only if the one before it is stored, and both are answered while the process is alive.
+// claim returns condition ScopeHeld. A claim that was made once stays, whatever becomes of the other conditions.
 func (r claiming) claim(ctx context.Context) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.ScopeHeldCondition, Status: metav1.ConditionFalse, Reason: addonsv1.ScopeNotClaimedReason}
-	if problem := firstProblem(r.result.api, r.result.namespaces); problem != nil {
+	claim, problem := addonsv1.ScopeClaiming, firstProblem(r.result.api, r.result.namespaces)
+	if problem != nil && (r.object.Spec.Holder != r.holder || r.object.Spec.Claim == addonsv1.ScopeWaiting) {
+		claim = addonsv1.ScopeWaiting
+	}
+	err := r.write(ctx, claim)
+	if err == nil && problem == nil {
+		err = r.awaitAnswer(ctx)
+	}
+	switch g := r.object.Status.Grant; {
+	case err != nil:
+		c.Reason, c.Message = reasonOf(err), textOf(err)
+	case problem != nil:
 		c.Message = "The scope isn't claimed before condition " + problem.Type + " is True"
-		if err := r.write(ctx, addonsv1.ScopeWaiting); err != nil {
-			return refusal(err)
-		}
-		return c
+	case r.object.HoldsScope():
+		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.ScopeHeldReason
+	case g != nil && g.Holder == r.holder && g.State == addonsv1.GrantRefused:
+		c.Reason, c.Message = addonsv1.ScopeTakenReason, g.Message
+	default:
+		c.Reason, c.Message = addonsv1.WebhookUnavailableReason, "The shared deployment hasn't answered to the claim yet. Its processes, which serve the webhooks, have to run"
 	}
-	for _, next := range r.nextClaims() {
-		if err := r.write(ctx, next); err != nil {
-			c := refusal(err)
-			if c.Reason != addonsv1.InternalErrorReason && c.Reason != addonsv1.WebhookUnavailableReason {
-				r.stepBack(ctx)
-			}
-			return c
-		}
-		if next == addonsv1.ScopeWaiting {
-			continue
-		}
-		if !r.life.isValid() {
-			r.stepBack(ctx)
-			c.Message = "The API server took so long to answer that the claim may have expired. It is made again"
-			return c
-		}
-	}
-	c.Status, c.Reason = metav1.ConditionTrue, addonsv1.ScopeHeldReason
 	return c
 }
 
-// nextClaims returns what is to be written until the claim is Active.
-func (r claiming) nextClaims() []addonsv1.ScopeClaim {
-	ours, claim := r.object.Spec.Holder == r.holder, r.object.Spec.Claim
-	switch {
-	case !ours:
-		return []addonsv1.ScopeClaim{addonsv1.ScopeClaiming, addonsv1.ScopeActive}
-	case claim != addonsv1.ScopeWaiting && !r.life.isValid():
-		return []addonsv1.ScopeClaim{addonsv1.ScopeWaiting, addonsv1.ScopeClaiming, addonsv1.ScopeActive}
-	case claim == addonsv1.ScopeWaiting:
-		return []addonsv1.ScopeClaim{addonsv1.ScopeClaiming, addonsv1.ScopeActive}
-	default:
-		return []addonsv1.ScopeClaim{addonsv1.ScopeActive}
+// awaitAnswer reads the object for a while, until the claim of this process is answered.
+func (r claiming) awaitAnswer(ctx context.Context) error {
+	for range answerLooks {
+		if g := r.object.Status.Grant; g != nil && g.Holder == r.holder && g.State != addonsv1.GrantReserved {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.o.Clock.After(answerInterval):
+		}
+		pi := &addonsv1.ProviderInstance{}
+		if err := r.client.Get(ctx, r.key(), pi); err != nil {
+			return err
+		}
+		r.object = pi
 	}
+	return nil
 }
 
-// stepBack lets go of a claim. If that fails the next round makes it good.
-func (r claiming) stepBack(ctx context.Context) {
-	if r.object.Spec.Holder == r.holder {
-		_ = r.write(ctx, addonsv1.ScopeWaiting)
-	}
-}
-
-// refusal says why a claim wasn't stored.
-func refusal(err error) metav1.Condition {
-	return metav1.Condition{Type: addonsv1.ScopeHeldCondition, Status: metav1.ConditionFalse, Reason: reasonOf(err), Message: textOf(err)}
-}
-
+// reasonOf returns why a write wasn't stored.
 func reasonOf(err error) string {
 	var status apierrors.APIStatus
-	refusal, refused := instance.RefusalOf(err)
 	switch {
-	case refused && refusal.Cause == instance.ScopeTaken:
-		return addonsv1.ScopeTakenReason
-	case refused && refusal.Cause == instance.ScopeForbidden:
+	case apierrors.HasStatusCause(err, addonsv1.ScopeForbiddenReason):
 		return addonsv1.ScopeForbiddenReason
 	case !errors.As(err, &status):
 		return addonsv1.InternalErrorReason
@@ -205,8 +186,8 @@ const denied = "denied the request: "
 
 // textOf leaves out who refused: that it was the webhook is clear.
 func textOf(err error) string {
-	if refusal, ok := instance.RefusalOf(err); ok {
-		return refusal.Message
+	if cause, ok := apierrors.StatusCause(err, addonsv1.ScopeForbiddenReason); ok {
+		return cause.Message
 	}
 	if _, text, ok := strings.Cut(err.Error(), denied); ok {
 		return text

@@ -4,12 +4,12 @@
 // controllers run only while that object holds the instance's scope.
 //
 // A round checks what the instance needs (access.go), takes its object, and
-// claims the scope (object.go). Rounds follow one another until the claim is Active. Then the
-// controllers run beside a heartbeat (running.go). When they have ended, the instance deletes
+// claims the scope (object.go), which the shared deployment grants. Rounds follow one another until a
+// heartbeat's answer shows the grant. Then the controllers run beside a heartbeat (running.go). When they have ended, the instance deletes
 // the object (heartbeat.go).
 //
-// Other instances wait until a silent one has expired. So the process ends when it couldn't
-// write for two thirds of that time, counted from before it sent its last successful write:
+// A silent instance loses its grant when it has expired. So the process ends when it couldn't
+// write for two thirds of that time, counted from before it sent its last successful heartbeat:
 // see [lifetime], and docs/design/instances.md.
 package registration
 
@@ -33,7 +33,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
-	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -54,6 +53,9 @@ const (
 	defaultCompare = 10 * time.Minute
 	// soon is after how long the first failed round is followed by another.
 	soon = time.Second
+	// answerInterval is the time between two looks for the answer to a claim, answerLooks their number in a round.
+	answerInterval = 100 * time.Millisecond
+	answerLooks    = 20
 )
 
 // Options of New.
@@ -101,7 +103,6 @@ type Registration struct {
 	// The fields below are used by one goroutine at a time.
 	object   *addonsv1.ProviderInstance // ours, as last seen
 	life     lifetime
-	previous *arbiter.Observer // of who held the object before us
 	granted  map[right]bool
 	result   roundResult
 	compared time.Time // with the CRDs
@@ -154,7 +155,6 @@ func New(mgr manager.Manager, o Options) (*Registration, error) {
 		rest:     server.RESTClient(),
 		clusters: mgr.GetCache(),
 		recorder: mgr.GetEventRecorder("providerinstance"),
-		previous: arbiter.NewObserver(o.Clock),
 		granted:  map[right]bool{},
 	}
 	r.problem.Store("it is starting")
@@ -198,25 +198,17 @@ func (r *Registration) await(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-r.o.Clock.After(r.pause(failed)):
+		case <-r.o.Clock.After(r.backoff(failed)):
 		}
 	}
 }
 
-// pause returns the time between two rounds: short while that may help, in the end a
-// heartbeat. It is partly random, for two instances that refuse each other.
-func (r *Registration) pause(failed int) time.Duration {
-	if r.result.scope.Reason == addonsv1.ScopeTakenReason {
-		return wait.Jitter(r.o.Heartbeat*3/4, 0.5)
-	}
-	return r.backoff(failed)
-}
-
+// backoff returns the time between two rounds: short while that may help, in the end a heartbeat.
 func (r *Registration) backoff(failed int) time.Duration {
 	return wait.Jitter(retry.Times{First: soon, Longest: r.o.Heartbeat}.After(failed)*3/4, 0.5)
 }
 
-// round goes one way through all that leads to an Active claim.
+// round goes one way through all that leads to a grant.
 func (r *Registration) round(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
@@ -229,7 +221,7 @@ func (r *Registration) round(ctx context.Context) bool {
 		return false
 	}
 	r.result.scope = claiming{r}.claim(ctx)
-	if !r.ours(&r.object.Spec) {
+	if r.object.Spec.Holder != r.holder {
 		r.result.obstacle = &obstacle{reason: r.result.scope.Reason, message: r.result.scope.Message}
 		return false
 	}
@@ -237,5 +229,5 @@ func (r *Registration) round(ctx context.Context) bool {
 		r.result.obstacle = &obstacle{reason: "StatusNotWritten", message: err.Error()}
 		return false
 	}
-	return firstProblem(r.result.parts()...) == nil && r.life.isValid()
+	return firstProblem(r.result.parts()...) == nil && r.life.left() > 0
 }

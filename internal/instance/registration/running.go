@@ -91,7 +91,7 @@ func (r *Registration) untilNext(failed error) time.Duration {
 // keep writes one heartbeat while the controllers run. The answer shows the object as it is.
 func (r *Registration) keep(ctx context.Context) error {
 	clusters := r.count(ctx)
-	ctx, cancel := context.WithTimeout(ctx, r.patience())
+	ctx, cancel := context.WithTimeout(ctx, max(r.o.Heartbeat/2, time.Second)) // there has to be time for another
 	defer cancel()
 	err := r.beat(ctx, clusters)
 	switch {
@@ -104,9 +104,6 @@ func (r *Registration) keep(ctx context.Context) error {
 	}
 	if err := r.inspect(ctx); err != nil {
 		return err
-	}
-	if !r.life.isValid() {
-		return fmt.Errorf("%w: the heartbeat was answered too late", errLost)
 	}
 	r.compare(ctx)
 	return nil
@@ -124,65 +121,42 @@ func (r *Registration) compare(ctx context.Context) {
 	}
 }
 
-// patience returns how long a heartbeat may take: there has to be time for another.
-func (r *Registration) patience() time.Duration { return max(r.o.Heartbeat/2, time.Second) }
-
 // inspect checks the object in the heartbeat's answer. If somebody took the claim out of it, another
-// instance may have claimed since. Other edits are put right.
+// instance may have been granted the scope since. Other edits are put right.
 func (r *Registration) inspect(ctx context.Context) error {
-	spec := &r.object.Spec
+	spec, g := &r.object.Spec, r.object.Status.Grant
 	switch {
 	case spec.Holder != r.holder:
 		return fmt.Errorf("%w: %s holds it", errLost, spec.Holder)
-	case spec.Claim != addonsv1.ScopeActive || !instance.ScopeOf(spec).Equal(r.o.Scope):
+	case spec.Claim != addonsv1.ScopeClaiming || !instance.ScopeOf(spec).Equal(r.o.Scope):
 		return fmt.Errorf("%w: somebody edited spec.claim, spec.namespaces or spec.watchFilter; only the instance writes these", errLost)
+	case g == nil || g.State == addonsv1.GrantReserved: // it was made again
+		return errors.New("the shared deployment hasn't granted the scope again yet")
+	case !r.object.HoldsScope():
+		return fmt.Errorf("%w: the claim of holder %s is %s. %s", errLost, g.Holder, g.State, g.Message)
 	}
-	if err := r.write(ctx, addonsv1.ScopeActive); err != nil {
+	if err := r.write(ctx, addonsv1.ScopeClaiming); err != nil {
 		logf.FromContext(ctx).Info("The object was edited, and can't be put right yet", "error", err.Error())
 	}
 	return nil
 }
 
-// makeAnew makes the object again that somebody deleted. The webhooks remember it
-// for as long as it would have lived, so nobody should have claimed in between.
+// makeAnew makes the object again that somebody deleted. The shared deployment remembers it for as long as
+// it would have lived, and grants the scope to nobody else. Until it has granted it again, no heartbeat counts.
 func (r *Registration) makeAnew(ctx context.Context) error {
-	logf.FromContext(ctx).Info("Somebody deleted the ProviderInstance of this running instance; it is made again")
-	deleted := r.object
-	if o := r.create(ctx); o != nil {
-		r.object = deleted
+	if o := r.create(ctx, addonsv1.ScopeClaiming); o != nil {
 		return errors.New(o.message)
 	}
-	if c := (claiming{r}).claim(ctx); c.Status != metav1.ConditionTrue {
-		return fmt.Errorf("%w: somebody deleted the object, and it can't be claimed again: %s", errLost, c.Message)
-	}
-	return r.beat(ctx, nil)
+	return errors.New("somebody deleted the ProviderInstance of this running instance; it was made again")
 }
 
-// lifetime is how long this process may count on what it wrote. Others see a write
-// later than it was sent, and wait a third longer than this.
+// lifetime is how long this process may count on its grant. It is taken from a holder that is silent
+// for half as long again, as others see it, and they see a write later than it was sent.
 type lifetime struct {
 	clock  clock.PassiveClock
 	length time.Duration
-	sent   time.Time // of the last successful write; zero before the first
-	// lapsed says that an answer came after the deadline: what was claimed before is worth nothing.
-	lapsed bool
+	sent   time.Time // of the last heartbeat whose answer showed the grant; zero before the first
 }
-
-// begin notes that a claim, sent at a time, was stored just now.
-func (l *lifetime) begin(sent time.Time) {
-	l.sent = sent
-	l.lapsed = l.left() <= 0
-}
-
-// extend notes that another write, sent at a time, was stored just now.
-func (l *lifetime) extend(sent time.Time) {
-	late := l.sent.IsZero() || l.left() <= 0
-	l.sent = sent
-	l.lapsed = l.lapsed || late || l.left() <= 0
-}
-
-// isValid reports whether nobody else may have counted this process out since it claimed.
-func (l *lifetime) isValid() bool { return !l.sent.IsZero() && !l.lapsed && l.left() > 0 }
 
 // left returns the time until the process has to end, unless it writes before.
 func (l *lifetime) left() time.Duration { return l.length - l.clock.Since(l.sent) }

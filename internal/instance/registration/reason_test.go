@@ -13,15 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/instance"
 )
 
-func TestRefusal(t *testing.T) {
+// TestReasonOf has the reasons for which a claim isn't stored.
+func TestReasonOf(t *testing.T) {
 	const hook = `admission webhook "x" denied the request: `
-	taken := instance.Refusal{Cause: instance.ScopeTaken, Field: "spec.claim", Message: "it is taken"}.StatusError(&addonsv1.ProviderInstance{})
-	taken.ErrStatus.Message = hook + taken.ErrStatus.Message
-	forbidden := instance.Refusal{Cause: instance.ScopeForbidden, Field: "spec.namespaces", Message: "no rights"}.StatusError(&addonsv1.ProviderInstance{})
-	many := instance.Refusal{Cause: instance.TooManyInstances, Field: "metadata.namespace", Message: "too many"}.StatusError(&addonsv1.ProviderInstance{})
+	forbidden := apierrors.NewInvalid(schema.GroupKind{}, "chandler", nil)
+	forbidden.ErrStatus.Message = hook + "no"
+	forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: addonsv1.ScopeForbiddenReason, Message: "no rights"}}
 	answer := func(code int32, message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message}}
 	}
@@ -29,9 +28,7 @@ func TestRefusal(t *testing.T) {
 		err           error
 		reason, wants string
 	}{
-		"another holds the scope":   {taken, addonsv1.ScopeTakenReason, "it is taken"},
 		"it has no rights there":    {forbidden, addonsv1.ScopeForbiddenReason, "no rights"},
-		"there are too many":        {many, addonsv1.ScopeNotClaimedReason, "too many"},
 		"no webhook answers":        {apierrors.NewInternalError(errors.New(`failed calling webhook "x": connection refused`)), addonsv1.WebhookUnavailableReason, `Internal error occurred: failed calling webhook "x": connection refused`},
 		"the webhook fails":         {answer(http.StatusInternalServerError, hook+"listing: forbidden"), addonsv1.WebhookUnavailableReason, "listing: forbidden"},
 		"somebody else's webhook":   {answer(http.StatusForbidden, hook+"not on Fridays"), addonsv1.ScopeNotClaimedReason, "not on Fridays"},
@@ -40,8 +37,8 @@ func TestRefusal(t *testing.T) {
 		"the API server has a cold": {answer(http.StatusInternalServerError, "etcdserver: timeout"), addonsv1.ScopeNotClaimedReason, "etcdserver: timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c := refusal(tc.err); c.Reason != tc.reason || c.Message != tc.wants || c.Status != metav1.ConditionFalse {
-				t.Errorf("refusal() = %s %s: %q, want %s: %q", c.Status, c.Reason, c.Message, tc.reason, tc.wants)
+			if reason, text := reasonOf(tc.err), textOf(tc.err); reason != tc.reason || text != tc.wants {
+				t.Errorf("%s: %q, want %s: %q", reason, text, tc.reason, tc.wants)
 			}
 		})
 	}
