@@ -45,12 +45,12 @@ func (c *call) migrate() *cobra.Command {
 func (m *migrating) run() error {
 	ctx, cancel := context.WithTimeout(m.call, m.timeout)
 	defer cancel()
-	m.World.Namespace, m.Origin, m.Names, m.Workload = m.namespace, migration.Origin(m.args[0]), m.args[1:], m.workload
+	m.Namespace, m.Origin, m.Names, m.Workload = m.namespace, migration.Origin(m.args[0]), m.args[1:], m.workload
 	if !slices.Contains(migration.Origins, m.Origin) {
 		return fmt.Errorf("%s: it is to be one of %s", m.Origin, migration.Origins)
 	}
 	var err error
-	if m.World.Client, err = client.New(m.server, client.Options{Scheme: m.client.Scheme()}); err != nil {
+	if m.Client, err = client.New(m.server, client.Options{Scheme: m.client.Scheme()}); err != nil {
 		return fmt.Errorf("making a client for %s: %w", m.server.Host, err)
 	}
 	if m.selector != "" {

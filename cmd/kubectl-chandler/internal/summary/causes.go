@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -98,7 +97,7 @@ var objectUrgency = map[string]map[string]urgency{
 }
 
 // addObject adds why an instance isn't Ready, or why a stack's spec isn't what runs. No cluster tells that.
-func (c causes) addObject(kind string, of client.Object, conditions []metav1.Condition) {
+func (c causes) addObject(kind string, of metav1.Object, conditions []metav1.Condition) {
 	for i := range conditions {
 		is := &conditions[i]
 		urgency, matters := objectUrgency[kind][is.Type]

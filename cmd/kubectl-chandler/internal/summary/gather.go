@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -16,14 +16,14 @@ import (
 // gathering is one pass over what was read. It fills a status.
 type gathering struct {
 	*Status
-	stacks     map[client.ObjectKey]*Stack
+	stacks     map[types.NamespacedName]*Stack
 	onlyStacks bool
 	causes     causes
 }
 
 // shows returns a stack of a cluster, nil if it isn't there, and whether to show what is of it.
 func (g *gathering) shows(ca *addonsv1.ClusterAddon, name string) (*Stack, bool) {
-	is := g.stacks[client.ObjectKey{Namespace: ca.Namespace, Name: name}]
+	is := g.stacks[types.NamespacedName{Namespace: ca.Namespace, Name: name}]
 	return is, is != nil || !g.onlyStacks
 }
 

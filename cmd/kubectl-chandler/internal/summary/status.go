@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -112,7 +112,7 @@ func (s *Status) Verdict() Verdict {
 func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 	g := &gathering{
 		&Status{Instances: append([]addonsv1.ProviderInstance{}, f.Instances...), InstancesHidden: f.InstancesHidden, Held: []Held{}},
-		map[client.ObjectKey]*Stack{}, onlyStacks, causes{failing: {}, waiting: {}, progressing: {}},
+		map[types.NamespacedName]*Stack{}, onlyStacks, causes{failing: {}, waiting: {}, progressing: {}},
 	}
 	for i := range f.Instances {
 		g.causes.addObject("ProviderInstance", &f.Instances[i], f.Instances[i].Status.Conditions)
@@ -120,8 +120,9 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 	g.Stacks = make([]Stack, len(f.Stacks))
 	for i := range f.Stacks {
 		g.causes.addObject("AddonStack", &f.Stacks[i], f.Stacks[i].Status.Conditions)
-		g.Stacks[i] = stackOf(&f.Stacks[i])
-		g.stacks[client.ObjectKeyFromObject(&f.Stacks[i])] = &g.Stacks[i]
+		is := &g.Stacks[i]
+		*is = stackOf(&f.Stacks[i])
+		g.stacks[types.NamespacedName{Namespace: is.Namespace, Name: is.Name}] = is
 	}
 	for i := range f.Clusters {
 		g.addCluster(&f.Clusters[i])
