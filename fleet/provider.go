@@ -159,10 +159,10 @@ func (p *Provider) Synced(source string) bool {
 	return p.synced[source]
 }
 
-func (p *Provider) complete(source string) {
+func (p *Provider) complete(source Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.synced[source] = true
+	p.synced[source.Name()] = true
 }
 
 // Subscribe calls fn whenever the State, the Connection or the description of a cluster has
@@ -184,7 +184,8 @@ func (p *Provider) notify(name multicluster.ClusterName) {
 }
 
 // take takes what a source reports of a cluster.
-func (p *Provider) take(name multicluster.ClusterName, from reporter, m Member) {
+func (p *Provider) take(from reporter, m Member) {
+	name := NameOf(from.source.Name(), from.name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, known := p.links[name]
@@ -206,10 +207,10 @@ func (p *Provider) take(name multicluster.ClusterName, from reporter, m Member) 
 }
 
 // withdraw closes the connection to a cluster that a source no longer reports.
-func (p *Provider) withdraw(name multicluster.ClusterName) {
+func (p *Provider) withdraw(from reporter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l, known := p.links[name]; known {
+	if l, known := p.links[NameOf(from.source.Name(), from.name)]; known {
 		p.stop(l)
 	}
 }

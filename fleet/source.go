@@ -51,25 +51,32 @@ type Member struct {
 // Sink takes what a source finds, by the source's own names. Its methods never block, and may
 // be called before the Provider starts, in parallel, and with what is known already.
 type Sink struct {
-	provider *Provider
-	source   Source
-	place    int // of the source: the lower it is, the earlier it was named
+	to     receiver
+	source Source
+	place  int // of the source: the lower it is, the earlier it was named
+}
+
+// receiver has the functions of a Provider that take reports of sources.
+type receiver struct {
+	found func(reporter, Member)
+	gone  func(reporter)
+	whole func(Source) // all of a source was found
 }
 
 // Set reports a cluster, or a change of it.
 func (s Sink) Set(cluster multicluster.ClusterName, m Member) {
-	s.provider.take(NameOf(s.source.Name(), cluster), reporter{s, cluster}, m)
+	s.to.found(reporter{s, cluster}, m)
 }
 
 // Remove reports that a cluster is gone, or out of scope: its connection is
 // closed without a request to it.
 func (s Sink) Remove(cluster multicluster.ClusterName) {
-	s.provider.withdraw(NameOf(s.source.Name(), cluster))
+	s.to.gone(reporter{s, cluster})
 }
 
 // Synced reports that all there is was set: what isn't known by now is gone. A source that
 // can't tell doesn't call it.
-func (s Sink) Synced() { s.provider.complete(s.source.Name()) }
+func (s Sink) Synced() { s.to.whole(s.source) }
 
 // Source discovers clusters.
 type Source interface {

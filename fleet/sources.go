@@ -63,7 +63,7 @@ func (p *Provider) register(mgr manager.Manager, source Source, place int) error
 			return err
 		}
 	}
-	if err := source.SetupWithManager(mgr, Sink{p, source, place}); err != nil {
+	if err := source.SetupWithManager(mgr, Sink{receiver{p.take, p.withdraw, p.complete}, source, place}); err != nil {
 		return fmt.Errorf("setting up the source %q: %w", source.Name(), err)
 	}
 	return nil
