@@ -57,9 +57,9 @@ func (m *machine) expire(now, at time.Time) {
 	}
 }
 
-// backoff returns the time to wait after a number of failed attempts. It
-// doubles from RetryMin to RetryMax, less up to a half at random. So a fleet
-// which went dark together doesn't come back in step.
+// backoff returns how long a cluster is parked that doesn't answer, by its number of failed attempts.
+// The time doubles from RetryMin to RetryMax, less up to a half at random. So a fleet which went dark
+// together doesn't come back in step.
 func backoff(o Options, failures int) time.Duration {
 	d := o.RetryMin
 	for i := 1; i < failures && d < o.RetryMax; i++ {

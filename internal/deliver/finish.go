@@ -13,7 +13,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// prune deletes what is obsolete, if it is time to.
+// prune deletes obsolete objects, if it is time to. By default the prune comes last: after all new objects are ready.
 func (r installation) prune(ctx context.Context, isTime bool) error {
 	if r.s.pruned || !isTime {
 		return nil

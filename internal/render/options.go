@@ -29,7 +29,7 @@ type Options struct {
 	GeneratedBytes int
 	// RequestsPerWorker is the number of requests after which a worker is replaced. Defaults to 200.
 	RequestsPerWorker int
-	// IdleTimeout is the time after which a worker without work ends. Defaults to 15s.
+	// IdleTimeout is how long after its last chart a rendering process ends. Defaults to 15s.
 	IdleTimeout time.Duration
 }
 
