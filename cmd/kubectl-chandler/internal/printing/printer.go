@@ -5,6 +5,7 @@ package printing
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"io"
 	"maps"
@@ -41,6 +42,11 @@ const (
 	// few clusters are named, unless all are to be.
 	few = 5
 )
+
+// pages are what people see, by the name of the page. Parts that several of them have begin with a small letter.
+//
+//go:embed pages.tmpl
+var pages string
 
 // Write writes one of the pages.
 func (p *Printer) Write(page string, of any) error {

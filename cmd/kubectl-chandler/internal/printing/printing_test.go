@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -168,5 +169,13 @@ func TestColors(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "\x1b[32mREADY\x1b[0m") {
 		t.Errorf("%q", out)
+	}
+}
+
+// Anybody who may write events may put what a terminal acts on into their reasons.
+func TestEventsAreText(t *testing.T) {
+	e := &eventsv1.Event{Type: "Warning", Reason: "Failed\x1b[2J", Note: "x\x1b[2J", Regarding: corev1.ObjectReference{Kind: "AddonStack", Name: "web"}}
+	if got := printed(t, "Event", e); strings.ContainsRune(got, '\x1b') || !strings.Contains(got, "addonstack/web  Failed?[2J") {
+		t.Errorf("%q", got)
 	}
 }
