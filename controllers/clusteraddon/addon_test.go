@@ -155,7 +155,7 @@ func TestSettled(t *testing.T) {
 		"a certificate is due later": {status: deliver.StatusDeployed, digest: digest, renewAt: now.Add(time.Second), want: true},
 	} {
 		record := proven(deliver.Summary{Owned: true, Status: tc.status, Digest: tc.digest, RenewAt: tc.renewAt})
-		q := &request{now: now}
+		q := &clusterRun{now: now}
 		if !tc.unproven {
 			q.proofs = proofsOf(record)
 		}

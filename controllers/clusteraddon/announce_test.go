@@ -89,7 +89,7 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 		Client: hub, statuses: management.Statuses{Client: hub}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
 		Sources: sources, records: noRecords{}, lanes: newLanes(2),
 	}
-	q := &request{Reconciler: r, ca: ca, cluster: member.OfCluster(cluster), stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
+	q := &clusterRun{Reconciler: r, ca: ca, cluster: member.OfCluster(cluster), stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
 	if _, err := r.deliver(t.Context(), q); !errors.Is(err, hub.refusal) {
 		t.Errorf("the reconcile continues: %v", err)
 	}

@@ -28,7 +28,7 @@ type unmetCondition struct {
 }
 
 // conditionCheck looks whether conditions about objects of the workload cluster hold.
-type conditionCheck struct{ *request }
+type conditionCheck struct{ *clusterRun }
 
 // unmetPrecondition returns what the add-on waits for before it may be installed or
 // upgraded; nil if nothing holds it. A revision that has begun isn't held any more.

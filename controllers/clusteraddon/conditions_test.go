@@ -68,7 +68,7 @@ func TestPreconditionsHoldWhatHasNotBegun(t *testing.T) {
 		"a certificate of it is due": {conditions: shut, record: deliver.Summary{Status: deliver.StatusDeployed, Digest: digest}, want: true},
 	} {
 		in.Preconditions = tc.conditions
-		q := &request{ca: &addonsv1.ClusterAddon{}, memory: newMemory()}
+		q := &clusterRun{ca: &addonsv1.ClusterAddon{}, memory: newMemory()}
 		if held, err := (conditionCheck{q}).unmetPrecondition(t.Context(), in, tc.record); (held != nil) != tc.want || err != nil {
 			t.Errorf("%s: %+v, %v", name, held, err)
 		}
@@ -98,7 +98,7 @@ func TestUnreadableObjects(t *testing.T) {
 			t.Errorf("of the cluster: got %q, %v; want %v", missing, got, err)
 		}
 	}
-	q := &request{}
+	q := &clusterRun{}
 	for says, wrong := range map[string]addonsv1.ConditionObject{
 		`objects[gate].apiVersion: Invalid value: "apps/v1/x"`: {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "a"},
 		`objects[gate].name: Invalid value: "a/b"`:             {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b"},

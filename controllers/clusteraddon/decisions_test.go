@@ -24,7 +24,7 @@ import (
 
 // inRegistry returns an add-on of a chart in a registry that nobody answers for, and its record, of an older spec. Its digest
 // is known by that.
-func inRegistry(t *testing.T, q *request, name string, change func(*addon)) (addon, deliver.Summary) {
+func inRegistry(t *testing.T, q *clusterRun, name string, change func(*addon)) (addon, deliver.Summary) {
 	t.Helper()
 	a := wantedAddon("platform", name)
 	a.Namespace, a.Chart.Version, a.Chart.OCI = "apps", "1.0.0", &addonsv1.OCISource{URL: "oci://127.0.0.1:1/" + name}
@@ -188,7 +188,7 @@ func TestUpgradeHoldsRemovals(t *testing.T) {
 		"the removal has begun":              {upgrade: &upgrade.Upgrade{}, record: going},
 		"the add-on is there at other times": {upgrade: &upgrade.Upgrade{}, record: record, absent: true},
 	} {
-		q := &request{upgrade: tc.upgrade, absent: map[string]bool{"platform/web": tc.absent}}
+		q := &clusterRun{upgrade: tc.upgrade, absent: map[string]bool{"platform/web": tc.absent}}
 		if got := (upgradeGate{q}).holdsRemoval(tc.record); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}

@@ -63,7 +63,7 @@ func TestLeaveForDeletion(t *testing.T) {
 	record := func(name string, dependsOn ...string) deliver.Summary {
 		return proven(deliver.Summary{Release: deliver.Release{Namespace: "default", Name: name}, Terms: deliver.Terms{Stack: "platform", DependsOn: dependsOn}})
 	}
-	q := &request{Reconciler: &Reconciler{}, memory: newMemory(), ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf()}
+	q := &clusterRun{Reconciler: &Reconciler{}, memory: newMemory(), ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf()}
 	for _, r := range []deliver.Summary{record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), record("forged", "site")} {
 		if q.installed[r.Release] = r; r.Name == "forged" {
 			continue // nobody has written it here

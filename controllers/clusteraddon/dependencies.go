@@ -11,7 +11,7 @@ import (
 )
 
 // missingDependency says that an installed add-on depends on one that the cluster isn't to have; "" if it doesn't.
-func (q *request) missingDependency(a *addon) string {
+func (q *clusterRun) missingDependency(a *addon) string {
 	for _, d := range a.DependsOn {
 		name := stack.Qualified(a.stack, d)
 		if !q.isWanted(name) && !q.absent[name] {
@@ -22,12 +22,12 @@ func (q *request) missingDependency(a *addon) string {
 }
 
 // isWanted reports whether an add-on, as "stack/name", is wanted now.
-func (q *request) isWanted(name string) bool {
+func (q *clusterRun) isWanted(name string) bool {
 	return slices.ContainsFunc(q.wanted, func(a addon) bool { return stack.Qualified(a.stack, a.Name) == name })
 }
 
 // describeMissing says why a dependency isn't ready.
-func (q *request) describeMissing(a *addon, dependency string) string {
+func (q *clusterRun) describeMissing(a *addon, dependency string) string {
 	wanted := stack.Qualified(a.stack, dependency)
 	if !q.isWanted(wanted) {
 		return fmt.Sprintf("Waiting for add-on %s: this cluster is to have no such add-on. Add it, let its AddonStack select the Cluster, or take it out of dependsOn", wanted)
@@ -39,7 +39,7 @@ func (q *request) describeMissing(a *addon, dependency string) string {
 }
 
 // cycleThrough returns add-ons that depend on each other with the given one, nil if there are none.
-func (q *request) cycleThrough(wanted string) []string {
+func (q *clusterRun) cycleThrough(wanted string) []string {
 	dependencies := map[string][]string{}
 	for i := range q.wanted {
 		a := &q.wanted[i]

@@ -29,7 +29,7 @@ func TestMayBringKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := of("platform", "operator")
-			q := &request{stacks: stacks{wanted: append(tc.others, a)}}
+			q := &clusterRun{stacks: stacks{wanted: append(tc.others, a)}}
 			if got := (rendering{q}).mayBringKinds(&a, tc.before, tc.after); got != tc.want {
 				t.Errorf("mayBringKinds() = %t", got)
 			}

@@ -29,7 +29,7 @@ func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 }
 
 // driftRepair compares installed add-ons with what they applied, where a watch says that something differs.
-type driftRepair struct{ *request }
+type driftRepair struct{ *clusterRun }
 
 // watchObjects has the objects watched of all add-ons that are installed and wanted.
 func (q driftRepair) watchObjects() {

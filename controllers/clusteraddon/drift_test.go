@@ -21,7 +21,7 @@ func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
 	record := proven(deliver.Summary{Installed: true})
 	record.Name, record.Namespace, record.Status, record.Revision, record.Applied = "web", "apps", deliver.StatusDeployed, 1, "none"
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}}
-	q := &request{
+	q := &clusterRun{
 		Reconciler: &Reconciler{
 			Deliverer: deliver.New(deliver.Options{}), watched: fleetwatch.NewObjects(func(multicluster.ClusterName) {}),
 		},

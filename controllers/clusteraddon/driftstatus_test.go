@@ -84,7 +84,7 @@ func TestDriftIsToldOnce(t *testing.T) {
 		"repaired again": {was, &addonsv1.AddonDrift{Repaired: 5, Message: "before"}, nil, "Normal DriftRepaired"},
 	} {
 		recorder := events.NewFakeRecorder(1)
-		q := driftRepair{&request{Reconciler: &Reconciler{Recorder: recorder}, ca: &addonsv1.ClusterAddon{}}}
+		q := driftRepair{&clusterRun{Reconciler: &Reconciler{Recorder: recorder}, ca: &addonsv1.ClusterAddon{}}}
 		q.recordDrift(&addonsv1.AddonStatus{Name: "web", Namespace: "ns", Stack: "platform", Drift: tc.is}, tc.was, tc.found)
 		close(recorder.Events)
 		if got := <-recorder.Events; !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {

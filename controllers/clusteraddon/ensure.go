@@ -12,7 +12,7 @@ import (
 )
 
 // delivery installs and upgrades the add-ons that are wanted.
-type delivery struct{ *request }
+type delivery struct{ *clusterRun }
 
 // ensureAll takes each wanted add-on as far as it can go, and returns those that may take objects over.
 func (q delivery) ensureAll(ctx context.Context) (all result, successors []*addon) {

@@ -39,7 +39,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	}
 	at := &addonsv1.HTTPSource{URL: server.URL + "/web.tgz", Digest: "sha256:" + strings.Repeat("a", 64), PlainHTTP: ptr.To(true)}
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
-	q := &request{
+	q := &clusterRun{
 		Reconciler: &Reconciler{Sources: sources, watched: fleetwatch.NewObjects(nil)}, workload: &workload{},
 		ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}},
 	}
@@ -62,7 +62,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 }
 
 // saidOf returns what the status of an add-on says of an error.
-func saidOf(q *request, err error, a *addon) (reason, message string) {
+func saidOf(q *clusterRun, err error, a *addon) (reason, message string) {
 	one := delivery{q}.inputFailed(context.Background(), &turn{addon: a, err: ofAddon(a, err), status: a.status()})
 	return one.status.Reason, one.status.Message
 }
@@ -87,7 +87,7 @@ func TestFailuresOfContentNameTheField(t *testing.T) {
 		{manifests, job.ReasonManifestInvalid, "a.yaml: no", "addons[web].manifests: a.yaml: no"},
 	} {
 		err := &failure.Error{Reason: tc.reason, Err: errors.New(tc.said)}
-		if reason, message := saidOf(&request{}, err, tc.a); reason != tc.reason || message != tc.want {
+		if reason, message := saidOf(&clusterRun{}, err, tc.a); reason != tc.reason || message != tc.want {
 			t.Errorf("got %s: %s, want %s", reason, message, tc.want)
 		}
 	}
@@ -101,7 +101,7 @@ func TestMissingValuesNameTheWayOut(t *testing.T) {
 		`Secret team/v has no key "k"; add it, correct key, or set optional: true`: {there},
 	} {
 		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
-		q := &request{Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
+		q := &clusterRun{Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
 		_, _, err := inputReader{q}.valuesFrom(t.Context(), ref)
 		failed, ok := errors.AsType[*failure.Error](err)
 		if !ok || err.Error() != want || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || failed.Reason != reasons.ValuesNotFound {
@@ -130,7 +130,7 @@ func TestStaysFailedWhileItsSourceIsAskedAgain(t *testing.T) {
 		"it was another failure":          {addonsv1.AddonFailed, deliver.ReasonHookFailed, failure.ArtifactPending, at, at, false},
 		"it waited for something already": {addonsv1.AddonPending, reasons.ValuesNotFound, failure.ArtifactPending, at, at, false},
 	} {
-		q := &request{ca: &addonsv1.ClusterAddon{}}
+		q := &clusterRun{ca: &addonsv1.ClusterAddon{}}
 		a := &addon{Addon: addonsv1.Addon{Name: "web"}, stack: "platform"}
 		was := a.status()
 		was.Phase, was.Reason, was.Message = tc.phase, tc.was, "what is wrong"

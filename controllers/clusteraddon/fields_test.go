@@ -71,7 +71,7 @@ func TestFieldsOfAddons(t *testing.T) {
 }
 
 // readingCluster returns a request that reads values, as of the objects "one" and "two".
-func readingCluster(t *testing.T) *request {
+func readingCluster(t *testing.T) *clusterRun {
 	t.Helper()
 	q, _ := askedCluster(t)
 	q.ca.Namespace = "team"
@@ -93,7 +93,7 @@ func readingCluster(t *testing.T) *request {
 }
 
 // changeBetween returns the kind of the change from one add-on, which is installed, to another.
-func changeBetween(t *testing.T, q *request, before, after addonsv1.Addon) string {
+func changeBetween(t *testing.T, q *clusterRun, before, after addonsv1.Addon) string {
 	t.Helper()
 	var ins [2]*inputs
 	var terms [2]deliver.Terms

@@ -15,7 +15,7 @@ import (
 )
 
 // statusReport writes into the status what came of a reconcile, and before that what is about to come.
-type statusReport struct{ *request }
+type statusReport struct{ *clusterRun }
 
 // finish writes the result into the status, and returns when to come back. A failure is
 // tried again with backoff, and that must not make others wait that know their time. untold is why a record

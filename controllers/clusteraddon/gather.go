@@ -14,7 +14,7 @@ import (
 )
 
 // gathering finds out what is wanted on a cluster, and what is installed.
-type gathering struct{ *request }
+type gathering struct{ *clusterRun }
 
 // read finds out what is wanted, and what is installed; false if that isn't known yet.
 func (q gathering) read(ctx context.Context) (known bool, err error) {

@@ -39,7 +39,7 @@ func (a *addon) degradedAfter() time.Duration {
 }
 
 // healthCheck judges workloads of installed add-ons.
-type healthCheck struct{ *request }
+type healthCheck struct{ *clusterRun }
 
 // judgeHealth looks at the workloads that have changed of an add-on that is Ready, and returns it as Degraded once one
 // of them hasn't been ready for long enough. It changes nothing on the cluster.

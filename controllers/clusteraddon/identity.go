@@ -23,7 +23,7 @@ const identifyTimeout = 10 * time.Second
 // isSame reports whether the connection leads to the cluster that the status is about, and notes that cluster in the
 // status. If it leads to another one, the condition ClusterReachable says so. While nobody can tell, it counts as the
 // same. Each connection is asked once.
-func (q *request) isSame(ctx context.Context) bool {
+func (q *clusterRun) isSame(ctx context.Context) bool {
 	known := &q.memory.identity
 	if known.conn != q.workload.conn {
 		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)

@@ -36,7 +36,7 @@ type inputs struct {
 }
 
 // inputReader reads what add-ons are made of: charts, values, and what these refer to.
-type inputReader struct{ *request }
+type inputReader struct{ *clusterRun }
 
 // inputs resolves the chart and the values of an add-on. An unchanged input costs no request.
 func (q inputReader) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {

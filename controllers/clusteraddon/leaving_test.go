@@ -41,7 +41,7 @@ func installedAddon(stack, name string, dependsOn ...string) deliver.Summary {
 }
 
 // askedCluster returns a request about a cluster that answers nothing, and how often that was asked for something.
-func askedCluster(t *testing.T, records ...deliver.Summary) (q *request, asked *int) {
+func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, asked *int) {
 	t.Helper()
 	asked = new(int)
 	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { *asked++; w.WriteHeader(http.StatusInternalServerError) })
@@ -49,7 +49,7 @@ func askedCluster(t *testing.T, records ...deliver.Summary) (q *request, asked *
 	if err != nil {
 		t.Fatal(err)
 	}
-	q = &request{
+	q = &clusterRun{
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{}), Sources: sources, records: recordsOf{}, Clock: testingclock.NewFakePassiveClock(time.Now())},
 		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, workload: &workload{name: "team/prod", conn: conn},
 		memory: newMemory(), installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf(records...), now: time.Now(),
@@ -64,25 +64,25 @@ func askedCluster(t *testing.T, records ...deliver.Summary) (q *request, asked *
 func TestLeavingWaits(t *testing.T) {
 	base, web := installedAddon("platform", "base"), installedAddon("other", "web", "platform/base")
 	for name, tc := range map[string]struct {
-		prepare    func(q *request)
+		prepare    func(q *clusterRun)
 		successors []*addon
 		want       string
 	}{
-		"a wanted add-on depends on it": {func(q *request) {
+		"a wanted add-on depends on it": {func(q *clusterRun) {
 			wanted := addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", DependsOn: []string{"platform/base"}}, stack: "other"}
 			q.wanted = []addon{wanted}
 		}, nil, reasons.WaitingForDependent},
-		"one that is left as it is depends on it": {func(q *request) {
+		"one that is left as it is depends on it": {func(q *clusterRun) {
 			q.kept = []addonsv1.AddonStatus{statusOf(web, addonsv1.AddonUnassigned)}
 		}, nil, reasons.WaitingForDependent},
-		"another one goes before": {func(q *request) { q.leaving = append(q.leaving, web) }, nil, reasons.WaitingForDependent},
-		"a stack isn't known yet that may want its objects": {func(q *request) {
+		"another one goes before": {func(q *clusterRun) { q.leaving = append(q.leaving, web) }, nil, reasons.WaitingForDependent},
+		"a stack isn't known yet that may want its objects": {func(q *clusterRun) {
 			q.unresolved = map[string]unresolvedStack{"new": {state: decide.Unseen}}
 		}, nil, reasons.WaitingForSuccessor},
-		"the removal of a stack is held that isn't there, and may want its objects": {func(q *request) {
+		"the removal of a stack is held that isn't there, and may want its objects": {func(q *clusterRun) {
 			q.unresolved = map[string]unresolvedStack{"new": {state: decide.Held}}
 		}, nil, reasons.WaitingForSuccessor},
-		"one of its stack may take over its objects": {func(*request) {}, []*addon{
+		"one of its stack may take over its objects": {func(*clusterRun) {}, []*addon{
 			{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, stack: "platform"},
 		}, reasons.WaitingForSuccessor},
 	} {

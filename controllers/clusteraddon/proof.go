@@ -12,7 +12,7 @@ import (
 )
 
 // restoreProofs takes the proofs from the status, but for those that this process knows better.
-func (q *request) restoreProofs() {
+func (q *clusterRun) restoreProofs() {
 	q.memory.proofs.restore(q.stored, q.ca.UID)
 	q.proofs = q.memory.proofs.written
 }
@@ -28,20 +28,20 @@ func (r *Reconciler) proofsOf(ctx context.Context, name multicluster.ClusterName
 }
 
 // proofOf returns the proof of the release's record, "" if this ClusterAddon has none.
-func (q *request) proofOf(release deliver.Release) string { return q.proofs[release] }
+func (q *clusterRun) proofOf(release deliver.Release) string { return q.proofs[release] }
 
 // isProven reports whether a record is as it was written for this ClusterAddon.
-func (q *request) isProven(record deliver.Summary) bool {
+func (q *clusterRun) isProven(record deliver.Summary) bool {
 	return record.IsProvenBy(q.proofOf(record.Release))
 }
 
 // noteProof keeps the proof of a release's record. "" says that the record isn't as it was written.
-func (q *request) noteProof(release deliver.Release, proof string) {
+func (q *clusterRun) noteProof(release deliver.Release, proof string) {
 	q.proofs[release] = proof
 }
 
 // reportProofs writes the proofs into the statuses of the add-ons, and forgets all others.
-func (q *request) reportProofs() {
+func (q *clusterRun) reportProofs() {
 	reported := map[deliver.Release]string{}
 	for i := range q.ca.Status.Addons {
 		a := &q.ca.Status.Addons[i]

@@ -63,14 +63,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	case !ok:
 		return ctrl.Result{RequeueAfter: r.upgradeUnseen(ca, cluster)}, nil
 	}
-	return r.deliver(ctx, &request{
+	return r.deliver(ctx, &clusterRun{
 		Reconciler: r, ca: ca, stored: stored, cluster: cluster, workload: workload, removes: removes,
 		memory: r.memoryOf(req.NamespacedName), now: r.Clock.Now(),
 	})
 }
 
 // deliver compares what the cluster is to run with what it runs, and acts on that.
-func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, error) {
+func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(q.ca)
 	ctx = r.Sources.Waiting(ctx, "ClusterAddon "+key.String(), func() { r.Queue.Add(key) })
 	ctx, leave, ok := r.lanes.enter(ctx, key)

@@ -86,7 +86,7 @@ var honest = said{
 }
 
 // statusOfRecords writes what these records say into the status of a ClusterAddon, in each way that there is.
-func statusOfRecords(t testing.TB, q *request, ran bool, wants []string, records ...metav1.PartialObjectMetadata) {
+func statusOfRecords(t testing.TB, q *clusterRun, ran bool, wants []string, records ...metav1.PartialObjectMetadata) {
 	t.Helper()
 	q.ca = &addonsv1.ClusterAddon{Spec: addonsv1.ClusterAddonSpec{ClusterName: "prod"}}
 	q.ca.Namespace, q.ca.Name, q.ca.UID = "team", "prod", "1"
@@ -121,7 +121,7 @@ func statusOfRecords(t testing.TB, q *request, ran bool, wants []string, records
 
 // FuzzStatusOfRecords has the Secret of a release record say anything: the status can be written all the same.
 func FuzzStatusOfRecords(f *testing.F) {
-	why, q := refused(f), &request{Reconciler: &Reconciler{}, workload: &workload{conn: connection.To(f, nil)}}
+	why, q := refused(f), &clusterRun{Reconciler: &Reconciler{}, workload: &workload{conn: connection.To(f, nil)}}
 	add := func(change func(*said)) {
 		s := honest
 		change(&s)
@@ -161,7 +161,7 @@ func FuzzStatusOfRecords(f *testing.F) {
 
 // TestStatusOfManyRecords fits an API server, however many Secrets somebody makes up.
 func TestStatusOfManyRecords(t *testing.T) {
-	why, q := refused(t), &request{Reconciler: &Reconciler{}, workload: &workload{conn: connection.To(t, nil)}}
+	why, q := refused(t), &clusterRun{Reconciler: &Reconciler{}, workload: &workload{conn: connection.To(t, nil)}}
 	var records []metav1.PartialObjectMetadata
 	var wants []string
 	for i := range 4096 {

@@ -23,7 +23,7 @@ import (
 const maxUnknown = 128
 
 // removal removes the add-ons that aren't wanted any more.
-type removal struct{ *request }
+type removal struct{ *clusterRun }
 
 // unwanted returns the records of add-ons that are installed and no longer wanted, in the order of
 // removal. It returns the statuses of add-ons that are in doubt, and are left as they are.

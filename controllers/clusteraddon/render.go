@@ -19,7 +19,7 @@ import (
 )
 
 // rendering renders add-ons, and tells whether that is needed.
-type rendering struct{ *request }
+type rendering struct{ *clusterRun }
 
 // render makes the add-on's objects. It is called only when something changed.
 func (q rendering) render(ctx context.Context, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {

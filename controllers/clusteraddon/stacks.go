@@ -65,7 +65,7 @@ type stacks struct {
 }
 
 // readStacks reads the stacks that the cluster is to run, and their revisions.
-func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
+func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 	all := make([]assignedStack, 0, len(q.ca.Spec.Stacks))
 	for _, a := range q.ca.Spec.Stacks {
 		written, spec, unknown, pinned := &addonsv1.AddonStack{}, (*addonsv1.AddonStackSpec)(nil), []string(nil), stack.Inputs(nil)
@@ -212,7 +212,7 @@ func firstIn(stacks map[string]unresolvedStack, isSo func(decide.StackState) boo
 }
 
 // openQuestions returns why stacks are unresolved whose add-ons this cluster is to have, or has.
-func (q *request) openQuestions() []string {
+func (q *clusterRun) openQuestions() []string {
 	has := sets.New[string]()
 	for _, record := range q.installed {
 		has.Insert(record.Stack)

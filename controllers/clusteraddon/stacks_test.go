@@ -137,7 +137,7 @@ func TestStacksThatAreGone(t *testing.T) {
 
 // A panic is one add-on's failure: the request has nothing to act with, and continues with the next.
 func TestPanicIsOneAddonsFailure(t *testing.T) {
-	q := &request{ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod"}, Reconciler: &Reconciler{}}
+	q := &clusterRun{ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod"}, Reconciler: &Reconciler{}}
 	q.wanted = []addon{wantedAddon("a", "web"), wantedAddon("a", "db")}
 	all, _ := delivery{q}.ensureAll(t.Context())
 	if len(all.statuses) != 2 || all.retryAfter != retry.Panic {
@@ -158,7 +158,7 @@ func TestAddonsOfAnOutdatedAssignment(t *testing.T) {
 	ca.Status.Addons = []addonsv1.AddonStatus{was}
 	outdated, added := wantedAddon("a", "web"), wantedAddon("a", "new")
 	outdated.outdated, added.outdated = true, true
-	q := &request{ca: ca, Reconciler: &Reconciler{}, stacks: stacks{wanted: []addon{outdated, added}}}
+	q := &clusterRun{ca: ca, Reconciler: &Reconciler{}, stacks: stacks{wanted: []addon{outdated, added}}}
 	all, _ := delivery{q}.ensureAll(t.Context())
 	want := []addonsv1.AddonStatus{was, {Name: "new", Namespace: "default", Stack: "a", Phase: addonsv1.AddonPending}}
 	if diff := cmp.Diff(want, all.statuses); diff != "" {
@@ -188,7 +188,7 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 		since := map[string]time.Time(nil)
 		for _, after := range []time.Duration{0, time.Second, 2 * assignmentGrace} {
 			was := statusOf(record, addonsv1.AddonReady)
-			q := &request{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: proofsOf(record)}
+			q := &clusterRun{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: proofsOf(record)}
 			q.Reconciler, q.ca.Status.Addons = &Reconciler{}, []addonsv1.AddonStatus{was}
 			q.stacks = resolveStacks([]assignedStack{tc.stack}, cluster, since, now.Add(after))
 			since = q.outdatedSince

@@ -21,7 +21,7 @@ import (
 func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	same, other, added := wantedAddon("a", "same"), wantedAddon("b", "other"), wantedAddon("b", "added")
-	q := &request{
+	q := &clusterRun{
 		memory: newMemory(), now: time.Unix(1000, 0),
 		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn},
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{})},

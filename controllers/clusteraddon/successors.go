@@ -31,7 +31,7 @@ func (q rendering) mayBringKinds(a *addon, before, after string) bool {
 }
 
 // leavesSince returns since when a release is seen to leave.
-func (q *request) leavesSince(release deliver.Release) time.Time {
+func (q *clusterRun) leavesSince(release deliver.Release) time.Time {
 	since, known := q.memory.leavingSince[release]
 	if !known {
 		since = q.now

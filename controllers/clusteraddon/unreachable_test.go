@@ -223,7 +223,7 @@ func TestFailedUpgradeIsNotReady(t *testing.T) {
 		if was != "" {
 			ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Phase: was}}
 		}
-		q := &request{ca: ca}
+		q := &clusterRun{ca: ca}
 		one := upgradeFailed(context.DeadlineExceeded, q.previousStatus(addonsv1.AddonStatus{Name: "web"}))
 		status := one.status
 		if status.Phase != want || status.Reason != reasons.Retrying || !one.unreachable {
@@ -237,7 +237,7 @@ func TestFailedUpgradeIsNotReady(t *testing.T) {
 func TestAnswersBeyondALimit(t *testing.T) {
 	for _, discovery := range []bool{true, false} {
 		limit := &fleet.LimitError{Reason: fleet.ReasonResponseTooLarge, Message: "GET /x was answered with more than 4096 KiB", Discovery: discovery}
-		q := &request{ca: &addonsv1.ClusterAddon{}}
+		q := &clusterRun{ca: &addonsv1.ClusterAddon{}}
 		one := requestFailed(fmt.Errorf("unexpected error when reading response body: %w", limit), q.previousStatus(addonsv1.AddonStatus{Name: "web"}))
 		status := one.status
 		if one.unreachable != discovery || status.Reason != reasons.ResponseTooLarge || status.Phase != addonsv1.AddonPending ||

@@ -22,7 +22,7 @@ import (
 )
 
 // upgradeGate holds add-ons back for an upgrade of Kubernetes, and the upgrade for add-ons.
-type upgradeGate struct{ *request }
+type upgradeGate struct{ *clusterRun }
 
 // observeUpgrade finds out how far an upgrade of the cluster's Kubernetes is, if add-ons have a
 // say in it. Add-ons of a stack that can't be read may have one, as before.

@@ -48,7 +48,7 @@ func TestClosed(t *testing.T) {
 			}
 			cni := addon{stack: "platform", Addon: addonsv1.Addon{Name: "cni", Lifecycle: &tc.cni, Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{}, Versions: tc.rows}}}
 			other := addon{stack: "other", Addon: addonsv1.Addon{Name: "other"}}
-			q := &request{upgrade: u, installed: map[deliver.Release]deliver.Summary{cni.release(): {Kinds: tc.kinds}, other.release(): {Kinds: tc.others}}}
+			q := &clusterRun{upgrade: u, installed: map[deliver.Release]deliver.Summary{cni.release(): {Kinds: tc.kinds}, other.release(): {Kinds: tc.others}}}
 			q.wanted = []addon{cni, other}
 			for i := range q.wanted {
 				q.wanted[i].fit(u.Reached, u)
@@ -82,7 +82,7 @@ func TestUnreadChart(t *testing.T) {
 		"its chart was read":     {specDigest(&added), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := &request{upgrade: u, ca: &addonsv1.ClusterAddon{}, stacks: stacks{wanted: []addon{cni, added, other}}, installed: map[deliver.Release]deliver.Summary{
+			q := &clusterRun{upgrade: u, ca: &addonsv1.ClusterAddon{}, stacks: stacks{wanted: []addon{cni, added, other}}, installed: map[deliver.Release]deliver.Summary{
 				cni.release(): {Terms: deliver.Terms{Spec: specDigest(&cni)}}, added.release(): {Terms: deliver.Terms{Spec: tc.spec}},
 			}}
 			pending := added.status()

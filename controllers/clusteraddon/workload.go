@@ -76,7 +76,7 @@ func (w *workload) target() deliver.Target {
 // targetAs returns the same with the rights of a ServiceAccount of the workload cluster. The
 // ServiceAccount is in the namespace with the name of the ClusterAddon's namespace. "" means the
 // rights of the kubeconfig.
-func (q *request) targetAs(serviceAccount string) (deliver.Target, error) {
+func (q *clusterRun) targetAs(serviceAccount string) (deliver.Target, error) {
 	target := q.workload.target()
 	if serviceAccount == "" {
 		return target, nil
@@ -117,13 +117,13 @@ const withoutServiceAccount = "This provider instance delivers with the rights o
 
 // mayRemove reports whether an add-on whose record is proven may be removed with the rights that the
 // record names.
-func (q *request) mayRemove(record deliver.Summary) bool {
+func (q *clusterRun) mayRemove(record deliver.Summary) bool {
 	return !q.RequireImpersonation || record.ServiceAccount != ""
 }
 
 // unwantedStatus returns the status of an add-on that only a record knows. It has the name of an account
 // only if the record is proven.
-func (q *request) unwantedStatus(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
+func (q *clusterRun) unwantedStatus(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
 	status := statusOf(record, phase)
 	if q.isProven(record) {
 		status.ServiceAccountName = record.ServiceAccount

@@ -16,9 +16,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
-// request is what a reconcile is about: all that is known before anything is done. Steps
+// clusterRun is one reconcile of a cluster: all that is known before anything is done. Steps
 // read it, and return what came of them.
-type request struct {
+type clusterRun struct {
 	*Reconciler
 	ca       *addonsv1.ClusterAddon // only announce and finish write to its status
 	stored   *addonsv1.ClusterAddon // as it was last written
@@ -46,16 +46,16 @@ type request struct {
 }
 
 // reference says where the add-on's chart, kustomization or manifests are.
-func (q *request) reference(a *addon) reference.Reference {
+func (q *clusterRun) reference(a *addon) reference.Reference {
 	return reference.AddonOf(q.ca.Namespace, &a.Addon, a.bundle)
 }
 
-func (q *request) keyOf(name string) client.ObjectKey {
+func (q *clusterRun) keyOf(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: q.ca.Namespace, Name: name}
 }
 
 // previousStatus returns the add-on's last status, or the given one, Pending, if it had none.
-func (q *request) previousStatus(status addonsv1.AddonStatus) addonsv1.AddonStatus {
+func (q *clusterRun) previousStatus(status addonsv1.AddonStatus) addonsv1.AddonStatus {
 	if at := indexOf(q.ca.Status.Addons, status); at >= 0 {
 		return q.ca.Status.Addons[at]
 	}
@@ -73,7 +73,7 @@ func indexOf(all []addonsv1.AddonStatus, status addonsv1.AddonStatus) int {
 }
 
 // leavingReleases returns those whose objects wanted add-ons may take over.
-func (q *request) leavingReleases() []deliver.Release {
+func (q *clusterRun) leavingReleases() []deliver.Release {
 	releases := make([]deliver.Release, 0, len(q.leaving))
 	for _, record := range q.leaving {
 		releases = append(releases, record.Release)
@@ -86,7 +86,7 @@ const maxKept = 16
 
 // keptReleases returns releases in a namespace that no stack wants, and that stay for now. Their records needn't be
 // proven: whoever may write one there may write those of the wanted add-on, too.
-func (q *request) keptReleases(namespace string) []deliver.Release {
+func (q *clusterRun) keptReleases(namespace string) []deliver.Release {
 	leaving := q.leavingReleases()
 	var kept []deliver.Release
 	for release := range q.installed {
@@ -100,11 +100,11 @@ func (q *request) keptReleases(namespace string) []deliver.Release {
 }
 
 // renews reports whether a certificate of the record is to be renewed.
-func (q *request) renews(record deliver.Summary) bool {
+func (q *clusterRun) renews(record deliver.Summary) bool {
 	return !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
 }
 
 // stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.
-func (q *request) stackHasSay(name string) bool {
+func (q *clusterRun) stackHasSay(name string) bool {
 	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == name && a.hasSay() })
 }
