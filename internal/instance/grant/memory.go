@@ -3,6 +3,8 @@
 package grant
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +27,8 @@ type Memory struct {
 
 	mu        sync.Mutex
 	sightings map[types.UID]sighting
+	// vanished has when a watch showed the end of objects, until no list is judged that may still show them.
+	vanished map[types.UID]time.Time
 }
 
 type sighting struct {
@@ -39,17 +43,19 @@ const maxDeleted = 64
 
 // NewMemory returns a memory that has seen nothing yet.
 func NewMemory(c clock.PassiveClock) *Memory {
-	return &Memory{clock: c, sightings: map[types.UID]sighting{}}
+	return &Memory{clock: c, sightings: map[types.UID]sighting{}, vanished: map[types.UID]time.Time{}}
 }
 
 // Change is a status that is to be written over the version that was judged, and over no other.
 type Change struct{ Before, After *addonsv1.ProviderInstance }
 
-// Judge takes in all ProviderInstances, as a list showed them that was asked for at asOf. It returns how
-// their statuses are to change, and after which time a silent one expires.
+// Judge takes in all ProviderInstances, as a list showed them that was asked for at asOf, after all earlier lists were
+// judged. It returns how their statuses are to change, and after which time a silent one expires.
 func (m *Memory) Judge(stored []addonsv1.ProviderInstance, asOf time.Time) (changes []Change, next time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	maps.DeleteFunc(m.vanished, func(_ types.UID, at time.Time) bool { return at.Before(asOf) })
+	stored = slices.DeleteFunc(stored, func(pi addonsv1.ProviderInstance) bool { _, isGone := m.vanished[pi.UID]; return isGone })
 	all := make([]*addonsv1.ProviderInstance, 0, len(stored))
 	there := make(map[types.UID]bool, len(stored))
 	for i := range stored {
@@ -106,6 +112,7 @@ func (m *Memory) deleted(there map[types.UID]bool, asOf time.Time) []*addonsv1.P
 func (m *Memory) Vanish(pi *addonsv1.ProviderInstance) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.vanished[pi.UID] = m.clock.Now()
 	number := 0
 	for _, s := range m.sightings {
 		if s.deleted && s.instance.Namespace == pi.Namespace {

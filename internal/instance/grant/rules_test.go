@@ -145,6 +145,22 @@ func TestDeletedObjects(t *testing.T) {
 	}
 }
 
+// TestLateLists show an instance as it was before it gave its scope up and was deleted.
+func TestLateLists(t *testing.T) {
+	clock := testclock.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	memory := grant.NewMemory(clock)
+	asOf := clock.Now()
+	clock.SetTime(asOf.Add(time.Second))
+	last := pi("a", has(granted), waits)
+	memory.Vanish(&last)
+	memory.Judge([]addonsv1.ProviderInstance{pi("a", has(granted))}, asOf)
+	clock.SetTime(asOf.Add(2 * time.Second))
+	changes, _ := memory.Judge([]addonsv1.ProviderInstance{pi("m")}, clock.Now())
+	if len(changes) != 1 || changes[0].After.Status.Grant.State != reserved {
+		t.Errorf("the next instance isn't granted the scope that is free: %+v", changes)
+	}
+}
+
 // Who makes and deletes instances can't fill the memory: of a namespace, so many deleted ones are remembered.
 func TestDeletedObjectsAreFew(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(time.Now())
