@@ -98,7 +98,7 @@ type ConditionObject struct {
 	// +kubebuilder:validation:Pattern=`^[^/%]+$`
 	Name string `json:"name"`
 
-	// namespace of the object. Defaults to none, such as for objects that are the cluster's.
+	// namespace of the object. Defaults to none, for an object without a namespace.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

@@ -143,7 +143,7 @@ type GitHubSource struct {
 
 	// apiURL is where the server's API is. Defaults to https://api.github.com for
 	// github.com, to https://api.<host> for hosts of ghe.com, and to
-	// https://<host>/api/v3, such as that of GitHub Enterprise Server, for all others. The
+	// https://<host>/api/v3, as GitHub Enterprise Server has it, for all others. The
 	// instance's own credentials for the host of url go to no other API than that.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -63,7 +63,7 @@ type CertificateIdentity struct {
 	// +kubebuilder:validation:MaxLength=512
 	Issuer string `json:"issuer"`
 
-	// subject as the certificate has it: an e-mail address or an URI, such as a
+	// subject as the certificate has it: an e-mail address, or the URI of a
 	// workflow.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -60,9 +60,11 @@ func (r bundles) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *re
 		}
 	}
 	expanded, err := r.open(ctx, s, unpinned, digest)
-	if current := r.Sources.Current(ctx, reference.BundleOf(s.Namespace, unpinned), digest); err != nil && current != digest {
-		digest = current
-		expanded, err = r.open(ctx, s, unpinned, digest)
+	if err != nil {
+		if current := r.Sources.Current(ctx, reference.BundleOf(s.Namespace, unpinned), digest); current != digest {
+			digest = current
+			expanded, err = r.open(ctx, s, unpinned, digest)
+		}
 	}
 	if err != nil {
 		return nil, err

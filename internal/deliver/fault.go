@@ -3,17 +3,15 @@
 package deliver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"context"
-	"runtime"
-	"runtime/debug"
-
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"

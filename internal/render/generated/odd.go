@@ -27,27 +27,24 @@ func (g *Generator) refuseOdd() (refused []*previousValue) {
 // digest is a sum of the content of a Secret, or its beginning, as annotations and names have it.
 var digest = regexp.MustCompile(`[0-9a-f]{7,}`)
 
-// withoutSecrets returns the fields of objects by their paths, without the data of Secrets in the namespace, and
-// without digests.
-func withoutSecrets(documents []manifest.Document, namespace string) (all []map[string]any) {
+// withoutSecrets returns the paths of the fields of objects, each with its value, without the data of Secrets in the
+// namespace, and without digests. It is a list: a name with dots can make two paths the same.
+func withoutSecrets(documents []manifest.Document, namespace string) (all []any) {
 	for _, o := range manifest.ObjectsOf(documents) {
 		secret := isSecret(o) && cmp.Or(o.GetNamespace(), namespace) == namespace
-		fields := map[string]any{}
 		walk("", o.Object, itemNumber, func(path string, value any) {
-			switch value := value.(type) {
-			case map[string]any, []any:
-				fields[path] = reflect.TypeOf(value) // what is in it has paths of its own
-				return
-			case string:
-				fields[path] = digest.ReplaceAllStringFunc(value, func(sum string) string { return strings.Repeat(mark, len(sum)) })
-			default:
-				fields[path] = value
+			text, isText := value.(string)
+			_, isScalar := scalarText(value)
+			switch {
+			case !isScalar:
+				value = reflect.TypeOf(value) // what is in it has paths of its own
+			case secret && (strings.HasPrefix(path, ".data.") || strings.HasPrefix(path, ".stringData.")):
+				value = nil
+			case isText:
+				value = digest.ReplaceAllStringFunc(text, func(sum string) string { return strings.Repeat(mark, len(sum)) })
 			}
-			if secret && (strings.HasPrefix(path, ".data.") || strings.HasPrefix(path, ".stringData.")) {
-				fields[path] = nil
-			}
+			all = append(all, path, value)
 		})
-		all = append(all, fields)
 	}
 	return all
 }

@@ -95,6 +95,7 @@ func TestOddValuesReachSecretsAlone(t *testing.T) {
 		"the name of a Secret":          object("Secret", "s-{{ $p | lower }}", "stringData: {p: x}\n"),
 		"a label of a Secret":           object("Secret", "s", "stringData: {p: x}\ntype: {{ $p | quote }}\n"),
 		"a key of a Secret":             object("Secret", "s", "stringData: {{ dict $p \"x\" | toJson }}\n"),
+		"a field with another's path":   object("ConfigMap", "c", "data:\n  a: {b: {{ $p | quote }}}\n  a.b: x\n"),
 		"part of another value":         object("ConfigMap", "c", "data:\n  p: {{ printf \"psql -p '%s'\" $p | b64enc }}\n"),
 		"a hook":                        "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-upgrade}}\nspec: {p: {{ $p | quote }}}\n",
 		"flow style of a Secret":        object("Secret", "s", "stringData: {p: {{ $p }}, q: x}\n"),
