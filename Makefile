@@ -239,9 +239,15 @@ release-manifests: ## Write what clusterctl installs, and the shared overlays, i
 	cp metadata.yaml $(OUT)/
 
 .PHONY: release-chart
-release-chart: ## Write the Helm chart, which is made of the overlays, into OUT/charts, and its archive into OUT.
+release-chart: ## Write the Helm chart, which has the overlays, into OUT/charts, and its archive into OUT.
 	rm -rf $(OUT)/charts/chandler
-	go run ./hack/chart $(VERSION) $(OUT)/charts/chandler
+	mkdir -p $(OUT)/charts
+	cp -r hack/chart/chandler $(OUT)/charts/
+	sed 's/VERSION/$(VERSION:v%=%)/' hack/chart/chandler/Chart.yaml >$(OUT)/charts/chandler/Chart.yaml
+	mkdir $(OUT)/charts/chandler/overlays
+	@for overlay in all=config/default shared=config/shared instance=hack/chart/instance; do \
+		$(KUSTOMIZE) build $${overlay#*=} >$(OUT)/charts/chandler/overlays/$${overlay%=*}.yaml; \
+	done
 	tar -C $(OUT)/charts --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -c chandler | gzip -n >$(OUT)/$(CHART)
 
 .PHONY: sbom

@@ -136,8 +136,9 @@ func TestChartValues(t *testing.T) {
 		objects, err := releaseOf(t, chart, "red", "red", map[string]any{
 			"mode": mode, "image": map[string]any{"repository": "registry.example.org/chandler", "tag": "v1", "digest": digest}, "replicas": 0,
 			"verbosity": 5, "extraArgs": []any{"--qps=1"}, "env": []any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy"}},
-			"resources": map[string]any{"limits": map[string]any{"memory": "1Gi"}}, "goMemLimit": "700MiB",
-			"podSpec":     map[string]any{"imagePullSecrets": []any{map[string]any{"name": "pull"}}},
+			"resources": map[string]any{"limits": map[string]any{"memory": "1Gi"}}, "goMemLimit": "1e9",
+			"namespaces": []any{"team-a", "on"}, "watchFilter": "Blue_1.x",
+			"podSpec":     map[string]any{"imagePullSecrets": []any{map[string]any{"name": "pull"}}, "tolerations": []any{}},
 			"certManager": map[string]any{"issuerRef": map[string]any{"kind": "ClusterIssuer", "name": "ours"}}, "crds": map[string]any{"keep": false},
 		})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -146,16 +147,25 @@ func TestChartValues(t *testing.T) {
 		g.Expect(spec.Replicas).To(HaveValue(BeZero()))
 		g.Expect(container.Image).To(Equal("registry.example.org/chandler:v1@" + digest))
 		g.Expect(container.Args[len(container.Args)-2:]).To(Equal([]string{"--v=5", "--qps=1"}))
-		g.Expect(container.Env).To(ContainElements(corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy"}, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "700MiB"}))
+		g.Expect(container.Env).To(ContainElements(corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy"}, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "1e9"}))
 		g.Expect(container.Resources.Requests).To(BeEmpty())
 		g.Expect(container.Resources.Limits.Memory().String()).To(Equal("1Gi"))
 		g.Expect(spec.Template.Spec.ImagePullSecrets).To(HaveLen(1))
+		g.Expect(spec.Template.Spec.Tolerations).To(BeEmpty())
+		roles := map[string]int{} // of the manager, by their namespaces
 		for _, o := range objects {
 			g.Expect(o.GetKind()).NotTo(Equal("Issuer"))
 			g.Expect(o.GetAnnotations()).NotTo(HaveKey("helm.sh/resource-policy"))
 			if o.GetKind() == "Certificate" {
 				g.Expect(o.Object["spec"]).To(HaveKeyWithValue("issuerRef", map[string]any{"kind": "ClusterIssuer", "name": "ours"}))
 			}
+			if strings.HasPrefix(o.GetName(), "chandler-manager-role") {
+				roles[o.GetNamespace()]++
+			}
+		}
+		if mode != "shared" { // which manages nothing
+			g.Expect(container.Env).To(ContainElements(corev1.EnvVar{Name: "NAMESPACES", Value: "team-a,on"}, corev1.EnvVar{Name: "WATCH_FILTER", Value: "Blue_1.x"}))
+			g.Expect(roles).To(Equal(map[string]int{"team-a": 2, "on": 2}))
 		}
 	}
 	for name, values := range map[string]map[string]any{
