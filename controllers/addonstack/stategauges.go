@@ -3,6 +3,7 @@
 package addonstack
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -11,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,111 +52,102 @@ func (c *collector) Collect(series chan<- prometheus.Metric) {
 			return
 		}
 	}
-	slices.SortFunc(stacks.Items, func(a, b addonsv1.AddonStack) int { return compareKeys(&a, &b) })
-	found := countClusters(clusters.Items)
-	addons := map[string]int{} // by namespace
+	slices.SortFunc(stacks.Items, func(a, b addonsv1.AddonStack) int { return cmp.Compare(a.Name, b.Name) })
+	counts, total := countClusters(clusters.Items), map[string]int{} // the total by namespace
 	for i := range stacks.Items {
 		s := &stacks.Items[i]
-		names := found.addonsOf(s)
-		if addons[s.Namespace] += max(1, len(names)); addons[s.Namespace] > maxSources { // users make stacks
-			delete(found.held, client.ObjectKeyFromObject(s))
+		key := client.ObjectKeyFromObject(s)
+		is := counts.of(key)
+		delete(counts, key)
+		for k := range s.Spec.Addons { // clusters have others, too, as of a bundle
+			is.addon(s.Spec.Addons[k].Name)
+		}
+		if total[s.Namespace] += max(1, len(is.addons)); total[s.Namespace] > maxSources { // users make stacks
 			continue
 		}
-		collectStack(series, s)
+		collectStack(gaugesOf(series, key), s, is)
 		collectSources(series, r.Sources, s)
-		series <- heldGauge(client.ObjectKeyFromObject(s), found.held[client.ObjectKeyFromObject(s)])
-		delete(found.held, client.ObjectKeyFromObject(s))
-		for _, name := range names {
-			for _, phase := range phases {
-				count := float64(found.phases[addonPhase{client.ObjectKeyFromObject(s), name, phase}])
-				series <- prometheus.MustNewConstMetric(stackAddonClusters, prometheus.GaugeValue, count, s.Namespace, s.Name, name, string(phase))
-			}
-		}
 	}
-	for gone, held := range found.held { // a removal is held after its stack was deleted
-		if addons[gone.Namespace]++; addons[gone.Namespace] <= maxSources {
-			series <- heldGauge(gone, held)
+	for gone, is := range counts { // a removal is held after its stack was deleted
+		if is.held == 0 {
+			continue
+		}
+		if total[gone.Namespace]++; total[gone.Namespace] <= maxSources {
+			gaugesOf(series, gone)(stackClusters, is.held, "held")
 		}
 	}
 }
 
-func heldGauge(stack client.ObjectKey, held int) prometheus.Metric {
-	return prometheus.MustNewConstMetric(stackClusters, prometheus.GaugeValue, float64(held), stack.Namespace, stack.Name, "held")
-}
+// stackCounts are numbers of clusters.
+type stackCounts map[client.ObjectKey]*clusterCounts
 
-func compareKeys(a, b *addonsv1.AddonStack) int {
-	return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
-}
-
-// phases that an add-on may be in.
-var phases = []addonsv1.AddonPhase{addonsv1.AddonPending, addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonReady,
-	addonsv1.AddonDegraded, addonsv1.AddonFailed, addonsv1.AddonRemoving, addonsv1.AddonUnassigned}
-
-// addonPhase is a phase of an add-on of a stack.
-type addonPhase struct {
-	stack client.ObjectKey
-	addon string
-	phase addonsv1.AddonPhase
-}
-
-// clusterCounts are numbers of clusters.
+// clusterCounts are numbers of clusters of a stack.
 type clusterCounts struct {
-	held   map[client.ObjectKey]int // by stack
-	phases map[addonPhase]int
-	addons map[client.ObjectKey]sets.Set[string] // by stack, those that clusters have
+	held   int
+	addons map[string]map[addonsv1.AddonPhase]int // by name
 }
 
-func countClusters(clusters []addonsv1.ClusterAddon) clusterCounts {
-	is := clusterCounts{map[client.ObjectKey]int{}, map[addonPhase]int{}, map[client.ObjectKey]sets.Set[string]{}}
+func countClusters(clusters []addonsv1.ClusterAddon) stackCounts {
+	counts := stackCounts{}
 	for i := range clusters {
 		ca := &clusters[i]
 		for k := range ca.Spec.Stacks {
 			if assigned := &ca.Spec.Stacks[k]; assigned.HeldRemoval != nil {
-				is.held[client.ObjectKey{Namespace: ca.Namespace, Name: assigned.Name}]++
+				counts.of(client.ObjectKey{Namespace: ca.Namespace, Name: assigned.Name}).held++
 			}
 		}
 		for k := range ca.Status.Addons {
 			a := &ca.Status.Addons[k]
-			of := client.ObjectKey{Namespace: ca.Namespace, Name: a.Stack}
-			is.phases[addonPhase{of, a.Name, a.Phase}]++
-			if is.addons[of] == nil {
-				is.addons[of] = sets.New[string]()
-			}
-			is.addons[of].Insert(a.Name)
+			counts.of(client.ObjectKey{Namespace: ca.Namespace, Name: a.Stack}).addon(a.Name)[a.Phase]++
 		}
 	}
-	return is
+	return counts
 }
 
-// addonsOf returns the names of a stack's add-ons: those of its spec, and what clusters have of it, as of a bundle.
-func (c *clusterCounts) addonsOf(s *addonsv1.AddonStack) []string {
-	names := sets.New[string]().Union(c.addons[client.ObjectKeyFromObject(s)])
-	for i := range s.Spec.Addons {
-		names.Insert(s.Spec.Addons[i].Name)
+// of returns the numbers of a stack, which are there from then on.
+func (c stackCounts) of(stack client.ObjectKey) *clusterCounts {
+	if c[stack] == nil {
+		c[stack] = &clusterCounts{addons: map[string]map[addonsv1.AddonPhase]int{}}
 	}
-	return sets.List(names)
+	return c[stack]
 }
 
-// collectStack makes the series of a stack, but for those of its add-ons.
-func collectStack(series chan<- prometheus.Metric, s *addonsv1.AddonStack) {
-	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		series <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{s.Namespace, s.Name}, labels...)...)
+// addon returns the numbers of an add-on, which are there from then on.
+func (c *clusterCounts) addon(name string) map[addonsv1.AddonPhase]int {
+	if c.addons[name] == nil {
+		c.addons[name] = map[addonsv1.AddonPhase]int{}
 	}
+	return c.addons[name]
+}
+
+// gaugesOf returns a function that makes a series of a stack. The labels follow those of the stack.
+func gaugesOf(series chan<- prometheus.Metric, of client.ObjectKey) func(desc *prometheus.Desc, value int, labels ...string) {
+	return func(desc *prometheus.Desc, value int, labels ...string) {
+		series <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), append([]string{of.Namespace, of.Name}, labels...)...)
+	}
+}
+
+// collectStack makes the series of a stack and its add-ons.
+func collectStack(gauge func(*prometheus.Desc, int, ...string), s *addonsv1.AddonStack, is *clusterCounts) {
 	counts := ptr.Deref(s.Status.Clusters, addonsv1.ClusterCounts{})
 	for state, count := range map[string]int32{
 		"ready": counts.Ready, "failed": counts.Failed, "waiting": counts.Waiting, "unstarted": ptr.Deref(counts.Unstarted, 0),
-		"progressing": stack.Progressing(counts),
+		"progressing": stack.Progressing(counts), "held": int32(is.held),
 	} {
-		gauge(stackClusters, float64(count), state)
+		gauge(stackClusters, int(count), state)
+	}
+	for name, clusters := range is.addons {
+		for _, phase := range stack.Phases {
+			gauge(stackAddonClusters, clusters[phase], name, string(phase))
+		}
 	}
 	if s.Status.Rollout != nil {
 		gauge(rolloutPhase, 1, string(s.Status.Rollout.Phase))
 	}
 	for _, kind := range []string{addonsv1.ReadyCondition, addonsv1.ValidCondition, addonsv1.SourcesReadyCondition, addonsv1.RolledOutCondition} {
-		c := meta.FindStatusCondition(s.Status.Conditions, kind)
 		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
-			value := 0.0
-			if c != nil && c.Status == status {
+			value := 0
+			if meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, kind, status) {
 				value = 1
 			}
 			gauge(stackCondition, value, kind, string(status))

@@ -27,6 +27,7 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // Printer writes to one output.
@@ -153,7 +154,7 @@ func (p *Printer) versions(a *summary.Addon) string {
 // states returns on how many clusters an add-on is in each phase, and names those on which it isn't Ready.
 func (p *Printer) states(a *summary.Addon) string {
 	var states []string
-	for _, phase := range slices.Backward(summary.Phases) {
+	for _, phase := range slices.Backward(stack.Phases) {
 		if names := a.Phases[phase]; len(names) > 0 {
 			state := fmt.Sprintf("%d %s", len(names), phase)
 			if phase != addonsv1.AddonReady {

@@ -15,10 +15,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// Phases of add-ons, the worst first.
-var Phases = []addonsv1.AddonPhase{addonsv1.AddonFailed, addonsv1.AddonDegraded, addonsv1.AddonUnassigned, addonsv1.AddonPending,
-	addonsv1.AddonRemoving, addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonReady}
-
 // Cluster is why one cluster is as it is.
 type Cluster struct {
 	Namespace   string                 `json:"namespace"`
@@ -80,7 +76,7 @@ func ClusterOf(f *observed.Fleet, ca *addonsv1.ClusterAddon) *Cluster {
 		is.Addons = append(is.Addons, addonOn(f, ca, &ca.Status.Addons[i]))
 	}
 	slices.SortStableFunc(is.Addons, func(a, b AddonOnCluster) int {
-		return cmp.Compare(slices.Index(Phases, a.Phase), slices.Index(Phases, b.Phase))
+		return cmp.Compare(slices.Index(stack.Phases, a.Phase), slices.Index(stack.Phases, b.Phase))
 	})
 	return is
 }
