@@ -68,7 +68,7 @@ func (f *Found) addHelmRelease(ctx context.Context, o object[helmRelease], clust
 	spec := o.Spec
 	name := cmp.Or(spec.ReleaseName, strings.TrimPrefix(spec.TargetNamespace+"-"+o.GetName(), "-"))
 	r := &Release{
-		Cluster: cluster, Previous: name, Shown: spec.Values, owner: o.Unstructured, storage: cmp.Or(spec.StorageNamespace, f.Namespace),
+		Cluster: cluster, Previous: name, Shown: spec.Values, storage: cmp.Or(spec.StorageNamespace, f.Namespace),
 		Addon: addonsv1.Addon{Name: name, Namespace: cmp.Or(spec.TargetNamespace, f.Namespace)},
 	}
 	if spec.Upgrade.CRDs == string(addonsv1.CRDPolicySkip) {
@@ -93,7 +93,7 @@ func (f *Found) addHelmRelease(ctx context.Context, o object[helmRelease], clust
 		r.Shown = map[string]any{}
 	}
 	r.Addon.Chart, err = f.fluxChart(ctx, &spec)
-	f.Releases = append(f.Releases, r)
+	f.Releases, f.owners = append(f.Releases, r), append(f.owners, o.Unstructured)
 	return err
 }
 

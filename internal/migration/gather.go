@@ -32,11 +32,8 @@ func Gather(ctx context.Context, w *World) (f *Found, err error) {
 	if err := find[w.Origin](ctx); err != nil {
 		return nil, err
 	}
+	f.Releases = slices.DeleteFunc(f.Releases, f.isMoved)
 	for _, r := range f.Releases {
-		r.Covered = slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return f.covers(&s, r) })
-		if r.Covered {
-			continue
-		}
 		if err := f.complete(ctx, r); err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", r.Cluster, err)
 		}

@@ -25,15 +25,14 @@ type Plan struct {
 	Stack *addonsv1.AddonStack
 	// Secrets have values: those of all clusters, or of one.
 	Secrets []*unstructured.Unstructured
-	// Clusters are the names of those that get Label, which the stack selects; empty if it has another selector.
+	// Clusters are the names of those that get the label which the stack selects; empty if it has another selector.
 	Clusters []string
-	Label    string
 }
 
 // maxStackName is how long the name of an AddonStack may be.
 const maxStackName = 52
 
-// Plans returns the AddonStacks that the releases become which none has yet: one for releases that are equal but for their
+// Plans returns the AddonStacks that the releases become: one for releases that are equal but for their
 // values. Their names don't depend on which of them are written.
 func (f *Found) Plans() (plans []*Plan) {
 	var keys []string
@@ -42,9 +41,6 @@ func (f *Found) Plans() (plans []*Plan) {
 		siblings[s.Annotations[previousAnnotation]]++
 	}
 	for _, r := range f.Releases {
-		if r.Covered {
-			continue
-		}
 		key := r.Previous + hashOf(r.Addon)
 		if groups[key] == nil {
 			keys = append(keys, key)
@@ -81,7 +77,7 @@ func (f *Found) plan(name string, releases []*Release) *Plan {
 	s := &addonsv1.AddonStack{TypeMeta: metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack"}}
 	s.Namespace, s.Name, s.Labels = f.Namespace, name, map[string]string{originLabel: string(f.Origin)}
 	s.Annotations = map[string]string{previousAnnotation: releases[0].Previous, clusterv1.PausedAnnotation: ""}
-	p := &Plan{Stack: s, Label: clusterLabelPrefix + name}
+	p := &Plan{Stack: s}
 	for _, r := range releases {
 		p.Clusters = append(p.Clusters, r.Cluster)
 	}
@@ -93,7 +89,7 @@ func (f *Found) plan(name string, releases []*Release) *Plan {
 		if f.Origin == Provider && name == releases[0].Previous {
 			f.note("AddonStack %s is for the clusters that have the release; HelmChartProxy %s selects others, too", name, name)
 		}
-		s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{p.Label: string(f.Origin)}}
+		s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{clusterLabelPrefix + name: string(f.Origin)}}
 	}
 	s.Spec.Addons = []addonsv1.Addon{releases[0].Addon}
 	p.setValues(&s.Spec.Addons[0], releases)

@@ -40,19 +40,21 @@ func (f *Found) proxies(ctx context.Context) error {
 	if err := errors.Join(noCharts, noneMade); err != nil {
 		return err
 	}
+	charts = slices.DeleteFunc(charts, func(chart object[chartProxy]) bool { return !f.isNamed(chart.GetName()) })
+	if len(charts) == 0 {
+		return nil
+	}
 	for _, chart := range charts {
-		if !f.isNamed(chart.GetName()) {
-			continue
-		}
-		f.owners = append(f.owners, chart)
+		name := chart.GetName()
 		for _, o := range made {
-			if o.GetLabels()[chartProxyLabel] == chart.GetName() {
+			if o.GetLabels()[chartProxyLabel] == name {
 				f.addProxy(o, chart)
 			}
 		}
-	}
-	if len(f.owners) == 0 {
-		return nil
+		if slices.ContainsFunc(f.Releases, func(r *Release) bool { return r.Previous == name }) ||
+			slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return s.Annotations[previousAnnotation] == name }) {
+			f.owners = append(f.owners, chart.Unstructured)
+		}
 	}
 	return f.seeStopped(ctx)
 }
@@ -67,7 +69,7 @@ func (f *Found) addProxy(o object[releaseProxy], chart object[chartProxy]) {
 	r := &Release{
 		Cluster: cluster, Previous: chart.GetName(), Selector: chart.Spec.ClusterSelector, Template: chart.Spec.ValuesTemplate,
 		Addon:   addonsv1.Addon{Name: o.Spec.ReleaseName, Namespace: o.Spec.Namespace, Chart: chartAt(o.Spec.RepoURL, o.Spec.ChartName, secret, false)},
-		storage: o.Spec.Namespace, owner: o.Unstructured,
+		storage: o.Spec.Namespace,
 	}
 	if o.Spec.Options.SkipCRDs {
 		r.Addon.CRDPolicy = addonsv1.CRDPolicySkip
@@ -75,7 +77,7 @@ func (f *Found) addProxy(o object[releaseProxy], chart object[chartProxy]) {
 	if secret != "" {
 		f.note("HelmChartProxy %s: its credentials have to be in Secret %s of namespace %s, below the key .dockerconfigjson", chart.GetName(), secret, f.Namespace)
 	}
-	f.Releases = append(f.Releases, r)
+	f.Releases, f.owners = append(f.Releases, r), append(f.owners, o.Unstructured)
 }
 
 // seeStopped looks for the Helm add-on provider and its webhooks. While it runs it installs and uninstalls: its pause isn't

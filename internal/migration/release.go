@@ -31,11 +31,8 @@ type Release struct {
 	// are below them.
 	Shown map[string]any
 	From  []addonsv1.ValuesReference
-	// Covered says that an AddonStack has it.
-	Covered bool
 
-	owner   *unstructured.Unstructured // a HelmReleaseProxy or a HelmRelease; nil if there is none
-	storage string                     // the namespace of its records
+	storage string // the namespace of its records
 }
 
 // String names the release and its cluster.
@@ -47,7 +44,7 @@ func (r *Release) String() string {
 type Found struct {
 	*World
 	Clusters []unstructured.Unstructured // all of the namespace
-	Releases []*Release
+	Releases []*Release                  // that no AddonStack has
 	// Stacks are AddonStacks that a migration from the same origin made.
 	Stacks []addonsv1.AddonStack
 	// Others are the names of all other AddonStacks.
@@ -55,8 +52,8 @@ type Found struct {
 	// Problems are reasons why a release can't be taken over. Notes say what else people should know.
 	Problems, Notes []string
 
-	owners []object[chartProxy]
-	asked  []string // names of the Clusters
+	owners []*unstructured.Unstructured // of the origin, in the order of their removal
+	asked  []string                     // names of the Clusters
 }
 
 func (f *Found) problem(format string, args ...any) {
@@ -80,11 +77,12 @@ func (f *Found) selected(by *metav1.LabelSelector) (names []string) {
 	return names
 }
 
-// covers reports whether an AddonStack has the release.
-func (f *Found) covers(s *addonsv1.AddonStack, r *Release) bool {
-	return slices.ContainsFunc(s.Spec.Addons, func(a addonsv1.Addon) bool {
-		return a.Name == r.Addon.Name && a.Namespace == r.Addon.Namespace
-	}) && slices.Contains(f.selected(s.Spec.ClusterSelector), r.Cluster)
+// isMoved reports whether an AddonStack has the release.
+func (f *Found) isMoved(r *Release) bool {
+	isIt := func(a addonsv1.Addon) bool { return a.Name == r.Addon.Name && a.Namespace == r.Addon.Namespace }
+	return slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool {
+		return slices.ContainsFunc(s.Spec.Addons, isIt) && slices.Contains(f.selected(s.Spec.ClusterSelector), r.Cluster)
+	})
 }
 
 // chartAt returns where a chart is, without its version. The address begins with oci:, https:, http:, or path:, which has

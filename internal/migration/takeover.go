@@ -31,30 +31,24 @@ func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructur
 // nothing is deleted before all are Ready.
 func (w *World) Takeover(f *Found, plans []*Plan) []Step {
 	var stop, write, begin, ready, remove []Step
-	stacks := slices.Clone(f.Stacks)
+	var names []string
+	for i := range f.Stacks {
+		names = append(names, f.Stacks[i].Name)
+	}
 	for _, p := range plans {
 		write = append(write, w.write(p)...)
-		stacks = append(stacks, *p.Stack)
+		names = append(names, p.Stack.Name)
 	}
-	for i := range stacks {
-		name := stacks[i].Name
+	for _, name := range names {
 		begin = append(begin, w.patch("resume AddonStack "+name, newObject(stackKind, w.Namespace, name),
 			`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
 		ready = append(ready, await("wait until AddonStack "+name+" is Ready", func(ctx context.Context) (string, error) { return w.notReady(ctx, name) }))
 	}
-	for _, r := range f.Releases {
-		if r.owner == nil {
-			continue
-		}
+	for _, o := range f.owners {
 		if w.Origin == Flux {
-			stop = append(stop, w.patch("suspend HelmRelease "+r.owner.GetName(), r.owner.DeepCopy(), `{"spec":{"suspend":true}}`))
+			stop = append(stop, w.patch("suspend HelmRelease "+o.GetName(), o.DeepCopy(), `{"spec":{"suspend":true}}`))
 		}
-		remove = append(remove, w.removeOwner(r.owner)...)
-	}
-	for i := range f.owners {
-		if slices.ContainsFunc(stacks, func(s addonsv1.AddonStack) bool { return s.Annotations[previousAnnotation] == f.owners[i].GetName() }) {
-			remove = append(remove, w.removeOwner(f.owners[i].Unstructured)...)
-		}
+		remove = append(remove, w.removeOwner(o)...)
 	}
 	return slices.Concat(stop, write, begin, ready, remove)
 }
@@ -67,7 +61,7 @@ func (w *World) write(p *Plan) (steps []Step) {
 		}})
 	}
 	for _, cluster := range p.Clusters {
-		steps = append(steps, w.label(cluster, p.Label, fmt.Sprintf("%q", w.Origin)))
+		steps = append(steps, w.label(cluster, clusterLabelPrefix+p.Stack.Name, fmt.Sprintf("%q", w.Origin)))
 	}
 	return append(steps, Step{"write AddonStack " + p.Stack.Name, func(ctx context.Context) error {
 		return w.Client.Create(ctx, p.Stack.DeepCopy(), fieldOwner)
