@@ -17,6 +17,9 @@ import (
 // chartProxyLabel on a HelmReleaseProxy names its HelmChartProxy.
 const chartProxyLabel = "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name"
 
+// providerLabels select the provider as clusterctl labels it, and as its manifests do.
+const providerLabels = "cluster.x-k8s.io/provider in (addon-helm, helm)"
+
 var proxyVersion = schema.GroupVersion{Group: addonsv1.GroupVersion.Group, Version: "v1alpha1"}
 
 // chartProxy has fields of a HelmChartProxy (cluster-api-addon-provider-helm, api/v1alpha1).
@@ -83,19 +86,18 @@ func (f *Found) addProxy(o object[releaseProxy], chart object[chartProxy]) {
 // seeStopped looks for the Helm add-on provider and its webhooks. While it runs it installs and uninstalls: its pause isn't
 // looked at for what is deleted. While its webhooks are there without it, nobody can remove a finalizer.
 func (f *Found) seeStopped(ctx context.Context) error {
+	isProvider := &client.ListOptions{Raw: &metav1.ListOptions{LabelSelector: providerLabels}}
 	for _, kind := range []schema.GroupVersionKind{
 		{Group: "apps", Version: "v1", Kind: "Deployment"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 	} {
-		for _, label := range []string{"addon-helm", "helm"} { // clusterctl's, and that of its manifests
-			found, err := f.list(ctx, kind, client.InNamespace(""), client.MatchingLabels{"cluster.x-k8s.io/provider": label})
-			if err != nil {
-				return err
-			}
-			for _, o := range found {
-				f.problem("%s %s of the Helm add-on provider is there. Stop the provider; its CRDs and their objects stay: clusterctl delete --addon helm", kind.Kind, o.GetName())
-			}
+		found, err := f.list(ctx, kind, client.InNamespace(""), isProvider)
+		if err != nil {
+			return err
+		}
+		for _, o := range found {
+			f.problem("%s %s of the Helm add-on provider is there. Stop the provider; its CRDs and their objects stay: clusterctl delete --addon helm", kind.Kind, o.GetName())
 		}
 	}
 	return nil

@@ -42,8 +42,12 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	flux("management", "", ", releaseName: web"+from)
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	config.Name, config.Labels = "caaph-"+m.namespace, labels("cluster.x-k8s.io/provider=addon-helm")
-	m.create(config)
-	t.Cleanup(func() { m.remove(config) })
+	manifest := &admissionregistrationv1.MutatingWebhookConfiguration{} // of the provider's manifests, which clusterctl didn't apply
+	manifest.Name, manifest.Labels = "manifest-"+m.namespace, labels("cluster.x-k8s.io/provider=helm")
+	for _, o := range []client.Object{config, manifest} {
+		m.create(o)
+		t.Cleanup(func() { m.remove(o) })
+	}
 	problems := func(origin migration.Origin, names ...string) string {
 		found, err := migration.Gather(t.Context(), &migration.World{
 			Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names,
@@ -54,7 +58,7 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		return strings.Join(found.Problems, "\n")
 	}
-	g.Expect(problems(migration.Provider)).To(ContainSubstring(config.Name))
+	g.Expect(problems(migration.Provider)).To(And(ContainSubstring(config.Name), ContainSubstring(manifest.Name)))
 	g.Expect(problems(migration.Helm)).To(And(ContainSubstring("default/web"), ContainSubstring("--repository web=")))
 	for name, problem := range map[string]string{
 		"good": "", "suspended-in-git": "", "management": "", "without-record": "default-without-record", "from-git": "from-git", "patched": "patched", "elsewhere": "--repository web=",
