@@ -111,7 +111,7 @@ func TestChartIsTheOverlays(t *testing.T) {
 	}
 }
 
-// Nothing of a release is in another namespace than its own, whatever that is.
+// Nothing of a release is in another namespace than its own, whatever that is, or has another instance's label.
 func TestChartInAnyNamespace(t *testing.T) {
 	chart := loadChart(t)
 	for _, mode := range []string{"all", "shared", "instance"} {
@@ -120,7 +120,7 @@ func TestChartInAnyNamespace(t *testing.T) {
 		for _, o := range objects {
 			text, err := o.MarshalJSON()
 			if err != nil || bytes.Contains(text, []byte("chandler-system")) || bytes.Contains(text, []byte("release-name")) ||
-				bytes.Contains(text, []byte(`"chandler-webhooks.`)) || o.GetNamespace() != "" && o.GetNamespace() != "1e3" {
+				bytes.Contains(text, []byte(`"chandler-webhooks.`)) || bytes.Contains(text, []byte(`/instance":"chandler"`)) || o.GetNamespace() != "" && o.GetNamespace() != "1e3" {
 				t.Errorf("mode %s: %s: %v", mode, identity(o), err)
 			}
 		}
