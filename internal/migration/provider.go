@@ -54,6 +54,7 @@ func (f *Found) proxies(ctx context.Context) error {
 				f.addProxy(o, chart)
 			}
 		}
+		// A HelmChartProxy is removed if a release of it is moved now, or was moved before.
 		if slices.ContainsFunc(f.Releases, func(r *Release) bool { return r.Previous == name }) ||
 			slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return s.Annotations[previousAnnotation] == name }) {
 			f.owners = append(f.owners, chart.Unstructured)

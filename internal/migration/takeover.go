@@ -29,26 +29,26 @@ func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructur
 
 // Takeover returns the steps that make AddonStacks of what was found. All are written before the first one begins, and
 // nothing is deleted before all are Ready.
-func (w *World) Takeover(f *Found, plans []*Plan) []Step {
+func (f *Found) Takeover(plans []*Plan) []Step {
 	var stop, write, begin, ready, remove []Step
 	var names []string
 	for i := range f.Stacks {
 		names = append(names, f.Stacks[i].Name)
 	}
 	for _, p := range plans {
-		write = append(write, w.write(p)...)
+		write = append(write, f.write(p)...)
 		names = append(names, p.Stack.Name)
 	}
 	for _, name := range names {
-		begin = append(begin, w.patch("resume AddonStack "+name, newObject(stackKind, w.Namespace, name),
+		begin = append(begin, f.patch("resume AddonStack "+name, newObject(stackKind, f.Namespace, name),
 			`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
-		ready = append(ready, await("wait until AddonStack "+name+" is Ready", func(ctx context.Context) (string, error) { return w.notReady(ctx, name) }))
+		ready = append(ready, await("wait until AddonStack "+name+" is Ready", func(ctx context.Context) (string, error) { return f.notReady(ctx, name) }))
 	}
 	for _, o := range f.owners {
-		if w.Origin == Flux {
-			stop = append(stop, w.patch("suspend HelmRelease "+o.GetName(), o.DeepCopy(), `{"spec":{"suspend":true}}`))
+		if f.Origin == Flux {
+			stop = append(stop, f.patch("suspend HelmRelease "+o.GetName(), o.DeepCopy(), `{"spec":{"suspend":true}}`))
 		}
-		remove = append(remove, w.removeOwner(o)...)
+		remove = append(remove, f.removeOwner(o)...)
 	}
 	return slices.Concat(stop, write, begin, ready, remove)
 }

@@ -109,7 +109,7 @@ func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int) int {
 			found, err := migration.Gather(ctx, w)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found.Problems).To(BeEmpty())
-			steps = w.Takeover(found, found.Plans())
+			steps = found.Takeover(found.Plans())
 		}
 		rest := atOnce
 		cut := slices.IndexFunc(steps, func(s migration.Step) bool {

@@ -96,7 +96,7 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 	case len(found.Problems) > 0:
 		return nil, errors.New("nothing is done before the problems are solved. Name what is to be moved to leave out the rest")
 	}
-	return m.Takeover(found, plans), nil
+	return found.Takeover(plans), nil
 }
 
 // workload returns a client of the workload cluster that a Cluster is.
