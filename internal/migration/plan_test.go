@@ -4,6 +4,7 @@ package migration_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -98,11 +99,7 @@ func describe(p *migration.Plan) string {
 	if a.ValuesTemplate != "" && a.ValuesTemplateMode == addonsv1.ValuesTemplateModeLenient {
 		text += " template"
 	}
-	keys, from, secrets := []string{}, []string{}, []string{}
-	for key := range valuesOf(a) {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
+	keys, from, secrets := slices.Sorted(maps.Keys(valuesOf(a))), []string{}, []string{}
 	for _, ref := range a.ValuesFrom {
 		from = append(from, ref.Name)
 	}

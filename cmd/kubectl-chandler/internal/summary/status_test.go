@@ -80,11 +80,7 @@ func TestCausesOfClusters(t *testing.T) {
 			}{{is.Failed, tc.failed}, {is.Waiting, tc.waiting}, {is.Progressing, tc.progressing}} {
 				var got []string
 				for _, cause := range part.is {
-					names := ""
-					for _, cluster := range cause.Clusters {
-						names += "," + cluster
-					}
-					got = append(got, names[1:])
+					got = append(got, strings.Join(cause.Clusters, ","))
 				}
 				if !slices.Equal(got, part.want) {
 					t.Errorf("%v, want %v", got, part.want)
