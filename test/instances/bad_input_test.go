@@ -5,7 +5,6 @@ package instances
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -103,10 +103,7 @@ func TestMissing(t *testing.T) {
 
 	t.Run("no credentials", func(t *testing.T) {
 		w := w.in(t)
-		secret := &unstructured.Unstructured{}
-		secret.SetAPIVersion("v1")
-		secret.SetKind("Secret")
-		err := w.Get(t.Context(), client.ObjectKey{Namespace: i.namespace, Name: "chandler-credentials"}, secret)
+		err := w.Get(t.Context(), client.ObjectKey{Namespace: i.namespace, Name: "chandler-credentials"}, &corev1.Secret{})
 		if !apierrors.IsNotFound(err) {
 			t.Fatalf("this test is about an instance without the Secret: %v", err)
 		}
@@ -120,18 +117,7 @@ func TestMissing(t *testing.T) {
 			URL: "oci://" + strings.TrimPrefix(registry.URL, "http://") + "/charts/settings", PlainHTTP: ptr.To(true),
 		}}
 		w.create(stackNamed("team-late", "private", nil, addon))
-		wait.Until(t, patience, "the add-on is to say that its chart needs credentials", func() error {
-			ca := &addonsv1.ClusterAddon{}
-			if err := w.Get(t.Context(), client.ObjectKey{Namespace: "team-late", Name: "awaited"}, ca); err != nil {
-				return err
-			}
-			for _, a := range ca.Status.Addons {
-				if a.Name == "private" && a.Reason == "SourceUnauthorized" && strings.Contains(a.Message, "secretRef") {
-					return nil
-				}
-			}
-			return fmt.Errorf("%+v", ca.Status.Addons)
-		})
+		w.awaitReason("team-late", "awaited", "private", "SourceUnauthorized", "secretRef")
 		w.awaitInstalled(s, "team-late", "settings", "one/none")
 		if err := process.ready(); err != nil {
 			t.Errorf("an instance without credentials works: %v", err)

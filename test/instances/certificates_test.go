@@ -3,19 +3,13 @@
 package instances
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
-	"math/big"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/test/pki"
 )
 
 // Annotations by which cert-manager is told to fill in a CA bundle.
@@ -47,9 +41,16 @@ func (w *world) certManager(objects []*unstructured.Unstructured) []*unstructure
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		certificate, privateKey := selfSigned(w, names)
-		w.certificates[key] = certificate
-		secret := &corev1.Secret{Type: corev1.SecretTypeTLS, Data: map[string][]byte{"tls.crt": certificate, "tls.key": privateKey, "ca.crt": certificate}}
+		authority, err := pki.NewAuthority("chandler")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		pair, err := authority.Server("chandler", names...)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.certificates[key] = authority.Certificate
+		secret := &corev1.Secret{Type: corev1.SecretTypeTLS, Data: map[string][]byte{"tls.crt": pair.Certificate, "tls.key": pair.Key, "ca.crt": authority.Certificate}}
 		secret.Namespace, secret.Name = o.GetNamespace(), secretName
 		w.createNamespace(o.GetNamespace())
 		if err := w.Create(w.t.Context(), secret); client.IgnoreAlreadyExists(err) != nil {
@@ -80,27 +81,4 @@ func injectCA(value any, bundle string) {
 			injectCA(child, bundle)
 		}
 	}
-}
-
-func selfSigned(w *world, names []string) (certificate, key []byte) {
-	w.t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		Subject: pkix.Name{Organization: []string{"chandler"}}, SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: names,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 }

@@ -5,10 +5,7 @@ package instances
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,16 +13,17 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/long"
+	running "github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // restFor is how long requests are counted while nothing happens.
 const restFor = 20 * time.Second
 
-// maxOwn is the memory that an instance may have for itself at rest, in bytes, processes that
+// maxOwn is the memory that an instance may have for itself at rest, in MiB, processes that
 // render included. Pages of the program's file don't count: processes of one node share them,
 // and the kernel drops them where memory is short.
-const maxOwn = 60_000_000
+const maxOwn = 57
 
 // TestCost has an instance manage ten clusters, and counts what it costs when
 // nothing happens: memory, and requests. It runs as it is installed: with the flags of
@@ -88,15 +86,23 @@ func TestCost(t *testing.T) {
 		}
 	}
 
-	total := memory{what: "together"}
-	for _, process := range processesOf(m.PID()) {
-		total.resident += process.resident
-		total.program += process.program
-		t.Logf("at rest with %d clusters: %s", clusters, process)
+	all, err := running.List()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("at rest with %d clusters: %s", clusters, total)
-	if total.resident-total.program > maxOwn {
-		t.Errorf("an instance at rest has more than %d MB for itself", maxOwn/1_000_000)
+	own := 0.0
+	for _, p := range all {
+		if p.PID != m.PID() && p.Parent != m.PID() {
+			continue
+		}
+		resident, _ := running.Memory(p.PID, running.Resident) // 0 of a renderer that has ended
+		program, _ := running.Memory(p.PID, running.ResidentFiles)
+		t.Logf("at rest with %d clusters: %s of process %d has %.0f MiB, of which %.0f MiB are the program's file", clusters, p.Name, p.PID, resident, program)
+		own += resident - program
+	}
+	t.Logf("at rest with %d clusters: together they have %.0f MiB for themselves", clusters, own)
+	if own > maxOwn {
+		t.Errorf("an instance at rest has more than %d MiB for itself", maxOwn)
 	}
 }
 
@@ -117,49 +123,3 @@ func isHeartbeat(e *event) bool {
 
 // isRewatch says whether a watch that ran into its time limit starts again.
 func isRewatch(e *event) bool { return e.Verb == "watch" }
-
-// memory of a process, in bytes.
-type memory struct {
-	what     string
-	resident int
-	program  int // of that: the program's own file, which the kernel has once, and can drop
-}
-
-func (m memory) String() string {
-	return fmt.Sprintf("%s %d MB, of which %d MB are the program's file", m.what, m.resident/1e6, m.program/1e6)
-}
-
-// processesOf are the process, and its children, which render charts.
-func processesOf(pid int) []memory {
-	var found []memory
-	files, _ := filepath.Glob("/proc/[0-9]*/status")
-	for _, file := range files {
-		status := fieldsOf(file)
-		m := memory{what: "a renderer", resident: status["VmRSS"], program: status["RssFile"]}
-		switch pid << 10 {
-		case status["Pid"]:
-			m.what = "the manager"
-		case status["PPid"]:
-		default:
-			continue
-		}
-		found = append(found, m)
-	}
-	return found
-}
-
-// fieldsOf reads a file of "Name: 123 kB" lines. One of a process that has just ended
-// has none.
-func fieldsOf(file string) map[string]int {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil
-	}
-	fields := map[string]int{}
-	for line := range strings.Lines(string(data)) {
-		name, value, _ := strings.Cut(line, ":")
-		number, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
-		fields[name] = number << 10
-	}
-	return fields
-}

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,7 +46,7 @@ components: [../config/hooks]
 `})).To(Succeed())
 	objects := build(t, dir+"/hooks")
 	w.apply(objects)
-	deployment := find[appsv1.Deployment](t, objects, "Deployment")[0]
+	deployment := deploymentIn(t, objects)
 	deployment.Spec.Replicas = ptr.To[int32](1)
 	address := manager.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)

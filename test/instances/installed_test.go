@@ -5,6 +5,7 @@ package instances
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,12 +54,35 @@ func (w *world) awaitInstalled(s *server, namespace, addon, text string) {
 	})
 }
 
+// clusterAddon returns that of a Cluster.
+func (w *world) clusterAddon(ctx context.Context, namespace, cluster string) (*addonsv1.ClusterAddon, error) {
+	ca := &addonsv1.ClusterAddon{}
+	return ca, w.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, ca)
+}
+
+// awaitReason waits until the ClusterAddon has an add-on with the reason, whose message has the text.
+func (w *world) awaitReason(namespace, cluster, addon, reason, text string) {
+	w.t.Helper()
+	wait.Until(w.t, patience, "add-on "+addon+" is to have reason "+reason, func() error {
+		ca, err := w.clusterAddon(w.t.Context(), namespace, cluster)
+		if err != nil {
+			return err
+		}
+		for _, a := range ca.Status.Addons {
+			if a.Name == addon && a.Reason == reason && strings.Contains(a.Message, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", ca.Status.Addons)
+	})
+}
+
 // awaitClusterReady waits until the ClusterAddon has add-ons, and is Ready.
 func (w *world) awaitClusterReady(namespace, name string) {
 	w.t.Helper()
 	wait.Until(w.t, patience, "ClusterAddon "+name+" is to become Ready", func() error {
-		ca := &addonsv1.ClusterAddon{}
-		if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, ca); err != nil {
+		ca, err := w.clusterAddon(w.t.Context(), namespace, name)
+		if err != nil {
 			return err
 		}
 		if c := conditions.Get(ca, addonsv1.ReadyCondition); c == nil || c.Status != metav1.ConditionTrue || len(ca.Status.Addons) == 0 || ca.Status.ObservedGeneration != ca.Generation {

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -36,7 +37,7 @@ func (w *world) prepareInstall(o overlay, some func(*unstructured.Unstructured) 
 	w.t.Helper()
 	objects := build(w.t, o.write(w.t))
 	i := &instance{overlay: o, w: w, namespace: o.runsIn(), version: defaultVersion, replicas: new([]*process)}
-	i.deployment = find[appsv1.Deployment](w.t, objects, "Deployment")[0]
+	i.deployment = deploymentIn(w.t, objects)
 	w.apply(slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return !some(object) }))
 	w.offerCharts(i.namespace)
 	return i
@@ -82,7 +83,7 @@ func (i *instance) last() *process { return (*i.replicas)[len(*i.replicas)-1] }
 
 // user is who the instance is on the management cluster.
 func (i *instance) user() string {
-	return "system:serviceaccount:" + i.namespace + ":" + i.deployment.Spec.Template.Spec.ServiceAccountName
+	return serviceaccount.MakeUsername(i.namespace, i.deployment.Spec.Template.Spec.ServiceAccountName)
 }
 
 func (i *instance) awaitReady() {

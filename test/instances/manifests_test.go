@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,21 +27,14 @@ func build(t *testing.T, path string) []*unstructured.Unstructured {
 	return objects
 }
 
-// find returns the objects of a kind.
-func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) []*T {
+// deploymentIn returns the only Deployment of an overlay.
+func deploymentIn(t *testing.T, objects []*unstructured.Unstructured) *appsv1.Deployment {
 	t.Helper()
-	var found []*T
-	for _, o := range objects {
-		if o.GetKind() != kind {
-			continue
-		}
-		typed := new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
-			t.Fatalf("%s %s: %v", kind, o.GetName(), err)
-		}
-		found = append(found, typed)
+	found, err := kustomization.Find[*appsv1.Deployment](objects, "Deployment")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return found
+	return found[0]
 }
 
 // apply does what `kubectl apply --server-side` does, with every object, as it was

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -137,5 +138,5 @@ func (p *pod) kubeconfig() []byte {
 
 // user is who the pod is on the management cluster.
 func (p *pod) user() string {
-	return "system:serviceaccount:" + p.namespace() + ":" + p.spec().ServiceAccountName
+	return serviceaccount.MakeUsername(p.namespace(), p.spec().ServiceAccountName)
 }

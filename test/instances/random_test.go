@@ -3,7 +3,6 @@
 package instances
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"sigs.k8s.io/cluster-api/util/conditions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
@@ -132,7 +130,7 @@ func (u *user) compare(n *namespaceModel, i int) error {
 	if !maps.Equal(found, wanted) {
 		return fmt.Errorf("Cluster %s of filter %q has %v; expected %v", name, n.clusters[i].filter, found, wanted)
 	}
-	ca, err := u.clusterAddon(u.ctx, n.name, clusterName(i))
+	ca, err := u.w.clusterAddon(u.ctx, n.name, clusterName(i))
 	if err != nil {
 		return err
 	}
@@ -148,10 +146,4 @@ func (u *user) compare(n *namespaceModel, i int) error {
 		return fmt.Errorf("ClusterAddon %s isn't up to date: %+v", name, c)
 	}
 	return nil
-}
-
-func (u *user) clusterAddon(ctx context.Context, namespace, name string) (*addonsv1.ClusterAddon, error) {
-	ca := &addonsv1.ClusterAddon{}
-	err := u.w.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, ca)
-	return ca, err
 }

@@ -61,8 +61,7 @@ func (u *user) createCluster(namespace string, i int, c clusterModel) error {
 // wipe makes a previous Cluster's workload cluster a new one, once nobody works on it.
 func (u *user) wipe(namespace string, i int) error {
 	gone := func(ctx context.Context) (bool, error) {
-		ca := &addonsv1.ClusterAddon{}
-		err := u.w.Get(ctx, client.ObjectKey{Namespace: namespace, Name: clusterName(i)}, ca)
+		_, err := u.w.clusterAddon(ctx, namespace, clusterName(i))
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
 	if err := wait.PollUntilContextTimeout(u.ctx, 100*time.Millisecond, patience, true, gone); err != nil {

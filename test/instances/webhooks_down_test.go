@@ -10,9 +10,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
@@ -122,8 +120,8 @@ func TestWebhooksDown(t *testing.T) {
 
 // ownedBy expects the ClusterAddon to have the label.
 func (w *world) ownedBy(namespace, name, filter string) error {
-	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(ca), ca); err != nil {
+	ca, err := w.clusterAddon(w.t.Context(), namespace, name)
+	if err != nil {
 		return err
 	}
 	if got := ca.Labels[clusterv1.WatchLabel]; got != filter {

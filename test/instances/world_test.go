@@ -83,7 +83,7 @@ func (w *world) installShared(path string, flags ...string) {
 	w.t.Helper()
 	objects := build(w.t, shared.root+"/"+path)
 	w.apply(objects)
-	w.startWebhooks(find[appsv1.Deployment](w.t, objects, "Deployment")[0], flags...)
+	w.startWebhooks(deploymentIn(w.t, objects), flags...)
 }
 
 // startWebhooks starts the replicas, and returns when the API server can reach each.

@@ -82,6 +82,8 @@ func parseStat(text string) (Running, error) {
 const (
 	Resident     = "VmRSS"
 	PeakResident = "VmHWM"
+	// ResidentFiles are the pages of files, which the kernel has once, and can drop.
+	ResidentFiles = "RssFile"
 )
 
 // Memory returns a figure of a process's memory, without its children, in MiB. It needs Linux.
