@@ -103,8 +103,7 @@ func TestKindsThatAreNotKnown(t *testing.T) {
 		offers(now, *groups.Load())
 		return now.instead(w, r)
 	}
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	mapper := conn.GetRESTMapper()
 	find := func(group string) error {
 		mapping, err := mapper.RESTMapping(schema.GroupKind{Group: group, Kind: "Thing"}, "v1")
@@ -174,8 +173,7 @@ func TestUnchangedAPIsCostOneRequest(t *testing.T) {
 		}
 		return false
 	})
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	ask := func(has string, want int32) {
 		t.Helper()
 		conn.InvalidateFacts()
@@ -221,8 +219,7 @@ func TestAPIsThatWereNotRead(t *testing.T) {
 				_, _ = w.Write([]byte(answer))
 				return true
 			})
-			f.add("a/b", s.kubeconfig())
-			conn := f.connected(t, "a/b")
+			conn := f.join(t, s)
 			if _, err := conn.Facts(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -26,20 +26,6 @@ func identified(s *server, uid string) {
 	}
 }
 
-// startSources runs a provider with some sources until the test ends.
-func startSources(t *testing.T, o Options, engage awareFunc) *Provider {
-	t.Helper()
-	p := NewProvider(o)
-	if err := p.SetupWithManager(nil); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = p.Start(ctx, engage) }()
-	t.Cleanup(func() { cancel(); <-done })
-	return p
-}
-
 // oneAtATime is a component that takes its time to leave a cluster, and counts how many it is in.
 func oneAtATime(t *testing.T, engaged *atomic.Int32) awareFunc {
 	return func(ctx context.Context, name multicluster.ClusterName, _ cluster.Cluster) error {
@@ -75,7 +61,7 @@ func TestOneClusterIsEngagedOnce(t *testing.T) {
 	o := quick()
 	o.Sources = []Source{first, second}
 	var engaged atomic.Int32
-	p := startSources(t, o, oneAtATime(t, &engaged))
+	p, _ := startSources(t, o, oneAtATime(t, &engaged))
 	p.Subscribe(func(multicluster.ClusterName) {
 		_, one := p.Connection("first#a")
 		_, two := p.Connection("second#b")
@@ -105,7 +91,7 @@ func TestSourceIsAdded(t *testing.T) {
 	}
 	o.Identify = true
 	var engaged atomic.Int32
-	p := startSources(t, o, oneAtATime(t, &engaged))
+	p, _ := startSources(t, o, oneAtATime(t, &engaged))
 	first.sink.Set("a", Member{ID: "1", Kubeconfig: s.kubeconfig(), Origin: "Secret a"})
 	connectedAs(t, p, "first#a", "")
 	if conn, _ := p.Connection("first#a"); conn.UID() != "the cluster" {

@@ -14,8 +14,7 @@ import (
 
 func TestFacts(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 
 	var wg sync.WaitGroup
 	for range 20 {
@@ -44,12 +43,7 @@ func TestFacts(t *testing.T) {
 	conn.InvalidateFacts()
 	expect(2, "invalidated")
 	s.set("v1.37.0", "secret-token")
-	eventually(t, func() string {
-		if v := conn.Version(); v != "v1.37.0" {
-			return v
-		}
-		return ""
-	})
+	await(t, "it has the previous version", func() bool { return conn.Version() == "v1.37.0" })
 	expect(3, "a new version")
 	if facts, _ := conn.Facts(t.Context()); facts.KubernetesVersion != "v1.37.0" {
 		t.Errorf("%+v", facts)
@@ -70,8 +64,7 @@ func TestFactsOfAHangingServer(t *testing.T) {
 		}
 		return false
 	}
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	s.status.Store(http.StatusServiceUnavailable)
 	if _, err := conn.Facts(t.Context()); err == nil {
 		t.Error("facts of a server that fails")

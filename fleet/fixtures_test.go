@@ -82,6 +82,12 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
+// connections is how many are open.
+func (s *server) connections() (n int) {
+	s.open.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
 // endConnections closes all connections, as an API server does that ends.
 func (s *server) endConnections() {
 	s.open.Range(func(conn, _ any) bool {
@@ -243,37 +249,41 @@ type fleetTest struct {
 	stop    func()
 }
 
-// startFleet runs a provider until the test ends.
+// startFleet runs a provider with one source until the test ends.
 func startFleet(t *testing.T, o Options, aware ...awareFunc) *fleetTest {
 	t.Helper()
 	f := &fleetTest{source: &stubSource{}, engaged: map[multicluster.ClusterName][]*Connection{}, notices: map[multicluster.ClusterName]int{}}
 	o.Sources = []Source{f.source}
-	f.Provider = NewProvider(o)
-	if err := f.SetupWithManager(nil); err != nil {
-		t.Fatal(err)
-	}
+	f.Provider, f.stop = startSources(t, o, func(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+		f.mu.Lock()
+		f.engaged[name] = append(f.engaged[name], c.(*Connection))
+		f.mu.Unlock()
+		for _, also := range aware {
+			if err := also(ctx, name, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	f.Subscribe(func(name multicluster.ClusterName) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.notices[name]++
 	})
+	return f
+}
+
+// startSources runs a provider with some sources until it is stopped, or the test ends.
+func startSources(t *testing.T, o Options, engage awareFunc) (p *Provider, stop func()) {
+	t.Helper()
+	p = NewProvider(o)
+	if err := p.SetupWithManager(nil); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = f.Start(ctx, awareFunc(func(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
-			f.mu.Lock()
-			f.engaged[name] = append(f.engaged[name], c.(*Connection))
-			f.mu.Unlock()
-			for _, also := range aware {
-				if err := also(ctx, name, c); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
-	}()
-	f.stop = sync.OnceFunc(func() {
+	go func() { defer close(done); _ = p.Start(ctx, engage) }()
+	stop = sync.OnceFunc(func() {
 		cancel()
 		select {
 		case <-done:
@@ -281,8 +291,8 @@ func startFleet(t *testing.T, o Options, aware ...awareFunc) *fleetTest {
 			t.Error("the provider did not stop")
 		}
 	})
-	t.Cleanup(f.stop)
-	return f
+	t.Cleanup(stop)
+	return p, stop
 }
 
 // Set and Remove report as the source.
@@ -297,6 +307,13 @@ func (f *fleetTest) engagements(name multicluster.ClusterName) int {
 
 func (f *fleetTest) add(name multicluster.ClusterName, kubeconfig []byte) {
 	f.Set(name, Member{ID: "1", Kubeconfig: kubeconfig, Origin: "Secret " + name.String() + "-kubeconfig"})
+}
+
+// join adds a server as cluster a/b, and waits for the connection.
+func (f *fleetTest) join(t *testing.T, s *server) *Connection {
+	t.Helper()
+	f.add("a/b", s.kubeconfig())
+	return f.connected(t, "a/b")
 }
 
 // expect waits for a phase and a reason.
@@ -336,6 +353,17 @@ func eventually(t *testing.T, check func() string) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// await waits until something holds.
+func await(t *testing.T, complaint string, holds func() bool) {
+	t.Helper()
+	eventually(t, func() string {
+		if holds() {
+			return ""
+		}
+		return complaint
+	})
 }
 
 func isDone(c *Connection) bool {

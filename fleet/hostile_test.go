@@ -43,8 +43,7 @@ func hostileServer(t *testing.T, o Options, answer func(w io.Writer, r *http.Req
 		_ = z.Close()
 		return true
 	}
-	f.add("a/b", s.kubeconfig())
-	return f, f.connected(t, "a/b")
+	return f, f.join(t, s)
 }
 
 // endless writes a head, and then a block until nobody listens.
@@ -179,8 +178,7 @@ func TestRetryAfterIsShortened(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		return true
 	}
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	for after, want := range map[string]string{"1000000": "60", "60": "60", "1": "1", "tomorrow": "tomorrow"} {
 		asked.Store(after)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/secrets", nil)
@@ -213,8 +211,7 @@ func TestListsThatHang(t *testing.T) {
 				<-r.Context().Done()
 				return true
 			}
-			f.add("a/b", s.kubeconfig())
-			conn := f.connected(t, "a/b")
+			conn := f.join(t, s)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if _, err := conn.Metadata().Resource(configMaps).List(ctx, metav1.ListOptions{}); err == nil || ctx.Err() != nil {
@@ -306,8 +303,7 @@ func TestDiscoveryEnds(t *testing.T) {
 // A client of a cluster that is gone sends nothing, with nobody's credentials.
 func TestRemovedClusterGetsNoRequest(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	get := func() error {
 		return conn.Client().Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "x"}, &corev1.Pod{})
 	}
@@ -316,12 +312,7 @@ func TestRemovedClusterGetsNoRequest(t *testing.T) {
 	}
 	f.Remove("a/b")
 	<-conn.Done()
-	eventually(t, func() string {
-		if !conn.transport.IsShut() {
-			return "the connection isn't closed"
-		}
-		return ""
-	})
+	await(t, "the connection isn't closed", func() bool { return conn.transport.IsShut() })
 	before, conns := s.requests.Load(), s.conns.Load()
 	if err := get(); err == nil {
 		t.Error("a GET was answered")
@@ -357,8 +348,7 @@ func TestProbeOfAFormerConnection(t *testing.T) {
 // Who deletes the Secret to revoke access has to see that the connection continues.
 func TestConnectedWithoutAKubeconfig(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
-	f.add("a/b", s.kubeconfig())
-	f.connected(t, "a/b")
+	f.join(t, s)
 	f.add("a/b", nil)
 	state := f.expect(t, "a/b", PhaseConnected, ReasonKubeconfigMissing)
 	if _, ok := f.Connection("a/b"); !ok || !strings.Contains(state.Message, "Secret a/b-kubeconfig is missing") {
@@ -366,6 +356,5 @@ func TestConnectedWithoutAKubeconfig(t *testing.T) {
 	}
 	f.Set("a/b", Member{ID: "1", Origin: "Secret a/b-kubeconfig", Problem: "has no key value"})
 	f.expect(t, "a/b", PhaseConnected, ReasonKubeconfigUnreadable)
-	f.add("a/b", s.kubeconfig())
-	f.connected(t, "a/b")
+	f.join(t, s)
 }

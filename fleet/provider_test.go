@@ -193,22 +193,12 @@ func TestLifeOfACluster(t *testing.T) {
 	if got, err := f.Get(t.Context(), name); err != nil || got != cluster.Cluster(conn) {
 		t.Errorf("%v, %v", got, err)
 	}
-	eventually(t, func() string {
-		if n := f.engagements(name); n != 1 {
-			return fmt.Sprintf("engaged %d times", n)
-		}
-		return ""
-	})
+	await(t, "it is not engaged so often", func() bool { return f.engagements(name) == 1 })
 	if m, ok := f.Describe(name); !ok || m.Kubeconfig != nil || m.Origin != "Secret a/b-kubeconfig" {
 		t.Errorf("%+v", m)
 	}
 	probes := s.probes.Load()
-	eventually(t, func() string {
-		if s.probes.Load() < probes+3 {
-			return "no probes"
-		}
-		return ""
-	})
+	await(t, "no probes", func() bool { return s.probes.Load() >= probes+3 })
 	s.agents.Range(func(agent, _ any) bool {
 		if agent != "test" {
 			t.Errorf("user agent %q", agent)
@@ -232,15 +222,9 @@ func TestLifeOfACluster(t *testing.T) {
 // by itself, and is a new Connection then.
 func TestDisconnectAndReconnect(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
-	f.add("a/b", s.kubeconfig())
-	first := f.connected(t, "a/b")
+	first := f.join(t, s)
 	s.status.Store(http.StatusServiceUnavailable)
-	eventually(t, func() string {
-		if !isDone(first) {
-			return "still connected"
-		}
-		return ""
-	})
+	await(t, "still connected", func() bool { return isDone(first) })
 	f.expect(t, "a/b", PhaseUnreachable, ReasonProbeFailed)
 	if _, ok := f.Connection("a/b"); ok {
 		t.Error("a connection without an answer")
@@ -261,8 +245,7 @@ func TestTokenRotation(t *testing.T) {
 		<-r.Context().Done()
 		close(ended)
 	}
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 
 	config := rest.CopyConfig(conn.GetConfig())
 	config.Timeout = 0
@@ -322,21 +305,15 @@ func TestClientCertificateRotation(t *testing.T) {
 	f.add("a/b", kubeconfig("first"))
 	conn := f.connected(t, "a/b")
 	f.add("a/b", kubeconfig("second"))
-	eventually(t, func() string {
-		if _, seen := s.clientCerts.Load("second"); !seen {
-			return "the new certificate is not in use"
-		}
-		return ""
-	})
+	await(t, "the new certificate is not in use", func() bool { _, seen := s.clientCerts.Load("second"); return seen })
 	s.clientCerts.Clear()
-	eventually(t, func() string {
+	await(t, "the old certificate is still in use", func() bool {
 		_, old := s.clientCerts.Load("first")
 		_, fresh := s.clientCerts.Load("second")
-		if old || !fresh {
+		if old {
 			s.clientCerts.Clear()
-			return "the old certificate is still in use"
 		}
-		return ""
+		return fresh && !old
 	})
 	if now, _ := f.Connection("a/b"); now != conn || isDone(conn) {
 		t.Error("a new certificate must not make a new connection")
@@ -346,8 +323,7 @@ func TestClientCertificateRotation(t *testing.T) {
 // A new address makes a new Connection, but only once it answers.
 func TestServerRotation(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	f.add("a/b", fleettest.Kubeconfig("https://"+freeAddress(t), s.ca(), user("secret-token")))
 	f.expect(t, "a/b", PhaseConnected, ReasonConnectionRefused)
 	if isDone(conn) {
@@ -360,19 +336,13 @@ func TestServerRotation(t *testing.T) {
 	if next.GetConfig().Host != other.URL {
 		t.Errorf("connected to %s", next.GetConfig().Host)
 	}
-	eventually(t, func() string {
-		if n := f.engagements("a/b"); n != 2 {
-			return fmt.Sprintf("engaged %d times", n)
-		}
-		return ""
-	})
+	await(t, "it is not engaged so often", func() bool { return f.engagements("a/b") == 2 })
 }
 
 // A cluster of the same name is another cluster.
 func TestSuccessor(t *testing.T) {
 	f, s, other := startFleet(t, quick()), newServer(t), newServer(t)
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	f.Set("a/b", Member{ID: "2", Kubeconfig: other.kubeconfig(), Origin: "Secret a/b-kubeconfig"})
 	<-conn.Done()
 	if next := f.connected(t, "a/b"); next.GetConfig().Host != other.URL {
@@ -385,8 +355,7 @@ func TestUnauthorized(t *testing.T) {
 	o := quick()
 	o.ProbeInterval = time.Hour
 	f, s := startFleet(t, o), newServer(t)
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	s.set("v1.36.3", "rotated")
 	if _, err := conn.Facts(t.Context()); err == nil {
 		t.Fatal("the server took an old token")
@@ -396,8 +365,7 @@ func TestUnauthorized(t *testing.T) {
 		t.Error("the source was not asked for the kubeconfig again")
 	}
 	start := time.Now()
-	f.add("a/b", s.kubeconfig())
-	f.connected(t, "a/b")
+	f.join(t, s)
 	t.Logf("connected %s after the new kubeconfig", time.Since(start))
 }
 
@@ -410,8 +378,7 @@ func TestRedirect(t *testing.T) {
 	s.extra = func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, thief.URL+"/steal", http.StatusTemporaryRedirect)
 	}
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	response, err := conn.GetHTTPClient().Get(s.URL + "/extra")
 	if err == nil {
 		_ = response.Body.Close()
@@ -437,12 +404,7 @@ func TestBlockedEngage(t *testing.T) {
 	f.connected(t, "a/blocked")
 	f.add("a/other", newServer(t).kubeconfig())
 	f.connected(t, "a/other")
-	eventually(t, func() string {
-		if f.engagements("a/other") != 1 {
-			return "not engaged"
-		}
-		return ""
-	})
+	await(t, "not engaged", func() bool { return f.engagements("a/other") == 1 })
 	f.Remove("a/blocked")
 }
 
@@ -457,12 +419,7 @@ func TestFailedEngage(t *testing.T) {
 	})
 	f.add("a/b", newServer(t).kubeconfig())
 	f.expect(t, "a/b", PhaseUnreachable, ReasonEngageFailed)
-	eventually(t, func() string {
-		if calls.Load() < 4 {
-			return "not tried again"
-		}
-		return ""
-	})
+	await(t, "not tried again", func() bool { return calls.Load() >= 4 })
 	f.connected(t, "a/b")
 }
 
@@ -537,59 +494,9 @@ func TestFakeClock(t *testing.T) {
 	if n := s.requests.Load(); n != 1 {
 		t.Fatalf("%d requests within the backoff", n)
 	}
-	eventually(t, func() string {
-		if !clock.HasWaiters() {
-			return "no timer"
-		}
-		return ""
-	})
+	await(t, "no timer", func() bool { return clock.HasWaiters() })
 	clock.Step(time.Hour)
 	f.connected(t, "a/b")
-}
-
-// Nothing is left of a connection: neither over many cycles nor at the end.
-func TestNoLeaks(t *testing.T) {
-	s := newServer(t)
-	before := runtime.NumGoroutine()
-	f := startFleet(t, quick())
-	cycle := func(n int) {
-		for i := range n {
-			name := multicluster.ClusterName(fmt.Sprintf("a/%d", i%5))
-			f.add(name, s.kubeconfig())
-			conn := f.connected(t, name)
-			if _, err := conn.Facts(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			f.Remove(name)
-			<-conn.Done()
-		}
-	}
-	cycle(5)
-	base := calm()
-	cycle(50)
-	eventually(t, func() string {
-		if n := calm(); n > base+3 {
-			return fmt.Sprintf("%d goroutines after 5 cycles, %d after 55:\n%s", base, n, stacks())
-		}
-		return ""
-	})
-	f.stop()
-	eventually(t, func() string {
-		if n := calm(); n > before+3 { // the server's own
-			return fmt.Sprintf("%d goroutines before the provider, %d after:\n%s", before, n, stacks())
-		}
-		return ""
-	})
-}
-
-// calm returns the least number of goroutines within a while.
-func calm() int {
-	least := runtime.NumGoroutine()
-	for range 20 {
-		time.Sleep(10 * time.Millisecond)
-		least = min(least, runtime.NumGoroutine())
-	}
-	return least
 }
 
 func stacks() string {
@@ -638,13 +545,10 @@ func TestChurn(t *testing.T) {
 
 func TestStartTwice(t *testing.T) {
 	f := startFleet(t, quick())
-	eventually(t, func() string {
+	await(t, "not started", func() bool {
 		f.Provider.mu.RLock()
 		defer f.Provider.mu.RUnlock()
-		if f.root == nil {
-			return "not started"
-		}
-		return ""
+		return f.root != nil
 	})
 	if err := f.Start(t.Context(), nil); err == nil {
 		t.Error("started twice")

@@ -92,8 +92,7 @@ func TestRefusalsAreShort(t *testing.T) {
 				}
 				return refuses
 			}
-			f.add("a/b", s.kubeconfig())
-			conn := f.connected(t, "a/b")
+			conn := f.join(t, s)
 			for what, ask := range asks {
 				err := ask(conn)
 				answer := apierrors.APIStatus(nil)

@@ -42,19 +42,14 @@ func TestEngageEndsBeforeTheNext(t *testing.T) {
 		for i := range times {
 			before := calls.Load()
 			f.Set("a/b", Member{ID: fmt.Sprint(before, "-", i), Kubeconfig: s.kubeconfig()})
-			eventually(t, func() string {
-				if calls.Load() == before {
-					return "it isn't engaged"
-				}
-				return ""
-			})
+			await(t, "it isn't engaged", func() bool { return calls.Load() != before })
 		}
 	}
 	replace(3)
-	goroutines, heap := calm(), liveHeap()
+	goroutines, heap := ours(), liveHeap()
 	replace(replacements(t))
 	eventually(t, func() string {
-		if n := calm(); n > goroutines+3 {
+		if n := ours(); n > goroutines {
 			return fmt.Sprintf("%d goroutines before, %d after:\n%s", goroutines, n, stacks())
 		}
 		return ""

@@ -51,6 +51,7 @@ func TestEngagementsLeaveNothing(t *testing.T) {
 	}
 	o := quick()
 	o.DirectReads = false
+	begin := ours()
 	f := startFleet(t, o, func(ctx context.Context, _ multicluster.ClusterName, c cluster.Cluster) error {
 		if _, err := c.GetCache().GetInformer(ctx, &corev1.Pod{}); err != nil && ctx.Err() == nil {
 			return err
@@ -58,9 +59,11 @@ func TestEngagementsLeaveNothing(t *testing.T) {
 		return c.GetClient().List(ctx, &corev1.PodList{})
 	})
 	engage := func() {
-		f.add("a/b", s.kubeconfig())
-		conn := f.connected(t, "a/b")
+		conn := f.join(t, s)
 		if err := conn.GetClient().List(t.Context(), &corev1.PodList{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Facts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		f.Remove("a/b")
@@ -82,10 +85,15 @@ func TestEngagementsLeaveNothing(t *testing.T) {
 	for range rounds {
 		engage()
 	}
-	eventually(t, func() string {
-		if n := ours(); n > before {
-			return fmt.Sprintf("%d goroutines, %d before %d rounds", n, before, rounds)
-		}
-		return ""
-	})
+	least := func(most int, when string) {
+		eventually(t, func() string {
+			if n := ours(); n > most || s.connections() > 0 {
+				return fmt.Sprintf("%d goroutines, %d connections %s; %d goroutines before:\n%s", n, s.connections(), when, most, stacks())
+			}
+			return ""
+		})
+	}
+	least(before, "after the rounds")
+	f.stop()
+	least(begin, "after the end")
 }

@@ -21,8 +21,7 @@ func TestSilenceIsNoticed(t *testing.T) {
 		began <- struct{}{}
 		<-r.Context().Done()
 	}
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	client, err := conn.Discovery(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -41,12 +40,7 @@ func TestSilenceIsNoticed(t *testing.T) {
 	if err := ask(t.Context()); err == nil {
 		t.Fatal("answered")
 	}
-	eventually(t, func() string {
-		if s.probes.Load() == probes {
-			return "no probe after a request without an answer"
-		}
-		return ""
-	})
+	await(t, "no probe after a request without an answer", func() bool { return s.probes.Load() != probes })
 	if isDone(conn) {
 		t.Error("disconnected, though the probe was answered")
 	}
@@ -68,16 +62,10 @@ func TestEndedConnectionIsProbed(t *testing.T) {
 	o := quick()
 	o.ProbeInterval, o.ProbeRetry = time.Hour, 20*time.Millisecond
 	f, s := startFleet(t, o), newServer(t)
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	probes := s.probes.Load()
 	s.endConnections()
-	eventually(t, func() string {
-		if s.probes.Load() == probes {
-			return "no probe after the end of the connection"
-		}
-		return ""
-	})
+	await(t, "no probe after the end of the connection", func() bool { return s.probes.Load() != probes })
 	if isDone(conn) {
 		t.Error("disconnected, though the probe was answered")
 	}

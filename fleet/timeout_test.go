@@ -31,8 +31,7 @@ func TestServerGivesUpFirst(t *testing.T) {
 		w.WriteHeader(http.StatusGatewayTimeout)
 		_, _ = w.Write([]byte(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Timeout", "code": 504}`))
 	}
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 
 	client, err := conn.Discovery(t.Context())
 	if err != nil {

@@ -88,8 +88,7 @@ func TestWatchMetadata(t *testing.T) {
 					return true
 				}
 				f := startFleet(t, quick())
-				f.add("a/b", s.kubeconfig())
-				conn := f.connected(t, "a/b")
+				conn := f.join(t, s)
 				var events []string
 				err := conn.WatchMetadata(t.Context(), schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
 					metav1.ListOptions{LabelSelector: "x=y", ResourceVersion: "7", TimeoutSeconds: new(int64(60))}, func(e watch.Event) {
@@ -132,8 +131,7 @@ func TestWatchMetadataEnds(t *testing.T) {
 		return true
 	}
 	f := startFleet(t, quick())
-	f.add("a/b", s.kubeconfig())
-	conn := f.connected(t, "a/b")
+	conn := f.join(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	events := 0
 	err := conn.WatchMetadata(ctx, configMaps, metav1.ListOptions{}, func(watch.Event) { events++; cancel() })
