@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -36,53 +37,42 @@ type known struct {
 	private           string                //nolint:unused // the comparison is to leave it out
 }
 
-const complete = `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {"items": {"properties": {"text": {}}}}, "names": {"items": {}},
+const complete = `{"properties": {"apiVersion": {}, "kind": {}, "metadata": {}, "common": {}, "number": {}, "list": {"items": {"properties": {"text": {}}}}, "names": {"items": {}},
 	"strings": {}, "free": {}, "time": {}}}`
 
-func TestMissing(t *testing.T) {
+func TestCompare(t *testing.T) {
+	all := []string{".kind", ".apiVersion", ".metadata", ".common", ".number", ".list", ".names", ".strings", ".free", ".time"}
 	for name, tc := range map[string]struct {
-		schema string
-		want   []string
+		schema           string
+		missing, unknown []string
 	}{
-		"everything is there":         {schema: complete},
-		"anything is kept":            {schema: `{"x-kubernetes-preserve-unknown-fields": true}`},
-		"nothing is there":            {schema: `{}`, want: []string{".metadata", ".common", ".number", ".list", ".names", ".strings", ".free", ".time"}},
-		"a field of a list's element": {schema: `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {"items": {}}, "names": {}, "strings": {}, "free": {}, "time": {}}}`, want: []string{".list[].text"}},
-		"a list that keeps all":       {schema: `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {"items": {"x-kubernetes-preserve-unknown-fields": true}}, "names": {}, "strings": {}, "free": {}, "time": {}}}`},
+		"everything is there":               {schema: complete},
+		"anything is kept":                  {schema: `{"x-kubernetes-preserve-unknown-fields": true}`},
+		"nothing is there":                  {schema: `{}`, missing: all},
+		"a field of a list's element less":  {schema: strings.Replace(complete, `{"text": {}}`, `{}`, 1), missing: []string{".list[].text"}},
+		"a list that keeps all":             {schema: strings.Replace(complete, `"properties": {"text": {}}`, `"x-kubernetes-preserve-unknown-fields": true`, 1)},
+		"the kind":                          {schema: `{"properties": {"apiVersion": {}, "kind": {}}}`, missing: all[2:]},
+		"a field more":                      {schema: with(`"wave": {"properties": {"below": {}}}, "Hidden": {}`), unknown: []string{".Hidden", ".wave"}},
+		"a field of a list's element more":  {schema: strings.Replace(complete, `"text": {}`, `"text": {}, "wave": {}`, 1), unknown: []string{".list[].wave"}},
+		"anything below a free field":       {schema: with(`"free": {"properties": {"wave": {}}}`)},
+		"anything below a time":             {schema: with(`"time": {"properties": {"wave": {}}}`)},
+		"anything below the usual metadata": {schema: with(`"metadata": {"properties": {"wave": {}}}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			served := &skew.Schema{}
+			served, gap := &skew.Schema{}, &skew.Gap{}
 			if err := json.Unmarshal([]byte(tc.schema), served); err != nil {
 				t.Fatal(err)
 			}
-			if got := skew.Missing(served, reflect.TypeFor[*known](), ""); !slices.Equal(got, tc.want) {
-				t.Errorf("Missing() = %q, want %q", got, tc.want)
+			if gap.Compare(served, reflect.TypeFor[*known](), ""); !slices.Equal(gap.Fields, tc.missing) || !slices.Equal(gap.Unknown, tc.unknown) {
+				t.Errorf("Compare() = %q, %q, want %q, %q", gap.Fields, gap.Unknown, tc.missing, tc.unknown)
 			}
 		})
 	}
 }
 
-func TestUnknown(t *testing.T) {
-	for name, tc := range map[string]struct {
-		schema string
-		want   []string
-	}{
-		"all is known":                {schema: complete},
-		"less than is known":          {schema: `{"properties": {"apiVersion": {}, "kind": {}}}`},
-		"a field more":                {schema: `{"properties": {"wave": {"properties": {"below": {}}}, "number": {}, "Hidden": {}}}`, want: []string{".Hidden", ".wave"}},
-		"a field of a list's element": {schema: `{"properties": {"list": {"items": {"properties": {"text": {}, "wave": {}}}}}}`, want: []string{".list[].wave"}},
-		"anything below a free field": {schema: `{"properties": {"free": {"properties": {"wave": {}}}, "time": {"properties": {"wave": {}}}, "metadata": {"properties": {"wave": {}}}}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			served := &skew.Schema{}
-			if err := json.Unmarshal([]byte(tc.schema), served); err != nil {
-				t.Fatal(err)
-			}
-			if got := skew.Unknown(served, reflect.TypeFor[*known](), ""); !slices.Equal(got, tc.want) {
-				t.Errorf("Unknown() = %q, want %q", got, tc.want)
-			}
-		})
-	}
+// with is the complete schema with other properties. The last of a name counts.
+func with(properties string) string {
+	return strings.TrimSuffix(complete, "}}") + ", " + properties + "}}"
 }
 
 func TestGapSaysWhatToDo(t *testing.T) {

@@ -93,8 +93,7 @@ func Check(ctx context.Context, server rest.Interface, version schema.GroupVersi
 	for _, kind := range kinds {
 		known := reflect.Indirect(reflect.ValueOf(kind)).Type()
 		if s := served[version.WithKind(known.Name())]; s != nil {
-			gap.Fields = append(gap.Fields, Missing(s, known, known.Name())...)
-			gap.Unknown = append(gap.Unknown, Unknown(s, known, known.Name())...)
+			gap.Compare(s, known, known.Name())
 		} else {
 			gap.Kinds = append(gap.Kinds, known.Name())
 		}
@@ -118,75 +117,57 @@ var (
 	objectMeta = reflect.TypeFor[metav1.ObjectMeta]()
 )
 
-// Missing returns the fields of a Go type that a schema doesn't have, in the order of the type, as in
-// "AddonStack.spec.addons[].chart". Fields below a missing one are left out.
-func Missing(served *Schema, known reflect.Type, path string) []string {
-	for known.Kind() == reflect.Pointer {
-		known = known.Elem()
-	}
-	switch {
-	case served.PreserveUnknown, hasNoFields(known):
-		return nil
-	case known.Kind() == reflect.Slice && served.Items != nil:
-		return Missing(served.Items, known.Elem(), path+"[]")
-	case known.Kind() != reflect.Struct:
-		return nil
-	}
-	var missing []string
-	for i := range known.NumField() {
-		field := known.Field(i)
-		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch property := served.Properties[name]; {
-		case name == "-" || !field.IsExported() && !field.Anonymous:
-		case field.Anonymous && (name == "" || strings.Contains(options, "inline")):
-			missing = append(missing, Missing(served, field.Type, path)...)
-		case property != nil:
-			missing = append(missing, Missing(property, field.Type, path+"."+name)...)
-		default:
-			missing = append(missing, path+"."+name)
-		}
-	}
-	return missing
-}
-
-// Unknown returns the fields of a schema that a Go type doesn't have, sorted, as in "AddonStack.spec.addons[].chart".
-// Fields below an unknown one are left out.
-func Unknown(served *Schema, known reflect.Type, path string) []string {
+// Compare adds the fields of a Go type that a schema doesn't have, in the order of the type, and those of the schema that
+// the type doesn't have. Paths are as in "AddonStack.spec.addons[].chart". Fields below such a field are left out.
+func (g *Gap) Compare(served *Schema, known reflect.Type, path string) {
 	for known.Kind() == reflect.Pointer {
 		known = known.Elem()
 	}
 	switch {
 	case hasNoFields(known):
-		return nil
+		return
 	case known.Kind() == reflect.Slice && served.Items != nil:
-		return Unknown(served.Items, known.Elem(), path+"[]")
+		g.Compare(served.Items, known.Elem(), path+"[]")
+		return
 	case known.Kind() != reflect.Struct:
-		return nil
+		return
 	}
-	fields := map[string]reflect.Type{}
-	collectFields(known, fields)
-	var unknown []string
-	for _, name := range slices.Sorted(maps.Keys(served.Properties)) {
-		if field, ok := fields[name]; ok {
-			unknown = append(unknown, Unknown(served.Properties[name], field, path+"."+name)...)
-		} else {
-			unknown = append(unknown, path+"."+name)
+	fields := fieldsOf(known)
+	for _, field := range fields {
+		switch property := served.Properties[field.name]; {
+		case property != nil:
+			g.Compare(property, field.of, path+"."+field.name)
+		case !served.PreserveUnknown:
+			g.Fields = append(g.Fields, path+"."+field.name)
 		}
 	}
-	return unknown
+	for _, name := range slices.Sorted(maps.Keys(served.Properties)) {
+		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
+			g.Unknown = append(g.Unknown, path+"."+name)
+		}
+	}
 }
 
-// collectFields adds the type of each field of a struct, by its name in JSON.
-func collectFields(of reflect.Type, fields map[string]reflect.Type) {
+// field is one of a struct, by its name in JSON.
+type field struct {
+	name string
+	of   reflect.Type
+}
+
+// fieldsOf returns the fields that a struct has in JSON.
+func fieldsOf(of reflect.Type) []field {
+	var fields []field
 	for i := range of.NumField() {
-		field := of.Field(i)
-		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.Anonymous && (name == "" || strings.Contains(options, "inline")) {
-			collectFields(field.Type, fields)
-		} else if name != "" {
-			fields[name] = field.Type
+		f := of.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && (name == "" || strings.Contains(options, "inline")):
+			fields = append(fields, fieldsOf(f.Type)...)
+		case f.IsExported() && name != "-":
+			fields = append(fields, field{name, f.Type})
 		}
 	}
+	return fields
 }
 
 // hasNoFields reports whether a type has no fields of its own in JSON, or those of all objects.
