@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -48,24 +47,6 @@ func TestWebhooksRefuseWhatIsTooLarge(t *testing.T) {
 			}
 		}
 	}
-
-	t.Run("what API servers send fits", func(t *testing.T) {
-		w := w.in(t)
-		large := strings.Repeat("x", 250<<10) // the bound of all annotations is 256 KiB
-		values := strings.Repeat("# many words on what this is for\n", 30_000)
-		for i := range 20 {
-			w.create(&addonsv1.AddonStack{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("large-%d", i), Annotations: map[string]string{"example.org/large": large}},
-				Spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}, Addons: []addonsv1.Addon{{
-					Name: "a", Chart: addonsv1.ChartSource{Path: "chart"}, ValuesTemplate: values[:60<<10],
-				}}},
-			})
-		}
-		list := &addonsv1alpha1.AddonStackList{}
-		if err := w.List(t.Context(), list, client.InNamespace("default")); err != nil || len(list.Items) != 20 {
-			t.Errorf("List() gives %d stacks in v1alpha1, %v", len(list.Items), err)
-		}
-	})
 	if err := webhooks.ready(); err != nil {
 		t.Error(err)
 	}
