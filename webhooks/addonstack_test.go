@@ -4,28 +4,17 @@ package webhooks_test
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/cert"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/admission"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/webhooks"
 )
@@ -38,7 +27,8 @@ const updateRefusals = "CHANDLER_UPDATE_REFUSALS"
 // CRDs, and calls the webhook with the configuration of config/webhook, but for its address. What kubectl prints is in
 // the file beside each stack.
 func TestRefusals(t *testing.T) {
-	c, kubectl := startWithWebhook(t)
+	c := admission.Start(t, "..")
+	kubectl := kubectlOf(t, c.Plane)
 	stacks, err := filepath.Glob("testdata/refusals/*.yaml")
 	if err != nil || len(stacks) < 17 {
 		t.Fatalf("%d stacks, %v", len(stacks), err)
@@ -107,55 +97,6 @@ func TestUpdatesMayKeepOldProblems(t *testing.T) {
 	}
 }
 
-func startWithWebhook(t *testing.T) (client.Client, func(args ...string) ([]byte, error)) {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{addonsv1.AddToScheme, admissionv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "webhooks", CRDPaths: []string{"../config/crd/bases"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cp.Stop() })
-
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for name, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	port := freePort(t)
-	mgr, err := ctrl.NewManager(cp.Config(), ctrl.Options{
-		Scheme:        scheme,
-		Metrics:       metricsserver.Options{BindAddress: "0"},
-		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: dir}),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- mgr.Start(ctx) }()
-	t.Cleanup(func() { cancel(); <-stopped })
-
-	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	configure(t, c, fmt.Sprintf("https://127.0.0.1:%d", port), certificate)
-	return c, kubectlOf(t, cp)
-}
-
 // kubectlOf returns a function that runs kubectl, and returns what that prints.
 func kubectlOf(t *testing.T, cp *controlplane.ControlPlane) func(args ...string) ([]byte, error) {
 	t.Helper()
@@ -170,53 +111,4 @@ func kubectlOf(t *testing.T, cp *controlplane.ControlPlane) func(args ...string)
 	return func(args ...string) ([]byte, error) {
 		return exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), append([]string{"--kubeconfig=" + kubeconfig}, args...)...).CombinedOutput()
 	}
-}
-
-// configure installs the generated webhook configuration, and waits until the
-// API server calls the webhook.
-func configure(t *testing.T, c client.Client, url string, ca []byte) {
-	t.Helper()
-	manifest, err := os.ReadFile("../config/webhook/manifests.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	configuration := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := yaml.Unmarshal(manifest, configuration); err != nil {
-		t.Fatal(err)
-	}
-	for i := range configuration.Webhooks {
-		hook := &configuration.Webhooks[i]
-		hook.ClientConfig = admissionv1.WebhookClientConfig{CABundle: ca, URL: ptr.To(url + *hook.ClientConfig.Service.Path)}
-	}
-	if err := c.Create(t.Context(), configuration); err != nil {
-		t.Fatal(err)
-	}
-	probe := &addonsv1.AddonStack{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"},
-		Spec: addonsv1.AddonStackSpec{
-			ClusterSelector: &metav1.LabelSelector{},
-			Addons:          []addonsv1.Addon{{Name: "a", DependsOn: []string{"ghost"}, Chart: addonsv1.ChartSource{Path: "chart"}}},
-		},
-	}
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		err := c.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)
-		if err != nil && strings.Contains(err.Error(), "dependsOn") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the API server doesn't call the webhook: %v", err)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -3,13 +3,9 @@
 package webhooks_test
 
 import (
-	"bytes"
 	"crypto/tls"
-	"errors"
-	"io"
-	"net"
 	"net/http/httptest"
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,21 +18,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/cert"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/admission"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/webhooks"
 )
 
-const (
-	instanceHook = "validation.providerinstance.addons.cluster.x-k8s.io"
-)
+const instanceHook = "validation.providerinstance.addons.cluster.x-k8s.io"
 
 // shared is the webhook of the deployment that instances share, and an API server that asks it.
 type shared struct {
@@ -74,19 +66,16 @@ func startShared(t *testing.T) *shared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	authority, dir := admission.Certificate(t)
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.server = httptest.NewUnstartedServer(admission.WithValidator(scheme, &webhooks.ProviderInstance{Reviews: reviews}))
+	s.server = httptest.NewUnstartedServer(ctrladmission.WithValidator(scheme, &webhooks.ProviderInstance{Reviews: reviews}))
 	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
-	s.configure(t, certificate)
+	s.configure(t, authority)
 	return s
 }
 
@@ -115,29 +104,7 @@ func mayReview(t *testing.T, c client.Client, user string) {
 // server calls the webhook.
 func (s *shared) configure(t *testing.T, ca []byte) {
 	t.Helper()
-	manifest, err := os.ReadFile("../config/webhook/manifests.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	configuration := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "instances"}}
-	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096); ; {
-		generated := &admissionv1.ValidatingWebhookConfiguration{}
-		if err := decoder.Decode(generated); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		for _, hook := range generated.Webhooks {
-			if hook.Name == instanceHook {
-				hook.ClientConfig = admissionv1.WebhookClientConfig{CABundle: ca, URL: ptr.To(s.server.URL + *hook.ClientConfig.Service.Path)}
-				configuration.Webhooks = append(configuration.Webhooks, hook)
-			}
-		}
-	}
-	if len(configuration.Webhooks) != 1 {
-		t.Fatalf("config/webhook has %d webhooks of name %s", len(configuration.Webhooks), instanceHook)
-	}
-	if err := s.Create(t.Context(), configuration); err != nil {
+	if err := s.Create(t.Context(), admission.Configuration(t, "..", s.server.URL, ca, instanceHook)); err != nil {
 		t.Fatal(err)
 	}
 	probe := newInstance("probe", "nowhere")

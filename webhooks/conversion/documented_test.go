@@ -18,14 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/admission"
 	"github.com/cluster-chandler/chandler/test/docs"
 )
 
 // What the pages show is what a real API server takes, with the project's webhooks.
 func TestDocumented(t *testing.T) {
-	c, _ := startServers(t)
-	s := &server{Client: c}
-	s.waitForWebhooks(t)
+	s := &server{Client: admission.Start(t, "../..").Client}
 	shown := objectsOfPages(t)
 	t.Run("objects are accepted", func(t *testing.T) { shownIsAccepted(t, s, shown) })
 	t.Run("the policy about signatures", func(t *testing.T) { policyOfSignatures(t, s, shown) })

@@ -21,13 +21,13 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/admission"
 )
 
 // TestVersions has users of a real API server work in both versions.
 func TestVersions(t *testing.T) {
-	c, stopWebhooks := startServers(t)
-	s := &server{Client: c}
-	s.waitForWebhooks(t)
+	started := admission.Start(t, "../..")
+	s := &server{Client: started.Client}
 	for name, test := range map[string]func(*testing.T, *server){
 		"an old manifest applied over what v1beta1 added": applyOverAdditions,
 		"a manifest that replaces what v1beta1 added to":  replaceAdditions,
@@ -45,7 +45,7 @@ func TestVersions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
-	t.Run("v1beta1 while no webhook runs", func(t *testing.T) { withoutWebhooks(t, s, stopWebhooks) })
+	t.Run("v1beta1 while no webhook runs", func(t *testing.T) { withoutWebhooks(t, s, started.StopWebhooks) })
 }
 
 func applyOverAdditions(t *testing.T, s *server) {
@@ -400,19 +400,6 @@ func (s *server) spoke(t *testing.T, name string) *addonsv1alpha1.AddonStack {
 func (s *server) apply(t *testing.T, manifest *unstructured.Unstructured, manager string, options ...client.ApplyOption) error {
 	t.Helper()
 	return s.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(manifest.DeepCopy()), append(options, client.FieldOwner(manager))...)
-}
-
-// waitForWebhooks waits until the API server converts and calls the webhook.
-func (s *server) waitForWebhooks(t *testing.T) {
-	t.Helper()
-	probe := s.manifest("probe")
-	set(probe, map[string]any{"matchExpressions": []any{map[string]any{"key": "env", "operator": "Near"}}}, "spec", "clusterSelector")
-	NewWithT(t).Eventually(func() error {
-		if err := s.Create(t.Context(), probe.DeepCopy(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "validation.addonstack") {
-			return fmt.Errorf("validation isn't called: %w", err)
-		}
-		return nil
-	}, 30*time.Second, 100*time.Millisecond).Should(Succeed())
 }
 
 func set(object *unstructured.Unstructured, value any, fields ...string) {
