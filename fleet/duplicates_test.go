@@ -46,7 +46,7 @@ func connectedAs(t *testing.T, p *Provider, name, other multicluster.ClusterName
 		if s := p.State(name); s.Phase != PhaseConnected {
 			return fmt.Sprintf("%s: %+v", name, s)
 		}
-		if s := p.State(other); other != "" && (s.Phase != PhaseRefused || s.Reason != ReasonDuplicateCluster || !strings.Contains(s.Message, name.String())) {
+		if s := p.State(other); other != "" && (s.Phase != PhaseRefused || s.Reason != ReasonDuplicateCluster || !strings.Contains(s.Message, name.String()) || !strings.Contains(s.Message, "Secret a") || !strings.Contains(s.Message, "Secret b")) {
 			return fmt.Sprintf("%s: %+v", other, s)
 		}
 		return ""

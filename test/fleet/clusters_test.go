@@ -3,7 +3,6 @@
 package fleet_test
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -28,33 +26,37 @@ import (
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
-// cluster makes a Cluster with a finalizer, as Cluster API does.
-func (h *hub) cluster(t *testing.T, name string, labels map[string]string) *clusterv1.Cluster {
-	t.Helper()
-	c := &clusterv1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: labels, Finalizers: []string{clusterv1.ClusterFinalizer}},
+// clusterNamed is a Cluster of the hub.
+func (h *hub) clusterNamed(name string) *clusterv1.Cluster {
+	return &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
 		Spec: clusterv1.ClusterSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{
 			APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "TestCluster", Name: name,
 		}},
 	}
+}
+
+// cluster makes a Cluster with a finalizer, as Cluster API does.
+func (h *hub) cluster(t *testing.T, name string, labels map[string]string) *clusterv1.Cluster {
+	t.Helper()
+	c := h.clusterNamed(name)
+	c.Labels, c.Finalizers = labels, []string{clusterv1.ClusterFinalizer}
 	h.create(t, c)
 	return c
+}
+
+// kubeconfigOf is a Cluster's Secret.
+func (h *hub) kubeconfigOf(cluster string, data []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: cluster + "-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}},
+		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": data},
+	}
 }
 
 // kubeconfig writes a Cluster's Secret.
 func (h *hub) kubeconfig(t *testing.T, name string, data []byte) {
 	t.Helper()
-	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name + "-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: name}},
-		Type:       clusterv1.ClusterSecretType,
-		Data:       map[string][]byte{"value": data},
-	}
-	err := h.Create(t.Context(), s)
-	if apierrors.IsAlreadyExists(err) {
-		patch := fmt.Sprintf(`{"data":{"value":%q}}`, base64.StdEncoding.EncodeToString(data))
-		err = h.Patch(t.Context(), s, client.RawPatch("application/merge-patch+json", []byte(patch)))
-	}
-	if err != nil {
+	if err := store(t.Context(), h.Client, h.kubeconfigOf(name, data)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -108,6 +110,21 @@ func (h *hub) whoAmI(t *testing.T, conn *fleet.Connection) string {
 	return fmt.Sprint(review.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"])
 }
 
+// awaitOtherToken waits until a connection uses another token than the first, below what runs on it.
+func (h *hub) awaitOtherToken(t *testing.T, conn *fleet.Connection, first string) {
+	t.Helper()
+	took := wait.Until(t, patience, "the token is swapped", func() error {
+		if h.whoAmI(t, conn) == first {
+			return errors.New("it is the old one")
+		}
+		return nil
+	})
+	t.Logf("swapped after %s", took.Round(time.Millisecond))
+	if isDone(conn) {
+		t.Error("disconnected by a new token")
+	}
+}
+
 func (h *hub) withToken(token string) []byte {
 	c := h.workload.Config()
 	return fleettest.Kubeconfig(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: token})
@@ -133,16 +150,12 @@ func TestClustersOfTheHub(t *testing.T) {
 	t.Run("reads and writes", func(t *testing.T) { readsAndWrites(t, conn) })
 
 	// A Cluster that is being deleted stays connected until it is gone.
-	if err := h.Delete(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	h.delete(t, c)
 	time.Sleep(300 * time.Millisecond)
 	if isDone(conn) {
 		t.Fatal("disconnected while the Cluster is being deleted")
 	}
-	if err := h.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
-		t.Fatal(err)
-	}
+	h.patch(t, c, `{"metadata":{"finalizers":null}}`)
 	h.gone(t, h.name("one"), conn)
 }
 
@@ -180,10 +193,7 @@ func TestWatchFilter(t *testing.T) {
 	}
 	relabel := func(value string) {
 		t.Helper()
-		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, clusterv1.WatchLabel, value)
-		if err := h.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-			t.Fatal(err)
-		}
+		h.patch(t, c, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, clusterv1.WatchLabel, value))
 	}
 	start := time.Now()
 	relabel("green")
@@ -213,13 +223,7 @@ func TestRotationOfTheSecret(t *testing.T) {
 	defer watch.Stop()
 	first := h.whoAmI(t, conn)
 	h.kubeconfig(t, "one", h.withToken(newToken()))
-	took := wait.Until(t, patience, "the token is swapped", func() error {
-		if h.whoAmI(t, conn) == first {
-			return errors.New("it is the old one")
-		}
-		return nil
-	})
-	t.Logf("swapped %s after the Secret", took)
+	h.awaitOtherToken(t, conn, first)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "x-"}}
 	if err := conn.Client().Create(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -256,10 +260,7 @@ func TestSecretsOfTheHub(t *testing.T) {
 	h.kubeconfig(t, "one", h.workload.Kubeconfig())
 	conn := h.connected(t, h.name("one"))
 
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "one-kubeconfig"}}
-	if err := h.Delete(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	h.delete(t, h.kubeconfigOf("one", nil))
 	time.Sleep(300 * time.Millisecond)
 	if isDone(conn) {
 		t.Error("disconnected for a Secret that may be made again")

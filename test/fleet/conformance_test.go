@@ -10,15 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 	"sigs.k8s.io/multicluster-runtime/providers/kubeconfig"
 
-	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/test/long"
@@ -61,34 +57,28 @@ func conform(t *testing.T, of func(*hub) fleettest.Subject, dead bool) []fleette
 }
 
 func oursUnderTest(h *hub) fleettest.Subject {
-	o := quick(secrets.New(secrets.Options{Match: func(labels map[string]string) bool { return labels["of"] == h.namespace }}))
-	p := fleet.NewProvider(o)
-	return h.subject(p, func(_ context.Context, mgr mcmanager.Manager) error { return p.SetupWithManager(mgr.GetLocalManager()) }, h.memberName)
+	source := secrets.New(secrets.Options{Match: func(labels map[string]string) bool { return labels["of"] == h.namespace }})
+	return h.bySecrets(provider(source, h.memberName))
 }
 
 func theirsUnderTest(h *hub) fleettest.Subject {
 	p := kubeconfig.New(kubeconfig.Options{Namespace: h.namespace, KubeconfigSecretLabel: secrets.DefaultLabel})
-	return h.subject(p, p.SetupWithManager, func(name string) multicluster.ClusterName { return multicluster.ClusterName(name) })
+	return h.bySecrets(fleettest.Subject{
+		Provider: p, Setup: p.SetupWithManager, ClusterName: func(name string) multicluster.ClusterName { return multicluster.ClusterName(name) },
+	})
 }
 
-// subject is a provider that is told of clusters by Secrets.
-func (h *hub) subject(p multicluster.Provider, setup func(context.Context, mcmanager.Manager) error, name func(string) multicluster.ClusterName) fleettest.Subject {
+// bySecrets has a provider be told of clusters by Secrets.
+func (h *hub) bySecrets(s fleettest.Subject) fleettest.Subject {
 	secret := func(name string, data []byte) *corev1.Secret {
 		return &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: map[string]string{secrets.DefaultLabel: "true", "of": h.namespace}},
 			Data:       map[string][]byte{secrets.DefaultKey: data},
 		}
 	}
-	return fleettest.Subject{
-		Provider: p, Setup: setup, ClusterName: name,
-		Add: func(ctx context.Context, name string, data []byte) error {
-			err := h.Create(ctx, secret(name, data))
-			if apierrors.IsAlreadyExists(err) {
-				patch := fmt.Sprintf(`{"data":{%q:%q}}`, secrets.DefaultKey, base64Of(data))
-				return h.Patch(ctx, secret(name, nil), client.RawPatch("application/merge-patch+json", []byte(patch)))
-			}
-			return err
-		},
-		Remove: func(ctx context.Context, name string) error { return h.Delete(ctx, secret(name, nil)) },
+	s.Add = func(ctx context.Context, name string, data []byte) error {
+		return store(ctx, h.Client, secret(name, data))
 	}
+	s.Remove = func(ctx context.Context, name string) error { return h.Delete(ctx, secret(name, nil)) }
+	return s
 }

@@ -82,22 +82,12 @@ func store(ctx context.Context, in client.Client, object client.Object) error {
 func capiUnderTest(_ *testing.T, h *hub) fleettest.Subject {
 	s := provider(capi.New(capi.Options{Cluster: &clusterv1.Cluster{}}), h.name)
 	s.Add = func(ctx context.Context, name string, data []byte) error {
-		cluster := &clusterv1.Cluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
-			Spec: clusterv1.ClusterSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{
-				APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "TestCluster", Name: name,
-			}},
-		}
-		if err := client.IgnoreAlreadyExists(h.Create(ctx, cluster)); err != nil {
+		if err := client.IgnoreAlreadyExists(h.Create(ctx, h.clusterNamed(name))); err != nil {
 			return err
 		}
-		return store(ctx, h.Client, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name + "-kubeconfig"}, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": data},
-		})
+		return store(ctx, h.Client, h.kubeconfigOf(name, data))
 	}
-	s.Remove = func(ctx context.Context, name string) error {
-		return h.Delete(ctx, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}})
-	}
+	s.Remove = func(ctx context.Context, name string) error { return h.Delete(ctx, h.clusterNamed(name)) }
 	return s
 }
 
@@ -140,8 +130,7 @@ func selectedUnderTest(t *testing.T, h *hub) fleettest.Subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := fleet.NewProvider(quick(secrets.New(secrets.Options{Selector: selector})))
-	return h.subject(p, func(_ context.Context, mgr mcmanager.Manager) error { return p.SetupWithManager(mgr.GetLocalManager()) }, h.memberName)
+	return h.bySecrets(provider(secrets.New(secrets.Options{Selector: selector}), h.memberName))
 }
 
 // filesUnderTest has a file for each cluster, which are found by events alone.
@@ -170,12 +159,9 @@ func filesUnderTest(t *testing.T, trusted bool) fleettest.Subject {
 func fromUnderTest(from func(string, multicluster.Provider, func(mcmanager.Manager) error) fleet.Source) func(*testing.T, *hub) fleettest.Subject {
 	return func(_ *testing.T, h *hub) fleettest.Subject {
 		theirs := kubeconfig.New(kubeconfig.Options{Namespace: h.namespace, KubeconfigSecretLabel: secrets.DefaultLabel})
-		p := fleet.NewProvider(quick(from("theirs", theirs, func(mgr mcmanager.Manager) error {
-			return theirs.SetupWithManager(context.Background(), mgr)
-		})))
-		return h.subject(p, func(_ context.Context, mgr mcmanager.Manager) error { return p.SetupWithManager(mgr.GetLocalManager()) },
-			func(name string) multicluster.ClusterName {
-				return fleet.NameOf("theirs", multicluster.ClusterName(name))
-			})
+		source := from("theirs", theirs, func(mgr mcmanager.Manager) error { return theirs.SetupWithManager(context.Background(), mgr) })
+		return h.bySecrets(provider(source, func(name string) multicluster.ClusterName {
+			return fleet.NameOf("theirs", multicluster.ClusterName(name))
+		}))
 	}
 }

@@ -64,13 +64,7 @@ func kubeconfigWith(t *testing.T, contexts map[string][]byte) []byte {
 // startFiles finds clusters in a directory, by events alone.
 func startFiles(t *testing.T, dir string, contexts ...string) *hub {
 	t.Helper()
-	return startSource(t, files.Options{Paths: []string{dir}, Contexts: contexts})
-}
-
-func startSource(t *testing.T, o files.Options) *hub {
-	t.Helper()
-	o.Interval = time.Hour
-	source, err := files.New(o)
+	source, err := files.New(files.Options{Paths: []string{dir}, Contexts: contexts, Interval: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

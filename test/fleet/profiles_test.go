@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,15 +78,7 @@ func TestProfiles(t *testing.T) {
 	}
 	first := h.whoAmI(t, conn)
 	h.patch(t, s, fmt.Sprintf(`{"data":{"token":%q}}`, base64Of([]byte(tokens()))))
-	wait.Until(t, patience, "the token is swapped", func() error {
-		if h.whoAmI(t, conn) == first {
-			return fmt.Errorf("it is the old one")
-		}
-		return nil
-	})
-	if isDone(conn) {
-		t.Error("disconnected by a new token")
-	}
+	h.awaitOtherToken(t, conn, first)
 	h.delete(t, byToken)
 	h.gone(t, h.profileName("token"), conn)
 
@@ -192,16 +183,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 
 	first := h.whoAmI(t, conn)
 	write(t, token, []byte(tokens()))
-	took := wait.Until(t, patience, "the token is renewed", func() error {
-		if h.whoAmI(t, conn) == first {
-			return fmt.Errorf("it is the old one")
-		}
-		return nil
-	})
-	t.Logf("renewed after %s", took.Round(time.Second))
-	if isDone(conn) {
-		t.Error("disconnected by a renewal")
-	}
+	h.awaitOtherToken(t, conn, first)
 
 	h.profile(t, "two", "fails", "")
 	message := h.expect(t, h.profileName("two"), fleet.PhaseWaiting, fleet.ReasonKubeconfigUnreadable)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -19,36 +18,6 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/self"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
-
-// One server that two sources name is the first one's. The second takes over when the first's is
-// gone, and gives way when it comes back.
-func TestOneServerNamedTwice(t *testing.T) {
-	h := start(t, quick(capi.New(capi.Options{}), secrets.New(secrets.Options{})))
-	first, second := h.name("one"), h.memberName("two")
-	h.member(t, "two", h.workload.Kubeconfig())
-	late := h.connected(t, second)
-
-	c := h.cluster(t, "one", nil)
-	h.kubeconfig(t, "one", h.workload.Kubeconfig())
-	conn := h.connected(t, first)
-	message := h.expect(t, second, fleet.PhaseRefused, fleet.ReasonDuplicateCluster)
-	if !isDone(late) {
-		t.Error("the second source's connection continues")
-	}
-	for _, origin := range []string{"Secret " + h.namespace + "/one-kubeconfig", "Secret " + h.namespace + "/two"} {
-		if !strings.Contains(message, origin) {
-			t.Errorf("%s isn't in %q", origin, message)
-		}
-	}
-
-	h.member(t, "three", h.other.Kubeconfig())
-	h.connected(t, h.memberName("three"))
-
-	h.patch(t, c, `{"metadata":{"finalizers":null}}`)
-	h.delete(t, c)
-	h.gone(t, first, conn)
-	h.connected(t, second)
-}
 
 // Two objects of one source may name one server: many Clusters of a test do.
 func TestOneServerNamedTwiceByOneSource(t *testing.T) {
