@@ -3,7 +3,7 @@
 package fleet
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -15,8 +15,8 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
 // offers has a server offer groups beside its own, each with the kind Thing, by their freshness.
@@ -25,20 +25,12 @@ func offers(s *server, groups map[string]apidiscoveryv2.DiscoveryFreshness) {
 		if r.URL.Path != "/apis" {
 			return false
 		}
-		list := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}}
+		var offered []apidiscoveryv2.APIGroupDiscovery
 		for name, freshness := range groups {
-			version := apidiscoveryv2.APIVersionDiscovery{Version: "v1", Freshness: freshness}
-			if freshness == apidiscoveryv2.DiscoveryFreshnessCurrent {
-				version.Resources = []apidiscoveryv2.APIResourceDiscovery{{
-					Resource: "things", Scope: apidiscoveryv2.ScopeNamespace, Verbs: []string{"get"},
-					ResponseKind: &metav1.GroupVersionKind{Group: name, Version: "v1", Kind: "Thing"},
-				}}
-			}
-			list.Items = append(list.Items, apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}, Versions: []apidiscoveryv2.APIVersionDiscovery{version}})
+			offered = append(offered, groupOf(name, "Thing", freshness))
 		}
-		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 		w.Header().Set("ETag", `"the same for all"`)
-		_ = json.NewEncoder(w).Encode(list)
+		writeGroups(w, offered...)
 		return true
 	}
 }
@@ -49,18 +41,18 @@ const current, stale = apidiscoveryv2.DiscoveryFreshnessCurrent, apidiscoveryv2.
 // more is gone.
 func TestClustersShareTheirAPIs(t *testing.T) {
 	f := startFleet(t, quick())
-	servers := map[string]map[string]apidiscoveryv2.DiscoveryFreshness{
+	servers := map[multicluster.ClusterName]map[string]apidiscoveryv2.DiscoveryFreshness{
 		"a/same":  {"one.example.com": current, "two.example.com": current},
 		"a/too":   {"one.example.com": current, "two.example.com": current},
 		"a/other": {"one.example.com": current, "three.example.com": current},
 		"a/stale": {"one.example.com": current, "two.example.com": stale},
 	}
-	got := map[string]weak.Pointer[string]{}
+	got := map[multicluster.ClusterName]weak.Pointer[string]{}
 	for name, groups := range servers {
 		s := newServer(t)
 		offers(s, groups)
-		f.add(asName(name), s.kubeconfig())
-		facts, err := f.connected(t, asName(name)).Facts(t.Context())
+		f.add(name, s.kubeconfig())
+		facts, err := f.connected(t, name).Facts(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +65,7 @@ func TestClustersShareTheirAPIs(t *testing.T) {
 		t.Error("clusters share what they don't both offer")
 	}
 	for name := range servers {
-		f.Remove(asName(name))
+		f.Remove(name)
 	}
 	f.mu.Lock()
 	clear(f.engaged) // what the test itself holds on to
@@ -82,7 +74,7 @@ func TestClustersShareTheirAPIs(t *testing.T) {
 		runtime.GC()
 		for name, versions := range got {
 			if versions.Value() != nil {
-				return "the APIs of " + name + " are kept, which no connection has"
+				return "the APIs of " + name.String() + " are kept, which no connection has"
 			}
 		}
 		return ""
@@ -126,10 +118,8 @@ func TestKindsThatAreNotKnown(t *testing.T) {
 		eventually(t, func() string {
 			if err := find(group); err != nil {
 				conn.InvalidateFacts()
-				if _, err := conn.Facts(t.Context()); err != nil {
-					return err.Error()
-				}
-				return err.Error()
+				_, asked := conn.Facts(t.Context())
+				return errors.Join(err, asked).Error()
 			}
 			return ""
 		})

@@ -88,14 +88,6 @@ func (s *server) connections() (n int) {
 	return n
 }
 
-// endConnections closes all connections, as an API server does that ends.
-func (s *server) endConnections() {
-	s.open.Range(func(conn, _ any) bool {
-		_ = conn.(net.Conn).Close()
-		return true
-	})
-}
-
 func (s *server) set(version, token string) { s.version.Store(&version); s.token.Store(&token) }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -124,28 +116,30 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"gitVersion":%q}`, *s.version.Load())
 	case r.URL.Path == "/api":
 		s.discoveries.Add(1)
-		s.discovery(w, "", "v1", "Pod")
+		writeGroups(w, groupOf("", "Pod", current))
 	case r.URL.Path == "/apis":
-		s.discovery(w, "apps", "v1", "Deployment")
+		writeGroups(w, groupOf("apps", "Deployment", current))
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
 }
 
-func (s *server) discovery(w http.ResponseWriter, group, version, kind string) {
+// groupOf is what discovery says of a group with version v1 and a kind, or without one while that is stale.
+func groupOf(name, kind string, freshness apidiscoveryv2.DiscoveryFreshness) apidiscoveryv2.APIGroupDiscovery {
+	version := apidiscoveryv2.APIVersionDiscovery{Version: "v1", Freshness: freshness}
+	if freshness == current {
+		version.Resources = []apidiscoveryv2.APIResourceDiscovery{{
+			Resource: strings.ToLower(kind) + "s", Scope: apidiscoveryv2.ScopeNamespace, Verbs: []string{"get", "list"},
+			ResponseKind: &metav1.GroupVersionKind{Group: name, Version: "v1", Kind: kind},
+		}}
+	}
+	return apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}, Versions: []apidiscoveryv2.APIVersionDiscovery{version}}
+}
+
+func writeGroups(w http.ResponseWriter, groups ...apidiscoveryv2.APIGroupDiscovery) {
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	_ = json.NewEncoder(w).Encode(apidiscoveryv2.APIGroupDiscoveryList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"},
-		Items: []apidiscoveryv2.APIGroupDiscovery{{
-			ObjectMeta: metav1.ObjectMeta{Name: group},
-			Versions: []apidiscoveryv2.APIVersionDiscovery{{
-				Version: version,
-				Resources: []apidiscoveryv2.APIResourceDiscovery{{
-					Resource: strings.ToLower(kind) + "s", Scope: apidiscoveryv2.ScopeNamespace, Verbs: []string{"get", "list"},
-					ResponseKind: &metav1.GroupVersionKind{Group: group, Version: version, Kind: kind},
-				}},
-			}},
-		}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}, Items: groups,
 	})
 }
 
@@ -156,6 +150,21 @@ func (s *server) ca() []byte {
 // kubeconfig returns one with the token that the server takes now.
 func (s *server) kubeconfig() []byte {
 	return fleettest.Kubeconfig(s.URL, s.ca(), user(*s.token.Load()))
+}
+
+// get sends a request as a client of the connection does. The answer has no body any more.
+func get(t *testing.T, c *Connection, url string) (*http.Request, *http.Response) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return request, response
 }
 
 func user(token string) *clientcmdapi.AuthInfo { return &clientcmdapi.AuthInfo{Token: token} }
@@ -365,14 +374,3 @@ func await(t *testing.T, complaint string, holds func() bool) {
 		return complaint
 	})
 }
-
-func isDone(c *Connection) bool {
-	select {
-	case <-c.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-func asName(name string) multicluster.ClusterName { return multicluster.ClusterName(name) }

@@ -181,15 +181,7 @@ func TestRetryAfterIsShortened(t *testing.T) {
 	conn := f.join(t, s)
 	for after, want := range map[string]string{"1000000": "60", "60": "60", "1": "1", "tomorrow": "tomorrow"} {
 		asked.Store(after)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/secrets", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := conn.transport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
+		_, response := get(t, conn, s.URL+"/api/v1/secrets")
 		if got := response.Header.Get("Retry-After"); got != want {
 			t.Errorf("%s became %s", after, got)
 		}
@@ -234,13 +226,11 @@ func TestTooManyKinds(t *testing.T) {
 	var asked atomic.Int32
 	groups := manyGroups(50_000)
 	_, conn := hostileServer(t, quick(), func(w io.Writer, r *http.Request) {
-		asked.Add(1)
-		if r.URL.Path == "/api" {
-			groups := `{"kind":"APIVersions","versions":["v1"]}`
-			_, _ = io.WriteString(w, groups)
-			return
+		answer := groups
+		if asked.Add(1); r.URL.Path == "/api" {
+			answer = `{"kind":"APIVersions","versions":["v1"]}`
 		}
-		_, _ = io.WriteString(w, groups)
+		_, _ = io.WriteString(w, answer)
 	})
 	_, ofFacts := conn.Facts(t.Context())
 	ofClient := conn.Client().Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.Pod{})

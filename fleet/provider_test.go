@@ -224,7 +224,7 @@ func TestDisconnectAndReconnect(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
 	first := f.join(t, s)
 	s.status.Store(http.StatusServiceUnavailable)
-	await(t, "still connected", func() bool { return isDone(first) })
+	await(t, "still connected", func() bool { return first.Context().Err() != nil })
 	f.expect(t, "a/b", PhaseUnreachable, ReasonProbeFailed)
 	if _, ok := f.Connection("a/b"); ok {
 		t.Error("a connection without an answer")
@@ -265,12 +265,12 @@ func TestTokenRotation(t *testing.T) {
 	f.add("a/b", both) // the server doesn't take it yet
 	state := f.expect(t, "a/b", PhaseConnected, ReasonUnauthorized)
 	t.Log(state.Message)
-	if isDone(conn) {
+	if conn.Context().Err() != nil {
 		t.Fatal("the connection was dropped for a kubeconfig that does not work")
 	}
 	s.set("v1.36.3", "new-token")
 	f.expect(t, "a/b", PhaseConnected, ReasonConnected)
-	if now, _ := f.Connection("a/b"); now != conn || isDone(conn) {
+	if now, _ := f.Connection("a/b"); now != conn || conn.Context().Err() != nil {
 		t.Error("a new token must not make a new connection")
 	}
 	response, err := client.Get(s.URL + "/version")
@@ -315,7 +315,7 @@ func TestClientCertificateRotation(t *testing.T) {
 		}
 		return fresh && !old
 	})
-	if now, _ := f.Connection("a/b"); now != conn || isDone(conn) {
+	if now, _ := f.Connection("a/b"); now != conn || conn.Context().Err() != nil {
 		t.Error("a new certificate must not make a new connection")
 	}
 }
@@ -326,7 +326,7 @@ func TestServerRotation(t *testing.T) {
 	conn := f.join(t, s)
 	f.add("a/b", fleettest.Kubeconfig("https://"+freeAddress(t), s.ca(), user("secret-token")))
 	f.expect(t, "a/b", PhaseConnected, ReasonConnectionRefused)
-	if isDone(conn) {
+	if conn.Context().Err() != nil {
 		t.Fatal("dropped")
 	}
 	other := newServer(t)

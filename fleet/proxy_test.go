@@ -4,7 +4,6 @@ package fleet
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -25,19 +24,13 @@ func tunnel(t *testing.T, to string, open *atomic.Int32) *url.URL {
 			return
 		}
 		open.Add(1)
-		theirs, err := net.Dial("tcp", to)
-		if err != nil {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
 		ours, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		_, _ = io.WriteString(ours, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { _, _ = io.Copy(theirs, ours); _ = theirs.Close() }()
-		go func() { _, _ = io.Copy(ours, theirs); _ = ours.Close() }()
+		go forward(ours, to)
 	}))
 	t.Cleanup(s.Close)
 	u, err := url.Parse(s.URL)

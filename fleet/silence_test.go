@@ -41,7 +41,7 @@ func TestSilenceIsNoticed(t *testing.T) {
 		t.Fatal("answered")
 	}
 	await(t, "no probe after a request without an answer", func() bool { return s.probes.Load() != probes })
-	if isDone(conn) {
+	if conn.Context().Err() != nil {
 		t.Error("disconnected, though the probe was answered")
 	}
 
@@ -51,7 +51,7 @@ func TestSilenceIsNoticed(t *testing.T) {
 		t.Fatal("answered")
 	}
 	f.expect(t, "a/b", PhaseUnreachable, ReasonConnectionRefused)
-	if !isDone(conn) {
+	if conn.Context().Err() == nil {
 		t.Error("connected still")
 	}
 }
@@ -64,9 +64,9 @@ func TestEndedConnectionIsProbed(t *testing.T) {
 	f, s := startFleet(t, o), newServer(t)
 	conn := f.join(t, s)
 	probes := s.probes.Load()
-	s.endConnections()
+	s.CloseClientConnections()
 	await(t, "no probe after the end of the connection", func() bool { return s.probes.Load() != probes })
-	if isDone(conn) {
+	if conn.Context().Err() != nil {
 		t.Error("disconnected, though the probe was answered")
 	}
 }

@@ -53,15 +53,7 @@ func TestServerGivesUpFirst(t *testing.T) {
 		"an argument beside a long one": {"?a=b&timeout=600ms", "400ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/extra"+tc.query, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := conn.transport.RoundTrip(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = response.Body.Close()
+			request, _ := get(t, conn, s.URL+"/extra"+tc.query)
 			if given := <-told; given != tc.want {
 				t.Errorf("the server was given %q, want %q", given, tc.want)
 			}

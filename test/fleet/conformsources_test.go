@@ -12,11 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -102,25 +100,15 @@ func profilesUnderTest(_ *testing.T, h *hub) fleettest.Subject {
 		if err := store(ctx, h.Client, secret); err != nil {
 			return err
 		}
-		p := &inventoryv1alpha1.ClusterProfile{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
-			Spec:       inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: "test"}},
-		}
+		p := h.profileNamed(name)
 		if err := store(ctx, h.Client, p); err != nil {
 			return err
 		}
-		p.Status.Conditions = []metav1.Condition{}
-		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "kubeconfig-secretreader", Cluster: clientcmdv1.Cluster{
-			Server: config.Host, CertificateAuthorityData: config.CAData,
-			Extensions: []clientcmdv1.NamedExtension{{
-				Name: "client.authentication.k8s.io/exec", Extension: runtime.RawExtension{Raw: []byte(`{"name":"` + name + `","key":"config"}`)},
-			}},
-		}}}
-		return h.Status().Update(ctx, p)
+		return h.provide(ctx, p, "kubeconfig-secretreader", `{"name":"`+name+`","key":"config"}`, func(c *clientcmdv1.Cluster) {
+			c.Server, c.CertificateAuthorityData = config.Host, config.CAData
+		})
 	}
-	s.Remove = func(ctx context.Context, name string) error {
-		return h.Delete(ctx, &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}})
-	}
+	s.Remove = func(ctx context.Context, name string) error { return h.Delete(ctx, h.profileNamed(name)) }
 	return s
 }
 

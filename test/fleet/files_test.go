@@ -3,6 +3,7 @@
 package fleet_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"io/fs"
@@ -86,7 +87,7 @@ func TestFiles(t *testing.T) {
 
 	write(t, filepath.Join(dir, "b"), kubeconfigWith(t, map[string][]byte{"kind-one": h.other.Kubeconfig(), "kind-two": h.other.Kubeconfig()}))
 	late := h.connected(t, two)
-	if conn.GetConfig().Host != h.workload.Config().Host || isDone(conn) {
+	if conn.GetConfig().Host != h.workload.Config().Host || conn.Context().Err() != nil {
 		t.Error("the second file's context of the same name counts")
 	}
 	double := fleet.NameOf(files.Name, multicluster.ClusterName(filepath.Join(dir, "b")+"+kind-one"))
@@ -98,7 +99,7 @@ func TestFiles(t *testing.T) {
 	write(t, first, []byte("{"))
 	h.expect(t, one, fleet.PhaseConnected, fleet.ReasonKubeconfigUnreadable)
 	write(t, first, nil)
-	if isDone(conn) {
+	if conn.Context().Err() != nil {
 		t.Error("disconnected while the file can't be read")
 	}
 
@@ -180,7 +181,7 @@ func TestTrustedFiles(t *testing.T) {
 	write(t, file, kubeconfigWith(t, contexts))
 	works(t, h.connected(t, name("other")))
 	<-byProgram.Done()
-	if works(t, h.connected(t, name("exec"))); isDone(byFile) {
+	if works(t, h.connected(t, name("exec"))); byFile.Context().Err() != nil {
 		t.Error("a context that is as before was disconnected")
 	}
 	write(t, file, []byte("{"))
@@ -195,7 +196,7 @@ func TestHostileFiles(t *testing.T) {
 	config := h.workload.Config()
 	write(t, filepath.Join(dir, "a"), kubeconfigWith(t, map[string][]byte{
 		"exec":  fleettest.Kubeconfig(config.Host, config.CAData, &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "touch", Args: []string{ran}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}),
-		"proxy": proxied(t, h.workload.Kubeconfig()),
+		"proxy": bytes.Replace(h.workload.Kubeconfig(), []byte("server: "), []byte("proxy-url: http://proxy.example.com\n    server: "), 1),
 		"good":  h.workload.Kubeconfig(),
 	}))
 	h.connected(t, fleet.NameOf(files.Name, "good"))
@@ -203,23 +204,6 @@ func TestHostileFiles(t *testing.T) {
 		h.expect(t, fleet.NameOf(files.Name, multicluster.ClusterName(name)), fleet.PhaseRefused, fleet.ReasonKubeconfigRefused)
 	}
 	expectNoFile(t, ran)
-}
-
-// proxied returns a kubeconfig that sends credentials by way of a proxy.
-func proxied(t *testing.T, kubeconfig []byte) []byte {
-	t.Helper()
-	config, err := clientcmd.Load(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, cluster := range config.Clusters {
-		cluster.ProxyURL = "http://proxy.example.com"
-	}
-	data, err := clientcmd.Write(*config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // Options that can't be meant are told before the manager starts.

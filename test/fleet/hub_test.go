@@ -6,14 +6,11 @@ package fleet_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +32,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/suite"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -50,34 +48,32 @@ func init() {
 }
 
 // planes are a management cluster and two workload clusters that all tests share.
-var planes = sync.OnceValues(func() ([]*controlplane.ControlPlane, error) {
-	crds, err := apiserver.ClusterAPICRDs(context.Background(), "clusters")
+var planes []*controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	suite.Suite{Name: "fleet", Parallel: 1, Prepare: prepare, CleanUp: cleanUp}.Run(m)
+}
+
+func prepare(ctx context.Context, _, _ string) error {
+	crds, err := apiserver.ClusterAPICRDs(ctx, "clusters")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	inventory, err := apiserver.ModuleDir(context.Background(), "sigs.k8s.io/cluster-inventory-api")
+	inventory, err := apiserver.ModuleDir(ctx, "sigs.k8s.io/cluster-inventory-api")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	crds = append(crds, filepath.Join(inventory, "config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml"))
 	crds = append(crds, "testdata/shoots.yaml")
-	return controlplane.StartAll(context.Background(), controlplane.Options{Name: "hub", CRDPaths: crds},
+	planes, err = controlplane.StartAll(ctx, controlplane.Options{Name: "hub", CRDPaths: crds},
 		controlplane.Options{Name: "workload"}, controlplane.Options{Name: "other"})
-})
+	return err
+}
 
-var started atomic.Bool
-
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	code := m.Run()
-	if started.Load() {
-		if all, err := planes(); err == nil {
-			for _, p := range all {
-				_ = p.Stop()
-			}
-		}
+func cleanUp() {
+	for _, p := range planes {
+		_ = p.Stop()
 	}
-	os.Exit(code)
 }
 
 // quick are options that let a test see several rounds of everything.
@@ -111,15 +107,8 @@ func start(t *testing.T, o fleet.Options) *hub {
 // newHub has no manager yet.
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts control planes")
-	}
-	started.Store(true)
-	all, err := planes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &hub{config: all[0].Config(), workload: all[1], other: all[2]}
+	h := &hub{config: planes[0].Config(), workload: planes[1], other: planes[2]}
+	var err error
 	if h.Client, err = client.New(h.config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
@@ -224,14 +213,5 @@ func works(t *testing.T, conn *fleet.Connection) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "x-"}}
 	if err := conn.Client().Create(t.Context(), object); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func isDone(conn *fleet.Connection) bool {
-	select {
-	case <-conn.Done():
-		return true
-	default:
-		return false
 	}
 }

@@ -3,6 +3,7 @@
 package fleet_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,14 +28,16 @@ func (h *hub) profileName(name string) multicluster.ClusterName {
 	return fleet.NameOf(profiles.Name, h.name(name))
 }
 
-// profile makes a ClusterProfile with one access provider, which changes may spoil.
-func (h *hub) profile(t *testing.T, name, provider, config string, changes ...func(*clientcmdv1.Cluster)) *inventoryv1alpha1.ClusterProfile {
-	t.Helper()
-	p := &inventoryv1alpha1.ClusterProfile{
+// profileNamed is a ClusterProfile of the hub.
+func (h *hub) profileNamed(name string) *inventoryv1alpha1.ClusterProfile {
+	return &inventoryv1alpha1.ClusterProfile{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: map[string]string{inventoryv1alpha1.LabelClusterManagerKey: "test"}},
 		Spec:       inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: "test"}},
 	}
-	h.create(t, p)
+}
+
+// provide gives a ClusterProfile one access provider to the workload cluster, which changes may spoil.
+func (h *hub) provide(ctx context.Context, p *inventoryv1alpha1.ClusterProfile, provider, config string, changes ...func(*clientcmdv1.Cluster)) error {
 	cluster := clientcmdv1.Cluster{Server: h.workload.Config().Host, CertificateAuthorityData: h.workload.Config().CAData}
 	if config != "" {
 		cluster.Extensions = []clientcmdv1.NamedExtension{{Name: "client.authentication.k8s.io/exec", Extension: runtime.RawExtension{Raw: []byte(config)}}}
@@ -45,7 +48,15 @@ func (h *hub) profile(t *testing.T, name, provider, config string, changes ...fu
 	p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: provider, Cluster: cluster}}
 	p.Status.Properties = []inventoryv1alpha1.Property{{Name: "region", Value: "north"}}
 	p.Status.Conditions = []metav1.Condition{}
-	if err := h.Status().Update(t.Context(), p); err != nil {
+	return h.Status().Update(ctx, p)
+}
+
+// profile makes a ClusterProfile with one access provider.
+func (h *hub) profile(t *testing.T, name, provider, config string, changes ...func(*clientcmdv1.Cluster)) *inventoryv1alpha1.ClusterProfile {
+	t.Helper()
+	p := h.profileNamed(name)
+	h.create(t, p)
+	if err := h.provide(t.Context(), p, provider, config, changes...); err != nil {
 		t.Fatal(err)
 	}
 	return p

@@ -20,11 +20,12 @@ import (
 
 // Suite is the tests of a package.
 type Suite struct {
-	// Name of the package's folder in test/.
+	// Name of the package.
 	Name string
 	// Parallel is the number of tests at once, unless -parallel says another one.
 	Parallel int
-	// Prepare makes what all tests share. It gets the root of the checkout, and a folder that goes away with the run.
+	// Prepare makes what all tests share. It gets the root of the checkout, if the package is a folder of
+	// test/, and a folder that goes away with the run.
 	Prepare func(ctx context.Context, root, dir string) error
 	// CleanUp ends what Prepare started, after the tests; servers of package apiserver end by themselves. It may be nil.
 	CleanUp func()
@@ -34,7 +35,7 @@ type Suite struct {
 func (s Suite) Run(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		fmt.Printf("test/%s is skipped: -short is set\n", s.Name)
+		fmt.Printf("%s is skipped: -short is set\n", s.Name)
 		os.Exit(0)
 	}
 	parallel := flag.Lookup("test.parallel")
@@ -44,7 +45,7 @@ func (s Suite) Run(m *testing.M) {
 	ctrllog.SetLogger(logr.Discard()) // of this process; those under test have logs of their own
 	code, err := s.run(m)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "preparing test/%s: %v\n", s.Name, err)
+		fmt.Fprintf(os.Stderr, "preparing %s: %v\n", s.Name, err)
 	}
 	os.Exit(code)
 }

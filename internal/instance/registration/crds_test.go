@@ -25,7 +25,7 @@ import (
 func TestCRDsComeLater(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	h := newHome(t, ownServerThatGrants(t))
+	h := newHome(t, ownServer(t))
 	p := h.start()
 	h.Eventually(func() error { return p.Ready(nil) }).WithTimeout(patience).Should(MatchError(ContainSubstring("APIVersionNotServed")), "there is no object to say it in")
 
@@ -53,7 +53,7 @@ func TestCRDsComeLater(t *testing.T) {
 // the old one isn't ended.
 func TestStandbyOfNewerRelease(t *testing.T) {
 	t.Parallel()
-	h := newHome(t, ownServerThatGrants(t, crds, clusterCRD))
+	h := newHome(t, ownServer(t, crds, clusterCRD))
 	old := h.start(withLease)
 	old.awaitWorking(patience, "it has what it needs")
 	h.install(without("classNames"), file("addonstacks"))
@@ -75,7 +75,7 @@ func TestStandbyOfNewerRelease(t *testing.T) {
 // The CRDs become newer than an instance that runs. It continues, and says so.
 func TestCRDsBecomeNewer(t *testing.T) {
 	t.Parallel()
-	h := newHome(t, ownServerThatGrants(t, crds, clusterCRD))
+	h := newHome(t, ownServer(t, crds, clusterCRD))
 	p := h.start(func(o *Options, _ *manager.Options) { o.Compare = 2 * time.Second })
 	p.awaitWorking(patience, "it has what it needs")
 	h.Expect(h.says(addonsv1.APICompatibleCondition)()).To(Equal("True APICompatible"))

@@ -204,7 +204,7 @@ func TestReplaced(t *testing.T) {
 // An API server that hangs: the process ends before others may take over.
 func TestFence(t *testing.T) {
 	t.Parallel()
-	h := newHome(t, ownServerThatGrants(t, crds, clusterCRD))
+	h := newHome(t, ownServer(t, crds, clusterCRD))
 	p := h.start(withHeartbeat(1500 * time.Millisecond)) // expires after 6 s
 	p.awaitWorking(patience, "nobody else is there")
 	last := h.get().Status.HeartbeatTime.Time

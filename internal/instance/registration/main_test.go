@@ -4,17 +4,11 @@ package registration
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"os"
 	"testing"
-
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/suite"
 )
 
 const crds = "../../../config/crd/bases"
@@ -29,47 +23,22 @@ var clusterCRD string
 var shared *server
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Verbose() {
-		logf.SetLogger(klog.Background())
-	} else {
-		logf.SetLogger(logr.Discard())
-	}
-	if testing.Short() {
-		fmt.Println("internal/instance/registration is skipped: -short is set")
-		return
-	}
-	if f := flag.Lookup("test.parallel"); f != nil {
-		_ = f.Value.Set("6") // tests mostly wait
-	}
-	os.Exit(run(m))
+	suite.Suite{Name: "registration", Parallel: 6, Prepare: prepare}.Run(m)
 }
 
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "chandler-registration-")
+func prepare(ctx context.Context, _, dir string) error {
+	clusters, err := apiserver.ClusterAPICRDs(ctx, "clusters")
 	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	clusters, err := apiserver.ClusterAPICRDs(context.Background(), "clusters")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	clusterCRD = clusters[0]
-	if shared, err = apiserver.Start(context.Background(), dir, controlplane.Options{Name: "shared", CRDPaths: []string{crds, clusterCRD}}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if shared, err = apiserver.Start(ctx, dir, controlplane.Options{Name: "shared", CRDPaths: []string{crds, clusterCRD}}); err != nil {
+		return err
 	}
-	defer func() { _ = shared.Stop() }()
-	if err := shared.GrantScopes(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	return shared.GrantScopes(ctx)
 }
 
-// ownServer is for a test that breaks it.
+// ownServer is for a test that breaks it. It has what the shared deployment does for instances.
 func ownServer(t *testing.T, crdPaths ...string) *server {
 	t.Helper()
 	s, err := apiserver.Start(t.Context(), t.TempDir(), controlplane.Options{Name: "own", CRDPaths: crdPaths})
@@ -77,13 +46,6 @@ func ownServer(t *testing.T, crdPaths ...string) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop() })
-	return s
-}
-
-// ownServerThatGrants is the same, with what the shared deployment does for instances.
-func ownServerThatGrants(t *testing.T, crdPaths ...string) *server {
-	t.Helper()
-	s := ownServer(t, crdPaths...)
 	if err := s.GrantScopes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
