@@ -28,7 +28,7 @@ const updateRefusals = "CHANDLER_UPDATE_REFUSALS"
 // the file beside each stack.
 func TestRefusals(t *testing.T) {
 	c := admission.Start(t, "..")
-	kubectl := kubectlOf(t, c.Plane)
+	kubectl := kubectlOf(t, c.ControlPlane)
 	stacks, err := filepath.Glob("testdata/refusals/*.yaml")
 	if err != nil || len(stacks) < 17 {
 		t.Fatalf("%d stacks, %v", len(stacks), err)

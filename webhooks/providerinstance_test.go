@@ -4,19 +4,16 @@ package webhooks_test
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +21,9 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/admission"
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/wait"
 	"github.com/cluster-chandler/chandler/webhooks"
 )
 
@@ -39,30 +38,13 @@ type shared struct {
 
 func startShared(t *testing.T) *shared {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{addonsv1.AddToScheme, admissionv1.AddToScheme, rbacv1.AddToScheme, authorizationv1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{
+	plane := apiserver.Own(t, controlplane.Options{
 		Name: "instances", CRDPaths: []string{"../config/crd/bases/addons.cluster.x-k8s.io_providerinstances.yaml"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cp.Stop() })
-	admin, err := client.New(cp.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &shared{Client: admin, config: cp.Config()}
-	user, err := cp.AddUser("webhooks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mayReview(t, admin, "webhooks")
-	reviews, err := client.New(user.Config, client.Options{Scheme: scheme})
+	config := plane.Allow(t, "webhooks", rbacv1.PolicyRule{
+		APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"},
+	})
+	reviews, err := client.New(config, client.Options{Scheme: apiserver.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,33 +53,13 @@ func startShared(t *testing.T) *shared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.server = httptest.NewUnstartedServer(ctrladmission.WithValidator(scheme, &webhooks.ProviderInstance{Reviews: reviews}))
+	s := &shared{Client: plane, config: plane.Config()}
+	s.server = httptest.NewUnstartedServer(ctrladmission.WithValidator(apiserver.Scheme(), &webhooks.ProviderInstance{Reviews: reviews}))
 	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
 	s.configure(t, authority)
 	return s
-}
-
-// mayReview gives what the webhook needs.
-func mayReview(t *testing.T, c client.Client, user string) {
-	t.Helper()
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
-		},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-	}
-	for _, obj := range []client.Object{role, binding} {
-		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // configure installs the generated configuration, and waits until the API
@@ -107,16 +69,14 @@ func (s *shared) configure(t *testing.T, ca []byte) {
 	if err := s.Create(t.Context(), admission.Configuration(t, "..", s.server.URL, ca, instanceHook)); err != nil {
 		t.Fatal(err)
 	}
-	probe := newInstance("probe", "nowhere")
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		stranger := s.as(t, rest.ImpersonationConfig{UserName: "system:serviceaccount:elsewhere:manager", Groups: []string{"system:masters"}})
-		if s.refusal(stranger.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)) != nil {
-			return
+	stranger := s.as(t, rest.ImpersonationConfig{UserName: "system:serviceaccount:elsewhere:manager", Groups: []string{"system:masters"}})
+	wait.Until(t, patience, "the API server is to call the webhook", func() error {
+		err := stranger.Create(t.Context(), newInstance("probe", "nowhere"), client.DryRunAll)
+		if s.refusal(err) == nil {
+			return fmt.Errorf("it isn't refused: %w", err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the API server doesn't call the webhook")
-		}
-	}
+		return nil
+	})
 }
 
 // as returns a client of another user.

@@ -4,15 +4,12 @@ package providerinstance_test
 
 import (
 	"encoding/json"
-	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -22,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/providerinstance"
 	"github.com/cluster-chandler/chandler/internal/instance/grant"
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
@@ -30,67 +28,30 @@ const expirySeconds = 40
 
 // world is an API server, and two processes that grant with no more rights than the shared deployment has.
 type world struct {
-	client.Client
+	*apiserver.Server
 	t        *testing.T
 	clock    *testclock.FakePassiveClock
 	granters []*providerinstance.Granter
 }
 
-func newWorld(t *testing.T, auditLog string) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{
-		Name: "granter", AuditLog: auditLog, CRDPaths: []string{"../../config/crd/bases/addons.cluster.x-k8s.io_providerinstances.yaml"},
+	server := apiserver.Own(t, controlplane.Options{
+		Name: "granter", CRDPaths: []string{"../../config/crd/bases/addons.cluster.x-k8s.io_providerinstances.yaml"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cp.Stop() })
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{addonsv1.AddToScheme, rbacv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	admin, err := client.New(cp.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{Client: admin, t: t, clock: testclock.NewFakePassiveClock(time.Now())}
-	w.authorize()
-	user, err := cp.AddUser("webhooks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := &world{Server: server, t: t, clock: testclock.NewFakePassiveClock(time.Now())}
+	group := []string{addonsv1.GroupVersion.Group}
+	config := server.Allow(t, "webhooks",
+		rbacv1.PolicyRule{APIGroups: group, Resources: []string{"providerinstances"}, Verbs: []string{"list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: group, Resources: []string{"providerinstances/status"}, Verbs: []string{"patch"}})
 	for range 2 {
-		c, err := client.New(user.Config, client.Options{Scheme: scheme})
+		c, err := client.New(config, client.Options{Scheme: apiserver.Scheme()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.granters = append(w.granters, &providerinstance.Granter{Client: c, APIReader: c, Memory: grant.NewMemory(w.clock), Clock: w.clock})
 	}
 	return w
-}
-
-// authorize gives what the shared deployment has.
-func (w *world) authorize() {
-	w.t.Helper()
-	const user = "webhooks"
-	group := []string{addonsv1.GroupVersion.Group}
-	for _, obj := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: group, Resources: []string{"providerinstances"}, Verbs: []string{"list", "watch"}},
-			{APIGroups: group, Resources: []string{"providerinstances/status"}, Verbs: []string{"patch"}},
-		}},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: user},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-		},
-	} {
-		if err := w.Create(w.t.Context(), obj); err != nil {
-			w.t.Fatal(err)
-		}
-	}
 }
 
 // reconcile has both granters do what they have to, until nothing is left. It returns when they want to look again.
@@ -154,8 +115,7 @@ func (w *world) is(pi *addonsv1.ProviderInstance, state addonsv1.GrantState) *ad
 
 // TestGranter has two processes grant scopes, side by side, to instances that live, die, come back, and are deleted.
 func TestGranter(t *testing.T) {
-	auditLog := filepath.Join(t.TempDir(), "audit.log")
-	w := newWorld(t, auditLog)
+	w := newWorld(t)
 	first, other := w.create("first", "team-a", "team-b"), w.create("other", "team-c")
 	w.reconcile()
 	w.beat(first)
@@ -212,12 +172,16 @@ func TestGranter(t *testing.T) {
 	again := w.create("second", "team-b") // by the same process
 	w.reconcile()
 	w.is(again, addonsv1.GrantGranted)
-	w.expectNothingForbidden(auditLog)
+	for _, e := range w.Audit.Beginning().Requests(t, audit.By("webhooks")) {
+		if audit.Forbidden(&e) {
+			t.Errorf("it asks for what it may not have: %s %s", e.Verb, e.RequestURI)
+		}
+	}
 }
 
 // A process that grants starts, and knows of no heartbeat: who is silent counts as alive for one expiry more.
 func TestGranterRestarts(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	first := w.create("first", "team-a")
 	w.reconcile()
 	w.pass(39 * time.Second)
@@ -234,17 +198,4 @@ func TestGranterRestarts(t *testing.T) {
 	w.reconcile()
 	w.is(first, addonsv1.GrantExpired)
 	w.is(second, addonsv1.GrantGranted)
-}
-
-func (w *world) expectNothingForbidden(auditLog string) {
-	w.t.Helper()
-	events, err := audit.Read(auditLog)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, e := range events {
-		if e.User.Username == "webhooks" && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden {
-			w.t.Errorf("it asks for what it may not have: %s %s", e.Verb, e.RequestURI)
-		}
-	}
 }

@@ -21,6 +21,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,7 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/kustomization"
 	"github.com/cluster-chandler/chandler/test/pki"
@@ -42,8 +44,7 @@ import (
 
 // Server is an API server that serves AddonStacks in both versions.
 type Server struct {
-	client.Client
-	Plane *controlplane.ControlPlane
+	*apiserver.Server
 	// StopWebhooks ends what converts and admits.
 	StopWebhooks func()
 }
@@ -57,33 +58,13 @@ func Start(t *testing.T, root string) *Server {
 		t.Fatal(err)
 	}
 	authority, directory := Certificate(t)
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{Name: "admission", CRDPaths: []string{crdAt(t, root, "https://"+address, authority)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = plane.Stop() })
-	s := &Server{Plane: plane, StopWebhooks: serve(t, plane, address, directory)}
-	scheme := schemeOf(t, addonsv1.AddToScheme, addonsv1alpha1.AddToScheme, admissionv1.AddToScheme, apiextensionsv1.AddToScheme)
-	if s.Client, err = client.New(plane.Config(), client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
+	plane := apiserver.Own(t, controlplane.Options{Name: "admission", CRDPaths: []string{crdAt(t, root, "https://"+address, authority)}})
+	s := &Server{Server: plane, StopWebhooks: serve(t, plane.Config(), address, directory)}
 	if err := s.Create(t.Context(), Configuration(t, root, "https://"+address, authority)); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitWebhooks(t)
 	return s
-}
-
-// schemeOf returns a scheme with some APIs.
-func schemeOf(t *testing.T, apis ...func(*runtime.Scheme) error) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range apis {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
 }
 
 // Certificate makes one of a server on loopback, in a directory as servers read it, and returns its authority.
@@ -142,7 +123,7 @@ func read(t *testing.T, file string, into any) {
 }
 
 // serve runs the webhooks until they are stopped, or the test ends.
-func serve(t *testing.T, plane *controlplane.ControlPlane, address, directory string) (stop func()) {
+func serve(t *testing.T, config *rest.Config, address, directory string) (stop func()) {
 	t.Helper()
 	host, text, _ := net.SplitHostPort(address)
 	port, err := strconv.Atoi(text)
@@ -153,8 +134,12 @@ func serve(t *testing.T, plane *controlplane.ControlPlane, address, directory st
 	if err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := ctrl.NewManager(plane.Config(), ctrl.Options{
-		Scheme:        schemeOf(t, addonsv1.AddToScheme), // without v1alpha1, as the manager's
+	scheme := runtime.NewScheme() // without v1alpha1, as the manager's
+	if err := addonsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:        scheme,
 		Metrics:       metricsserver.Options{BindAddress: "0"},
 		WebhookServer: server,
 	})

@@ -5,12 +5,16 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/audit"
@@ -53,6 +57,32 @@ func Start(ctx context.Context, dir string, o controlplane.Options) (*Server, er
 	}
 	s.Audit = audit.Of(s.Clientset, o.AuditLog)
 	return s, nil
+}
+
+// Own starts a control plane for one test, which ends with it.
+func Own(t *testing.T, o controlplane.Options) *Server {
+	t.Helper()
+	s, err := Start(t.Context(), t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop() })
+	return s
+}
+
+// Allow adds a user with some rights in all namespaces, and returns its config.
+func (s *Server) Allow(t *testing.T, user string, rules ...rbacv1.PolicyRule) *rest.Config {
+	t.Helper()
+	role, binding := &rbacv1.ClusterRole{Rules: rules}, &rbacv1.ClusterRoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	role.Name, binding.Name = user, user
+	added, err := s.AddUser(user)
+	if err := errors.Join(err, s.Create(t.Context(), role), s.Create(t.Context(), binding)); err != nil {
+		t.Fatal(err)
+	}
+	return added.Config
 }
 
 // StopAll stops all servers that were started.

@@ -24,7 +24,7 @@ import (
 
 // What the pages show is what a real API server takes, with the project's webhooks.
 func TestDocumented(t *testing.T) {
-	s := &server{Client: admission.Start(t, "../..").Client}
+	s := &server{Client: admission.Start(t, "../..")}
 	shown := objectsOfPages(t)
 	t.Run("objects are accepted", func(t *testing.T) { shownIsAccepted(t, s, shown) })
 	t.Run("the policy about signatures", func(t *testing.T) { policyOfSignatures(t, s, shown) })

@@ -27,7 +27,7 @@ import (
 // TestVersions has users of a real API server work in both versions.
 func TestVersions(t *testing.T) {
 	started := admission.Start(t, "../..")
-	s := &server{Client: started.Client}
+	s := &server{Client: started}
 	for name, test := range map[string]func(*testing.T, *server){
 		"an old manifest applied over what v1beta1 added": applyOverAdditions,
 		"a manifest that replaces what v1beta1 added to":  replaceAdditions,

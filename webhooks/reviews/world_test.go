@@ -9,15 +9,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/cluster-chandler/chandler/test/pki"
+	testadmission "github.com/cluster-chandler/chandler/test/admission"
 	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/wait"
 	"github.com/cluster-chandler/chandler/webhooks/reviews"
@@ -43,20 +41,8 @@ type served struct {
 // serve starts a server whose paths are all answered by one hook.
 func serve(t *testing.T, answer http.HandlerFunc, limits map[reviews.Kind]reviews.Limits, options ...func(*reviews.Options)) *served {
 	t.Helper()
-	authority, err := pki.NewAuthority("webhooks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := authority.Server("webhooks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := reviews.Options{Limits: limits, Options: webhook.Options{Host: "127.0.0.1", CertDir: t.TempDir()}}
-	for name, data := range map[string][]byte{"tls.crt": pair.Certificate, "tls.key": pair.Key} {
-		if err := os.WriteFile(filepath.Join(o.CertDir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	_, directory := testadmission.Certificate(t)
+	o := reviews.Options{Limits: limits, Options: webhook.Options{Host: "127.0.0.1", CertDir: directory}}
 	address, err := process.FreeAddress()
 	if err != nil {
 		t.Fatal(err)

@@ -41,11 +41,7 @@ func prepare(ctx context.Context, _, dir string) error {
 // ownServer is for a test that breaks it. It has what the shared deployment does for instances.
 func ownServer(t *testing.T, crdPaths ...string) *server {
 	t.Helper()
-	s, err := apiserver.Start(t.Context(), t.TempDir(), controlplane.Options{Name: "own", CRDPaths: crdPaths})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Stop() })
+	s := apiserver.Own(t, controlplane.Options{Name: "own", CRDPaths: crdPaths})
 	if err := s.GrantScopes(t.Context()); err != nil {
 		t.Fatal(err)
 	}

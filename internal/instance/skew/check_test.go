@@ -10,12 +10,12 @@ import (
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance/skew"
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -26,16 +26,10 @@ func TestCheck(t *testing.T) {
 		t.Skip("starts an API server")
 	}
 	g := NewWithT(t)
-	server, err := controlplane.Start(t.Context(), controlplane.Options{Name: "skew", CRDPaths: []string{"../../../config/crd/bases"}})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = server.Stop() })
-	nobody, err := server.AddUser("nobody")
+	admin := apiserver.Own(t, controlplane.Options{Name: "skew", CRDPaths: []string{"../../../config/crd/bases"}})
+	nobody, err := admin.AddUser("nobody")
 	g.Expect(err).NotTo(HaveOccurred())
 	reader, err := discovery.NewDiscoveryClientForConfig(nobody.Config)
-	g.Expect(err).NotTo(HaveOccurred())
-	scheme := runtime.NewScheme()
-	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
-	admin, err := client.New(server.Config(), client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	check := func() (skew.Gap, error) {
