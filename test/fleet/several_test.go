@@ -3,30 +3,16 @@
 package fleet_test
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"testing"
 
-	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
-	"sigs.k8s.io/multicluster-runtime/providers/kubeconfig"
-
 	"github.com/cluster-chandler/chandler/fleet"
-	"github.com/cluster-chandler/chandler/fleet/capi"
 	"github.com/cluster-chandler/chandler/fleet/files"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/fleet/self"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
-
-// Two objects of one source may name one server: many Clusters of a test do.
-func TestOneServerNamedTwiceByOneSource(t *testing.T) {
-	h := start(t, quick(capi.New(capi.Options{}), secrets.New(secrets.Options{})))
-	h.member(t, "one", h.workload.Kubeconfig())
-	h.member(t, "two", h.workload.Kubeconfig())
-	h.connected(t, h.memberName("one"))
-	h.connected(t, h.memberName("two"))
-}
 
 // A name that two sources have would lead to the wrong cluster.
 func TestSourcesOfOneName(t *testing.T) {
@@ -50,13 +36,15 @@ func TestSelf(t *testing.T) {
 	}
 }
 
-// TestSourcesAreAddedWhileTheManagerRuns, each with a controller or a runnable of its own.
+// TestSourcesAreAddedWhileTheManagerRuns, each with a controller or a runnable of its own. Two objects of one source may
+// name one server; a later source's may not.
 func TestSourcesAreAddedWhileTheManagerRuns(t *testing.T) {
 	o := quick(self.Source{})
 	o.Identify = true
 	h := start(t, o)
 	h.connected(t, fleet.NameOf(self.Name, self.Cluster))
 	h.member(t, "one", h.workload.Kubeconfig())
+	h.member(t, "again", h.workload.Kubeconfig())
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a"), kubeconfigWith(t, map[string][]byte{"two": h.other.Kubeconfig(), "three": h.workload.Kubeconfig()}))
 	source, err := files.New(files.Options{Paths: []string{dir}})
@@ -75,28 +63,9 @@ func TestSourcesAreAddedWhileTheManagerRuns(t *testing.T) {
 		})
 		if added.Name() == secrets.Name {
 			works(t, h.connected(t, h.memberName("one")))
+			works(t, h.connected(t, h.memberName("again")))
 		}
 	}
 	works(t, h.connected(t, fleet.NameOf(files.Name, "two")))
 	h.expect(t, fleet.NameOf(files.Name, "three"), fleet.PhaseRefused, fleet.ReasonDuplicateCluster)
-}
-
-// From makes any provider's clusters ours: the one that is removed there is gone here, and a dead
-// one is told from others.
-func TestFrom(t *testing.T) {
-	h := newHub(t)
-	theirs := kubeconfig.New(kubeconfig.Options{Namespace: h.namespace, KubeconfigSecretLabel: secrets.DefaultLabel})
-	h.run(t, quick(fleet.From("theirs", theirs, func(mgr mcmanager.Manager) error {
-		return theirs.SetupWithManager(context.Background(), mgr)
-	})))
-	s := h.member(t, "one", h.workload.Kubeconfig())
-	name := fleet.NameOf("theirs", "one")
-	conn := h.connected(t, name)
-	works(t, conn)
-	h.delete(t, s)
-	h.gone(t, name, conn)
-	h.member(t, "one", h.other.Kubeconfig())
-	if conn := h.connected(t, name); conn.GetConfig().Host != h.other.Config().Host {
-		t.Errorf("connected to %s", conn.GetConfig().Host)
-	}
 }

@@ -56,14 +56,10 @@ func newWorld(t *testing.T, o worldOptions) *world {
 		t.Fatal(err)
 	}
 	services := startServices(t)
-	s, err := apiserver.Start(t.Context(), shared.dir, controlplane.Options{
+	s := apiserver.Own(t, controlplane.Options{
 		Name: strings.ToLower(t.Name()), Workers: o.workers, CRDPaths: crds, AuditPolicy: auditPolicy,
 		ExtraAPIServerArgs: append([]string{"--egress-selector-config-file=" + services.config}, o.apiServerArgs...),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Stop() })
 	w := &world{t: t, root: t, server: s, id: "w" + utilrand.String(5), certificates: map[string][]byte{}, services: services, webhooks: new([]*process), pods: new(atomic.Int32)}
 	if o.shared != "" {
 		w.installShared(o.shared)
