@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // An object, as far as scopes tell objects apart.
@@ -37,45 +39,31 @@ func allScopes() []Scope {
 
 // model is the meaning of a scope, as flags and API server have it: the set of
 // objects that it selects.
-func model(s Scope) map[place]bool {
-	set := map[place]bool{}
+func model(s Scope) sets.Set[place] {
+	set := sets.New[place]()
 	for _, namespace := range universeNamespaces {
 		for _, label := range universeLabels {
 			if (len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)) && (s.WatchFilter == "" || s.WatchFilter == label) {
-				set[place{namespace, label}] = true
+				set.Insert(place{namespace, label})
 			}
 		}
 	}
 	return set
-}
-
-func common(a, b map[place]bool) map[place]bool {
-	set := map[place]bool{}
-	for p := range a {
-		if b[p] {
-			set[p] = true
-		}
-	}
-	return set
-}
-
-func sameSet(a, b map[place]bool) bool {
-	return len(a) == len(b) && len(common(a, b)) == len(a)
 }
 
 // Each pair of scopes behaves as the sets of objects do.
 func TestScopesAreSetsOfObjects(t *testing.T) {
 	for _, a := range allScopes() {
 		for _, b := range allScopes() {
-			both := common(model(a), model(b))
+			both := model(a).Intersection(model(b))
 			shared, overlap := a.Intersection(b)
 			if want := len(both) > 0; overlap != want || a.Overlaps(b) != want {
 				t.Errorf("%+v and %+v: Intersection() says %v, Overlaps() %v; want %v", a, b, overlap, a.Overlaps(b), want)
 			}
-			if overlap && !sameSet(model(shared), both) {
+			if overlap && !model(shared).Equal(both) {
 				t.Errorf("%+v and %+v share %+v", a, b, shared)
 			}
-			if a.Equal(b) != sameSet(model(a), model(b)) {
+			if a.Equal(b) != model(a).Equal(model(b)) {
 				t.Errorf("%+v and %+v: Equal() = %v", a, b, a.Equal(b))
 			}
 		}
