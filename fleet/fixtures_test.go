@@ -152,8 +152,8 @@ func (s *server) kubeconfig() []byte {
 	return fleettest.Kubeconfig(s.URL, s.ca(), user(*s.token.Load()))
 }
 
-// get sends a request as a client of the connection does. The answer has no body any more.
-func get(t *testing.T, c *Connection, url string) (*http.Request, *http.Response) {
+// get sends a request as a client of the connection does, and returns it with the header of the answer.
+func get(t *testing.T, c *Connection, url string) (*http.Request, http.Header) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -164,7 +164,7 @@ func get(t *testing.T, c *Connection, url string) (*http.Request, *http.Response
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
-	return request, response
+	return request, response.Header
 }
 
 func user(token string) *clientcmdapi.AuthInfo { return &clientcmdapi.AuthInfo{Token: token} }

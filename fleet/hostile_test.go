@@ -181,8 +181,8 @@ func TestRetryAfterIsShortened(t *testing.T) {
 	conn := f.join(t, s)
 	for after, want := range map[string]string{"1000000": "60", "60": "60", "1": "1", "tomorrow": "tomorrow"} {
 		asked.Store(after)
-		_, response := get(t, conn, s.URL+"/api/v1/secrets")
-		if got := response.Header.Get("Retry-After"); got != want {
+		_, header := get(t, conn, s.URL+"/api/v1/secrets")
+		if got := header.Get("Retry-After"); got != want {
 			t.Errorf("%s became %s", after, got)
 		}
 	}
