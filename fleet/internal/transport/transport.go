@@ -222,9 +222,6 @@ func (t *Transport) Shut() {
 	t.Close()
 }
 
-// IsShut reports whether the transport is closed for good.
-func (t *Transport) IsShut() bool { return t.closed.Load() }
-
 // Close ends every connection, and with them all that waits for an answer.
 func (t *Transport) Close() {
 	t.dialer.CloseAll()
