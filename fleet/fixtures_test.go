@@ -46,7 +46,7 @@ func quick() Options {
 // server is an API server as far as this package sees one.
 type server struct {
 	*httptest.Server
-	version     atomic.Pointer[string]
+	says        atomic.Pointer[string] // what it answers a probe
 	token       atomic.Pointer[string] // empty: anybody may ask
 	status      atomic.Int32           // answer with this, if set
 	requests    atomic.Int32
@@ -88,7 +88,12 @@ func (s *server) connections() (n int) {
 	return n
 }
 
-func (s *server) set(version, token string) { s.version.Store(&version); s.token.Store(&token) }
+// set makes the server one of a version, which takes a token.
+func (s *server) set(version, token string) {
+	says := fmt.Sprintf(`{"gitVersion":%q}`, version)
+	s.says.Store(&says)
+	s.token.Store(&token)
+}
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests.Add(1)
@@ -113,7 +118,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.extra(w, r)
 	case r.URL.Path == "/version":
 		s.probes.Add(1)
-		fmt.Fprintf(w, `{"gitVersion":%q}`, *s.version.Load())
+		_, _ = io.WriteString(w, *s.says.Load())
 	case r.URL.Path == "/api":
 		s.discoveries.Add(1)
 		writeGroups(w, groupOf("", "Pod", current))

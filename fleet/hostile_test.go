@@ -126,15 +126,6 @@ func TestAnswersThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// A probe's answer is small. A server whose one isn't is told from one that is no API server.
-func TestProbeThatIsTooLarge(t *testing.T) {
-	f := startFleet(t, quick())
-	s := newServer(t)
-	s.set(strings.Repeat("v", 100<<10), "secret-token")
-	f.add("a/b", s.kubeconfig())
-	f.expect(t, "a/b", PhaseUnreachable, ReasonResponseTooLarge)
-}
-
 // A watch may send much at its beginning, and little for ever; no event is larger than
 // an object can be.
 func TestWatchesThatSendTooMuch(t *testing.T) {

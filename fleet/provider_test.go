@@ -119,31 +119,33 @@ func forward(c net.Conn, address string) {
 	_ = c.Close()
 }
 
-func TestHTTPStatus(t *testing.T) {
-	for code, reason := range map[int32]string{
-		http.StatusUnauthorized: ReasonUnauthorized, http.StatusForbidden: ReasonForbidden,
-		http.StatusInternalServerError: ReasonProbeFailed, http.StatusFound: ReasonProbeFailed,
+// TestProbesThatFail have the reason by which they do, and the cluster connects once they don't.
+func TestProbesThatFail(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status       int32
+		says, reason string
+	}{
+		"401":                 {status: http.StatusUnauthorized, reason: ReasonUnauthorized},
+		"403":                 {status: http.StatusForbidden, reason: ReasonForbidden},
+		"500":                 {status: http.StatusInternalServerError, reason: ReasonProbeFailed},
+		"a redirect":          {status: http.StatusFound, reason: ReasonProbeFailed},
+		"HTML":                {says: "<html>", reason: ReasonProbeFailed},
+		"no version":          {says: "{}", reason: ReasonProbeFailed},
+		"hostile version":     {says: `{"gitVersion":"v1\n<script>"}`, reason: ReasonProbeFailed},
+		"version without end": {says: `{"gitVersion":"v1.99999999999.0"}`, reason: ReasonProbeFailed},
+		"too large":           {says: `{"gitVersion":"` + strings.Repeat("v", 100<<10) + `"}`, reason: ReasonResponseTooLarge},
 	} {
-		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			f, s := startFleet(t, quick()), newServer(t)
-			s.status.Store(code)
-			f.add("a/b", s.kubeconfig())
-			t.Log(f.expect(t, "a/b", PhaseUnreachable, reason).Message)
-			s.status.Store(0)
-			f.connected(t, "a/b")
-		})
-	}
-}
-
-func TestServerThatIsNoAPIServer(t *testing.T) {
-	for name, body := range map[string]string{"HTML": "<html>", "no version": "{}", "hostile version": `{"gitVersion":"v1\n<script>"}`,
-		"version without end": `{"gitVersion":"v1.99999999999.0"}`} {
 		t.Run(name, func(t *testing.T) {
-			f := startFleet(t, quick())
-			s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
-			defer s.Close()
-			f.add("a/b", fleettest.Kubeconfig(s.URL, (&server{Server: s}).ca(), user("t")))
-			f.expect(t, "a/b", PhaseUnreachable, ReasonProbeFailed)
+			f, s := startFleet(t, quick()), newServer(t)
+			s.status.Store(tc.status)
+			if tc.says != "" {
+				s.says.Store(&tc.says)
+			}
+			f.add("a/b", s.kubeconfig())
+			t.Log(f.expect(t, "a/b", PhaseUnreachable, tc.reason).Message)
+			s.status.Store(0)
+			s.set("v1.36.3", "secret-token")
+			f.connected(t, "a/b")
 		})
 	}
 }
