@@ -41,17 +41,15 @@ func (q rendering) render(ctx context.Context, in *inputs, r deliver.RenderInput
 // build makes the add-on's objects of its files.
 func (q rendering) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*job.Result, error) {
 	release := job.Release{Name: in.Name, Namespace: in.release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
-	plain := job.Files{
-		Files: files, Directory: in.directory(), Release: release, Version: in.filesVersion(), Patches: in.Patches,
-	}
-	switch in.chart.Kind {
-	case artifact.KindKustomization:
-		return q.Renderer.Kustomization(ctx, plain)
-	case artifact.KindManifests:
+	if in.chart.Kind != artifact.KindChart {
+		plain := job.Files{
+			Files: files, Directory: in.directory(), Release: release, Version: in.filesVersion(), Patches: in.Patches,
+			Kustomization: in.chart.Kind == artifact.KindKustomization,
+		}
 		if artifact.IsPlain(files) {
 			plain.Single = in.chart.Subject()
 		}
-		return q.Renderer.Manifests(ctx, plain)
+		return q.Renderer.Files(ctx, plain)
 	}
 	release.Name = cmp.Or(in.TemplateReleaseName, release.Name)
 	facts, _, err := q.workload.facts(ctx)

@@ -88,7 +88,7 @@ func TestKustomizationBombs(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			started := time.Now()
-			_, err := r.Kustomization(t.Context(), rendering.FilesJob(c.directory, c.files))
+			_, err := r.Files(t.Context(), rendering.KustomizationJob(c.directory, c.files))
 			if failed, ok := errors.AsType[*failure.Error](err); !ok || !slices.Contains(c.reasons, failed.Reason) {
 				t.Errorf("got %v, want one of %v", err, c.reasons)
 			}

@@ -5,8 +5,6 @@ package render
 import (
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/render/job"
-	"github.com/cluster-chandler/chandler/internal/render/protocol"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -35,16 +33,4 @@ func (r *Renderer) Served() (n int) {
 		n += p.served
 	}
 	return n
-}
-
-// RetireIdle ends an idle worker.
-func (r *Renderer) RetireIdle() { r.pool.retire(r.pool.idle[0]) }
-
-// ChartTask returns the size of a request without its files, and the one with them, in bytes.
-func ChartTask(req job.Chart) (payload int, whole int64, err error) {
-	task, err := newTask(&protocol.Request{Chart: &req})
-	if err != nil {
-		return 0, 0, err
-	}
-	return len(task.payload), task.size(), nil
 }

@@ -30,7 +30,7 @@ func TestYAMLThatGrows(t *testing.T) {
 				return err
 			}
 			req := rendering.FilesJob("", map[string]string{"a.yaml": rendering.ConfigMap}, growing)
-			_, err := r.Manifests(t.Context(), req)
+			_, err := r.Files(t.Context(), req)
 			return err
 		},
 		"manifest": func(text string) error {

@@ -30,10 +30,10 @@ func TestMergeKeysMayBeOverridden(t *testing.T) {
 	for name, render := range map[string]func() (*job.Result, error){
 		"a chart": func() (*job.Result, error) { return r.Chart(t.Context(), chart) },
 		"manifests": func() (*job.Result, error) {
-			return r.Manifests(t.Context(), job.Files{Files: files, Release: chart.Release})
+			return r.Files(t.Context(), job.Files{Files: files, Release: chart.Release})
 		},
 		"a kustomization": func() (*job.Result, error) {
-			return r.Kustomization(t.Context(), job.Files{Files: kustomized, Release: chart.Release})
+			return r.Files(t.Context(), job.Files{Kustomization: true, Files: kustomized, Release: chart.Release})
 		},
 		"a patch": func() (*job.Result, error) {
 			req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))

@@ -5,7 +5,6 @@ package render
 import (
 	"crypto/sha256"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -23,9 +22,8 @@ const maxPauses = 1000
 // Bound: maxPauses requests.
 // Lost with it: a request may take all of a worker once more.
 type pauses struct {
-	now       func() time.Time
-	recording sync.Mutex // one after the other
-	after     *lru.Cache[[sha256.Size]byte, pause]
+	now   func() time.Time
+	after *lru.Cache[[sha256.Size]byte, pause]
 }
 
 type pause struct {
@@ -35,7 +33,7 @@ type pause struct {
 }
 
 func newPauses() pauses {
-	return pauses{now: time.Now, after: lru.New[[sha256.Size]byte](maxPauses, func(pause) int64 { return 1 })}
+	return pauses{now: time.Now, after: lru.New[[sha256.Size]byte](maxPauses, lru.One[pause])}
 }
 
 // failure returns how a request ended the last time, nil if it may be tried.
@@ -53,8 +51,7 @@ func (p *pauses) record(request [sha256.Size]byte, err error) {
 		p.after.Remove(request)
 		return
 	}
-	p.recording.Lock()
-	defer p.recording.Unlock()
-	known, _ := p.after.Get(request)
-	p.after.Put(request, pause{failure: failed, tries: known.tries + 1, until: p.now().Add(retry.Rendering.After(known.tries))})
+	p.after.Change(request, func(known *pause) {
+		*known = pause{failure: failed, tries: known.tries + 1, until: p.now().Add(retry.Rendering.After(known.tries))}
+	})
 }

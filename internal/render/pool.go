@@ -25,33 +25,24 @@ type pool struct {
 	opts Options
 
 	startOnce sync.Once
-	starts    chan chan startResult
-	closing   chan struct{}
+	starts    chan func()
+	closing   context.Context
+	end       context.CancelFunc
 
-	mu     sync.Mutex
-	closed bool
-	idle   []*process // last in, first out: the warmest is used first
-	alive  map[*process]struct{}
-}
-
-type startResult struct {
-	process *process
-	err     error
+	mu    sync.Mutex
+	idle  []*process // last in, first out: the warmest is used first
+	alive map[*process]struct{}
 }
 
 func newPool(opts Options) *pool {
-	return &pool{opts: opts, starts: make(chan chan startResult), closing: make(chan struct{}), alive: map[*process]struct{}{}}
+	closing, end := context.WithCancel(context.Background())
+	return &pool{opts: opts, starts: make(chan func()), closing: closing, end: end, alive: map[*process]struct{}{}}
 }
 
 // close kills all workers and waits for their end.
 func (l *pool) close() {
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return
-	}
-	l.closed = true
-	close(l.closing)
+	l.end()
 	alive := slices.Collect(maps.Keys(l.alive))
 	l.idle = nil
 	l.mu.Unlock()
@@ -92,7 +83,7 @@ func (l *pool) attempt(ctx context.Context, p *process, t *task) (*protocol.Resp
 	}
 	l.retire(p)
 	switch {
-	case l.isClosed():
+	case l.closing.Err() != nil:
 		return nil, ErrClosed
 	case errors.Is(err, protocol.ErrFrameTooLarge):
 		return nil, failure.New(job.ReasonOutputTooLarge, "the rendered output is larger than allowed; make it smaller")
@@ -108,22 +99,16 @@ func (l *pool) attempt(ctx context.Context, p *process, t *task) (*protocol.Resp
 	return nil, p.postMortem()
 }
 
-// acquire returns an idle worker, or starts one.
+// acquire returns an idle worker, which may have died, or starts one.
 func (l *pool) acquire(ctx context.Context) (*process, error) {
 	l.mu.Lock()
 	for len(l.idle) > 0 {
 		p := l.idle[len(l.idle)-1]
 		l.idle = l.idle[:len(l.idle)-1]
-		if !p.idleTimer.Stop() {
-			continue // its timer retires it just now
-		}
-		if p.running() {
+		if p.idleTimer.Stop() { // else its timer retires it just now
 			l.mu.Unlock()
 			return p, nil
 		}
-		l.mu.Unlock()
-		l.retire(p)
-		l.mu.Lock()
 	}
 	l.mu.Unlock()
 	return l.start(ctx)
@@ -132,20 +117,21 @@ func (l *pool) acquire(ctx context.Context) (*process, error) {
 // start returns a new worker that is ready.
 func (l *pool) start(ctx context.Context) (*process, error) {
 	l.startOnce.Do(func() { go l.startWorkers() })
-	reply := make(chan startResult, 1)
+	var p *process
+	var err error
+	started := make(chan struct{})
 	select {
-	case l.starts <- reply:
-	case <-l.closing:
+	case l.starts <- func() { p, err = startProcess(l.opts.MemoryBytes); close(started) }:
+	case <-l.closing.Done():
 		return nil, ErrClosed
 	}
-	started := <-reply
-	if started.err != nil {
-		return nil, fmt.Errorf("start render worker: %w", started.err)
+	<-started
+	if err != nil {
+		return nil, fmt.Errorf("start render worker: %w", err)
 	}
-	p := started.process
 	l.mu.Lock()
 	l.alive[p] = struct{}{}
-	closed := l.closed
+	closed := l.closing.Err() != nil
 	l.mu.Unlock()
 	if closed {
 		l.retire(p)
@@ -166,10 +152,9 @@ func (l *pool) startWorkers() {
 	runtime.LockOSThread()
 	for {
 		select {
-		case reply := <-l.starts:
-			p, err := startProcess(l.opts.MemoryBytes)
-			reply <- startResult{p, err}
-		case <-l.closing:
+		case start := <-l.starts:
+			start()
+		case <-l.closing.Done():
 			return
 		}
 	}
@@ -184,7 +169,7 @@ func (l *pool) release(p *process, resp *protocol.Response) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closing.Err() != nil {
 		return // Close has it in hand
 	}
 	p.idleTimer = time.AfterFunc(l.opts.IdleTimeout, func() { l.retire(p) })
@@ -198,10 +183,4 @@ func (l *pool) retire(p *process) {
 	defer l.mu.Unlock()
 	delete(l.alive, p)
 	l.idle = slices.DeleteFunc(l.idle, func(other *process) bool { return other == p })
-}
-
-func (l *pool) isClosed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.closed
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -34,7 +33,6 @@ type process struct {
 	stderr    *stderrHead
 	exited    chan struct{} // closed once the child is reaped
 	served    int
-	sent      map[protocol.FileSet]bool // files that the worker may have
 	stage     job.Stage
 	idleTimer *time.Timer
 }
@@ -71,7 +69,6 @@ func startProcess(memoryBytes int64) (*process, error) {
 	p := &process{
 		cmd: cmd, stdin: stdin, stdout: stdout, reader: bufio.NewReaderSize(stdout, 64<<10),
 		stderr: stderr, exited: make(chan struct{}), stage: job.StageStart,
-		sent: map[protocol.FileSet]bool{},
 	}
 	go func() {
 		_ = cmd.Wait() // its result is in cmd.ProcessState
@@ -96,30 +93,14 @@ func (p *process) awaitReady(ctx context.Context) error {
 
 // exchange sends one request and reads its answer. On any error the process is of no more use.
 func (p *process) exchange(ctx context.Context, t *task, limit int64) (*protocol.Response, error) {
-	stop := context.AfterFunc(ctx, p.kill)
-	resp, err := p.converse(t, limit)
-	if !stop() && err == nil {
-		return nil, context.Cause(ctx) // killed in the moment of its answer
-	}
-	return resp, err
-}
-
-// converse sends the files of a request only if the worker doesn't have them.
-func (p *process) converse(t *task, limit int64) (*protocol.Response, error) {
-	if t.files == nil || p.sent[t.req.FileSet] {
-		resp, err := p.ask(t.payload, limit)
-		if err != nil || !resp.WithoutFiles {
-			return resp, err
-		}
-	}
 	payload, err := t.withFiles()
 	if err != nil {
 		return nil, err
 	}
-	p.sent[t.req.FileSet] = true
+	stop := context.AfterFunc(ctx, p.kill)
 	resp, err := p.ask(payload, limit)
-	if err == nil && resp.WithoutFiles {
-		return nil, protocol.ErrUnexpected
+	if !stop() && err == nil {
+		return nil, context.Cause(ctx) // killed in the moment of its answer
 	}
 	return resp, err
 }
@@ -149,15 +130,6 @@ func (p *process) ask(payload []byte, limit int64) (*protocol.Response, error) {
 	}
 }
 
-func (p *process) running() bool {
-	select {
-	case <-p.exited:
-		return false
-	default:
-		return true
-	}
-}
-
 // kill is safe at any time, also twice.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
@@ -172,7 +144,7 @@ func (p *process) end() {
 // postMortem says why a worker died in the middle of a request. Its stderr may hold values of
 // the user, so it is only searched for messages of Go's runtime, and never shown.
 func (p *process) postMortem() *failure.Error {
-	text := p.stderr.String()
+	text := p.stderr.buf.String()
 	says := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 	}
@@ -190,23 +162,13 @@ func (p *process) postMortem() *failure.Error {
 	return failure.New(p.stage.Reason(), "the render worker crashed while %s", p.stage)
 }
 
-// stderrHead keeps the first bytes written to it, where Go's runtime says why it ends.
-type stderrHead struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
+// stderrHead keeps the first bytes written to it, where Go's runtime says why it ends. It is read once the process is
+// reaped: nobody writes to it any more.
+type stderrHead struct{ buf bytes.Buffer }
 
+// Write implements io.Writer.
 func (t *stderrHead) Write(data []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if room := 8<<10 - t.buf.Len(); room > 0 {
-		t.buf.Write(data[:min(room, len(data))])
-	}
+	room := max(0, 8<<10-t.buf.Len())
+	t.buf.Write(data[:min(room, len(data))])
 	return len(data), nil
-}
-
-func (t *stderrHead) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.buf.String()
 }

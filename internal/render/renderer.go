@@ -59,22 +59,10 @@ func (r *Renderer) Chart(ctx context.Context, req job.Chart) (*job.Result, error
 	return r.lookUp(ctx, &req)
 }
 
-// Kustomization builds a kustomization, and returns its objects. Helm's hooks among
-// them are objects like all others. Errors are as those of [Renderer.Chart].
-func (r *Renderer) Kustomization(ctx context.Context, req job.Files) (*job.Result, error) {
-	return r.result(ctx, &protocol.Request{Kustomization: &req})
-}
-
-// Manifests returns the objects in all YAML and JSON files of a directory and of
-// those below it. Helm's hooks among them are objects like all others. Errors are
-// as those of [Renderer.Chart].
-func (r *Renderer) Manifests(ctx context.Context, req job.Files) (*job.Result, error) {
-	return r.result(ctx, &protocol.Request{Manifests: &req})
-}
-
-// result has a request for objects answered.
-func (r *Renderer) result(ctx context.Context, req *protocol.Request) (*job.Result, error) {
-	resp, err := r.do(ctx, req)
+// Files returns the objects that files make. Helm's hooks among them are objects like all others. Errors are as those
+// of [Renderer.Chart].
+func (r *Renderer) Files(ctx context.Context, req job.Files) (*job.Result, error) {
+	resp, err := r.do(ctx, &protocol.Request{Objects: &req})
 	return resultOf(resp, err)
 }
 
@@ -156,7 +144,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 	if err != nil {
 		return nil, err
 	}
-	if r.pool.isClosed() {
+	if r.pool.closing.Err() != nil {
 		return nil, ErrClosed
 	}
 	if resp := r.answers.find(share); resp != nil {
@@ -172,7 +160,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 	case <-slot.Granted():
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
-	case <-r.pool.closing:
+	case <-r.pool.closing.Done():
 		return nil, ErrClosed
 	}
 	if resp := r.answers.find(share); resp != nil { // for another one, while this waited

@@ -5,7 +5,6 @@ package render
 import (
 	"crypto/sha256"
 	"slices"
-	"sync"
 
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -30,7 +29,6 @@ const (
 // Bound: sharedBytes, and sharedVariants for each.
 // Lost with it: charts are rendered once more.
 type sharedAnswers struct {
-	keeping sync.Mutex // one variant after the other
 	answers *lru.Cache[[sha256.Size]byte, []sharedAnswer]
 }
 
@@ -65,7 +63,7 @@ func sharingOf(t *task) (*sharing, error) {
 		return nil, nil
 	}
 	plain, without := *t.req, *c
-	without.Facts = job.Facts{}
+	without.Files, without.Facts = nil, job.Facts{}
 	plain.Chart = &without
 	payload, err := protocol.Encode(&plain)
 	return &sharing{key: sha256.Sum256(payload), facts: &c.Facts}, err
@@ -101,9 +99,8 @@ func (s *sharedAnswers) keep(of *sharing, resp *protocol.Response) {
 		}
 		answer.used = made.FactsUsed
 	}
-	s.keeping.Lock()
-	defer s.keeping.Unlock()
-	answers, _ := s.answers.Get(of.key)
-	answers = append(slices.Clone(answers), answer)
-	s.answers.Put(of.key, answers[max(0, len(answers)-sharedVariants):])
+	s.answers.Change(of.key, func(known *[]sharedAnswer) {
+		answers := append(slices.Clone(*known), answer) // others read the previous ones
+		*known = answers[max(0, len(answers)-sharedVariants):]
+	})
 }

@@ -64,16 +64,13 @@ func TestEqualFilesAreBuiltOnce(t *testing.T) {
 		{Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
 	}
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
-	for name, build := range map[string]func(context.Context, job.Files) (*job.Result, error){
-		"kustomization": r.Kustomization, "manifests": r.Manifests,
+	for name, req := range map[string]job.Files{
+		"kustomization": {Files: files, Kustomization: true}, "manifests": {Files: files[1:]},
 	} {
 		before := r.Served()
-		req := job.Files{Files: files, Release: job.Release{Name: "a", Namespace: "b"}}
-		if name == "manifests" {
-			req.Files = files[1:]
-		}
+		req.Release = job.Release{Name: "a", Namespace: "b"}
 		for range 2 {
-			if result, err := build(t.Context(), req); err != nil || len(result.Objects) != 1 {
+			if result, err := r.Files(t.Context(), req); err != nil || len(result.Objects) != 1 {
 				t.Fatalf("%s: %v, %v", name, result, err)
 			}
 		}
@@ -131,33 +128,5 @@ func TestManyClustersAtOnce(t *testing.T) {
 	group.Wait()
 	if n := r.Served(); n != 1 {
 		t.Errorf("%d renderings", n)
-	}
-}
-
-// TestFilesAreSentOnce has a worker render files again that it was sent, may have dropped, or
-// never had, as it is a new one.
-func TestFilesAreSentOnce(t *testing.T) {
-	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.MemoryBytes = 1, 256<<20 })
-	revision := 0
-	mustRender := func(files []artifact.File) {
-		t.Helper()
-		revision++
-		req := rendering.ChartJob(files)
-		req.Release.Revision = revision
-		if result := rendering.MustChart(t, r, req); len(result.Objects) != 1 {
-			t.Errorf("%d objects", len(result.Objects))
-		}
-	}
-	small := rendering.ChartWith(rendering.ConfigMap)
-	large := func(n byte) []artifact.File { // three of them are more than a worker keeps
-		return append(rendering.ChartWith(rendering.ConfigMap), artifact.File{Name: "files/large", Data: slices.Repeat([]byte{n}, 7<<20)})
-	}
-	for _, files := range [][]artifact.File{small, large(1), large(2), large(3), large(1), small, small} {
-		mustRender(files)
-	}
-	r.RetireIdle()
-	mustRender(small)
-	if payload, whole, err := render.ChartTask(job.Chart{Files: large(1)}); err != nil || payload > 1<<10 || whole < 7<<20 {
-		t.Errorf("a request without its files takes %d bytes, with them %d: %v", payload, whole, err)
 	}
 }

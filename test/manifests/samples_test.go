@@ -142,15 +142,14 @@ func stacks(t *testing.T) []addonsv1.AddonStack {
 func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) error {
 	t.Helper()
 	req := job.Files{Release: job.Release{Name: addon.Name, Namespace: addon.Namespace}, Patches: addon.Patches}
-	var err error
 	switch {
 	case addon.Kustomization != nil:
 		req.Files, req.Directory = files(t, filepath.Join(samples, "kustomizations", addon.Kustomization.Path)), addon.Kustomization.Directory
-		_, err = renderer.Kustomization(t.Context(), req)
+		req.Kustomization = true
 	case addon.Manifests != nil:
 		req.Files, req.Directory = files(t, filepath.Join(samples, "kustomizations", addon.Manifests.Path)), addon.Manifests.Directory
-		_, err = renderer.Manifests(t.Context(), req)
 	}
+	_, err := renderer.Files(t.Context(), req)
 	return err
 }
 

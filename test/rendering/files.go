@@ -30,6 +30,13 @@ func FilesJob(directory string, texts map[string]string, patches ...addonsv1.Pat
 	}
 }
 
+// KustomizationJob makes objects of the kustomization in a directory.
+func KustomizationJob(directory string, texts map[string]string) job.Files {
+	made := FilesJob(directory, texts)
+	made.Kustomization = true
+	return made
+}
+
 // Named shows objects as "Kind namespace/name", in their order.
 func Named(result *job.Result) []string {
 	var names []string

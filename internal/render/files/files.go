@@ -7,18 +7,35 @@ import (
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/patch"
 )
 
-// newResult returns a result without objects, with the metadata that Helm shows of a release's chart.
-func newResult(req *job.Files) (*job.Result, error) {
+// Objects returns the objects that files make, within a worker.
+func Objects(req *job.Files, lim job.Limits, enter func(job.Stage)) (*job.Result, error) {
+	read := plain
+	if req.Kustomization {
+		read = kustomized
+	}
+	reader := &manifest.Reader{Limits: lim, Namespace: req.Release.Namespace, Artifact: req.Single}
+	documents, err := read(req, reader, enter)
+	if err != nil {
+		return nil, err
+	}
+	if len(req.Patches) > 0 {
+		enter(job.StagePatches)
+		if documents, _, err = patch.Apply(reader, req.Patches, documents, nil); err != nil {
+			return nil, err
+		}
+	}
 	result := &job.Result{Name: req.Release.Name, Version: req.Version}
-	var err error
+	// Helm shows this of a release's chart.
 	result.Metadata, err = json.Marshal(&chart.Metadata{APIVersion: chart.APIVersionV2, Name: result.Name, Version: result.Version})
-	return result, err
+	if err != nil {
+		return nil, err
+	}
+	return result, reader.CollectInto(result, documents)
 }
 
 // place names a directory of the artifact in a message.
@@ -27,19 +44,4 @@ func place(directory string) string {
 		return "the artifact's root"
 	}
 	return "directory " + directory + " of the artifact"
-}
-
-// finish makes the result of documents that have no hooks.
-func finish(reader *manifest.Reader, result *job.Result, documents []manifest.Document, patches []addonsv1.Patch, enter func(job.Stage)) (*job.Result, error) {
-	var err error
-	if len(patches) > 0 {
-		enter(job.StagePatches)
-		if documents, _, err = patch.Apply(reader, patches, documents, nil); err != nil {
-			return nil, err
-		}
-	}
-	if err := reader.CollectInto(result, documents); err != nil {
-		return nil, err
-	}
-	return result, nil
 }

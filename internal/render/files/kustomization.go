@@ -21,28 +21,19 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 )
 
-// Kustomization returns the objects of a kustomization, within a worker.
-func Kustomization(req *job.Files, lim job.Limits, enter func(job.Stage)) (*job.Result, error) {
+// kustomized returns the objects of a kustomization.
+func kustomized(req *job.Files, reader *manifest.Reader, enter func(job.Stage)) ([]manifest.Document, error) {
 	enter(job.StageKustomization)
-	result, err := newResult(req)
-	if err != nil {
-		return nil, err
-	}
 	file, err := kustomizationIn(path.Clean(req.Directory), req.Files)
 	if err != nil {
 		return nil, err
 	}
-	resources, err := build(file, req.Files, lim.MaxObjects)
+	resources, err := build(file, req.Files, reader.Limits.MaxObjects)
 	if err != nil {
 		return nil, err
 	}
 	enter(job.StageManifests)
-	reader := &manifest.Reader{Limits: lim, Namespace: req.Release.Namespace}
-	documents, err := readResources(reader, file, resources)
-	if err != nil {
-		return nil, err
-	}
-	return finish(reader, result, documents, req.Patches, enter)
+	return readResources(reader, file, resources)
 }
 
 // kustomizationIn is the file of the kustomization in a directory of the artifact.

@@ -44,7 +44,7 @@ secretGenerator:
 
 func TestKustomization(t *testing.T) {
 	r := rendering.NewRenderer(t)
-	result, err := r.Kustomization(t.Context(), rendering.FilesJob("overlays/prod", base()))
+	result, err := r.Files(t.Context(), rendering.KustomizationJob("overlays/prod", base()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestKustomization(t *testing.T) {
 		t.Errorf("name %s, version %s, metadata %s", result.Name, result.Version, result.Metadata)
 	}
 	for range 3 { // each time the same, in whatever worker
-		again, err := r.Kustomization(t.Context(), rendering.FilesJob("overlays/prod", base()))
+		again, err := r.Files(t.Context(), rendering.KustomizationJob("overlays/prod", base()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestKustomizationSchemaStaysItsOwn(t *testing.T) {
 		files map[string]string
 		parts int
 	}{{plain, 1}, {own, 2}, {plain, 1}, {own, 2}, {plain, 1}} {
-		result, err := r.Kustomization(t.Context(), rendering.FilesJob("", step.files))
+		result, err := r.Files(t.Context(), rendering.KustomizationJob("", step.files))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestKustomizationRefusals(t *testing.T) {
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Timeout = 10 * time.Second })
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := r.Kustomization(t.Context(), rendering.FilesJob(c.directory, c.files))
+			_, err := r.Files(t.Context(), rendering.KustomizationJob(c.directory, c.files))
 			rendering.WantReason(t, err, job.ReasonKustomizationInvalid, c.says...)
 			for _, secret := range []string{"user:pass", "abcdef", "c2VjcmV0", "hidden-literal", "/tmp"} {
 				if strings.Contains(err.Error(), secret) {
@@ -199,7 +199,7 @@ func TestKustomizationRefusals(t *testing.T) {
 // TestKustomizationBesideOtherNames builds a kustomization beside files whose names kustomize can't read.
 func TestKustomizationBesideOtherNames(t *testing.T) {
 	with := func(resource string) error {
-		_, err := rendering.NewRenderer(t).Kustomization(t.Context(), job.Files{Files: []artifact.File{
+		_, err := rendering.NewRenderer(t).Files(t.Context(), job.Files{Kustomization: true, Files: []artifact.File{
 			{Name: "kustomization.yaml", Data: []byte("resources: [\"" + resource + "\"]\n")},
 			{Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
 			{Name: "docs/read me.md", Data: []byte("{}")}, {Name: "logo@2x.png", Data: []byte("{}")}, {Name: "Übersicht.md", Data: []byte("{}")},

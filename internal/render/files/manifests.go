@@ -18,26 +18,18 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
 )
 
-// Manifests returns the objects of plain manifests, within a worker.
-func Manifests(req *job.Files, lim job.Limits, enter func(job.Stage)) (*job.Result, error) {
+// plain returns the objects of manifests.
+func plain(req *job.Files, reader *manifest.Reader, enter func(job.Stage)) ([]manifest.Document, error) {
 	enter(job.StageManifests)
-	result, err := newResult(req)
-	if err != nil {
-		return nil, err
-	}
-	reader := &manifest.Reader{Limits: lim, Namespace: req.Release.Namespace, Artifact: req.Single}
 	documents, err := readFiles(reader, manifestFiles(req.Files, req.Directory))
-	if err != nil {
-		return nil, err
-	}
-	if len(documents) == 0 && req.Single != "" && req.Directory == "" {
+	switch {
+	case err != nil || len(documents) > 0:
+		return documents, err
+	case req.Single != "" && req.Directory == "":
 		return nil, failure.New(job.ReasonManifestInvalid, "%s has no objects; name a file with some", req.Single)
 	}
-	if len(documents) == 0 {
-		return nil, failure.New(job.ReasonManifestInvalid, "%s has no objects in files whose names end in .yaml, .yml or .json%s",
-			place(req.Directory), elsewhere(req.Files, "manifests.directory", isManifest))
-	}
-	return finish(reader, result, documents, req.Patches, enter)
+	return nil, failure.New(job.ReasonManifestInvalid, "%s has no objects in files whose names end in .yaml, .yml or .json%s",
+		place(req.Directory), elsewhere(req.Files, "manifests.directory", isManifest))
 }
 
 // manifestFiles are the files that hold manifests, in the order of their names.

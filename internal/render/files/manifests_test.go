@@ -32,7 +32,7 @@ func TestManifests(t *testing.T) {
 		"other/kustomization":   "no manifest",
 	}
 	r := rendering.NewRenderer(t)
-	result, err := r.Manifests(t.Context(), rendering.FilesJob("web", files,
+	result, err := r.Files(t.Context(), rendering.FilesJob("web", files,
 		addonsv1.Patch{Target: &addonsv1.PatchTarget{Kind: "Deployment"}, Patch: "spec: {replicas: 2}"},
 	))
 	if err != nil {
@@ -51,7 +51,7 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	// The root has all of them.
-	if result, err = r.Manifests(t.Context(), rendering.FilesJob("", files)); err != nil || len(result.Objects) != 5 {
+	if result, err = r.Files(t.Context(), rendering.FilesJob("", files)); err != nil || len(result.Objects) != 5 {
 		t.Errorf("%v, %v", result, err)
 	}
 }
@@ -94,7 +94,7 @@ func TestManifestsRefusals(t *testing.T) {
 			if c.reason == job.ReasonPatchFailed {
 				req.Patches = []addonsv1.Patch{{Patch: "text"}}
 			}
-			_, err := r.Manifests(t.Context(), req)
+			_, err := r.Files(t.Context(), req)
 			rendering.WantReason(t, err, c.reason, c.says...)
 			t.Log(err)
 		})
@@ -125,7 +125,7 @@ func TestManifestsInJSON(t *testing.T) {
 			if name == "changed by a path" || name == "in a list" {
 				req.Patches = []addonsv1.Patch{{Target: &addonsv1.PatchTarget{Kind: "ConfigMap"}, Patch: "metadata: {labels: {a: b}}"}}
 			}
-			result, err := r.Manifests(t.Context(), req)
+			result, err := r.Files(t.Context(), req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func TestManifestsThatAreOneFile(t *testing.T) {
 	} {
 		req := rendering.FilesJob("", map[string]string{c.file: c.text})
 		req.Single = artifact
-		_, err := r.Manifests(t.Context(), req)
+		_, err := r.Files(t.Context(), req)
 		rendering.WantReason(t, err, job.ReasonManifestInvalid, c.says)
 		if strings.Contains(err.Error(), "manifests.") {
 			t.Errorf("%s: %v names a file that nobody wrote", name, err)
@@ -241,7 +241,7 @@ func TestManifestsThatEnd(t *testing.T) {
 		"nothing, after CR":  rendering.ConfigMap + "\r---\r# nothing\r",
 		"an empty list":      rendering.ConfigMap + "---\napiVersion: v1\nkind: List\nitems:\n---\napiVersion: v1\nkind: SecretList\nmetadata: {}\nitems: null\n",
 	} {
-		result, err := r.Manifests(t.Context(), rendering.FilesJob("", map[string]string{"x.yaml": text}))
+		result, err := r.Files(t.Context(), rendering.FilesJob("", map[string]string{"x.yaml": text}))
 		if err != nil || len(result.Objects) != 1 {
 			t.Errorf("%s: %+v, %v", name, result, err)
 			continue

@@ -22,7 +22,7 @@ type Release struct {
 
 // Chart is the rendering of a chart.
 type Chart struct {
-	Files   []artifact.File `cbor:"-"`
+	Files   []artifact.File
 	Release Release
 	// Values are the user's, of the types that JSON is decoded into; the chart's own defaults are
 	// coalesced below them, as Helm does.

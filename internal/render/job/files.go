@@ -10,10 +10,12 @@ import (
 // Files is the making of objects of files that are no chart.
 type Files struct {
 	// Files of the artifact. Their names are relative to its root.
-	Files []artifact.File `cbor:"-"`
+	Files []artifact.File
+	// Kustomization says that Directory has one. Otherwise all YAML and JSON files in it, and below, are manifests.
+	Kustomization bool
 	// Single names the artifact in messages if it is one file, whose name here nobody gave it.
 	Single string
-	// Directory of the kustomization, or of the manifests; empty for the root.
+	// Directory of the objects; empty for the root.
 	Directory string
 	// Release has the add-on's name and namespace.
 	Release Release

@@ -236,10 +236,10 @@ func TestPatchesThatNameOneOfSeveral(t *testing.T) {
 	const patch = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%s}\ndata: {a: b}\n"
 	files := map[string]string{"x.yaml": rendering.ConfigMap, "y.yaml": strings.Replace(rendering.ConfigMap, "name: a", "name: a, namespace: other", 1)}
 	r := rendering.NewRenderer(t)
-	_, err := r.Manifests(t.Context(), rendering.FilesJob("", files, addonsv1.Patch{Patch: fmt.Sprintf(patch, "")}))
+	_, err := r.Files(t.Context(), rendering.FilesJob("", files, addonsv1.Patch{Patch: fmt.Sprintf(patch, "")}))
 	rendering.WantReason(t, err, job.ReasonPatchFailed, "patches[0] fits several", `"kind":"ConfigMap","name":"a"`, "set metadata.namespace in it, or target beside it")
 	for i, namespace := range []string{"apps", "other"} { // the first one goes to the add-on's
-		result, err := r.Manifests(t.Context(), rendering.FilesJob("", files, addonsv1.Patch{Patch: fmt.Sprintf(patch, ", namespace: "+namespace)}))
+		result, err := r.Files(t.Context(), rendering.FilesJob("", files, addonsv1.Patch{Patch: fmt.Sprintf(patch, ", namespace: "+namespace)}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,23 +10,21 @@ import (
 
 // Request is one task for a worker; one of the pointers is set.
 type Request struct {
-	Chart         *job.Chart
-	Kustomization *job.Files
-	Manifests     *job.Files
-	Values        *job.Values
-	Template      *job.Template
-	Names         *job.Names
-	Open          *opener.Job
-	Limits        job.Limits
+	Chart    *job.Chart
+	Objects  *job.Files
+	Values   *job.Values
+	Template *job.Template
+	Names    *job.Names
+	Open     *opener.Job
+	Limits   job.Limits
 
-	// FileSet identifies the Files. NewFiles are the Files, for a worker that doesn't have them.
-	FileSet  FileSet
-	NewFiles []artifact.File
+	// FilesDigest is that of the files of a request for objects: two with equal files share an answer.
+	FilesDigest string
 }
 
 // MakesObjects reports whether the answer has objects: not values, nor files.
 func (req *Request) MakesObjects() bool {
-	return req.Chart != nil || req.Kustomization != nil || req.Manifests != nil
+	return req.Chart != nil || req.Objects != nil
 }
 
 // Files returns the files of a request for objects; nil for any other request.
@@ -34,10 +32,8 @@ func (req *Request) Files() *[]artifact.File {
 	switch {
 	case req.Chart != nil:
 		return &req.Chart.Files
-	case req.Kustomization != nil:
-		return &req.Kustomization.Files
-	case req.Manifests != nil:
-		return &req.Manifests.Files
+	case req.Objects != nil:
+		return &req.Objects.Files
 	}
 	return nil
 }
@@ -56,8 +52,6 @@ type Response struct {
 	MemoryBytes int64
 	// Retire asks for another worker next time: this one saw a panic.
 	Retire bool
-	// WithoutFiles asks for the request again, with its files: the worker has them no more.
-	WithoutFiles bool
 
 	// Payload is the CBOR that this was decoded from.
 	Payload []byte `cbor:"-"`

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/render/chart"
 	"github.com/cluster-chandler/chandler/internal/render/files"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -21,7 +19,6 @@ type worker struct {
 	out       *bufio.Writer
 	stage     job.Stage
 	frameSize int64
-	files     *lru.Cache[protocol.FileSet, []artifact.File]
 }
 
 func (w *worker) send(kind byte, payload []byte) error {
@@ -62,9 +59,6 @@ func (w *worker) answer(payload []byte) (resp *protocol.Response) {
 		return &protocol.Response{Failure: w.failure(errors.New("the request cannot be decoded"), nil)}
 	}
 	w.frameSize = req.Limits.FrameBytes()
-	if !w.fill(req) {
-		return &protocol.Response{WithoutFiles: true}
-	}
 	resp = &protocol.Response{}
 	var err error
 	var sensitive []string
@@ -72,10 +66,8 @@ func (w *worker) answer(payload []byte) (resp *protocol.Response) {
 	case req.Chart != nil:
 		resp.Result, resp.Asked, err = chart.Render(req.Chart, req.Limits, w.enter)
 		sensitive = req.Chart.Sensitive
-	case req.Kustomization != nil:
-		resp.Result, err = files.Kustomization(req.Kustomization, req.Limits, w.enter)
-	case req.Manifests != nil:
-		resp.Result, err = files.Manifests(req.Manifests, req.Limits, w.enter)
+	case req.Objects != nil:
+		resp.Result, err = files.Objects(req.Objects, req.Limits, w.enter)
 	case req.Open != nil:
 		w.enter(job.StageOpen)
 		resp.Opened, err = opener.Run(req.Open)
@@ -97,21 +89,4 @@ func (w *worker) answer(payload []byte) (resp *protocol.Response) {
 		resp.Failure = w.failure(err, sensitive)
 	}
 	return resp
-}
-
-// fill gives a request the files that came with it, or with a request before. It reports
-// whether they are there.
-func (w *worker) fill(req *protocol.Request) bool {
-	files := req.Files()
-	if files == nil {
-		return true
-	}
-	if req.NewFiles != nil {
-		*files = req.NewFiles
-		w.files.Put(req.FileSet, req.NewFiles)
-		return true
-	}
-	known, found := w.files.Get(req.FileSet)
-	*files = known
-	return found
 }

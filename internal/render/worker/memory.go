@@ -12,23 +12,12 @@ import (
 
 // guardMemory ends the process soon after it passes its limit. A faster
 // growth, by one huge allocation, meets the kernel's limit (enterSandbox).
-func guardMemory(limit int64) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		ticker := time.NewTicker(10 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				if memoryInUse() > limit {
-					os.Exit(protocol.ExitOutOfMemory)
-				}
-			}
+func guardMemory(limit int64) {
+	for range time.Tick(10 * time.Millisecond) {
+		if memoryInUse() > limit {
+			os.Exit(protocol.ExitOutOfMemory)
 		}
-	}()
-	return func() { close(done) }
+	}
 }
 
 // memoryInUse returns the memory of Go's runtime, without the part that it has given back, in bytes.

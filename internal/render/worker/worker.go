@@ -52,16 +52,15 @@ func run(memoryBytes int64) int {
 	if err := sandbox.Enter(memoryBytes); err != nil {
 		return 1
 	}
-	w := &worker{out: bufio.NewWriterSize(out, 64<<10), files: newFileSets(memoryBytes)}
+	w := &worker{out: bufio.NewWriterSize(out, 64<<10)}
 	if err := w.send(protocol.FrameReady, nil); err != nil {
 		return 1
 	}
+	go guardMemory(memoryBytes)
 	requests := make(chan []byte)
 	go readRequests(in, requests)
 	for payload := range requests {
-		stop := guardMemory(memoryBytes)
 		resp := w.answer(payload)
-		stop()
 		resp.MemoryBytes = memoryInUse()
 		if err := w.sendResponse(resp); err != nil {
 			return 1
