@@ -20,7 +20,11 @@ import (
 // Render renders without a worker, for what does not need one.
 func Render(t testing.TB, req job.Chart) (*job.Result, error) {
 	t.Helper()
-	result, _, err := chart.Render(&req, Limits, func(job.Stage) {})
+	stage := job.StageStart
+	result, _, err := chart.Render(&req, Limits, func(entered job.Stage) { stage = entered })
+	if _, ok := errors.AsType[*failure.Error](err); err != nil && !ok {
+		err = &failure.Error{Reason: stage.Reason(), Err: err} // as a worker says it
+	}
 	return result, err
 }
 

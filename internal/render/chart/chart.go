@@ -21,7 +21,7 @@ import (
 )
 
 // Render renders a chart, within a worker. It returns the lookups that the request has no answers for, also
-// with an error.
+// with an error. An error without a reason is of the stage that was entered last.
 func Render(req *job.Chart, lim job.Limits, enter func(job.Stage)) (*job.Result, []job.Lookup, error) {
 	lookups := newLookups(req.Answers)
 	result, err := renderWith(lookups, req, lim, enter)
@@ -60,7 +60,7 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 
 	result := &job.Result{Name: ch.Name(), Version: ch.Metadata.Version, AppVersion: ch.AppVersion()}
 	if result.Metadata, err = json.Marshal(ch.Metadata); err != nil {
-		return nil, &failure.Error{Reason: job.ReasonChartInvalid, Err: err}
+		return nil, err
 	}
 	enter(job.StageManifests)
 	base := manifest.Reader{Limits: lim, Namespace: req.Release.Namespace, Lenient: true}
@@ -119,13 +119,9 @@ func coalesce(ch *chart.Chart, user map[string]any) (common.Values, error) {
 		user = map[string]any{}
 	}
 	if err := chartutil.ProcessDependencies(ch, user); err != nil {
-		return nil, &failure.Error{Reason: job.ReasonChartInvalid, Err: err}
+		return nil, err
 	}
-	values, err := util.CoalesceValues(ch, user)
-	if err != nil {
-		return nil, &failure.Error{Reason: job.ReasonChartInvalid, Err: err}
-	}
-	return values, nil
+	return util.CoalesceValues(ch, user)
 }
 
 // execute runs the templates; the result maps their paths to what they wrote. Names are not

@@ -3,7 +3,6 @@
 package chart
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
-	"github.com/cluster-chandler/chandler/internal/render/manifest"
 )
 
 // apiVersionV3 is that of charts which have the structure of v2, as Helm's own loader has it for them
@@ -26,11 +24,11 @@ const apiVersionV3 = "v3"
 func load(files []artifact.File) (*chart.Chart, error) {
 	buffered := make([]*archive.BufferedFile, 0, len(files))
 	for _, f := range files {
-		buffered = append(buffered, &archive.BufferedFile{Name: f.Name, Data: bytes.TrimPrefix(f.Data, manifest.ByteOrderMark)})
+		buffered = append(buffered, &archive.BufferedFile{Name: f.Name, Data: artifact.TrimBOM(f.Data)})
 	}
 	ch, err := loader.LoadFiles(buffered)
 	if err != nil {
-		return nil, &failure.Error{Reason: job.ReasonChartInvalid, Err: err}
+		return nil, err
 	}
 	if v := ch.Metadata.APIVersion; v != chart.APIVersionV1 && v != chart.APIVersionV2 && v != apiVersionV3 {
 		return nil, failure.New(job.ReasonChartInvalid, "Chart.yaml: apiVersion %q is not supported, only v1, v2 and v3; take another version of the chart", v)

@@ -3,7 +3,6 @@
 package files
 
 import (
-	"bytes"
 	"encoding/json"
 	"path"
 	"slices"
@@ -85,7 +84,7 @@ func readFiles(reader *manifest.Reader, files []artifact.File) ([]manifest.Docum
 
 // textsOf returns the documents of a manifest. JSON is read as such, whatever its name.
 func textsOf(file artifact.File) ([]string, error) {
-	data := bytes.TrimPrefix(file.Data, manifest.ByteOrderMark)
+	data := artifact.TrimBOM(file.Data)
 	if path.Ext(file.Name) != ".json" && !json.Valid(data) {
 		return manifest.SplitManifests(string(data)), nil
 	}

@@ -15,7 +15,6 @@ type call struct {
 	// those that included that one, and its number among the calls there.
 	position string
 	template string // and those that include it
-	number   int    // among the calls with this key in all templates
 	args     string
 	text     string
 	from     *previousValue // whose value it was given; nil if it made one

@@ -9,8 +9,5 @@ import (
 // MaxUnused bounds the values that are kept of calls that aren't made any more, in bytes.
 const MaxUnused = maxUnused
 
-// HashCall returns the hash in a call's key.
-var HashCall = hashCall
-
 // SetClock sets the time that templates see.
 func (g *Generator) SetClock(clock func() time.Time) { g.clock = clock }

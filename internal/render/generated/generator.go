@@ -78,7 +78,7 @@ func (g *Generator) remember(name string, fn generating, run any) any {
 	return reflect.MakeFunc(typ, func(args []reflect.Value) []reflect.Value {
 		c := g.newCall(name, fn.password, args)
 		c.evaluate = func(text string) (string, verdict) { return fn.evaluate(text, typ.Out(0), args) }
-		if text, ok := g.recall(c, fn.password); ok {
+		if text, ok := g.recall(c); ok {
 			value, err := decodeGenerated(typ.Out(0), text)
 			if err != nil {
 				panic(err) // evaluated before, or made by run
@@ -145,8 +145,6 @@ func (g *Generator) newCall(name string, password bool, args []reflect.Value) *c
 	}
 	c := &call{args: string(text)}
 	c.key = name + "/" + hex.EncodeToString(hashCall(name+c.args, password))
-	g.counts[c.key]++
-	c.number = g.counts[c.key]
 	c.template = strings.Join(g.template, "\n")
 	at := c.template + "\n" + c.key
 	g.counts[at]++

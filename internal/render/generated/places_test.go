@@ -3,7 +3,6 @@
 package generated_test
 
 import (
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cluster-chandler/chandler/internal/render/chart"
-	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/test/rendering"
@@ -210,30 +208,5 @@ func TestGeneratedValuesAreNewElsewhere(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestRecordsWithNumberedValuesKeepThem has Generated as it was when calls were told apart by
-// their number among all with the same arguments.
-func TestRecordsWithNumberedValuesKeepThem(t *testing.T) {
-	templates := map[string]string{
-		"templates/a.yaml": secret("a", "  p: {{ randAlphaNum 10 }}\n  b: {{ bcrypt \"x\" }}\n"),
-		"templates/b.yaml": secret("b", "  p: {{ randAlphaNum 10 }}\n"),
-	}
-	numbered := func(name, args string, number int, password bool) string {
-		return name + "/" + hex.EncodeToString(generated.HashCall(name+args+"#"+strconv.Itoa(number), password))
-	}
-	earlier := job.Generated{ // Helm's engine begins with the last template
-		numbered("randAlphaNum", "[10]", 1, false): "ofTemplateB", numbered("randAlphaNum", "[10]", 2, false): "ofTemplateA",
-		numbered("bcrypt", `["x"]`, 1, true): "ofBcrypt",
-	}
-	result := inWorker(t, templates, nil, earlier)
-	is := fieldsOf(result)
-	got := []string{is["Secret a.stringData.p"], is["Secret b.stringData.p"], is["Secret a.stringData.b"]}
-	if diff := cmp.Diff([]string{"ofTemplateA", "ofTemplateB", "ofBcrypt"}, got); diff != "" {
-		t.Error(diff)
-	}
-	if again := inWorker(t, templates, nil, result.Generated); !cmp.Equal(result.Generated, again.Generated) || !cmp.Equal(is, fieldsOf(again)) {
-		t.Error("the next rendering differs")
 	}
 }

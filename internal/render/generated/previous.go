@@ -13,8 +13,7 @@ import (
 
 // previousValue is a value of an earlier rendering. Its key in [job.Generated] has six parts with slashes
 // between them. They are the function, the hash of its arguments, the number of renderings since
-// the value was used last, the call's position, and its exact and rough places. The keys of
-// earlier releases had two parts: the hash was of the call's number, too.
+// the value was used last, the call's position, and its exact and rough places.
 type previousValue struct {
 	call        string // its key
 	text        string

@@ -2,19 +2,13 @@
 
 package generated
 
-import (
-	"encoding/hex"
-	"strconv"
-	"strings"
-)
-
 // recall returns the value for a call, if there is one. It is the one that the round before
 // decided on, or else a guess. The method again evaluates that by where it comes out.
-func (g *Generator) recall(c *call, password bool) (string, bool) {
+func (g *Generator) recall(c *call) (string, bool) {
 	if value, ok := g.decided[c.id()]; ok && (value == nil || value.fits(c.evaluate)) {
 		c.from = value
 	} else {
-		c.from = g.guess(c, password)
+		c.from = g.guess(c)
 	}
 	if c.from != nil {
 		g.given[c.from] = true
@@ -24,8 +18,7 @@ func (g *Generator) recall(c *call, password bool) (string, bool) {
 	return text, ok
 }
 
-func (g *Generator) guess(c *call, password bool) *previousValue {
-	g.learnNumbered(c, password)
+func (g *Generator) guess(c *call) *previousValue {
 	var guessed *previousValue
 	for _, value := range g.previous[c.key] {
 		switch {
@@ -37,18 +30,6 @@ func (g *Generator) guess(c *call, password bool) *previousValue {
 		}
 	}
 	return guessed
-}
-
-// learnNumbered looks for the value of a call under the key that earlier releases gave it.
-func (g *Generator) learnNumbered(c *call, password bool) {
-	if len(g.earlier) == 0 || len(g.previous[c.key]) >= c.number {
-		return
-	}
-	name, _, _ := strings.Cut(c.key, "/")
-	key := name + "/" + hex.EncodeToString(hashCall(name+c.args+"#"+strconv.Itoa(c.number), password))
-	if text, ok := g.earlier[key]; ok {
-		g.previous[c.key] = append(g.previous[c.key], &previousValue{call: c.key, text: text, position: c.position})
-	}
 }
 
 // due reports whether a certificate is to be made again. A certificate that was read from a live object is taken

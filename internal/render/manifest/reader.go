@@ -23,9 +23,6 @@ const maxValues = 500_000
 // maxDepth bounds the nesting of one object; custom resource definitions reach about 40.
 const maxDepth = 500
 
-// ByteOrderMark is cut from files, as Helm's own archive and folder loaders do.
-var ByteOrderMark = []byte{0xEF, 0xBB, 0xBF}
-
 // Reader decodes documents, and counts them against the limits.
 type Reader struct {
 	Limits    job.Limits
@@ -47,22 +44,8 @@ func (m *Reader) Decode(file, text string) (Document, error) {
 	if m.bytes += int64(len(text)); m.bytes > m.Limits.OutputBytes {
 		return doc, failure.New(job.ReasonOutputTooLarge, "the objects take more than %d bytes; split the add-on", m.Limits.OutputBytes)
 	}
-	if err := yamllimit.Manifest.Check([]byte(text)); err != nil {
-		return doc, failure.New(job.ReasonManifestInvalid, "%s: %w", name, err)
-	}
-	if err := strictyaml.CheckSingle([]byte(text)); err != nil {
-		return doc, failure.New(job.ReasonManifestInvalid, "%s: %w", name, err)
-	}
-	convert := strictyaml.ToJSON
-	if m.Lenient {
-		convert = yaml.YAMLToJSON
-	}
-	data, err := convert([]byte(text + "\n")) // as it is recorded, and as Helm applies it
+	content, err := m.parse(text)
 	if err != nil {
-		return doc, failure.New(job.ReasonManifestInvalid, "%s: %w", name, err)
-	}
-	var content any
-	if err := utiljson.Unmarshal(data, &content); err != nil {
 		return doc, failure.New(job.ReasonManifestInvalid, "%s: %w", name, err)
 	}
 	values, depth := strictyaml.Measure(content)
@@ -84,6 +67,26 @@ func (m *Reader) Decode(file, text string) (Document, error) {
 		return doc, failure.New(job.ReasonManifestInvalid, "%s: is no Kubernetes object", name)
 	}
 	return doc, nil
+}
+
+// parse returns the content of one document.
+func (m *Reader) parse(text string) (content any, err error) {
+	if err := yamllimit.Manifest.Check([]byte(text)); err != nil {
+		return nil, err
+	}
+	if err := strictyaml.CheckSingle([]byte(text)); err != nil {
+		return nil, err
+	}
+	convert := strictyaml.ToJSON
+	if m.Lenient {
+		convert = yaml.YAMLToJSON
+	}
+	data, err := convert([]byte(text + "\n")) // as it is recorded, and as Helm applies it
+	if err != nil {
+		return nil, err
+	}
+	err = utiljson.Unmarshal(data, &content)
+	return content, err
 }
 
 // Replace reads a document again that has another text now.
