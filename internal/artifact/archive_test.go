@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/hostile"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -154,9 +155,7 @@ func TestHonestArchivesAreAccepted(t *testing.T) {
 func TestNestedArchivesStayAsTheyAre(t *testing.T) {
 	inner := targz.Chart(t, targz.Entry{Name: "demo/values.yaml", Data: "a: 1"})
 	got, err := artifact.Content{Archive: hostile.Nest(t, inner, 1)}.Unpack(artifact.Limits{}.WithDefaults())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(got) != 2 || got[1].Name != "charts/inner.tgz" || !bytes.Equal(got[1].Data, inner) {
 		t.Errorf("the nested archive isn't in the result as it was: %d files", len(got))
 	}

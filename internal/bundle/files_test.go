@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // fake is a bundle with these files; those in archives by their whole path.
@@ -135,9 +136,7 @@ func TestReleaseWithStages(t *testing.T) {
 		},
 	}
 	got, err := Expand(staged(), source())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -163,9 +162,7 @@ func TestReleaseWithOneChart(t *testing.T) {
 		ValuesTemplate: "values: 1", ValuesTemplateMode: addonsv1.ValuesTemplateModeClusterStack,
 		AdoptionPolicy: addonsv1.AdoptionPolicyAdopt,
 	}}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(want, got.Addons); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -239,9 +236,7 @@ func TestKeysThatNobodyKnows(t *testing.T) {
 			files[archive] = ""
 		}
 		got, err := Expand(files, source())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if want := "unknown keys in metadata.yaml: channel, versions.components.clusterClass"; !slices.Contains(got.Notes, want) {
 			t.Errorf("%s: notes %q, want %q among them", name, got.Notes, want)
 		}

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func channelOf(t *testing.T, stack, name string) clusterstack.Channel {
 	t.Helper()
 	channel, err := clusterstack.ParseChannel(stack, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return channel
 }
 

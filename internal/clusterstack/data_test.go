@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -19,14 +20,10 @@ func TestRealReleases(t *testing.T) {
 	}
 	for _, directory := range directories {
 		tag, err := clusterstack.ParseTag(filepath.Base(directory))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		read := func(name string) []byte {
 			data, err := os.ReadFile(filepath.Join(directory, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return data
 		}
 		m, err := clusterstack.ParseMetadata(read(clusterstack.MetadataFile))

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
 
@@ -26,9 +27,7 @@ versions:
 func TestParseMetadata(t *testing.T) {
 	got, err := ParseMetadata([]byte(metadata + "extra: {a: 1}\n"))
 	want := Metadata{ClusterStack: Version{2, ChannelStable, ""}, Kubernetes: "v1.31.6", ClusterAddon: "v0-sha.ab12", Unknown: []string{"extra"}}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -68,9 +67,7 @@ addonStages:
 
 func TestParseStages(t *testing.T) {
 	got, err := ParseStages([]byte(stages))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	wait := []addonsv1.ObjectsCondition{{
 		Objects:    []addonsv1.ConditionObject{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium", Namespace: "kube-system"}},
 		Expression: "agents.status.numberReady == agents.status.desiredNumberScheduled",

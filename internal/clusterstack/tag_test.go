@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestParseTag(t *testing.T) {
@@ -43,9 +44,7 @@ func TestVersionsInOrder(t *testing.T) {
 	var versions []clusterstack.Version
 	for _, text := range ordered {
 		v, err := clusterstack.ParseVersion(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		versions = append(versions, v)
 	}
 	shuffled := slices.Clone(versions)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const newCluster = `
@@ -55,9 +56,7 @@ status:
 
 func TestClusterView(t *testing.T) {
 	read := func(text string) (tree map[string]any) {
-		if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal([]byte(text), &tree))
 		return tree
 	}
 	cluster := read(newCluster)

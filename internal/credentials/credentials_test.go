@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestFor(t *testing.T) {
@@ -49,13 +51,9 @@ func TestFor(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			set, err := newSet(test.data, test.bound)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			got, err := set.For(Host{Name: test.host, Path: test.path})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if got.Fingerprint() != test.want.Fingerprint() {
 				t.Errorf("got %q %q %q %q", got.Username, got.Password, got.Token, got.IdentityToken)
 			}
@@ -69,9 +67,7 @@ func TestForAnyPath(t *testing.T) {
 		"a.token": []byte("t"), "a.tls.crt": []byte("d"), "a.ca.crt": []byte("c"), "token": []byte("all"),
 		"config.json": []byte(`{"auths": {"a": {"username": "all"}, "a/team": {"username": "team"}}}`),
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for path, want := range map[string]string{
 		"team": "team", "/team/x": "team", "teams/x": "", "": "", "other": "",
 		"team/../other": "", "team/%2e%2e/other": "", "other/../team": "",
@@ -115,13 +111,9 @@ func TestDirectory(t *testing.T) {
 	load := func(dir string) Credential {
 		t.Helper()
 		set, err := Directory(dir).Load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		found, err := set.For(Host{Name: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return found
 	}
 	if got := load(""); !got.IsZero() {
@@ -134,28 +126,18 @@ func TestDirectory(t *testing.T) {
 	// As Kubernetes mounts a Secret, and swaps its content.
 	for i, user := range []string{"first", "second"} {
 		version := filepath.Join(dir, fmt.Sprintf("..version-%d", i))
-		if err := os.MkdirAll(version, 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(version, "a.username"), []byte(user), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(version, 0o750))
+		must.Succeed(t, os.WriteFile(filepath.Join(version, "a.username"), []byte(user), 0o600))
 		_ = os.Remove(filepath.Join(dir, "..data")) // of the version before
-		if err := os.Symlink(filepath.Base(version), filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Symlink(filepath.Base(version), filepath.Join(dir, "..data")))
 		if i == 0 {
-			if err := os.Symlink("..data/a.username", filepath.Join(dir, "a.username")); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Symlink("..data/a.username", filepath.Join(dir, "a.username")))
 		}
 		if got := load(dir); got.Username != user {
 			t.Errorf("user %q, want %q", got.Username, user)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, maxTotal+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, maxTotal+1), 0o600))
 	if _, err := Directory(dir).Load(); err == nil || strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v", err)
 	}

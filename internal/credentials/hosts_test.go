@@ -5,6 +5,8 @@ package credentials
 import (
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestPlainHTTP has what is bound to a host, which an object wants to be asked without TLS.
@@ -30,9 +32,7 @@ func TestPlainHTTP(t *testing.T) {
 			data[key] = []byte(value)
 		}
 		set, err := newSet(data, !test.free)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got, err := set.For(Host{Name: test.host, PlainHTTP: true})
 		if err != nil || got.Fingerprint() != test.want.Fingerprint() {
 			t.Errorf("%s: got %q %q %q %s, %v", name, got.Username, got.Token, got.Certificate, got.CA, err)
@@ -51,9 +51,7 @@ func TestNamesOfOnePlace(t *testing.T) {
 	} {
 		for range 50 {
 			set, err := FromSecret(map[string][]byte{KeyConfig: []byte(`{"auths": {` + test.auths + `}}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if got, err := set.For(Host{Name: test.host, Path: test.path}); err != nil || got.Username != test.want {
 				t.Fatalf("%s: got %q, want %q; %v", name, got.Username, test.want, err)
 			}
@@ -66,9 +64,7 @@ func TestBrokenEntries(t *testing.T) {
 	set, err := FromSecret(map[string][]byte{KeyConfig: []byte(`{"auths": {
 		"good.example.org": {"username": "u", "password": "p"}, "colon.example.org": {"auth": "c2VudGluZWw="},
 		"good.example.org/team": {"auth": {"sentinel": 1}}}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, test := range []struct{ host, path, says string }{
 		{"good.example.org", "x", ""},
 		{"other.example.org", "x", ""},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/egress"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestAnswerBrokenOff has a server that ends the connection, or the stream, in the
@@ -30,20 +31,14 @@ func TestAnswerBrokenOff(t *testing.T) {
 			server.StartTLS()
 			defer server.Close()
 			origin, err := url.Parse(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			client, err := egress.New(egress.Options{
 				Origin: origin, AllowLoopback: true,
 				CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			response, err := client.Get(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer response.Body.Close()
 			if response.Proto != name {
 				t.Fatalf("the test is about %s, not %s", name, response.Proto)

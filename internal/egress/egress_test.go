@@ -19,15 +19,14 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet/address"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
 func parse(t testing.TB, text string) *url.URL {
 	t.Helper()
 	parsed, err := url.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return parsed
 }
 
@@ -35,9 +34,7 @@ func parse(t testing.TB, text string) *url.URL {
 func ask(t *testing.T, client *http.Client, at string) *Fault {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	response, err := client.Do(request)
 	if err == nil {
 		_ = response.Body.Close() // nothing is read from it
@@ -53,9 +50,7 @@ func ask(t *testing.T, client *http.Client, at string) *Fault {
 func newClient(t testing.TB, options Options) *http.Client {
 	t.Helper()
 	client, err := New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return client
 }
 
@@ -132,9 +127,7 @@ func startTLS(t testing.TB, handler http.HandlerFunc) (*httptest.Server, []byte)
 	authority := registry.NewAuthority(t)
 	certificate, key := authority.Issue(t)
 	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)

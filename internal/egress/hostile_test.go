@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -95,15 +96,11 @@ func TestClientCertificateIsNotForProxies(t *testing.T) {
 func startTLSProxy(t *testing.T, certificate, key []byte, target string) (address string, shown chan int) {
 	t.Helper()
 	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	shown = make(chan int, 10)
 	go func() {
@@ -182,16 +179,12 @@ func TestWhatARequestCarriesStaysWithItsHost(t *testing.T) {
 	} {
 		clear(asked)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, own.URL+path+"?signature=sentinel", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, header := range carried {
 			request.Header.Set(header, "sentinel")
 		}
 		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_ = response.Body.Close() // nothing is read from it
 		if len(asked) != len(want) {
 			t.Errorf("%s: %d requests, want %d", path, len(asked), len(want))

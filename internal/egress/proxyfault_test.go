@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // answering starts a proxy that answers every request, CONNECT too, with a code.
@@ -25,9 +26,7 @@ func answering(t *testing.T, code int) string {
 func silent(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = listener.Close() }) // the test is over
 	go func() {
 		for {

@@ -11,18 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cluster-chandler/chandler/internal/render/sandbox"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
 func TestProtectMemory(t *testing.T) {
 	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(before), 0, 0, 0) }()
-	if err := sandbox.ProtectMemory(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, sandbox.ProtectMemory())
 	if now, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || now != 0 {
 		t.Errorf("dumpable is %d, %v", now, err)
 	}
@@ -36,9 +33,7 @@ func TestWorkersMemoryIsProtected(t *testing.T) {
 	r := rendering.NewRenderer(t)
 	mustRender(t, r)
 	info, err := os.Stat(fmt.Sprintf("/proc/%d/environ", r.PIDs()[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 0 {
 		t.Errorf("it belongs to user %d", owner)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -43,13 +44,9 @@ func TestMergeKeysMayBeOverridden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := render()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			data, _, _ := unstructured.NestedMap(result.Objects[0].Object, "data")
-			if diff := cmp.Diff(want, data); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, want, data)
 		})
 	}
 	for _, lenient := range []bool{false, true} {

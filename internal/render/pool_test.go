@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -72,12 +73,8 @@ func TestDeadIdleWorkerIsReplaced(t *testing.T) {
 	for range 3 {
 		mustRender(t, r)
 		process, err := os.FindProcess(r.PIDs()[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, process.Kill())
 	}
 	mustRender(t, r)
 	if pids := r.PIDs(); len(pids) != 1 {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cluster-chandler/chandler/internal/render/sandbox"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -106,9 +107,7 @@ func runEscapesIfAsked() {
 
 func TestWorkersMayDoNothingElse(t *testing.T) {
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd := exec.CommandContext(t.Context(), exe)
 	cmd.Env = []string{escapeEnv + "=1"}
 	out, err := cmd.CombinedOutput()
@@ -118,9 +117,7 @@ func TestWorkersMayDoNothingElse(t *testing.T) {
 	r := rendering.NewRenderer(t)
 	mustRender(t, r)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PIDs()[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, line := range []string{"Seccomp:\t2\n", "NoNewPrivs:\t1\n"} {
 		if !strings.Contains(string(status), line) {
 			t.Errorf("a worker that rendered has no %q", line)
@@ -130,9 +127,7 @@ func TestWorkersMayDoNothingElse(t *testing.T) {
 
 func TestManagerRunsBeforeWorkers(t *testing.T) {
 	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := rendering.NewRenderer(t)
 	mustRender(t, r)
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", r.PIDs()[0]))
@@ -141,9 +136,7 @@ func TestManagerRunsBeforeWorkers(t *testing.T) {
 	}
 	for _, thread := range threads {
 		id, err := strconv.Atoi(filepath.Base(thread))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		// A thread that has ended since has no priority to compare.
 		if priority, err := unix.Getpriority(unix.PRIO_PROCESS, id); err == nil && priority >= own {
 			t.Errorf("thread %d has priority %d, as the manager's is %d", id, priority, own)

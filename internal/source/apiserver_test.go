@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -49,22 +50,16 @@ func startRealCluster(t *testing.T) *realCluster {
 		t.Skip("starts a control plane")
 	}
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Name: "source"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := plane.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	direct, err := client.New(plane.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	metadata, err := ctrlcache.New(plane.Config(), ctrlcache.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- metadata.Start(ctx) }()
@@ -84,16 +79,12 @@ func startRealCluster(t *testing.T) *realCluster {
 
 func (c *realCluster) create(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := c.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Create(t.Context(), object))
 }
 
 func (c *realCluster) update(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := c.Update(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Update(t.Context(), object))
 }
 
 // expectSettled resolves until the metadata cache has caught up with the API
@@ -138,9 +129,7 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 		c.expectSettled(t, ref, secondDigest)
 
 		// The same name, another object.
-		if err := c.Delete(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.Delete(t.Context(), object))
 		c.create(t, &corev1.ConfigMap{ObjectMeta: named("team-a", "charts"), BinaryData: map[string][]byte{"chart.tgz": first}})
 		c.expectSettled(t, ref, firstDigest)
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const bundledChart = "apiVersion: v2\nname: cni\nversion: 1.0.0\n"
@@ -88,9 +89,7 @@ func TestPathsThatABundleDoesNotHave(t *testing.T) {
 func TestOpenBundle(t *testing.T) {
 	sources, _ := bundleRoot(t)
 	bundle, err := sources.OpenBundle(t.Context(), "fleet", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "bundle.tgz"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if want := []string{"addons.tgz", "charts/one.tgz", "metadata.yaml", "none/README", "plain/Chart.yaml"}; !slices.Equal(bundle.Names(), want) {
 		t.Errorf("files %q, want %q", bundle.Names(), want)
 	}

@@ -19,24 +19,21 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
 func rangeOf(t testing.TB, text string) versions.Line {
 	t.Helper()
 	allowed, err := versions.ParseRange(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return allowed
 }
 
 func channelOf(t testing.TB, stack, name string) versions.Line {
 	t.Helper()
 	channel, err := clusterstack.ParseChannel(stack, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return channel
 }
 

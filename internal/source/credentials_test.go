@@ -10,6 +10,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -44,9 +45,7 @@ func TestInstancesOwnCredentialsRotate(t *testing.T) {
 
 	// The registry's users change, and the instance's credentials after them.
 	server.SetUsers(t, map[string]string{sentinelUser: "sentinel-new"})
-	if err := os.Chtimes(filepath.Join(dir, "config.json"), time.Now(), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chtimes(filepath.Join(dir, "config.json"), time.Now(), time.Now()))
 	clock.Step(time.Minute)
 	next := inRegistry(server.URL("demo"), "2.0.0")
 	_, err = sources.Resolve(t.Context(), next)

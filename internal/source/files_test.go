@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -44,9 +43,7 @@ func TestFilesKeepTheirNames(t *testing.T) {
 			root := t.TempDir()
 			write(t, filepath.Join(root, "a.tgz"), string(targz.Of(t, c.entries...)))
 			sources := newSources(t, source.Options{ArtifactRoot: root})
-			if diff := cmp.Diff(c.want, namesOf(expectFetched(t, sources, kustomizationAt("a.tgz")))); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, c.want, namesOf(expectFetched(t, sources, kustomizationAt("a.tgz"))))
 		})
 	}
 }
@@ -82,17 +79,13 @@ func TestFilesOfADirectory(t *testing.T) {
 	sources := newSources(t, source.Options{ArtifactRoot: root})
 	ref := kustomizationAt("web")
 	first := expectFetched(t, sources, ref)
-	if diff := cmp.Diff([]string{".env", ".helmignore", "base/a.yaml", "kustomization.yaml"}, namesOf(first)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{".env", ".helmignore", "base/a.yaml", "kustomization.yaml"}, namesOf(first))
 	// It is no chart, and says so, whatever is known of it.
 	_, err := sources.Resolve(t.Context(), atPath("web"))
 	if got := asError(t, err); got.Reason != failure.ArtifactInvalid || got.Field != "chart.path" {
 		t.Errorf("got %s: %v", got.Reason, err)
 	}
-	if err := os.Remove(filepath.Join(root, "web", ".env")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(root, "web", ".env")))
 	if second := expectFetched(t, sources, ref); second.Digest == first.Digest || len(second.Files) != 3 {
 		t.Errorf("after a change: %v", namesOf(second))
 	}

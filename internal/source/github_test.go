@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestChartsInReleases(t *testing.T) {
@@ -194,9 +195,7 @@ func TestCredentialsForReleases(t *testing.T) {
 	err := get(t, sources, w.chart("1.0.0"))
 	expectRefused(t, err, failure.SourceUnauthorized)
 	expectNoSecrets(t, err.Error())
-	if err := os.Remove(filepath.Join(w.dir, credentials.KeyOf(w.Host)+".token")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(w.dir, credentials.KeyOf(w.Host)+".token")))
 	expectRefused(t, get(t, sources, w.chart("1.0.0")), failure.ArtifactNotFound)
 	w.giveToken(t, sentinelToken)
 	if err := get(t, sources, w.chart("1.0.0")); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -39,9 +40,7 @@ func newSources(t testing.TB, options source.Options) *source.Sources {
 		options.Clock = clocktesting.NewFakeClock(time.Now()) // so that reading takes no time, and is done each time
 	}
 	sources, err := source.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return sources
 }
 
@@ -177,24 +176,16 @@ func namesOf(fetched *source.Artifact) []string {
 // write makes a file with its directories.
 func write(t testing.TB, path, data string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Succeed(t, os.WriteFile(path, []byte(data), 0o644))
 }
 
 func link(t testing.TB, target, path string) {
 	t.Helper()
-	if err := os.Symlink(target, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(target, path))
 }
 
 func rename(t testing.TB, from, to string) {
 	t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Rename(from, to))
 }

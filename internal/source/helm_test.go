@@ -16,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -56,9 +57,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		_, err := sources.Resolve(t.Context(), ref)
 		expectRefused(t, err, failure.ArtifactNotFound)
 		server.publish(t, index, "2.0.0", "", true)
-		if err := os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), time.Now().Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), time.Now().Add(time.Hour), time.Now().Add(time.Hour)))
 		clock.Step(2 * retry.NotFound.Longest)
 		expectFetched(t, sources, ref)
 	})
@@ -76,9 +75,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 	})
 	t.Run("without credentials", func(t *testing.T) {
 		for _, name := range []string{".username", ".password"} {
-			if err := os.Remove(filepath.Join(dir, key+name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Remove(filepath.Join(dir, key+name)))
 		}
 		restarted, _ := remoteSources(t, source.Options{CredentialsDir: dir})
 		_, err := restarted.Resolve(t.Context(), inRepository(server.URL+"/charts", "1.0.0"))

@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/hostile"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -73,15 +74,11 @@ func newQuarantine(t *testing.T) *quarantine {
 	q.url, q.cache = server.URL+"/x.tgz", filepath.Join(q.all, "cache")
 	for variable, name := range map[string]string{"TMPDIR": "tmp", "HOME": "home", "XDG_CACHE_HOME": "home/cache", "XDG_CONFIG_HOME": "home/config", "XDG_DATA_HOME": "home/data"} {
 		directory := filepath.Join(q.all, filepath.FromSlash(name))
-		if err := os.MkdirAll(directory, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(directory, 0o700))
 		t.Setenv(variable, directory)
 	}
 	work := filepath.Join(q.all, "some", "where", "deep")
-	if err := os.MkdirAll(work, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(work, 0o700))
 	t.Chdir(work)
 	return q
 }

@@ -19,15 +19,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // series are those of a metric with these labels, each as name and value in turn.
 func series(t testing.TB, name string, labels ...string) []*dto.Metric {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var found []*dto.Metric
 	for _, family := range families {
 		for _, one := range family.GetMetric() {

@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -28,20 +29,12 @@ func TestTakenVersionIsPublishedAnew(t *testing.T) {
 		sources, clock := remoteSources(t, source.Options{})
 		ref := plainly(inRepository(server.URL+"/charts", "1.1.0"))
 		digest, err := sources.Pin(t.Context(), ref, "1.1.0", clock.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		again := repo.NewIndexFile()
-		if err := again.MustAdd(&chart.Metadata{APIVersion: "v2", Name: "demo", Version: "1.1.0"}, "demo-1.1.0.tgz", "", digestOf(other)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, again.MustAdd(&chart.Metadata{APIVersion: "v2", Name: "demo", Version: "1.1.0"}, "demo-1.1.0.tgz", "", digestOf(other)))
 		index := filepath.Join(server.dir, "charts", "index.yaml")
-		if err := again.WriteFile(index, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(index, time.Time{}, time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, again.WriteFile(index, 0o600))
+		must.Succeed(t, os.Chtimes(index, time.Time{}, time.Now().Add(time.Hour)))
 		ref.Chart.Helm.Digest = digest
 		expectFetched(t, sources, ref) // it is still in memory
 		elsewhere, _ := remoteSources(t, source.Options{})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -26,9 +27,7 @@ func TestRealCharts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fetched := expectFetched(t, sources, atPath(name))
 			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			sum := sha256.Sum256(data)
 			if want := "sha256:" + hex.EncodeToString(sum[:]); fetched.Digest != want {
 				t.Errorf("its digest is %s, want the file's, %s", fetched.Digest, want)

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -42,9 +43,7 @@ func listed(files ...github.File) string {
 func stored(t testing.TB, dir, text string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, path := range found {
 		if data, err := os.ReadFile(path); err == nil && string(data) == text {
 			return path
@@ -88,9 +87,7 @@ func TestBundlesInReleases(t *testing.T) {
 				t.Errorf("after a restart: requests %q", got)
 			}
 			for name, damage := range damages {
-				if err := damage(stored(t, dir, "b")); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, damage(stored(t, dir, "b")))
 				if got := restarted(); len(got) != 7 {
 					t.Errorf("%s: requests %q", name, got)
 				}
@@ -158,9 +155,7 @@ func TestReleasesInRegistriesSurviveARestart(t *testing.T) {
 		t.Errorf("requests %q", got)
 	}
 	for name, damage := range damages {
-		if err := damage(stored(t, dir, "b")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, damage(stored(t, dir, "b")))
 		if got := restarted(); len(got) == 0 {
 			t.Errorf("%s: nothing was asked", name)
 		}

@@ -15,6 +15,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	repo "helm.sh/helm/v4/pkg/repo/v1"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -52,9 +53,7 @@ func startRepository(t testing.TB, plainHTTP, clientCertificate bool) (*reposito
 	authority := registry.NewAuthority(t)
 	certificate, key := authority.Issue(t)
 	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.ca = authority.PEM
 	r.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	if clientCertificate {
@@ -84,11 +83,7 @@ func (r *repository) publish(t testing.TB, index *repo.IndexFile, version, url s
 	if digest {
 		sum = strings.TrimPrefix(digestOf(archive), "sha256:")
 	}
-	if err := index.MustAdd(&chart.Metadata{APIVersion: "v2", Name: "demo", Version: version}, name, url, sum); err != nil {
-		t.Fatal(err)
-	}
-	if err := index.WriteFile(filepath.Join(r.dir, "charts", "index.yaml"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, index.MustAdd(&chart.Metadata{APIVersion: "v2", Name: "demo", Version: version}, name, url, sum))
+	must.Succeed(t, index.WriteFile(filepath.Join(r.dir, "charts", "index.yaml"), 0o600))
 	return archive
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -56,9 +57,7 @@ func TestDirectoryOfTheArtifactRoot(t *testing.T) {
 	sources := newSources(t, source.Options{ArtifactRoot: root})
 	fetched := expectFetched(t, sources, atPath("demo"))
 	want := []string{".helmignore", "Chart.yaml", "charts/sub/Chart.yaml", "charts/sub/ci/values.txt", "templates/x.yaml", "values.yaml"}
-	if diff := cmp.Diff(want, namesOf(fetched)); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, namesOf(fetched))
 	if got := (artifact.Content{Files: fetched.Files}).Digest(); got != fetched.Digest {
 		t.Errorf("the digest of the artifact's files is %s, want %s", got, fetched.Digest)
 	}
@@ -72,9 +71,7 @@ func TestDirectoryOfTheArtifactRoot(t *testing.T) {
 	}
 	write(t, filepath.Join(root, "demo/.helmignore"), "*.bak\n/ci/\n.git/\nsub/\n")
 	fetched = expectFetched(t, sources, atPath("demo"))
-	if diff := cmp.Diff([]string{".helmignore", "Chart.yaml", "templates/x.yaml", "values.yaml"}, namesOf(fetched)); diff != "" {
-		t.Errorf("files with another .helmignore (-want +got):\n%s", diff)
-	}
+	must.Equal(t, []string{".helmignore", "Chart.yaml", "templates/x.yaml", "values.yaml"}, namesOf(fetched))
 }
 
 func TestDigestOfADirectory(t *testing.T) {
@@ -111,9 +108,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 	write(t, filepath.Join(root, "inside/Chart.yaml"), targz.ChartYAML)
 	link(t, filepath.Join(outside, "secret.tgz"), filepath.Join(root, "absolute.tgz"))
 	relative, err := filepath.Rel(root, filepath.Join(outside, "secret.tgz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	link(t, relative, filepath.Join(root, "relative.tgz"))
 	link(t, filepath.Join(outside, "demo"), filepath.Join(root, "directory"))
 	link(t, "loop.tgz", filepath.Join(root, "loop.tgz"))
@@ -121,13 +116,9 @@ func TestPathsThatAreRefused(t *testing.T) {
 	link(t, filepath.Join(outside, "secret.tgz"), filepath.Join(root, "leaky/values.yaml"))
 	write(t, filepath.Join(root, "cycle/Chart.yaml"), targz.ChartYAML)
 	link(t, ".", filepath.Join(root, "cycle/again"))
-	if err := syscall.Mkfifo(filepath.Join(root, "pipe.tgz"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Mkfifo(filepath.Join(root, "pipe.tgz"), 0o644))
 	write(t, filepath.Join(root, "piped/Chart.yaml"), targz.ChartYAML)
-	if err := syscall.Mkfifo(filepath.Join(root, "piped/values.yaml"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Mkfifo(filepath.Join(root, "piped/values.yaml"), 0o644))
 	write(t, filepath.Join(root, "chart.yaml"), "x")
 	write(t, filepath.Join(root, "empty/values.yaml"), "x")
 	write(t, filepath.Join(root, "ignore/Chart.yaml"), targz.ChartYAML)
@@ -197,16 +188,12 @@ func TestFilesThatChangedJustNowAreReadAgain(t *testing.T) {
 	file := filepath.Join(root, "demo.tgz")
 	write(t, file, string(targz.Chart(t)))
 	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	sources := newSources(t, source.Options{ArtifactRoot: root})
 	digest := expectResolved(t, sources, atPath("demo.tgz"))
 	// A second write within the same tick of the file system's clock.
 	write(t, file, strings.Repeat("x", int(info.Size())))
-	if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chtimes(file, info.ModTime(), info.ModTime()))
 	if got := expectResolved(t, sources, atPath("demo.tgz")); got == digest {
 		t.Error("the second write wasn't noticed")
 	}

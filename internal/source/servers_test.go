@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -126,9 +127,7 @@ func dockerConfig(t testing.TB, users map[string]string) string {
 		auths[host] = map[string]string{"username": name, "password": password}
 	}
 	data, err := json.Marshal(map[string]any{"auths": auths})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(data)
 }
 

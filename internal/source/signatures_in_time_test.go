@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/signing"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -72,12 +73,8 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		old := w.push(t, "rollback")
 		signing.Attach(t, w.repository(t, "rollback"), old, w.key.Sign(t, old))
 		described, err := w.repository(t, "rollback").Resolve(t.Context(), "1.0.0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.repository(t, "rollback").Tag(t.Context(), described, "2.0.0"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, w.repository(t, "rollback").Tag(t.Context(), described, "2.0.0"))
 		ref := w.ref("rollback", byKeys(""))
 		ref.Chart.Version = "2.0.0"
 		expectRefused(t, get(t, w.sources(t), ref), failure.SignatureInvalid)
@@ -146,8 +143,6 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 func manifestDigest(t *testing.T, w *signedWorld, name string) string {
 	t.Helper()
 	described, err := w.repository(t, name).Resolve(t.Context(), "1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return described.Digest.String()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -54,9 +55,7 @@ func TestHundredClustersAndARestartAskOnce(t *testing.T) {
 		{"when it is damaged", func() error { return os.WriteFile(stored(t, dir, string(archive)), []byte("damaged"), 0o600) }, once},
 		{"when the cache is emptied", func() error { return os.RemoveAll(dir) }, once},
 	} {
-		if err := when.change(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, when.change())
 		if asked := fetchAll(); !slices.Equal(asked, when.want) {
 			t.Errorf("%s, requests %q, want %q", when.name, asked, when.want)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -65,9 +66,7 @@ func TestOneTenantDelaysNoOtherByMoreThanTwice(t *testing.T) {
 			if err == nil {
 				_, err = sources.Fetch(victim, ref, digest)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			took = append(took, time.Since(begun))
 		}
 		slices.Sort(took)

@@ -16,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -78,9 +79,7 @@ func TestOneTenantDelaysNoOther(t *testing.T) {
 	if err == nil {
 		_, err = sources.Fetch(shares.WithTenant(t.Context(), "victim", ""), ref, digest)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before := opened.Load()
 	t.Logf("%d of %d bundles came first", before, bundles)
 	if before > bundles/2 || held.Load() < 12 {

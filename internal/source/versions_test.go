@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -146,14 +147,10 @@ func TestFollowAHelmRepository(t *testing.T) {
 	expectNewest(t, sources, ref, clock.Now(), "1.2.0")
 	server.publish(t, index, "1.3.0", "", true)
 	past := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), past, past); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), past, past))
 	clock.Step(time.Second)
 	expectNewest(t, sources, ref, clock.Now(), "1.2.0") // not modified since, says the server
-	if err := os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), time.Time{}, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), time.Time{}, time.Now().Add(time.Hour)))
 	clock.Step(time.Second)
 	expectNewest(t, sources, ref, clock.Now(), "1.3.0")
 

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -38,15 +37,11 @@ func TestVolumeOfAConfigMap(t *testing.T) {
 	sources := newSources(t, source.Options{ArtifactRoot: root})
 	first := expectFetched(t, sources, atPath("demo.tgz"))
 	whole := expectFetched(t, sources, atPath(".")) // a volume that is one chart's directory
-	if diff := cmp.Diff([]string{"Chart.yaml", "demo.tgz", "templates/x.yaml"}, namesOf(whole)); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
+	must.Equal(t, []string{"Chart.yaml", "demo.tgz", "templates/x.yaml"}, namesOf(whole))
 
 	files["demo.tgz"] = string(targz.Chart(t, targz.Entry{Name: "demo/x"}))
 	volume(t, root, "2", files)
-	if err := os.RemoveAll(filepath.Join(root, "..v1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.RemoveAll(filepath.Join(root, "..v1")))
 	if second := expectFetched(t, sources, atPath("demo.tgz")); second.Digest == first.Digest || len(second.Files) != 2 {
 		t.Error("the swap of ..data wasn't noticed")
 	}
@@ -67,9 +62,7 @@ func TestArtifactRootThatIsALink(t *testing.T) {
 	if expectResolved(t, sources, atPath("demo.tgz")) == before {
 		t.Error("the swap of the root wasn't noticed")
 	}
-	if err := os.Remove(filepath.Join(dir, "current")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(dir, "current")))
 	_, err := sources.Resolve(t.Context(), atPath("demo.tgz"))
 	expectRefused(t, err, failure.SourceUnavailable)
 }

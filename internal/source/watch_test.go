@@ -15,6 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/local"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -72,9 +73,7 @@ func TestWatch(t *testing.T) {
 	other := string(targz.Chart(t, targz.Entry{Name: "demo/new"}))
 	remove := func(t *testing.T, path string) {
 		t.Helper()
-		if err := os.RemoveAll(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.RemoveAll(path))
 	}
 	for name, test := range map[string]struct {
 		path   string

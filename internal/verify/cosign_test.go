@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
 
@@ -23,9 +24,7 @@ const (
 func parsedKey(t testing.TB, key signing.Key) PublicKey {
 	t.Helper()
 	parsed, err := ParsePublicKey(key.Public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return parsed
 }
 
@@ -149,13 +148,9 @@ func TestKeyless(t *testing.T) {
 				c.of = digest
 			}
 			trusted, err := ParseTrustRoot(authority.TrustRoot(t, c.trust))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			keyless, err := NewKeyless(c.identities, trusted)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			wanted := &Cosign{Keyless: keyless}
 			t.Run("bundle", func(t *testing.T) {
 				expectFlaw(t, wanted.VerifyBundle(manifest, c.by.Bundle(t, c.of, SignaturePredicate, c.how)), c.flaw)
@@ -167,13 +162,9 @@ func TestKeyless(t *testing.T) {
 	}
 
 	trusted, err := ParseTrustRoot(authority.TrustRoot(t, all))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	keyless, err := NewKeyless(exact, trusted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	wanted := &Cosign{Keyless: keyless}
 	t.Run("another statement", func(t *testing.T) {
 		expectFlaw(t, wanted.VerifyBundle(manifest, authority.Bundle(t, digest, "https://slsa.dev/provenance/v1", us)), "no signature but a statement")
@@ -246,17 +237,13 @@ func TestWhatCanBeTrusted(t *testing.T) {
 		"keyring empty": func() error { _, err := ParseKeyring(nil); return err },
 		"expression": func() error {
 			trusted, err := ParseTrustRoot(authority.TrustRoot(t, signing.Trust{Log: true}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			_, err = NewKeyless([]Identity{{Issuer: issuer, SubjectRegExp: "("}}, trusted)
 			return err
 		},
 		"nobody": func() error {
 			trusted, err := ParseTrustRoot(authority.TrustRoot(t, signing.Trust{Log: true}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			_, err = NewKeyless(nil, trusted)
 			return err
 		},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/signing"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
@@ -24,13 +25,9 @@ func TestProvenance(t *testing.T) {
 	key := signing.NewOpenPGPKey(t, 0)
 	short := signing.NewOpenPGPKey(t, time.Hour)
 	ring, err := ParseKeyring(append(bytes.Clone(short.Public), key.Public...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	armored, err := ParseKeyring(key.Armored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	good := key.Provenance(t, archive, name)
 	for title, c := range map[string]struct {
 		file  []byte
@@ -80,9 +77,7 @@ func TestKeyringOfSeveralParts(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			ring, err := ParseKeyring(data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for _, key := range []signing.OpenPGPKey{one, two} {
 				if err := ring.Verify(key.Provenance(t, archive, name), "sha256:"+hexSum(archive), func(string) bool { return true }, time.Now()); err != nil {
 					t.Error(err)

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func readIndex(text []byte) (map[string][]opener.ChartVersion, error) {
@@ -63,9 +62,7 @@ func TestIndexesAreReadAsByHelm(t *testing.T) {
 				return
 			}
 			expectRefused(t, err, "")
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, test.want, got)
 		})
 	}
 }
@@ -90,8 +87,6 @@ func FuzzIndex(f *testing.F) {
 			}
 		}
 		again, _ := readIndex(data)
-		if diff := cmp.Diff(got, again); diff != "" {
-			t.Error(diff)
-		}
+		must.Equal(t, got, again)
 	})
 }

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/chartfiles"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -87,9 +86,7 @@ func TestPackage(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if diff := cmp.Diff(test.want, artifact.Names(opened.Files)); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, test.want, artifact.Names(opened.Files))
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render/chart"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -45,15 +46,11 @@ func TestCapabilities(t *testing.T) {
 			req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap + `data: {a: "{{ ` + c.expression + ` }}"}`))
 			req.Facts = now
 			result, err := rendering.Render(t, req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if got := result.Objects[0].Object["data"].(map[string]any)["a"]; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			if diff := cmp.Diff(c.used, result.FactsUsed); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, c.used, result.FactsUsed)
 			if !result.FactsUsed.Holds(now) {
 				t.Error("does not hold for the same facts")
 			}
@@ -71,9 +68,7 @@ func TestChartSeesItsOwnCRDs(t *testing.T) {
 	}
 	req := rendering.ChartJob(rendering.ChartOf(files))
 	before, err := rendering.Render(t, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	data, _, _ := unstructured.NestedStringMap(before.Objects[0].Object, "data")
 	if want := map[string]string{"has": "true true false false", "all": "true"}; !cmp.Equal(data, want) {
 		t.Errorf("got %v, want %v", data, want)
@@ -83,9 +78,7 @@ func TestChartSeesItsOwnCRDs(t *testing.T) {
 		t.Error("once they are in the cluster, the answers hold no more")
 	}
 	after, err := rendering.Render(t, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("once they are in the cluster, it differs:\n%s", diff)
 	}
@@ -93,9 +86,7 @@ func TestChartSeesItsOwnCRDs(t *testing.T) {
 
 func TestHelmVersionIsThatOfTheModule(t *testing.T) {
 	data, err := os.ReadFile("../../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !strings.Contains(string(data), "helm.sh/helm/v4 "+chart.HelmVersion+"\n") {
 		t.Errorf("go.mod requires another Helm than %s", chart.HelmVersion)
 	}

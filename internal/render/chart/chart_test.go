@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -27,9 +28,7 @@ import (
 func dataOf(t *testing.T, req job.Chart) map[string]any {
 	t.Helper()
 	result, err := rendering.Render(t, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(result.Objects) != 1 {
 		t.Fatalf("got %d objects, want 1", len(result.Objects))
 	}
@@ -51,9 +50,7 @@ func TestChartSeesRelease(t *testing.T) {
 		"name": "r/n/7/Helm", "kind": "install=false upgrade=true", "chart": "demo-1.2.3-v9",
 		"template": "demo/templates/a.yaml", "lookup": "{}", "dns": "",
 	}
-	if diff := cmp.Diff(want, dataOf(t, req)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, dataOf(t, req))
 }
 
 func packed(t *testing.T, folder string, files map[string]string) string {
@@ -62,9 +59,7 @@ func packed(t *testing.T, folder string, files map[string]string) string {
 	zipped := gzip.NewWriter(&out)
 	archive := tar.NewWriter(zipped)
 	for name, text := range files {
-		if err := archive.WriteHeader(&tar.Header{Name: folder + "/" + name, Size: int64(len(text)), Mode: 0o644}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, archive.WriteHeader(&tar.Header{Name: folder + "/" + name, Size: int64(len(text)), Mode: 0o644}))
 		if _, err := archive.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -107,9 +102,7 @@ func testSubcharts(t *testing.T, version string) {
 		req := rendering.ChartJob(rendering.ChartOf(files))
 		req.Values = values
 		result, err := rendering.Render(t, req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, o := range result.Objects {
 			data, _ := json.Marshal(o.Object["data"])
 			objects = append(objects, o.GetName()+string(data))
@@ -120,19 +113,11 @@ func testSubcharts(t *testing.T, version string) {
 		return objects, crds
 	}
 	objects, crds := names(nil)
-	if diff := cmp.Diff([]string{`folder{"who":"parent"}`, `packed{"who":"default"}`, `a{"imported":"yes-it-is"}`}, objects); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"folder", "packed"}, crds); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{`folder{"who":"parent"}`, `packed{"who":"default"}`, `a{"imported":"yes-it-is"}`}, objects)
+	must.Equal(t, []string{"folder", "packed"}, crds)
 	objects, crds = names(map[string]any{"packed": map[string]any{"enabled": false}, "folder": map[string]any{"who": "user"}})
-	if diff := cmp.Diff([]string{`folder{"who":"user"}`, `a{"imported":"yes-it-is"}`}, objects); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"folder"}, crds); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{`folder{"who":"user"}`, `a{"imported":"yes-it-is"}`}, objects)
+	must.Equal(t, []string{"folder"}, crds)
 }
 
 // Helm shows the notes of the chart itself, and not those of its subcharts.
@@ -146,9 +131,7 @@ func TestNotes(t *testing.T) {
 		req := rendering.ChartJob(rendering.ChartOf(files))
 		req.Values = map[string]any{"long": long}
 		result, err := rendering.Render(t, req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := result.Notes; !strings.HasPrefix(got, "See "+req.Release.Name) || strings.Contains(got, "another") || len(got) > job.MaxNotes ||
 			long && len(got) < job.MaxNotes-4 || !utf8.ValidString(got) || len(result.Objects) != 1 {
 			t.Errorf("%d objects, %d bytes of notes: %.40q", len(result.Objects), len(got), got)
@@ -233,17 +216,13 @@ items:
 		"templates/_helpers.tpl": `{{ define "x" }}{{ end }}`,
 		"templates/empty.yaml":   "\n{{- if false }}a: b{{ end }}\n",
 	})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got []string
 	for _, o := range result.Objects {
 		got = append(got, o.GetKind()+"/"+o.GetName())
 	}
 	want := []string{"Namespace/ns", "Role/r", "Service/s", "Deployment/d", "Ant/z", "Zebra/z"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 	spec := result.Objects[3].Object["spec"]
 	if diff := cmp.Diff(map[string]any{"replicas": int64(3), "ratio": 1.5}, spec); diff != "" {
 		t.Errorf("numbers: %s", diff)
@@ -264,9 +243,7 @@ func TestHooks(t *testing.T) {
 			hook("early", `helm.sh/hook: pre-delete, helm.sh/hook-weight: "-5"`)+
 			hook("test", `helm.sh/hook: test`)+hook("old-test", `helm.sh/hook: test-success`)+
 			hook("kept", `helm.sh/resource-policy: keep`))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	type summary struct {
 		Name             string
 		Events, Policies []string
@@ -286,9 +263,7 @@ func TestHooks(t *testing.T) {
 		{"b", []string{"pre-install"}, before, 0},
 		{"late", []string{"post-install", "post-upgrade"}, []string{"hook-succeeded", "hook-failed"}, 5},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 	if len(result.Objects) != 1 || result.Objects[0].GetAnnotations()["helm.sh/resource-policy"] != "keep" {
 		t.Errorf("objects: %v", result.Objects)
 	}
@@ -314,17 +289,11 @@ func TestHooksOfOtherHelmsAreLeftOut(t *testing.T) {
 func TestMetadataAsInHelmsRecord(t *testing.T) {
 	files := rendering.ChartOf(map[string]string{"Chart.yaml": "{apiVersion: v1, name: old, version: 1.0.0, description: Some text, keywords: [a]}"})
 	result, err := rendering.Render(t, rendering.ChartJob(files))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := &chart.Metadata{APIVersion: "v1", Name: "old", Version: "1.0.0", Description: "Some text", Keywords: []string{"a"}}
 	got := &chart.Metadata{}
-	if err := json.Unmarshal(result.Metadata, got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Succeed(t, json.Unmarshal(result.Metadata, got))
+	must.Equal(t, want, got)
 }
 
 func TestSensitiveStringsStayOutOfErrors(t *testing.T) {
@@ -342,9 +311,7 @@ func TestGeneratedValuesStayOutOfErrors(t *testing.T) {
 	generating := rendering.ConfigMap + `data: {key: {{ $key := randAlphaNum 20 }}{{ $key }}, ca: {{ $ca := genCA "ca" 365 }}{{ $ca.Key | b64enc }}}`
 	r := rendering.NewRenderer(t)
 	first, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartWith(generating)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, generated := range map[string]job.Generated{"made up now": nil, "earlier": first.Generated} {
 		req := rendering.ChartJob(rendering.ChartWith(generating + `{{ fail (printf "bad: %s, %s" $key $ca.Key) }}`))
 		req.Generated = generated
@@ -366,9 +333,7 @@ func TestValuesOverDefaults(t *testing.T) {
 		"big":     "1e+06", // as Helm has it
 		"hasDrop": "false",
 	}
-	if diff := cmp.Diff(want, dataOf(t, req)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, dataOf(t, req))
 }
 
 func TestNumbersKeepTheirTypeOnTheWire(t *testing.T) {
@@ -376,9 +341,7 @@ func TestNumbersKeepTheirTypeOnTheWire(t *testing.T) {
 	req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap + `data: {a: "{{ kindOf .Values.i }} {{ kindOf .Values.f }} {{ .Values.i }} {{ .Values.f }}"}`))
 	req.Values = map[string]any{"i": int64(1000000), "f": float64(1000000)}
 	result, err := r.Chart(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := result.Objects[0].Object["data"].(map[string]any)["a"]; got != "int64 float64 1000000 1e+06" {
 		t.Errorf("got %q", got)
 	}
@@ -392,9 +355,7 @@ func TestMapsComeInOrder(t *testing.T) {
 	}
 	data := dataOf(t, req)
 	var keys []string
-	if err := json.Unmarshal([]byte(data["keys"].(string)), &keys); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(data["keys"].(string)), &keys))
 	if !slices.IsSorted(keys) || data["keys"] != data["values"] {
 		t.Errorf("got %v", data)
 	}
@@ -409,9 +370,7 @@ func TestLastNewline(t *testing.T) {
 		},
 		Release: job.Release{Name: "a", Namespace: "a", Revision: 1}, Facts: job.Facts{KubeVersion: "v1.36.3"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if data := got.Objects[0].Object["data"]; !reflect.DeepEqual(data, map[string]any{"rules": "{}\n"}) {
 		t.Errorf("%q", data)
 	}
@@ -424,13 +383,9 @@ func TestKeyTwiceInAChart(t *testing.T) {
 		"templates/a.yaml":    rendering.ConfigMap + "data: {a: x, b: w, a: z}",
 		"templates/hook.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-install}}\ndata: {a: x, a: z}",
 	})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	recorded, err := record.ParseManifest(got.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := map[string]any{"a": "z", "b": "w"}
 	for from, object := range map[string]*unstructured.Unstructured{"rendering": got.Objects[0], "record": recorded[0]} {
 		if diff := cmp.Diff(want, object.Object["data"]); diff != "" {

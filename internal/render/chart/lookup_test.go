@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -47,9 +48,7 @@ func TestLookupsAreAskedForOnlyWhereThereAreSome(t *testing.T) {
 			req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap + "data: {value: '" + c.template + "'}\n"))
 			req.Lookup = live.lookup
 			result, err := rendering.NewRenderer(t).Chart(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			value, _, _ := unstructured.NestedString(result.Objects[0].Object, "data", "value")
 			if value != c.value || live.calls != c.calls {
 				t.Errorf("got %q after %d calls, want %q after %d", value, live.calls, c.value, c.calls)

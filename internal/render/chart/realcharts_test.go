@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/helmtemplate"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
@@ -25,9 +26,7 @@ import (
 func helmTemplate(t *testing.T, files []byte, values map[string]any) *helmrelease.Release {
 	t.Helper()
 	rel, err := helmtemplate.Of(files, values, rendering.Facts.KubeVersion, rendering.Facts.APIVersions...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return rel
 }
 
@@ -58,9 +57,7 @@ func TestRealChartsAsHelm(t *testing.T) {
 			req := rendering.ChartJob(rendering.RealChart(t, c.archive))
 			req.Values, req.Facts = c.values, helmFacts()
 			got, err := r.Chart(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			want := helmTemplate(t, realdata.Read(t, "charts", c.archive), c.values)
 			if diff := cmp.Diff(want.Manifest, got.Manifest); diff != "" {
 				t.Errorf("manifest differs from Helm's (-helm +ours):\n%.3000s", diff)
@@ -74,9 +71,7 @@ func TestRealChartsAsHelm(t *testing.T) {
 			}
 			req.Generated = got.Generated
 			again, err := r.Chart(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := cmp.Diff(got, again); diff != "" {
 				t.Errorf("a second rendering differs:\n%s", diff)
 			}
@@ -124,14 +119,10 @@ func ciliumSecret(t *testing.T, result *job.Result, name string) map[string]stri
 			continue
 		}
 		data, _, err := unstructured.NestedStringMap(object.Object, "data")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for key, value := range data {
 			plain, err := base64.StdEncoding.DecodeString(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			data[key] = string(plain)
 		}
 		return data
@@ -147,9 +138,7 @@ func TestCiliumCertificatesStay(t *testing.T) {
 		req := rendering.ChartJob(rendering.RealChart(t, archive))
 		req.Values, req.Generated = values, generated
 		result, err := r.Chart(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return result
 	}
 	first := render("cilium-1.19.5.tgz", nil, nil)
@@ -224,9 +213,7 @@ func verify(t *testing.T, ca, cert, name string) {
 	roots.AppendCertsFromPEM([]byte(ca))
 	block, _ := pem.Decode([]byte(cert))
 	parsed, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := parsed.Verify(x509.VerifyOptions{Roots: roots, DNSName: name}); err != nil {
 		t.Errorf("certificate: %v", err)
 	}
@@ -235,9 +222,7 @@ func verify(t *testing.T, ca, cert, name string) {
 func TestFactsThatRealChartsAsk(t *testing.T) {
 	r := rendering.NewRenderer(t)
 	result, err := r.Chart(t.Context(), rendering.ChartJob(rendering.RealChart(t, "ingress-nginx-4.15.1.tgz")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	used := result.FactsUsed
 	t.Logf("%+v", used)
 	if used.KubeRange[">=1.21.0-0"] != true {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -68,9 +69,7 @@ func TestSchemasOfSubcharts(t *testing.T) {
 // TestSchemaReferencesStayInside proves with a listener and a file that nothing is fetched.
 func TestSchemaReferencesStayInside(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer listener.Close()
 	var connections atomic.Int32
 	go func() {
@@ -85,9 +84,7 @@ func TestSchemaReferencesStayInside(t *testing.T) {
 	}()
 	const sentinel = "TOPSECRET-SENTINEL"
 	file := filepath.Join(t.TempDir(), "secret.json")
-	if err := os.WriteFile(file, []byte(`{"const":"`+sentinel+`"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(`{"const":"`+sentinel+`"}`), 0o600))
 	refs := map[string]string{
 		"http":               "http://" + listener.Addr().String() + "/s.json",
 		"https":              "https://" + listener.Addr().String() + "/s.json",

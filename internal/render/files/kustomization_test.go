@@ -12,6 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -45,9 +46,7 @@ secretGenerator:
 func TestKustomization(t *testing.T) {
 	r := rendering.NewRenderer(t)
 	result, err := r.Files(t.Context(), rendering.KustomizationJob("overlays/prod", base()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := rendering.Named(result)
 	for i, name := range got {
 		if strings.Contains(name, "settings-") || strings.Contains(name, "token-") {
@@ -55,13 +54,9 @@ func TestKustomization(t *testing.T) {
 		}
 	}
 	want := []string{"Secret /prod-token", "ConfigMap /prod-settings", "Service /prod-web", "Deployment /prod-web"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 	data := result.Objects[1].Object["data"]
-	if diff := cmp.Diff(map[string]any{"settings.txt": "some settings\n", "other": "other settings\n", "LEVEL": "debug"}, data); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, map[string]any{"settings.txt": "some settings\n", "other": "other settings\n", "LEVEL": "debug"}, data)
 	for _, part := range []string{"# Source: overlays/prod/kustomization.yaml", "replicas: 3", "image: nginx:1.28", "team: a", `value: "yes"`} {
 		if !strings.Contains(result.Manifest, part) {
 			t.Errorf("the manifest lacks %q:\n%s", part, result.Manifest)
@@ -72,9 +67,7 @@ func TestKustomization(t *testing.T) {
 	}
 	for range 3 { // each time the same, in whatever worker
 		again, err := r.Files(t.Context(), rendering.KustomizationJob("overlays/prod", base()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(result, again); diff != "" {
 			t.Fatal(diff)
 		}
@@ -97,9 +90,7 @@ func TestKustomizationSchemaStaysItsOwn(t *testing.T) {
 		parts int
 	}{{plain, 1}, {own, 2}, {plain, 1}, {own, 2}, {plain, 1}} {
 		result, err := r.Files(t.Context(), rendering.KustomizationJob("", step.files))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		parts := result.Objects[0].Object["spec"].(map[string]any)["parts"].([]any)
 		if len(parts) != step.parts {
 			t.Errorf("build %d: %d parts, want %d: %v", i, len(parts), step.parts, parts)

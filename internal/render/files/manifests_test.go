@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -35,13 +36,9 @@ func TestManifests(t *testing.T) {
 	result, err := r.Files(t.Context(), rendering.FilesJob("web", files,
 		addonsv1.Patch{Target: &addonsv1.PatchTarget{Kind: "Deployment"}, Patch: "spec: {replicas: 2}"},
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []string{"ConfigMap /one", "ConfigMap other/two", "Service /web", "Deployment /web", "Job /job"}
-	if diff := cmp.Diff(want, rendering.Named(result)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, rendering.Named(result))
 	if len(result.Hooks) > 0 || len(result.CRDs) > 0 {
 		t.Errorf("hooks %v, CRDs %v", result.Hooks, result.CRDs)
 	}
@@ -126,9 +123,7 @@ func TestManifestsInJSON(t *testing.T) {
 				req.Patches = []addonsv1.Patch{{Target: &addonsv1.PatchTarget{Kind: "ConfigMap"}, Patch: "metadata: {labels: {a: b}}"}}
 			}
 			result, err := r.Files(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			recorded, err := record.ParseManifest(result.Manifest)
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, result.Manifest)
@@ -136,9 +131,7 @@ func TestManifestsInJSON(t *testing.T) {
 			if diff := cmp.Diff(result.Objects, recorded); diff != "" {
 				t.Errorf("the record has others:\n%s", diff)
 			}
-			if diff := cmp.Diff(want, result.Objects[0].Object["data"]); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, want, result.Objects[0].Object["data"])
 			for field, want := range map[string]any{"large": int64(9007199254740993), "float": 1.5, "exponent": int64(1000), "beyond": 1e21} {
 				if got := result.Objects[0].Object[field]; got != want {
 					t.Errorf("%s is %v (%T), want %v", field, got, got, want)

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // generating has a call of each function whose values a record keeps.
@@ -90,9 +91,7 @@ func (b *bench) request(text string, earlier job.Generated) job.Chart {
 func (b *bench) render(t testing.TB, text string, earlier job.Generated) *job.Result {
 	t.Helper()
 	result, err := b.Chart(t.Context(), b.request(text, earlier))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 
@@ -196,9 +195,7 @@ func TestTimeOfARecordIsShownInUTC(t *testing.T) {
 	text := object("ConfigMap", "a", "data:\n  v: {{ now | toString | quote }}\n")
 	first := b.render(t, text, nil)
 	at, err := time.Parse(time.RFC3339Nano, textOf(first.Generated))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	elsewhere := at.In(time.FixedZone("intruder", 3600)).Format(time.RFC3339Nano)
 	if got := b.render(t, text, tampered(t, first.Generated, elsewhere)); got.Manifest != first.Manifest || !maps.Equal(got.Generated, first.Generated) {
 		t.Errorf("%s led to %s", elsewhere, got.Manifest)
@@ -232,9 +229,7 @@ func TestGeneratedValuesWriteNoYAML(t *testing.T) {
 					earlier[key] = intruder
 					if isCert(function) {
 						var made struct{ Cert, Key string }
-						if err := json.Unmarshal([]byte(good), &made); err != nil {
-							t.Fatal(err)
-						}
+						must.Succeed(t, json.Unmarshal([]byte(good), &made))
 						earlier[key] = pair(made.Cert+intruder, made.Key)
 					}
 				}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // FuzzGenerated has a record with another text for the value of a function, and with a key that no rendering wrote.
@@ -41,8 +41,6 @@ func FuzzGenerated(f *testing.F) {
 		}
 		earlier[key] = value
 		result := b.render(t, text.String(), earlier)
-		if diff := cmp.Diff(shapeOf(first), shapeOf(result)); diff != "" {
-			t.Error(diff)
-		}
+		must.Equal(t, shapeOf(first), shapeOf(result))
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/Masterminds/sprig/v3"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // calls has a template for each function that would return something else each time.
@@ -57,13 +57,9 @@ func run(t *testing.T, text string, earlier job.Generated, clock func() time.Tim
 		g.SetClock(clock)
 	}
 	parsed, err := template.New("x").Funcs(sprig.TxtFuncMap()).Funcs(g.Funcs()).Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var out strings.Builder
-	if err := parsed.Execute(&out, map[string]any{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, parsed.Execute(&out, map[string]any{}))
 	return out.String(), g
 }
 
@@ -76,9 +72,7 @@ func TestGeneratedValuesComeAgain(t *testing.T) {
 			if first != second {
 				t.Errorf("first %q, then %q", first, second)
 			}
-			if diff := cmp.Diff(memory.Used(), again.Used()); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, memory.Used(), again.Used())
 		})
 	}
 }

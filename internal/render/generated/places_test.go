@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/chart"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -23,9 +24,7 @@ func inWorker(t testing.TB, templates map[string]string, values map[string]any, 
 	req := rendering.ChartJob(rendering.ChartOf(templates))
 	req.Values, req.Generated = values, earlier
 	result, _, err := chart.Render(&req, rendering.Limits, func(job.Stage) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 
@@ -173,9 +172,7 @@ func withRoom(t *testing.T, room int, text string, earlier job.Generated) *job.R
 	req := rendering.ChartJob(rendering.ChartWith(text))
 	req.Generated = earlier
 	result, _, err := chart.Render(&req, limits, func(job.Stage) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 

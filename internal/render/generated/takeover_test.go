@@ -16,6 +16,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -32,15 +33,11 @@ func asLive(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructur
 	t.Helper()
 	live := o.DeepCopy()
 	plain, _, err := unstructured.NestedStringMap(live.Object, "stringData")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	unstructured.RemoveNestedField(live.Object, "stringData")
 	for key, value := range plain {
 		data, _, _ := unstructured.NestedString(rendering.SecretWith("x", key, value), "data", key)
-		if err := unstructured.SetNestedField(live.Object, data, "data", key); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, unstructured.SetNestedField(live.Object, data, "data", key))
 	}
 	return live
 }
@@ -48,9 +45,7 @@ func asLive(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructur
 func TestValuesThatLiveObjectsDisagreeAboutAreNotTakenOver(t *testing.T) {
 	templates := map[string]string{"templates/a.yaml": "{{ $p := randAlphaNum 12 }}" + secret("a", "  p: {{ $p }}\n") + secret("b", "  p: {{ $p }}\n")}
 	helms, err := rendering.Render(t, rendering.ChartJob(rendering.ChartOf(templates)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	a, b := asLive(t, helms.Objects[0]), asLive(t, helms.Objects[1])
 	result, err := takenOver(t, templates, []*unstructured.Unstructured{a, b})
 	if err != nil || result.Made || result.Manifest != helms.Manifest {
@@ -65,18 +60,14 @@ func TestValuesThatLiveObjectsDisagreeAboutAreNotTakenOver(t *testing.T) {
 func TestLostValuesAreRenewed(t *testing.T) {
 	templates := map[string]string{"templates/a.yaml": secret("a", "  hash: {{ randAlphaNum 12 | sha256sum }}\n  kept: {{ randAlphaNum 16 }}\n")}
 	helms, err := rendering.Render(t, rendering.ChartJob(rendering.ChartOf(templates)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	live := []*unstructured.Unstructured{asLive(t, helms.Objects[0])}
 	_, err = takenOver(t, templates, live)
 	rendering.WantReason(t, err, job.ReasonGeneratedValuesLost, "Secret a: data.hash", "generatedValuesPolicy: Renew")
 	req := rendering.ChartJob(rendering.ChartOf(templates))
 	req.LiveObjects, req.RenewLost = live, true
 	got, err := rendering.Render(t, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	was, is := live[0].Object["data"].(map[string]any), asLive(t, got.Objects[0]).Object["data"].(map[string]any)
 	if was["kept"] != is["kept"] || was["hash"] == is["hash"] {
 		t.Error("the password is to stay, and the hash to change")
@@ -87,18 +78,12 @@ func TestLostValuesAreRenewed(t *testing.T) {
 func oldCertificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().AddDate(0, 0, -80), NotAfter: time.Now().AddDate(0, 0, 10)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text := func(kind string, data []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}))
 	}
@@ -109,13 +94,9 @@ func TestCertificateThatIsDueIsTakenOverFirst(t *testing.T) {
 	templates := map[string]string{"templates/a.yaml": `{{ $c := genSelfSignedCert "a" nil nil 90 }}` + secret("a", "  c: {{ $c.Cert | quote }}\n  k: {{ $c.Key | quote }}\n")}
 	cert, key := oldCertificate(t)
 	live := &unstructured.Unstructured{Object: rendering.SecretWith("a", "c", cert)}
-	if err := unstructured.SetNestedField(live.Object, rendering.SecretWith("a", "k", key)["data"].(map[string]any)["k"], "data", "k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unstructured.SetNestedField(live.Object, rendering.SecretWith("a", "k", key)["data"].(map[string]any)["k"], "data", "k"))
 	result, err := takenOver(t, templates, []*unstructured.Unstructured{live})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got, _, _ := unstructured.NestedString(result.Objects[0].Object, "stringData", "c"); got != cert {
 		t.Errorf("the certificate is another one")
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/patch"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -131,24 +131,16 @@ func TestPatches(t *testing.T) {
 	}
 	r := rendering.NewRenderer(t)
 	plain, err := r.Chart(t.Context(), patched())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			result, err := r.Chart(t.Context(), patched(c.patch))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, at(t, result, c.kind, c.name, c.path...)); diff != "" {
-				t.Error(diff)
-			}
+			must.Succeed(t, err)
+			must.Equal(t, c.want, at(t, result, c.kind, c.name, c.path...))
 			// All others stay, to the byte.
 			for _, object := range plain.Objects {
 				if object.GetKind() != c.kind {
-					if diff := cmp.Diff(object.Object, at(t, result, object.GetKind(), object.GetName())); diff != "" {
-						t.Error(diff)
-					}
+					must.Equal(t, object.Object, at(t, result, object.GetKind(), object.GetName()))
 				}
 			}
 			if c.kind != "Service" && !strings.Contains(result.Manifest, "# a comment\napiVersion: v1\nkind: Service") {
@@ -165,9 +157,7 @@ func TestPatchesComeInOrder(t *testing.T) {
 		to(addonsv1.PatchTarget{LabelSelector: "tier"}, "[{op: replace, path: /spec/replicas, value: 4}]"),
 		addonsv1.Patch{Patch: "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: NodePort}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: kube-system}\nspec: {paused: true}\n"},
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := at(t, result, "Deployment", "web", "spec", "replicas"); got != int64(4) {
 		t.Errorf("replicas: %v", got)
 	}
@@ -240,9 +230,7 @@ func TestPatchesThatNameOneOfSeveral(t *testing.T) {
 	rendering.WantReason(t, err, job.ReasonPatchFailed, "patches[0] fits several", `"kind":"ConfigMap","name":"a"`, "set metadata.namespace in it, or target beside it")
 	for i, namespace := range []string{"apps", "other"} { // the first one goes to the add-on's
 		result, err := r.Files(t.Context(), rendering.FilesJob("", files, addonsv1.Patch{Patch: fmt.Sprintf(patch, ", namespace: "+namespace)}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for j, object := range result.Objects {
 			if _, has := object.Object["data"]; has != (i == j) {
 				t.Errorf("namespace %s: object %d is patched: %v", namespace, j, has)
@@ -285,9 +273,7 @@ func FuzzPatch(f *testing.F) {
 		var documents []manifest.Document
 		for _, object := range []string{rendering.Deployment, rendering.WebService} {
 			document, err := reader.Decode("a.yaml", object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			documents = append(documents, document)
 		}
 		for _, target := range []*addonsv1.PatchTarget{nil, {Kind: "Deployment"}} {

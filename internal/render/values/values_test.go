@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -37,9 +38,7 @@ func TestMergeValues(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, values.Merge(c.layers...)); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, c.want, values.Merge(c.layers...))
 		})
 	}
 }
@@ -102,16 +101,10 @@ func TestParseValues(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := r.Values(t.Context(), job.Values{Text: []byte(c.text)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			must.Succeed(t, err)
+			must.Equal(t, c.want, got)
 			helm, err := loader.LoadValues(strings.NewReader(c.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := cmp.Diff(helm, got); diff != "" {
 				t.Errorf("Helm reads it otherwise:\n%s", diff)
 			}
@@ -124,13 +117,9 @@ func TestParseValuesLeniently(t *testing.T) {
 	r := rendering.NewRenderer(t)
 	for _, text := range []string{"", "a: 1\na: 2\n", "x: {a: 1, b: 2}\nx: {a: {c: 3}, a: 4}\n", "a: {b: 1}\n---\na: {b: 2, b: 3}\n"} {
 		got, err := r.Values(t.Context(), job.Values{Text: []byte(text), Lenient: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		helm, err := loader.LoadValues(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(helm, got); diff != "" {
 			t.Errorf("Helm reads %q otherwise:\n%s", text, diff)
 		}
@@ -208,8 +197,6 @@ func FuzzParseValues(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if diff := cmp.Diff(read, values.Merge(read)); diff != "" {
-			t.Error(diff)
-		}
+		must.Equal(t, read, values.Merge(read))
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // The instance's credentials for a repository's host are for the API that belongs to it.
@@ -16,9 +17,7 @@ func TestWhereCredentialsForReleasesGo(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	for _, host := range []string{"github.com", "example.ghe.com", "git.example.org_8443"} {
 		write(host+".token", "for "+host)
@@ -47,9 +46,7 @@ func TestWhereCredentialsForReleasesGo(t *testing.T) {
 	} {
 		ref := reference.Reference{Chart: addonsv1.ChartSource{GitHub: &addonsv1.GitHubSource{URL: tc.url, APIURL: tc.api}}}
 		got, err := access.credential(t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if ref.Base().String() != tc.goesTo || got.Token != tc.token {
 			t.Errorf("%s by %q: %q goes to %s; want %q to %s", tc.url, tc.api, got.Token, ref.Base(), tc.token, tc.goesTo)
 		}

@@ -19,6 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/cluster-chandler/chandler/internal/source/store"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const scope = "https://charts.example.org"
@@ -51,9 +52,7 @@ func (w *world) process(bytes int64) *store.Store {
 func (w *world) files(t testing.TB) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(w.dir, "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return found
 }
 
@@ -124,9 +123,7 @@ func TestNamesLeadNowhereElse(t *testing.T) {
 	w := newWorld(t)
 	s := w.process(0)
 	outside := filepath.Join(filepath.Dir(w.dir), "outside")
-	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(outside, []byte("secret"), 0o600))
 	for _, digest := range []string{"", "sha256:", "sha256:../../outside", "../../outside", "sha512:" + strings.Repeat("a", 64), digestOf(nil) + "\n"} {
 		for _, scope := range []string{scope, "../../outside", "/"} {
 			s.Put(scope, digest, []byte("x"))
@@ -163,9 +160,7 @@ func TestDamagedArchivesAreReplaced(t *testing.T) {
 			w := newWorld(t)
 			s := w.process(0)
 			put(s, whole)
-			if err := damage(w.only(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, damage(w.only(t)))
 			expect(t, s, whole, false)
 			put(s, whole)
 			expect(t, s, whole, true)
@@ -217,12 +212,8 @@ func TestCrashLeavesNothing(t *testing.T) {
 	put(s, kept)
 	// As a process leaves it that is killed between write and rename.
 	torn := w.only(t) + ".new-abcdefgh"
-	if err := os.WriteFile(torn, []byte("to"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(torn, w.clock.Now(), w.clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(torn, []byte("to"), 0o600))
+	must.Succeed(t, os.Chtimes(torn, w.clock.Now(), w.clock.Now()))
 	w.process(0)
 	if files := w.files(t); len(files) != 2 {
 		t.Errorf("there is %q: what another process may be writing has to stay", files)
@@ -246,9 +237,7 @@ func TestEmptiedWhileItIsUsed(t *testing.T) {
 	s := w.process(0)
 	a := archive("a", 1000)
 	put(s, a)
-	if err := os.RemoveAll(w.dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.RemoveAll(w.dir))
 	expect(t, s, a, false)
 	put(s, a)
 	expect(t, s, a, true)
@@ -260,9 +249,7 @@ func TestEmptiedWhileItIsUsed(t *testing.T) {
 // A directory that can't be used is told once, and once more when it can be again.
 func TestUnusableDirectory(t *testing.T) {
 	w := newWorld(t)
-	if err := os.WriteFile(w.dir, []byte("no directory"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(w.dir, []byte("no directory"), 0o600))
 	s := w.process(0)
 	a := archive("a", 1000)
 	for range 3 {
@@ -272,9 +259,7 @@ func TestUnusableDirectory(t *testing.T) {
 	if len(w.lines) != 1 {
 		t.Errorf("the log says %q, want one line", w.lines)
 	}
-	if err := os.Remove(w.dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(w.dir))
 	put(s, a, a)
 	expect(t, s, a, true)
 	if len(w.lines) != 2 {
