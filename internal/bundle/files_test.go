@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -137,9 +136,7 @@ func TestReleaseWithStages(t *testing.T) {
 	}
 	got, err := Expand(staged(), source())
 	must.Succeed(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	must.Equal(t, want, got)
 
 	inDirectory := fake{}
 	for name, text := range staged() {
@@ -163,9 +160,7 @@ func TestReleaseWithOneChart(t *testing.T) {
 		AdoptionPolicy: addonsv1.AdoptionPolicyAdopt,
 	}}
 	must.Succeed(t, err)
-	if diff := cmp.Diff(want, got.Addons); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	must.Equal(t, want, got.Addons)
 }
 
 func TestTheLastStageOfAChartCounts(t *testing.T) {
@@ -318,9 +313,7 @@ func TestOwnAddonsArePinned(t *testing.T) {
 	if err != nil || got.Addons[0].Chart.Digest != "digest of "+archive+"/cni" || got.Addons[1].Chart.Digest != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if spec.Addons[0].Chart.Digest != "" {
-		t.Error("the spec itself was changed")
-	}
+	must.Equal(t, "", spec.Addons[0].Chart.Digest, "the spec itself was changed")
 	spec.Addons[0].Chart.Digest = "another"
 	if _, err := Expand(staged(), spec); err == nil || !strings.Contains(err.Error(), "addons[cni].chart.digest") {
 		t.Errorf("a digest that isn't the chart's: %v", err)

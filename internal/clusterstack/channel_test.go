@@ -59,9 +59,7 @@ func TestNewerInAChannel(t *testing.T) {
 	ordered := []string{"docker-scs-1-32-v3", "docker-scs-1-31-v0-beta-9", "docker-scs-1-31-v0-beta-10", "docker-scs-1-31-v0-sha-1", "docker-scs-1-31-v0", "docker-scs-1-31-v1-beta-1"}
 	for i, a := range ordered {
 		for j, b := range ordered {
-			if got := channel.Newer(a, b); got != (i > j) {
-				t.Errorf("Newer(%q, %q) = %v", a, b, got)
-			}
+			must.Equal(t, i > j, channel.Newer(a, b), a, b)
 		}
 	}
 	if channel.Newer("", "") || channel.Newer("", ordered[1]) || !channel.Newer(ordered[1], "") {

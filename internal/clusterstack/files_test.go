@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -28,9 +27,7 @@ func TestParseMetadata(t *testing.T) {
 	got, err := ParseMetadata([]byte(metadata + "extra: {a: 1}\n"))
 	want := Metadata{ClusterStack: Version{2, ChannelStable, ""}, Kubernetes: "v1.31.6", ClusterAddon: "v0-sha.ab12", Unknown: []string{"extra"}}
 	must.Succeed(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	must.Equal(t, want, got)
 	for name, content := range map[string]string{
 		"empty":                        "",
 		"a list":                       "- a",
@@ -80,9 +77,7 @@ func TestParseStages(t *testing.T) {
 		Faults:  map[string]string{},
 		Unknown: []string{"addonStages.AfterControlPlaneInitialized.retries"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	must.Equal(t, want, got)
 }
 
 // TestStagesThatNobodyRuns may be for another operator, and be whatever that takes.

@@ -50,9 +50,7 @@ func TestVersionsInOrder(t *testing.T) {
 	shuffled := slices.Clone(versions)
 	slices.Reverse(shuffled)
 	slices.SortFunc(shuffled, clusterstack.Version.Compare)
-	if !slices.Equal(shuffled, versions) {
-		t.Errorf("sorted: %v, want %v", shuffled, ordered)
-	}
+	must.Equal(t, versions, shuffled, "sorted")
 	for i, a := range versions {
 		for j, b := range versions {
 			if got, back := a.Compare(b), b.Compare(a); got != -back || (got == 0) != (i == j) {
@@ -71,9 +69,7 @@ func FuzzParseTag(f *testing.F) {
 			if tag.String() != text {
 				t.Errorf("%q is written as %q", text, tag)
 			}
-			if tag.Version.Compare(tag.Version) != 0 {
-				t.Errorf("%q isn't equal to itself", text)
-			}
+			must.Equal(t, 0, tag.Version.Compare(tag.Version), text)
 		}
 	})
 }

@@ -5,7 +5,6 @@ package clusterstack_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
@@ -60,20 +59,14 @@ func TestClusterView(t *testing.T) {
 		return tree
 	}
 	cluster := read(newCluster)
-	if diff := cmp.Diff(read(oldCluster), clusterstack.ClusterView(cluster)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if diff := cmp.Diff(read(newCluster), cluster); diff != "" {
-		t.Errorf("the argument was changed:\n%s", diff)
-	}
+	must.Equal(t, read(oldCluster), clusterstack.ClusterView(cluster))
+	must.Equal(t, read(newCluster), cluster, "the argument was changed")
 	for given, want := range map[string]map[string]any{
 		"{spec: {}}": {"host": "", "port": int64(0)},
 		"{spec: {controlPlaneEndpoint: {host: a}}}": {"host": "a", "port": int64(0)},
 	} {
 		view := clusterstack.ClusterView(read(given))
-		if diff := cmp.Diff(want, view["spec"].(map[string]any)["controlPlaneEndpoint"]); diff != "" {
-			t.Errorf("the endpoint of %s:\n%s", given, diff)
-		}
+		must.Equal[any](t, want, view["spec"].(map[string]any)["controlPlaneEndpoint"], given)
 	}
 	for _, odd := range []string{"{}", "{spec: 1, status: []}", "{spec: {topology: {}}, status: {failureDomains: [1, {name: 2}]}}"} {
 		clusterstack.ClusterView(read(odd)) // doesn't panic

@@ -152,12 +152,8 @@ func TestClientCertificateStaysWithItsHost(t *testing.T) {
 	if fault := ask(t, client, own.URL); fault != nil {
 		t.Fatal(fault)
 	}
-	if got := <-shown; len(got) != 1 {
-		t.Error("its own host didn't see the certificate")
-	}
-	if got := <-shown; len(got) != 0 {
-		t.Error("another host saw the certificate")
-	}
+	must.Len(t, 1, <-shown, "its own host didn't see the certificate")
+	must.Len(t, 0, <-shown, "another host saw the certificate")
 }
 
 func TestProxyFromTheEnvironment(t *testing.T) {
@@ -170,9 +166,7 @@ func TestProxyFromTheEnvironment(t *testing.T) {
 	if fault := ask(t, client, "http://charts.invalid/index.yaml"); fault != nil {
 		t.Fatal(fault) // the proxy itself may be on this host
 	}
-	if got := <-proxied; got != "http://charts.invalid/index.yaml" {
-		t.Errorf("the proxy was asked for %s", got)
-	}
+	must.Equal(t, "http://charts.invalid/index.yaml", <-proxied, "the proxy was asked for")
 	if fault := ask(t, client, "http://direct.invalid/"); fault == nil || fault.Reason != failure.SourceUnavailable {
 		t.Errorf("got %v", fault)
 	}

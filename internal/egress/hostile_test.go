@@ -82,9 +82,7 @@ func TestClientCertificateIsNotForProxies(t *testing.T) {
 		if fault := ask(t, client, host); fault != nil {
 			t.Fatal(fault)
 		}
-		if got := <-shownToProxy; got != 0 {
-			t.Errorf("%s: the proxy saw the certificate", transport)
-		}
+		must.Equal(t, 0, <-shownToProxy, transport)
 		if got, want := <-shown, map[string]int{"own": 1, "other": 0}[transport]; got != want {
 			t.Errorf("%s: the host saw %d certificates, want %d", transport, got, want)
 		}

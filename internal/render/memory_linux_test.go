@@ -34,7 +34,5 @@ func TestWorkersMemoryIsProtected(t *testing.T) {
 	mustRender(t, r)
 	info, err := os.Stat(fmt.Sprintf("/proc/%d/environ", r.PIDs()[0]))
 	must.Succeed(t, err)
-	if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 0 {
-		t.Errorf("it belongs to user %d", owner)
-	}
+	must.Equal(t, 0, info.Sys().(*syscall.Stat_t).Uid, "its owner")
 }

@@ -35,9 +35,7 @@ func mustRender(t *testing.T, r *render.Renderer) {
 
 func TestWorkersAreReused(t *testing.T) {
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.RequestsPerWorker = 1, 3 })
-	if len(r.PIDs()) != 0 {
-		t.Error("a worker was started before it was needed")
-	}
+	must.Len(t, 0, r.PIDs(), "a worker was started before it was needed")
 	var seen []int
 	for range 3 {
 		mustRender(t, r)
@@ -77,9 +75,7 @@ func TestDeadIdleWorkerIsReplaced(t *testing.T) {
 		must.Succeed(t, process.Kill())
 	}
 	mustRender(t, r)
-	if pids := r.PIDs(); len(pids) != 1 {
-		t.Errorf("workers %v, want one", pids)
-	}
+	must.Len(t, 1, r.PIDs(), "workers")
 }
 
 func TestParallelRequests(t *testing.T) {
@@ -122,9 +118,7 @@ func TestCancelledRequest(t *testing.T) {
 	if took := time.Since(started); took > 10*time.Second {
 		t.Errorf("took %s", took)
 	}
-	if pids := r.PIDs(); len(pids) != 0 {
-		t.Errorf("worker %v still runs", pids)
-	}
+	must.Len(t, 0, r.PIDs(), "worker still runs")
 	if _, err := r.Chart(ctx, rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -74,9 +75,7 @@ func TestEqualFilesAreBuiltOnce(t *testing.T) {
 				t.Fatalf("%s: %v, %v", name, result, err)
 			}
 		}
-		if n := r.Served() - before; n != 1 {
-			t.Errorf("%s: built %d times", name, n)
-		}
+		must.Equal(t, 1, r.Served()-before, name)
 	}
 }
 
@@ -126,7 +125,5 @@ func TestManyClustersAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := r.Served(); n != 1 {
-		t.Errorf("%d renderings", n)
-	}
+	must.Equal(t, 1, r.Served(), "renderings")
 }

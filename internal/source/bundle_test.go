@@ -57,18 +57,14 @@ func TestChartsInBundles(t *testing.T) {
 				t.Errorf("%s has digest %s in one kind of bundle, and %s in the other", path, before, fetched.Digest)
 			}
 			digests[path] = fetched.Digest
-			if got := namesOf(fetched); !slices.Equal(got, names) {
-				t.Errorf("%s in %s has %q, want %q", path, bundle, got, names)
-			}
+			must.Equal(t, names, namesOf(fetched), path, bundle)
 		}
 	}
 	// The same chart as a directory of the artifact root has the same digest.
 	for name, text := range inner() {
 		write(t, filepath.Join(root, name), text)
 	}
-	if got := expectResolved(t, sources, atPath("cni")); got != digests["addons.tgz/cni"] {
-		t.Errorf("as a directory: %s; want %s", got, digests["addons.tgz/cni"])
-	}
+	must.Equal(t, digests["addons.tgz/cni"], expectResolved(t, sources, atPath("cni")), "as a directory")
 }
 
 func TestPathsThatABundleDoesNotHave(t *testing.T) {
@@ -126,9 +122,7 @@ func TestPinnedBundle(t *testing.T) {
 	expectFetched(t, sources, pinned) // it is in the cache
 
 	restarted := newSources(t, source.Options{ArtifactRoot: root})
-	if got := expectResolved(t, restarted, pinned); got != pinned.Chart.Digest {
-		t.Errorf("after a restart it is %s", got)
-	}
+	must.Equal(t, pinned.Chart.Digest, expectResolved(t, restarted, pinned), "after a restart it is")
 	_, err := restarted.Fetch(t.Context(), pinned, pinned.Chart.Digest)
 	expectRefused(t, err, failure.DigestMismatch)
 	if known := asError(t, err); known.Field != "spec.source.path" || !known.Wait {

@@ -67,9 +67,7 @@ func TestFollowAChannel(t *testing.T) {
 	expect(channelOf(t, "docker-scs-1-31", "custom"), "docker-scs-1-31-v0-beta-9")
 	expect(channelOf(t, "docker-scs-1-32", ""), "docker-scs-1-32-v7")
 	expect(rangeOf(t, "1.x"), "1.4.1+build.7")
-	if got := server.Requests(t); len(got) != 1 {
-		t.Errorf("requests %q, want one list for all", got)
-	}
+	must.Len(t, 1, server.Requests(t), "requests")
 	_, err := sources.Newest(t.Context(), ref, channelOf(t, "docker-scs-1-31", "alpha"), clock.Now())
 	expectRefused(t, err, failure.ArtifactNotFound)
 

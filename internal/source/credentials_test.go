@@ -66,9 +66,7 @@ func TestCredentialsFromSecrets(t *testing.T) {
 
 	_, err := sources.Resolve(t.Context(), ref)
 	expectRefused(t, err, failure.SourceUnauthorized)
-	if got := asError(t, err).Field; got != "chart.oci.secretRef" {
-		t.Errorf("it is about %s", got)
-	}
+	must.Equal(t, "chart.oci.secretRef", asError(t, err).Field, "it is about")
 	for name, keys := range map[string][]string{
 		"nothing for this registry": nil,
 		"a wrong password":          {"username", sentinelUser, "password", "sentinel-wrong"},
@@ -96,9 +94,7 @@ func TestCredentialsFromSecrets(t *testing.T) {
 		before := c.requests.Load()
 		clock.Step(time.Hour)
 		expectFetched(t, sources, ref)
-		if got := c.requests.Load() - before; got != 0 {
-			t.Errorf("%d requests", got)
-		}
+		must.Equal(t, 0, c.requests.Load()-before, "requests")
 	})
 }
 

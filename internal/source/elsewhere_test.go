@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -134,9 +135,7 @@ func TestOwnCredentialsWithoutTLS(t *testing.T) {
 				sources, clock := remoteSources(t, source.Options{CredentialsDir: dir})
 				shown.Store(0)
 				expectRefused(t, get(t, sources, plainly(ref)), failure.SourceUnauthorized)
-				if shown.Load() != 0 {
-					t.Error("they were sent in clear text")
-				}
+				must.Equal(t, 0, shown.Load(), "they were sent in clear text")
 				allowPlain(t, dir, host)
 				clock.Step(10 * time.Second)
 				expectRefused(t, get(t, sources, plainly(ref)), failure.SourceUnauthorized)

@@ -63,9 +63,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			ref := kustomizationAt("a.tgz")
 			err := get(t, sources, ref)
 			expectRefused(t, err, failure.ArtifactRefused)
-			if got := asError(t, err).Field; got != "kustomization.path" {
-				t.Errorf("it is about %s", got)
-			}
+			must.Equal(t, "kustomization.path", asError(t, err).Field, "it is about")
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestHostileReleases(t *testing.T) {
@@ -80,9 +81,7 @@ func TestHostileListsOfReleases(t *testing.T) {
 			})
 			_, err := newest(t, w.sources(t, ""), w.chart("1.x"), w.clock.Now())
 			expectRefused(t, err, tc.reason)
-			if got := len(w.Requests()); got != tc.requests {
-				t.Errorf("%d requests", got)
-			}
+			must.Equal(t, tc.requests, len(w.Requests()), "requests")
 		})
 	}
 }

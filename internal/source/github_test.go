@@ -89,9 +89,7 @@ func TestRequestsForARelease(t *testing.T) {
 		"GET /api/v3/repos/demo/charts/releases/tags/1.0.0 200",
 		"GET /api/v3/repos/demo/charts/releases/assets/2 302", "GET storage/demo/charts/2 200",
 	}
-	if got := w.Requests(); !slices.Equal(got, want) {
-		t.Errorf("requests %q, want %q", got, want)
-	}
+	must.Equal(t, want, w.Requests(), "requests")
 	w.clock.Step(time.Hour)
 	expectResolved(t, sources, w.chart("1.0.0", called("demo-*.tgz"))) // the same archive, asked for by another name
 	if got, want := w.Requests(), []string{"GET /api/v3/repos/demo/charts/releases/tags/1.0.0 304"}; !slices.Equal(got, want) {
@@ -145,9 +143,7 @@ func TestFollowReleases(t *testing.T) {
 	w.publish("demo-1.0.1", file("demo-1.0.1.tgz", chartVersion(t, "1.0.1")))
 	w.clock.Step(time.Minute)
 	expectNewest(t, sources, ref, w.clock.Now(), "1.0.1")
-	if digest := expectPinned(t, sources, ref, "1.0.0"); digest != digestOf(one) {
-		t.Errorf("it is pinned by %s", digest)
-	}
+	must.Equal(t, digestOf(one), expectPinned(t, sources, ref, "1.0.0"), "it is pinned by")
 	_, err := newest(t, sources, w.chart("~1", prefixed("none-")), w.clock.Now())
 	expectRefused(t, err, failure.ArtifactNotFound)
 }

@@ -36,9 +36,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 	for version, archive := range map[string][]byte{"1.0.0": absolute, "1.1.0": relative, "v1.2.0": noDigest} {
 		t.Run(version, func(t *testing.T) {
 			fetched := expectFetched(t, sources, inRepository(server.URL+"/charts", version))
-			if want := digestOf(archive); fetched.Digest != want {
-				t.Errorf("digest %s, want %s", fetched.Digest, want)
-			}
+			must.Equal(t, digestOf(archive), fetched.Digest, "digest")
 			again := expectFetched(t, sources, inRepository(server.URL+"/charts", version))
 			if again != fetched {
 				t.Error("it was unpacked twice")
@@ -48,9 +46,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 	asked := server.asked()
 	slices.Sort(asked)
 	want := []string{"GET /charts/demo-1.0.0.tgz", "GET /charts/demo-1.2.0.tgz", "GET /charts/demo-v1.1.0.tgz", "GET /charts/index.yaml"}
-	if !slices.Equal(asked, want) {
-		t.Errorf("requests %q, want each archive and the index once", asked)
-	}
+	must.Equal(t, want, asked, "requests")
 
 	t.Run("a version that comes later", func(t *testing.T) {
 		ref := inRepository(server.URL+"/charts", "2.0.0")

@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -165,13 +166,10 @@ func TestSourceThatAsksToBeLeftAlone(t *testing.T) {
 		}
 		clock.Step(3 * time.Minute)
 	}
-	if got := requests.Load(); got != 1 {
-		t.Errorf("it was asked %d times", got)
-	}
+	must.Equal(t, 1, requests.Load(), "times that it was asked")
 	clock.Step(2 * time.Minute)
-	if expectRefused(t, get(t, sources, ref), failure.SourceUnavailable); requests.Load() != 2 {
-		t.Errorf("it was asked %d times, want once more when the time is over", requests.Load())
-	}
+	expectRefused(t, get(t, sources, ref), failure.SourceUnavailable)
+	must.Equal(t, 2, requests.Load(), "requests once the time is over")
 }
 
 // TestRetriesAreSpread has many charts at a host that is down: they aren't asked for in

@@ -12,6 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestArchiveAtAnAddress(t *testing.T) {
@@ -34,9 +35,7 @@ func TestArchiveAtAnAddress(t *testing.T) {
 		t.Errorf("got %s with %q", got.Digest, namesOf(got))
 	}
 	expectFetched(t, sources, ref)
-	if got := requests.Load(); got != 1 {
-		t.Errorf("%d requests, want 1", got)
-	}
+	must.Equal(t, 1, requests.Load(), "requests")
 	version := sources.Version(t.Context(), ref)
 	expectNoSecrets(t, version)
 	if !strings.Contains(version, digest) {
@@ -64,9 +63,7 @@ func TestOwnCredentialsForAddressesAreForPaths(t *testing.T) {
 		sources, _ := remoteSources(t, source.Options{CredentialsDir: dir})
 		err := get(t, sources, as(artifact.KindManifests, atAddress(server.URL+path, digestOf("a guess"))))
 		expectRefused(t, err, failure.DigestMismatch)
-		if got := seen.Load() == "Bearer "+sentinelToken; got != sent {
-			t.Errorf("%s: credentials are sent: %t", path, got)
-		}
+		must.Equal(t, sent, seen.Load() == "Bearer "+sentinelToken, path)
 		if strings.Contains(err.Error(), digestOf(document)) {
 			t.Errorf("%s: the error tells the digest: %v", path, err)
 		}
@@ -76,8 +73,6 @@ func TestOwnCredentialsForAddressesAreForPaths(t *testing.T) {
 		sources, _ := remoteSources(t, source.Options{CredentialsDir: dir})
 		err := get(t, sources, atAddress(server.URL+path, digestOf(document)))
 		expectRefused(t, err, failure.ArtifactRefused)
-		if seen.Load() != "nothing" {
-			t.Errorf("%s is asked for", path)
-		}
+		must.Equal[any](t, "nothing", seen.Load(), path)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestIndexThatDidNotChange has repositories which tell by one header or the other that
@@ -44,9 +45,7 @@ func TestIndexThatDidNotChange(t *testing.T) {
 			}
 			index, state = "entries:\n  demo:\n  - version: 2.0.0\n    urls: [demo.tgz]\n", `"two"`
 			expectFetched(t, sources, ref)
-			if sent != 2 {
-				t.Errorf("once it changed, it was sent %d times, want 2", sent)
-			}
+			must.Equal(t, 2, sent, "times that it was sent once it changed")
 		})
 	}
 }

@@ -63,9 +63,7 @@ func expectCounted(t *testing.T, do func(), by float64, name string, labels ...s
 	t.Helper()
 	before := sum(t, name, labels...)
 	do()
-	if got := sum(t, name, labels...) - before; got != by {
-		t.Errorf("%s %q grew by %v, want %v", name, labels, got, by)
-	}
+	must.Equal(t, by, sum(t, name, labels...)-before, name, labels)
 }
 
 // expectChecks compares results and bytes, and expects the last check at a time.

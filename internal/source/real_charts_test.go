@@ -29,9 +29,7 @@ func TestRealCharts(t *testing.T) {
 			data, err := os.ReadFile(file)
 			must.Succeed(t, err)
 			sum := sha256.Sum256(data)
-			if want := "sha256:" + hex.EncodeToString(sum[:]); fetched.Digest != want {
-				t.Errorf("its digest is %s, want the file's, %s", fetched.Digest, want)
-			}
+			must.Equal(t, "sha256:"+hex.EncodeToString(sum[:]), fetched.Digest, "its digest is")
 			if again := expectFetched(t, newSources(t, source.Options{ArtifactRoot: root}), atPath(name)); again.Digest != fetched.Digest {
 				t.Errorf("its digest is %s for another instance", again.Digest)
 			}

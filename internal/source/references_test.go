@@ -12,6 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // atPath refers to a path of the artifact root.
@@ -107,9 +108,7 @@ func TestReferencesThatCantBeUsed(t *testing.T) {
 			expectRefused(t, err, test.reason)
 			_, again := sources.Fetch(t.Context(), test.ref, "sha256:x")
 			expectRefused(t, again, test.reason)
-			if got := asError(t, err).Field; got != test.field {
-				t.Errorf("it is about %s, want %s", got, test.field)
-			}
+			must.Equal(t, test.field, asError(t, err).Field, "it is about")
 		})
 	}
 }

@@ -4,7 +4,6 @@ package source_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -28,24 +28,18 @@ func TestChartFromARegistry(t *testing.T) {
 
 	ref := inRegistry(server.URL("charts/demo"), "1.0.0+build.7")
 	fetched := expectFetched(t, sources, ref)
-	if want := digestOf(archive); fetched.Digest != want {
-		t.Errorf("digest %s, want that of the archive, %s", fetched.Digest, want)
-	}
+	must.Equal(t, digestOf(archive), fetched.Digest, "digest")
 	got := server.Requests(t)
 	want := []string{ // the first is refused, and says how to authenticate
 		"GET /v2/charts/demo/manifests/1.0.0_build.7 401",
 		"GET /v2/charts/demo/manifests/1.0.0_build.7 200",
 		"GET /v2/charts/demo/blobs/" + fetched.Digest + " 200",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("requests\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	must.Equal(t, want, got, "requests")
 
 	t.Run("again, it costs no request", func(t *testing.T) {
 		expectFetched(t, sources, ref)
-		if got := server.Requests(t); len(got) != 0 {
-			t.Errorf("requests %q", got)
-		}
+		must.Len(t, 0, server.Requests(t), "requests")
 	})
 	t.Run("after a restart, known by its digest, it costs one", func(t *testing.T) {
 		restarted, _ := remoteSources(t, source.Options{CredentialsDir: dir})
@@ -97,9 +91,7 @@ func TestHundredClustersAskOnce(t *testing.T) {
 	done.Wait()
 	close(artifacts)
 	expectOne(t, artifacts)
-	if got := server.Requests(t); len(got) != 2 {
-		t.Errorf("requests %q, want one for the manifest and one for the archive", got)
-	}
+	must.Len(t, 2, server.Requests(t), "requests")
 }
 
 func TestVersionThatMoved(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -106,13 +107,9 @@ func TestRejectedVersionIsReconsidered(t *testing.T) {
 	w.publish(t, chartVersion(t, "1.0.0"))
 	expectRefused(t, get(t, w.sources, w.ref), failure.ArtifactRefused)
 	w.sources.Reconsider(t.Context(), of("2.0.0", w.ref))
-	if woken != 0 {
-		t.Error("it is another one")
-	}
+	must.Equal(t, 0, woken, "it is another one")
 	w.sources.Reconsider(t.Context(), w.ref)
-	if woken != 1 {
-		t.Errorf("who was told is woken %d times", woken)
-	}
+	must.Equal(t, 1, woken, "times that who was told is woken")
 	expectFetched(t, w.sources, w.ref)
 }
 
@@ -146,12 +143,8 @@ func TestRejectedDigestIsNotAskedForAgain(t *testing.T) {
 	err := get(t, w.sources, w.ref)
 	expectRefused(t, err, failure.ArtifactRefused)
 	digest := expectResolved(t, w.sources, w.ref)
-	if after := refuse(t, w.sources, w.ref, digest); after != 0 {
-		t.Errorf("it is rejected for %s", after)
-	}
-	if now := w.sources.Current(t.Context(), w.ref, digest); now != digest {
-		t.Errorf("it is %s now", now)
-	}
+	must.Equal(t, 0, refuse(t, w.sources, w.ref, digest), "it is rejected for")
+	must.Equal(t, digest, w.sources.Current(t.Context(), w.ref, digest), "it is now")
 }
 
 // Who has the digest from elsewhere doesn't come back all the time, nor is the source
@@ -184,9 +177,7 @@ func TestRecordedDigestGivesWay(t *testing.T) {
 	recorded := expectResolved(t, w.sources, w.ref)
 	w.publish(t, chartVersion(t, "1.0.0"))
 	w.clock.Step(time.Hour)
-	if now := w.sources.Current(t.Context(), w.ref, recorded); now != recorded {
-		t.Errorf("%s was not rejected, but is %s now", recorded, now)
-	}
+	must.Equal(t, recorded, w.sources.Current(t.Context(), w.ref, recorded), "was not rejected, but is now")
 	w.publish(t, hostileVersion(t))
 	expectRefused(t, get(t, w.sources, w.ref), failure.ArtifactRefused)
 	w.publish(t, chartVersion(t, "1.0.0"))
@@ -203,9 +194,7 @@ func TestRecordedDigestGivesWay(t *testing.T) {
 	w.Requests(t)
 	w.forAnHour(t, func() time.Duration {
 		again := refuse(t, w.sources, other, recorded)
-		if now := w.sources.Current(t.Context(), other, recorded); now != recorded {
-			t.Errorf("the source can't be read, and it is %q now", now)
-		}
+		must.Equal(t, recorded, w.sources.Current(t.Context(), other, recorded), "the source can't be read, and it is now")
 		return again
 	})
 	if asked := w.Requests(t); len(asked) > 130 {
@@ -295,9 +284,7 @@ func TestRejectedByVerifyAlone(t *testing.T) {
 	if now := w.sources.Current(t.Context(), other, taken); now == taken {
 		t.Error("who rejects what another process took is given it again")
 	}
-	if now := w.sources.Current(t.Context(), w.ref, taken); now != taken {
-		t.Errorf("who rejects nothing gets %s", now)
-	}
+	must.Equal(t, taken, w.sources.Current(t.Context(), w.ref, taken), "who rejects nothing gets")
 	w.Requests(t)
 	w.clock.Step(time.Hour)
 	expectFetched(t, w.sources, w.ref)

@@ -68,15 +68,11 @@ func TestBundlesInReleases(t *testing.T) {
 			w.publish("docker-scs-1-31-v1", files...)
 			dir, ref := t.TempDir(), w.bundle("docker-scs-1-31-v1")
 			got := expectFetched(t, w.sources(t, dir), ref)
-			if want := digestOf([]byte(listed(files[:3]...))); got.Digest != want {
-				t.Errorf("the digest is %s, want %s", got.Digest, want)
-			}
+			must.Equal(t, digestOf([]byte(listed(files[:3]...))), got.Digest, "the digest is")
 			if want := []string{"clusteraddon.yaml", "docker-scs-1-31-cluster-addon-v1.tgz", "metadata.yaml"}; !slices.Equal(namesOf(got), want) {
 				t.Errorf("files %q, want %q", namesOf(got), want)
 			}
-			if got := w.Requests(); len(got) != 7 {
-				t.Errorf("requests %q, want one, and two for each of three files", got)
-			}
+			must.Len(t, 7, w.Requests(), "requests")
 			restarted := func() []string {
 				if again, err := w.sources(t, dir).Fetch(t.Context(), ref, got.Digest); err != nil || !slices.Equal(namesOf(again), namesOf(got)) || !bytes.Equal(again.Files[0].Data, got.Files[0].Data) {
 					t.Errorf("%+v, %v", again, err)
@@ -88,9 +84,7 @@ func TestBundlesInReleases(t *testing.T) {
 			}
 			for name, damage := range damages {
 				must.Succeed(t, damage(stored(t, dir, "b")))
-				if got := restarted(); len(got) != 7 {
-					t.Errorf("%s: requests %q", name, got)
-				}
+				must.Len(t, 7, restarted(), name)
 				if got := restarted(); len(got) > 0 {
 					t.Errorf("%s, and replaced: requests %q", name, got)
 				}

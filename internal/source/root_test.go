@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -29,12 +28,8 @@ func TestArchiveOfTheArtifactRoot(t *testing.T) {
 
 	for _, path := range []string{"charts/demo.tgz", "charts/demo.tar.gz", "./charts/demo.tgz"} {
 		fetched := expectFetched(t, sources, atPath(path))
-		if want := digestOf(archive); fetched.Digest != want {
-			t.Errorf("%s: digest %s, want that of the file, %s", path, fetched.Digest, want)
-		}
-		if diff := cmp.Diff([]string{"Chart.yaml", "values.yaml"}, namesOf(fetched)); diff != "" {
-			t.Errorf("%s: files (-want +got):\n%s", path, diff)
-		}
+		must.Equal(t, digestOf(archive), fetched.Digest, path)
+		must.Equal(t, []string{"Chart.yaml", "values.yaml"}, namesOf(fetched), path)
 	}
 }
 
@@ -61,14 +56,10 @@ func TestDirectoryOfTheArtifactRoot(t *testing.T) {
 	if got := (artifact.Content{Files: fetched.Files}).Digest(); got != fetched.Digest {
 		t.Errorf("the digest of the artifact's files is %s, want %s", got, fetched.Digest)
 	}
-	if data := string(fetched.Files[5].Data); data != "a: 1" {
-		t.Errorf("values.yaml is %q", data)
-	}
+	must.Equal(t, "a: 1", string(fetched.Files[5].Data), "values.yaml is")
 
 	write(t, filepath.Join(root, "demo/values.yaml.bak"), "new")
-	if got := expectResolved(t, sources, atPath("demo")); got != fetched.Digest {
-		t.Error("an ignored file changed the digest")
-	}
+	must.Equal(t, fetched.Digest, expectResolved(t, sources, atPath("demo")), "an ignored file changed the digest")
 	write(t, filepath.Join(root, "demo/.helmignore"), "*.bak\n/ci/\n.git/\nsub/\n")
 	fetched = expectFetched(t, sources, atPath("demo"))
 	must.Equal(t, []string{".helmignore", "Chart.yaml", "templates/x.yaml", "values.yaml"}, namesOf(fetched))
@@ -173,9 +164,7 @@ func TestLargeTreesAreReadSeldom(t *testing.T) {
 	for path, file := range map[string]string{"demo.tgz": "demo.tgz", "demo": "demo/Chart.yaml"} {
 		digest := expectResolved(t, sources, atPath(path))
 		write(t, filepath.Join(root, file), "x")
-		if got := expectResolved(t, sources, atPath(path)); got != digest {
-			t.Errorf("%s was read again", path)
-		}
+		must.Equal(t, digest, expectResolved(t, sources, atPath(path)), path)
 		clock.Step(10 * time.Second)
 		if got := expectResolved(t, sources, atPath(path)); got == digest {
 			t.Errorf("%s wasn't read again", path)

@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -61,9 +62,7 @@ func TestConcurrentFetchesShareOne(t *testing.T) {
 		close(artifacts)
 		expectOne(t, artifacts)
 	}
-	if got := c.requests.Load(); got != 2 {
-		t.Errorf("%d requests, want one for each namespace", got)
-	}
+	must.Equal(t, 2, c.requests.Load(), "requests")
 }
 
 func TestFailureOfAnotherReferenceIsNotOurs(t *testing.T) {
@@ -101,9 +100,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 			}
 		}
 	}
-	if got := c.requests.Load(); got != 2 {
-		t.Errorf("%d requests, want one for each object", got)
-	}
+	must.Equal(t, 2, c.requests.Load(), "requests")
 }
 
 func TestDigestIsVerifiedBeforeTheContentIsRead(t *testing.T) {
@@ -146,7 +143,5 @@ func TestVersionsOfOneArchiveAreDownloadedOnce(t *testing.T) {
 	done.Wait()
 	close(artifacts)
 	expectOne(t, artifacts)
-	if got := downloads.Load(); got != 1 {
-		t.Errorf("%d downloads of one digest", got)
-	}
+	must.Equal(t, 1, downloads.Load(), "downloads of one digest")
 }

@@ -36,9 +36,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		if got := w.server.Requests(t); len(got) != 5 {
 			t.Errorf("requests\n%s\nwant 5: the manifest twice, the signature's and its text, the archive", strings.Join(got, "\n"))
 		}
-		if got := w.requests.Load() - before; got != 1 {
-			t.Errorf("the key was read %d times", got)
-		}
+		must.Equal(t, 1, w.requests.Load()-before, "times that the key was read")
 	})
 	t.Run("the tag moves between verification and fetch", func(t *testing.T) {
 		good := w.push(t, "moving")

@@ -56,9 +56,7 @@ func TestHundredClustersAndARestartAskOnce(t *testing.T) {
 		{"when the cache is emptied", func() error { return os.RemoveAll(dir) }, once},
 	} {
 		must.Succeed(t, when.change())
-		if asked := fetchAll(); !slices.Equal(asked, when.want) {
-			t.Errorf("%s, requests %q, want %q", when.name, asked, when.want)
-		}
+		must.Equal(t, when.want, fetchAll(), when.name)
 	}
 	server.Stop()
 	sources, _ := remoteSources(t, source.Options{Store: storeAt(dir)})

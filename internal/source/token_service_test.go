@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -82,9 +83,7 @@ func TestTokenService(t *testing.T) {
 	expectFetched(t, sources, ref)
 	clock.Step(time.Minute)
 	expectResolved(t, sources, of("2.0.0", ref))
-	if got := w.given.Load(); got != 1 {
-		t.Errorf("%d tokens were asked for, want one for all requests to the repository", got)
-	}
+	must.Equal(t, 1, w.given.Load(), "tokens were asked for")
 }
 
 func TestTokenServiceThatFails(t *testing.T) {
@@ -127,9 +126,7 @@ func TestTokenServiceAtAPrivateAddress(t *testing.T) {
 				if reason := asError(t, err).Reason; reason != failure.SourceUnavailable && reason != failure.SourceUnauthorized {
 					t.Errorf("got %s: %v", reason, err)
 				}
-				if w.asked.Load() != 0 {
-					t.Error("the token service was asked")
-				}
+				must.Equal(t, 0, w.asked.Load(), "the token service was asked")
 			})
 		}
 	}
@@ -174,9 +171,7 @@ func TestTokenServiceWithoutTLS(t *testing.T) {
 			if reason := asError(t, err).Reason; reason != failure.SourceUnavailable && reason != failure.SourceUnauthorized {
 				t.Errorf("got %s: %v", reason, err)
 			}
-			if w.asked.Load() != 0 {
-				t.Error("the token service was asked")
-			}
+			must.Equal(t, 0, w.asked.Load(), "the token service was asked")
 		})
 	}
 }

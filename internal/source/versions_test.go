@@ -82,14 +82,10 @@ func TestFollowARegistry(t *testing.T) {
 	if got := server.Requests(t); len(got) != 2 || !strings.HasPrefix(got[1], "GET /v2/charts/demo/tags/list") {
 		t.Errorf("requests %q, want one list for both, after authentication", got)
 	}
-	if digest := expectPinned(t, sources, ref, "1.4.10+build.7"); digest != built {
-		t.Errorf("pinned %s, want the manifest's digest %s", digest, built)
-	}
+	must.Equal(t, built, expectPinned(t, sources, ref, "1.4.10+build.7"), "pinned")
 	server.Requests(t)
 	expectPinned(t, sources, ref, "1.4.10+build.7")
-	if got := server.Requests(t); len(got) != 0 {
-		t.Errorf("what was pinned before is asked for again: %q", got)
-	}
+	must.Len(t, 0, server.Requests(t), "what was pinned before is asked for again")
 
 	push("1.4.20", "1.4.20")
 	expectNewest(t, sources, ref, clock.Now(), "1.4.10+build.7")

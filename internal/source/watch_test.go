@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -56,9 +55,7 @@ func (w *watching) expect(t *testing.T, paths ...string) {
 		w.clock.Step(local.LookEvery)
 	}
 	w.waits()
-	if got := w.told; !slices.Equal(got, paths) {
-		t.Errorf("told of %q, want %q", got, paths)
-	}
+	must.Equal(t, paths, w.told, "told of")
 	w.told = nil
 }
 

@@ -4,6 +4,7 @@
 package must
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,10 +18,18 @@ func Succeed(t testing.TB, err error) {
 	}
 }
 
-// Equal fails the test if both differ, and shows how.
-func Equal(t testing.TB, want, got any) {
+// Equal fails the test if both differ, and shows how, and what it is about.
+func Equal[T any](t testing.TB, want, got T, about ...any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("it differs (-want +got):\n%s", diff)
+		t.Errorf("%sit differs (-want +got):\n%s", fmt.Sprintln(about...), diff)
+	}
+}
+
+// Len fails the test if a list has another length, and shows it, and what it is about.
+func Len[T any](t testing.TB, want int, list []T, about ...any) {
+	t.Helper()
+	if len(list) != want {
+		t.Errorf("%sgot %d, want %d: %+v", fmt.Sprintln(about...), len(list), want, list)
 	}
 }

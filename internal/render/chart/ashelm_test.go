@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/test/helmtemplate"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -83,9 +83,7 @@ func TestValuesOfSubchartsAsHelm(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(helms.Manifest, got.Manifest); diff != "" {
-				t.Errorf("manifest differs from Helm's (-helm +ours):\n%s", diff)
-			}
+			must.Equal(t, helms.Manifest, got.Manifest, "manifest differs from Helm's")
 		})
 	}
 }

@@ -47,9 +47,7 @@ func TestCapabilities(t *testing.T) {
 			req.Facts = now
 			result, err := rendering.Render(t, req)
 			must.Succeed(t, err)
-			if got := result.Objects[0].Object["data"].(map[string]any)["a"]; got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			must.Equal[any](t, c.want, result.Objects[0].Object["data"].(map[string]any)["a"])
 			must.Equal(t, c.used, result.FactsUsed)
 			if !result.FactsUsed.Holds(now) {
 				t.Error("does not hold for the same facts")
@@ -79,9 +77,7 @@ func TestChartSeesItsOwnCRDs(t *testing.T) {
 	}
 	after, err := rendering.Render(t, req)
 	must.Succeed(t, err)
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("once they are in the cluster, it differs:\n%s", diff)
-	}
+	must.Equal(t, before, after, "once they are in the cluster, it differs")
 }
 
 func TestHelmVersionIsThatOfTheModule(t *testing.T) {

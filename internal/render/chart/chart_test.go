@@ -13,7 +13,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -224,9 +223,7 @@ items:
 	want := []string{"Namespace/ns", "Role/r", "Service/s", "Deployment/d", "Ant/z", "Zebra/z"}
 	must.Equal(t, want, got)
 	spec := result.Objects[3].Object["spec"]
-	if diff := cmp.Diff(map[string]any{"replicas": int64(3), "ratio": 1.5}, spec); diff != "" {
-		t.Errorf("numbers: %s", diff)
-	}
+	must.Equal[any](t, map[string]any{"replicas": int64(3), "ratio": 1.5}, spec, "numbers")
 	if strings.Contains(result.Manifest, "notes") || !strings.HasPrefix(result.Manifest, "---\n# Source: demo/templates/ns.yaml\napiVersion: v1\n") {
 		t.Errorf("manifest:\n%s", result.Manifest)
 	}
@@ -342,9 +339,7 @@ func TestNumbersKeepTheirTypeOnTheWire(t *testing.T) {
 	req.Values = map[string]any{"i": int64(1000000), "f": float64(1000000)}
 	result, err := r.Chart(t.Context(), req)
 	must.Succeed(t, err)
-	if got := result.Objects[0].Object["data"].(map[string]any)["a"]; got != "int64 float64 1000000 1e+06" {
-		t.Errorf("got %q", got)
-	}
+	must.Equal[any](t, "int64 float64 1000000 1e+06", result.Objects[0].Object["data"].(map[string]any)["a"])
 }
 
 func TestMapsComeInOrder(t *testing.T) {
@@ -388,11 +383,7 @@ func TestKeyTwiceInAChart(t *testing.T) {
 	must.Succeed(t, err)
 	want := map[string]any{"a": "z", "b": "w"}
 	for from, object := range map[string]*unstructured.Unstructured{"rendering": got.Objects[0], "record": recorded[0]} {
-		if diff := cmp.Diff(want, object.Object["data"]); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", from, diff)
-		}
+		must.Equal[any](t, want, object.Object["data"], from)
 	}
-	if len(got.Hooks) != 1 {
-		t.Errorf("hooks: %v", got.Hooks)
-	}
+	must.Len(t, 1, got.Hooks, "hooks")
 }

@@ -59,9 +59,7 @@ func TestRealChartsAsHelm(t *testing.T) {
 			got, err := r.Chart(t.Context(), req)
 			must.Succeed(t, err)
 			want := helmTemplate(t, realdata.Read(t, "charts", c.archive), c.values)
-			if diff := cmp.Diff(want.Manifest, got.Manifest); diff != "" {
-				t.Errorf("manifest differs from Helm's (-helm +ours):\n%.3000s", diff)
-			}
+			must.Equal(t, want.Manifest, got.Manifest, "manifest differs from Helm's")
 			if len(got.Objects) != c.objects {
 				t.Errorf("got %d objects, want %d", len(got.Objects), c.objects)
 			}
@@ -72,9 +70,7 @@ func TestRealChartsAsHelm(t *testing.T) {
 			req.Generated = got.Generated
 			again, err := r.Chart(t.Context(), req)
 			must.Succeed(t, err)
-			if diff := cmp.Diff(got, again); diff != "" {
-				t.Errorf("a second rendering differs:\n%s", diff)
-			}
+			must.Equal(t, got, again, "a second rendering differs")
 		})
 	}
 }
@@ -158,24 +154,18 @@ func TestCiliumCertificatesStay(t *testing.T) {
 			t.Errorf("the first made values: %t, the second did: %t", first.Made, second.Made)
 		}
 		second.Made = first.Made
-		if diff := cmp.Diff(first, second); diff != "" {
-			t.Errorf("the second rendering differs:\n%.2000s", diff)
-		}
+		must.Equal(t, first, second, "the second rendering differs")
 	})
 	t.Run("another value changes no certificate", func(t *testing.T) {
 		changed := render("cilium-1.19.5.tgz", map[string]any{"debug": map[string]any{"enabled": true}}, first.Generated)
 		if changed.Manifest == first.Manifest {
 			t.Error("the value had no effect")
 		}
-		if diff := cmp.Diff(first.Generated, changed.Generated); diff != "" {
-			t.Error("certificates changed")
-		}
+		must.Equal(t, first.Generated, changed.Generated, "certificates changed")
 	})
 	t.Run("another patch version changes no certificate", func(t *testing.T) {
 		upgraded := render("cilium-1.19.6.tgz", nil, first.Generated)
-		if diff := cmp.Diff(first.Generated, upgraded.Generated); diff != "" {
-			t.Error("certificates changed")
-		}
+		must.Equal(t, first.Generated, upgraded.Generated, "certificates changed")
 	})
 	t.Run("another DNS name means a new certificate of the same CA", func(t *testing.T) {
 		values := map[string]any{"hubble": map[string]any{"tls": map[string]any{"server": map[string]any{"extraDnsNames": []any{"a.example"}}}}}

@@ -56,7 +56,7 @@ func TestKustomization(t *testing.T) {
 	want := []string{"Secret /prod-token", "ConfigMap /prod-settings", "Service /prod-web", "Deployment /prod-web"}
 	must.Equal(t, want, got)
 	data := result.Objects[1].Object["data"]
-	must.Equal(t, map[string]any{"settings.txt": "some settings\n", "other": "other settings\n", "LEVEL": "debug"}, data)
+	must.Equal[any](t, map[string]any{"settings.txt": "some settings\n", "other": "other settings\n", "LEVEL": "debug"}, data)
 	for _, part := range []string{"# Source: overlays/prod/kustomization.yaml", "replicas: 3", "image: nginx:1.28", "team: a", `value: "yes"`} {
 		if !strings.Contains(result.Manifest, part) {
 			t.Errorf("the manifest lacks %q:\n%s", part, result.Manifest)

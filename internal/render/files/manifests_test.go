@@ -128,14 +128,10 @@ func TestManifestsInJSON(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, result.Manifest)
 			}
-			if diff := cmp.Diff(result.Objects, recorded); diff != "" {
-				t.Errorf("the record has others:\n%s", diff)
-			}
-			must.Equal(t, want, result.Objects[0].Object["data"])
+			must.Equal(t, result.Objects, recorded, "the record has others")
+			must.Equal[any](t, want, result.Objects[0].Object["data"])
 			for field, want := range map[string]any{"large": int64(9007199254740993), "float": 1.5, "exponent": int64(1000), "beyond": 1e21} {
-				if got := result.Objects[0].Object[field]; got != want {
-					t.Errorf("%s is %v (%T), want %v", field, got, got, want)
-				}
+				must.Equal(t, want, result.Objects[0].Object[field], field)
 			}
 		})
 	}

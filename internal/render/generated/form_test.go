@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -237,9 +236,7 @@ func TestGeneratedValuesWriteNoYAML(t *testing.T) {
 				if strings.Contains(result.Manifest, "intruder") || strings.Contains(result.Hooks[0].Manifest, "intruder") {
 					t.Errorf("%q came out", intruder)
 				}
-				if diff := cmp.Diff(shapeOf(first), shapeOf(result)); diff != "" {
-					t.Errorf("%q: %s", intruder, diff)
-				}
+				must.Equal(t, shapeOf(first), shapeOf(result), intruder)
 			}
 		})
 	}

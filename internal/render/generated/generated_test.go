@@ -97,9 +97,7 @@ func TestNoFunctionIsForgotten(t *testing.T) {
 			t.Errorf("%s is not hermetic and not remembered", name)
 		}
 	}
-	if len(all) != 211 {
-		t.Errorf("sprig has %d functions: look for new ones that are random or ask the clock", len(all))
-	}
+	must.Equal(t, 211, len(all), "functions of sprig: look for new ones that are random or ask the clock")
 }
 
 func TestCallsAreToldApart(t *testing.T) {
@@ -114,9 +112,7 @@ func TestCallsAreToldApart(t *testing.T) {
 		t.Errorf("got %q, want it to start with %q", longer, out)
 	}
 	_, g3 := run(t, `{{ randAlpha 8 }}`, g2.Used(), nil)
-	if len(g3.Used()) != 4 {
-		t.Errorf("%d values are kept, want 4", len(g3.Used()))
-	}
+	must.Equal(t, 4, len(g3.Used()), "values that are kept")
 }
 
 func TestUnusedValuesAreBounded(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // asServed is how a cluster serves a Secret of the release.
@@ -77,9 +78,7 @@ func TestSumsOfSecretsMayDependOnPasswordsOfPersons(t *testing.T) {
 		object("ConfigMap", "c-{{ $p | sha256sum | trunc 10 }}", "data: {sum: {{ $p | sha256sum }}}\n")
 	first := b.render(t, text, nil)
 	result := b.render(t, text, tampered(t, first.Generated, "correct horse"))
-	if got := stringData(result, "s", "url"); got != "tcp://me:correct horse@host" {
-		t.Errorf("the field is %q", got)
-	}
+	must.Equal(t, "tcp://me:correct horse@host", stringData(result, "s", "url"), "the field")
 }
 
 // TestOddValuesReachSecretsAlone has values in a line that are not of the form of their function.

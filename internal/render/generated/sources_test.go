@@ -3,11 +3,11 @@
 package generated_test
 
 import (
-	"maps"
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestJoin(t *testing.T) {
@@ -26,13 +26,9 @@ func TestJoin(t *testing.T) {
 		"of a release without a value": {nil, job.Generated{one: "b"}, job.Generated{one: "b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := generated.Join(tc.first, tc.second); !maps.Equal(got, tc.want) {
-				t.Errorf("got %v, want %v", got, tc.want)
-			}
+			must.Equal(t, tc.want, generated.Join(tc.first, tc.second))
 			for _, both := range [][2]job.Generated{{tc.first, tc.second}, {tc.second, tc.first}} {
-				if got := generated.Disagree(both[0], both[1]); got != tc.disagree {
-					t.Errorf("disagree: %t, want %t", got, tc.disagree)
-				}
+				must.Equal(t, tc.disagree, generated.Disagree(both[0], both[1]), "disagree")
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestFactsHold(t *testing.T) {
@@ -29,9 +30,7 @@ func TestFactsHold(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := c.used.Holds(now); got != c.want {
-				t.Errorf("got %t, want %t", got, c.want)
-			}
+			must.Equal(t, c.want, c.used.Holds(now))
 		})
 	}
 	if (job.FactsUsed{}).Holds(job.Facts{KubeVersion: "no version"}) {

@@ -140,7 +140,7 @@ func TestPatches(t *testing.T) {
 			// All others stay, to the byte.
 			for _, object := range plain.Objects {
 				if object.GetKind() != c.kind {
-					must.Equal(t, object.Object, at(t, result, object.GetKind(), object.GetName()))
+					must.Equal[any](t, object.Object, at(t, result, object.GetKind(), object.GetName()))
 				}
 			}
 			if c.kind != "Service" && !strings.Contains(result.Manifest, "# a comment\napiVersion: v1\nkind: Service") {
@@ -158,9 +158,7 @@ func TestPatchesComeInOrder(t *testing.T) {
 		addonsv1.Patch{Patch: "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: NodePort}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: kube-system}\nspec: {paused: true}\n"},
 	))
 	must.Succeed(t, err)
-	if got := at(t, result, "Deployment", "web", "spec", "replicas"); got != int64(4) {
-		t.Errorf("replicas: %v", got)
-	}
+	must.Equal[any](t, int64(4), at(t, result, "Deployment", "web", "spec", "replicas"), "replicas")
 	if !strings.Contains(result.Manifest, "replicas: 4") || !strings.Contains(result.Manifest, "paused: true") || !strings.Contains(result.Manifest, "type: NodePort") {
 		t.Errorf("the manifest isn't patched:\n%s", result.Manifest)
 	}

@@ -105,9 +105,7 @@ func TestParseValues(t *testing.T) {
 			must.Equal(t, c.want, got)
 			helm, err := loader.LoadValues(strings.NewReader(c.text))
 			must.Succeed(t, err)
-			if diff := cmp.Diff(helm, got); diff != "" {
-				t.Errorf("Helm reads it otherwise:\n%s", diff)
-			}
+			must.Equal(t, helm, got, "Helm reads it otherwise")
 		})
 	}
 }
@@ -120,9 +118,7 @@ func TestParseValuesLeniently(t *testing.T) {
 		must.Succeed(t, err)
 		helm, err := loader.LoadValues(strings.NewReader(text))
 		must.Succeed(t, err)
-		if diff := cmp.Diff(helm, got); diff != "" {
-			t.Errorf("Helm reads %q otherwise:\n%s", text, diff)
-		}
+		must.Equal(t, helm, got, text)
 	}
 	for name, text := range map[string]string{"a list": "[1]", "an alias of itself": "a: &a [*a]", "500 levels": deepBlocks(500), "many aliases": aliasBomb(9, "x"), "2 MiB": "a: " + strings.Repeat("x", 2<<20)} {
 		if _, err := r.Values(t.Context(), job.Values{Text: []byte(text), Lenient: true}); err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // world is a memory, and what the host that it asks says.
@@ -165,9 +166,7 @@ func TestManyCallersAskOnce(t *testing.T) {
 	}
 	close(w.let)
 	all.Wait()
-	if got := w.asked.Load(); got != 1 {
-		t.Errorf("%d requests", got)
-	}
+	must.Equal(t, 1, w.asked.Load(), "requests")
 }
 
 // Who asks for what there is now doesn't get what a request says that began before.
@@ -253,9 +252,7 @@ func TestRefusedAnswersAreAskedForAgain(t *testing.T) {
 		if usual := retry.Refused.After(tries); left < usual || left > usual*5/4 {
 			t.Errorf("after %d refusals: again in %s, want about %s", tries, left, usual)
 		}
-		if again := w.Refuse(t.Context(), q.Key); again != left {
-			t.Errorf("who refuses it a second time waits for %s, not %s", again, left)
-		}
+		must.Equal(t, left, w.Refuse(t.Context(), q.Key), "who refuses it a second time waits as long")
 		return left
 	}
 	for tries := range 5 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // waits asks as a reconcile, lets so much time pass while it waits, and returns what it is told.
@@ -104,7 +105,5 @@ func TestOthersWait(t *testing.T) {
 	}
 	w.clock.Step(time.Hour)
 	close(w.let)
-	if got := <-answered; got != "one" {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, "one", <-answered)
 }

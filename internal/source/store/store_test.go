@@ -187,9 +187,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	w.clock.Step(2 * time.Minute)
 	expect(t, other, c, true)
 	lower := w.process(1000) // as with a lower limit
-	if got := len(w.files(t)); got != 1 {
-		t.Errorf("%d files are left", got)
-	}
+	must.Equal(t, 1, len(w.files(t)), "files are left")
 	expect(t, lower, c, true)
 	if len(w.lines) > 0 {
 		t.Errorf("the log says %q", w.lines)
@@ -215,9 +213,7 @@ func TestCrashLeavesNothing(t *testing.T) {
 	must.Succeed(t, os.WriteFile(torn, []byte("to"), 0o600))
 	must.Succeed(t, os.Chtimes(torn, w.clock.Now(), w.clock.Now()))
 	w.process(0)
-	if files := w.files(t); len(files) != 2 {
-		t.Errorf("there is %q: what another process may be writing has to stay", files)
-	}
+	must.Len(t, 2, w.files(t), "what another process may be writing has to stay")
 	w.clock.Step(time.Hour)
 	w.process(0)
 	if w.only(t) == torn {
@@ -256,15 +252,11 @@ func TestUnusableDirectory(t *testing.T) {
 		put(s, a)
 		expect(t, s, a, false)
 	}
-	if len(w.lines) != 1 {
-		t.Errorf("the log says %q, want one line", w.lines)
-	}
+	must.Len(t, 1, w.lines, "the log says")
 	must.Succeed(t, os.Remove(w.dir))
 	put(s, a, a)
 	expect(t, s, a, true)
-	if len(w.lines) != 2 {
-		t.Errorf("the log says %q, want two lines", w.lines)
-	}
+	must.Len(t, 2, w.lines, "the log says")
 }
 
 // Several processes use one directory, which is too small for them.
