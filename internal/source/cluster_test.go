@@ -15,9 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/source"
 )
 
 // cluster has the ConfigMaps and Secrets of a management cluster.
@@ -133,24 +130,4 @@ func secret(name string, keys ...string) *corev1.Secret {
 // charts is a ConfigMap with an archive.
 func charts(namespace string, archive []byte) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: named(namespace, "charts"), BinaryData: map[string][]byte{"chart.tgz": archive}}
-}
-
-// Without a cache of versions, or while it lags, an object is there as soon as it is made.
-func TestObjectsAreThereAtOnce(t *testing.T) {
-	c := newCluster(t)
-	sources := newSources(t, source.Options{Client: c})
-	ref := inConfigMap("team-a", "charts", "")
-	for range 3 {
-		err := get(t, sources, ref)
-		expectRefused(t, err, failure.ArtifactNotFound)
-		if !asError(t, err).Wait {
-			t.Error("no event is waited for")
-		}
-	}
-	c.set(charts("team-a", chartVersion(t, "1.0.0")))
-	first := expectFetched(t, sources, ref)
-	c.set(charts("team-a", chartVersion(t, "2.0.0")))
-	if second := expectFetched(t, sources, ref); second.Digest == first.Digest {
-		t.Error("the change isn't noticed")
-	}
 }

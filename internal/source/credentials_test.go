@@ -106,9 +106,11 @@ func TestSecretsThatTheCacheDoesNotKnowYet(t *testing.T) {
 	archive := chartVersion(t, "1.0.0")
 	server.Push(t, archive, "demo", "1.0.0")
 	c.set(secret("registry", "ca.crt", string(server.CA), "username", sentinelUser, "password", sentinelPassword))
-	sources, _ := remoteSources(t, source.Options{Client: c, Metadata: newCluster(t).metadata(), Store: storeAt(t.TempDir())})
+	dir := t.TempDir()
+	sources, _ := remoteSources(t, source.Options{Client: c, Metadata: newCluster(t).metadata(), Store: storeAt(dir)})
 	expectFetched(t, sources, with("registry", inRegistry(server.URL("demo"), "1.0.0")))
 
+	expectNothingStored(t, dir) // nobody knows whose it is
 	theirs := with("registry", atAddress("http://127.0.0.1:1/x", digestOf(archive)))
 	theirs.Namespace = "team-b"
 	if err := get(t, sources, theirs); err == nil {

@@ -3,9 +3,7 @@
 package source_test
 
 import (
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -72,26 +70,6 @@ func TestChartFromARegistry(t *testing.T) {
 			t.Errorf("got %+v", missing)
 		}
 	})
-}
-
-func TestHundredClustersAskOnce(t *testing.T) {
-	server := registry.Start(t, registry.Options{PlainHTTP: true})
-	server.Push(t, chartVersion(t, "1.0.0"), "demo", "1.0.0")
-	server.Requests(t)
-	sources, _ := remoteSources(t, source.Options{})
-	artifacts := make(chan *source.Artifact, 100)
-	var done sync.WaitGroup
-	for i := range cap(artifacts) {
-		done.Go(func() {
-			ref := plainly(inRegistry(server.URL("demo"), "1.0.0"))
-			ref.Namespace = fmt.Sprintf("team-%d", i%5)
-			artifacts <- expectFetched(t, sources, ref)
-		})
-	}
-	done.Wait()
-	close(artifacts)
-	expectOne(t, artifacts)
-	must.Len(t, 2, server.Requests(t), "requests")
 }
 
 func TestVersionThatMoved(t *testing.T) {

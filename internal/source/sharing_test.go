@@ -39,32 +39,6 @@ func (c *cluster) asked() {
 	}
 }
 
-func TestConcurrentFetchesShareOne(t *testing.T) {
-	c, digest := blockedCluster(t)
-	sources := newSources(t, source.Options{Client: c, Metadata: c.metadata()})
-	var done sync.WaitGroup
-	got := map[string]chan *source.Artifact{"team-a": make(chan *source.Artifact, 50), "team-b": make(chan *source.Artifact, 50)}
-	for namespace, artifacts := range got {
-		for range cap(artifacts) {
-			done.Go(func() {
-				fetched, err := sources.Fetch(t.Context(), inConfigMap(namespace, "charts", ""), digest)
-				if err != nil {
-					t.Error(err)
-				}
-				artifacts <- fetched
-			})
-		}
-	}
-	c.asked()
-	close(c.block)
-	done.Wait()
-	for _, artifacts := range got {
-		close(artifacts)
-		expectOne(t, artifacts)
-	}
-	must.Equal(t, 2, c.requests.Load(), "requests")
-}
-
 func TestFailureOfAnotherReferenceIsNotOurs(t *testing.T) {
 	c, digest := blockedCluster(t)
 	c.fail = func(key client.ObjectKey) error {

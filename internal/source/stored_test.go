@@ -194,7 +194,12 @@ func TestOnlyWhatIsRemoteIsStored(t *testing.T) {
 	sources, _ := remoteSources(t, source.Options{Client: c, ArtifactRoot: root, Store: storeAt(cache)})
 	expectFetched(t, sources, inConfigMap("team-a", "charts", ""))
 	expectFetched(t, sources, atPath("demo.tgz"))
-	if files, err := filepath.Glob(filepath.Join(cache, "*", "*")); err != nil || len(files) != 0 {
-		t.Errorf("%v: there is %v", err, files)
-	}
+	expectNothingStored(t, cache)
+}
+
+func expectNothingStored(t testing.TB, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	must.Succeed(t, err)
+	must.Len(t, 0, files)
 }

@@ -130,68 +130,11 @@ func TestFailuresAreRemembered(t *testing.T) {
 	w.expect(t, q, "one", "", 8)
 }
 
-func TestSourcesSayWhenToAskAgain(t *testing.T) {
-	w := newWorld()
-	busy := failure.New(failure.SourceUnavailable, "busy")
-	busy.RetryAfter = time.Hour
-	w.says("", busy)
-	w.expect(t, q, "", failure.SourceUnavailable, 1)
-	w.clock.Step(59 * time.Minute)
-	w.expect(t, q, "", failure.SourceUnavailable, 1)
-	w.clock.Step(time.Minute)
-	w.expect(t, q, "", failure.SourceUnavailable, 2)
-}
-
 func TestAPanicIsAnError(t *testing.T) {
 	w := newWorld()
 	_, err := w.Ask(t.Context(), q, func(context.Context) (string, error) { panic("sentinel") })
 	if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != failure.ArtifactInvalid {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestManyCallersAskOnce(t *testing.T) {
-	w := newWorld()
-	w.let = make(chan struct{})
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() {
-			if got, err := w.ask(t.Context(), q); got != "one" || err != nil {
-				t.Errorf("got %q, %v", got, err)
-			}
-		})
-	}
-	for w.asked.Load() == 0 {
-		runtime.Gosched()
-	}
-	close(w.let)
-	all.Wait()
-	must.Equal(t, 1, w.asked.Load(), "requests")
-}
-
-// Who asks for what there is now doesn't get what a request says that began before.
-func TestNobodyIsToldWhatIsTooOld(t *testing.T) {
-	w := newWorld()
-	let := make(chan struct{})
-	w.let = let
-	earlier := make(chan string)
-	go func() {
-		got, _ := w.ask(t.Context(), q)
-		earlier <- got
-	}()
-	for w.asked.Load() == 0 {
-		runtime.Gosched()
-	}
-	w.clock.Step(time.Second)
-	w.says("two", nil)
-	later := make(chan string)
-	go func() {
-		got, _ := w.ask(t.Context(), outcome.Question{Key: q.Key, NotBefore: w.clock.Now()})
-		later <- got
-	}()
-	close(let)
-	if one, two := <-earlier, <-later; two != "two" {
-		t.Errorf("got %q, and then %q", one, two)
 	}
 }
 

@@ -61,7 +61,6 @@ func TestReconcilesWaitForAMoment(t *testing.T) {
 	w.expect(t, outcome.Question{Key: "a"}, "one", "", 3)
 }
 
-// Others wait for a host that is silent for less than a moment.
 // A reconcile hardly waits for what others have waited for already.
 func TestSlowAnswersAreHardlyWaitedForAgain(t *testing.T) {
 	w := newWorld()
@@ -75,19 +74,6 @@ func TestSlowAnswersAreHardlyWaitedForAgain(t *testing.T) {
 	_ = w.waits(second, q, 10*time.Millisecond)
 	if waited := w.clock.Since(begun); waited > outcome.Patience/2 {
 		t.Errorf("it waited for %s", waited)
-	}
-}
-
-func TestTheLastFailureIsToldMeanwhile(t *testing.T) {
-	w := newWorld()
-	w.says("", failure.New(failure.SourceUnauthorized, "no"))
-	w.expect(t, q, "", failure.SourceUnauthorized, 1)
-	w.clock.Step(time.Hour)
-	w.let = make(chan struct{})
-	defer close(w.let)
-	failed := w.waits(outcome.WithWaiter(t.Context(), "me", w.clock.Now(), func() {}), q, time.Second)
-	if failed == nil || failed.Reason != failure.SourceUnauthorized || !failed.Again {
-		t.Errorf("got %+v", failed)
 	}
 }
 

@@ -104,21 +104,6 @@ func TestWhatIsPutIsThere(t *testing.T) {
 	}
 }
 
-// Content belongs to the scope that it was put for: to know its digest is of no use to others.
-func TestDigestGivesNoRight(t *testing.T) {
-	w := newWorld(t)
-	s := w.process(0)
-	a := archive("a", 1000)
-	put(s, a)
-	s.Put("", digestOf(a), a) // nobody knows whose it is
-	for _, other := range []string{"", "https://evil.example.org", scope + " ", strings.ToUpper(scope)} {
-		if _, found := s.Get(other, digestOf(a)); found {
-			t.Errorf("%q gets it", other)
-		}
-	}
-	w.only(t)
-}
-
 func TestNamesLeadNowhereElse(t *testing.T) {
 	w := newWorld(t)
 	s := w.process(0)
@@ -220,12 +205,6 @@ func TestCrashLeavesNothing(t *testing.T) {
 		t.Error("the torn one is left")
 	}
 	expect(t, s, kept, true)
-}
-
-func TestNoStore(t *testing.T) {
-	var s *store.Store
-	put(s, archive("a", 10))
-	expect(t, s, archive("a", 10), false)
 }
 
 func TestEmptiedWhileItIsUsed(t *testing.T) {
