@@ -24,10 +24,9 @@ var ErrClosed = errors.New("renderer is closed")
 type pool struct {
 	opts Options
 
-	startOnce sync.Once
-	starts    chan func()
-	closing   context.Context
-	end       context.CancelFunc
+	starts  chan func()
+	closing context.Context //nolint:containedctx // it ends with the pool
+	end     context.CancelFunc
 
 	mu    sync.Mutex
 	idle  []*process // last in, first out: the warmest is used first
@@ -36,7 +35,9 @@ type pool struct {
 
 func newPool(opts Options) *pool {
 	closing, end := context.WithCancel(context.Background())
-	return &pool{opts: opts, starts: make(chan func()), closing: closing, end: end, alive: map[*process]struct{}{}}
+	l := &pool{opts: opts, starts: make(chan func()), closing: closing, end: end, alive: map[*process]struct{}{}}
+	go l.startWorkers()
+	return l
 }
 
 // close kills all workers and waits for their end.
@@ -116,7 +117,6 @@ func (l *pool) acquire(ctx context.Context) (*process, error) {
 
 // start returns a new worker that is ready.
 func (l *pool) start(ctx context.Context) (*process, error) {
-	l.startOnce.Do(func() { go l.startWorkers() })
 	var p *process
 	var err error
 	started := make(chan struct{})

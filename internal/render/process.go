@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -27,7 +28,7 @@ var errTimeout = errors.New("render timeout")
 // process is a worker as its parent sees it. A single goroutine at a time uses it.
 type process struct {
 	cmd       *exec.Cmd
-	stdin     *os.File
+	stdin     io.WriteCloser
 	stdout    *os.File
 	reader    *bufio.Reader
 	stderr    *stderrHead
@@ -43,14 +44,9 @@ func startProcess(memoryBytes int64) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	childIn, stdin, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer childIn.Close()
+	// Not by StdoutPipe: Wait would close it, with the last answer in it.
 	stdout, childOut, err := os.Pipe()
 	if err != nil {
-		stdin.Close()
 		return nil, err
 	}
 	defer childOut.Close()
@@ -59,10 +55,13 @@ func startProcess(memoryBytes int64) (*process, error) {
 	cmd := exec.Command(exe) //nolint:noctx // a worker outlives the request that starts it
 	cmd.Env = []string{protocol.WorkerEnv + "=" + strconv.FormatInt(memoryBytes, 10)}
 	cmd.Dir = "/"
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, stderr
+	cmd.Stdout, cmd.Stderr = childOut, stderr
 	cmd.SysProcAttr = sandbox.ChildAttributes()
-	if err := cmd.Start(); err != nil {
-		stdin.Close()
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		stdout.Close()
 		return nil, err
 	}
