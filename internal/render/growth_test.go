@@ -3,14 +3,18 @@
 package render_test
 
 import (
+	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/patch"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/rendering"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
@@ -40,5 +44,28 @@ func TestYAMLThatGrows(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) { yamlbombs.AreRefused(t, parse) })
+	}
+}
+
+// YAML that grows ends in a worker, and the next one gets on.
+func TestFilesThatGrowWhenTheyAreOpened(t *testing.T) {
+	long.Test(t)
+	r := rendering.NewRenderer(t)
+	asJSON := func(text string) ([]byte, error) {
+		opened, err := r.Open(t.Context(), &opener.Job{YAML: &opener.YAML{Data: []byte(text)}})
+		if err != nil {
+			return nil, err
+		}
+		return opened.JSON, nil
+	}
+	yamlbombs.AreRefused(t, func(text string) error {
+		_, err := asJSON("a: 1\n" + text)
+		if failed, ok := errors.AsType[*failure.Error](err); err != nil && (!ok || !failed.OfContent()) {
+			t.Errorf("got %v, want an error about the content", err)
+		}
+		return err
+	})
+	if got, err := asJSON("a: [1, b]\n"); err != nil || string(got) != `{"a":[1,"b"]}` {
+		t.Errorf("got %s, %v", got, err)
 	}
 }

@@ -90,3 +90,82 @@ func TestPackage(t *testing.T) {
 		})
 	}
 }
+
+func readIndex(text []byte) (map[string][]opener.ChartVersion, error) {
+	opened, err := opener.Run(&opener.Job{Index: &opener.Index{Data: text}})
+	if err != nil {
+		return nil, err
+	}
+	return opened.Charts, nil
+}
+
+// What Helm reads is read, however it is written; what Helm skips is left out.
+func TestIndexesAreReadAsByHelm(t *testing.T) {
+	one := map[string][]opener.ChartVersion{"demo": {{Version: "1.0.0", URL: "demo.tgz", Digest: "abc"}}}
+	for name, test := range map[string]struct {
+		text string
+		want map[string][]opener.ChartVersion // nil if it is refused
+	}{
+		"as Helm writes it":  {"apiVersion: v1\nentries:\n  demo:\n  - digest: abc\n    urls:\n    - demo.tgz\n    version: 1.0.0\ngenerated: \"2026-01-02T03:04:05Z\"\n", one},
+		"without apiVersion": {"entries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"comments":           {"# x\nentries: # y\n  demo: # z\n  - version: 1.0.0 # a\n    # b\n    urls: [demo.tgz]\n    digest: abc\n", one},
+		"flow style":         {"entries: {demo: [{version: 1.0.0, urls: [demo.tgz], digest: abc}]}\n", one},
+		"anchors":            {"x: &v {version: 1.0.0, urls: [demo.tgz], digest: abc}\nentries:\n  demo:\n  - *v\n", one},
+		"merged":             {"x: &v {urls: [demo.tgz], digest: abc}\nentries:\n  demo:\n  - <<: *v\n    version: 1.0.0\n", one},
+		"escaped keys":       {"\"entr\\u0069es\":\n  \"d\\x65mo\":\n  - {\"version\": 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"JSON":               {`{"entries": {"demo": [{"version": "1.0.0", "urls": ["demo.tgz"], "digest": "abc"}]}}`, one},
+		"several URLs":       {"entries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz, other.tgz], digest: abc}\n", one},
+		"unknown fields":     {"x: {y: z}\nentries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc, annotations: {a: b}, dependencies: [{name: c}]}\n", one},
+		"a null entry":       {"entries:\n  demo:\n  -\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"without version":    {"entries:\n  demo:\n  - {urls: [x.tgz]}\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"without URL":        {"entries:\n  demo:\n  - {version: 2.0.0}\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"a byte mark":        {"\ufeffentries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"no charts":          {"entries: {}\n", map[string][]opener.ChartVersion{}},
+		"an empty chart":     {"entries: {demo: []}\n", map[string][]opener.ChartVersion{}},
+		"no entries":         {"apiVersion: v1\n", nil},
+		"nothing":            {"", nil},
+		"a web page":         {"<!DOCTYPE html><p>sentinel</p>", nil},
+		"another type":       {"entries: [a]\n", nil},
+		"a list of texts":    {"entries:\n  demo: [x]\n", nil},
+		"broken":             {"entries:\n  demo:\n  - version: [\n", nil},
+		"deep brackets":      {`{"x":` + strings.Repeat("[", 1<<20), nil},
+		"an alias bomb":      {"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\nentries: {}\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := readIndex([]byte(test.text))
+			if test.want == nil {
+				expectRefused(t, err, failure.ArtifactInvalid)
+				if err != nil && strings.Contains(err.Error(), "sentinel") {
+					t.Errorf("the error tells what is in it: %v", err)
+				}
+				return
+			}
+			expectRefused(t, err, "")
+			must.Equal(t, test.want, got)
+		})
+	}
+}
+
+// FuzzIndex looks for an index that makes the reader panic, or that it reads in two ways.
+//
+//	go test -fuzz FuzzIndex ./internal/artifact/opener
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte("entries:\n  demo:\n  - version: 1.0.0\n    urls: [demo.tgz]\n"))
+	f.Add([]byte(`{"entries": {"demo": [{"version": "1.0.0", "urls": ["demo.tgz"]}]}}`))
+	f.Add([]byte("entries: {demo: [{version: 1.0.0, urls: [a]}, null]}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := readIndex(data)
+		if _, ok := errors.AsType[*failure.Error](err); err != nil && !ok {
+			t.Errorf("got %v", err)
+		}
+		for name, versions := range got {
+			for _, v := range versions {
+				if v.Version == "" {
+					t.Errorf("%q has a version without one", name)
+				}
+			}
+		}
+		again, _ := readIndex(data)
+		must.Equal(t, got, again)
+	})
+}
