@@ -28,6 +28,34 @@ type backend interface {
 	Fetch(ctx context.Context, c *auth.Client, digest string) (artifact.Content, error)
 }
 
+// offering is a host that says what it has under a name, before that is read.
+type offering interface {
+	catalogue
+	signed
+	Offer(ctx context.Context, c *auth.Client) (artifact.Offer, error)
+}
+
+// offered is the backend of an offering.
+type offered struct{ offering }
+
+// Resolve implements backend.
+func (o offered) Resolve(ctx context.Context, c *auth.Client) (string, artifact.Content, error) {
+	offer, err := o.Offer(ctx, c)
+	if err != nil {
+		return "", artifact.Content{}, err
+	}
+	return offer.Resolve(ctx)
+}
+
+// Fetch implements backend.
+func (o offered) Fetch(ctx context.Context, c *auth.Client, digest string) (artifact.Content, error) {
+	offer, err := o.Offer(ctx, c)
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	return offer.Fetch(ctx, digest)
+}
+
 // load returns the content with the digest as files. On disk it is kept for the scope.
 func (s fetching) load(ctx context.Context, ref reference.Reference, scope, digest string) (*Artifact, error) {
 	var content artifact.Content
@@ -109,9 +137,9 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 	case "http":
 		return web.New(ref)
 	case "github":
-		return github.New(ref, s.releases)
+		return offered{github.New(ref, s.releases)}
 	case "helm":
-		return helm.New(ref, s.indexes)
+		return offered{helm.New(ref, s.indexes)}
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ package chart
 import (
 	"encoding/json"
 	"slices"
+
+	"helm.sh/helm/v4/pkg/chart/common"
 )
 
 // helmVersion is .Capabilities.HelmVersion.Version.
@@ -13,7 +15,7 @@ const helmVersion = "v4.2.4"
 // capabilities is a chart's .Capabilities. Its methods look like fields to a template.
 type capabilities struct{ facts *inquiry }
 
-func (c *capabilities) KubeVersion() *kubeVersion { return &kubeVersion{c.facts} }
+func (c *capabilities) KubeVersion() *common.KubeVersion { return c.facts.kubeVersion() }
 
 func (c *capabilities) HelmVersion() buildInfo { return buildInfo{Version: helmVersion} }
 
@@ -52,24 +54,6 @@ type listRead struct {
 func (c *capabilities) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"KubeVersion": c.KubeVersion(), "APIVersions": c.APIVersions(), "HelmVersion": c.HelmVersion()})
-}
-
-// kubeVersion has the fields and methods of Helm's type of the same name.
-type kubeVersion struct{ facts *inquiry }
-
-func (k *kubeVersion) Version() string { return k.facts.kubeVersion().Version }
-
-func (k *kubeVersion) GitVersion() string { return k.facts.kubeVersion().Version }
-
-func (k *kubeVersion) String() string { return k.facts.kubeVersion().String() }
-
-func (k *kubeVersion) Major() string { return k.facts.kubeVersion().Major }
-
-func (k *kubeVersion) Minor() string { return k.facts.kubeVersion().Minor }
-
-func (k *kubeVersion) MarshalJSON() ([]byte, error) {
-	v := k.facts.kubeVersion()
-	return json.Marshal(map[string]string{"Version": v.Version, "Major": v.Major, "Minor": v.Minor})
 }
 
 // buildInfo has the fields of Helm's type of the same name. The fields about a build stay

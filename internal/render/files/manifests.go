@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/kustomize/api/konfig"
-
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -62,7 +60,7 @@ func within(name, directory string) bool {
 func readFiles(reader *manifest.Reader, files []artifact.File) ([]manifest.Document, error) {
 	var all []manifest.Document
 	for _, file := range files {
-		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(file.Name)) {
+		if isKustomization(file.Name) {
 			return nil, failure.New(job.ReasonManifestInvalid, "%s is a kustomization, not a manifest; name it in kustomization, or take it out of the directory", file.Name)
 		}
 		texts, err := textsOf(file)

@@ -20,12 +20,12 @@ func ObjectsOf(documents []Document) (all []*unstructured.Unstructured) {
 		if doc.Object == nil {
 			continue
 		}
-		items, isList := doc.Object.Object["items"].([]any)
-		if !isList || !strings.HasSuffix(doc.kind(), "List") {
+		if !isList(doc.Object) {
 			all = append(all, doc.Object)
+			continue
 		}
-		for _, item := range items {
-			if content, ok := item.(map[string]any); ok && isList {
+		for _, item := range doc.Object.Object["items"].([]any) {
+			if content, ok := item.(map[string]any); ok {
 				all = append(all, &unstructured.Unstructured{Object: content})
 			}
 		}

@@ -42,24 +42,6 @@ func New(r reference.Reference, releases *Releases) Release {
 // tag returns the tag of the release. Only people see the title of a release.
 func (r Release) tag() string { return r.TagPrefix + r.version }
 
-// Resolve asks the API for the digest.
-func (r Release) Resolve(ctx context.Context, c *auth.Client) (string, artifact.Content, error) {
-	offer, err := r.offer(ctx, c)
-	if err != nil {
-		return "", artifact.Content{}, err
-	}
-	return offer.Resolve(ctx)
-}
-
-// Fetch downloads the archive, or all files.
-func (r Release) Fetch(ctx context.Context, c *auth.Client, digest string) (artifact.Content, error) {
-	offer, err := r.offer(ctx, c)
-	if err != nil {
-		return artifact.Content{}, err
-	}
-	return offer.Fetch(ctx, digest)
-}
-
 // Verify checks the provenance file beside the archive.
 func (r Release) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (string, error) {
 	found, err := r.find(ctx, c)
@@ -82,8 +64,8 @@ func (r Release) Verify(ctx context.Context, c *auth.Client, digest string, want
 	return "", want.CheckProvenance(file, digest, c.Ref)
 }
 
-// offer returns the archive among the release's files, or all files that make the bundle.
-func (r Release) offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
+// Offer returns the archive among the release's files, or all files that make the bundle.
+func (r Release) Offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
 	found, err := r.find(ctx, c)
 	if err != nil {
 		return artifact.Offer{}, err

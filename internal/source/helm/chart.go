@@ -35,24 +35,6 @@ func New(r reference.Reference, indexes *Indexes) Chart {
 	return Chart{r.Chart.Helm, r.Chart.Version, indexes}
 }
 
-// Resolve looks the digest up in the index.
-func (h Chart) Resolve(ctx context.Context, c *auth.Client) (string, artifact.Content, error) {
-	offer, err := h.offer(ctx, c)
-	if err != nil {
-		return "", artifact.Content{}, err
-	}
-	return offer.Resolve(ctx)
-}
-
-// Fetch downloads the archive that the index names.
-func (h Chart) Fetch(ctx context.Context, c *auth.Client, digest string) (artifact.Content, error) {
-	offer, err := h.offer(ctx, c)
-	if err != nil {
-		return artifact.Content{}, err
-	}
-	return offer.Fetch(ctx, digest)
-}
-
 // Verify checks the provenance file beside the archive.
 func (h Chart) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (string, error) {
 	entry, err := h.find(ctx, c)
@@ -94,8 +76,8 @@ func (h Chart) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
 	return found, nil
 }
 
-// offer returns the archive of the version.
-func (h Chart) offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
+// Offer returns the archive that the index names, and its digest.
+func (h Chart) Offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
 	entry, err := h.find(ctx, c)
 	if err != nil {
 		return artifact.Offer{}, err
