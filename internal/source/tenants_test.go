@@ -22,18 +22,29 @@ import (
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-// One tenant has twelve repositories at hosts that send next to nothing, and 64 bundles to open.
-// Another one's chart waits for none of the hosts, and for few of the bundles.
-func TestOneTenantDelaysNoOther(t *testing.T) {
-	var held atomic.Int32
+// slowAnswers and bundles are how much of it one tenant asks for.
+const slowAnswers, bundles = 12, 64
+
+// siege has a tenant with repositories at hosts that send next to nothing, and another one with a good repository.
+type siege struct {
+	sources *source.Sources
+	good    string
+	slow    []string
+	held    atomic.Int32 // slow answers under way
+	jobs    sync.WaitGroup
+	charts  int // of the victim
+}
+
+func newSiege(t *testing.T, archive []byte) *siege {
+	t.Helper()
+	s := &siege{}
 	over := make(chan struct{})
-	var slow []string
 	for range 2 { // each host gets eight requests at once, at most
-		slow = append(slow, serving(t, func(w http.ResponseWriter, r *http.Request) {
+		s.slow = append(s.slow, serving(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, "#")
 			w.(http.Flusher).Flush()
-			held.Add(1)
-			defer held.Add(-1)
+			s.held.Add(1)
+			defer s.held.Add(-1)
 			select {
 			case <-r.Context().Done():
 			case <-over:
@@ -41,51 +52,76 @@ func TestOneTenantDelaysNoOther(t *testing.T) {
 		}).URL)
 	}
 	t.Cleanup(func() { close(over) })
-	archive := targz.Chart(t)
-	good := serving(t, func(w http.ResponseWriter, r *http.Request) {
+	s.good = serving(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "index.yaml") {
 			_, _ = io.WriteString(w, oneVersion("demo.tgz"))
 			return
 		}
 		_, _ = w.Write(archive)
-	})
-	sources, _ := remoteSources(t, source.Options{Store: storeAt(t.TempDir())})
+	}).URL
+	s.sources, _ = remoteSources(t, source.Options{Store: storeAt(t.TempDir())})
+	return s
+}
+
+// begin asks for what the slow hosts have, as a tenant whose context it returns.
+func (s *siege) begin(t *testing.T) context.Context {
+	t.Helper()
 	mallory, end := context.WithCancel(shares.WithTenant(t.Context(), "mallory", ""))
-	var jobs sync.WaitGroup
-	defer jobs.Wait()
-	defer end()
-	for i := range 12 {
-		ref := plainly(inRepository(fmt.Sprintf("%s/%d", slow[i%2], i), "1.0.0"))
+	t.Cleanup(s.jobs.Wait)
+	t.Cleanup(end)
+	for i := range slowAnswers {
+		ref := plainly(inRepository(fmt.Sprintf("%s/%d", s.slow[i%2], i), "1.0.0"))
 		ref.Namespace = "mallory"
-		go func() { _, _ = sources.Resolve(mallory, ref) }()
+		s.jobs.Go(func() { _, _ = s.sources.Resolve(mallory, ref) })
 	}
-	for held.Load() < 12 {
+	for s.held.Load() < slowAnswers {
 		time.Sleep(time.Millisecond)
 	}
-	const bundles = 64
+	return mallory
+}
+
+// fetch fetches another chart of the victim.
+func (s *siege) fetch(t *testing.T) {
+	t.Helper()
+	s.charts++
+	ref := plainly(inRepository(fmt.Sprintf("%s/%d", s.good, s.charts), "1.0.0"))
+	ref.Namespace = "victim"
+	victim := shares.WithTenant(t.Context(), "victim", "")
+	digest, err := s.sources.Resolve(victim, ref)
+	if err == nil {
+		_, err = s.sources.Fetch(victim, ref, digest)
+	}
+	must.Succeed(t, err)
+}
+
+// large is YAML that takes a worker some time.
+var large = strings.Repeat("- {a: b, c: [d, e, f]}\n", 10_000)
+
+func open(ctx context.Context, i int) {
+	_, _ = workers.Open(ctx, &opener.Job{YAML: &opener.YAML{Data: []byte(fmt.Sprintf("n: %d\nx:\n", i) + large)}})
+}
+
+// One tenant has twelve repositories at hosts that send next to nothing, and 64 bundles to open.
+// Another one's chart waits for none of the hosts, and for few of the bundles.
+func TestOneTenantDelaysNoOther(t *testing.T) {
+	s := newSiege(t, targz.Chart(t))
+	mallory := s.begin(t)
 	var opened, begun atomic.Int32
 	for i := range bundles {
-		jobs.Go(func() {
-			document := fmt.Sprintf("n: %d\nx:\n", i) + strings.Repeat("- {a: b, c: [d, e, f]}\n", 10_000)
+		s.jobs.Go(func() {
 			begun.Add(1)
-			_, _ = workers.Open(mallory, &opener.Job{YAML: &opener.YAML{Data: []byte(document)}})
+			open(mallory, i)
 			opened.Add(1)
 		})
 	}
 	for begun.Load() < bundles || opened.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	ref := plainly(inRepository(good.URL, "1.0.0"))
-	ref.Namespace = "victim"
-	digest, err := sources.Resolve(shares.WithTenant(t.Context(), "victim", ""), ref)
-	if err == nil {
-		_, err = sources.Fetch(shares.WithTenant(t.Context(), "victim", ""), ref, digest)
-	}
-	must.Succeed(t, err)
+	s.fetch(t)
 	before := opened.Load()
 	t.Logf("%d of %d bundles came first", before, bundles)
-	if before > bundles/2 || held.Load() < 12 {
-		t.Errorf("%d of %d bundles, and %d of 12 slow answers, came first", before, bundles, 12-held.Load())
+	if before > bundles/2 || s.held.Load() < slowAnswers {
+		t.Errorf("%d of %d bundles, and %d of 12 slow answers, came first", before, bundles, 12-s.held.Load())
 	}
 }
 
@@ -95,45 +131,13 @@ func TestOneTenantDelaysNoOtherByMoreThanTwice(t *testing.T) {
 	if os.Getenv("CHANDLER_E2E_HOSTILE") == "" {
 		t.Skip("it measures times, and needs a machine that does nothing else: make test-hostile")
 	}
-	const charts, bundles, answers = 9, 64, 12
-	archive := targz.Chart(t, targz.Entry{Name: "demo/values.yaml", Data: strings.Repeat("- {a: b, c: [d, e, f]}\n", 10_000)})
-	good := serving(t, func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "index.yaml") {
-			_, _ = io.WriteString(w, oneVersion("demo.tgz"))
-			return
-		}
-		_, _ = w.Write(archive)
-	})
-	var held atomic.Int32
-	over := make(chan struct{})
-	var slow []string
-	for range 2 { // each host gets eight requests at once, at most
-		slow = append(slow, serving(t, func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.WriteString(w, "#")
-			w.(http.Flusher).Flush()
-			held.Add(1)
-			select {
-			case <-r.Context().Done():
-			case <-over:
-			}
-		}).URL)
-	}
-	t.Cleanup(func() { close(over) })
-	sources, _ := remoteSources(t, source.Options{Store: storeAt(t.TempDir())})
-	repositories := 0
+	s := newSiege(t, targz.Chart(t, targz.Entry{Name: "demo/values.yaml", Data: large}))
 	median := func() time.Duration {
-		t.Helper()
+		const charts = 9
 		var took []time.Duration
 		for range charts {
-			repositories++
-			ref := plainly(inRepository(fmt.Sprintf("%s/%d", good.URL, repositories), "1.0.0"))
-			ref.Namespace = "victim"
-			victim, begun := shares.WithTenant(t.Context(), "victim", ""), time.Now()
-			digest, err := sources.Resolve(victim, ref)
-			if err == nil {
-				_, err = sources.Fetch(victim, ref, digest)
-			}
-			must.Succeed(t, err)
+			begun := time.Now()
+			s.fetch(t)
 			took = append(took, time.Since(begun))
 		}
 		slices.Sort(took)
@@ -141,26 +145,17 @@ func TestOneTenantDelaysNoOtherByMoreThanTwice(t *testing.T) {
 	}
 	alone := median()
 
-	mallory, end := context.WithCancel(shares.WithTenant(t.Context(), "mallory", ""))
-	var jobs sync.WaitGroup
-	defer jobs.Wait()
-	defer end()
-	for i := range answers {
-		ref := plainly(inRepository(fmt.Sprintf("%s/%d", slow[i%2], i), "1.0.0"))
-		ref.Namespace = "mallory"
-		jobs.Go(func() { _, _ = sources.Resolve(mallory, ref) })
-	}
+	mallory := s.begin(t)
 	var opened atomic.Int32
 	for i := range bundles {
-		document := fmt.Sprintf("n: %d\nx:\n", i) + strings.Repeat("- {a: b, c: [d, e, f]}\n", 10_000)
-		jobs.Go(func() {
+		s.jobs.Go(func() {
 			for mallory.Err() == nil { // the next one comes as soon as one is opened
-				_, _ = workers.Open(mallory, &opener.Job{YAML: &opener.YAML{Data: []byte(document)}})
+				open(mallory, i)
 				opened.Add(1)
 			}
 		})
 	}
-	for held.Load() < answers || opened.Load() == 0 {
+	for opened.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	before := opened.Load()
