@@ -111,16 +111,6 @@ func TestPathsThatLeadElsewhere(t *testing.T) {
 	}
 }
 
-func TestNoWayFromTLSToPlainHTTP(t *testing.T) {
-	plain := httptest.NewServer(http.NotFoundHandler())
-	defer plain.Close()
-	server, ca := startTLS(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, plain.URL, http.StatusFound) })
-	client := newClient(t, Options{Origin: parse(t, server.URL), CA: ca, AllowLoopback: true})
-	if fault := ask(t, client, server.URL); fault == nil || fault.Reason != failure.ArtifactRefused || !strings.Contains(fault.Error(), "without TLS") {
-		t.Errorf("got %v", fault)
-	}
-}
-
 // startTLS starts a server that asks for a client's certificate, but needs none.
 func startTLS(t testing.TB, handler http.HandlerFunc) (*httptest.Server, []byte) {
 	t.Helper()

@@ -203,57 +203,37 @@ func TestKeyless(t *testing.T) {
 	}
 }
 
-func TestWhatCanBeTrusted(t *testing.T) {
+func TestWhatCantBeTrusted(t *testing.T) {
 	authority := signing.NewAuthority(t)
-	for name, parse := range map[string]func() error{
-		"no PEM": func() error { _, err := ParsePublicKey([]byte("ssh-ed25519 AAAA")); return err },
-		"private key": func() error {
-			_, err := ParsePublicKey([]byte("-----BEGIN PRIVATE KEY-----\neA==\n-----END PRIVATE KEY-----\n"))
-			return err
-		},
-		"damaged": func() error {
-			_, err := ParsePublicKey([]byte("-----BEGIN PUBLIC KEY-----\neA==\n-----END PUBLIC KEY-----\n"))
-			return err
-		},
-		"weak": func() error { _, err := ParsePublicKey(signing.NewRSAKey(t, 1024).Public); return err },
-		"two": func() error {
-			_, err := ParsePublicKey(append(signing.NewKey(t).Public, signing.NewKey(t).Public...))
-			return err
-		},
-		"large":        func() error { _, err := ParsePublicKey(make([]byte, MaxPublicKey+1)); return err },
-		"root no JSON": func() error { _, err := ParseTrustRoot([]byte("x")); return err },
-		"root empty":   func() error { _, err := ParseTrustRoot([]byte("{}")); return err },
-		"root large":   func() error { _, err := ParseTrustRoot(make([]byte, 1<<20)); return err },
-		"root of nothing": func() error {
-			_, err := ParseTrustRoot([]byte(`{"mediaType":"application/vnd.dev.sigstore.trustedroot+json;version=0.1"}`))
-			return err
-		},
-		"root timeless": func() error { _, err := ParseTrustRoot(authority.TrustRoot(t, signing.Trust{})); return err },
-		"keyring":       func() error { _, err := ParseKeyring([]byte("x")); return err },
-		"keyring armored": func() error {
-			_, err := ParseKeyring([]byte("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nx\n"))
-			return err
-		},
-		"keyring empty": func() error { _, err := ParseKeyring(nil); return err },
-		"expression": func() error {
-			trusted, err := ParseTrustRoot(authority.TrustRoot(t, signing.Trust{Log: true}))
-			must.Succeed(t, err)
-			_, err = NewKeyless([]Identity{{Issuer: issuer, SubjectRegExp: "("}}, trusted)
-			return err
-		},
-		"nobody": func() error {
-			trusted, err := ParseTrustRoot(authority.TrustRoot(t, signing.Trust{Log: true}))
-			must.Succeed(t, err)
-			_, err = NewKeyless(nil, trusted)
-			return err
-		},
+	key := func(data []byte) error { _, err := ParsePublicKey(data); return err }
+	root := func(data []byte) error { _, err := ParseTrustRoot(data); return err }
+	keyring := func(data string) error { _, err := ParseKeyring([]byte(data)); return err }
+	keyless := func(identities ...Identity) error {
+		trusted, err := ParseTrustRoot(authority.TrustRoot(t, signing.Trust{Log: true}))
+		must.Succeed(t, err)
+		_, err = NewKeyless(identities, trusted)
+		return err
+	}
+	for name, err := range map[string]error{
+		"no PEM":          key([]byte("ssh-ed25519 AAAA")),
+		"private key":     key([]byte("-----BEGIN PRIVATE KEY-----\neA==\n-----END PRIVATE KEY-----\n")),
+		"damaged":         key([]byte("-----BEGIN PUBLIC KEY-----\neA==\n-----END PUBLIC KEY-----\n")),
+		"weak":            key(signing.NewRSAKey(t, 1024).Public),
+		"two":             key(append(signing.NewKey(t).Public, signing.NewKey(t).Public...)),
+		"large":           key(make([]byte, MaxPublicKey+1)),
+		"root no JSON":    root([]byte("x")),
+		"root empty":      root([]byte("{}")),
+		"root large":      root(make([]byte, 1<<20)),
+		"root of nothing": root([]byte(`{"mediaType":"application/vnd.dev.sigstore.trustedroot+json;version=0.1"}`)),
+		"root timeless":   root(authority.TrustRoot(t, signing.Trust{})),
+		"keyring":         keyring("x"),
+		"keyring armored": keyring("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nx\n"),
+		"keyring empty":   keyring(""),
+		"expression":      keyless(Identity{Issuer: issuer, SubjectRegExp: "("}),
+		"nobody":          keyless(),
 	} {
-		t.Run(name, func(t *testing.T) {
-			if err := parse(); err == nil {
-				t.Error("it is taken")
-			} else {
-				t.Log(err)
-			}
-		})
+		if err == nil {
+			t.Errorf("%s: it is taken", name)
+		}
 	}
 }
