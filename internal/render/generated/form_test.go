@@ -11,12 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
 // generating has a call of each function whose values a record keeps.
@@ -67,8 +65,7 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	b := &bench{Renderer: render.New(render.Options{Workers: 1, Timeout: time.Minute, MemoryBytes: 256 << 20})}
-	t.Cleanup(b.Close)
+	b := &bench{Renderer: rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 1, time.Minute })}
 	made := b.render(t, object("ConfigMap", "a", "data:\n  key: {{ genPrivateKey \"ecdsa\" | quote }}\n  {{- $ca := genCA \"ca\" 100 }}\n  cert: {{ $ca.Cert | b64enc }}\n  caKey: {{ $ca.Key | b64enc }}\n"), nil)
 	data := made.Objects[0].Object["data"].(map[string]any)
 	b.values = map[string]any{"key": data["key"], "caCert": data["cert"], "caKey": data["caKey"]}
@@ -76,15 +73,10 @@ func newBench(t testing.TB) *bench {
 }
 
 func (b *bench) request(text string, earlier job.Generated) job.Chart {
-	return job.Chart{
-		Files: []artifact.File{
-			{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: demo\nversion: 1.0.0\n")},
-			{Name: "templates/a.yaml", Data: []byte(text)},
-		},
-		Release: job.Release{Name: "demo", Namespace: "apps", Revision: 2, Upgrade: true},
-		Facts:   job.Facts{KubeVersion: "v1.36.0", APIVersions: []string{"v1", "batch/v1"}},
-		Values:  b.values, Generated: earlier,
-	}
+	req := rendering.ChartJob(rendering.ChartWith(text))
+	req.Release.Namespace, req.Release.Upgrade = "apps", true
+	req.Values, req.Generated = b.values, earlier
+	return req
 }
 
 func (b *bench) render(t testing.TB, text string, earlier job.Generated) *job.Result {
@@ -242,31 +234,13 @@ func TestGeneratedValuesWriteNoYAML(t *testing.T) {
 	}
 }
 
-// shapeOf lists the objects and hooks of a rendering, with the paths of their fields.
-func shapeOf(result *job.Result) (shape []string) {
-	var fields func(at string, value any)
-	fields = func(at string, value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			for _, key := range slices.Sorted(maps.Keys(value)) {
-				fields(at+"."+key, value[key])
-			}
-		case []any:
-			for _, item := range value {
-				fields(at+"[]", item)
-			}
-		default:
-			shape = append(shape, at)
+// shapeOf returns the fields of all objects and hooks, but for the values that are generated.
+func shapeOf(result *job.Result) map[string]string {
+	shape := fieldsOf(result)
+	for path := range shape {
+		if strings.HasSuffix(path, ".v") || strings.HasSuffix(path, ".plain") {
+			shape[path] = ""
 		}
-	}
-	add := func(o *unstructured.Unstructured, more ...string) {
-		fields(strings.Join(append([]string{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()}, more...), "/"), o.Object)
-	}
-	for _, o := range result.Objects {
-		add(o)
-	}
-	for _, h := range result.Hooks {
-		add(h.Object, h.Events...)
 	}
 	return shape
 }

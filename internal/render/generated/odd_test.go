@@ -24,7 +24,7 @@ func asServed(name string, data map[string]string) *unstructured.Unstructured {
 		served[key] = base64.StdEncoding.EncodeToString([]byte(value))
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": "apps"}, "data": served,
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name}, "data": served,
 	}}
 }
 

@@ -31,15 +31,9 @@ func takenOver(t *testing.T, templates map[string]string, live []*unstructured.U
 // asLive is how a cluster serves a Secret: without stringData.
 func asLive(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	live := o.DeepCopy()
-	plain, _, err := unstructured.NestedStringMap(live.Object, "stringData")
+	plain, _, err := unstructured.NestedStringMap(o.Object, "stringData")
 	must.Succeed(t, err)
-	unstructured.RemoveNestedField(live.Object, "stringData")
-	for key, value := range plain {
-		data, _, _ := unstructured.NestedString(rendering.SecretWith("x", key, value), "data", key)
-		must.Succeed(t, unstructured.SetNestedField(live.Object, data, "data", key))
-	}
-	return live
+	return asServed(o.GetName(), plain)
 }
 
 func TestValuesThatLiveObjectsDisagreeAboutAreNotTakenOver(t *testing.T) {
@@ -51,7 +45,7 @@ func TestValuesThatLiveObjectsDisagreeAboutAreNotTakenOver(t *testing.T) {
 	if err != nil || result.Made || result.Manifest != helms.Manifest {
 		t.Fatalf("it differs, %v", err)
 	}
-	b.Object["data"] = rendering.SecretWith("b", "p", "rotated by hand")["data"]
+	b = asServed("b", map[string]string{"p": "rotated by hand"})
 	_, err = takenOver(t, templates, []*unstructured.Unstructured{a, b})
 	rendering.WantReason(t, err, job.ReasonGeneratedValuesLost, "Secret a: data.p", "Secret b: data.p")
 }
@@ -93,18 +87,14 @@ func oldCertificate(t *testing.T) (cert, key string) {
 func TestCertificateThatIsDueIsTakenOverFirst(t *testing.T) {
 	templates := map[string]string{"templates/a.yaml": `{{ $c := genSelfSignedCert "a" nil nil 90 }}` + secret("a", "  c: {{ $c.Cert | quote }}\n  k: {{ $c.Key | quote }}\n")}
 	cert, key := oldCertificate(t)
-	live := &unstructured.Unstructured{Object: rendering.SecretWith("a", "c", cert)}
-	must.Succeed(t, unstructured.SetNestedField(live.Object, rendering.SecretWith("a", "k", key)["data"].(map[string]any)["k"], "data", "k"))
-	result, err := takenOver(t, templates, []*unstructured.Unstructured{live})
+	result, err := takenOver(t, templates, []*unstructured.Unstructured{asServed("a", map[string]string{"c": cert, "k": key})})
 	must.Succeed(t, err)
-	if got, _, _ := unstructured.NestedString(result.Objects[0].Object, "stringData", "c"); got != cert {
-		t.Errorf("the certificate is another one")
-	}
+	must.Equal(t, cert, stringData(result, "a", "c"))
 	if at := generated.RenewAt(result.Generated); at.IsZero() || at.After(time.Now()) {
 		t.Errorf("it is renewed at %s", at)
 	}
 	renewed := inWorker(t, templates, nil, result.Generated)
-	if got, _, _ := unstructured.NestedString(renewed.Objects[0].Object, "stringData", "c"); got == cert {
+	if stringData(renewed, "a", "c") == cert {
 		t.Error("the next rendering doesn't renew it")
 	}
 }
