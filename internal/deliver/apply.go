@@ -5,20 +5,17 @@ package deliver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/retry"
@@ -32,20 +29,19 @@ type application struct {
 	*call
 
 	noting      sync.Mutex
-	transferred map[Release]bool // by this call
+	transferred []Release // by this call
 }
 
-// applyObjects applies the objects of the manifest.
-func (r *application) applyObjects(ctx context.Context) error {
-	if err := r.rescope(); err != nil {
-		return err
+// applyAll applies the CRDs of crds/, or else the objects of the manifest, that aren't applied yet, wave by wave. A rejected
+// object doesn't keep the others from being applied.
+func (r *application) applyAll(ctx context.Context, crds bool) error {
+	objects := r.s.crds
+	if !crds {
+		if err := r.rescope(); err != nil {
+			return err
+		}
+		objects = r.s.objects
 	}
-	return r.applyAll(ctx, r.s.objects, false)
-}
-
-// applyAll applies the objects that aren't applied yet, wave by wave. A rejected object doesn't
-// keep the others from being applied.
-func (r *application) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) error {
 	inventory, err := r.scope.Normalize(r.rec.State.Inventory) // kinds may have come since it was written
 	if err != nil {
 		return err
@@ -79,7 +75,7 @@ func (r *application) applyAll(ctx context.Context, objects []*unstructured.Unst
 		if len(todo) > 0 {
 			meta.MaybeResetRESTMapper(r.scope.Mapper)
 		}
-		if err := r.established(ctx, wave, failed); err != nil {
+		if err := (readinessWait{r.call}).established(ctx, wave, failed); err != nil {
 			return err
 		}
 	}
@@ -107,6 +103,40 @@ func (r *application) rescope() error {
 	r.s.objects, r.s.unscoped = objects, r.scope.Unknown
 	return nil
 }
+
+// turnIsOver reports whether others have waited long enough for the room that the add-on has.
+func (r *call) turnIsOver() bool {
+	return r.room != nil && r.now().Sub(r.roomSince) > maxTurn && r.d.room.Wanted()
+}
+
+// noteJobs records the Jobs of the manifest that ran to their end. Nothing else tells of it
+// once they are gone by their ttlSecondsAfterFinished, and each is to run once for a revision.
+func (r *application) noteJobs(ctx context.Context, objects []*unstructured.Unstructured) error {
+	known := len(r.rec.State.JobsDone)
+	for _, o := range objects {
+		key := record.KeyOf(o)
+		if !readiness.IsJob(o) {
+			continue
+		}
+		a, ok := r.s.applied[key]
+		if !ok || a.left {
+			continue
+		}
+		_, noted := r.rec.State.JobDone(key)
+		if status := r.statusOf(a); !noted && status.Final && status.Phase == observe.Current {
+			e := record.EntryOf(o)
+			e.UID = a.uid
+			r.rec.State.JobsDone = append(r.rec.State.JobsDone, e)
+		}
+	}
+	if len(r.rec.State.JobsDone) == known {
+		return nil
+	}
+	return r.s.store.Update(ctx, r.rec)
+}
+
+// jobDone is the status of a Job that is known from the record to have run to its end.
+var jobDone = observe.Status{Phase: observe.Current, Final: true, Message: "it ran to its end"}
 
 // unapplied returns the objects that weren't applied in this session, or are gone
 // since.
@@ -151,72 +181,30 @@ func (r *application) applyOne(ctx context.Context, o *unstructured.Unstructured
 	return r.noteApplied(o, result, left, whole)
 }
 
-// applyUnignored applies what rules don't leave to others of an object. It returns the object as it is in the cluster
-// then, and whether that is left to its owner.
-func (r *application) applyUnignored(
-	ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool,
-) (result *unstructured.Unstructured, left bool, err error) {
-	if crd && r.want.CRDPolicy == addonsv1.CRDPolicyCreate {
-		if _, err := r.applier.Metadata(ctx, entry); !apierrors.IsNotFound(err) {
-			result, err = r.applier.Get(ctx, o) // an error comes up there again
-			return result, true, err
-		}
-	}
-	if entry.UID != "" {
-		if result, err = r.applier.ApplyOwn(ctx, o, entry.UID); !errors.Is(err, apply.ErrAnother) {
-			return result, false, err
-		}
-	}
-	if !entry.Helm { // else it is there
-		if result, err = r.applier.ApplyNew(ctx, o); !apply.IsThere(err) {
-			return result, false, err
-		}
-	}
-	return r.applyFirst(ctx, o, entry, crd)
-}
-
-// applyFirst applies an object that is there, and isn't known to be ours, after a look at it.
-func (r *application) applyFirst(
-	ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool,
-) (result *unstructured.Unstructured, left bool, err error) {
+// leaveAsDeployed reports whether an object stays as the deployed revision applied it, as nobody
+// has changed it since. It is read, unless a watch shows it and it has no status to wait for. A CRD of crds/ is served
+// since that revision.
+func (r *application) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured) (left bool, _ error) {
 	key := record.KeyOf(o)
-	live, err := r.applier.Metadata(ctx, entry)
-	if apierrors.IsNotFound(err) { // if somebody makes it in this moment, there is a conflict
-		result, err = r.applier.Apply(ctx, o, false)
-		return result, false, err
+	e, same := r.s.asDeployed[key]
+	if !same {
+		return false, nil
 	}
+	if r.want.Seen != nil && (e.CRD || readiness.HasNoStatus(o)) && len(r.checks.For(o)) == 0 {
+		if seen, known := r.want.Seen(key); known && seen == e.Fields {
+			ready := observe.Object{Status: observe.Status{Phase: observe.Current}}
+			r.note(key, &applied{Object: ready, uid: e.UID, fields: e.Fields})
+			return true, nil
+		}
+	}
+	live, err := r.applier.Get(ctx, o)
 	if err != nil {
-		return nil, false, err
+		return false, nil //nolint:nilerr // applying it tells what is wrong
 	}
-	force := true
-	c := object.Claimant{
-		Release: r.release, Key: key, Policy: r.want.Adoption, CRD: crd, Had: entry.UID != "", Helm: entry.Helm, Leaving: r.want.Leaving,
+	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), r.scope.Manager()) != e.Fields {
+		return false, nil
 	}
-	switch verdict, reason, message := c.Decide(&live.ObjectMeta); verdict {
-	case object.ClaimRefuse:
-		return nil, false, object.Reject(key, reason, message)
-	case object.ClaimLeave:
-		result, err = r.applier.Get(ctx, o)
-		return result, true, err
-	case object.ClaimShare:
-		result, err = r.applier.Share(ctx, o, live)
-		return result, true, err
-	case object.ClaimIfEqual:
-		force, err = false, r.applier.Differs(ctx, o, live)
-	case object.ClaimAdopt:
-		err = r.applier.TakeFields(ctx, live)
-	case object.ClaimTakeOver:
-		err = r.takeOver(ctx, live, key)
-	}
-	switch {
-	case err != nil:
-		return nil, false, err
-	case force:
-		result, err = r.applier.ApplyOwn(ctx, o, live.UID)
-	default:
-		result, err = r.applier.Apply(ctx, o, false)
-	}
-	return result, false, err
+	return true, r.noteApplied(o, live, false, 0)
 }
 
 // noteApplied remembers what became of an object. Fields are the add-on's, zero for those that it owns now.

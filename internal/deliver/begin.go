@@ -6,21 +6,20 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
-	chart "helm.sh/helm/v4/pkg/chart/v2"
-	helmcommon "helm.sh/helm/v4/pkg/release/common"
-	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/render/generated"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // revisionMaker makes the next revision, and records it.
@@ -73,59 +72,175 @@ func (r revisionMaker) deployedRecord(ctx context.Context) (*record.Record, erro
 	return rec, nil
 }
 
-// madeRevision is one that isn't recorded yet.
-type madeRevision struct {
-	rec           *record.Record
-	inventory     []record.Entry               // of the revisions before
-	crds, objects []*unstructured.Unstructured // as they are to be applied
+// unchangedSince returns what a new revision has just the same as the deployed one, which may be nil.
+func (r revisionMaker) unchangedSince(deployed *record.Record, made *madeRevision) (map[record.ObjectKey]record.Entry, error) {
+	if deployed == nil {
+		return nil, nil
+	}
+	objects, err := deployed.Manifest()
+	if err != nil {
+		return nil, nil //nolint:nilerr // so all objects are applied
+	}
+	if objects, err = r.scope.Prepare(objects); err != nil {
+		return nil, err
+	}
+	return made.unchanged(objects, deployed.State.CRDsDigest), nil
 }
 
-// make renders a revision that follows the records. It takes the generated values from the revision
-// before if none are given.
-func (r revisionMaker) make(ctx context.Context, number int, generated map[string]string) (*madeRevision, error) {
-	inventory, inherited, err := r.inherit(ctx)
-	if err != nil {
-		return nil, err
+// unchanged returns the entries of those objects and CRDs of crds/ that are just the same as these. Their fields have to
+// be known.
+func (made *madeRevision) unchanged(objects []*unstructured.Unstructured, crdsDigest string) map[record.ObjectKey]record.Entry {
+	same := map[record.ObjectKey]record.Entry{}
+	previous := make(map[record.ObjectKey]*unstructured.Unstructured, len(objects))
+	for _, o := range objects {
+		previous[record.KeyOf(o)] = o
 	}
-	generated, found, err := r.inheritOthers(ctx, generated, &heritage{release: r.release, objects: inventory, values: inherited})
-	if err != nil {
-		return nil, err
-	}
-	isUpgrade := r.upgrading() || len(r.records) == 0 && number > 1 // those before may have been trimmed
-	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
-	if cluster := (&reader{revisionMaker: r, inventory: found}); len(cluster.inventory) > 0 {
-		input.Lookup = cluster.lookup
-		if len(inventory) > 0 && generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
-			input.Live = cluster.live
+	entries := make(map[record.ObjectKey]record.Entry, len(made.inventory))
+	for _, e := range made.inventory {
+		if e.UID != "" && e.Fields != 0 {
+			entries[e.Key()] = e
 		}
 	}
-	rendering, err := r.want.Render(ctx, input)
+	for _, o := range made.crds {
+		if e, owned := entries[record.KeyOf(o)]; owned && crdsDigest == made.rec.State.CRDsDigest {
+			same[e.Key()] = e
+		}
+	}
+	for _, o := range made.objects {
+		was, known := previous[record.KeyOf(o)]
+		e, owned := entries[record.KeyOf(o)]
+		if known && owned && was.GroupVersionKind() == o.GroupVersionKind() && equality.Semantic.DeepEqual(was.Object, o.Object) {
+			same[e.Key()] = e
+		}
+	}
+	return same
+}
+
+// isSame reports whether a new revision would have just what is deployed: the cluster's facts changed alone, as kinds
+// came that the chart doesn't mind.
+func (r revisionMaker) isSame(deployed, made *record.Record) bool {
+	if deployed == nil || deployed.Transferred() || deployed.IsRollback() || r.want.Again {
+		return false
+	}
+	return made.Holds() != "" && made.Holds() == deployed.Holds() && made.Spec == deployed.Spec && made.RenewAt.Equal(deployed.RenewAt) &&
+		made.Artifact == deployed.Artifact && made.Chart == deployed.Chart && made.Version == deployed.Version &&
+		made.AppVersion == deployed.AppVersion && reflect.DeepEqual(inJSON(made.Helm.Config), inJSON(deployed.Helm.Config)) &&
+		reflect.DeepEqual(made.State.Generated, deployed.State.Generated)
+}
+
+// takeFacts brings new facts of the cluster into the record of what is deployed, which stays. Hooks don't run for them.
+func (r revisionMaker) takeFacts(ctx context.Context, deployed, made *record.Record) error {
+	is := deployed.Summary
+	is.Digest, is.FactsUsed = made.Digest, made.FactsUsed
+	r.rec = deployed
+	return r.rewrite(ctx, deployed, is)
+}
+
+// inJSON returns values as a record has them.
+func inJSON(values map[string]any) (stored map[string]any) {
+	data, err := json.Marshal(values)
+	if err != nil || json.Unmarshal(data, &stored) != nil {
+		return values // which equals nothing that is stored
+	}
+	return stored
+}
+
+// ensureNamespace makes the release's namespace if it is missing and may be made.
+// It isn't part of the inventory: it stays when the add-on is removed.
+func (r revisionMaker) ensureNamespace(ctx context.Context) error {
+	name := r.release.Namespace
+	if len(r.records) > 0 {
+		return nil // the records are in it
+	}
+	ns, err := r.scope.Metadata(ctx, r.t.own(), record.Entry{Version: "v1", Kind: object.NamespaceKind.Kind, Name: name})
+	switch {
+	case err == nil && ns.DeletionTimestamp != nil:
+		return r.refuse(object.ReasonNamespaceMissing, fmt.Sprintf("Namespace %s is being deleted", name))
+	case err == nil:
+		return nil
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("looking for namespace %s: %w", name, err)
+	case !r.want.CreateNamespace:
+		return r.refuse(object.ReasonNamespaceMissing, fmt.Sprintf(
+			"Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name))
+	}
+	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err = r.t.Client.Create(ctx, made, client.FieldOwner(r.scope.Manager()))
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	phase := addonsv1.AddonFailed
+	f := r.failureOf(record.ObjectKey{Kind: object.NamespaceKind.Kind, Name: name}, err)
+	switch f.Kind {
+	case object.Transient:
+		return fmt.Errorf("making namespace %s: %w", name, err)
+	case object.Deferred:
+		phase = addonsv1.AddonPending
+	}
+	return r.refuseAs(phase, f.Reason, "The add-on's namespace can't be made: "+f.Message)
+}
+
+// Where Target.Client acts as a ServiceAccount, the manager still writes the records. So that
+// nobody takes over the release of a namespace by it, or fills one, the ServiceAccount has to be
+// allowed what the manager does there.
+
+// mayKeepRecords refuses a release without a record of ours in a namespace in which the
+// ServiceAccount may not create Secrets.
+func (r revisionMaker) mayKeepRecords(ctx context.Context) error {
+	if r.t.Own == nil || len(r.records) > 0 && r.isProven(r.records[0]) {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.release.Namespace, GenerateName: "chandler-"}}
+	err := r.t.Client.Create(ctx, secret, client.DryRunAll, client.FieldOwner(r.scope.Manager()))
+	if apierrors.IsForbidden(err) {
+		return r.refuse(object.ReasonForbidden, fmt.Sprintf(
+			"ServiceAccount %s has to be allowed to create Secrets in namespace %s, where the release is recorded: %v", r.want.ServiceAccount, r.release.Namespace, err))
+	}
 	if err != nil {
-		return nil, r.renderFailed(err)
+		return fmt.Errorf("asking whether ServiceAccount %s may create Secrets in namespace %s: %w", r.want.ServiceAccount, r.release.Namespace, err)
 	}
-	removable := slices.DeleteFunc(slices.Clone(inventory), func(e record.Entry) bool { return e.CRD })
-	if len(rendering.Objects) == 0 && len(removable) > 0 { // an empty rendering removes nothing
-		return nil, r.refuse(ReasonEmptyRendering, fmt.Sprintf(
-			"Beside CRDs of crds/ and hooks, the chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
-			len(removable)))
-	}
-	if r.want.CRDPolicy == addonsv1.CRDPolicySkip {
-		rendering.CRDs = nil
-	}
-	if check, ok := r.checks.Unmatched(slices.Concat(rendering.Objects, rendering.CRDs)); ok {
-		return nil, r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
-			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
-	}
-	rec, err := r.newRecord(ctx, rendering, number)
+	return nil
+}
+
+// rollBack records a revision with what the last deployed one had. Nothing is rendered. CRDs of
+// crds/ stay as they are, as in Helm.
+func (r revisionMaker) rollBack(ctx context.Context) error {
+	failed := r.records[0]
+	to, _ := deployedBefore(r.records, r.want)
+	return r.repeat(ctx, to, &failed)
+}
+
+// restore records a revision with what an earlier one had that was made with the wanted spec and inputs. Nothing is
+// rendered, so the inputs may be gone by now.
+func (r revisionMaker) restore(ctx context.Context) error {
+	to, err := r.recorded()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	weight := object.Weight(rendering.Objects...) + object.Weight(rendering.CRDs...)
-	if err := r.fits(2*weight + len(rec.Helm.Manifest) + int(r.s.size())); err != nil {
-		return nil, err
+	return r.repeat(ctx, to, nil)
+}
+
+// repeat records a revision with what an older one had. It is the rollback of the failed one, unless that is nil.
+func (r revisionMaker) repeat(ctx context.Context, to Summary, failed *Summary) error {
+	old, err := r.load(ctx, to)
+	if err != nil {
+		return err
 	}
-	crds, objects, err := r.scope.PrepareBoth(rendering.CRDs, rendering.Objects)
-	return &madeRevision{rec: rec, inventory: inventory, crds: crds, objects: objects}, err
+	if !old.IsIntact() {
+		return &record.Fault{Kind: record.Damaged, Secret: r.release.Namespace + "/" + to.SecretName, Err: record.ErrChanged}
+	}
+	objects, err := old.Manifest()
+	if err != nil {
+		return err
+	}
+	inventory, _, err := r.inherit(ctx)
+	if err != nil {
+		return err
+	}
+	if objects, err = r.scope.Prepare(objects); err != nil {
+		return err
+	}
+	return r.create(ctx, r.copyOf(old, r.records[0].Revision+1, failed), inventory, nil, objects)
 }
 
 // create records a new revision with these CRDs and objects, beside what is in the inventory
@@ -143,145 +258,33 @@ func (r revisionMaker) create(ctx context.Context, rec *record.Record, inventory
 	r.s.turnTo(rec.UID, false)
 	r.s.keep(crds, objects)
 	r.s.unscoped = r.scope.Unknown
-	return r.trim(ctx)
+	tooOld := record.Surplus(r.records, r.parts, r.rec, cmp.Or(r.want.HistoryLimit, addonsv1.DefaultHistoryLimit))
+	return r.s.store.Delete(ctx, tooOld...)
 }
 
-// inherit returns the inventory and the generated values that the new revision
-// takes over. The newest record's inventory contains those of all before it,
-// unless Helm wrote it: then what our last one had is still to be managed.
-func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]string, error) {
-	var inventory []record.Entry
-	for _, s := range r.records {
-		if s.Status == string(helmcommon.StatusUninstalled) {
-			break
-		}
-		rec, err := r.load(ctx, s)
-		if err != nil {
-			return nil, nil, err
-		}
-		entries, err := r.scope.InventoryOf(rec)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !r.believes(rec) {
-			for i := range entries { // anybody may have written them
-				entries[i].UID, entries[i].Fields, entries[i].Unproven = "", 0, true
-			}
-		}
-		inventory = record.Union(entries, inventory)
-		if s.Complete {
-			return inventory, rec.State.Generated, nil
-		}
-		if !s.Owned {
-			break // what Helm did before its newest revision is over
-		}
-	}
-	if len(inventory) > 0 || record.Installed(r.records) {
-		return inventory, nil, nil
-	}
-	inventory, err := adoptedRelease(r).inheritRelease(ctx)
-	return inventory, nil, err
-}
-
-// renderFailed returns the outcome that stops the call, if the error is one of rendering or of the source.
-func (r revisionMaker) renderFailed(err error) error {
-	e, ok := errors.AsType[*failure.Error](err)
-	if !ok {
+// resume continues with the newest revision.
+func (r installation) resume(ctx context.Context) error {
+	rec, err := r.load(ctx, r.records[0])
+	if err != nil {
 		return err
 	}
-	phase := addonsv1.AddonFailed
-	if e.Wait {
-		phase = addonsv1.AddonPending
-	}
-	if e.RetryAfter > 0 { // the source keeps its own backoff, which all clusters share
-		o := r.refusal(phase, e.Reason, e.Error())
-		o.RetryAfter = e.RetryAfter
-		return &stopped{o}
-	}
-	return r.refuseAs(phase, e.Reason, e.Error())
-}
-
-// newRecord is the record of a rendering, pending.
-func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision int) (*record.Record, error) {
-	metadata := &chart.Metadata{}
-	if len(in.Metadata) > 0 {
-		if err := json.Unmarshal(in.Metadata, metadata); err != nil {
-			return nil, fmt.Errorf("reading the chart's metadata: %w", err)
+	r.rec = rec
+	r.s.turnTo(rec.UID, false)
+	if r.s.objects == nil {
+		objects, err := rec.Manifest()
+		if err != nil {
+			return err
 		}
-	} else {
-		metadata.Name, metadata.Version, metadata.AppVersion = in.Name, in.Version, in.AppVersion
-		metadata.APIVersion = chart.APIVersionV2
-	}
-	status, description := helmcommon.StatusPendingInstall, "Initial install underway"
-	now := r.now()
-	first := now
-	if r.upgrading() {
-		status, description = helmcommon.StatusPendingUpgrade, "Preparing upgrade"
-	}
-	if len(r.records) > 0 {
-		// It was loaded a moment ago, to inherit its inventory.
-		if old, err := r.s.store.Load(ctx, r.records[0]); err == nil && !old.Helm.Info.FirstDeployed.IsZero() {
-			first = old.Helm.Info.FirstDeployed
+		crds, objects, err := r.scope.PrepareBoth(rec.CRDs, objects)
+		if err != nil {
+			return err
+		}
+		r.s.keep(crds, objects)
+		r.s.unscoped = r.scope.Unknown
+		if err := r.fits(int(r.s.size())); err != nil {
+			return err
 		}
 	}
-	summary := r.newSummary(revision, status)
-	summary.Digest = in.Digest
-	summary.Chart, summary.Version, summary.AppVersion = in.Name, in.Version, in.AppVersion
-	summary.Artifact = r.want.Artifact
-	summary.FactsUsed, summary.RenewAt = in.FactsUsed, generated.RenewAt(in.Generated)
-	rec := &record.Record{
-		Summary: summary,
-		Helm: &helmrelease.Release{
-			Name: r.release.Name, Namespace: r.release.Namespace, Version: revision,
-			Info: &helmrelease.Info{
-				FirstDeployed: first, LastDeployed: now, Status: status, Description: description, Notes: in.Notes,
-			},
-			Chart:       &chart.Chart{Metadata: metadata},
-			Config:      in.Values,
-			Manifest:    in.Manifest,
-			Hooks:       helmHooks(in.Hooks),
-			ApplyMethod: string(helmrelease.ApplyMethodServerSideApply),
-		},
-		State:       &record.State{Format: 1, Adopted: r.adopted, Generated: in.Generated, Sensitive: r.hidden.known},
-		CRDs:        in.CRDs,
-		WatchFilter: r.want.WatchFilter,
-	}
-	if rec.Helm.Manifest == "" {
-		var err error
-		if rec.Helm.Manifest, err = record.FormatManifest(in.Objects); err != nil {
-			return nil, err
-		}
-	}
-	rec.Seal()
-	return rec, nil
-}
-
-// newSummary returns what the record of a new revision says whatever it is made of.
-func (r revisionMaker) newSummary(revision int, status helmcommon.Status) record.Summary {
-	s := record.Summary{
-		Release: r.release, Revision: revision, Status: status.String(), Owner: r.want.Owner, OwnerUID: r.want.OwnerUID,
-		Previous: r.previousProof(), Terms: r.want.Terms,
-	}
-	s.Postconditions = "" // until they hold
-	return s
-}
-
-func helmHooks(hooks []job.Hook) []*helmrelease.Hook {
-	list := make([]*helmrelease.Hook, 0, len(hooks))
-	for _, h := range hooks {
-		hook := &helmrelease.Hook{Name: h.Name, Kind: h.Kind, Path: h.Path, Manifest: h.Manifest, Weight: h.Weight}
-		for _, e := range h.Events {
-			hook.Events = append(hook.Events, helmrelease.HookEvent(e))
-		}
-		for _, p := range h.DeletePolicies {
-			hook.DeletePolicies = append(hook.DeletePolicies, helmrelease.HookDeletePolicy(p))
-		}
-		list = append(list, hook)
-	}
-	return list
-}
-
-// trim deletes records that are too old.
-func (r revisionMaker) trim(ctx context.Context) error {
-	return r.s.store.Delete(ctx, record.Surplus(r.records, r.parts, r.rec, cmp.Or(r.want.HistoryLimit, addonsv1.DefaultHistoryLimit))...)
+	r.scope.Learn(slices.Concat(r.s.crds, r.s.objects))
+	return nil
 }

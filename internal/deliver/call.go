@@ -3,23 +3,17 @@
 package deliver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	helmcommon "helm.sh/helm/v4/pkg/release/common"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/message"
-	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
@@ -52,205 +46,68 @@ type call struct {
 	roomSince time.Time     // when it was granted
 }
 
+// work is what a call is for.
+type work func(context.Context) (Outcome, error)
+
+// within does work for an add-on. A large one needs room, which is claimed as [call.contained] begins: many of them, on
+// clusters that are slow to apply them, would take the manager's memory. The size of an add-on is known only when it is
+// rendered or read. Data that was rendered or read without room is dropped, and the work is begun again.
+func (d *Deliverer) within(
+	ctx context.Context, t Target, release Release, want *Desired, proof string, begun func(*call) work,
+) (Outcome, error) {
+	for recorded := false; ; {
+		r := d.newCall(t, release, want, proof)
+		o, err := r.contained(ctx, begun(r))
+		r.remember(err)
+		r.end(err)
+		proof, recorded = r.proof, recorded || r.newRevision // of a record that was written meanwhile
+		if errors.Is(err, errOutgrown) {
+			continue
+		}
+		if err != nil {
+			err = fmt.Errorf("add-on %s: %w", release, err)
+		}
+		o.Proof, o.Recorded = proof, recorded
+		return o, err
+	}
+}
+
 func (d *Deliverer) newCall(t Target, release Release, want *Desired, proof string) *call {
 	scope := t.scopeOf(release)
 	r := &call{
 		d: d, s: d.session(t, release), t: t, release: release, want: want, history: history{proof: proof},
 		scope: scope, applier: apply.Applier{Client: t.Client, Scope: scope}, hidden: hidden{release: release},
+		deadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second,
 	}
-	r.deadline = addonsv1.DefaultProgressDeadlineSeconds * time.Second
 	if want != nil {
-		r.deadline = want.ProgressDeadline
-		r.hidden.learn(want.Sensitive...)
+		r.deadline, r.hidden.known = want.ProgressDeadline, slices.Clone(want.Sensitive)
 	}
 	return r
 }
 
-func (r *call) now() time.Time { return r.d.options.Clock.Now() }
-
-// outcome about the revision that is being worked on.
-func (r *call) outcome(phase addonsv1.AddonPhase, reason, message string) Outcome {
-	return r.withRevision(Outcome{Phase: phase, Reason: reason, Message: r.hidden.in(message), Applied: r.applied, Tried: r.allTried})
+// scopeOf returns the scope of a release in the cluster.
+func (t Target) scopeOf(release Release) *object.Scope {
+	return &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
 }
 
-// withRevision returns the outcome with the revision that is being worked on, or else the newest one.
-func (r *call) withRevision(o Outcome) Outcome {
-	revision := Summary{}
-	switch {
-	case r.rec != nil:
-		revision = r.rec.Summary
-		o.Ready = r.readyCount(revision)
-		o.Untouched = len(r.s.applied) == 0 && r.rec.State != nil && !slices.ContainsFunc(r.rec.State.Inventory, record.Entry.Touched)
-	case len(r.records) == 0:
-		return o
-	default:
-		revision = r.records[0]
-		if revision.Status == StatusDeployed {
-			o.Ready = revision.Objects
-		} else if r.s.about == (subject{revision: revision.UID}) {
-			o.Ready = r.readyCount(revision)
+// contained calls act. A panic becomes the add-on's failure: no cluster's answer may end
+// the process, which serves all others. So does any error that somebody can act on.
+func (r *call) contained(ctx context.Context, act work) (o Outcome, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			r.s.contents = &contents{store: r.d.storeOf(r.t, r.release)}
+			r.s.turn(subject{})
+			err = r.refuse(ReasonInternalError, Panicked(ctx, r.t.Name, value))
 		}
-	}
-	o.Version, o.Revision, o.Digest, o.Total = revision.Version, int32(revision.Revision), revision.Digest, revision.Objects
-	return o
-}
-
-// wait stops for what an event will tell about, or the time.
-func (r *call) wait(reason, message string, after time.Duration) error {
-	phase := addonsv1.AddonInstalling
-	switch {
-	case r.removes:
-		phase = addonsv1.AddonRemoving
-	case r.want == nil || r.upgrading():
-		phase = addonsv1.AddonUpgrading
-	}
-	o := r.outcome(phase, reason, message)
-	o.RetryAfter = after
-	if err := r.s.tracker.Failing(); err != nil {
-		// Watching doesn't work, so look again instead.
-		o.RetryAfter = retry.Sooner(o.RetryAfter, retry.Tracker)
-	}
-	return &stopped{o}
-}
-
-// fail marks the revision failed, and stops until the time of the next attempt.
-func (r *call) fail(ctx context.Context, reason, message string) error {
-	err := r.failed(ctx, reason, message, 0)
-	if o, ok := errors.AsType[*stopped](err); ok && o.RetryAfter == 0 {
-		o.Outcome = r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), o.Outcome)
-	}
-	return err
-}
-
-// stopFor stops for what failed about objects, which may be nil. A rejection has the object's own reason if none is given.
-func (r *call) stopFor(ctx context.Context, f *object.Failure, rejection string) error {
-	switch {
-	case f == nil:
-		return nil
-	case f.Kind == object.Transient:
-		return f.Unwrap()
-	case f.Kind == object.Rejected:
-		return r.fail(ctx, cmp.Or(rejection, f.Reason), f.Message)
-	}
-	return r.wait(f.Reason, "Waiting: "+f.Message, retry.Webhook)
-}
-
-// failed marks the revision failed, and stops. Only an event, or a change, leads to more, unless
-// there is a time to look again, or to go on with a rollback.
-func (r *call) failed(ctx context.Context, reason, text string, retryAfter time.Duration) error {
-	text = r.hidden.in(text)
-	if r.want != nil {
-		description := message.Shorten(reason+": "+text, 1024)
-		if info := r.rec.Helm.Info; info.Status != helmcommon.StatusFailed || info.Description != description {
-			r.markFailed(reason, text)
-			if err := r.update(ctx); err != nil {
-				return err
-			}
+		if stop, ok := errors.AsType[*stopped](err); ok {
+			o, err = stop.Outcome, nil
 		}
+	}()
+	if there := r.s.tracker.Panicked(); there != nil {
+		panic(there)
 	}
-	o := r.outcome(addonsv1.AddonFailed, reason, text)
-	o.RetryAfter = retryAfter
-	if r.want != nil && len(r.records) > 0 {
-		r.records[0] = r.rec.Summary
-		if to, ok := deployedBefore(r.records, r.want); ok {
-			o.Phase, o.Reason, o.RetryAfter = addonsv1.AddonUpgrading, ReasonRollingBack, retry.Moment
-			o.Message = fmt.Sprintf("Rolling back to revision %d: %s: %s", to.Revision, reason, text)
-		}
+	if err = r.claim(ctx); err == nil {
+		o, err = act(ctx)
 	}
-	return &stopped{o}
-}
-
-// markFailed notes in the record why the revision failed, in words without secrets.
-func (r *call) markFailed(reason, text string) {
-	r.rec.SetStatus(helmcommon.StatusFailed, message.Shorten(reason+": "+text, 1024))
-	r.rec.Failure = message.Shorten(reason+": "+text, 512)
-}
-
-// tried identifies what an attempt is about: a change of the inputs, or of how they
-// may be brought into the cluster, is worth another one at once.
-func (r *call) tried(digest string) string {
-	if w := r.want; w != nil {
-		return fmt.Sprint(digest, w.Spec, w.Adoption, w.CreateNamespace, w.ProgressDeadline, w.OnFailure, w.Recreate, w.ServiceAccount)
-	}
-	if len(r.records) > 0 {
-		return fmt.Sprint(digest, r.records[0].DeletionPolicy)
-	}
-	return digest
-}
-
-// refuse stops without a revision, until the time of the next attempt.
-func (r *call) refuse(reason, message string) error {
-	phase := addonsv1.AddonFailed
-	if reason == ReasonReleaseLocked {
-		phase = addonsv1.AddonPending
-	}
-	return r.refuseAs(phase, reason, message)
-}
-
-func (r *call) refuseAs(phase addonsv1.AddonPhase, reason, message string) error {
-	return &stopped{r.s.backoff.fail(r.now(), r.tried(r.digest), r.refusal(phase, reason, message))}
-}
-
-// refusal is the outcome of something that stopped the call before anything was
-// written, or of which nothing is known to be written: it says what is installed.
-func (r *call) refusal(phase addonsv1.AddonPhase, reason, message string) Outcome {
-	r.rec = nil
-	return r.outcome(phase, reason, message)
-}
-
-// update writes the record.
-func (r *call) update(ctx context.Context) error {
-	return r.s.store.Update(ctx, r.rec)
-}
-
-// upgrading reports whether the revision, or the one that is about to be made, follows one that
-// was deployed, be it of another release.
-func (r *call) upgrading() bool {
-	older := r.records
-	if r.rec != nil {
-		older = slices.DeleteFunc(slices.Clone(older), func(s Summary) bool { return s.Revision >= r.rec.Revision })
-	}
-	return r.adopted != nil || record.Installed(older)
-}
-
-// statusOf returns the newest status of an object that was applied.
-func (r *call) statusOf(a *applied) observe.Status {
-	if a.watched {
-		if s, ok := r.s.tracker.Status(a.Resource, a.Key); ok {
-			return s
-		}
-	}
-	return a.Status
-}
-
-// readyCount counts the objects of a revision that are ready. Before the first of them is
-// applied these are the objects of the revision that is deployed.
-func (r *call) readyCount(revision Summary) int32 {
-	var n int32
-	if len(r.s.applied) == 0 && r.want != nil {
-		for _, s := range r.records {
-			if s.Status == StatusDeployed && s.Revision < revision.Revision {
-				return min(s.Objects, revision.Objects)
-			}
-		}
-	}
-	for _, a := range r.s.applied {
-		if r.statusOf(a).Phase == observe.Current {
-			n++
-		}
-	}
-	return n
-}
-
-// track watches objects for as long as the connection to the cluster lasts.
-func (r *call) track(objects ...observe.Object) {
-	r.s.tracker.Track(r.t.Context, r.t.Dynamic, objects...)
-}
-
-// dataPolicy is that of the add-on as it is wanted, or else of its record.
-func (r *call) dataPolicy() addonsv1.DataPolicy {
-	if r.want != nil {
-		return r.want.DataPolicy
-	}
-	return r.rec.DataPolicy
+	return o, r.hidden.concealAll(recordFault{r}.stop(err))
 }

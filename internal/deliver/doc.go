@@ -9,17 +9,17 @@
 // the cluster (package record), so that a crash at any point loses nothing. The data in memory only
 // saves work.
 //
-// A new revision goes through these steps, one file each:
+// A new revision goes through these steps, which [installation] lists. The name is that of the step's file:
 //
 //	begin    render, record the revision with the inventory of old and new objects
-//	crds     the CRDs of crds/, until they are established
+//	apply    the CRDs of crds/, until they are established
 //	hooks    pre-install, pre-upgrade
 //	apply    the objects, in waves
 //	ready    until each object is ready by its kind and its checks
 //	hooks    post-install, post-upgrade
-//	until    the postcondition holds, if there is one
+//	ready    until the postcondition holds, if there is one
 //	prune    the objects that the new revision doesn't have
-//	finish   narrow the inventory, mark deployed, trim the history
+//	ensure   narrow the inventory, mark deployed
 //
 // Each step is a type above [call], which has the data that all steps need, and knows none of them. The packages below
 // know of no revision. These are object (the known facts of one object), apply (writing it), and keep (the objects that

@@ -4,10 +4,15 @@ package deliver
 
 import (
 	"context"
-	"slices"
+	"strings"
+
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // installation takes a wanted add-on through its steps.
@@ -29,7 +34,7 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	var err error
-	if r.digest, err = r.wantedDigest(ctx); err != nil {
+	if r.digest, err = revisionMaker(r).wantedDigest(ctx); err != nil {
 		return Outcome{}, err
 	}
 	d := next(r.records, r.digest, r.want, r.now())
@@ -78,19 +83,6 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 	return r.advance(ctx)
 }
 
-// wantedDigest returns the digest of all inputs, as they are now, or as they were.
-func (r installation) wantedDigest(ctx context.Context) (string, error) {
-	if r.want.Recorded {
-		recorded, err := revisionMaker(r).recorded()
-		return recorded.Digest, err
-	}
-	factsUsed := ""
-	if len(r.records) > 0 && r.records[0].Complete {
-		factsUsed = r.records[0].FactsUsed
-	}
-	return r.want.Digest(ctx, factsUsed)
-}
-
 // prepareStep makes or loads the revision that is to be worked on.
 func (r installation) prepareStep(ctx context.Context, s step) error {
 	switch s {
@@ -115,17 +107,17 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 		r.checks = readiness.Checks{} // those that are wanted may be why it failed
 	}
 	before, after, _ := r.hookEvents()
-	application := &application{call: r.call, transferred: map[Release]bool{}}
+	application := &application{call: r.call}
 	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return application.applyAll(ctx, r.s.crds, true) }, // before anything else, as Helm does
+		func(ctx context.Context) error { return application.applyAll(ctx, true) }, // before anything else, as Helm does
 		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, before) },
-		application.applyObjects,
-		func(ctx context.Context) error { return r.prune(ctx, r.want.PruneEarly) },
+		func(ctx context.Context) error { return application.applyAll(ctx, false) },
+		func(ctx context.Context) error { return deletion(r).prune(ctx, r.want.PruneEarly) },
 		readinessWait(r).awaitReady,
 		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, after) },
 		readinessWait(r).awaitPostcondition,
-		func(ctx context.Context) error { return r.prune(ctx, true) },
-		adoptedRelease(r).retireAdopted,
+		func(ctx context.Context) error { return deletion(r).prune(ctx, true) },
+		r.retireAdopted,
 		r.finish,
 	} {
 		if err := step(ctx); err != nil {
@@ -143,29 +135,72 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 	return r.settled(o), nil
 }
 
-// resume continues with the newest revision.
-func (r installation) resume(ctx context.Context) error {
-	rec, err := r.load(ctx, r.records[0])
+// retireAdopted deletes the records of the release that was taken over.
+func (r *call) retireAdopted(ctx context.Context) error {
+	adopted := r.rec.State.Adopted
+	if adopted == nil {
+		return nil
+	}
+	store := r.previousStore(Release{Namespace: adopted.StorageNamespace, Name: adopted.Name})
+	records, _, err := store.List(ctx)
 	if err != nil {
 		return err
 	}
-	r.rec = rec
-	r.s.turnTo(rec.UID, false)
-	if r.s.objects == nil {
-		objects, err := rec.Manifest()
-		if err != nil {
-			return err
+	for _, s := range records {
+		if s.Owned {
+			continue
 		}
-		crds, objects, err := r.scope.PrepareBoth(rec.CRDs, objects)
-		if err != nil {
-			return err
-		}
-		r.s.keep(crds, objects)
-		r.s.unscoped = r.scope.Unknown
-		if err := r.fits(int(r.s.size())); err != nil {
+		if err := store.Delete(ctx, s.SecretName); err != nil {
 			return err
 		}
 	}
-	r.scope.Learn(slices.Concat(r.s.crds, r.s.objects))
+	r.rec.State.Adopted = nil // which is written with the end of the revision
 	return nil
+}
+
+// finish marks the revision deployed. The mark comes last, as then nobody looks again.
+func (r installation) finish(ctx context.Context) error {
+	for _, older := range r.records {
+		if older.Revision >= r.rec.Revision {
+			continue
+		}
+		status, description := helmcommon.StatusSuperseded, "Superseded by a newer revision"
+		switch {
+		case older.Status == StatusDeployed:
+		case older.Pending():
+			status, description = helmcommon.StatusFailed, "Replaced before it was complete"
+		default:
+			continue
+		}
+		if err := r.s.store.SetStatus(ctx, older, status, description); err != nil {
+			return err
+		}
+	}
+	_, _, operation := r.hookEvents()
+	description := operation + " complete"
+	if notes := r.rec.State.Notes; len(notes) > 0 {
+		description += ". Left: " + strings.Join(notes, "; ")
+	}
+	r.rec.State.Inventory = r.s.withUIDs(deletion(r).wanted())
+	r.rec.Applied = record.SumsOf(r.rec.State.Inventory).String()
+	r.rec.State.PreviousSensitive = nil // nothing is left of what had them
+	if len(r.rec.State.Parts) == 0 {
+		r.rec.CRDs = nil // nothing reads them any more
+	}
+	if !r.rec.IsRollback() {
+		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
+	}
+	r.rec.SetStatus(helmcommon.StatusDeployed, message.Shorten(description, 1024))
+	return r.s.store.Update(ctx, r.rec)
+}
+
+// hookEvents returns the events before and after the objects of the revision are applied, and what Helm calls that.
+func (r installation) hookEvents() (before, after helmrelease.HookEvent, operation string) {
+	switch {
+	case r.rec.IsRollback():
+		return helmrelease.HookPreRollback, helmrelease.HookPostRollback, "Rollback"
+	case r.upgrading():
+		return helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade, "Upgrade"
+	}
+	return helmrelease.HookPreInstall, helmrelease.HookPostInstall, "Install"
 }

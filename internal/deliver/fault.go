@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
@@ -22,6 +23,42 @@ import (
 
 // recordFault tells of a release record that can't be read or written.
 type recordFault struct{ *call }
+
+// concealAll takes the secrets out of an error that is returned, and out of the answer that it wraps.
+func (h *hidden) concealAll(err error) error {
+	if _, isOutcome := errors.AsType[*stopped](err); err == nil || isOutcome {
+		return err // whose message is hidden already
+	}
+	if words := h.in(err.Error()); words != err.Error() {
+		return &concealed{words: words, err: h.conceal(err)}
+	}
+	return err
+}
+
+// concealed is an error with other words.
+type concealed struct {
+	words string
+	err   error
+}
+
+func (c *concealed) Error() string { return c.words }
+
+// Unwrap returns what tells the meaning of the error.
+func (c *concealed) Unwrap() error { return c.err }
+
+// conceal takes the secrets out of an answer of the API server, which quotes what it refuses.
+func (h *hidden) conceal(err error) error {
+	status, answered := object.AnswerOf(err)
+	if !answered {
+		return err
+	}
+	status.Message = h.inWords(status.Message)
+	for i := range status.Details.Causes {
+		cause := &status.Details.Causes[i]
+		cause.Message = h.inWords(cause.Message)
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
 
 // stop returns an error about a release record that can't be read or written as what stops
 // the call, if somebody has to change something. All else is returned as it is, to be tried again.
@@ -68,6 +105,9 @@ func (r recordFault) stopForWrite(err error, write *record.Fault) error {
 	return r.refuse(f.Reason, f.Message)
 }
 
+// refusalWords are those of a refused write of a Secret that quote nothing of it.
+var refusalWords = regexp.MustCompile(`cannot [a-z]+ resource "secrets"|exceeded quota: [^,:]+|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+'`)
+
 // unreadable says what is wrong with a record, and what is lost with it.
 func (r recordFault) unreadable(damaged *record.Fault) string {
 	lost := "the add-on is then installed again, with other generated passwords and certificates, its hooks run again, " +
@@ -77,9 +117,6 @@ func (r recordFault) unreadable(damaged *record.Fault) string {
 	}
 	return fmt.Sprintf("%v. Restore it from a backup. Only without one delete it: %s", damaged, lost)
 }
-
-// refusalWords are those of a refused write of a Secret that quote nothing of it.
-var refusalWords = regexp.MustCompile(`cannot [a-z]+ resource "secrets"|exceeded quota: [^,:]+|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+'`)
 
 // Panicked logs a panic that was recovered from while a cluster was worked on, and
 // returns the message for the add-on's status. The value may hold what a cluster
@@ -98,50 +135,11 @@ func Panicked(ctx context.Context, cluster string, value any) (message string) {
 		"See whether the kubeconfig's server is the cluster's API server, and report the fault"
 }
 
-// work is what a call is for.
-type work func(context.Context) (Outcome, error)
-
-// within does work for an add-on. A large one needs room, which is claimed as [call.contained] begins: many of them, on
-// clusters that are slow to apply them, would take the manager's memory. The size of an add-on is known only when it is
-// rendered or read. Data that was rendered or read without room is dropped, and the work is begun again.
-func (d *Deliverer) within(
-	ctx context.Context, t Target, release Release, want *Desired, proof string, begun func(*call) work,
-) (Outcome, error) {
-	for recorded := false; ; {
-		r := d.newCall(t, release, want, proof)
-		o, err := r.contained(ctx, begun(r))
-		r.remember(err)
-		r.end(err)
-		proof, recorded = r.proof, recorded || r.newRevision // of a record that was written meanwhile
-		if errors.Is(err, errOutgrown) {
-			continue
-		}
-		if err != nil {
-			err = fmt.Errorf("add-on %s: %w", release, err)
-		}
-		o.Proof, o.Recorded = proof, recorded
-		return o, err
+// failureOf returns what an error about an object means, nil for none. It tells nothing that comes
+// from Secrets.
+func (r *call) failureOf(key record.ObjectKey, err error) *object.Failure {
+	if f, ok := errors.AsType[*object.Failure](err); ok || err == nil {
+		return f
 	}
-}
-
-// contained calls act. A panic becomes the add-on's failure: no cluster's answer may end
-// the process, which serves all others. So does any error that somebody can act on.
-func (r *call) contained(ctx context.Context, act work) (o Outcome, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			r.s.contents = r.d.newContents(r.t, r.release)
-			r.s.turn(subject{})
-			err = r.refuse(ReasonInternalError, Panicked(ctx, r.t.Name, value))
-		}
-		if stop, ok := errors.AsType[*stopped](err); ok {
-			o, err = stop.Outcome, nil
-		}
-	}()
-	if there := r.s.tracker.Panicked(); there != nil {
-		panic(there)
-	}
-	if err = r.claim(ctx); err == nil {
-		o, err = act(ctx)
-	}
-	return o, r.hidden.concealAll(recordFault{r}.stop(err))
+	return object.Classify(r.hidden.conceal(err), key, r.scope.Defines(schema.GroupKind{Group: key.Group, Kind: key.Kind}))
 }

@@ -4,14 +4,10 @@ package deliver
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -40,6 +36,19 @@ func (h *hidden) learn(secrets ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known, h.quoted = append(h.known, secrets...), nil
+}
+
+// load reads a record.
+func (r *call) load(ctx context.Context, s Summary) (*record.Record, error) {
+	rec, err := r.s.store.Load(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	r.hidden.learnRecord(rec)
+	if rec.State != nil && rec.State.Adopted != nil {
+		r.adopted = rec.State.Adopted
+	}
+	return rec, r.fits(int(r.s.size()))
 }
 
 func (h *hidden) learnRecord(rec *record.Record) {
@@ -134,49 +143,4 @@ func secretsIn(rec *record.Record) []string {
 		}
 	}
 	return all
-}
-
-// conceal takes the secrets out of an answer of the API server, which quotes what it refuses.
-func (h *hidden) conceal(err error) error {
-	status, answered := object.AnswerOf(err)
-	if !answered {
-		return err
-	}
-	status.Message = h.inWords(status.Message)
-	for i := range status.Details.Causes {
-		cause := &status.Details.Causes[i]
-		cause.Message = h.inWords(cause.Message)
-	}
-	return &apierrors.StatusError{ErrStatus: status}
-}
-
-// concealed is an error with other words.
-type concealed struct {
-	words string
-	err   error
-}
-
-func (c *concealed) Error() string { return c.words }
-
-// Unwrap returns what tells the meaning of the error.
-func (c *concealed) Unwrap() error { return c.err }
-
-// concealAll takes the secrets out of an error that is returned, and out of the answer that it wraps.
-func (h *hidden) concealAll(err error) error {
-	if _, isOutcome := errors.AsType[*stopped](err); err == nil || isOutcome {
-		return err // whose message is hidden already
-	}
-	if words := h.in(err.Error()); words != err.Error() {
-		return &concealed{words: words, err: h.conceal(err)}
-	}
-	return err
-}
-
-// failureOf returns what an error about an object means, nil for none. It tells nothing that comes
-// from Secrets.
-func (r *call) failureOf(key record.ObjectKey, err error) *object.Failure {
-	if f, ok := errors.AsType[*object.Failure](err); ok || err == nil {
-		return f
-	}
-	return object.Classify(r.hidden.conceal(err), key, r.scope.Defines(schema.GroupKind{Group: key.Group, Kind: key.Kind}))
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,21 +40,69 @@ func (r hookRunner) hookObject(h *helmrelease.Hook) (*unstructured.Unstructured,
 	return prepared[0], nil
 }
 
-// isRun reports whether what is there is a hook's object of this very run, and stays.
-func isRun(there, o metav1.Object) bool {
-	return there.GetAnnotations()[HookRunAnnotation] == o.GetAnnotations()[HookRunAnnotation] && there.GetDeletionTimestamp() == nil
+// awaitRunningHooks waits for hooks of the newest revision that run, before there is another one: that would end
+// them in the middle, of a migration, say. The work that a hook of a removal started doesn't continue in an add-on that
+// is wanted again.
+func (r hookRunner) awaitRunningHooks(ctx context.Context) error {
+	if len(r.records) == 0 || r.want.Again || !r.records[0].Pending() || !r.isProven(r.records[0]) {
+		return nil
+	}
+	rec, err := r.load(ctx, r.records[0])
+	if err != nil || !r.believes(rec) {
+		return err
+	}
+	r.rec = rec
+	for _, h := range rec.Helm.Hooks {
+		if h.Kind != "Job" && h.Kind != "Pod" {
+			continue
+		}
+		if err := r.awaitRunningHook(ctx, h, rec.Status == StatusUninstalling); err != nil {
+			return err
+		}
+	}
+	r.rec = nil
+	return nil
 }
 
-// lookAtHook reads how a hook's object stands that can't be watched at present.
-func (r hookRunner) lookAtHook(ctx context.Context, o *unstructured.Unstructured) (observe.Status, error) {
-	live, err := r.applier.Get(ctx, o)
-	switch {
-	case apierrors.IsNotFound(err), err == nil && !isRun(live, o):
-		return observe.Status{Phase: observe.Gone}, nil
-	case err != nil:
-		return observe.Status{}, r.failureOf(record.KeyOf(o), err)
+// hookGrace is how long a hook may take to have a pod that runs. Nobody waits for one that can't start.
+const hookGrace = time.Minute
+
+// awaitRunningHook waits for a hook of the revision. The object says whether it is of this revision, as the record
+// says so only once it is done.
+func (r hookRunner) awaitRunningHook(ctx context.Context, h *helmrelease.Hook, ends bool) error {
+	o, err := r.hookObject(h)
+	if err != nil {
+		return nil //nolint:nilerr // it can't be there
 	}
-	return readiness.HookDone(live), nil
+	live, err := r.applier.Get(ctx, o)
+	if object.IsGone(err) {
+		return nil
+	}
+	if err != nil {
+		return r.failureOf(record.KeyOf(o), err)
+	}
+	run := live.GetAnnotations()[HookRunAnnotation]
+	isOurs := strings.HasPrefix(run, fmt.Sprintf("%d.", r.rec.Revision)) && strings.HasSuffix(run, "."+string(r.rec.UID))
+	now, err := r.scope.Observed(o, live, readiness.HookDone)
+	if err != nil || !isOurs || live.GetDeletionTimestamp() != nil || now.Status.Phase != observe.InProgress {
+		return err
+	}
+	left := r.deadline
+	ready, _, _ := unstructured.NestedInt64(live.Object, "status", "ready") // of a Job
+	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+	if ready == 0 && phase != "Running" {
+		left = min(left, hookGrace)
+	}
+	if left = live.GetCreationTimestamp().Add(left).Sub(r.now()); left > 0 {
+		r.s.tracker.Track(r.t.Context, r.t.Dynamic, now)
+		return r.wait(ReasonRunningHook, fmt.Sprintf(
+			"Waiting for hook %s of revision %d, which another revision would end in the middle. To end it at once, annotate the ClusterAddon with %s",
+			record.KeyOf(o), r.rec.Revision, addonsv1.ReconcileNowAnnotation), left)
+	}
+	if ends {
+		return r.applier.Delete(ctx, live, live.GetUID(), metav1.DeletePropagationBackground)
+	}
+	return nil
 }
 
 // applyHook applies a hook's object. An object that an earlier run left is deleted before, and its
@@ -82,10 +132,9 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 	return r.stopFor(ctx, f, "")
 }
 
-// staysAsHook reports whether a hook's object of a kind isn't deleted to be made again: a CRD, as in Helm, and what
-// holds data, unless the add-on's dataPolicy is Delete.
-func (r hookRunner) staysAsHook(gk schema.GroupKind) bool {
-	return gk == object.CRDKind || (gk == object.ClaimKind || gk == object.NamespaceKind) && r.dataPolicy() != addonsv1.DataPolicyDelete
+// isRun reports whether what is there is a hook's object of this very run, and stays.
+func isRun(there, o metav1.Object) bool {
+	return there.GetAnnotations()[HookRunAnnotation] == o.GetAnnotations()[HookRunAnnotation] && there.GetDeletionTimestamp() == nil
 }
 
 // replaceHook applies a hook's object where there may be one of its name.
@@ -107,6 +156,20 @@ func (r hookRunner) replaceHook(ctx context.Context, h hook, o *unstructured.Uns
 		}
 	}
 	return r.applier.Apply(ctx, o, false)
+}
+
+// staysAsHook reports whether a hook's object of a kind isn't deleted to be made again: a CRD, as in Helm, and what
+// holds data, unless the add-on's dataPolicy is Delete.
+func (r hookRunner) staysAsHook(gk schema.GroupKind) bool {
+	return gk == object.CRDKind || (gk == object.ClaimKind || gk == object.NamespaceKind) && r.dataPolicy() != addonsv1.DataPolicyDelete
+}
+
+// dataPolicy is that of the add-on as it is wanted, or else of its record.
+func (r *call) dataPolicy() addonsv1.DataPolicy {
+	if r.want != nil {
+		return r.want.DataPolicy
+	}
+	return r.rec.DataPolicy
 }
 
 // clearLive deletes what is in the place of a hook's object, if that is allowed, and waits for it.

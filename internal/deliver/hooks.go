@@ -11,6 +11,7 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -19,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
@@ -83,7 +85,7 @@ func (r hookRunner) runHooks(ctx context.Context, event helmrelease.HookEvent) e
 	// record says with its next update that they are deleted. Until then the session knows.
 	cleanup := whenSucceeded(hooks)
 	if len(cleanup) > 0 && !r.s.cleaned[event] {
-		if err := r.update(ctx); err != nil {
+		if err := r.s.store.Update(ctx, r.rec); err != nil {
 			return err
 		}
 		if err := r.deleteHooks(ctx, cleanup); err != nil {
@@ -95,7 +97,7 @@ func (r hookRunner) runHooks(ctx context.Context, event helmrelease.HookEvent) e
 	if len(cleanup) > 0 {
 		return nil
 	}
-	return r.update(ctx)
+	return r.s.store.Update(ctx, r.rec)
 }
 
 // runHook starts a hook, or continues waiting for it. Nil means that it is done.
@@ -161,7 +163,7 @@ func (r hookRunner) awaitHook(ctx context.Context, h hook, o *unstructured.Unstr
 	}
 	if !a.watched || !r.s.tracker.Live(a.Resource) {
 		a.watched = true
-		r.track(a.Object)
+		r.s.tracker.Track(r.t.Context, r.t.Dynamic, a.Object)
 	}
 	left := progress.StartedAt.Add(r.deadline).Sub(r.now())
 	if left <= 0 {
@@ -169,6 +171,18 @@ func (r hookRunner) awaitHook(ctx context.Context, h hook, o *unstructured.Unstr
 			"%s hasn't finished within %s: %s. It is still waited for", what, r.deadline, status.Message), 0)
 	}
 	return r.wait(ReasonRunningHook, fmt.Sprintf("Waiting for %s: %s", what, status.Message), left)
+}
+
+// lookAtHook reads how a hook's object stands that can't be watched at present.
+func (r hookRunner) lookAtHook(ctx context.Context, o *unstructured.Unstructured) (observe.Status, error) {
+	live, err := r.applier.Get(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && !isRun(live, o):
+		return observe.Status{Phase: observe.Gone}, nil
+	case err != nil:
+		return observe.Status{}, r.failureOf(record.KeyOf(o), err)
+	}
+	return readiness.HookDone(live), nil
 }
 
 // startRun notes a new attempt.
@@ -216,7 +230,7 @@ func (r hookRunner) failHook(ctx context.Context, h hook, message string) error 
 	if r.want != nil {
 		r.markFailed(ReasonHookFailed, message)
 	}
-	if err := r.update(ctx); err != nil { // first, as deleting them takes away what tells
+	if err := r.s.store.Update(ctx, r.rec); err != nil { // first, as deleting them takes away what tells
 		return err
 	}
 	if slices.Contains(h.DeletePolicies, helmrelease.HookFailed) {

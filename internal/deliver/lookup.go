@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,4 +115,10 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	}
 	r.hidden.learn(job.SecretsIn(o.Object)...)
 	return o, nil
+}
+
+// isLeft reports whether an object is of a release that leaves, as its field manager shows.
+func (r revisionMaker) isLeft(m *metav1.ObjectMeta) bool {
+	owner := object.OwnerOf(m)
+	return r.want != nil && slices.Contains(r.want.Leaving, owner) && object.ManagedBy(m, object.FieldManager(owner))
 }

@@ -3,7 +3,6 @@
 package deliver
 
 import (
-	"fmt"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -49,9 +48,6 @@ type Outcome struct {
 	// Recorded says that the call recorded a new revision.
 	Recorded bool
 }
-
-// stopped ends a call early, with its outcome. To all code between it is an error.
-type stopped struct{ Outcome }
 
 func (s *stopped) Error() string { return s.Reason + ": " + s.Message }
 
@@ -113,25 +109,3 @@ const (
 	// ReasonInternalError: a fault of Chandler's, which the log tells of.
 	ReasonInternalError = "InternalError"
 )
-
-// readyOutcome is that of an add-on that is installed as wanted.
-func readyOutcome(s Summary) Outcome {
-	return Outcome{
-		Phase: addonsv1.AddonReady, Reason: ReasonReady,
-		Version: s.Version, Revision: int32(s.Revision), Digest: s.Digest, Kinds: s.Kinds,
-		Total: s.Objects, Ready: s.Objects,
-	}
-}
-
-// rolledBackOutcome is that of an add-on whose upgrade failed, and which is as it was before.
-func rolledBackOutcome(s Summary, now time.Time) Outcome {
-	o := readyOutcome(s)
-	o.Phase, o.Reason = addonsv1.AddonFailed, ReasonRolledBack
-	o.Message = fmt.Sprintf("The upgrade failed and was rolled back to version %s, as revision %d. It is tried again when what is to be installed changes, or on request. It failed with %s",
-		s.Version, s.Revision, s.Failure)
-	if again := triesAgain(s); !again.IsZero() {
-		o.RetryAfter = max(again.Sub(now), time.Second)
-		o.Message = fmt.Sprintf("%s. Its certificates are to be renewed: it is tried again for that after %s", o.Message, again.UTC().Format(time.RFC3339))
-	}
-	return o
-}

@@ -174,12 +174,3 @@ func (r *history) isProven(s Summary) bool {
 
 // believes reports whether a record is proven with what it holds.
 func (r *history) believes(rec *record.Record) bool { return r.isProven(rec.Summary) && rec.IsIntact() }
-
-// previousProof returns the proof of the last revision that was deployed, "" if that isn't proven.
-func (r *history) previousProof() string {
-	i := slices.IndexFunc(r.records, func(s Summary) bool { return s.Status == StatusDeployed })
-	if i < 0 || !r.isProven(r.records[i]) {
-		return ""
-	}
-	return r.records[i].Proof()
-}

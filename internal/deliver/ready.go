@@ -7,15 +7,18 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/health"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
@@ -23,23 +26,24 @@ import (
 // readinessWait waits until objects of a revision are ready, and its postcondition holds.
 type readinessWait struct{ *call }
 
-// watchUnready watches the objects that aren't ready, and continues watching those
-// that were watched before on a connection that is over.
-func (r readinessWait) watchUnready(objects []*unstructured.Unstructured) {
-	var watch []observe.Object
-	for _, o := range objects {
-		key := record.KeyOf(o)
-		a, ok := r.s.applied[key]
-		if !ok || !a.watched && a.Status.Phase == observe.Current {
-			continue
-		}
-		if a.watched && r.s.tracker.Live(a.Resource) {
-			continue
-		}
-		a.watched = true
-		watch = append(watch, a.Object)
+// established waits for CRDs to be served.
+func (r readinessWait) established(ctx context.Context, crds []*unstructured.Unstructured, rejections object.Failures) error {
+	failed, waiting := r.unready(crds)
+	if len(failed)+len(waiting) == 0 {
+		return nil
 	}
-	r.track(watch...)
+	r.watchUnready(crds)
+	if len(failed) > 0 {
+		return r.failed(ctx, ReasonObjectFailed, message.FirstFew(failed), 0)
+	}
+	deadline := r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)
+	if !r.now().Before(deadline) {
+		return r.failed(ctx, ReasonReadinessTimeout, message.FirstFew(waiting), 0)
+	}
+	if f := rejections.Worst(); f != nil && f.Kind == object.Rejected {
+		waiting = append(waiting, f.Message)
+	}
+	return r.wait(object.ReasonWaitingForCRDs, "Waiting for "+message.FirstFew(waiting), deadline.Sub(r.now()))
 }
 
 // unready describes the objects that aren't ready: those that failed, and the rest.
@@ -60,6 +64,25 @@ func (r readinessWait) unready(objects []*unstructured.Unstructured) (failed, wa
 		}
 	}
 	return failed, waiting
+}
+
+// watchUnready watches the objects that aren't ready, and continues watching those
+// that were watched before on a connection that is over.
+func (r readinessWait) watchUnready(objects []*unstructured.Unstructured) {
+	var watch []observe.Object
+	for _, o := range objects {
+		key := record.KeyOf(o)
+		a, ok := r.s.applied[key]
+		if !ok || !a.watched && a.Status.Phase == observe.Current {
+			continue
+		}
+		if a.watched && r.s.tracker.Live(a.Resource) {
+			continue
+		}
+		a.watched = true
+		watch = append(watch, a.Object)
+	}
+	r.s.tracker.Track(r.t.Context, r.t.Dynamic, watch...)
 }
 
 // awaitReady waits until all objects are ready. When they aren't in time, the
@@ -96,12 +119,11 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 
 // inTheWay names workloads that go once all is ready: what isn't ready may wait for them.
 func (r readinessWait) inTheWay() string {
-	obsolete, err := revisionInventory(r).obsolete()
-	if err != nil || r.s.pruned {
+	if r.s.pruned {
 		return ""
 	}
 	var texts []string
-	for _, e := range obsolete {
+	for _, e := range deletion(r).obsolete() {
 		if readiness.IsWorkload(e.GroupVersionKind().GroupKind()) { // its pods may hold what others wait for
 			texts = append(texts, e.Key().String())
 		}
@@ -130,8 +152,24 @@ func (r readinessWait) noteWaiting(ctx context.Context) (left, retryAfter time.D
 	if soon := appliedAt.Add(noteAfter).Sub(r.now()); soon > 0 {
 		return left, min(left, soon), nil
 	}
-	state.AppliedAt, state.Inventory = appliedAt, revisionInventory(r).withUIDs(state.Inventory)
-	return left, left, r.update(ctx)
+	state.AppliedAt, state.Inventory = appliedAt, r.s.withUIDs(state.Inventory)
+	return left, left, r.s.store.Update(ctx, r.rec)
+}
+
+// withUIDs notes the objects that are known to be this add-on's, with what it owns of them,
+// and the namespaces that aren't.
+func (s *session) withUIDs(entries []record.Entry) []record.Entry {
+	noted := slices.Clone(entries)
+	for i := range noted {
+		e := &noted[i]
+		if a, ok := s.applied[e.Key()]; ok {
+			e.Shared = a.left && e.GroupVersionKind().GroupKind() == object.NamespaceKind
+			if !a.left {
+				e.UID, e.Fields = a.uid, a.fields
+			}
+		}
+	}
+	return noted
 }
 
 // awaitPostcondition waits until what has to hold after the add-on was applied does
@@ -155,51 +193,44 @@ func (r readinessWait) awaitPostcondition(ctx context.Context) error {
 	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, retry.Sooner(retryAfter, soon))
 }
 
-// jobDone is the status of a Job that is known from the record to have run to its end.
-var jobDone = observe.Status{Phase: observe.Current, Final: true, Message: "it ran to its end"}
+const (
+	// firstPodLook is how long workloads are waited for before their pods are looked at. Each next look comes after
+	// as long again as they have been waited for.
+	firstPodLook = 3 * time.Second
+	// maxPodLooks is how many workloads that aren't ready are looked at.
+	maxPodLooks = 3
+)
 
-// noteJobs records the Jobs of the manifest that ran to their end. Nothing else tells of it
-// once they are gone by their ttlSecondsAfterFinished, and each is to run once for a revision.
-func (r *application) noteJobs(ctx context.Context, objects []*unstructured.Unstructured) error {
-	known := len(r.rec.State.JobsDone)
-	for _, o := range objects {
+// lookAtPods looks for what pods of workloads wait for that aren't ready, if it is time to. It returns when the next
+// look is due. A cluster that doesn't let pods be read is no failure of the add-on.
+func (r readinessWait) lookAtPods(ctx context.Context, waited time.Duration) (next time.Duration) {
+	look := &r.s.pods
+	if look.next.IsZero() && waited < firstPodLook {
+		return firstPodLook - waited
+	}
+	if left := look.next.Sub(r.now()); left > 0 {
+		return left
+	}
+	look.next, look.found = r.now().Add(max(waited, firstPodLook)), nil
+	looked := 0
+	for _, o := range r.s.objects {
 		key := record.KeyOf(o)
-		if !readiness.IsJob(o) {
+		a, isApplied := r.s.applied[key]
+		if !isApplied || !readiness.IsWorkload(o.GroupVersionKind().GroupKind()) || r.statusOf(a).Phase == observe.Current {
 			continue
 		}
-		a, ok := r.s.applied[key]
-		if !ok || a.left {
-			continue
+		if looked++; looked > maxPodLooks {
+			break
 		}
-		_, noted := r.rec.State.JobDone(key)
-		if status := r.statusOf(a); !noted && status.Final && status.Phase == observe.Current {
-			e := record.EntryOf(o)
-			e.UID = a.uid
-			r.rec.State.JobsDone = append(r.rec.State.JobsDone, e)
+		found, err := health.LookAtPods(ctx, r.t.Client, o)
+		if err != nil {
+			log.FromContext(ctx).V(1).Info("Could not look at pods", "object", key.String(), "error", err.Error())
+			break
+		}
+		if found != nil {
+			look.found, look.about = found, key
+			break
 		}
 	}
-	if len(r.rec.State.JobsDone) == known {
-		return nil
-	}
-	return r.update(ctx)
-}
-
-// established waits for CRDs to be served.
-func (r *application) established(ctx context.Context, crds []*unstructured.Unstructured, rejections object.Failures) error {
-	failed, waiting := readinessWait{r.call}.unready(crds)
-	if len(failed)+len(waiting) == 0 {
-		return nil
-	}
-	readinessWait{r.call}.watchUnready(crds)
-	if len(failed) > 0 {
-		return r.failed(ctx, ReasonObjectFailed, message.FirstFew(failed), 0)
-	}
-	deadline := r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)
-	if !r.now().Before(deadline) {
-		return r.failed(ctx, ReasonReadinessTimeout, message.FirstFew(waiting), 0)
-	}
-	if f := rejections.Worst(); f != nil && f.Kind == object.Rejected {
-		waiting = append(waiting, f.Message)
-	}
-	return r.wait(object.ReasonWaitingForCRDs, "Waiting for "+message.FirstFew(waiting), deadline.Sub(r.now()))
+	return look.next.Sub(r.now())
 }

@@ -73,7 +73,7 @@ func (r *removal) remove(ctx context.Context) (Outcome, error) {
 		r.rec.SetStatus(helmcommon.StatusUninstalling, "Deletion in progress")
 		r.rec.Helm.Info.Deleted = r.now()
 		r.rec.State.EventsDone, r.rec.State.Notes = nil, nil
-		if err := r.update(ctx); err != nil {
+		if err := r.s.store.Update(ctx, r.rec); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -81,7 +81,7 @@ func (r *removal) remove(ctx context.Context) (Outcome, error) {
 		func(ctx context.Context) error { return r.removalHooks(ctx, helmrelease.HookPreDelete) },
 		r.deleteObjects,
 		func(ctx context.Context) error { return r.removalHooks(ctx, helmrelease.HookPostDelete) },
-		adoptedRelease{r.call}.retireAdopted,
+		r.retireAdopted,
 	}
 	if r.calledOff {
 		steps = []func(context.Context) error{r.deleteObjects}
@@ -127,7 +127,7 @@ func (r *removal) deleteObjects(ctx context.Context) error {
 		return nil
 	}
 	r.rec.State.ObjectsGone = true
-	return r.update(ctx)
+	return r.s.store.Update(ctx, r.rec)
 }
 
 // gone deletes the records. The newest comes last, as it says what is to be done. Its parts, which
@@ -198,4 +198,47 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 	}
 	r.records = nil // kept
 	return r.gone(ctx, message)
+}
+
+// removalHooks runs the hooks of a removal. They prepare for the end of what the
+// add-on has, or clear up after it. So they aren't run if something of it lives on in
+// another add-on: the Job that is to uninstall a storage system would do so.
+func (r *removal) removalHooks(ctx context.Context, event helmrelease.HookEvent) error {
+	if len(hooksFor(r.rec.Helm.Hooks, event)) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
+		return nil
+	}
+	why, err := r.livesOn(ctx)
+	if err != nil {
+		return err
+	}
+	if why == "" {
+		return hookRunner{r.call}.runHooks(ctx, event)
+	}
+	r.rec.State.Notes = append(r.rec.State.Notes, fmt.Sprintf("%s hooks weren't run, as %s", event, why))
+	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
+	return r.s.store.Update(ctx, r.rec)
+}
+
+// livesOn says which object of the inventory now belongs to which other add-on that stays, "" for none.
+func (r *removal) livesOn(ctx context.Context) (string, error) {
+	inventory, err := r.scope.InventoryOf(r.rec)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range inventory {
+		if e.Shared || e.CRD {
+			continue
+		}
+		live, err := r.scope.Metadata(ctx, r.t.own(), e)
+		if object.IsGone(err) {
+			continue
+		}
+		if err != nil {
+			return "", r.failureOf(e.Key(), err)
+		}
+		if owner := object.OwnerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !slices.Contains(r.leaving, owner) {
+			return fmt.Sprintf("%s belongs to add-on %s now", e.Key(), owner), nil
+		}
+	}
+	return "", nil
 }

@@ -158,5 +158,5 @@ func (r *repairRun) noteFields(ctx context.Context, rec *record.Record) error {
 	}
 	r.rec = rec
 	rec.State.Inventory, rec.Applied = inventory, record.SumsOf(inventory).String()
-	return r.update(ctx)
+	return r.s.store.Update(ctx, r.rec)
 }

@@ -10,9 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	helmrelease "helm.sh/helm/v4/pkg/release/v1"
-
-	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
@@ -26,6 +23,12 @@ const (
 	// maxDecoding is how many records are decoded at once.
 	maxDecoding = 2
 )
+
+// maxKept bounds the contents that are kept between calls, in bytes, as [contents.size] estimates them.
+const maxKept = 32 << 20
+
+// size returns about how many bytes the objects and records take.
+func (c *contents) size() int64 { return int64(c.store.Size() + 2*c.weight) }
 
 // errOutgrown says that a call has more of an add-on than it has claimed.
 var errOutgrown = errors.New("more room is needed")
@@ -101,27 +104,4 @@ func (r *call) fits(bytes int) error {
 	}
 	r.s.needs = bytes + bytes/4 // what is found out later is a little more
 	return errOutgrown
-}
-
-// turnIsOver reports whether others have waited long enough for the room that the add-on has.
-func (r *call) turnIsOver() bool {
-	return r.room != nil && r.now().Sub(r.roomSince) > maxTurn && r.d.room.Wanted()
-}
-
-// end leaves the session to the next call, and the room to others.
-func (r *call) end(err error) {
-	defer r.s.mu.Unlock()
-	hookRuns := r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
-		return h.Phase == helmrelease.HookPhaseRunning
-	})
-	switch {
-	case errors.Is(err, errOutgrown):
-		r.s.records, r.s.contents = r.records, nil
-	case !hookRuns && r.d.isCurrent(r.s):
-		r.d.kept.Put(r.s, r.s.contents)
-		r.s.contents = nil
-	}
-	if r.room != nil {
-		r.room.Release()
-	}
 }

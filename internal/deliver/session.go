@@ -3,6 +3,9 @@
 package deliver
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +16,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/health"
 )
 
 type sessionKey struct {
@@ -64,21 +69,67 @@ type contents struct {
 	weight int
 }
 
-// maxKept bounds the contents that are kept between calls, in bytes, as [contents.size] estimates them.
-const maxKept = 32 << 20
-
-// size returns about how many bytes the objects and records take.
-func (c *contents) size() int64 { return int64(c.store.Size() + 2*c.weight) }
-
 // keep takes CRDs of crds/ and objects, as they are to be applied.
 func (c *contents) keep(crds, objects []*unstructured.Unstructured) {
 	c.crds, c.objects = crds, objects
 	c.weight = object.Weight(crds...) + object.Weight(objects...)
 }
 
-// newContents returns contents that are yet to be read.
-func (d *Deliverer) newContents(t Target, r Release) *contents {
-	return &contents{store: d.storeOf(t, r)}
+// progress is how far a revision is.
+type progress struct {
+	// about is the revision that the following is about, and whether it is removed.
+	about subject
+	// applied are those that were applied since the session began.
+	applied map[record.ObjectKey]*applied
+	// hooks are the hooks' objects.
+	hooks map[record.HookKey]*applied
+	// cleaned are the events whose hooks' objects were deleted by their policy.
+	cleaned map[helmrelease.HookEvent]bool
+	// deleted are those that were asked to go, are known to be gone, or were let go of.
+	deleted map[record.ObjectKey]going
+	// recreates is the object that is deleted to be made again; none if it is zero.
+	recreates      record.ObjectKey
+	recreatesSince time.Time
+	// pruned says that nothing is left to be pruned.
+	pruned bool
+	// appliedAt is when all objects were applied, if the record doesn't say so yet; else zero.
+	appliedAt time.Time
+	pods      podLook
+	// asDeployed are objects which the deployed revision applied just as they are wanted now.
+	asDeployed map[record.ObjectKey]record.Entry
+}
+
+type subject struct {
+	revision types.UID // of the record
+	removing bool
+}
+
+// applied is an object as it was left, with its status when it was applied.
+type applied struct {
+	observe.Object
+	uid     types.UID
+	fields  drift.Fields // that we own
+	watched bool
+	left    bool // as it was: it isn't ours
+}
+
+// going is an object that was deleted and may still be there.
+type going struct {
+	entry  record.Entry
+	object observe.Object
+	since  time.Time
+	// unlabelled says that the watch doesn't show the object: Helm made it.
+	unlabelled bool
+	// over says that nothing is to be done about it any more.
+	over bool
+}
+
+// podLook is why pods of a revision's workloads didn't run when they were looked at last, and when to look again. A
+// session has one. Losing it has them looked at once more.
+type podLook struct {
+	found *health.Finding // nil if nothing was seen
+	about record.ObjectKey
+	next  time.Time
 }
 
 // session returns the add-on's, locked.
@@ -91,7 +142,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 			s = &session{
 				key:      key,
 				tracker:  observe.New(object.SelectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock),
-				contents: d.newContents(t, r),
+				contents: &contents{store: d.storeOf(t, r)},
 			}
 			s.turn(subject{})
 			d.sessions[key] = s
@@ -102,7 +153,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 			if kept, found := d.kept.Take(s); found {
 				s.contents = kept
 			} else if s.contents == nil {
-				s.contents = d.newContents(t, r)
+				s.contents = &contents{store: d.storeOf(t, r)}
 			}
 			s.store.Client = t.own() // a new one after each reconnection
 			return s
@@ -111,15 +162,13 @@ func (d *Deliverer) session(t Target, r Release) *session {
 	}
 }
 
-// settled drops the session of an add-on that needs nothing any more, and returns the outcome.
-func (r *call) settled(o Outcome) Outcome {
-	r.s.tracker.Stop()
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
-	if r.d.sessions[r.s.key] == r.s {
-		delete(r.d.sessions, r.s.key)
+func (s *session) turn(about subject) {
+	s.tracker.Stop()
+	s.keep(nil, nil)
+	s.progress = &progress{
+		about: about, applied: map[record.ObjectKey]*applied{}, hooks: map[record.HookKey]*applied{},
+		cleaned: map[helmrelease.HookEvent]bool{}, deleted: map[record.ObjectKey]going{},
 	}
-	return o
 }
 
 // isCurrent reports whether a session wasn't settled or forgotten.
@@ -127,6 +176,57 @@ func (d *Deliverer) isCurrent(s *session) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sessions[s.key] == s
+}
+
+// recordsStay is how long a session takes the records for those that it knows. Others rarely
+// write them, and the API server refuses a write that is based on an older one.
+const recordsStay = 10 * time.Second
+
+// recall takes the records that the session knows, or lists them.
+func (r *call) recall(ctx context.Context) error {
+	if r.now().Sub(r.s.listedAt) < recordsStay {
+		r.records, r.parts = slices.Clone(r.s.records), r.s.parts
+		return nil
+	}
+	r.s.listedAt = r.now()
+	return r.list(ctx)
+}
+
+func (r *call) list(ctx context.Context) error {
+	var err error
+	r.records, r.parts, err = r.s.store.List(ctx)
+	return err
+}
+
+// remember leaves the records to the session, if they are as they were written last.
+func (r *call) remember(err error) {
+	switch {
+	case err == nil && r.rec == nil && len(r.records) == 0: // as while its source is asked
+	case err == nil && r.rec != nil && len(r.records) > 0 && r.records[0].UID == r.rec.UID:
+		r.records[0] = r.rec.Summary
+	default:
+		r.s.listedAt = time.Time{}
+		return
+	}
+	r.s.records, r.s.parts = r.records, r.parts
+}
+
+// end leaves the session to the next call, and the room to others.
+func (r *call) end(err error) {
+	defer r.s.mu.Unlock()
+	hookRuns := r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
+		return h.Phase == helmrelease.HookPhaseRunning
+	})
+	switch {
+	case errors.Is(err, errOutgrown):
+		r.s.records, r.s.contents = r.records, nil
+	case !hookRuns && r.d.isCurrent(r.s):
+		r.d.kept.Put(r.s, r.s.contents)
+		r.s.contents = nil
+	}
+	if r.room != nil {
+		r.room.Release()
+	}
 }
 
 // turnTo makes the session be about a revision.
@@ -139,23 +239,4 @@ func (s *session) turnTo(revision types.UID, removing bool) {
 		s.backoff = backoff{}
 	}
 	s.turn(about)
-}
-
-func (s *session) turn(about subject) {
-	s.tracker.Stop()
-	s.keep(nil, nil)
-	s.progress = &progress{
-		about: about, applied: map[record.ObjectKey]*applied{}, hooks: map[record.HookKey]*applied{},
-		cleaned: map[helmrelease.HookEvent]bool{}, deleted: map[record.ObjectKey]going{},
-	}
-}
-
-// hasApplied says whether an object was applied since the session began.
-func (s *session) hasApplied(uid types.UID) bool {
-	for _, a := range s.applied {
-		if a.uid == uid {
-			return true
-		}
-	}
-	return false
 }

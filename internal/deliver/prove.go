@@ -7,8 +7,33 @@ import (
 	"errors"
 	"slices"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
+
+// wantedDigest returns the digest of all inputs, as they are now, or as they were.
+func (r revisionMaker) wantedDigest(ctx context.Context) (string, error) {
+	if r.want.Recorded {
+		recorded, err := r.recorded()
+		return recorded.Digest, err
+	}
+	factsUsed := ""
+	if len(r.records) > 0 && r.records[0].Complete {
+		factsUsed = r.records[0].FactsUsed
+	}
+	return r.want.Digest(ctx, factsUsed)
+}
+
+// recorded returns the newest proven revision with the wanted spec and inputs.
+func (r revisionMaker) recorded() (Summary, error) {
+	at := slices.IndexFunc(r.records, func(s Summary) bool {
+		return s.Complete && s.Spec == r.want.Spec && s.HasInputs(r.want.Inputs) && !s.Transferred() && s.Status != StatusUninstalling && r.isProven(s)
+	})
+	if at < 0 {
+		return Summary{}, &stopped{r.refusal(addonsv1.AddonPending, ReasonInputReplaced, "No release record has what the revision was made with")}
+	}
+	return r.records[at], nil
+}
 
 // prove reports whether the newest record is proven, or can be: by making the revision once more. Then its
 // metadata says what is wanted from now on.

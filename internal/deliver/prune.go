@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/keep"
@@ -22,6 +23,35 @@ import (
 
 // deletion deletes objects of an inventory, and waits until they are gone.
 type deletion struct{ *call }
+
+// prune deletes obsolete objects, if it is time to. By default the prune comes last: after all new objects are ready.
+func (r deletion) prune(ctx context.Context, isTime bool) error {
+	if r.s.pruned || !isTime {
+		return nil
+	}
+	if err := r.deleteEntries(ctx, r.obsolete(), false); err != nil {
+		return err
+	}
+	r.s.pruned = true
+	return nil
+}
+
+// obsolete returns what earlier revisions had and this one hasn't.
+func (r deletion) obsolete() []record.Entry {
+	return slices.DeleteFunc(record.Minus(r.rec.State.Inventory, r.wanted()), func(e record.Entry) bool {
+		_, applied := r.s.applied[e.Key()]
+		return applied
+	})
+}
+
+// wanted returns what the revision has. A rollback leaves the CRDs of crds/, which its record doesn't have.
+func (r deletion) wanted() []record.Entry {
+	wanted := object.EntriesOf(r.s.crds, r.s.objects)
+	if r.rec.IsRollback() {
+		wanted = append(wanted, slices.DeleteFunc(slices.Clone(r.rec.State.Inventory), func(e record.Entry) bool { return !e.CRD })...)
+	}
+	return wanted
+}
 
 // deleteEntries deletes the objects of the entries that are this add-on's, wave by wave. An object
 // that stays loses our labels. A wave begins once the previous one is gone. With toTheEnd, the last
@@ -66,7 +96,7 @@ func (r deletion) waitGone(ctx context.Context, remaining []going, late, what st
 		}
 		texts = append(texts, text)
 	}
-	r.track(watch...)
+	r.s.tracker.Track(r.t.Context, r.t.Dynamic, watch...)
 	if left > 0 {
 		return r.wait(object.ReasonWaitingForDeletion, "Waiting for these to be gone: "+message.FirstFew(texts), min(again, left))
 	}
@@ -187,4 +217,14 @@ func (r deletion) noteRemoved(e record.Entry, why string) {
 		r.rec.State.Notes = append(r.rec.State.Notes, note)
 		slices.Sort(r.rec.State.Notes)
 	}
+}
+
+// hasApplied says whether an object was applied since the session began.
+func (s *session) hasApplied(uid types.UID) bool {
+	for _, a := range s.applied {
+		if a.uid == uid {
+			return true
+		}
+	}
+	return false
 }

@@ -8,13 +8,97 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
+
+// inherit returns the inventory and the generated values that the new revision
+// takes over. The newest record's inventory contains those of all before it,
+// unless Helm wrote it: then what our last one had is still to be managed.
+func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]string, error) {
+	var inventory []record.Entry
+	for _, s := range r.records {
+		if s.Status == string(helmcommon.StatusUninstalled) {
+			break
+		}
+		rec, err := r.load(ctx, s)
+		if err != nil {
+			return nil, nil, err
+		}
+		entries, err := r.scope.InventoryOf(rec)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !r.believes(rec) {
+			for i := range entries { // anybody may have written them
+				entries[i].UID, entries[i].Fields, entries[i].Unproven = "", 0, true
+			}
+		}
+		inventory = record.Union(entries, inventory)
+		if s.Complete {
+			return inventory, rec.State.Generated, nil
+		}
+		if !s.Owned {
+			break // what Helm did before its newest revision is over
+		}
+	}
+	if len(inventory) > 0 || record.Installed(r.records) {
+		return inventory, nil, nil
+	}
+	inventory, err := r.inheritRelease(ctx)
+	return inventory, nil, err
+}
+
+// A release of another name, or with its record in another namespace, is taken over as one of
+// the add-on's own name is: the first revision begins with its objects. Its record is deleted when
+// that revision has them all, as `helm uninstall` would delete them by it.
+
+// inheritRelease returns the objects of the release that the add-on is to take over, nil if
+// there is none. Only an add-on without a record of its own asks.
+func (r revisionMaker) inheritRelease(ctx context.Context) ([]record.Entry, error) {
+	if r.want.AdoptRelease == (Release{}) || r.want.Adoption != addonsv1.AdoptionPolicyAdopt {
+		return nil, nil
+	}
+	store := r.previousStore(r.want.AdoptRelease)
+	records, _, err := store.List(ctx)
+	if err != nil || len(records) == 0 || records[0].Status == string(helmcommon.StatusUninstalled) {
+		return nil, err
+	}
+	newest := records[0]
+	switch {
+	case newest.Owned:
+		return nil, r.refuse(ReasonReleaseOwnedByOther, fmt.Sprintf(
+			"adoptRelease names %s, which is an add-on of ClusterAddon %s. Take it out of its stack with deletionPolicy Orphan first",
+			newest.Release, newest.Owner))
+	case isLocked(newest, r.want, r.now()):
+		return nil, r.refuse(ReasonReleaseLocked, fmt.Sprintf(
+			"Helm is working on release %s, which adoptRelease names: its revision %d is %s", newest.Release, newest.Revision, newest.Status))
+	}
+	rec, err := store.Load(ctx, newest)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Helm.Namespace != r.release.Namespace {
+		return nil, r.refuse(ReasonReleaseExists, fmt.Sprintf(
+			"The release that adoptRelease names, %s, has its objects in namespace %q. Set the add-on's namespace to that",
+			newest.Release, rec.Helm.Namespace))
+	}
+	r.adopted = &record.AdoptedRelease{Name: r.want.AdoptRelease.Name, StorageNamespace: r.want.AdoptRelease.Namespace}
+	return r.scope.InventoryOf(rec)
+}
+
+// previousStore has the records of the release that is taken over. They are read and deleted with
+// the rights that the add-on's objects are written with.
+func (r *call) previousStore(release Release) *record.Store {
+	store := r.d.storeOf(r.t, release)
+	store.Client = r.t.Client
+	return store
+}
 
 // heritage is what the record of a release has for a new revision: the objects that its chart may look up, and the
 // values that charts generated for them.
@@ -124,10 +208,4 @@ func (r revisionMaker) countOwned(ctx context.Context, a, b *heritage) error {
 		}
 	}
 	return nil
-}
-
-// isLeft reports whether an object is of a release that leaves, as its field manager shows.
-func (r revisionMaker) isLeft(m *metav1.ObjectMeta) bool {
-	owner := object.OwnerOf(m)
-	return r.want != nil && slices.Contains(r.want.Leaving, owner) && object.ManagedBy(m, object.FieldManager(owner))
 }
