@@ -46,18 +46,15 @@ type call struct {
 	roomSince time.Time     // when it was granted
 }
 
-// work is what a call is for.
-type work func(context.Context) (Outcome, error)
-
 // within does work for an add-on. A large one needs room, which is claimed as [call.contained] begins: many of them, on
 // clusters that are slow to apply them, would take the manager's memory. The size of an add-on is known only when it is
 // rendered or read. Data that was rendered or read without room is dropped, and the work is begun again.
 func (d *Deliverer) within(
-	ctx context.Context, t Target, release Release, want *Desired, proof string, begun func(*call) work,
+	ctx context.Context, t Target, release Release, want *Desired, proof string, work func(context.Context, *call) (Outcome, error),
 ) (Outcome, error) {
 	for recorded := false; ; {
 		r := d.newCall(t, release, want, proof)
-		o, err := r.contained(ctx, begun(r))
+		o, err := r.contained(ctx, work)
 		r.remember(err)
 		r.end(err)
 		proof, recorded = r.proof, recorded || r.newRevision // of a record that was written meanwhile
@@ -90,9 +87,9 @@ func (t Target) scopeOf(release Release) *object.Scope {
 	return &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
 }
 
-// contained calls act. A panic becomes the add-on's failure: no cluster's answer may end
+// contained does the work. A panic becomes the add-on's failure: no cluster's answer may end
 // the process, which serves all others. So does any error that somebody can act on.
-func (r *call) contained(ctx context.Context, act work) (o Outcome, err error) {
+func (r *call) contained(ctx context.Context, work func(context.Context, *call) (Outcome, error)) (o Outcome, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			r.s.contents = &contents{store: r.d.storeOf(r.t, r.release)}
@@ -107,7 +104,7 @@ func (r *call) contained(ctx context.Context, act work) (o Outcome, err error) {
 		panic(there)
 	}
 	if err = r.claim(ctx); err == nil {
-		o, err = act(ctx)
+		o, err = work(ctx, r)
 	}
 	return o, r.hidden.concealAll(recordFault{r}.stop(err))
 }

@@ -26,7 +26,9 @@ type installation struct{ *call }
 // or another write came first. It is to be retried with backoff. Whatever a user can act on is in
 // the Outcome.
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
-	return d.within(ctx, t, want.Release, &want, want.Proof, func(r *call) work { return installation{r}.ensure })
+	return d.within(ctx, t, want.Release, &want, want.Proof, func(ctx context.Context, r *call) (Outcome, error) {
+		return installation{r}.ensure(ctx)
+	})
 }
 
 func (r installation) ensure(ctx context.Context) (Outcome, error) {

@@ -31,9 +31,9 @@ type removal struct {
 // The order is: pre-delete hooks, the objects, post-delete hooks, the records. The hooks
 // aren't run if another add-on has something of the release now, unless that is leaving, too.
 func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (Outcome, error) {
-	return d.within(ctx, t, release, nil, proof, func(r *call) work {
+	return d.within(ctx, t, release, nil, proof, func(ctx context.Context, r *call) (Outcome, error) {
 		r.removes = true
-		return (&removal{call: r, leaving: leaving}).remove
+		return (&removal{call: r, leaving: leaving}).remove(ctx)
 	})
 }
 

@@ -30,10 +30,10 @@ type repairRun struct {
 // crds/ aren't in the record: they are reported when they are gone. The error is [ErrUnproven]
 // if the record is another one than was written.
 func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []repair.Difference, error) {
-	var run *repairRun
-	o, err := d.within(ctx, t, want.Release, nil, want.Proof, func(r *call) work {
-		run = &repairRun{call: r, repairer: repair.Repairer{Applier: r.applier, Request: want, Hide: r.hidden.in}}
-		return run.repair
+	var run repairRun
+	o, err := d.within(ctx, t, want.Release, nil, want.Proof, func(ctx context.Context, r *call) (Outcome, error) {
+		run = repairRun{call: r, repairer: repair.Repairer{Applier: r.applier, Request: want, Hide: r.hidden.in}}
+		return run.repair(ctx)
 	})
 	return o, run.found, err
 }

@@ -6,10 +6,12 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // Applier applies single objects of an add-on to one cluster, by server-side apply, with the add-on's field manager.
@@ -60,6 +63,42 @@ func (a *Applier) Apply(ctx context.Context, o *unstructured.Unstructured, force
 	})
 }
 
+// isRolled says that a Deployment was refused for what the server once set by default: how to
+// roll it, which must not be set beside the strategy Recreate.
+func isRolled(o *unstructured.Unstructured, err error) bool {
+	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "strategy", "type")
+	return apierrors.IsInvalid(err) && o.GroupVersionKind().GroupKind().String() == "Deployment.apps" &&
+		strategy == string(appsv1.RecreateDeploymentStrategyType) && object.IsAbout(err, "spec.strategy.rollingUpdate")
+}
+
+// withoutStrategy returns a copy of a Deployment without how to bring it up to date.
+func withoutStrategy(o *unstructured.Unstructured) *unstructured.Unstructured {
+	others := o.DeepCopy()
+	unstructured.RemoveNestedField(others.Object, "spec", "strategy")
+	return others
+}
+
+// stopRolling changes a Deployment's strategy to Recreate, and drops what is about rolling.
+// Server-side apply can't drop what it doesn't own. It returns the object's new version.
+func (a *Applier) stopRolling(ctx context.Context, o *unstructured.Unstructured) (version string, _ error) {
+	metadata := map[string]any{}
+	if uid := o.GetUID(); uid != "" {
+		metadata["uid"] = uid
+	}
+	if version := o.GetResourceVersion(); version != "" {
+		metadata["resourceVersion"] = version
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{
+		"strategy": map[string]any{"type": appsv1.RecreateDeploymentStrategyType, "rollingUpdate": nil},
+	}})
+	if err != nil {
+		return "", err
+	}
+	rolled := o.DeepCopy()
+	err = a.Client.Patch(ctx, rolled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(a.Scope.Manager()))
+	return rolled.GetResourceVersion(), err
+}
+
 // neverVersion is a resourceVersion that no object has: etcd's first revision is an empty one's.
 const neverVersion = "1"
 
@@ -95,6 +134,31 @@ func (a *Applier) ApplyOwn(ctx context.Context, o *unstructured.Unstructured, ui
 
 func isOfAnother(err error) bool {
 	return apierrors.IsConflict(err) || object.IsAbout(err, "metadata.uid")
+}
+
+// ApplyDisplacing applies an object that is there. The server may refuse it beside items of lists that others put in
+// the place of ours. Then these go with it: those of one manager after the other, until it does.
+func (a *Applier) ApplyDisplacing(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, by []drift.Replacement) (*unstructured.Unstructured, error) {
+	if len(by) == 0 {
+		return a.ApplyOwn(ctx, o, live.UID)
+	}
+	var result *unstructured.Unstructured
+	for _, items := range by {
+		displaced := live.DeepCopy()
+		displaced.ManagedFields = items.Managed
+		err := a.PatchMetadata(ctx, live, displaced, a.Scope.Manager())
+		if apierrors.IsConflict(err) {
+			return nil, ErrAnother
+		}
+		if err != nil {
+			return nil, err
+		}
+		if result, err = a.ApplyOwn(ctx, o, live.UID); !apierrors.IsInvalid(err) {
+			return result, err
+		}
+		live = displaced
+	}
+	return a.ApplyOwn(ctx, o, live.UID)
 }
 
 // Delete deletes an object, if it has this UID still. An object that is gone is no error.

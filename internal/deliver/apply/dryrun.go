@@ -5,6 +5,8 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,8 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Changes returns what was changed of an object, by a dry run, and what that comes to.
@@ -82,4 +86,45 @@ func (a *Applier) WithoutIgnored(ctx context.Context, o *unstructured.Unstructur
 		return o, 0, nil
 	}
 	return drift.Without(o, ignored), drift.FieldsOf(applied.GetManagedFields(), a.Scope.Manager()), nil
+}
+
+// Differs refuses an object if applying it would change a field of it beside our labels. The
+// server is asked, so that defaults and other spellings don't count. Values aren't told: they may
+// be secret.
+func (a *Applier) Differs(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
+	changes, err := a.overwritten(ctx, object.Unlabelled(o), live)
+	if len(changes) == 0 || err != nil {
+		return err
+	}
+	fields := make([]string, 0, len(changes))
+	for _, c := range changes {
+		field := c.Path.String()
+		if len(c.Managers) > 0 {
+			field += ", which " + strings.Join(c.Managers, " and ") + " set"
+		}
+		fields = append(fields, field)
+	}
+	return object.Reject(record.KeyOf(o), object.ReasonObjectExists, fmt.Sprintf(
+		"it exists already, and the add-on would change %s. Change the add-on's values, or set "+object.AdoptionPolicyField+" to Adopt",
+		message.FirstFew(fields)))
+}
+
+// overwritten returns the fields of an object that is there which would have another value once it is applied.
+func (a *Applier) overwritten(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) ([]drift.Change, error) {
+	changes, applied, err := a.Changes(ctx, o, live)
+	if err != nil {
+		return nil, err
+	}
+	return a.Differing(ctx, changes, applied)
+}
+
+// Share sets fields of a namespace that isn't this add-on's, without its labels, and returns it as the server has it.
+// A field that another manager has set differently stays as it is.
+func (a *Applier) Share(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
+	shared := object.Unlabelled(o)
+	theirs, err := a.overwritten(ctx, shared, live)
+	if err != nil {
+		return nil, err
+	}
+	return a.Apply(ctx, drift.Without(shared, drift.Owned(theirs)), false)
 }

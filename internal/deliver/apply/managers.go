@@ -4,15 +4,49 @@ package apply
 
 import (
 	"context"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
+
+// TakeFields moves the fields that Helm, or the Cluster Stack Operator, set on an object
+// to our manager before we apply it. Otherwise a field that the chart drops later would
+// stay for ever, as they would still be said to want it. The same holds for those of
+// other managers, whose objects are taken over.
+func (a *Applier) TakeFields(ctx context.Context, live *metav1.PartialObjectMetadata, managers ...string) error {
+	previous := append(object.Predecessors(&live.ObjectMeta), managers...)
+	if len(previous) == 0 {
+		return nil
+	}
+	upgraded := live.DeepCopy()
+	for i := range upgraded.ManagedFields {
+		if e := &upgraded.ManagedFields[i]; slices.Contains(previous, e.Manager) && e.Subresource == "" {
+			e.Operation = metav1.ManagedFieldsOperationUpdate // what csaupgrade looks for
+		}
+	}
+	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(previous...), a.Scope.Manager()); err != nil {
+		return err
+	}
+	if slices.Contains(previous, object.OperatorManager) {
+		kept, err := object.OperatorLabels(live.ManagedFields)
+		if err != nil {
+			return err
+		}
+		upgraded.ManagedFields = append(upgraded.ManagedFields, kept...)
+	}
+	return a.PatchMetadata(ctx, live, upgraded, a.Scope.Manager())
+}
 
 // OwnAlone takes the fields that are applied of an object from the manager of what had none: else they would stay
 // when the chart drops them.
@@ -49,27 +83,35 @@ func (a *Applier) setManagers(ctx context.Context, o *unstructured.Unstructured,
 	})
 }
 
-// ApplyDisplacing applies an object that is there. The server may refuse it beside items of lists that others put in
-// the place of ours. Then these go with it: those of one manager after the other, until it does.
-func (a *Applier) ApplyDisplacing(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, by []drift.Replacement) (*unstructured.Unstructured, error) {
-	if len(by) == 0 {
-		return a.ApplyOwn(ctx, o, live.UID)
+// Disown makes an object no add-on's: our labels go, and our fields are
+// Helm's from now on, so that `helm upgrade` can change them. An object that is kept while its
+// release is removed has a note. By the note, that release may have the object again.
+func (a *Applier) Disown(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
+	let := live.DeepCopy()
+	if kept {
+		metav1.SetMetaDataAnnotation(&let.ObjectMeta, object.KeptByAnnotation, a.Scope.Release.String())
+	} else {
+		delete(let.Annotations, object.KeptByAnnotation)
 	}
-	var result *unstructured.Unstructured
-	for _, items := range by {
-		displaced := live.DeepCopy()
-		displaced.ManagedFields = items.Managed
-		err := a.PatchMetadata(ctx, live, displaced, a.Scope.Manager())
-		if apierrors.IsConflict(err) {
-			return nil, ErrAnother
-		}
-		if err != nil {
-			return nil, err
-		}
-		if result, err = a.ApplyOwn(ctx, o, live.UID); !apierrors.IsInvalid(err) {
-			return result, err
-		}
-		live = displaced
+	delete(let.Labels, addonsv1.AddonLabel)
+	delete(let.Labels, addonsv1.AddonNamespaceLabel)
+	if equality.Semantic.DeepEqual(let, live) {
+		return nil
 	}
-	return a.ApplyOwn(ctx, o, live.UID)
+	taken := object.ManagedBy(&live.ObjectMeta, object.HelmManager)
+	let.ManagedFields = slices.DeleteFunc(let.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == a.Scope.Manager() && taken
+	})
+	for i := range let.ManagedFields {
+		if let.ManagedFields[i].Manager == a.Scope.Manager() {
+			let.ManagedFields[i].Manager = object.HelmManager
+		}
+	}
+	return a.PatchMetadata(ctx, live, let, object.HelmManager)
+}
+
+// PatchMetadata changes an object's metadata as a manager, if the object is still as it was read.
+func (a *Applier) PatchMetadata(ctx context.Context, live, changed *metav1.PartialObjectMetadata, as string) error {
+	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+	return a.Client.Patch(ctx, changed, patch, client.FieldOwner(as))
 }

@@ -5,12 +5,15 @@ package object
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
@@ -100,4 +103,28 @@ func IsBuiltin(gk schema.GroupKind) bool {
 	return slices.ContainsFunc(scheme.Scheme.PrioritizedVersionsForGroup(gk.Group), func(version schema.GroupVersion) bool {
 		return scheme.Scheme.Recognizes(version.WithKind(gk.Kind))
 	})
+}
+
+// maxParallel is the number of objects of an add-on that are written at the same time.
+const maxParallel = 6
+
+// InParallel calls f for 0 to n-1, and returns what failed, in that order. It panics if
+// one of them does.
+func InParallel(n int, f func(int) *Failure) Failures {
+	results := make(Failures, n)
+	var panicked atomic.Pointer[observe.Panic]
+	group := errgroup.Group{}
+	group.SetLimit(maxParallel)
+	for i := range n {
+		group.Go(func() error {
+			defer func() { panicked.CompareAndSwap(nil, observe.PanicOf(recover())) }()
+			results[i] = f(i)
+			return nil
+		})
+	}
+	_ = group.Wait() // failures are told for each object
+	if there := panicked.Load(); there != nil {
+		panic(there) // where it is contained
+	}
+	return slices.DeleteFunc(results, func(f *Failure) bool { return f == nil })
 }

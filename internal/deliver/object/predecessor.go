@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -91,14 +90,3 @@ func SelectorOf(r record.Release) string {
 
 // HelmManager is Helm's field manager. Helm 3 updates with it, Helm 4 applies.
 const HelmManager = "helm"
-
-// EntriesOf returns the inventory of CRDs of crds/ and of objects.
-func EntriesOf(crds, objects []*unstructured.Unstructured) []record.Entry {
-	entries := make([]record.Entry, 0, len(crds)+len(objects))
-	for i, o := range slices.Concat(crds, objects) {
-		e := record.EntryOf(o)
-		e.CRD = i < len(crds)
-		entries = append(entries, e)
-	}
-	return entries
-}

@@ -143,3 +143,39 @@ func Unlabelled(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o.SetLabels(labels)
 	return o
 }
+
+// EntriesOf returns the inventory of CRDs of crds/ and of objects.
+func EntriesOf(crds, objects []*unstructured.Unstructured) []record.Entry {
+	entries := make([]record.Entry, 0, len(crds)+len(objects))
+	for i, o := range slices.Concat(crds, objects) {
+		e := record.EntryOf(o)
+		e.CRD = i < len(crds)
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// Weight estimates how many bytes of memory objects take.
+func Weight(objects ...*unstructured.Unstructured) (bytes int) {
+	for _, o := range objects {
+		bytes += weightOfValue(o.Object)
+	}
+	return bytes
+}
+
+func weightOfValue(value any) int {
+	bytes := 16
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			bytes += 32 + len(key) + weightOfValue(field)
+		}
+	case []any:
+		for _, item := range value {
+			bytes += weightOfValue(item)
+		}
+	case string:
+		bytes += len(value)
+	}
+	return bytes
+}

@@ -4,7 +4,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -92,17 +90,13 @@ func (s *Store) Plain(ctx context.Context, r *Record) error {
 
 // disown takes our labels off a continuation Secret.
 func (s *Store) disown(ctx context.Context, name string) error {
-	labels := map[string]any{}
-	for _, label := range ownLabels {
-		labels[label] = nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
-	if err != nil {
-		return err
-	}
 	part := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: name}}
 	part.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err := s.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(s.FieldManager)); err != nil {
+	labelled := part.DeepCopy()
+	for _, label := range ownLabels {
+		metav1.SetMetaDataLabel(&labelled.ObjectMeta, label, "")
+	}
+	if err := s.Client.Patch(ctx, part, client.MergeFrom(labelled), client.FieldOwner(s.FieldManager)); err != nil {
 		return fmt.Errorf("writing the metadata of %s/%s: %w", s.Release.Namespace, name, err)
 	}
 	return nil

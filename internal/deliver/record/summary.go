@@ -102,7 +102,7 @@ type Terms struct {
 
 // Settled says that the add-on is deployed with this digest: nothing is to be done.
 func (s Summary) Settled(digest string) bool {
-	return s.Complete && s.Status == helmcommon.StatusDeployed.String() && s.Digest == digest && !s.Transferred()
+	return s.Repairable() && s.Digest == digest
 }
 
 // Repairable says that the record tells what the add-on has applied.
