@@ -37,9 +37,7 @@ subjects: [{kind: ServiceAccount, name: tenant, namespace: NS}]
 // TestAccountThatMayNotKeepRecords delivers as a ServiceAccount. The manager writes its record only where the account may
 // create Secrets, too.
 func TestAccountThatMayNotKeepRecords(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	cfg := rest.CopyConfig(config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:tenant", ns)}
 	actor, err := client.New(cfg, client.Options{Mapper: e.target.Client.RESTMapper()})

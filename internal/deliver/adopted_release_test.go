@@ -33,8 +33,7 @@ func TestAdoptedRelease(t *testing.T) {
 	for program, manager := range map[string]string{"Helm": "helm", "Flux": "helm-controller", "the Helm add-on provider": "manager"} {
 		for apply, serverSide := range map[string]bool{"client": false, "server": true} {
 			t.Run(program+", "+apply+"-side", func(t *testing.T) {
-				e := newEnv(t)
-				ns := e.namespace()
+				e, ns := alone(t)
 				helmkube.ManagedFieldsManager = manager
 				defer func() { helmkube.ManagedFieldsManager = "" }()
 				theirs := theirChart("1", theirDeployment+configMap("kept", "theirs")+configMap("old", "theirs"))
@@ -73,8 +72,7 @@ func TestAdoptedReleaseOfAnotherName(t *testing.T) {
 		"both":              {name: "apps-demo", elsewhere: true},
 	} {
 		t.Run(title, func(t *testing.T) {
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := alone(t)
 			storage := ns
 			if previous.elsewhere {
 				storage = e.namespace()
@@ -136,9 +134,7 @@ func TestCrashWhileAdopting(t *testing.T) {
 // TestAdoptedReleaseIsAnAddonMeanwhile has another add-on take over the release itself before the one that adopts it is
 // ready: the record of that add-on stays.
 func TestAdoptedReleaseIsAnAddonMeanwhile(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	previous := deliver.Release{Namespace: ns, Name: "previous"}
 	e.helmInstalls(previous, ns, theirChart("1", configMap("kept", "theirs")))
 	holds := false
@@ -150,8 +146,7 @@ func TestAdoptedReleaseIsAnAddonMeanwhile(t *testing.T) {
 		}
 		return "more", time.Second, nil
 	}
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForPostcondition), "%+v", o)
 	another := e.wantNamed("previous", ns, chart{version: "1", manifest: configMap("other", "x")})
 	another.Adoption = addonsv1.AdoptionPolicyAdopt
@@ -231,8 +226,7 @@ func theirChart(version, manifest string) *helmchart.Chart {
 
 // TestAdoptedManifests takes over what people applied with kubectl, without --server-side.
 func TestAdoptedManifests(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	e.applyClientSide(ns, "a", map[string]string{"key": "theirs", "dropped": "later"})
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})
 	want.Adoption = addonsv1.AdoptionPolicyAdopt

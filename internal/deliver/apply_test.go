@@ -30,8 +30,7 @@ func TestAdoption(t *testing.T) {
 		{"Adopt, different", addonsv1.AdoptionPolicyAdopt, "y", deliver.ReasonReady, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := alone(t)
 			e.apply("kubectl", strings.Replace(configMap("settings", tc.theirs), "name: settings", "name: settings\n  namespace: "+ns, 1))
 			want := e.want(ns, chart{version: "1", manifest: configMap("settings", "x") + configMap("other", "x")})
 			want.Adoption = tc.policy
@@ -54,8 +53,7 @@ func TestAdoption(t *testing.T) {
 
 // Who follows a message's advice doesn't wait for the next try.
 func TestAnotherPolicyIsTriedAtOnce(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	e.apply("kubectl", strings.Replace(configMap("settings", "y"), "name: settings", "name: settings\n  namespace: "+ns, 1))
 	want := e.want(ns, chart{version: "1", manifest: configMap("settings", "x")})
 	o := e.settle(want)
@@ -67,8 +65,7 @@ func TestAnotherPolicyIsTriedAtOnce(t *testing.T) {
 }
 
 func TestTwoAddonsOneObject(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	first := e.want(ns, chart{version: "1", manifest: configMap("shared", "first")})
 	e.install(first)
 	second := e.want(ns, chart{version: "1", manifest: configMap("shared", "second") + configMap("mine", "x")})
@@ -82,8 +79,7 @@ func TestTwoAddonsOneObject(t *testing.T) {
 }
 
 func TestOneOfManyRejected(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	good := e.want(ns, chart{version: "1", manifest: configMap("old", "x")})
 	e.install(good)
 	manifest := "---\napiVersion: v1\nkind: Service\nmetadata: {name: broken}\nspec: {ports: [{port: 99999}]}\n"
@@ -103,15 +99,13 @@ func TestOneOfManyRejected(t *testing.T) {
 
 	// Asked again too early, it makes no request. Then it backs off.
 	e.meter.reset()
-	again, err := e.d.Ensure(e.ctx, e.target, bad)
-	e.Expect(err).NotTo(HaveOccurred())
+	again := e.ensure(bad)
 	e.Expect(again.Message).To(Equal(o.Message))
 	requests, _ := e.meter.total()
 	e.Expect(requests).To(BeZero())
 	e.clock.step(11 * time.Second)
 	e.meter.reset()
-	again, err = e.d.Ensure(e.ctx, e.target, bad)
-	e.Expect(err).NotTo(HaveOccurred())
+	again = e.ensure(bad)
 	e.Expect(again.RetryAfter).To(Equal(20 * time.Second))
 	_, writes := e.meter.total()
 	e.Expect(writes).To(Equal(1), "only what failed")
@@ -132,8 +126,7 @@ func TestEmptyRendering(t *testing.T) {
 		"hooks":        func(string) chart { return chart{hooks: bye} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := alone(t)
 			full, empty := shape(ns+".example.com"), shape(ns+".example.com")
 			full.version, full.manifest, empty.version = "1", configMap("a", "x"), "2"
 			e.install(e.want(ns, full))
@@ -145,8 +138,7 @@ func TestEmptyRendering(t *testing.T) {
 }
 
 func TestSecretsAreNotTold(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	for _, data := range []string{`data: {k: "hunter2!"}`, `stringData: {k: {hunter2: hunter2}}`, `type: "hunter2 hunter2"`} {
 		o := e.settle(e.want(ns, chart{version: data, manifest: "apiVersion: v1\nkind: Secret\nmetadata: {name: s, annotations: {a: b}}\n" + data + "\n"}))
 		t.Log(o.Message)
@@ -155,8 +147,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 }
 
 func TestImmutableField(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
 	o := e.settle(e.want(ns, chart{version: "2", manifest: strings.Replace(deployment("app"), "app: app", "app: other", 2)}))
 	e.Expect(o.Reason).To(Equal(object.ReasonImmutableField), o.Message)
@@ -164,8 +155,7 @@ func TestImmutableField(t *testing.T) {
 }
 
 func TestKindMissing(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "x") + "---\napiVersion: nowhere.example.com/v1\nkind: Thing\nmetadata: {name: a}\n"}))
 	e.Expect(o.Reason).To(Equal(object.ReasonKindMissing))
 	e.Expect(o.Message).To(ContainSubstring("nowhere.example.com"))
@@ -174,9 +164,7 @@ func TestKindMissing(t *testing.T) {
 }
 
 func TestReadinessTimeout(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", Expression: "self.data.key == 'go'"}}
 	want.ProgressDeadline = 2 * time.Second
@@ -188,7 +176,6 @@ func TestReadinessTimeout(t *testing.T) {
 	// It becomes ready later, and that is noticed.
 	e.apply("kubectl", strings.Replace(configMap("a", "go"), "name: a", "name: a\n  namespace: "+ns, 1))
 	e.Eventually(e.wakeup).WithTimeout(10 * time.Second).Should(Receive())
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o = e.ensure(want)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonReady), o.Message)
 }

@@ -25,9 +25,7 @@ func TestAdoptionIsCalledOff(t *testing.T) {
 	t.Parallel()
 	for name, previous := range map[string]string{"of its own name": "demo", "of another name": "previous"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			e.helmInstalls(deliver.Release{Namespace: ns, Name: previous}, ns, theirChart("1", configMap("kept", "theirs")+configMap("alone", "theirs")))
 			want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours") + configMap("new", "ours") + refused})
 			want.Adoption = addonsv1.AdoptionPolicyAdopt
@@ -47,9 +45,7 @@ func TestAdoptionIsCalledOff(t *testing.T) {
 
 // TestAdoptionPrunesInWaves has Helm's release hold a custom resource and another object that the chart lacks.
 func TestAdoptionPrunesInWaves(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	group := ns + ".example.com"
 	e.apply("kubectl", crd(group))
 	e.Eventually(func() error {
@@ -65,9 +61,7 @@ func TestAdoptionPrunesInWaves(t *testing.T) {
 
 // TestRecreateOnlyWhatCanBeMade changes a field of a Deployment that can't be changed, and makes another one wrong.
 func TestRecreateOnlyWhatCanBeMade(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
 	want := e.want(ns, chart{version: "2", manifest: "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\n" +
 		"spec: {replicas: 1, selector: {matchLabels: {app: other}}, template: {metadata: {labels: {app: third}}, spec: {containers: [{name: c, image: i}]}}}\n"})
@@ -78,9 +72,7 @@ func TestRecreateOnlyWhatCanBeMade(t *testing.T) {
 
 // TestPortOfAThirdStays has a port of the add-on's Service changed, beside one that somebody else added.
 func TestPortOfAThirdStays(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	service := "---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {app: x}, ports: [{name: http, port: 80}]}\n"
 	want := e.want(ns, chart{version: "1", manifest: service})
 	e.install(want)
@@ -102,9 +94,7 @@ func TestPortOfAThirdStays(t *testing.T) {
 
 // TestStrippedManagersLeaveNothing takes managedFields off an object. What the chart drops later goes all the same.
 func TestStrippedManagersLeaveNothing(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {keep: a, dropped: b}\n"})
 	e.install(want)
 	a := e.get("v1", "ConfigMap", ns, "a")
@@ -116,9 +106,7 @@ func TestStrippedManagersLeaveNothing(t *testing.T) {
 
 // TestLabelsMakeNoOwner has an object of somebody's carry the add-on's labels, as a copy does.
 func TestLabelsMakeNoOwner(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.apply("kubectl", fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %[1]s, labels: {%[2]s: demo, %[3]s: %[1]s}}\ndata: {key: theirs}\n",
 		ns, addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel))
 	e.Expect(e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})).Reason).To(Equal(object.ReasonObjectExists))
@@ -127,9 +115,7 @@ func TestLabelsMakeNoOwner(t *testing.T) {
 
 // TestExportedManifests installs manifests as `kubectl get -o yaml` writes them, and what has nulls.
 func TestExportedManifests(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: "---\napiVersion: v1\nkind: ConfigMap\n" +
 		"metadata: {name: a, annotations: null, uid: 5bb43a10-64c8-4b06-8b5a-b7726d667264, resourceVersion: '4711', generation: 3, selfLink: /x}\ndata: {key: x, none: null}\n" +
 		"---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: null, ports: [{port: 80, name: null}]}\n"})
@@ -139,9 +125,7 @@ func TestExportedManifests(t *testing.T) {
 
 // TestAggregatedClusterRole leaves the rules of a ClusterRole to the controller-manager, which fills them.
 func TestAggregatedClusterRole(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: fmt.Sprintf("---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all-%[1]s}\n"+
 		"aggregationRule: {clusterRoleSelectors: [{matchLabels: {part-of: %[1]s}}]}\nrules: []\n"+
 		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: part-%[1]s, labels: {part-of: %[1]s}}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]\n", ns)})
@@ -155,9 +139,7 @@ func TestAggregatedClusterRole(t *testing.T) {
 
 // TestStaticVolumeAndClaim removes an add-on with a claim, which is kept, and the volume that it is bound to.
 func TestStaticVolumeAndClaim(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv-%[1]s}\n"+
 		"spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: '', persistentVolumeReclaimPolicy: Retain, nfs: {server: nfs.example.com, path: /x}}\n"+
 		"---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteMany], storageClassName: '', volumeName: pv-%[1]s, resources: {requests: {storage: 1Gi}}}\n", ns)})
@@ -210,9 +192,7 @@ spec:
 
 // TestStrategyFollowsTheChart has a Deployment recreated once, and rolled again later.
 func TestStrategyFollowsTheChart(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	strategy := func() any {
 		s := e.get("apps/v1", "Deployment", ns, "app").Object["spec"].(map[string]any)["strategy"]
 		return s.(map[string]any)["type"]
@@ -237,9 +217,7 @@ func TestPortOfANode(t *testing.T) {
 			"spec: {tolerations: [{operator: Exists}], containers: [{name: c, image: example.com/app:1, ports: [{containerPort: 80, hostPort: %[2]d}]}]}}}\n", name, port)
 	}
 	t.Run("after all is ready", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
-		ns := e.namespace()
+		e, ns := beside(t)
 		e.install(e.want(ns, chart{version: "1", manifest: set("previous", 28080)}))
 		want := e.want(ns, chart{version: "2", manifest: set("next", 28080)})
 		want.ProgressDeadline = time.Second
@@ -247,14 +225,11 @@ func TestPortOfANode(t *testing.T) {
 		e.Expect(o.Reason).To(Equal(deliver.ReasonReadinessTimeout), "%+v", o)
 		e.Expect(o.Message).To(And(ContainSubstring("next"), ContainSubstring("previous"), ContainSubstring(string(addonsv1.PrunePolicyBeforeReady))))
 		want.PruneEarly, want.ProgressDeadline = true, 2*time.Minute
-		e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
-			func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady })
+		e.ensureUntil(want, func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady })
 		e.Expect(e.get("apps/v1", "DaemonSet", ns, "previous")).To(BeNil())
 	})
 	t.Run("before", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
-		ns := e.namespace()
+		e, ns := beside(t)
 		e.install(e.want(ns, chart{version: "1", manifest: set("previous", 28081)}))
 		want := e.want(ns, chart{version: "2", manifest: set("next", 28081)})
 		want.PruneEarly = true

@@ -63,8 +63,7 @@ func TestCrash(t *testing.T) {
 // what is in the cluster then.
 func crashAt(t *testing.T, phase string, k int, done bool) ([]string, int) {
 	t.Helper()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	one, two := crashCharts(ns)
 	release := deliver.Release{Namespace: ns, Name: "demo"}
 	last := e.want(ns, one)

@@ -35,8 +35,7 @@ func widget(group, name string) string {
 }
 
 func TestCRDAndItsResources(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	group := ns + ".example.com"
 	want := e.want(ns, chart{version: "1", manifest: widget(group, "one") + configMap("a", "x") + crd(group)})
 	o := e.install(want)
@@ -48,8 +47,7 @@ func TestCRDAndItsResources(t *testing.T) {
 }
 
 func TestCRDInUseIsKept(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	group := ns + ".example.com"
 	want := e.want(ns, chart{version: "1", manifest: crd(group) + widget(group, "ours")})
 	e.install(want)
@@ -64,8 +62,7 @@ func TestCRDInUseIsKept(t *testing.T) {
 }
 
 func TestCRDsOfTheCRDsDirectory(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	group := ns + ".example.com"
 	c := chart{version: "1", crds: crd(group), manifest: widget(group, "one")}
 	want := e.want(ns, c)
@@ -84,9 +81,7 @@ func TestCRDsOfTheCRDsDirectory(t *testing.T) {
 
 func TestNamespaceInUseIsKept(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	manifest := ""
 	for _, suffix := range []string{"empty", "used"} {
 		manifest += fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %[1]s-%[2]s}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %[1]s-%[2]s}\n", ns, suffix)

@@ -67,9 +67,7 @@ func TestDamagedRecordIsTold(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
 			e.install(want)
 			spoil := func(policy addonsv1.DeletionPolicy) {
@@ -110,8 +108,7 @@ func TestDamagedRecordIsTold(t *testing.T) {
 // TestPartThatCantBeReadIsNoDamage loses the connection while a part of a large record is
 // read, and then has the part deleted.
 func TestPartThatCantBeReadIsNoDamage(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	large := ""
 	for i := range 4 {
 		noise := make([]byte, 500_000)
@@ -135,8 +132,7 @@ func TestPartThatCantBeReadIsNoDamage(t *testing.T) {
 	e.Expect(err).To(MatchError(errCut), "so it is tried again, without a word of damage")
 
 	e.Expect(e.target.Client.Delete(e.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: part}})).To(Succeed())
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordUnreadable))
 	e.Expect(o.Message).To(ContainSubstring(part))
 }
@@ -144,11 +140,9 @@ func TestPartThatCantBeReadIsNoDamage(t *testing.T) {
 // TestRecordThatIsHelmsAloneNow has the record of an installation under way lose what Chandler
 // keeps in it, after it was listed.
 func TestRecordThatIsHelmsAloneNow(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, chart{version: "1", manifest: deployment("app")})
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(want)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonInstalling))
 	e.restart()
 	target := e.through(func(next http.RoundTripper) roundTrip {
@@ -169,7 +163,7 @@ func TestRecordThatIsHelmsAloneNow(t *testing.T) {
 			return answer, err
 		}
 	})
-	o, err = e.d.Ensure(e.ctx, target, want)
+	o, err := e.d.Ensure(e.ctx, target, want)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordUnreadable))
 }

@@ -158,6 +158,20 @@ func (e *env) namespace() string {
 	return ns.Name
 }
 
+// alone returns an env with a namespace for a test.
+func alone(t *testing.T) (*env, string) {
+	t.Helper()
+	e := newEnv(t)
+	return e, e.namespace()
+}
+
+// beside returns an env with a namespace for a test that runs beside others.
+func beside(t *testing.T) (*env, string) {
+	t.Helper()
+	t.Parallel()
+	return alone(t)
+}
+
 // chart is a rendering by hand.
 type chart struct {
 	version  string
@@ -208,11 +222,30 @@ func (e *env) want(ns string, c chart) deliver.Desired {
 	}
 }
 
+// ensure calls Ensure once.
+func (e *env) ensure(want deliver.Desired) deliver.Outcome {
+	e.t.Helper()
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	return o
+}
+
+// ensureUntil calls Ensure as a controller does, until its outcome does.
+func (e *env) ensureUntil(want deliver.Desired, done func(deliver.Outcome) bool) deliver.Outcome {
+	e.t.Helper()
+	return e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, done)
+}
+
+// reach calls Ensure as a controller does, until its outcome has a reason.
+func (e *env) reach(want deliver.Desired, reason string) deliver.Outcome {
+	e.t.Helper()
+	return e.ensureUntil(want, func(o deliver.Outcome) bool { return o.Reason == reason })
+}
+
 // settle calls Ensure as a controller does, until the add-on is ready, failed or refused.
 func (e *env) settle(want deliver.Desired) deliver.Outcome {
 	e.t.Helper()
-	return e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
-		func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady || o.Phase == addonsv1.AddonFailed })
+	return e.ensureUntil(want, func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady || o.Phase == addonsv1.AddonFailed })
 }
 
 func (e *env) install(want deliver.Desired) deliver.Outcome {

@@ -61,8 +61,7 @@ func helmWith(e *env, ns, storage string) *action.Configuration {
 }
 
 func TestHelmRollsBackAndUninstalls(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	one, two := e.want(ns, demo("1", "one")), e.want(ns, demo("2", "two", configMap("second", "x")))
 	e.install(one)
 	e.install(two)
@@ -102,8 +101,7 @@ func TestHelmRollsBackAndUninstalls(t *testing.T) {
 }
 
 func TestRemoveAfterHelmRewroteTheRecord(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	one, two := e.want(ns, demo("1", "one")), e.want(ns, demo("2", "two", configMap("second", "x")))
 	e.install(one)
 	e.install(two)
@@ -124,9 +122,7 @@ func TestRemoveAfterHelmRewroteTheRecord(t *testing.T) {
 
 func TestLargeAddon(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	var manifest strings.Builder
 	for i := range 4 {
 		noise := make([]byte, 500_000)
@@ -144,8 +140,7 @@ func TestLargeAddon(t *testing.T) {
 	e.restart()
 	want := e.want(ns, chart{version: "2", manifest: manifest.String() + configMap("more", "x"), hooks: c.hooks})
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "more", Expression: "self.data.key == 'go'"}}
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
 	e.restart()
 	e.apply("kubectl", strings.Replace(configMap("more", "go"), "name: more", "name: more\n  namespace: "+ns, 1))
@@ -159,9 +154,7 @@ func TestLargeAddon(t *testing.T) {
 }
 
 func TestTooLargeAddon(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	noise := make([]byte, 9<<20)
 	_, _ = rand.Read(noise)
 	o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", base64.StdEncoding.EncodeToString(noise))}))
@@ -171,8 +164,7 @@ func TestTooLargeAddon(t *testing.T) {
 
 // TestHelmUninstallsAtThisMoment leaves the release to Helm until it is done.
 func TestHelmUninstallsAtThisMoment(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
 	e.install(want)
 	// What Helm writes first: without our annotations and keys.
@@ -183,8 +175,7 @@ func TestHelmUninstallsAtThisMoment(t *testing.T) {
 	secret.Labels["status"] = "uninstalling"
 	secret.Labels["modifiedAt"] = fmt.Sprint(e.clock.Now().Unix())
 	e.Expect(e.target.Client.Update(e.ctx, secret)).To(Succeed())
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(want)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonPending))
 	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseLocked))
 
@@ -199,9 +190,7 @@ func TestHelmUninstallsAtThisMoment(t *testing.T) {
 // TestUninstalledReleaseHasNothing installs an add-on of a release of which `helm uninstall --keep-history` left the
 // record. An object that somebody made again since isn't the add-on's.
 func TestUninstalledReleaseHasNothing(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
 	want.Adoption = addonsv1.AdoptionPolicyAdopt
 	e.helmInstalls(want.Release, ns, theirChart("1", configMap("old", "theirs")))

@@ -134,8 +134,7 @@ func TestInstallationHidesSecrets(t *testing.T) {
 // TestLookedUpSecretStaysHidden has a chart put what it read by lookup from its own Secret into a
 // field that the API server refuses and quotes. Somebody else has put that into the Secret.
 func TestLookedUpSecretStaysHidden(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
 	e.install(e.want(ns, chart{version: "1", manifest: secret}))
 	e.edit("somebody", e.get("v1", "Secret", ns, "s"), fmt.Sprintf(`{"stringData": {"password": %q}}`, password))
@@ -154,9 +153,7 @@ func TestLookedUpSecretStaysHidden(t *testing.T) {
 func TestRemovalHidesSecrets(t *testing.T) {
 	for from, origin := range origins(t) {
 		t.Run(from, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			want := e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{{
 				Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-delete"), Events: []string{"pre-delete"},
 			}}}, origin)
@@ -170,8 +167,7 @@ func TestRemovalHidesSecrets(t *testing.T) {
 // refused to be taken back, and what is found tells no password either.
 func TestRepairHidesSecrets(t *testing.T) {
 	const key = "correct-horse-battery" // which can be one of a ConfigMap
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	manifest := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {%s: %q}\n", key, password)
 	want := e.wantFrom(ns, chart{version: "1", manifest: manifest}, func(want *deliver.Desired, _ *deliver.Rendering) {
 		want.Sensitive = []string{password, key}
@@ -192,9 +188,7 @@ func TestRepairHidesSecrets(t *testing.T) {
 func TestPruningHidesSecrets(t *testing.T) {
 	for from, origin := range origins(t) {
 		t.Run(from, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			text := fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {text: %q}\n", password)
 			e.install(e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x") + text}, origin))
 			e.refuse(ns, "DELETE", "false", "'it has ' + oldObject.data.text")
@@ -208,9 +202,7 @@ func TestPruningHidesSecrets(t *testing.T) {
 func TestRollbackHidesSecrets(t *testing.T) {
 	for from, origin := range origins(t) {
 		t.Run(from, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			hook := job.Hook{
 				Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-rollback"), Events: []string{"pre-rollback"},
 			}
@@ -229,8 +221,7 @@ func TestRollbackHidesSecrets(t *testing.T) {
 // TestRecordKeepsFewSecrets has an add-on with more text in Secrets than a record keeps. The shortest stay hidden after
 // a restart, as hardly a message has all of a long one.
 func TestRecordKeepsFewSecrets(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	sensitive := []string{password}
 	for i := range 100 {
 		sensitive = append(sensitive, fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 1<<10)))

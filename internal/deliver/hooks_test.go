@@ -35,9 +35,7 @@ func hook(name string, weight int, manifest string, events []string, policies ..
 }
 
 func TestHooks(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	hooks := []job.Hook{
 		hook("second", 1, jobText("second", false), []string{"pre-install", "pre-upgrade"}),
 		hook("first", 0, jobText("first", false), []string{"pre-install"}, "hook-succeeded"),
@@ -65,13 +63,10 @@ func TestHooks(t *testing.T) {
 }
 
 func TestFailedHook(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	c := chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-install"})}}
 	want := e.want(ns, c)
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), o.Message)
 	e.Expect(o.RetryAfter).To(BeNumerically("~", 2*time.Minute, 5*time.Second))
 	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())
@@ -79,8 +74,7 @@ func TestFailedHook(t *testing.T) {
 	// A new controller waits for the Job that runs already.
 	uid := e.get("batch/v1", "Job", ns, "migrate").GetUID()
 	e.restart()
-	o, err = e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o = e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), o.Message)
 	e.Expect(e.get("batch/v1", "Job", ns, "migrate").GetUID()).To(Equal(uid))
 
@@ -103,7 +97,7 @@ func TestFailedHook(t *testing.T) {
 
 	// After the backoff it runs again.
 	e.clock.step(11 * time.Second)
-	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, func(o deliver.Outcome) bool {
+	e.ensureUntil(want, func(o deliver.Outcome) bool {
 		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
 		there := e.get("batch/v1", "Job", ns, "migrate")
 		return there != nil && there.GetUID() != uid
@@ -114,7 +108,7 @@ func TestFailedHook(t *testing.T) {
 	// A patch, as the job controller writes the Job at the same time.
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
 	e.Expect(e.target.Client.Patch(e.ctx, next, resume)).To(Succeed())
-	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, func(o deliver.Outcome) bool {
+	e.ensureUntil(want, func(o deliver.Outcome) bool {
 		return o.Phase != addonsv1.AddonFailed
 	})
 	e.install(want)
@@ -123,9 +117,7 @@ func TestFailedHook(t *testing.T) {
 // TestFailedHookIsTriedAgainInTime has a hook's Job that failed, and a cluster in which nothing else happens. The previous
 // Job is gone as soon as it is deleted, and nothing but the watch tells. All the while the add-on is Failed.
 func TestFailedHookIsTriedAgainInTime(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	failing := strings.Replace(jobText("migrate", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, failing, []string{"pre-install"})}})
 	failed := e.settle(want)
@@ -139,8 +131,7 @@ func TestFailedHookIsTriedAgainInTime(t *testing.T) {
 	}
 	e.clock.step(11 * time.Second)
 	for limit := time.After(30 * time.Second); e.meter.made("migrate") < 2; {
-		o, err := e.d.Ensure(e.ctx, e.target, want)
-		e.Expect(err).NotTo(HaveOccurred())
+		o := e.ensure(want)
 		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
 		e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
 		e.Expect(o.Message).To(Equal(failed.Message), "what is wrong stays to be read")
@@ -170,9 +161,7 @@ func TestHookSparesWhatIsSomebodyElses(t *testing.T) {
 		}, "other"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			tc.theirs(e, ns)
 			o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "x"),
 				hooks: []job.Hook{settingsHook("pre-install", "before-hook-creation", "hook-succeeded", "hook-failed")}}))
@@ -189,9 +178,7 @@ func TestHookSparesWhatIsSomebodyElses(t *testing.T) {
 // there again when it is tried again, and what ran isn't run twice.
 func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	failing := strings.Replace(jobText("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
 	settings := job.Hook{
 		Name: "settings", Kind: "ConfigMap", Path: "demo/templates/settings", Manifest: configMap("settings", "x"), Weight: -1,
@@ -209,7 +196,7 @@ func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).To(BeNil())
 
 	e.clock.step(11 * time.Second)
-	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, func(deliver.Outcome) bool {
+	e.ensureUntil(want, func(deliver.Outcome) bool {
 		return e.meter.made("fails") == 2
 	})
 	e.Expect(e.meter.made("first")).To(Equal(1), "it has run")
@@ -219,9 +206,7 @@ func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
 
 // TestFailedHookOfARemoval tells how to go on without the hook, and that works at once.
 func TestFailedHookOfARemoval(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	failing := strings.Replace(jobText("bye", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("bye", 0, failing, []string{"pre-delete"})}})
 	e.install(want)

@@ -67,15 +67,12 @@ func (e *env) awaitCollected(ns, name string) {
 func TestHookJobThatIsCollectedAtOnce(t *testing.T) {
 	for i := range 20 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			manifest := strings.Replace(jobText("create", false), "  backoffLimit: 0\n", "  backoffLimit: 0\n"+collects, 1)
 			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{
 				hook("create", 0, manifest, []string{"pre-install"}, "before-hook-creation", "hook-succeeded"),
 			}})
-			o, err := e.d.Ensure(e.ctx, e.target, want)
-			e.Expect(err).NotTo(HaveOccurred())
+			o := e.ensure(want)
 			e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook))
 			e.awaitCollected(ns, "create")
 			e.install(want)
@@ -87,14 +84,11 @@ func TestHookJobThatIsCollectedAtOnce(t *testing.T) {
 // TestJobRunsOnceForARevision has a Job that is collected when it is complete, beside
 // something that never gets ready.
 func TestJobRunsOnceForARevision(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: plainJob(collects, "") + stuckDeployment()})
 	look := func() deliver.Outcome {
 		t.Helper()
-		o, err := e.d.Ensure(e.ctx, e.target, want)
-		e.Expect(err).NotTo(HaveOccurred())
+		o := e.ensure(want)
 		return o
 	}
 	look()
@@ -113,18 +107,14 @@ func TestJobRunsOnceForARevision(t *testing.T) {
 
 // TestJobIsReadyWhenItHasRun has a Job that runs on, one that fails, and one that succeeds.
 func TestJobIsReadyWhenItHasRun(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	running := e.want(ns, chart{version: "1", manifest: plainJob("", stuck)})
-	_, err := e.d.Ensure(e.ctx, e.target, running)
-	e.Expect(err).NotTo(HaveOccurred())
+	e.ensure(running)
 	e.Eventually(func() int64 {
 		active, _, _ := unstructured.NestedInt64(e.get("batch/v1", "Job", ns, "migrate").Object, "status", "active")
 		return active
 	}).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
-	o, err := e.d.Ensure(e.ctx, e.target, running)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(running)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonInstalling))
 	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
 	e.Expect(o.Message).To(ContainSubstring("Job " + ns + "/migrate"))

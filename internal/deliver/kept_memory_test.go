@@ -56,8 +56,7 @@ func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
 			ensure := func(want deliver.Desired, requests, writes int, why string) deliver.Outcome {
 				t.Helper()
 				e.meter.reset()
-				o, err := e.d.Ensure(e.ctx, e.target, want)
-				e.Expect(err).NotTo(HaveOccurred())
+				o := e.ensure(want)
 				r, w := e.meter.total()
 				e.Expect([]int{r, w}).To(Equal([]int{requests, writes}), why)
 				return o
@@ -70,8 +69,7 @@ func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
 			chart := manyObjects("1", "post-install", "pre-delete")
 			want := never(e.want(ns, chart))
 
-			o, err := e.d.Ensure(e.ctx, e.target, want)
-			e.Expect(err).NotTo(HaveOccurred())
+			o := e.ensure(want)
 			e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), o.Message)
 			time.Sleep(time.Second) // the watch begins
 			o = ensure(want, tc.reads, 0, "nothing has changed")
@@ -85,14 +83,12 @@ func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
 			e.Expect(manifest()).To(Equal(chart.manifest))
 			e.Expect(e.get("v1", "ConfigMap", ns, "post-install")).NotTo(BeNil(), "the hook ran")
 			next := manyObjects("2")
-			o, err = e.d.Ensure(e.ctx, e.target, never(e.want(ns, next)))
-			e.Expect(err).NotTo(HaveOccurred())
+			o = e.ensure(never(e.want(ns, next)))
 			e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), o.Message)
 			late := never(e.want(ns, next))
 			late.OnFailure, late.ProgressDeadline = addonsv1.FailurePolicyRollBack, time.Nanosecond
 			e.clock.step(time.Minute)
-			e.Expect(e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, late) },
-				func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonRolledBack }).Revision).To(BeEquivalentTo(4))
+			e.Expect(e.reach(late, deliver.ReasonRolledBack).Revision).To(BeEquivalentTo(4))
 			e.Expect(manifest()).To(Equal(chart.manifest))
 			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 			e.Expect(e.get("v1", "ConfigMap", ns, "c00")).To(BeNil())

@@ -20,8 +20,7 @@ func keptConfigMap(value string) string {
 
 // TestReleaseClaimsAgainWhatItKept by the resource policy; no other release does.
 func TestReleaseClaimsAgainWhatItKept(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, chart{version: "1", manifest: keptConfigMap("one") + configMap("x", "a")})
 	e.install(want)
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
@@ -45,8 +44,7 @@ func TestReleaseClaimsAgainWhatItKept(t *testing.T) {
 
 // TestReleaseClaimsAgainACRDThatWasInUse instead of telling to delete it, with people's objects.
 func TestReleaseClaimsAgainACRDThatWasInUse(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	group := ns + ".example.com"
 	want := e.want(ns, chart{version: "1", manifest: crd(group)})
 	e.install(want)
@@ -64,8 +62,7 @@ func TestReleaseClaimsAgainACRDThatWasInUse(t *testing.T) {
 
 // TestCRDsOfTheCRDsDirectoryAreUpdatedAfterAReinstallation, as they are by an upgrade.
 func TestCRDsOfTheCRDsDirectoryAreUpdatedAfterAReinstallation(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	group := ns + ".example.com"
 	want := e.want(ns, chart{version: "1", crds: crd(group), manifest: configMap("x", "a")})
 	e.install(want)
@@ -80,15 +77,13 @@ func TestCRDsOfTheCRDsDirectoryAreUpdatedAfterAReinstallation(t *testing.T) {
 
 // TestNobodyIsToldToDeleteWhatHoldsData: a claim that can't be changed.
 func TestNobodyIsToldToDeleteWhatHoldsData(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	claim := func(class string) string {
 		return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {storageClassName: " + class +
 			", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	}
 	want := e.want(ns, chart{version: "1", manifest: claim("one")})
-	_, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	e.ensure(want)
 	o := e.settle(e.want(ns, chart{version: "2", manifest: claim("two")}))
 	e.Expect(o.Reason).To(BeElementOf(object.ReasonImmutableField, object.ReasonObjectRejected), o.Message)
 	e.Expect(o.Message).NotTo(MatchRegexp("(?i)delete the object"))

@@ -32,8 +32,7 @@ func clusterScoped(crd string) string {
 func TestClusterScopedObjectOfALaterCRD(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart=%t", restart), func(t *testing.T) {
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := alone(t)
 			group := ns + ".example.com"
 			policies := e.wantNamed("policies", ns, chart{version: "1", manifest: widget(group, "policy") + configMap("x", "a")})
 			e.Expect(e.settle(policies).Reason).To(Equal(object.ReasonKindMissing))
@@ -56,8 +55,7 @@ func TestClusterScopedObjectOfALaterCRD(t *testing.T) {
 
 // TestClusterScopedObjectOfACRDInAHook has the CRD as a hook of the same chart.
 func TestClusterScopedObjectOfACRDInAHook(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	group := ns + ".example.com"
 	hooks := []job.Hook{{
 		Name: "widgets." + group, Kind: "CustomResourceDefinition", Path: "demo/templates/crd",

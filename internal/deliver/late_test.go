@@ -45,9 +45,7 @@ func TestDeletionThatTakesTooLong(t *testing.T) {
 		"removed":  {before: chart{version: "1", manifest: held("held")}, removed: true, reason: deliver.ReasonPruneFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			c.before.manifest = strings.ReplaceAll(c.before.manifest, "NS", ns)
 			e.install(e.want(ns, c.before))
 			want := e.want(ns, c.after)
@@ -80,9 +78,7 @@ var crdLater = crd("NS.example.com")
 // TestRefusedAddonCountsWhatIsInstalled has an upgrade that can't begin, and one whose first
 // hook fails. What is installed of the version before is ready still.
 func TestRefusedAddonCountsWhatIsInstalled(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	objects := configMap("a", "x") + configMap("b", "x")
 	e.install(e.want(ns, chart{version: "1", manifest: objects}))
 	o := e.settle(e.want(ns, chart{version: "2"}))

@@ -34,9 +34,7 @@ func (s *stopped) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestLateWriter has a previous leader, which was stopped in the middle of a write, put an older value over a newer one.
 func TestLateWriter(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	of := func(version string) deliver.Desired {
 		return e.want(ns, chart{version: version, manifest: configMap("x", version)})
 	}

@@ -46,8 +46,7 @@ func demo(version, value string, extra ...string) chart {
 }
 
 func TestLifeCycle(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	one := e.want(ns, demo("1.0.0", "one", configMap("old", "x")))
 
 	o := e.install(one)
@@ -113,8 +112,7 @@ func TestLifeCycle(t *testing.T) {
 // TestWantedAgainWhileItIsRemoved installs an add-on whose removal had begun: what is gone by
 // then is made again.
 func TestWantedAgainWhileItIsRemoved(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	held := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/held]}\n"
 	want := e.want(ns, chart{version: "1", manifest: held + configMap("x", "a")})
 	e.install(want)
@@ -137,8 +135,7 @@ func TestWantedAgainWhileItIsRemoved(t *testing.T) {
 // TestGeneratedValuesAreKept: an upgrade renders with the passwords of the revision before,
 // also if that never became ready.
 func TestGeneratedValuesAreKept(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	var got []deliver.RenderInput
 	of := func(version, manifest string) deliver.Desired {
 		want := e.want(ns, chart{version: version, manifest: manifest})
@@ -150,8 +147,7 @@ func TestGeneratedValuesAreKept(t *testing.T) {
 		return want
 	}
 	e.install(of("1", configMap("x", "a")))
-	o, err := e.d.Ensure(e.ctx, e.target, of("2", stuckDeployment()))
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(of("2", stuckDeployment()))
 	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), o.Message)
 	e.restart()
 	e.install(of("3", configMap("x", "b")))
@@ -183,8 +179,7 @@ func TestNamespace(t *testing.T) {
 }
 
 func TestHistoryIsTrimmed(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	for i := range 8 {
 		e.install(e.want(ns, chart{version: fmt.Sprint(i), manifest: configMap("a", fmt.Sprint(i))}))
 	}
@@ -194,8 +189,7 @@ func TestHistoryIsTrimmed(t *testing.T) {
 }
 
 func TestOrphan(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, demo("1", "x"))
 	e.install(want)
 	terms := deliver.Terms{Stack: "another", DeletionPolicy: addonsv1.DeletionPolicyOrphan, DependsOn: []string{"cni"}, Spec: "sha256:1", ArtifactVersion: "elsewhere"}
@@ -226,8 +220,7 @@ func TestOrphan(t *testing.T) {
 }
 
 func TestOwnerIsRespected(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, demo("1", "x"))
 	e.install(want)
 	want.Owner = "fleet/cluster-b"
@@ -244,9 +237,7 @@ func TestOwnerOutlivesHelm(t *testing.T) {
 		"a long name":  strings.Repeat("n", 40) + "/" + strings.Repeat("c", 40),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
 			want.Owner = owner
 			e.install(want)
@@ -275,8 +266,7 @@ func TestOwnerOutlivesHelm(t *testing.T) {
 }
 
 func TestRepair(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, demo("1", "x"))
 	e.install(want)
 	e.apply("kubectl", strings.Replace(configMap("settings", "y"), "name: settings", "name: settings\n  namespace: "+ns, 1))

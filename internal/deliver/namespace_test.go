@@ -34,9 +34,7 @@ func TestNamespaceStaysWithWhatIsSomebodyElses(t *testing.T) {
 		"Secret": "apiVersion: v1\nkind: Secret\nmetadata: {name: theirs, namespace: NS, ownerReferences: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: cluster-admin, uid: UID, controller: true}]}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			extra := ns + "-extra"
 			want := e.want(ns, chart{version: "1", manifest: namespace(extra) + configMap("x", "a")})
 			e.install(want)
@@ -55,9 +53,7 @@ func TestNamespaceStaysWithWhatIsSomebodyElses(t *testing.T) {
 // TestNamespaceStaysWithWhatIsStillWanted: the chart has the namespace no more, and objects in
 // it still.
 func TestNamespaceStaysWithWhatIsStillWanted(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	extra := ns + "-extra"
 	inside := strings.Replace(configMap("x", "a"), "name: x", "name: x\n  namespace: "+extra, 1)
 	e.install(e.want(ns, chart{version: "1", manifest: namespace(extra) + inside}))
@@ -72,9 +68,7 @@ func TestNamespaceStaysWithWhatIsStillWanted(t *testing.T) {
 // Deployment, and go as well.
 func TestNamespaceGoesWithWhatItsObjectsMade(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	extra := ns + "-extra"
 	want := e.want(ns, chart{version: "1", manifest: namespace(extra) +
 		strings.Replace(deployment("app"), "{name: app}", "{name: app, namespace: "+extra+"}", 1)})
@@ -89,8 +83,7 @@ func TestNamespaceGoesWithWhatItsObjectsMade(t *testing.T) {
 // goes with the add-on is no reason to keep it, though discovery shows it a while longer.
 func TestNamespaceStaysWhileAnAPIDoesNotAnswer(t *testing.T) {
 	long.Test(t)
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	extra, group := ns+"-extra", ns+".example.com"
 	want := e.want(ns, chart{version: "1", manifest: namespace(extra)})
 	e.install(want)
@@ -99,8 +92,7 @@ func TestNamespaceStaysWhileAnAPIDoesNotAnswer(t *testing.T) {
 			"spec: {group: %[1]s, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {name: nobody, namespace: %[2]s}}\n", group, ns)
 	}
 	other := e.wantNamed("other", ns, chart{version: "1", manifest: namespace(ns+"-other") + api("other-"+group)})
-	_, err := e.d.Ensure(e.ctx, e.target, other)
-	e.Expect(err).NotTo(HaveOccurred())
+	e.ensure(other)
 	discovery := func() error {
 		_, _, err := e.clientset().Discovery().ServerGroupsAndResources()
 		return err
@@ -128,9 +120,7 @@ func TestNamespaceStaysWhileAnAPIDoesNotAnswer(t *testing.T) {
 // whose CRD is gone: there can't be objects of it.
 func TestNamespaceGoesThoughDiscoveryIsBehind(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	extra, group := ns+"-extra", ns+".example.com"
 	brings := e.wantNamed("brings", ns, chart{version: "1", manifest: crd(group) + widget(group, "one")})
 	e.install(brings)
@@ -175,8 +165,7 @@ func TestNamespaceThatAPolicyRefuses(t *testing.T) {
 	}).WithTimeout(time.Minute).ShouldNot(Succeed())
 	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
 	for range 3 {
-		o, err := e.d.Ensure(e.ctx, e.target, want)
-		e.Expect(err).NotTo(HaveOccurred())
+		o := e.ensure(want)
 		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
 		e.Expect(o.Reason).To(BeElementOf(object.ReasonForbidden, object.ReasonObjectRejected))
 		e.Expect(o.Message).To(And(ContainSubstring("Namespace "+ns), ContainSubstring("every namespace needs a team")))

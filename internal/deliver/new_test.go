@@ -15,9 +15,7 @@ import (
 
 // TestNewObjects has objects of which one is there already: nobody's new one is applied over it.
 func TestNewObjects(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	c := chart{version: "1"}
 	for i := range 5 {
 		c.manifest += configMap(fmt.Sprintf("c%d", i), "ours")

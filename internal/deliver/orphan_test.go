@@ -26,8 +26,7 @@ import (
 // TestOrphanWaitsForWebhook lets go of an add-on while a webhook keeps its objects from
 // being written. They are not left with labels that no other add-on may take over.
 func TestOrphanWaitsForWebhook(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
 	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	e.install(want)
@@ -70,8 +69,7 @@ webhooks:
 // TestOrphanLeavesHelmsFieldsToHelm has Helm set a field of the add-on's object. The add-on writes after it, and leaves the
 // object. Helm keeps its field, and can drop it.
 func TestOrphanLeavesHelmsFieldsToHelm(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})
 	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	e.install(want)
@@ -94,8 +92,7 @@ func TestOrphanLeavesHelmsFieldsToHelm(t *testing.T) {
 
 // TestOrphanLeavesWhatIsAnotherAddons: an object that another add-on made again stays its own.
 func TestOrphanLeavesWhatIsAnotherAddons(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a") + configMap("mine", "a")})
 	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	e.install(want)
@@ -111,9 +108,7 @@ func TestOrphanLeavesWhatIsAnotherAddons(t *testing.T) {
 // the release, and Chandler can adopt it again, with all that was in it.
 func TestOrphanOfALargeRelease(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	manifest := ""
 	for i := range 4 {
 		noise := make([]byte, 500_000)
@@ -151,9 +146,7 @@ func TestOrphanOfALargeRelease(t *testing.T) {
 
 // TestOrphanThatHelmHasFieldsOf lets go of an object of which Helm set a field meanwhile: all of it is Helm's then.
 func TestOrphanThatHelmHasFieldsOf(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
 	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	e.install(want)
@@ -169,9 +162,7 @@ func TestOrphanThatHelmHasFieldsOf(t *testing.T) {
 // TestOrphanLeavesHelmItsFields lets go of objects of which Helm set a field that the add-on doesn't have, before or
 // after the add-on's last apply. Helm removes it once its chart drops it.
 func TestOrphanLeavesHelmItsFields(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	ofHelm := func(name, data string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {%s}\n", name, ns, data)
 	}

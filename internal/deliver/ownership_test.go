@@ -34,8 +34,7 @@ func (e *env) delete(o *unstructured.Unstructured) {
 // TestObjectMadeAnewByAnotherAddonStaysItsOwn deletes an object of one add-on by hand.
 // Another add-on makes one of that name, and keeps it through upgrade and removal of the first.
 func TestObjectMadeAnewByAnotherAddonStaysItsOwn(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	first := e.wantNamed("first", ns, chart{version: "1", manifest: configMap("x", "a") + configMap("mine", "1")})
 	e.install(first)
 	e.delete(e.get("v1", "ConfigMap", ns, "x"))
@@ -55,8 +54,7 @@ func TestObjectMadeAnewByAnotherAddonStaysItsOwn(t *testing.T) {
 
 // TestObjectMadeAnewBySomebodyIsJudgedByTheAdoptionPolicy has no other add-on in it.
 func TestObjectMadeAnewBySomebodyIsJudgedByTheAdoptionPolicy(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("x", "a")}))
 	e.delete(e.get("v1", "ConfigMap", ns, "x"))
 	e.apply("kubectl", theirConfigMap(ns, "x", "theirs"))
@@ -72,8 +70,7 @@ func TestObjectMadeAnewBySomebodyIsJudgedByTheAdoptionPolicy(t *testing.T) {
 
 // TestObjectThatIsGoneIsMadeAnew by the next upgrade.
 func TestObjectThatIsGoneIsMadeAnew(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("x", "a")}))
 	e.delete(e.get("v1", "ConfigMap", ns, "x"))
 	e.install(e.want(ns, chart{version: "2", manifest: configMap("x", "b")}))
@@ -83,8 +80,7 @@ func TestObjectThatIsGoneIsMadeAnew(t *testing.T) {
 // TestObjectThatMovedToAnotherAPIGroupStays: it has another key in the new revision, and is the
 // same object.
 func TestObjectThatMovedToAnotherAPIGroupStays(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	event := func(apiVersion, about, by string) string {
 		return fmt.Sprintf("---\napiVersion: %s\nkind: Event\nmetadata: {name: moved}\n%s: {kind: ConfigMap, name: x, namespace: %s}\n%s: example.com/c\n"+
 			"reportingInstance: i\naction: A\nreason: R\ntype: Normal\neventTime: \"2026-01-01T00:00:00.000000Z\"\n", apiVersion, about, ns, by)
@@ -99,8 +95,7 @@ func TestObjectThatMovedToAnotherAPIGroupStays(t *testing.T) {
 
 // TestRepairLeavesWhatSomebodyMadeAnew alone, and says so.
 func TestRepairLeavesWhatSomebodyMadeAnew(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
 	e.install(want)
 	e.delete(e.get("v1", "ConfigMap", ns, "x"))
@@ -114,8 +109,7 @@ func TestRepairLeavesWhatSomebodyMadeAnew(t *testing.T) {
 // TestRemovalLeavesWhatSomebodyMadeAnew although the copy has the add-on's labels, as one
 // of a backup does.
 func TestRemovalLeavesWhatSomebodyMadeAnew(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a") + configMap("mine", "a")})
 	e.install(want)
 	e.delete(e.get("v1", "ConfigMap", ns, "x"))
@@ -151,9 +145,7 @@ func TestDeletionSparesWhatSomebodyMakesAnewMeanwhile(t *testing.T) {
 			chart{version: "2", manifest: configMap("stays", "a"), hooks: []job.Hook{settingsHook("post-upgrade", "before-hook-creation")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			e.install(e.want(ns, tc.first))
 			cluster := e.target.Client
 			e.target.Client = overtaken{cluster, func(o client.Object) {

@@ -66,9 +66,7 @@ func TestPanicIsOneAddonsFailure(t *testing.T) {
 		"in a watch":                func(r *http.Request) bool { return r.URL.Query().Get("watch") != "" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			target := e.through(func(next http.RoundTripper) roundTrip {
 				return func(r *http.Request) (*http.Response, error) {
 					if isPanicking(r) {
@@ -88,8 +86,7 @@ func TestPanicIsOneAddonsFailure(t *testing.T) {
 			other.Name = "other"
 			e.install(other)
 			e.clock.step(11 * time.Second)
-			_, err := e.d.Ensure(e.ctx, e.target, want)
-			e.Expect(err).NotTo(HaveOccurred())
+			e.ensure(want)
 			open(e, ns)
 			e.install(want)
 		})
@@ -105,9 +102,7 @@ func TestAnswerWithoutUIDIsRefused(t *testing.T) {
 		"no labels":    func(metadata map[string]any) { delete(metadata, "labels") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			target := e.through(func(next http.RoundTripper) roundTrip {
 				return func(r *http.Request) (*http.Response, error) {
 					resp, err := next.RoundTrip(r)

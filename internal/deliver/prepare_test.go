@@ -15,8 +15,7 @@ import (
 
 // TestKeyThatLeftStringDataGoes from the Secret. The record has the manifest as it was rendered.
 func TestKeyThatLeftStringDataGoes(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	secret := func(data string) string {
 		return "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {plain: eA==, b: b3RoZXI=}\nstringData: {" + data + "}\n"
 	}
@@ -33,8 +32,7 @@ func TestKeyThatLeftStringDataGoes(t *testing.T) {
 
 // TestDeploymentIsRecreated from now on, after it was rolled by default.
 func TestDeploymentIsRecreated(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
 	recreate := strings.Replace(deployment("app"), "replicas: 1", "replicas: 1\n  strategy: {type: Recreate}", 1)
 	e.install(e.want(ns, chart{version: "2", manifest: recreate}))

@@ -18,9 +18,7 @@ import (
 // TestPruneComesLast keeps what the new revision doesn't have until its post hooks and its
 // postcondition are through.
 func TestPruneComesLast(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("old", "x")}))
 	next := e.want(ns, chart{version: "2", manifest: configMap("new", "x"),
 		hooks: []job.Hook{hook("after", 0, jobText("after", true), []string{"post-upgrade"})}})
@@ -31,15 +29,13 @@ func TestPruneComesLast(t *testing.T) {
 		}
 		return "the test", time.Minute, nil
 	}
-	o, err := e.d.Ensure(e.ctx, e.target, next)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(next)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), o.Message)
 	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
 
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
 	e.Expect(e.target.Client.Patch(e.ctx, e.get("batch/v1", "Job", ns, "after"), resume)).To(Succeed())
-	o = e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, next) },
-		func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonWaitingForPostcondition })
+	o = e.reach(next, deliver.ReasonWaitingForPostcondition)
 	e.Expect(o.Applied).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
 

@@ -47,9 +47,7 @@ spec:
 `, object.ReasonObjectRejected, "ValidatingAdmissionPolicy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			obstacle := strings.ReplaceAll(c.obstacle, "NS", ns)
 			e.apply("somebody", obstacle)
 			e.Eventually(func() error {
@@ -85,9 +83,7 @@ spec:
 
 // TestRecordLosesItsLabels sets the status of a record that was one when the records were listed.
 func TestRecordLosesItsLabels(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
 	e.install(want)
 	newest := e.records(ns)[want.Release]

@@ -23,9 +23,7 @@ func TestRepairOfWhatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	for title, changed := range map[string]bool{"as it was applied": false, "changed, too": true} {
 		t.Run(title, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			want := e.want(ns, chart{version: "1", manifest: "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/held]}\ndata: {key: x}\n"})
 			e.install(want)
 			held := func() *unstructured.Unstructured { return e.get("v1", "ConfigMap", ns, "held") }
@@ -60,9 +58,7 @@ func (e *env) awaitGone(apiVersion, kind, ns, name string) {
 
 // TestRepairMakesNoCRDOfTheCRDsDirectory: it isn't in the record. It tells that one is gone.
 func TestRepairMakesNoCRDOfTheCRDsDirectory(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	group := ns + ".example.com"
 	want := e.want(ns, chart{version: "1", crds: crd(group), manifest: configMap("x", "a")})
 	e.install(want)
@@ -87,9 +83,7 @@ func TestRepairMakesNoCRDOfTheCRDsDirectory(t *testing.T) {
 
 // TestRepairRunsNoJobAgain, neither one that was collected nor one that somebody deleted.
 func TestRepairRunsNoJobAgain(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: plainJob("", "") + configMap("x", "a")})
 	e.install(want)
 	job := e.get("batch/v1", "Job", ns, "migrate")
@@ -102,9 +96,7 @@ func TestRepairRunsNoJobAgain(t *testing.T) {
 
 // TestRepairOfACRDAndItsResources makes both again, one after the other.
 func TestRepairOfACRDAndItsResources(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	group := ns + ".example.com"
 	want := e.want(ns, chart{version: "1", manifest: crd(group) + widget(group, "one")})
 	e.install(want)
@@ -128,9 +120,7 @@ func (e *env) repairAll(release deliver.Release) {
 
 // TestRepairOfWhatSomebodyMadeAnew with the add-on's labels, as a backup does: it is the add-on's.
 func TestRepairOfWhatSomebodyMadeAnew(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
 	e.install(want)
 	was := e.fieldsNow(want.Release, deliver.ObjectKey{Kind: "ConfigMap", Namespace: ns, Name: "x"})
@@ -156,9 +146,7 @@ func TestRepairOfWhatSomebodyMadeAnew(t *testing.T) {
 // TestRepairOfWhatCanNotBeChanged tells how to have an object back that somebody made again, also where upgrades may
 // recreate it: a repair deletes nothing.
 func TestRepairOfWhatCanNotBeChanged(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: deployment("app")})
 	want.Recreate = true
 	e.install(want)
@@ -204,9 +192,7 @@ func TestRepairOfTheLabels(t *testing.T) {
 		"none, though another owns it": {fmt.Sprintf(`{%q:null,%q:null}`, addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel), true},
 	} {
 		t.Run(title, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			want := e.want(ns, chart{version: "1", manifest: configMap("x", "a") + configMap("second", "a")})
 			e.install(want)
 			x := func() *unstructured.Unstructured { return e.get("v1", "ConfigMap", ns, "x") }

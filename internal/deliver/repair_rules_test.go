@@ -137,9 +137,7 @@ func TestRulesThatDoNotApply(t *testing.T) {
 
 // TestRulesKeepFieldsAway that somebody removed, until they are gone.
 func TestRulesKeepFieldsAway(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: labelled})
 	e.install(want)
 	e.edit("kubectl-edit", e.get("v1", "ConfigMap", ns, "settings"), `{"data":{"key":"y","second":null}}`)
@@ -154,9 +152,7 @@ func TestRulesKeepFieldsAway(t *testing.T) {
 
 // TestRulesKeepNothingNewAway: nobody has what the chart didn't have before.
 func TestRulesKeepNothingNewAway(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("settings", "x")}))
 	next := e.want(ns, chart{version: "2", manifest: labelled})
 	next.Ignore = drift.Rules{{Kind: "ConfigMap"}}
@@ -241,9 +237,7 @@ func TestRepairOfWhatIsChangedMeanwhile(t *testing.T) {
 func TestRepairSparesWhatSomebodyMakesMeanwhile(t *testing.T) {
 	for title, isGone := range map[string]bool{"of one that was changed": false, "of one that is gone": true} {
 		t.Run(title, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
 			e.install(want)
 			if isGone {

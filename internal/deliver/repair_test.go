@@ -142,9 +142,7 @@ func TestRepairTellsWhatWasChanged(t *testing.T) {
 		}, []string{}, []string{}},
 	} {
 		t.Run(title, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			want := e.want(ns, chart{version: "1", manifest: labelled + deployment("app")})
 			e.install(want)
 			tc.change(e, ns)
@@ -183,9 +181,7 @@ func TestRepairTellsWhatWasChanged(t *testing.T) {
 
 // TestReportOfWhatWasChangedBack tells no difference; a repair takes the field back.
 func TestReportOfWhatWasChangedBack(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: labelled})
 	e.install(want)
 	for _, value := range []string{"y", "x"} {
@@ -200,9 +196,7 @@ func TestReportOfWhatWasChangedBack(t *testing.T) {
 
 // TestRecordTellsWhatWasApplied, so that objects needn't be read which a watch shows.
 func TestRecordTellsWhatWasApplied(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	group := ns + ".example.com"
 	want := e.want(ns, chart{version: "1", manifest: labelled + deployment("app") + crd(group) + widget(group, "one") + plainJob("", "")})
 	e.install(want)

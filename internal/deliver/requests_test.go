@@ -16,8 +16,7 @@ import (
 // are ready at once, when kinds are known already.
 func TestRequests(t *testing.T) {
 	const n = 40
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	many := func(version, value string) chart {
 		c := chart{version: version}
 		for i := range n {

@@ -34,14 +34,11 @@ func (e *env) recorded(ns, inputs string) deliver.Desired {
 // TestRestore goes back over two revisions to one of which the records alone know what it was made of. An interruption
 // at the first write changes nothing, and neither does a lost proof of that write.
 func TestRestore(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.withInputs(ns, "one", chart{version: "1", manifest: configMap("kept", "1") + configMap("old", "1")}))
 	e.install(e.withInputs(ns, "two", chart{version: "2", manifest: configMap("kept", "2") + configMap("new", "2")}))
 	failed := e.withInputs(ns, "three", chart{version: "3", manifest: configMap("kept", "3") + refused})
-	o := e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, failed) },
-		func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonFailed })
+	o := e.ensureUntil(failed, func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonFailed })
 	e.Expect(o.Revision).To(BeEquivalentTo(3))
 
 	e.restart()
@@ -67,8 +64,7 @@ func TestRestore(t *testing.T) {
 	_, writes = e.meter.total()
 	e.Expect(writes).To(BeZero(), "the same inputs are there again")
 
-	o, err = e.d.Ensure(e.ctx, e.target, e.recorded(ns, "four"))
-	e.Expect(err).NotTo(HaveOccurred())
+	o = e.ensure(e.recorded(ns, "four"))
 	e.Expect(o.Reason).To(Equal(deliver.ReasonInputReplaced))
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonPending))
 	e.Expect(o.RetryAfter).To(BeZero(), "an event tells when it is otherwise")

@@ -30,9 +30,7 @@ func (e *env) rollingBack(ns string, c chart) deliver.Desired {
 
 // TestRollBack upgrades to what is refused in part: what was there before comes back.
 func TestRollBack(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	hooks := []job.Hook{
 		{Name: "before", Kind: "ConfigMap", Path: "hook.yaml", Events: []string{"pre-rollback", "pre-upgrade"}, Manifest: configMap("hook", "ran")},
 	}
@@ -42,8 +40,7 @@ func TestRollBack(t *testing.T) {
 
 	second := chart{version: "2", manifest: configMap("kept", "2") + configMap("new", "2") + refused}
 	want := e.rollingBack(ns, second)
-	o := e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
-		func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonRolledBack })
+	o := e.reach(want, deliver.ReasonRolledBack)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
 	e.Expect(o.Version).To(Equal("1"))
 	e.Expect(o.Revision).To(BeEquivalentTo(3))
@@ -58,23 +55,19 @@ func TestRollBack(t *testing.T) {
 
 	e.meter.reset()
 	for range 3 {
-		o, err := e.d.Ensure(e.ctx, e.target, want)
-		e.Expect(err).NotTo(HaveOccurred())
+		o := e.ensure(want)
 		e.Expect(o.Reason).To(Equal(deliver.ReasonRolledBack))
 	}
 	e.restart()
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o = e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRolledBack))
 	_, writes := e.meter.total()
 	e.Expect(writes).To(BeZero(), "it isn't tried again by itself")
 
 	again := want
 	again.Again = true
-	_, err = e.d.Ensure(e.ctx, e.target, again)
-	e.Expect(err).NotTo(HaveOccurred())
-	o = e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
-		func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonRolledBack })
+	e.ensure(again)
+	o = e.reach(want, deliver.ReasonRolledBack)
 	e.Expect(o.Revision).To(BeEquivalentTo(5), "asked for, it is tried once more")
 
 	o = e.install(e.rollingBack(ns, chart{version: "3", manifest: configMap("kept", "3")}))
@@ -85,16 +78,13 @@ func TestRollBack(t *testing.T) {
 // TestRollBackOfAHookAndItsCRDs fails with a hook. CRDs of crds/ stay, and stay the add-on's.
 func TestRollBackOfAHookAndItsCRDs(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	crds := crd(ns + ".example.com")
 	e.install(e.rollingBack(ns, chart{version: "1", crds: crds, manifest: configMap("a", "1")}))
 	failing := hook("fails", 0, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Wrong_Name}\n", []string{"post-upgrade"})
 	want := e.rollingBack(ns, chart{version: "2", crds: crds, manifest: configMap("a", "2"), hooks: []job.Hook{failing}})
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.key != '1'"}}
-	o := e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
-		func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonRolledBack })
+	o := e.reach(want, deliver.ReasonRolledBack)
 	e.Expect(o.Message).To(ContainSubstring(deliver.ReasonHookFailed))
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(HaveKeyWithValue("key", "1"))
 	live := e.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+ns+".example.com")
@@ -104,9 +94,7 @@ func TestRollBackOfAHookAndItsCRDs(t *testing.T) {
 // TestRollBackToAChartThatAsksOtherQuestions compares what is wanted with what failed, though
 // each asked about other facts of the cluster.
 func TestRollBackToAChartThatAsksOtherQuestions(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	asking := func(facts string, c chart) deliver.Desired {
 		want := e.rollingBack(ns, c)
 		want.Digest = func(_ context.Context, used string) (string, error) { return c.digest() + used, nil }
@@ -120,16 +108,14 @@ func TestRollBackToAChartThatAsksOtherQuestions(t *testing.T) {
 	e.install(asking(`{"one":1}`, chart{version: "1", manifest: configMap("a", "1")}))
 	want := asking(`{"two":2}`, chart{version: "2", manifest: configMap("a", "2") + refused})
 	for range 3 {
-		o := e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
-			func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonRolledBack })
+		o := e.reach(want, deliver.ReasonRolledBack)
 		e.Expect(o.Revision).To(BeEquivalentTo(3))
 	}
 }
 
 // TestRollBackOfNothing fails an installation: there is nothing to go back to.
 func TestRollBackOfNothing(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	o := e.settle(e.rollingBack(ns, chart{version: "1", manifest: configMap("a", "1") + refused}))
 	e.Expect(o.Reason).To(Equal(object.ReasonObjectRejected))
 	e.Expect(o.Revision).To(BeEquivalentTo(1))
@@ -138,9 +124,7 @@ func TestRollBackOfNothing(t *testing.T) {
 // TestNoRollBackToWhatWasTakenOver fails the upgrade of an add-on that another one has taken an object from meanwhile. The
 // deployed revision has that object, so nobody goes back to it.
 func TestNoRollBackToWhatWasTakenOver(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("own", "1") + configMap("shared", "1")}))
 	later := e.wantNamed("later", ns, chart{version: "1", manifest: configMap("shared", "later")})
 	later.Leaving = []deliver.Release{{Namespace: ns, Name: "demo"}}
@@ -157,15 +141,12 @@ func TestNoRollBackToWhatWasTakenOver(t *testing.T) {
 
 // TestRollBackByDeadline waits for an object that never becomes ready.
 func TestRollBackByDeadline(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("a", "1")}))
 	unready := "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: never}\nspec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {no: node}, containers: [{name: c, image: i}]}}}\n"
 	want := e.rollingBack(ns, chart{version: "2", manifest: configMap("a", "2") + unready})
 	want.ProgressDeadline = 5 * time.Second
-	o := e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
-		func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonRolledBack })
+	o := e.reach(want, deliver.ReasonRolledBack)
 	e.Expect(o.Message).To(ContainSubstring(deliver.ReasonReadinessTimeout))
 	e.Expect(e.get("apps/v1", "Deployment", ns, "never")).To(BeNil())
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(HaveKeyWithValue("key", "1"))
@@ -231,8 +212,7 @@ func TestRecreate(t *testing.T) {
 		return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {storageClassName: " + class + ", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n"
 	}
 	t.Run("by policy", func(t *testing.T) {
-		e := newEnv(t)
-		ns := e.namespace()
+		e, ns := alone(t)
 		e.install(e.want(ns, chart{version: "1", manifest: deployment("one")}))
 		first, second := e.get("apps/v1", "Deployment", ns, "app"), e.get("apps/v1", "Deployment", ns, "second")
 		want := e.want(ns, chart{version: "2", manifest: deployment("two")})
@@ -244,8 +224,7 @@ func TestRecreate(t *testing.T) {
 		e.Expect(e.get("apps/v1", "Deployment", ns, "second").GetUID()).NotTo(Equal(second.GetUID()))
 	})
 	t.Run("never what is kept", func(t *testing.T) {
-		e := newEnv(t)
-		ns := e.namespace()
+		e, ns := alone(t)
 		kept := func(app string) string {
 			return strings.Replace(deployment(app), "{name: app}", "{name: app, annotations: {helm.sh/resource-policy: keep}}", 1)
 		}
@@ -258,8 +237,7 @@ func TestRecreate(t *testing.T) {
 		e.Expect(e.get("apps/v1", "Deployment", ns, "app").GetUID()).To(Equal(uid))
 	})
 	t.Run("never what holds data", func(t *testing.T) {
-		e := newEnv(t)
-		ns := e.namespace()
+		e, ns := alone(t)
 		e.install(e.want(ns, chart{version: "1", manifest: claim(e, ns+"-one")}))
 		uid := e.get("v1", "PersistentVolumeClaim", ns, "data").GetUID()
 		want := e.want(ns, chart{version: "2", manifest: claim(e, ns+"-two")})
@@ -281,8 +259,7 @@ func TestDataPolicy(t *testing.T) {
 	for _, how := range []string{"pruned", "removed"} {
 		for policy, stays := range map[addonsv1.DataPolicy]bool{"": true, addonsv1.DataPolicyKeep: true, addonsv1.DataPolicyDelete: false} {
 			t.Run(how+" "+string(policy), func(t *testing.T) {
-				e := newEnv(t)
-				ns := e.namespace()
+				e, ns := alone(t)
 				own := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " + ns + "-own}\n"
 				want := e.want(ns, chart{version: "1", manifest: configMap("a", "1") + claim(ns) + own})
 				want.DataPolicy = policy
@@ -308,8 +285,7 @@ func TestDataPolicy(t *testing.T) {
 
 // TestHistoryLimit keeps as many revisions as the add-on says.
 func TestHistoryLimit(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	for _, version := range []string{"1", "2", "3", "4"} {
 		want := e.want(ns, chart{version: version, manifest: configMap("a", version)})
 		want.HistoryLimit = 2
@@ -324,8 +300,7 @@ func TestCRDPolicy(t *testing.T) {
 		"": {true, true}, addonsv1.CRDPolicyCreateReplace: {true, true}, addonsv1.CRDPolicyCreate: {true, false}, addonsv1.CRDPolicySkip: {false, false},
 	} {
 		t.Run("policy "+string(policy), func(t *testing.T) {
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := alone(t)
 			group := ns + ".example.com"
 			crd := func(description string) string {
 				return "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things." + group + ", annotations: {note: " + description + "}}\nspec: {group: " + group +
@@ -350,9 +325,7 @@ func TestCRDPolicy(t *testing.T) {
 
 // TestNoRollBackOfWhatWorks upgrades to what works, but for an old object that nobody may delete.
 func TestNoRollBackOfWhatWorks(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("kept", "1") + configMap("old", "1")}))
 	e.deny(ns, "DELETE", "configmaps", "oldObject.metadata.namespace != '"+ns+"'", "it stays")
 	e.Eventually(func() error {
@@ -362,8 +335,7 @@ func TestNoRollBackOfWhatWorks(t *testing.T) {
 	e.Expect(e.settle(want).Reason).To(Equal(deliver.ReasonPruneFailed))
 	for range 3 {
 		e.clock.step(10 * time.Minute)
-		o, err := e.d.Ensure(e.ctx, e.target, want)
-		e.Expect(err).NotTo(HaveOccurred())
+		o := e.ensure(want)
 		e.Expect(o.Reason).To(Equal(deliver.ReasonPruneFailed), "%+v", o)
 	}
 	e.Expect(e.get("v1", "ConfigMap", ns, "kept").Object["data"]).To(HaveKeyWithValue("key", "2"))

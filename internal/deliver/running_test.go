@@ -24,17 +24,14 @@ import (
 
 // TestRunningHookIsAwaited changes what is wanted while a hook's Job runs.
 func TestRunningHookIsAwaited(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "x")}))
 	hooks := []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-upgrade"}, "before-hook-creation")}
 	of := func(version string) deliver.Desired {
 		return e.want(ns, chart{version: version, manifest: configMap("a", version), hooks: hooks})
 	}
 	ensure := func(want deliver.Desired) deliver.Outcome {
-		o, err := e.d.Ensure(e.ctx, e.target, want)
-		e.Expect(err).NotTo(HaveOccurred())
+		o := e.ensure(want)
 		e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), "%+v", o)
 		return o
 	}
@@ -50,8 +47,7 @@ func TestRunningHookIsAwaited(t *testing.T) {
 	again.Again = true
 	next := func(want deliver.Desired) {
 		e.Eventually(func() int {
-			_, err := e.d.Ensure(e.ctx, e.target, want)
-			e.Expect(err).NotTo(HaveOccurred())
+			e.ensure(want)
 			return e.records(ns)[want.Release].Revision
 		}).WithTimeout(20 * time.Second).Should(Equal(int(3)))
 	}
@@ -59,24 +55,20 @@ func TestRunningHookIsAwaited(t *testing.T) {
 	e.clock.step(2 * time.Minute) // its Job has no pod that runs
 	want := of("4")
 	e.Eventually(func() int {
-		_, err := e.d.Ensure(e.ctx, e.target, want)
-		e.Expect(err).NotTo(HaveOccurred())
+		e.ensure(want)
 		return e.records(ns)[want.Release].Revision
 	}).WithTimeout(20 * time.Second).Should(Equal(4))
 }
 
 // TestWantedAgainWhilePreDeleteRuns has an add-on wanted again while the hook that prepares for its end runs.
 func TestWantedAgainWhilePreDeleteRuns(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("bye", 0, jobText("bye", true), []string{"pre-delete"})}})
 	e.install(want)
 	o, err := e.d.Remove(e.ctx, e.target, want.Release)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook))
-	o, err = e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o = e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), "it may be half-way")
 	e.clock.step(2 * time.Minute)
 	e.install(want)
@@ -98,9 +90,7 @@ func TestHooksOfOneNameInTwoNamespaces(t *testing.T) {
 
 // TestDataAsHook upgrades a chart whose claim and namespace are hooks.
 func TestDataAsHook(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	claim := "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	space := fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s-data}\n", ns)
 	events := []string{"pre-install", "pre-upgrade"}
@@ -126,9 +116,7 @@ func TestDataAsHook(t *testing.T) {
 
 // TestRollbackIsRenewed tries again what was rolled back, when its certificates are to be renewed: once a day.
 func TestRollbackIsRenewed(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	e.Expect(err).NotTo(HaveOccurred())
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now(), NotAfter: time.Now().Add(90 * 24 * time.Hour)}
@@ -150,8 +138,7 @@ func TestRollbackIsRenewed(t *testing.T) {
 	e.install(of(chart{version: "1", manifest: configMap("a", "1")}))
 	bad := of(chart{version: "2", manifest: configMap("a", "2") + refused})
 	rolledBack := func() deliver.Outcome {
-		return e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, bad) },
-			func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonRolledBack })
+		return e.reach(bad, deliver.ReasonRolledBack)
 	}
 	o := rolledBack()
 	e.Expect(o.RetryAfter).To(BeNumerically("~", 60*24*time.Hour, time.Hour), "two thirds of its life")

@@ -13,9 +13,7 @@ import (
 
 // TestOtherFactsWithTheSameResult makes no revision when a cluster has other kinds, and the chart doesn't mind.
 func TestOtherFactsWithTheSameResult(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	of := func(facts, value string) deliver.Desired {
 		c := chart{version: "1", manifest: configMap("a", value)}
 		want := e.want(ns, c)

@@ -19,8 +19,7 @@ import (
 // TestNamespaceOfSomebodyIsShared: an add-on sets its fields on a namespace that was there, and
 // neither takes it over nor deletes it.
 func TestNamespaceOfSomebodyIsShared(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	theirs := ns + "-theirs"
 	e.apply("kubectl", namespace(theirs, "team: blue"))
 	manifest := namespace(theirs, "team: red", "level: privileged")
@@ -48,9 +47,7 @@ func TestNamespaceOfSomebodyIsShared(t *testing.T) {
 // of it lives on in the other.
 func TestNamespaceOfAnotherAddonIsShared(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	both := ns + "-both"
 	owner := e.wantNamed("owner", ns, chart{version: "1", manifest: namespace(both)})
 	e.install(owner)
@@ -74,8 +71,7 @@ func TestNamespaceOfAnotherAddonIsShared(t *testing.T) {
 func TestNamespaceOfKubernetesIsNeverOwned(t *testing.T) {
 	for _, policy := range []addonsv1.AdoptionPolicy{addonsv1.AdoptionPolicyFail, addonsv1.AdoptionPolicyAdoptIfEqual, addonsv1.AdoptionPolicyAdopt} {
 		t.Run(string(policy), func(t *testing.T) {
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := alone(t)
 			want := e.want(ns, chart{version: "1", manifest: namespace("kube-public", ns+": here") + namespace(ns, "mine: also")})
 			want.Adoption = policy
 			e.install(want)
@@ -92,9 +88,7 @@ func TestNamespaceOfKubernetesIsNeverOwned(t *testing.T) {
 // TestNamespaceIsAdoptedIfAsked owns a namespace that was there.
 func TestNamespaceIsAdoptedIfAsked(t *testing.T) {
 	long.Test(t)
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	theirs := ns + "-theirs"
 	e.Expect(e.target.Client.Create(e.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs}})).To(Succeed())
 	want := e.want(ns, chart{version: "1", manifest: namespace(theirs)})

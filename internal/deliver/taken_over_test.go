@@ -15,8 +15,7 @@ import (
 // TestAnotherManagementClusterTakesOver once: the first one stops, says so, and takes the
 // release back with a new ClusterAddon.
 func TestAnotherManagementClusterTakesOver(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	of := func(uid, version string) deliver.Desired {
 		want := e.want(ns, chart{version: version, manifest: configMap("x", version)})
 		want.OwnerUID = types.UID(uid)

@@ -165,8 +165,7 @@ func TestHookInPlaceOfAnObject(t *testing.T) {
 
 // TestTakeOverOfWhatIsGoing waits for an object that was deleted already.
 func TestTakeOverOfWhatIsGoing(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	held := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/held]}\n"
 	previous := e.want(ns, chart{version: "1", manifest: held})
 	e.install(previous)
@@ -176,8 +175,7 @@ func TestTakeOverOfWhatIsGoing(t *testing.T) {
 
 	later := e.want(ns, chart{version: "1", manifest: configMap("held", "x")})
 	later.Name, later.Leaving = "later", []deliver.Release{previous.Release}
-	o, err = e.d.Ensure(e.ctx, e.target, later)
-	e.Expect(err).NotTo(HaveOccurred())
+	o = e.ensure(later)
 	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion), o.Message)
 	e.Expect(o.Applied).To(BeFalse())
 	e.Expect(o.Message).To(ContainSubstring("ConfigMap %s/held: it was deleted with add-on %s/demo", ns, ns))

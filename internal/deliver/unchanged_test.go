@@ -53,9 +53,7 @@ func TestUpgradeAppliesWhatDiffers(t *testing.T) {
 	t.Parallel()
 	for _, watched := range []bool{false, true} {
 		t.Run(fmt.Sprintf("watched=%t", watched), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			want := e.want(ns, configMaps("1", "one"))
 			e.install(want)
 			upgrade := func(version, value string) {
@@ -94,9 +92,7 @@ func TestUpgradeLeavesCRDsThatAreTheSame(t *testing.T) {
 	t.Parallel()
 	for _, watched := range []bool{false, true} {
 		t.Run(fmt.Sprintf("watched=%t", watched), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			group := ns + ".example.com"
 			get := func() *unstructured.Unstructured {
 				return e.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+group)
@@ -139,9 +135,7 @@ func TestUpgradeLeavesCRDsThatAreTheSame(t *testing.T) {
 // TestUpgradeOfAnObjectMadeAnew has somebody make an object again that is to stay as it is. It is no
 // longer the add-on's, so the upgrade doesn't pass over it.
 func TestUpgradeOfAnObjectMadeAnew(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.want(ns, configMaps("1", "one")))
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "b"))).To(Succeed())
 	e.apply("somebody", strings.Replace(configMap("b", "theirs"), "name: b", "name: b\n  namespace: "+ns, 1))
@@ -153,9 +147,7 @@ func TestUpgradeOfAnObjectMadeAnew(t *testing.T) {
 // TestUpgradeOfAnObjectThatWasRestored has a tool bring an object back with its managedFields, as of another time. The
 // fields are those that were applied, and their values aren't.
 func TestUpgradeOfAnObjectThatWasRestored(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	want := e.want(ns, configMaps("1", "one"))
 	e.install(want)
 	backup := e.get("v1", "ConfigMap", ns, "b")
@@ -176,9 +168,7 @@ func TestUpgradeOfAnObjectThatWasRestored(t *testing.T) {
 
 // TestUpgradeAfterAFailedOne applies all objects: what the failed one left isn't known.
 func TestUpgradeAfterAFailedOne(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.want(ns, configMaps("1", "one")))
 	failing := configMaps("2", "two")
 	failing.manifest = strings.Replace(failing.manifest, "name: b", "name: not/b", 1)
@@ -191,9 +181,7 @@ func TestUpgradeAfterAFailedOne(t *testing.T) {
 // TestUpgradeAwaitsWhatStays doesn't take an object for ready because the upgrade leaves it as it
 // is, even where a watch shows it.
 func TestUpgradeAwaitsWhatStays(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	setReady := func(value string) {
 		t.Helper()
 		o := e.get("v1", "ConfigMap", ns, "b")
@@ -206,8 +194,7 @@ func TestUpgradeAwaitsWhatStays(t *testing.T) {
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "b", Expression: "self.data.ready == 'yes'"}}
 	want.Seen = e.seen(want.Release)
 	e.meter.reset()
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), "%+v", o)
 	e.Expect(e.applied()).To(Equal([]string{"a"}))
 	setReady("yes")

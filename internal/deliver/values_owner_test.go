@@ -51,9 +51,7 @@ func (e *env) passwordIn(ns string) string {
 // TestPasswordOfWhoGoesLater has an add-on refused first that is to have the objects of another one, and only then told
 // that this one leaves: as while its removal is held. The revision that was refused has a password of its own.
 func TestPasswordOfWhoGoesLater(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	first := deliver.Release{Namespace: ns, Name: "first"}
 	e.install(e.wantGenerated(ns, "first"))
 	live := e.passwordIn(ns)
@@ -66,9 +64,7 @@ func TestPasswordOfWhoGoesLater(t *testing.T) {
 
 // TestPasswordOfWhatStays deletes a Secret while the add-on that has it waits to be removed, and another one waits for that.
 func TestPasswordOfWhatStays(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := beside(t)
 	e.install(e.wantGenerated(ns, "first"))
 	live := e.passwordIn(ns)
 	want := e.wantGenerated(ns, "second")
@@ -95,9 +91,7 @@ func TestLivePasswordStays(t *testing.T) {
 		"back, to one whose proof is lost":  {"first", []string{"second"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			password := func() string { return e.passwordIn(ns) }
 			release := func(name string) deliver.Release { return deliver.Release{Namespace: ns, Name: name} }
 			e.install(e.wantGenerated(ns, "first"))

@@ -28,8 +28,7 @@ func open(e *env, ns string) {
 }
 
 func TestWatchesEnd(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	e.install(e.want(ns, chart{version: "0", manifest: configMap("a", "x")})) // opens the connections
 	before := runtime.NumGoroutine()
 	want := gated(e, ns)
@@ -37,8 +36,7 @@ func TestWatchesEnd(t *testing.T) {
 		func() { e.d.Forget(e.target.Name) },
 		func() { open(e, ns); e.install(want) },
 	} {
-		o, err := e.d.Ensure(e.ctx, e.target, want)
-		e.Expect(err).NotTo(HaveOccurred())
+		o := e.ensure(want)
 		e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
 		e.Expect(o.Message).To(ContainSubstring("self.data.open"))
 		e.Eventually(runtime.NumGoroutine).Should(BeNumerically(">", before))
@@ -48,24 +46,20 @@ func TestWatchesEnd(t *testing.T) {
 }
 
 func TestWaitingCostsNothing(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := gated(e, ns)
-	_, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	e.ensure(want)
 	time.Sleep(500 * time.Millisecond)
 	e.meter.reset()
 	time.Sleep(2 * time.Second)
 	requests, _ := e.meter.total()
 	e.Expect(requests).To(BeZero(), "%v", e.meter.counts)
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
 	requests, _ = e.meter.total()
 	e.Expect(requests).To(BeZero(), "the records are known")
 	e.clock.step(11 * time.Second)
-	_, err = e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	e.ensure(want)
 	requests, writes := e.meter.total()
 	e.Expect([]int{requests, writes}).To(Equal([]int{2, 1}), "they are looked at again, and say now what is waited for")
 }
@@ -83,12 +77,9 @@ func TestRecordChangesWhileItIsWaitedFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			ns := e.namespace()
+			e, ns := beside(t)
 			want := gated(e, ns)
-			o, err := e.d.Ensure(e.ctx, e.target, want)
-			e.Expect(err).NotTo(HaveOccurred())
+			o := e.ensure(want)
 			e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
 			change(e, e.get("v1", "Secret", ns, "sh.helm.release.v1.demo.v1"))
 			open(e, ns)
@@ -100,11 +91,9 @@ func TestRecordChangesWhileItIsWaitedFor(t *testing.T) {
 }
 
 func TestReconnection(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := gated(e, ns)
-	_, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	e.ensure(want)
 	// The connection ends, and another one is made; the Deliverer stays.
 	d := e.d
 	e.stop()
@@ -116,24 +105,20 @@ func TestReconnection(t *testing.T) {
 }
 
 func TestObjectDeletedWhileWaiting(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	want := gated(e, ns)
-	_, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	e.ensure(want)
 	uid := e.get("v1", "ConfigMap", ns, "a").GetUID()
 	time.Sleep(300 * time.Millisecond)
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "a"))).To(Succeed())
 	e.Eventually(e.wakeup).WithTimeout(5 * time.Second).Should(Receive())
-	_, err = e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	e.ensure(want)
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetUID()).NotTo(Equal(uid))
 }
 
 // TestWebhookOfTheAddonItself: a webhook that can't be called yet isn't a failure.
 func TestWebhookOfTheAddonItself(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
+	e, ns := alone(t)
 	webhook := strings.NewReplacer("NS", ns).Replace(`---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -162,8 +147,7 @@ webhooks:
 	e.Expect(o.RetryAfter).To(Equal(5 * time.Second))
 	e.Expect(o.Message).To(ContainSubstring("check." + ns))
 	e.clock.step(21 * time.Second)
-	o, err := e.d.Ensure(e.ctx, e.target, want)
-	e.Expect(err).NotTo(HaveOccurred())
+	o = e.ensure(want)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 }
