@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -25,13 +27,46 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/controlplane"
 )
+
+// config is that of the workload cluster of all tests. It has a controller
+// manager, a scheduler and a simulated node, so Deployments and Jobs come to an end.
+var config *rest.Config
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Tests wait for simulated Jobs and Pods most of the time.
+	if f := flag.Lookup("test.parallel"); f != nil {
+		_ = f.Value.Set("8")
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if testing.Short() {
+		return m.Run()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	cluster, err := controlplane.Start(ctx, controlplane.Options{Name: "deliver", Workers: true, Nodes: 2})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = cluster.Stop() }()
+	config = cluster.Config()
+	config.QPS = -1
+	return m.Run()
+}
 
 // meter counts the requests to the cluster, and can break the connection.
 type meter struct {
@@ -424,4 +459,59 @@ func (c *offsetClock) step(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.offset += d
+}
+
+type (
+	realClock   = clock.RealClock
+	inNamespace = client.InNamespace
+)
+
+// keeper keeps the proofs of the records, as a controller does in a status: after each call, unless it crashed in it.
+type keeper struct {
+	*deliver.Deliverer
+	proofs *proofs
+}
+
+type proofs struct {
+	mu   sync.Mutex
+	kept map[deliver.Release]string
+	// outlives says that a cut connection ends no process: it keeps the proofs.
+	outlives bool
+}
+
+func (p *proofs) of(r deliver.Release) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept[r]
+}
+
+func (p *proofs) keep(r deliver.Release, proof string, err error) {
+	if errors.Is(err, errCut) && !p.outlives {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept[r] = proof
+}
+
+func (k *keeper) Ensure(ctx context.Context, t deliver.Target, want deliver.Desired) (deliver.Outcome, error) {
+	want.Proof = k.proofs.of(want.Release)
+	o, err := k.Deliverer.Ensure(ctx, t, want)
+	k.proofs.keep(want.Release, o.Proof, err)
+	return o, err
+}
+
+func (k *keeper) Remove(ctx context.Context, t deliver.Target, r deliver.Release, leaving ...deliver.Release) (deliver.Outcome, error) {
+	return k.Deliverer.Remove(ctx, t, r, k.proofs.of(r), leaving...)
+}
+
+func (k *keeper) Repair(ctx context.Context, t deliver.Target, want deliver.Repair) (deliver.Outcome, []repair.Difference, error) {
+	want.Proof = k.proofs.of(want.Release)
+	return k.Deliverer.Repair(ctx, t, want)
+}
+
+func (k *keeper) SetTerms(ctx context.Context, t deliver.Target, r deliver.Release, terms deliver.Terms) error {
+	proof, err := k.Deliverer.SetTerms(ctx, t, r, record.ProofOwner(k.proofs.of(r)), k.proofs.of(r), terms)
+	k.proofs.keep(r, proof, err)
+	return err
 }

@@ -4,6 +4,7 @@ package deliver_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
@@ -130,4 +132,140 @@ func TestJobIsReadyWhenItHasRun(t *testing.T) {
 	e.install(succeeding)
 	conditions, _, _ := unstructured.NestedSlice(e.get("batch/v1", "Job", ns, "succeeds").Object, "status", "conditions")
 	e.Expect(conditions).To(ContainElement(HaveKeyWithValue("type", "Complete")))
+}
+
+func gated(e *env, ns string) deliver.Desired {
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
+	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.open == 'yes'"}}
+	return want
+}
+
+// open makes the add-on of gated ready, without touching a field of it.
+func open(e *env, ns string) {
+	e.apply("kubectl", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: "+ns+"}\ndata: {open: 'yes'}\n")
+}
+
+func TestWatchesEnd(t *testing.T) {
+	e, ns := alone(t)
+	e.install(e.want(ns, chart{version: "0", manifest: configMap("a", "x")})) // opens the connections
+	before := runtime.NumGoroutine()
+	want := gated(e, ns)
+	for _, end := range []func(){
+		func() { e.d.Forget(e.target.Name) },
+		func() { open(e, ns); e.install(want) },
+	} {
+		o := e.ensure(want)
+		e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+		e.Expect(o.Message).To(ContainSubstring("self.data.open"))
+		e.Eventually(runtime.NumGoroutine).Should(BeNumerically(">", before))
+		end()
+		e.Eventually(runtime.NumGoroutine).WithTimeout(10 * time.Second).Should(BeNumerically("<=", before+2))
+	}
+}
+
+func TestWaitingCostsNothing(t *testing.T) {
+	e, ns := alone(t)
+	want := gated(e, ns)
+	e.ensure(want)
+	time.Sleep(500 * time.Millisecond)
+	e.meter.reset()
+	time.Sleep(2 * time.Second)
+	requests, _ := e.meter.total()
+	e.Expect(requests).To(BeZero(), "%v", e.meter.counts)
+	o := e.ensure(want)
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+	requests, _ = e.meter.total()
+	e.Expect(requests).To(BeZero(), "the records are known")
+	e.clock.step(11 * time.Second)
+	e.ensure(want)
+	requests, writes := e.meter.total()
+	e.Expect([]int{requests, writes}).To(Equal([]int{2, 1}), "they are looked at again, and say now what is waited for")
+}
+
+// TestRecordChangesWhileItIsWaitedFor has somebody delete or change the record that a session knows.
+// The add-on is installed all the same, and has a record.
+func TestRecordChangesWhileItIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*env, *unstructured.Unstructured){
+		"deleted": func(e *env, record *unstructured.Unstructured) {
+			e.Expect(e.target.Client.Delete(e.ctx, record)).To(Succeed())
+		},
+		"changed": func(e *env, record *unstructured.Unstructured) {
+			e.edit("somebody", record, `{"metadata":{"annotations":{"other":"yes"}}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, ns := beside(t)
+			want := gated(e, ns)
+			o := e.ensure(want)
+			e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+			change(e, e.get("v1", "Secret", ns, "sh.helm.release.v1.demo.v1"))
+			open(e, ns)
+			e.install(want)
+			e.Expect(e.records(ns)[want.Release].Status).To(Equal(deliver.StatusDeployed))
+			e.Expect(changesOf(e.find(deliver.Repair{Release: want.Release}))).To(BeEmpty())
+		})
+	}
+}
+
+func TestReconnection(t *testing.T) {
+	e, ns := alone(t)
+	want := gated(e, ns)
+	e.ensure(want)
+	// The connection ends, and another one is made; the Deliverer stays.
+	d := e.d
+	e.stop()
+	notify := e.wakeup
+	e.restart()
+	e.d, e.wakeup = d, notify
+	open(e, ns) // nobody sees it
+	e.install(want)
+}
+
+func TestObjectDeletedWhileWaiting(t *testing.T) {
+	e, ns := alone(t)
+	want := gated(e, ns)
+	e.ensure(want)
+	uid := e.get("v1", "ConfigMap", ns, "a").GetUID()
+	time.Sleep(300 * time.Millisecond)
+	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "a"))).To(Succeed())
+	e.Eventually(e.wakeup).WithTimeout(5 * time.Second).Should(Receive())
+	e.ensure(want)
+	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetUID()).NotTo(Equal(uid))
+}
+
+// TestWebhookOfTheAddonItself: a webhook that can't be called yet isn't a failure.
+func TestWebhookOfTheAddonItself(t *testing.T) {
+	e, ns := alone(t)
+	webhook := strings.NewReplacer("NS", ns).Replace(`---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: NS}
+webhooks:
+- name: check.NS.example.com
+  clientConfig: {service: {name: nobody, namespace: NS}}
+  rules: [{apiGroups: [NS.example.com], apiVersions: ["*"], operations: ["*"], resources: ["*"]}]
+  failurePolicy: Fail
+  sideEffects: None
+  timeoutSeconds: 1
+  admissionReviewVersions: [v1]
+`)
+	group := ns + ".example.com"
+	want := e.want(ns, chart{version: "1", manifest: crd(group) + widget(group, "w") + webhook + configMap("a", "x")})
+	want.ProgressDeadline = 20 * time.Second
+	var o deliver.Outcome
+	e.drive(func() (deliver.Outcome, error) {
+		var err error
+		o, err = e.d.Ensure(e.ctx, e.target, want)
+		return o, err
+	},
+		func(o deliver.Outcome) bool { return o.Reason != object.ReasonWaitingForCRDs })
+	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForWebhook), o.Message)
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonInstalling))
+	e.Expect(o.RetryAfter).To(Equal(5 * time.Second))
+	e.Expect(o.Message).To(ContainSubstring("check." + ns))
+	e.clock.step(21 * time.Second)
+	o = e.ensure(want)
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 }

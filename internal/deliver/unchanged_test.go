@@ -3,6 +3,7 @@
 package deliver_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -199,4 +200,29 @@ func TestUpgradeAwaitsWhatStays(t *testing.T) {
 	e.Expect(e.applied()).To(Equal([]string{"a"}))
 	setReady("yes")
 	e.install(want)
+}
+
+// TestOtherFactsWithTheSameResult makes no revision when a cluster has other kinds, and the chart doesn't mind.
+func TestOtherFactsWithTheSameResult(t *testing.T) {
+	e, ns := beside(t)
+	of := func(facts, value string) deliver.Desired {
+		c := chart{version: "1", manifest: configMap("a", value)}
+		want := e.want(ns, c)
+		want.Digest = func(context.Context, string) (string, error) { return c.digest() + facts, nil }
+		want.Render = func(context.Context, deliver.RenderInput) (*deliver.Rendering, error) {
+			r := c.render(t)
+			r.Digest, r.FactsUsed = c.digest()+facts, facts
+			return r, nil
+		}
+		return want
+	}
+	e.install(of("one", "x"))
+	e.Expect(e.install(of("two", "x")).Revision).To(Equal(int32(1)))
+	e.Expect(e.records(ns)[of("two", "x").Release].FactsUsed).To(Equal("two"))
+	e.restart()
+	e.meter.reset()
+	e.Expect(e.install(of("two", "x")).Revision).To(Equal(int32(1)))
+	_, writes := e.meter.total()
+	e.Expect(writes).To(BeZero())
+	e.Expect(e.install(of("two", "y")).Revision).To(Equal(int32(2)), "other content is another revision")
 }
