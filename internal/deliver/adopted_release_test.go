@@ -113,9 +113,7 @@ func TestCrashWhileAdopting(t *testing.T) {
 		want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours") + configMap("new", "ours")})
 		want.AdoptRelease, want.Adoption = deliver.Release{Namespace: storage, Name: "previous"}, addonsv1.AdoptionPolicyAdopt
 		e.meter.reset()
-		e.meter.mu.Lock()
-		e.meter.failFrom, e.meter.done = cut, true
-		e.meter.mu.Unlock()
+		e.meter.cut(cut, true)
 		if e.settle(want); cut > 0 {
 			e.restart()
 			e.install(want)
@@ -146,8 +144,7 @@ func TestAdoptedReleaseIsAnAddonMeanwhile(t *testing.T) {
 		}
 		return "more", time.Second, nil
 	}
-	o := e.ensure(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForPostcondition), "%+v", o)
+	e.ensureAs(want, deliver.ReasonWaitingForPostcondition)
 	another := e.wantNamed("previous", ns, chart{version: "1", manifest: configMap("other", "x")})
 	another.Adoption = addonsv1.AdoptionPolicyAdopt
 	e.install(another)

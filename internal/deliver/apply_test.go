@@ -39,8 +39,7 @@ func TestAdoption(t *testing.T) {
 			e.apply("kubectl", strings.Replace(configMap("settings", tc.theirs), "name: settings", "name: settings\n  namespace: "+ns, 1))
 			want := e.want(ns, chart{version: "1", manifest: configMap("settings", "x") + configMap("other", "x")})
 			want.Adoption = tc.policy
-			o := e.settle(want)
-			e.Expect(o.Reason).To(Equal(tc.reason), o.Message)
+			o := e.settleAs(want, tc.reason)
 			for _, w := range tc.words {
 				e.Expect(o.Message).To(ContainSubstring(w))
 			}
@@ -61,12 +60,10 @@ func TestAnotherPolicyIsTriedAtOnce(t *testing.T) {
 	e, ns := alone(t)
 	e.apply("kubectl", strings.Replace(configMap("settings", "y"), "name: settings", "name: settings\n  namespace: "+ns, 1))
 	want := e.want(ns, chart{version: "1", manifest: configMap("settings", "x")})
-	o := e.settle(want)
-	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
+	o := e.settleAs(want, object.ReasonObjectExists)
 	e.Expect(o.RetryAfter).To(BeNumerically(">", 0), "it is to be tried again by itself, some time")
 	want.Adoption = addonsv1.AdoptionPolicyAdopt
-	o = e.settle(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonReady), o.Message)
+	e.settleAs(want, deliver.ReasonReady)
 }
 
 func TestTwoAddonsOneObject(t *testing.T) {
@@ -75,8 +72,7 @@ func TestTwoAddonsOneObject(t *testing.T) {
 	e.install(first)
 	second := e.want(ns, chart{version: "1", manifest: configMap("shared", "second") + configMap("mine", "x")})
 	second.Name, second.Adoption = "other", addonsv1.AdoptionPolicyAdopt
-	o := e.settle(second)
-	e.Expect(o.Reason).To(Equal(object.ReasonOwnedByOther))
+	o := e.settleAs(second, object.ReasonOwnedByOther)
 	e.Expect(o.Message).To(And(ContainSubstring("shared"), ContainSubstring(ns+"/demo")))
 	e.Expect(e.remove(second.Release).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "shared")).NotTo(BeNil())
@@ -112,8 +108,7 @@ func TestOneOfManyRejected(t *testing.T) {
 	e.meter.reset()
 	again = e.ensure(bad)
 	e.Expect(again.RetryAfter).To(Equal(20 * time.Second))
-	_, writes := e.meter.total()
-	e.Expect(writes).To(Equal(1), "only what failed")
+	e.expectWrites(1, "only what failed")
 
 	o = e.install(e.want(ns, chart{version: "3", manifest: configMap("c00", "x")}))
 	e.Expect(o.Revision).To(BeEquivalentTo(3))
@@ -135,8 +130,7 @@ func TestEmptyRendering(t *testing.T) {
 			full, empty := shape(ns+".example.com"), shape(ns+".example.com")
 			full.version, full.manifest, empty.version = "1", configMap("a", "x"), "2"
 			e.install(e.want(ns, full))
-			o := e.settle(e.want(ns, empty))
-			e.Expect(o.Reason).To(Equal(deliver.ReasonEmptyRendering), o.Message)
+			e.settleAs(e.want(ns, empty), deliver.ReasonEmptyRendering)
 			e.Expect(e.get("v1", "ConfigMap", ns, "a")).NotTo(BeNil())
 		})
 	}
@@ -154,15 +148,13 @@ func TestSecretsAreNotTold(t *testing.T) {
 func TestImmutableField(t *testing.T) {
 	e, ns := alone(t)
 	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
-	o := e.settle(e.want(ns, chart{version: "2", manifest: strings.Replace(deployment("app"), "app: app", "app: other", 2)}))
-	e.Expect(o.Reason).To(Equal(object.ReasonImmutableField), o.Message)
+	o := e.settleAs(e.want(ns, chart{version: "2", manifest: strings.Replace(deployment("app"), "app: app", "app: other", 2)}), object.ReasonImmutableField)
 	e.Expect(o.Message).To(And(ContainSubstring("spec.selector"), ContainSubstring("immutableFieldPolicy")))
 }
 
 func TestKindMissing(t *testing.T) {
 	e, ns := alone(t)
-	o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "x") + "---\napiVersion: nowhere.example.com/v1\nkind: Thing\nmetadata: {name: a}\n"}))
-	e.Expect(o.Reason).To(Equal(object.ReasonKindMissing))
+	o := e.settleAs(e.want(ns, chart{version: "1", manifest: configMap("a", "x") + "---\napiVersion: nowhere.example.com/v1\nkind: Thing\nmetadata: {name: a}\n"}), object.ReasonKindMissing)
 	e.Expect(o.Message).To(ContainSubstring("nowhere.example.com"))
 	e.Expect(e.remove(deliver.Release{Namespace: ns, Name: "demo"}).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())
@@ -173,8 +165,7 @@ func TestReadinessTimeout(t *testing.T) {
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", Expression: "self.data.key == 'go'"}}
 	want.ProgressDeadline = 2 * time.Second
-	o := e.settle(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonReadinessTimeout))
+	o := e.settleAs(want, deliver.ReasonReadinessTimeout)
 	e.Expect(o.Message).To(And(ContainSubstring("1 of 1"), ContainSubstring("self.data.key == 'go'")))
 	e.Expect(o.RetryAfter).To(BeZero())
 
@@ -195,8 +186,7 @@ func TestNewObjects(t *testing.T) {
 	for _, theirs := range []string{"ours", "theirs"} {
 		e.apply("kubectl", namespaced(ns, configMap("c3", theirs)))
 		want := e.want(ns, c)
-		o := e.settle(want)
-		e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
+		o := e.settleAs(want, object.ReasonObjectExists)
 		e.Expect(o.Message).To(ContainSubstring("c3"))
 		there := e.get("v1", "ConfigMap", ns, "c3")
 		e.Expect(there.Object["data"]).To(HaveKeyWithValue("key", theirs))
@@ -318,7 +308,7 @@ func TestClusterScopedObjectOfALaterCRD(t *testing.T) {
 			e, ns := alone(t)
 			group := ns + ".example.com"
 			policies := e.wantNamed("policies", ns, chart{version: "1", manifest: widget(group, "policy") + configMap("x", "a")})
-			e.Expect(e.settle(policies).Reason).To(Equal(object.ReasonKindMissing))
+			e.settleAs(policies, object.ReasonKindMissing)
 			e.install(e.wantNamed("engine", ns, chart{version: "1", manifest: clusterScoped(crd(group))}))
 
 			e.clock.step(11 * time.Second)

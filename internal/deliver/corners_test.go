@@ -32,7 +32,7 @@ func TestAdoptionIsCalledOff(t *testing.T) {
 			if previous != "demo" {
 				want.AdoptRelease = deliver.Release{Namespace: ns, Name: previous}
 			}
-			e.Expect(e.settle(want).Reason).To(Equal(object.ReasonObjectRejected))
+			e.settleAs(want, object.ReasonObjectRejected)
 			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 			e.Expect(e.get("v1", "ConfigMap", ns, "kept").GetLabels()).NotTo(HaveKey(addonsv1.AddonLabel), "Helm's release has it still")
 			e.Expect(e.get("v1", "ConfigMap", ns, "alone")).NotTo(BeNil())
@@ -66,7 +66,7 @@ func TestRecreateOnlyWhatCanBeMade(t *testing.T) {
 	want := e.want(ns, chart{version: "2", manifest: "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\n" +
 		"spec: {replicas: 1, selector: {matchLabels: {app: other}}, template: {metadata: {labels: {app: third}}, spec: {containers: [{name: c, image: i}]}}}\n"})
 	want.Recreate = true
-	e.Expect(e.settle(want).Reason).To(Equal(object.ReasonObjectRejected))
+	e.settleAs(want, object.ReasonObjectRejected)
 	e.Expect(e.get("apps/v1", "Deployment", ns, "app")).NotTo(BeNil(), "it runs still")
 }
 
@@ -109,7 +109,7 @@ func TestLabelsMakeNoOwner(t *testing.T) {
 	e, ns := beside(t)
 	e.apply("kubectl", fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %[1]s, labels: {%[2]s: demo, %[3]s: %[1]s}}\ndata: {key: theirs}\n",
 		ns, addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel))
-	e.Expect(e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})).Reason).To(Equal(object.ReasonObjectExists))
+	e.settleAs(e.want(ns, chart{version: "1", manifest: configMap("a", "ours")}), object.ReasonObjectExists)
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
 }
 
@@ -221,8 +221,7 @@ func TestPortOfANode(t *testing.T) {
 		e.install(e.want(ns, chart{version: "1", manifest: set("previous", 28080)}))
 		want := e.want(ns, chart{version: "2", manifest: set("next", 28080)})
 		want.ProgressDeadline = time.Second
-		o := e.settle(want)
-		e.Expect(o.Reason).To(Equal(deliver.ReasonReadinessTimeout), "%+v", o)
+		o := e.settleAs(want, deliver.ReasonReadinessTimeout)
 		e.Expect(o.Message).To(And(ContainSubstring("next"), ContainSubstring("previous"), ContainSubstring(string(addonsv1.PrunePolicyBeforeReady))))
 		want.PruneEarly, want.ProgressDeadline = true, 2*time.Minute
 		e.ensureUntil(want, func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady })

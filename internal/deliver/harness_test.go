@@ -131,6 +131,13 @@ func (m *meter) total() (requests, writes int) {
 	return requests, m.writes
 }
 
+// cut has the k-th write from now on fail, with all after it. With done, that one is done and only its answer lost.
+func (m *meter) cut(k int, done bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failFrom, m.done = k, done
+}
+
 // env is a Deliverer with a connection of its own.
 type env struct {
 	*WithT
@@ -257,6 +264,13 @@ func (e *env) want(ns string, c chart) deliver.Desired {
 	}
 }
 
+// expectWrites expects so many writes since the meter was reset.
+func (e *env) expectWrites(n int, why ...string) {
+	e.t.Helper()
+	_, writes := e.meter.total()
+	e.Expect(writes).To(Equal(n), "%v: %v", why, e.meter.log)
+}
+
 // ensure calls Ensure once.
 func (e *env) ensure(want deliver.Desired) deliver.Outcome {
 	e.t.Helper()
@@ -281,6 +295,22 @@ func (e *env) reach(want deliver.Desired, reason string) deliver.Outcome {
 func (e *env) settle(want deliver.Desired) deliver.Outcome {
 	e.t.Helper()
 	return e.ensureUntil(want, func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady || o.Phase == addonsv1.AddonFailed })
+}
+
+// ensureAs calls Ensure once, and expects a reason.
+func (e *env) ensureAs(want deliver.Desired, reason string) deliver.Outcome {
+	e.t.Helper()
+	o := e.ensure(want)
+	e.Expect(o.Reason).To(Equal(reason), "%+v", o)
+	return o
+}
+
+// settleAs calls Ensure as a controller does, and expects that it ends with a reason.
+func (e *env) settleAs(want deliver.Desired, reason string) deliver.Outcome {
+	e.t.Helper()
+	o := e.settle(want)
+	e.Expect(o.Reason).To(Equal(reason), "%+v", o)
+	return o
 }
 
 func (e *env) install(want deliver.Desired) deliver.Outcome {

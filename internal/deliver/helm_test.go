@@ -140,8 +140,7 @@ func TestLargeAddon(t *testing.T) {
 	e.restart()
 	want := e.want(ns, chart{version: "2", manifest: manifest.String() + configMap("more", "x"), hooks: c.hooks})
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "more", Expression: "self.data.key == 'go'"}}
-	o := e.ensure(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+	o := e.ensureAs(want, deliver.ReasonWaitingForObjects)
 	e.restart()
 	e.apply("kubectl", strings.Replace(configMap("more", "go"), "name: more", "name: more\n  namespace: "+ns, 1))
 	o, err = e.d.Ensure(e.ctx, e.target, want) // which repairs it
@@ -157,8 +156,7 @@ func TestTooLargeAddon(t *testing.T) {
 	e, ns := beside(t)
 	noise := make([]byte, 9<<20)
 	_, _ = rand.Read(noise)
-	o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", base64.StdEncoding.EncodeToString(noise))}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordTooLarge), o.Message)
+	o := e.settleAs(e.want(ns, chart{version: "1", manifest: configMap("a", base64.StdEncoding.EncodeToString(noise))}), deliver.ReasonRecordTooLarge)
 	e.Expect(o.Message).To(ContainSubstring("8388608"))
 }
 

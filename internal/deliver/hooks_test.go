@@ -74,16 +74,14 @@ func TestFailedHook(t *testing.T) {
 	e, ns := beside(t)
 	c := chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-install"})}}
 	want := e.want(ns, c)
-	o := e.ensure(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), o.Message)
+	o := e.ensureAs(want, deliver.ReasonRunningHook)
 	e.Expect(o.RetryAfter).To(BeNumerically("~", 2*time.Minute, 5*time.Second))
 	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())
 
 	// A new controller waits for the Job that runs already.
 	uid := e.get("batch/v1", "Job", ns, "migrate").GetUID()
 	e.restart()
-	o = e.ensure(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), o.Message)
+	o = e.ensureAs(want, deliver.ReasonRunningHook)
 	e.Expect(e.get("batch/v1", "Job", ns, "migrate").GetUID()).To(Equal(uid))
 
 	failJob := func() {
@@ -128,8 +126,7 @@ func TestFailedHookIsTriedAgainInTime(t *testing.T) {
 	e, ns := beside(t)
 	failing := strings.Replace(jobText("migrate", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, failing, []string{"pre-install"})}})
-	failed := e.settle(want)
-	e.Expect(failed.Reason).To(Equal(deliver.ReasonHookFailed), failed.Message)
+	failed := e.settleAs(want, deliver.ReasonHookFailed)
 	for quiet := false; !quiet; { // the Job's last changes have been told of
 		select {
 		case <-e.wakeup:
@@ -197,8 +194,7 @@ func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
 		hook("first", 0, jobText("first", false), []string{"pre-install"}, "hook-succeeded"),
 		hook("fails", 1, failing, []string{"pre-install"}),
 	}})
-	o := e.settle(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
+	o := e.settleAs(want, deliver.ReasonHookFailed)
 	e.Expect(o.Message).To(And(ContainSubstring("Job "+ns+"/fails"), ContainSubstring("DeadlineExceeded"), ContainSubstring("values")))
 	e.Eventually(func() any { return e.get("batch/v1", "Job", ns, "first") }).WithTimeout(10 * time.Second).Should(BeNil())
 	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).To(BeNil())
@@ -240,8 +236,7 @@ func TestRunningHookIsAwaited(t *testing.T) {
 		return e.want(ns, chart{version: version, manifest: configMap("a", version), hooks: hooks})
 	}
 	ensure := func(want deliver.Desired) deliver.Outcome {
-		o := e.ensure(want)
-		e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), "%+v", o)
+		o := e.ensureAs(want, deliver.ReasonRunningHook)
 		return o
 	}
 	ensure(of("2"))

@@ -74,8 +74,7 @@ func TestHookJobThatIsCollectedAtOnce(t *testing.T) {
 			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{
 				hook("create", 0, manifest, []string{"pre-install"}, "before-hook-creation", "hook-succeeded"),
 			}})
-			o := e.ensure(want)
-			e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook))
+			e.ensureAs(want, deliver.ReasonRunningHook)
 			e.awaitCollected(ns, "create")
 			e.install(want)
 			e.Expect(e.meter.made("create")).To(Equal(1))
@@ -123,8 +122,7 @@ func TestJobIsReadyWhenItHasRun(t *testing.T) {
 
 	failing := e.want(ns, chart{version: "1", manifest: strings.Replace(plainJob("  activeDeadlineSeconds: 0\n", stuck), "name: migrate", "name: fails", 1)})
 	failing.Name = "failing"
-	o = e.settle(failing)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectFailed))
+	o = e.settleAs(failing, deliver.ReasonObjectFailed)
 	e.Expect(o.Message).To(And(ContainSubstring("Job "+ns+"/fails"), ContainSubstring("DeadlineExceeded")))
 
 	succeeding := e.want(ns, chart{version: "1", manifest: strings.Replace(plainJob("", ""), "name: migrate", "name: succeeds", 1)})
@@ -154,8 +152,7 @@ func TestWatchesEnd(t *testing.T) {
 		func() { e.d.Forget(e.target.Name) },
 		func() { open(e, ns); e.install(want) },
 	} {
-		o := e.ensure(want)
-		e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+		o := e.ensureAs(want, deliver.ReasonWaitingForObjects)
 		e.Expect(o.Message).To(ContainSubstring("self.data.open"))
 		e.Eventually(runtime.NumGoroutine).Should(BeNumerically(">", before))
 		end()
@@ -172,8 +169,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	requests, _ := e.meter.total()
 	e.Expect(requests).To(BeZero(), "%v", e.meter.counts)
-	o := e.ensure(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+	e.ensureAs(want, deliver.ReasonWaitingForObjects)
 	requests, _ = e.meter.total()
 	e.Expect(requests).To(BeZero(), "the records are known")
 	e.clock.step(11 * time.Second)
@@ -197,8 +193,7 @@ func TestRecordChangesWhileItIsWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, ns := beside(t)
 			want := gated(e, ns)
-			o := e.ensure(want)
-			e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+			e.ensureAs(want, deliver.ReasonWaitingForObjects)
 			change(e, e.get("v1", "Secret", ns, "sh.helm.release.v1.demo.v1"))
 			open(e, ns)
 			e.install(want)

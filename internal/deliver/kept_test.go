@@ -37,8 +37,7 @@ func TestReleaseClaimsAgainWhatItKept(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "kept").GetAnnotations()).To(HaveKeyWithValue(object.KeptByAnnotation, ns+"/demo"))
 
 	other := e.wantNamed("other", ns, chart{version: "1", manifest: keptConfigMap("other")})
-	o := e.settle(other)
-	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists))
+	o := e.settleAs(other, object.ReasonObjectExists)
 	e.Expect(o.Message).To(And(ContainSubstring(want.String()), Not(ContainSubstring("helm"))), "nobody used Helm")
 	e.Expect(e.remove(other.Release).Gone).To(BeTrue())
 
@@ -61,8 +60,7 @@ func TestReleaseClaimsAgainACRDThatWasInUse(t *testing.T) {
 	e.apply("kubectl", strings.Replace(widget(group, "theirs"), "{name: theirs}", "{name: theirs, namespace: "+ns+"}", 1))
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 
-	o := e.settle(e.wantNamed("other", ns, chart{version: "1", manifest: crd(group)}))
-	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists))
+	o := e.settleAs(e.wantNamed("other", ns, chart{version: "1", manifest: crd(group)}), object.ReasonObjectExists)
 	e.Expect(o.Message).To(And(ContainSubstring("adoptionPolicy"), Not(MatchRegexp("(?i)delete"))))
 	e.install(want)
 	e.Expect(e.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+group).GetLabels()).
@@ -98,8 +96,7 @@ func TestNobodyIsToldToDeleteWhatHoldsData(t *testing.T) {
 	e.Expect(o.Reason).To(BeElementOf(object.ReasonImmutableField, object.ReasonObjectRejected), o.Message)
 	e.Expect(o.Message).NotTo(MatchRegexp("(?i)delete the object"))
 
-	o = e.settle(e.wantNamed("other", ns, chart{version: "1", manifest: claim("one")}))
-	e.Expect(o.Reason).To(Equal(object.ReasonOwnedByOther), o.Message)
+	e.settleAs(e.wantNamed("other", ns, chart{version: "1", manifest: claim("one")}), object.ReasonOwnedByOther)
 }
 
 func namespace(name string, labels ...string) string {

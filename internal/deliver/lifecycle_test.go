@@ -147,8 +147,7 @@ func TestGeneratedValuesAreKept(t *testing.T) {
 		return want
 	}
 	e.install(of("1", configMap("x", "a")))
-	o := e.ensure(of("2", stuckDeployment()))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), o.Message)
+	e.ensureAs(of("2", stuckDeployment()), deliver.ReasonWaitingForObjects)
 	e.restart()
 	e.install(of("3", configMap("x", "b")))
 	e.Expect(got).To(HaveLen(3))
@@ -167,8 +166,7 @@ func TestNamespace(t *testing.T) {
 	ns := e.namespace() + "-new"
 	want := e.want(ns, demo("1", "x"))
 	want.CreateNamespace = false
-	o := e.settle(want)
-	e.Expect(o.Reason).To(Equal(object.ReasonNamespaceMissing))
+	o := e.settleAs(want, object.ReasonNamespaceMissing)
 	e.Expect(o.Message).To(ContainSubstring("createNamespace"))
 
 	e.restart()
@@ -208,8 +206,7 @@ func TestOrphan(t *testing.T) {
 	e.Expect(summary.Owned).To(BeFalse())
 
 	// It is a plain release now: refused, or taken over.
-	o := e.settle(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseExists))
+	o := e.settleAs(want, deliver.ReasonReleaseExists)
 	want.Adoption = addonsv1.AdoptionPolicyAdopt
 	e.restart()
 	o = e.install(want)
@@ -224,8 +221,7 @@ func TestOwnerIsRespected(t *testing.T) {
 	want := e.want(ns, demo("1", "x"))
 	e.install(want)
 	want.Owner = "fleet/cluster-b"
-	o := e.settle(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseOwnedByOther))
+	o := e.settleAs(want, deliver.ReasonReleaseOwnedByOther)
 	e.Expect(o.Message).To(ContainSubstring("fleet/cluster-a"))
 }
 
@@ -253,7 +249,7 @@ func TestOwnerOutlivesHelm(t *testing.T) {
 
 			other := want
 			other.Owner += "-other"
-			e.Expect(e.settle(other).Reason).To(Equal(deliver.ReasonReleaseOwnedByOther))
+			e.settleAs(other, deliver.ReasonReleaseOwnedByOther)
 			e.restart()
 			_, err := e.d.Remove(e.ctx, e.target, want.Release)
 			e.Expect(err).To(MatchError(deliver.ErrUnproven))

@@ -136,7 +136,7 @@ func TestOrphanOfALargeRelease(t *testing.T) {
 
 	e.restart()
 	again := e.want(ns, chart{version: "2", manifest: manifest})
-	e.Expect(e.settle(again).Reason).To(Equal(deliver.ReasonReleaseExists))
+	e.settleAs(again, deliver.ReasonReleaseExists)
 	again.Adoption = addonsv1.AdoptionPolicyAdopt
 	e.Expect(e.install(again).Revision).To(BeEquivalentTo(2))
 	e.Expect(e.remove(again.Release).Gone).To(BeTrue())

@@ -46,8 +46,7 @@ func TestObjectMadeAnewByAnotherAddonStaysItsOwn(t *testing.T) {
 	second := e.wantNamed("second", ns, chart{version: "1", manifest: configMap("x", "b")})
 	e.install(second)
 
-	o := e.settle(e.wantNamed("first", ns, chart{version: "2", manifest: configMap("x", "c") + configMap("mine", "2")}))
-	e.Expect(o.Reason).To(Equal(object.ReasonOwnedByOther), o.Message)
+	o := e.settleAs(e.wantNamed("first", ns, chart{version: "2", manifest: configMap("x", "c") + configMap("mine", "2")}), object.ReasonOwnedByOther)
 	e.Expect(o.Message).To(ContainSubstring(ns + "/second"))
 	e.Expect(e.remove(first.Release).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "mine")).To(BeNil())
@@ -65,8 +64,7 @@ func TestObjectMadeAnewBySomebodyIsJudgedByTheAdoptionPolicy(t *testing.T) {
 	e.apply("kubectl", theirConfigMap(ns, "x", "theirs"))
 
 	next := e.want(ns, chart{version: "2", manifest: configMap("x", "b")})
-	o := e.settle(next)
-	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
+	e.settleAs(next, object.ReasonObjectExists)
 	e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
 	next.Adoption = addonsv1.AdoptionPolicyAdopt
 	e.install(next)
@@ -195,7 +193,7 @@ func TestAnotherManagementClusterTakesOver(t *testing.T) {
 	}
 	e.Expect(e.install(of("second", "4")).Revision).To(BeEquivalentTo(4))
 	e.Expect(e.install(of("first again", "2")).Revision).To(BeEquivalentTo(5))
-	e.Expect(e.settle(of("second", "4")).Reason).To(Equal(deliver.ReasonReleaseTakenOver))
+	e.settleAs(of("second", "4"), deliver.ReasonReleaseTakenOver)
 }
 
 // allowed lets the ServiceAccount tenant of a namespace do all with some resources there.

@@ -32,8 +32,7 @@ func TestPruneComesLast(t *testing.T) {
 		}
 		return "the test", time.Minute, nil
 	}
-	o := e.ensure(next)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), o.Message)
+	o := e.ensureAs(next, deliver.ReasonRunningHook)
 	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
 
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
@@ -113,12 +112,10 @@ func TestRefusedAddonCountsWhatIsInstalled(t *testing.T) {
 	e, ns := beside(t)
 	objects := configMap("a", "x") + configMap("b", "x")
 	e.install(e.want(ns, chart{version: "1", manifest: objects}))
-	o := e.settle(e.want(ns, chart{version: "2"}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonEmptyRendering))
+	o := e.settleAs(e.want(ns, chart{version: "2"}), deliver.ReasonEmptyRendering)
 	e.Expect([]int32{o.Ready, o.Total}).To(Equal([]int32{2, 2}))
 
 	failing := strings.Replace(jobText("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
-	o = e.settle(e.want(ns, chart{version: "3", manifest: objects + configMap("c", "x"), hooks: []job.Hook{hook("fails", 0, failing, []string{"pre-upgrade"})}}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
+	o = e.settleAs(e.want(ns, chart{version: "3", manifest: objects + configMap("c", "x"), hooks: []job.Hook{hook("fails", 0, failing, []string{"pre-upgrade"})}}), deliver.ReasonHookFailed)
 	e.Expect([]int32{o.Ready, o.Total}).To(Equal([]int32{2, 3}))
 }

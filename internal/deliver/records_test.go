@@ -212,8 +212,7 @@ func TestPartThatCantBeReadIsNoDamage(t *testing.T) {
 	e.Expect(err).To(MatchError(errCut), "so it is tried again, without a word of damage")
 
 	e.Expect(e.target.Client.Delete(e.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: part}})).To(Succeed())
-	o := e.ensure(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordUnreadable))
+	o := e.ensureAs(want, deliver.ReasonRecordUnreadable)
 	e.Expect(o.Message).To(ContainSubstring(part))
 }
 

@@ -36,8 +36,7 @@ func TestRepairOfWhatIsBeingDeleted(t *testing.T) {
 			e.meter.reset()
 			found := e.find(deliver.Repair{Release: want.Release})
 			e.Expect(changesOf(found)).To(BeEmpty())
-			_, writes := e.meter.total()
-			e.Expect(writes).To(BeZero())
+			e.expectWrites(0)
 			e.Expect(held().Object).To(Equal(before.Object))
 
 			e.edit("somebody", held(), `{"metadata":{"finalizers":null}}`)
@@ -77,8 +76,7 @@ func TestRepairMakesNoCRDOfTheCRDsDirectory(t *testing.T) {
 			e.Expect(d.Differs()).To(Equal(d.Object == definition))
 		}
 	}
-	_, writes := e.meter.total()
-	e.Expect(writes).To(BeZero())
+	e.expectWrites(0)
 	e.Expect(e.get("apiextensions.k8s.io/v1", definition.Kind, "", definition.Name)).To(BeNil())
 }
 

@@ -94,8 +94,7 @@ func TestRulesLeaveFieldsToOthers(t *testing.T) {
 	found = s.find(deliver.Repair{Release: s.want.Release, Ignore: byHPA})
 	s.Expect(changesOf(found)).To(BeEmpty())
 	s.Expect(found[0].Differs()).To(BeFalse())
-	_, writes := s.meter.total()
-	s.Expect(writes).To(BeZero(), "nothing is to be done: %v", s.meter.log)
+	s.expectWrites(0, "nothing is to be done")
 
 	next := s.of("2", tiered("example.com/app:2"))
 	next.Ignore = byHPA

@@ -159,15 +159,14 @@ func TestRepairTellsWhatWasChanged(t *testing.T) {
 				e.Expect(d.Repaired).To(BeFalse())
 				e.Expect(d.Now).To(Equal(e.fieldsNow(want.Release, d.Object)))
 			}
-			_, writes := e.meter.total()
-			e.Expect(writes).To(BeZero(), "it is a report: %v", e.meter.log)
+			e.expectWrites(0, "it is a report")
 			e.Expect(e.snapshot(ns)).To(Equal(before))
 
 			found = e.find(deliver.Repair{Release: want.Release})
 			e.Expect(changesOf(found)).To(Equal(tc.changes))
 			e.Expect(managersOf(found)).To(Equal(tc.managers))
 			e.expectRepaired(found)
-			_, writes = e.meter.total()
+			_, writes := e.meter.total()
 			e.Expect(writes).To(BeNumerically("<=", len(tc.changes)))
 			e.Expect(settings(e, ns).Object["data"]).To(And(HaveKeyWithValue("key", "x"), HaveKeyWithValue("second", "z")))
 			e.Expect(settings(e, ns).GetLabels()).To(HaveKeyWithValue("tier", "front"))
@@ -176,8 +175,7 @@ func TestRepairTellsWhatWasChanged(t *testing.T) {
 
 			e.meter.reset()
 			e.Expect(changesOf(e.find(deliver.Repair{Release: want.Release}))).To(BeEmpty(), "all is as it is to be")
-			_, writes = e.meter.total()
-			e.Expect(writes).To(BeZero())
+			e.expectWrites(0)
 			e.Expect(e.records(ns)[want.Release].Revision).To(Equal(1), "no revision is made")
 		})
 	}

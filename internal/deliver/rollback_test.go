@@ -56,14 +56,11 @@ func TestRollBack(t *testing.T) {
 
 	e.meter.reset()
 	for range 3 {
-		o := e.ensure(want)
-		e.Expect(o.Reason).To(Equal(deliver.ReasonRolledBack))
+		e.ensureAs(want, deliver.ReasonRolledBack)
 	}
 	e.restart()
-	o = e.ensure(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonRolledBack))
-	_, writes := e.meter.total()
-	e.Expect(writes).To(BeZero(), "it isn't tried again by itself")
+	o = e.ensureAs(want, deliver.ReasonRolledBack)
+	e.expectWrites(0, "it isn't tried again by itself")
 
 	again := want
 	again.Again = true
@@ -117,8 +114,7 @@ func TestRollBackToAChartThatAsksOtherQuestions(t *testing.T) {
 // TestRollBackOfNothing fails an installation: there is nothing to go back to.
 func TestRollBackOfNothing(t *testing.T) {
 	e, ns := alone(t)
-	o := e.settle(e.rollingBack(ns, chart{version: "1", manifest: configMap("a", "1") + refused}))
-	e.Expect(o.Reason).To(Equal(object.ReasonObjectRejected))
+	o := e.settleAs(e.rollingBack(ns, chart{version: "1", manifest: configMap("a", "1") + refused}), object.ReasonObjectRejected)
 	e.Expect(o.Revision).To(BeEquivalentTo(1))
 }
 
@@ -133,8 +129,7 @@ func TestNoRollBackToWhatWasTakenOver(t *testing.T) {
 
 	want := e.rollingBack(ns, chart{version: "2", manifest: configMap("own", "2") + refused})
 	for range 3 {
-		o := e.settle(want)
-		e.Expect(o.Reason).To(Equal(object.ReasonObjectRejected), "%+v", o)
+		o := e.settleAs(want, object.ReasonObjectRejected)
 		e.Expect(o.Revision).To(BeEquivalentTo(2))
 	}
 	e.Expect(e.get("v1", "ConfigMap", ns, "shared").Object["data"]).To(HaveKeyWithValue("key", "later"))
@@ -163,9 +158,7 @@ func TestCrashWhileRollingBack(t *testing.T) {
 		e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("kept", "1") + configMap("old", "1")}))
 		want := e.rollingBack(ns, chart{version: "2", manifest: configMap("kept", "2") + configMap("new", "2") + refused})
 		e.meter.reset()
-		e.meter.mu.Lock()
-		e.meter.failFrom, e.meter.done = cut, true
-		e.meter.mu.Unlock()
+		e.meter.cut(cut, true)
 		ensure := func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }
 		isDone := func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonRolledBack }
 		if e.drive(ensure, isDone); cut > 0 {
@@ -233,8 +226,7 @@ func TestRecreate(t *testing.T) {
 		uid := e.get("apps/v1", "Deployment", ns, "app").GetUID()
 		want := e.want(ns, chart{version: "2", manifest: kept("two")})
 		want.Recreate = true
-		o := e.settle(want)
-		e.Expect(o.Reason).To(Equal(object.ReasonImmutableField), "%+v", o)
+		e.settleAs(want, object.ReasonImmutableField)
 		e.Expect(e.get("apps/v1", "Deployment", ns, "app").GetUID()).To(Equal(uid))
 	})
 	t.Run("never what holds data", func(t *testing.T) {
@@ -333,11 +325,10 @@ func TestNoRollBackOfWhatWorks(t *testing.T) {
 		return e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "kept"), client.DryRunAll)
 	}).WithTimeout(time.Minute).ShouldNot(Succeed())
 	want := e.rollingBack(ns, chart{version: "2", manifest: configMap("kept", "2")})
-	e.Expect(e.settle(want).Reason).To(Equal(deliver.ReasonPruneFailed))
+	e.settleAs(want, deliver.ReasonPruneFailed)
 	for range 3 {
 		e.clock.step(10 * time.Minute)
-		o := e.ensure(want)
-		e.Expect(o.Reason).To(Equal(deliver.ReasonPruneFailed), "%+v", o)
+		e.ensureAs(want, deliver.ReasonPruneFailed)
 	}
 	e.Expect(e.get("v1", "ConfigMap", ns, "kept").Object["data"]).To(HaveKeyWithValue("key", "2"))
 }
@@ -371,9 +362,7 @@ func TestRestore(t *testing.T) {
 	e.Expect(o.Revision).To(BeEquivalentTo(3))
 
 	e.restart()
-	e.meter.mu.Lock()
-	e.meter.failFrom, e.meter.done = e.meter.writes+1, true // its record is made, and nobody hears of it
-	e.meter.mu.Unlock()
+	e.meter.cut(e.meter.writes+1, true) // its record is made, and nobody hears of it
 	_, err := e.d.Ensure(e.ctx, e.target, e.recorded(ns, "one"))
 	e.Expect(err).To(HaveOccurred())
 	e.restart()
@@ -387,16 +376,12 @@ func TestRestore(t *testing.T) {
 
 	e.meter.reset()
 	e.install(e.recorded(ns, "one"))
-	_, writes := e.meter.total()
-	e.Expect(writes).To(BeZero(), "it is as it was")
+	e.expectWrites(0, "it is as it was")
 	e.install(e.withInputs(ns, "one", chart{version: "1", manifest: configMap("kept", "1") + configMap("old", "1")}))
-	_, writes = e.meter.total()
-	e.Expect(writes).To(BeZero(), "the same inputs are there again")
+	e.expectWrites(0, "the same inputs are there again")
 
-	o = e.ensure(e.recorded(ns, "four"))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonInputReplaced))
+	o = e.ensureAs(e.recorded(ns, "four"), deliver.ReasonInputReplaced)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonPending))
 	e.Expect(o.RetryAfter).To(BeZero(), "an event tells when it is otherwise")
-	_, writes = e.meter.total()
-	e.Expect(writes).To(BeZero(), "what no record has can't be made")
+	e.expectWrites(0, "what no record has can't be made")
 }

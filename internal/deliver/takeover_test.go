@@ -181,8 +181,7 @@ func TestTakeOverOfWhatIsGoing(t *testing.T) {
 
 	later := e.want(ns, chart{version: "1", manifest: configMap("held", "x")})
 	later.Name, later.Leaving = "later", []deliver.Release{previous.Release}
-	o = e.ensure(later)
-	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion), o.Message)
+	o = e.ensureAs(later, object.ReasonWaitingForDeletion)
 	e.Expect(o.Applied).To(BeFalse())
 	e.Expect(o.Message).To(ContainSubstring("ConfigMap %s/held: it was deleted with add-on %s/demo", ns, ns))
 	live := e.get("v1", "ConfigMap", ns, "held")
@@ -232,7 +231,7 @@ func TestPasswordOfWhoGoesLater(t *testing.T) {
 	first := deliver.Release{Namespace: ns, Name: "first"}
 	e.install(e.wantGenerated(ns, "first"))
 	live := e.passwordIn(ns)
-	e.Expect(e.settle(e.wantGenerated(ns, "second")).Reason).To(Equal(object.ReasonOwnedByOther))
+	e.settleAs(e.wantGenerated(ns, "second"), object.ReasonOwnedByOther)
 	e.restart()
 	e.install(e.wantGenerated(ns, "second", first))
 	e.Expect(e.passwordIn(ns)).To(Equal(live))
@@ -246,7 +245,7 @@ func TestPasswordOfWhatStays(t *testing.T) {
 	live := e.passwordIn(ns)
 	want := e.wantGenerated(ns, "second")
 	want.Kept = []deliver.Release{{Namespace: ns, Name: "first"}}
-	e.Expect(e.settle(want).Reason).To(Equal(object.ReasonOwnedByOther))
+	e.settleAs(want, object.ReasonOwnedByOther)
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "Secret", ns, "db"))).To(Succeed())
 	want.Again = true
 	e.install(want)

@@ -172,8 +172,7 @@ func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
 			chart := manyObjects("1", "post-install", "pre-delete")
 			want := never(e.want(ns, chart))
 
-			o := e.ensure(want)
-			e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), o.Message)
+			o := e.ensureAs(want, deliver.ReasonWaitingForObjects)
 			time.Sleep(time.Second) // the watch begins
 			o = ensure(want, tc.reads, 0, "nothing has changed")
 			e.Expect([]int32{o.Total, o.Ready}).To(Equal([]int32{60, 0}), o.Message)
@@ -186,8 +185,7 @@ func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
 			e.Expect(manifest()).To(Equal(chart.manifest))
 			e.Expect(e.get("v1", "ConfigMap", ns, "post-install")).NotTo(BeNil(), "the hook ran")
 			next := manyObjects("2")
-			o = e.ensure(never(e.want(ns, next)))
-			e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), o.Message)
+			e.ensureAs(never(e.want(ns, next)), deliver.ReasonWaitingForObjects)
 			late := never(e.want(ns, next))
 			late.OnFailure, late.ProgressDeadline = addonsv1.FailurePolicyRollBack, time.Nanosecond
 			e.clock.step(time.Minute)

@@ -140,8 +140,7 @@ func TestUpgradeOfAnObjectMadeAnew(t *testing.T) {
 	e.install(e.want(ns, configMaps("1", "one")))
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "b"))).To(Succeed())
 	e.apply("somebody", strings.Replace(configMap("b", "theirs"), "name: b", "name: b\n  namespace: "+ns, 1))
-	o := e.settle(e.want(ns, configMaps("2", "two")))
-	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
+	e.settleAs(e.want(ns, configMaps("2", "two")), object.ReasonObjectExists)
 	e.Expect(e.get("v1", "ConfigMap", ns, "b").Object["data"]).To(HaveKeyWithValue("key", "theirs"))
 }
 
@@ -195,8 +194,7 @@ func TestUpgradeAwaitsWhatStays(t *testing.T) {
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "b", Expression: "self.data.ready == 'yes'"}}
 	want.Seen = e.seen(want.Release)
 	e.meter.reset()
-	o := e.ensure(want)
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), "%+v", o)
+	e.ensureAs(want, deliver.ReasonWaitingForObjects)
 	e.Expect(e.applied()).To(Equal([]string{"a"}))
 	setReady("yes")
 	e.install(want)
@@ -222,7 +220,6 @@ func TestOtherFactsWithTheSameResult(t *testing.T) {
 	e.restart()
 	e.meter.reset()
 	e.Expect(e.install(of("two", "x")).Revision).To(Equal(int32(1)))
-	_, writes := e.meter.total()
-	e.Expect(writes).To(BeZero())
+	e.expectWrites(0)
 	e.Expect(e.install(of("two", "y")).Revision).To(Equal(int32(2)), "other content is another revision")
 }
