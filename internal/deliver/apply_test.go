@@ -145,13 +145,6 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 }
 
-func TestImmutableField(t *testing.T) {
-	e, ns := alone(t)
-	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
-	o := e.settleAs(e.want(ns, chart{version: "2", manifest: strings.Replace(deployment("app"), "app: app", "app: other", 2)}), object.ReasonImmutableField)
-	e.Expect(o.Message).To(And(ContainSubstring("spec.selector"), ContainSubstring("immutableFieldPolicy")))
-}
-
 func TestKindMissing(t *testing.T) {
 	e, ns := alone(t)
 	o := e.settleAs(e.want(ns, chart{version: "1", manifest: configMap("a", "x") + "---\napiVersion: nowhere.example.com/v1\nkind: Thing\nmetadata: {name: a}\n"}), object.ReasonKindMissing)
@@ -258,11 +251,8 @@ func TestCRDsOfTheCRDsDirectory(t *testing.T) {
 	c := chart{version: "1", crds: crd(group), manifest: widget(group, "one")}
 	want := e.want(ns, c)
 	e.install(want)
-	other := e.want(ns, c) // many charts bring the same CRDs
-	other.Name = "other"
 	c.manifest = widget(group, "two")
-	other = e.want(ns, c)
-	other.Name = "other"
+	other := e.wantNamed("other", ns, c) // many charts bring the same CRDs
 	e.install(other)
 	e.Expect(e.remove(other.Release).Gone).To(BeTrue())
 	o := e.remove(want.Release)
@@ -286,7 +276,6 @@ func TestNamespaceInUseIsKept(t *testing.T) {
 	e.Expect(e.get("v1", "Namespace", "", ns+"-empty")).To(BeNil())
 	e.Expect(e.get("v1", "Namespace", "", ns+"-used")).NotTo(BeNil())
 	e.Expect(o).To(HaveField("Phase", BeEmpty()))
-	_ = deliver.ReasonReady
 }
 
 // wantNamed is an add-on with a name of its own.
@@ -357,16 +346,4 @@ func TestKeyThatLeftStringDataGoes(t *testing.T) {
 	deployed, err := releases.Deployed("demo")
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(deployed.(*helmrelease.Release).Manifest).To(Equal(secret("a: three, b: wins")))
-}
-
-// TestDeploymentIsRecreated from now on, after it was rolled by default.
-func TestDeploymentIsRecreated(t *testing.T) {
-	e, ns := alone(t)
-	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
-	recreate := strings.Replace(deployment("app"), "replicas: 1", "replicas: 1\n  strategy: {type: Recreate}", 1)
-	e.install(e.want(ns, chart{version: "2", manifest: recreate}))
-	strategy, _, err := unstructured.NestedMap(e.get("apps/v1", "Deployment", ns, "app").Object, "spec", "strategy")
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(strategy).To(Equal(map[string]any{"type": "Recreate"}))
-	e.install(e.want(ns, chart{version: "3", manifest: deployment("app")}))
 }

@@ -84,12 +84,20 @@ func TestHelmRollsBackAndUninstalls(t *testing.T) {
 	e.Expect(summary.Revision).To(Equal(3))
 	e.Expect(summary.Settled(demo("2", "two", configMap("second", "x")).digest())).To(BeFalse())
 	e.Expect(summary.Owner).To(Equal("fleet/cluster-a"))
+	_, err = e.d.Remove(e.ctx, e.target, one.Release)
+	e.Expect(err).To(MatchError(deliver.ErrUnproven), "anybody may have written what Helm's record says")
+	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).NotTo(BeNil())
 	o := e.install(two)
 	e.Expect(o.Revision).To(BeEquivalentTo(4))
 	data = e.get("v1", "ConfigMap", ns, "settings").Object["data"]
 	e.Expect(data).To(HaveKeyWithValue("key", "two"))
 	e.Expect(e.get("v1", "ConfigMap", ns, "second")).NotTo(BeNil())
+	e.Expect(e.remove(one.Release).Gone).To(BeTrue())
+	for _, name := range []string{"settings", "second"} {
+		e.Expect(e.get("v1", "ConfigMap", ns, name)).To(BeNil(), name)
+	}
 
+	e.install(two)
 	uninstall := action.NewUninstall(helm(e, ns))
 	uninstall.WaitStrategy, uninstall.Timeout = helmkube.HookOnlyStrategy, time.Minute
 	_, err = uninstall.Run("demo")
@@ -100,36 +108,25 @@ func TestHelmRollsBackAndUninstalls(t *testing.T) {
 	e.Expect(o.Revision).To(BeEquivalentTo(1))
 }
 
-func TestRemoveAfterHelmRewroteTheRecord(t *testing.T) {
-	e, ns := alone(t)
-	one, two := e.want(ns, demo("1", "one")), e.want(ns, demo("2", "two", configMap("second", "x")))
-	e.install(one)
-	e.install(two)
-	rollback := action.NewRollback(helm(e, ns))
-	rollback.Version, rollback.ServerSideApply, rollback.ForceConflicts = 1, "true", true
-	rollback.WaitStrategy, rollback.Timeout = helmkube.HookOnlyStrategy, time.Minute
-	e.Expect(rollback.Run("demo")).To(Succeed())
-	_, err := e.d.Remove(e.ctx, e.target, one.Release)
-	e.Expect(err).To(MatchError(deliver.ErrUnproven), "anybody may have written what Helm's record says")
-	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).NotTo(BeNil())
-	e.install(two)
-	o := e.remove(one.Release)
-	e.Expect(o.Gone).To(BeTrue(), o.Message)
-	for _, name := range []string{"settings", "second"} {
-		e.Expect(e.get("v1", "ConfigMap", ns, name)).To(BeNil(), name)
+// noise is a text of so many bytes, and a third more, that can't be compressed.
+func noise(bytes int) string {
+	random := make([]byte, bytes)
+	_, _ = rand.Read(random)
+	return base64.StdEncoding.EncodeToString(random)
+}
+
+// largeManifest is of a release whose record takes several Secrets.
+func largeManifest() (manifest string) {
+	for i := range 4 {
+		manifest += configMap(fmt.Sprintf("c%d", i), noise(500_000))
 	}
+	return manifest
 }
 
 func TestLargeAddon(t *testing.T) {
 	long.Test(t)
 	e, ns := beside(t)
-	var manifest strings.Builder
-	for i := range 4 {
-		noise := make([]byte, 500_000)
-		_, _ = rand.Read(noise)
-		manifest.WriteString(configMap(fmt.Sprintf("c%d", i), base64.StdEncoding.EncodeToString(noise)))
-	}
-	c := chart{version: "1", manifest: manifest.String(), hooks: []job.Hook{hook("bye", 0, jobText("bye", false), []string{"pre-delete"})}}
+	c := chart{version: "1", manifest: largeManifest(), hooks: []job.Hook{hook("bye", 0, jobText("bye", false), []string{"pre-delete"})}}
 	e.install(e.want(ns, c))
 	releases, err := action.NewList(helm(e, ns)).Run()
 	e.Expect(err).NotTo(HaveOccurred())
@@ -138,7 +135,7 @@ func TestLargeAddon(t *testing.T) {
 
 	// It can be resumed, and removed, from its parts.
 	e.restart()
-	want := e.want(ns, chart{version: "2", manifest: manifest.String() + configMap("more", "x"), hooks: c.hooks})
+	want := e.want(ns, chart{version: "2", manifest: c.manifest + configMap("more", "x"), hooks: c.hooks})
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "more", Expression: "self.data.key == 'go'"}}
 	o := e.ensureAs(want, deliver.ReasonWaitingForObjects)
 	e.restart()
@@ -154,9 +151,7 @@ func TestLargeAddon(t *testing.T) {
 
 func TestTooLargeAddon(t *testing.T) {
 	e, ns := beside(t)
-	noise := make([]byte, 9<<20)
-	_, _ = rand.Read(noise)
-	o := e.settleAs(e.want(ns, chart{version: "1", manifest: configMap("a", base64.StdEncoding.EncodeToString(noise))}), deliver.ReasonRecordTooLarge)
+	o := e.settleAs(e.want(ns, chart{version: "1", manifest: configMap("a", noise(9<<20))}), deliver.ReasonRecordTooLarge)
 	e.Expect(o.Message).To(ContainSubstring("8388608"))
 }
 

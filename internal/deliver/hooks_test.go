@@ -114,9 +114,7 @@ func TestFailedHook(t *testing.T) {
 	// A patch, as the job controller writes the Job at the same time.
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
 	e.Expect(e.target.Client.Patch(e.ctx, next, resume)).To(Succeed())
-	e.ensureUntil(want, func(o deliver.Outcome) bool {
-		return o.Phase != addonsv1.AddonFailed
-	})
+	e.ensureUntil(want, func(o deliver.Outcome) bool { return o.Phase != addonsv1.AddonFailed })
 	e.install(want)
 }
 
@@ -200,9 +198,7 @@ func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).To(BeNil())
 
 	e.clock.step(11 * time.Second)
-	e.ensureUntil(want, func(deliver.Outcome) bool {
-		return e.meter.made("fails") == 2
-	})
+	e.ensureUntil(want, func(deliver.Outcome) bool { return e.meter.made("fails") == 2 })
 	e.Expect(e.meter.made("first")).To(Equal(1), "it has run")
 	e.Expect(e.meter.made("fails")).To(Equal(2))
 	e.Expect(strings.Count(strings.Join(e.meter.log, "\n"), "PATCH /api/v1/namespaces/"+ns+"/configmaps/settings")).To(Equal(2), "it is there for the next attempt")
@@ -235,33 +231,23 @@ func TestRunningHookIsAwaited(t *testing.T) {
 	of := func(version string) deliver.Desired {
 		return e.want(ns, chart{version: version, manifest: configMap("a", version), hooks: hooks})
 	}
-	ensure := func(want deliver.Desired) deliver.Outcome {
-		o := e.ensureAs(want, deliver.ReasonRunningHook)
-		return o
-	}
-	ensure(of("2"))
+	e.ensureAs(of("2"), deliver.ReasonRunningHook)
 	uid := e.get("batch/v1", "Job", ns, "migrate").GetUID()
-	e.Expect(ensure(of("3")).Revision).To(Equal(int32(2)))
+	e.Expect(e.ensureAs(of("3"), deliver.ReasonRunningHook).Revision).To(Equal(int32(2)))
 	e.restart()
-	ensure(of("3"))
+	e.ensureAs(of("3"), deliver.ReasonRunningHook)
 	e.Expect(e.get("batch/v1", "Job", ns, "migrate").GetUID()).To(Equal(uid))
 	e.Expect(e.records(ns)[of("3").Release].Revision).To(Equal(2), "there is no other revision yet")
 
 	again := of("3")
 	again.Again = true
-	next := func(want deliver.Desired) {
+	for i, want := range []deliver.Desired{again, of("4")} {
 		e.Eventually(func() int {
 			e.ensure(want)
 			return e.records(ns)[want.Release].Revision
-		}).WithTimeout(20 * time.Second).Should(Equal(int(3)))
+		}).WithTimeout(20 * time.Second).Should(Equal(3 + i))
+		e.clock.step(2 * time.Minute) // its Job has no pod that runs
 	}
-	next(again)
-	e.clock.step(2 * time.Minute) // its Job has no pod that runs
-	want := of("4")
-	e.Eventually(func() int {
-		e.ensure(want)
-		return e.records(ns)[want.Release].Revision
-	}).WithTimeout(20 * time.Second).Should(Equal(4))
 }
 
 // TestWantedAgainWhilePreDeleteRuns has an add-on wanted again while the hook that prepares for its end runs.
@@ -341,14 +327,11 @@ func TestRollbackIsRenewed(t *testing.T) {
 	}
 	e.install(of(chart{version: "1", manifest: configMap("a", "1")}))
 	bad := of(chart{version: "2", manifest: configMap("a", "2") + refused})
-	rolledBack := func() deliver.Outcome {
-		return e.reach(bad, deliver.ReasonRolledBack)
-	}
-	o := rolledBack()
+	o := e.reach(bad, deliver.ReasonRolledBack)
 	e.Expect(o.RetryAfter).To(BeNumerically("~", 60*24*time.Hour, time.Hour), "two thirds of its life")
 	before := rendered
 	e.clock.step(61 * 24 * time.Hour)
-	o = rolledBack()
+	o = e.reach(bad, deliver.ReasonRolledBack)
 	e.Expect(rendered).To(Equal(before+1), "it was tried again")
 	e.Expect(o.RetryAfter).To(BeNumerically("<=", 24*time.Hour))
 }

@@ -12,7 +12,6 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -122,9 +121,7 @@ func TestWantedAgainWhileItIsRemoved(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "x")).To(BeNil())
 	e.Expect(e.records(ns)[want.Release].Status).To(Equal(deliver.StatusUninstalling))
 
-	live := e.get("v1", "ConfigMap", ns, "held")
-	live.SetFinalizers(nil)
-	e.Expect(e.target.Client.Update(e.ctx, live)).To(Succeed())
+	e.release("v1", "ConfigMap", ns, "held")
 	e.restart()
 	e.Expect(e.install(want).Revision).To(BeEquivalentTo(2))
 	for _, name := range []string{"held", "x"} {
@@ -176,16 +173,6 @@ func TestNamespace(t *testing.T) {
 	e.Expect(e.get("v1", "Namespace", "", ns)).NotTo(BeNil())
 }
 
-func TestHistoryIsTrimmed(t *testing.T) {
-	e, ns := alone(t)
-	for i := range 8 {
-		e.install(e.want(ns, chart{version: fmt.Sprint(i), manifest: configMap("a", fmt.Sprint(i))}))
-	}
-	secrets := &corev1.SecretList{}
-	e.Expect(e.target.Client.List(e.ctx, secrets, inNamespace(ns))).To(Succeed())
-	e.Expect(secrets.Items).To(HaveLen(5))
-}
-
 func TestOrphan(t *testing.T) {
 	e, ns := alone(t)
 	want := e.want(ns, demo("1", "x"))
@@ -214,15 +201,6 @@ func TestOrphan(t *testing.T) {
 	managers := e.get("v1", "ConfigMap", ns, "settings").GetManagedFields()
 	e.Expect(managers).To(HaveLen(1), "Helm's fields are ours now")
 	e.Expect(managers[0].Operation).To(Equal(metav1.ManagedFieldsOperationApply))
-}
-
-func TestOwnerIsRespected(t *testing.T) {
-	e, ns := alone(t)
-	want := e.want(ns, demo("1", "x"))
-	e.install(want)
-	want.Owner = "fleet/cluster-b"
-	o := e.settleAs(want, deliver.ReasonReleaseOwnedByOther)
-	e.Expect(o.Message).To(ContainSubstring("fleet/cluster-a"))
 }
 
 // TestOwnerOutlivesHelm has Helm write a record again, which keeps labels alone: they don't
@@ -259,18 +237,4 @@ func TestOwnerOutlivesHelm(t *testing.T) {
 			e.Expect(e.get("v1", "ConfigMap", ns, "x")).To(BeNil())
 		})
 	}
-}
-
-func TestRepair(t *testing.T) {
-	e, ns := alone(t)
-	want := e.want(ns, demo("1", "x"))
-	e.install(want)
-	e.apply("kubectl", strings.Replace(configMap("settings", "y"), "name: settings", "name: settings\n  namespace: "+ns, 1))
-	e.Expect(e.target.Client.Delete(e.ctx, e.get("apps/v1", "Deployment", ns, "app"))).To(Succeed())
-	o, err := e.repair(want.Release)
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Phase).To(Equal(addonsv1.AddonReady), o.Message)
-	e.Expect(o.Revision).To(BeEquivalentTo(1))
-	e.Expect(e.get("v1", "ConfigMap", ns, "settings").Object["data"]).To(HaveKeyWithValue("key", "x"))
-	e.Expect(e.get("apps/v1", "Deployment", ns, "app")).NotTo(BeNil())
 }

@@ -3,8 +3,6 @@
 package deliver_test
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -66,30 +63,6 @@ webhooks:
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetLabels()).To(BeEmpty())
 }
 
-// TestOrphanLeavesHelmsFieldsToHelm has Helm set a field of the add-on's object. The add-on writes after it, and leaves the
-// object. Helm keeps its field, and can drop it.
-func TestOrphanLeavesHelmsFieldsToHelm(t *testing.T) {
-	e, ns := alone(t)
-	want := e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})
-	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
-	e.install(want)
-	theirs := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: " + ns + "}\ndata: {"
-	e.apply(object.HelmManager, theirs+"more: theirs}\n")
-	live := e.get("v1", "ConfigMap", ns, "a")
-	fields := live.GetManagedFields()
-	for i := range fields {
-		if fields[i].Manager == object.HelmManager { // the add-on wrote after that
-			fields[i].Time = ptr.To(metav1.NewTime(fields[i].Time.Add(-time.Hour)))
-		}
-	}
-	live.SetManagedFields(fields)
-	e.Expect(e.target.Client.Update(e.ctx, live)).To(Succeed())
-	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "ours", "more": "theirs"}))
-	e.apply(object.HelmManager, theirs+"key: theirs}\n")
-	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
-}
-
 // TestOrphanLeavesWhatIsAnotherAddons: an object that another add-on made again stays its own.
 func TestOrphanLeavesWhatIsAnotherAddons(t *testing.T) {
 	e, ns := alone(t)
@@ -109,12 +82,7 @@ func TestOrphanLeavesWhatIsAnotherAddons(t *testing.T) {
 func TestOrphanOfALargeRelease(t *testing.T) {
 	long.Test(t)
 	e, ns := beside(t)
-	manifest := ""
-	for i := range 4 {
-		noise := make([]byte, 500_000)
-		_, _ = rand.Read(noise)
-		manifest += configMap(fmt.Sprintf("c%d", i), base64.StdEncoding.EncodeToString(noise))
-	}
+	manifest := largeManifest()
 	want := e.want(ns, chart{version: "1", manifest: manifest + configMap("old", "x")})
 	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	e.install(want)

@@ -5,10 +5,8 @@ package deliver_test
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -189,13 +187,7 @@ func TestDamagedRecordIsTold(t *testing.T) {
 // read, and then has the part deleted.
 func TestPartThatCantBeReadIsNoDamage(t *testing.T) {
 	e, ns := alone(t)
-	large := ""
-	for i := range 4 {
-		noise := make([]byte, 500_000)
-		_, _ = rand.Read(noise)
-		large += configMap(fmt.Sprintf("c%d", i), base64.StdEncoding.EncodeToString(noise))
-	}
-	e.install(e.want(ns, chart{version: "1", manifest: large}))
+	e.install(e.want(ns, chart{version: "1", manifest: largeManifest()}))
 	e.restart()
 	var part string
 	target := e.through(func(next http.RoundTripper) roundTrip {
@@ -207,7 +199,7 @@ func TestPartThatCantBeReadIsNoDamage(t *testing.T) {
 			return next.RoundTrip(r)
 		}
 	})
-	want := e.want(ns, chart{version: "2", manifest: large + configMap("more", "x")})
+	want := e.want(ns, chart{version: "2", manifest: largeManifest() + configMap("more", "x")})
 	_, err := e.d.Ensure(e.ctx, target, want)
 	e.Expect(err).To(MatchError(errCut), "so it is tried again, without a word of damage")
 

@@ -5,6 +5,7 @@ package deliver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -210,7 +211,8 @@ func TestRecreate(t *testing.T) {
 		e.install(e.want(ns, chart{version: "1", manifest: deployment("one")}))
 		first, second := e.get("apps/v1", "Deployment", ns, "app"), e.get("apps/v1", "Deployment", ns, "second")
 		want := e.want(ns, chart{version: "2", manifest: deployment("two")})
-		e.Expect(e.settle(want).Reason).To(Equal(object.ReasonImmutableField), "not by default")
+		o := e.settleAs(want, object.ReasonImmutableField) // by default
+		e.Expect(o.Message).To(And(ContainSubstring("spec.selector"), ContainSubstring("immutableFieldPolicy")))
 		e.Expect(e.get("apps/v1", "Deployment", ns, "app").GetUID()).To(Equal(first.GetUID()))
 		want.Recreate = true
 		e.install(want)
@@ -278,13 +280,15 @@ func TestDataPolicy(t *testing.T) {
 
 // TestHistoryLimit keeps as many revisions as the add-on says.
 func TestHistoryLimit(t *testing.T) {
-	e, ns := alone(t)
-	for _, version := range []string{"1", "2", "3", "4"} {
-		want := e.want(ns, chart{version: version, manifest: configMap("a", version)})
-		want.HistoryLimit = 2
-		e.install(want)
+	for limit, kept := range map[int]string{2: "6 superseded, 7 deployed", 0: "3 superseded, 4 superseded, 5 superseded, 6 superseded, 7 deployed"} {
+		e, ns := alone(t)
+		for i := range 7 {
+			want := e.want(ns, chart{version: fmt.Sprint(i), manifest: configMap("a", fmt.Sprint(i))})
+			want.HistoryLimit = limit
+			e.install(want)
+		}
+		e.Expect(e.releaseStatuses(ns)).To(Equal(kept))
 	}
-	e.Expect(e.releaseStatuses(ns)).To(Equal("3 superseded, 4 deployed"))
 }
 
 // TestCRDPolicy installs a chart with a CRD in crds/ over one that is there.
