@@ -3,8 +3,10 @@
 package deliver_test
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,10 +14,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 	helmkube "helm.sh/helm/v4/pkg/kube"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -196,4 +201,224 @@ func TestUninstalledReleaseHasNothing(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
+}
+
+// theirDeployment has an annotation that the chart of the add-on drops.
+const theirDeployment = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app, annotations: {dropped: later}, labels: {helm.toolkit.fluxcd.io/name: demo}}\n" +
+	"spec: {replicas: 1, selector: {matchLabels: {app: app}}, template: {metadata: {labels: {app: app}}, spec: {containers: [{name: c, image: i}]}}}\n"
+
+// TestAdoptedRelease takes over what Helm's library installed, under the names of its programs
+// and by client-side and server-side apply, and gives it back.
+func TestAdoptedRelease(t *testing.T) {
+	for program, manager := range map[string]string{"Helm": "helm", "Flux": "helm-controller", "the Helm add-on provider": "manager"} {
+		for apply, serverSide := range map[string]bool{"client": false, "server": true} {
+			t.Run(program+", "+apply+"-side", func(t *testing.T) {
+				e, ns := alone(t)
+				helmkube.ManagedFieldsManager = manager
+				defer func() { helmkube.ManagedFieldsManager = "" }()
+				theirs := theirChart("1", theirDeployment+configMap("kept", "theirs")+configMap("old", "theirs"))
+				e.helmInstalls(deliver.Release{Namespace: ns, Name: "demo"}, ns, theirs, func(install *action.Install) { install.ServerSideApply = serverSide })
+				before := e.get("apps/v1", "Deployment", ns, "app")
+
+				ours := chart{version: "2", manifest: strings.Replace(theirDeployment, "{dropped: later}", "{}", 1) + configMap("kept", "ours")}
+				want := e.want(ns, ours)
+				want.Adoption, want.DeletionPolicy = addonsv1.AdoptionPolicyAdopt, addonsv1.DeletionPolicyOrphan
+				e.install(want)
+				after := e.get("apps/v1", "Deployment", ns, "app")
+				e.Expect(after.GetUID()).To(Equal(before.GetUID()))
+				e.Expect(after.Object["spec"]).To(Equal(before.Object["spec"]), "its pods stay as they are")
+				e.Expect(after.GetAnnotations()).NotTo(HaveKey("dropped"), "what the chart dropped is nobody's any more")
+				e.Expect(e.get("v1", "ConfigMap", ns, "kept").Object["data"]).To(HaveKeyWithValue("key", "ours"))
+				e.Expect(e.get("v1", "ConfigMap", ns, "old")).To(BeNil(), "that was in their manifest alone")
+
+				e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+				e.helmUpgrades(ns, theirChart("3", theirDeployment+configMap("kept", "theirs again")))
+				e.Expect(e.get("v1", "ConfigMap", ns, "kept").Object["data"]).To(HaveKeyWithValue("key", "theirs again"))
+				e.Expect(e.get("apps/v1", "Deployment", ns, "app").Object["spec"]).To(Equal(before.Object["spec"]))
+			})
+		}
+	}
+}
+
+// TestAdoptedReleaseOfAnotherName takes over releases whose record isn't where the add-on's is:
+// Flux has a namespace for records, and Flux and the Helm add-on provider make names up.
+func TestAdoptedReleaseOfAnotherName(t *testing.T) {
+	for title, previous := range map[string]struct {
+		name      string
+		elsewhere bool // its record is
+	}{
+		"another name":      {name: "demo-1700000000"},
+		"another namespace": {name: "demo", elsewhere: true},
+		"both":              {name: "apps-demo", elsewhere: true},
+	} {
+		t.Run(title, func(t *testing.T) {
+			e, ns := alone(t)
+			storage := ns
+			if previous.elsewhere {
+				storage = e.namespace()
+			}
+			e.helmInstalls(deliver.Release{Namespace: ns, Name: previous.name}, storage, theirChart("1", theirDeployment+configMap("kept", "theirs")+configMap("old", "theirs")))
+			before := e.get("apps/v1", "Deployment", ns, "app")
+
+			// Installed for the first time, it would run the hook of an installation.
+			ours := chart{
+				version: "2", manifest: strings.Replace(theirDeployment, "{dropped: later}", "{}", 1) + configMap("kept", "ours"),
+				hooks: []job.Hook{{Name: "first", Kind: "ConfigMap", Path: "first.yaml", Manifest: configMap("first", "x"), Events: []string{"pre-install"}}},
+			}
+			want := e.want(ns, ours)
+			want.AdoptRelease = deliver.Release{Namespace: storage, Name: previous.name}
+			want.Adoption, want.DeletionPolicy = addonsv1.AdoptionPolicyAdopt, addonsv1.DeletionPolicyOrphan
+			e.install(want)
+			after := e.get("apps/v1", "Deployment", ns, "app")
+			e.Expect(after.GetUID()).To(Equal(before.GetUID()))
+			e.Expect(after.Object["spec"]).To(Equal(before.Object["spec"]), "its pods stay as they are")
+			e.Expect(e.get("v1", "ConfigMap", ns, "kept").Object["data"]).To(HaveKeyWithValue("key", "ours"))
+			e.Expect(e.get("v1", "ConfigMap", ns, "old")).To(BeNil(), "that was in their manifest alone")
+			e.Expect(e.get("v1", "ConfigMap", ns, "first")).To(BeNil(), "it was installed already")
+			e.Expect(e.get("v1", "Secret", storage, "sh.helm.release.v1."+previous.name+".v1")).To(BeNil(), "`helm uninstall` would take all objects with it")
+
+			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+			e.helmUpgrades(ns, theirChart("3", theirDeployment+configMap("kept", "theirs again")))
+			e.Expect(e.get("apps/v1", "Deployment", ns, "app").Object["spec"]).To(Equal(before.Object["spec"]))
+		})
+	}
+}
+
+// TestCrashWhileAdopting cuts the connection after each write of a takeover.
+func TestCrashWhileAdopting(t *testing.T) {
+	e := newEnv(t)
+	run := func(cut int) []string {
+		ns, storage := e.namespace(), e.namespace()
+		e.helmInstalls(deliver.Release{Namespace: ns, Name: "previous"}, storage, theirChart("1", configMap("kept", "theirs")+configMap("old", "theirs")))
+		want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours") + configMap("new", "ours")})
+		want.AdoptRelease, want.Adoption = deliver.Release{Namespace: storage, Name: "previous"}, addonsv1.AdoptionPolicyAdopt
+		e.meter.reset()
+		e.meter.cut(cut, true)
+		if e.settle(want); cut > 0 {
+			e.restart()
+			e.install(want)
+		}
+		e.Expect(e.get("v1", "Secret", storage, "sh.helm.release.v1.previous.v1")).To(BeNil(), "after write %d", cut)
+		return e.snapshot(ns)
+	}
+	whole := run(0)
+	_, writes := e.meter.total()
+	e.Expect(whole).NotTo(ContainElement(ContainSubstring("ConfigMap/old")))
+	for cut := 1; cut <= writes; cut++ {
+		e.Expect(run(cut)).To(Equal(whole), "after write %d of %d", cut, writes)
+	}
+}
+
+// TestAdoptedReleaseIsAnAddonMeanwhile has another add-on take over the release itself before the one that adopts it is
+// ready: the record of that add-on stays.
+func TestAdoptedReleaseIsAnAddonMeanwhile(t *testing.T) {
+	e, ns := beside(t)
+	previous := deliver.Release{Namespace: ns, Name: "previous"}
+	e.helmInstalls(previous, ns, theirChart("1", configMap("kept", "theirs")))
+	holds := false
+	want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours")})
+	want.AdoptRelease, want.Adoption = previous, addonsv1.AdoptionPolicyAdopt
+	want.Postcondition = func(context.Context) (string, time.Duration, error) {
+		if holds {
+			return "", 0, nil
+		}
+		return "more", time.Second, nil
+	}
+	e.ensureAs(want, deliver.ReasonWaitingForPostcondition)
+	another := e.wantNamed("previous", ns, chart{version: "1", manifest: configMap("other", "x")})
+	another.Adoption = addonsv1.AdoptionPolicyAdopt
+	e.install(another)
+
+	holds = true
+	e.install(want)
+	e.Expect(e.get("v1", "Secret", ns, "sh.helm.release.v1.previous.v1")).To(BeNil(), "Helm's own record goes")
+	e.Expect(e.records(ns)).To(HaveKeyWithValue(previous, HaveField("Owned", true)))
+	e.Expect(e.remove(previous).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "other")).To(BeNil())
+	e.Expect(e.get("v1", "ConfigMap", ns, "kept")).NotTo(BeNil())
+}
+
+// TestReleaseThatCannotBeAdopted leaves alone what adoptRelease names by mistake.
+func TestReleaseThatCannotBeAdopted(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns, other := e.namespace(), e.namespace()
+	e.helmInstalls(deliver.Release{Namespace: other, Name: "theirs"}, other, theirChart("1", configMap("a", "theirs")))
+	addon := e.want(ns, chart{version: "1", manifest: configMap("b", "another add-on's")})
+	addon.Name = "another"
+	e.install(addon)
+
+	want := e.want(ns, chart{version: "1", manifest: configMap("c", "ours")})
+	want.Adoption = addonsv1.AdoptionPolicyAdopt
+	for previous, reason := range map[deliver.Release]string{
+		{Namespace: other, Name: "theirs"}: deliver.ReasonReleaseExists, // its objects are in another namespace
+		addon.Release:                      deliver.ReasonReleaseOwnedByOther,
+	} {
+		want.AdoptRelease = previous
+		want.Spec = previous.String()
+		e.Expect(e.settle(want)).To(And(HaveField("Phase", addonsv1.AddonFailed), HaveField("Reason", reason)))
+	}
+	e.Expect(e.get("v1", "ConfigMap", other, "a")).NotTo(BeNil())
+	e.Expect(e.get("v1", "ConfigMap", ns, "b")).NotTo(BeNil())
+	e.Expect(e.get("v1", "ConfigMap", ns, "c")).To(BeNil(), "nothing was begun")
+
+	want.AdoptRelease, want.Spec = deliver.Release{Namespace: other, Name: "none"}, "spec"
+	e.install(want)
+}
+
+// helmInstalls installs a release with Helm's library, which keeps its records in the namespace
+// storage.
+func (e *env) helmInstalls(release deliver.Release, storage string, c *helmchart.Chart, more ...func(*action.Install)) {
+	e.t.Helper()
+	install := action.NewInstall(helmWith(e, release.Namespace, storage))
+	install.ReleaseName, install.Namespace = release.Name, release.Namespace
+	install.WaitStrategy, install.Timeout = helmkube.HookOnlyStrategy, time.Minute
+	for _, change := range more {
+		change(install)
+	}
+	_, err := install.Run(c, nil)
+	e.Expect(err).NotTo(HaveOccurred())
+}
+
+// helmUpgrades upgrades what an add-on has left, as `helm upgrade` does.
+func (e *env) helmUpgrades(ns string, c *helmchart.Chart) {
+	e.t.Helper()
+	previous := helmkube.ManagedFieldsManager
+	helmkube.ManagedFieldsManager = "helm" // the name of that program
+	defer func() { helmkube.ManagedFieldsManager = previous }()
+	upgrade := action.NewUpgrade(helm(e, ns))
+	upgrade.Namespace, upgrade.ServerSideApply = ns, "true"
+	upgrade.WaitStrategy, upgrade.Timeout = helmkube.HookOnlyStrategy, time.Minute
+	_, err := upgrade.Run("demo", c, nil)
+	e.Expect(err).NotTo(HaveOccurred())
+}
+
+// theirChart is a chart for Helm's library.
+func theirChart(version, manifest string) *helmchart.Chart {
+	return &helmchart.Chart{
+		Metadata:  &helmchart.Metadata{APIVersion: "v2", Name: "demo", Version: version + ".0.0"},
+		Templates: []*common.File{{Name: "templates/all.yaml", Data: []byte(manifest)}},
+	}
+}
+
+// TestAdoptedManifests takes over what people applied with kubectl, without --server-side.
+func TestAdoptedManifests(t *testing.T) {
+	e, ns := alone(t)
+	e.applyClientSide(ns, "a", map[string]string{"key": "theirs", "dropped": "later"})
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})
+	want.Adoption = addonsv1.AdoptionPolicyAdopt
+	e.install(want)
+	live := e.get("v1", "ConfigMap", ns, "a")
+	e.Expect(live.Object["data"]).To(Equal(map[string]any{"key": "ours"}))
+	e.Expect(live.GetAnnotations()).NotTo(HaveKey("kubectl.kubernetes.io/last-applied-configuration"))
+}
+
+// applyClientSide makes a ConfigMap as `kubectl apply` does.
+func (e *env) applyClientSide(ns, name string, data map[string]string) {
+	e.t.Helper()
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: data}
+	text, err := json.Marshal(o)
+	e.Expect(err).NotTo(HaveOccurred())
+	o.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": string(text)}
+	e.Expect(e.target.Client.Create(e.ctx, o, client.FieldOwner("kubectl-client-side-apply"))).To(Succeed())
 }
