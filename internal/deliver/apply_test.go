@@ -55,17 +55,6 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// Who follows a message's advice doesn't wait for the next try.
-func TestAnotherPolicyIsTriedAtOnce(t *testing.T) {
-	e, ns := alone(t)
-	e.apply("kubectl", strings.Replace(configMap("settings", "y"), "name: settings", "name: settings\n  namespace: "+ns, 1))
-	want := e.want(ns, chart{version: "1", manifest: configMap("settings", "x")})
-	o := e.settleAs(want, object.ReasonObjectExists)
-	e.Expect(o.RetryAfter).To(BeNumerically(">", 0), "it is to be tried again by itself, some time")
-	want.Adoption = addonsv1.AdoptionPolicyAdopt
-	e.settleAs(want, deliver.ReasonReady)
-}
-
 func TestTwoAddonsOneObject(t *testing.T) {
 	e, ns := alone(t)
 	first := e.want(ns, chart{version: "1", manifest: configMap("shared", "first")})
@@ -88,9 +77,8 @@ func TestOneOfManyRejected(t *testing.T) {
 		manifest += configMap(fmt.Sprintf("c%02d", i), "x")
 	}
 	bad := e.want(ns, chart{version: "2", manifest: manifest})
-	o := e.settle(bad)
+	o := e.settleAs(bad, object.ReasonObjectRejected)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
-	e.Expect(o.Reason).To(Equal(object.ReasonObjectRejected))
 	e.Expect(o.Message).To(And(ContainSubstring("Service "+ns+"/broken"), ContainSubstring("spec.ports[0].port")))
 	e.Expect([]int32{o.Total, o.Ready}).To(Equal([]int32{40, 39}))
 	e.Expect(o.RetryAfter).To(BeNumerically("~", 10*time.Second, time.Second))

@@ -326,6 +326,14 @@ func (e *env) remove(r deliver.Release, leaving ...deliver.Release) deliver.Outc
 		func(o deliver.Outcome) bool { return o.Gone || o.Phase == addonsv1.AddonFailed })
 }
 
+// removeOnce calls Remove once.
+func (e *env) removeOnce(r deliver.Release) deliver.Outcome {
+	e.t.Helper()
+	o, err := e.d.Remove(e.ctx, e.target, r)
+	e.Expect(err).NotTo(HaveOccurred())
+	return o
+}
+
 // repair looks at all objects of an add-on.
 func (e *env) repair(r deliver.Release) (deliver.Outcome, error) {
 	o, _, err := e.d.Repair(e.ctx, e.target, deliver.Repair{Release: r})
@@ -386,16 +394,16 @@ func (e *env) get(apiVersion, kind, ns, name string) *unstructured.Unstructured 
 }
 
 // deny has the API server refuse what an operation on a resource does, unless the expression is true of it. The name of the
-// policy is that of the namespace.
-func (e *env) deny(ns, operation, resource, expression, message string) {
+// policy is the given one. The message is an expression, too.
+func (e *env) deny(name, operations, resource, expression, message string) {
 	e.t.Helper()
-	e.apply("kubectl", strings.NewReplacer("NAME", ns, "OPERATION", operation, "RESOURCE", resource, "EXPRESSION", expression, "MESSAGE", message).Replace(`---
+	e.apply("somebody", strings.NewReplacer("NAME", name, "OPERATIONS", operations, "RESOURCE", resource, "EXPRESSION", expression, "MESSAGE", message).Replace(`---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: NAME}
 spec:
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [RESOURCE], operations: [OPERATION]}]}
-  validations: [{expression: "EXPRESSION", message: MESSAGE}]
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [RESOURCE], operations: [OPERATIONS]}]}
+  validations: [{expression: "EXPRESSION", messageExpression: "MESSAGE"}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding

@@ -173,9 +173,8 @@ func TestHelmUninstallsAtThisMoment(t *testing.T) {
 	secret.Labels["status"] = "uninstalling"
 	secret.Labels["modifiedAt"] = fmt.Sprint(e.clock.Now().Unix())
 	e.Expect(e.target.Client.Update(e.ctx, secret)).To(Succeed())
-	o := e.ensure(want)
+	o := e.ensureAs(want, deliver.ReasonReleaseLocked)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonPending))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseLocked))
 
 	// Helm continues: the objects of the manifest go, and then the records that it knew of.
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "x"))).To(Succeed())
@@ -344,8 +343,7 @@ func TestReleaseThatCannotBeAdopted(t *testing.T) {
 	e := newEnv(t)
 	ns, other := e.namespace(), e.namespace()
 	e.helmInstalls(deliver.Release{Namespace: other, Name: "theirs"}, other, theirChart("1", configMap("a", "theirs")))
-	addon := e.want(ns, chart{version: "1", manifest: configMap("b", "another add-on's")})
-	addon.Name = "another"
+	addon := e.wantNamed("another", ns, chart{version: "1", manifest: configMap("b", "another add-on's")})
 	e.install(addon)
 
 	want := e.want(ns, chart{version: "1", manifest: configMap("c", "ours")})

@@ -93,9 +93,8 @@ func TestFailedHook(t *testing.T) {
 		e.Expect(e.target.Client.Update(e.ctx, j)).To(Succeed())
 	}
 	failJob()
-	o = e.settle(want)
+	o = e.settleAs(want, deliver.ReasonHookFailed)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
 	e.Expect(o.Message).To(And(ContainSubstring("pre-install"), ContainSubstring(ns+"/migrate"), ContainSubstring("DeadlineExceeded")))
 	e.Expect(o.RetryAfter).To(Equal(10 * time.Second))
 	e.Expect(e.records(ns)[want.Release].Status).To(Equal("failed"))
@@ -134,9 +133,8 @@ func TestFailedHookIsTriedAgainInTime(t *testing.T) {
 	}
 	e.clock.step(11 * time.Second)
 	for limit := time.After(30 * time.Second); e.meter.made("migrate") < 2; {
-		o := e.ensure(want)
-		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
-		e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
+		o := e.ensureAs(want, deliver.ReasonHookFailed)
+		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
 		e.Expect(o.Message).To(Equal(failed.Message), "what is wrong stays to be read")
 		if e.meter.made("migrate") == 2 {
 			break
@@ -255,8 +253,7 @@ func TestWantedAgainWhilePreDeleteRuns(t *testing.T) {
 	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("bye", 0, jobText("bye", true), []string{"pre-delete"})}})
 	e.install(want)
-	o, err := e.d.Remove(e.ctx, e.target, want.Release)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.removeOnce(want.Release)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook))
 	o = e.ensure(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), "it may be half-way")

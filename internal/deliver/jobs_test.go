@@ -87,11 +87,7 @@ func TestHookJobThatIsCollectedAtOnce(t *testing.T) {
 func TestJobRunsOnceForARevision(t *testing.T) {
 	e, ns := beside(t)
 	want := e.want(ns, chart{version: "1", manifest: plainJob(collects, "") + stuckDeployment()})
-	look := func() deliver.Outcome {
-		t.Helper()
-		o := e.ensure(want)
-		return o
-	}
+	look := func() deliver.Outcome { return e.ensure(want) }
 	look()
 	e.awaitCollected(ns, "migrate")
 	e.Eventually(look).WithTimeout(20*time.Second).Should(And(HaveField("Reason", deliver.ReasonWaitingForObjects),
@@ -115,18 +111,15 @@ func TestJobIsReadyWhenItHasRun(t *testing.T) {
 		active, _, _ := unstructured.NestedInt64(e.get("batch/v1", "Job", ns, "migrate").Object, "status", "active")
 		return active
 	}).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
-	o := e.ensure(running)
+	o := e.ensureAs(running, deliver.ReasonWaitingForObjects)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonInstalling))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
 	e.Expect(o.Message).To(ContainSubstring("Job " + ns + "/migrate"))
 
-	failing := e.want(ns, chart{version: "1", manifest: strings.Replace(plainJob("  activeDeadlineSeconds: 0\n", stuck), "name: migrate", "name: fails", 1)})
-	failing.Name = "failing"
+	failing := e.wantNamed("failing", ns, chart{version: "1", manifest: strings.Replace(plainJob("  activeDeadlineSeconds: 0\n", stuck), "name: migrate", "name: fails", 1)})
 	o = e.settleAs(failing, deliver.ReasonObjectFailed)
 	e.Expect(o.Message).To(And(ContainSubstring("Job "+ns+"/fails"), ContainSubstring("DeadlineExceeded")))
 
-	succeeding := e.want(ns, chart{version: "1", manifest: strings.Replace(plainJob("", ""), "name: migrate", "name: succeeds", 1)})
-	succeeding.Name = "succeeding"
+	succeeding := e.wantNamed("succeeding", ns, chart{version: "1", manifest: strings.Replace(plainJob("", ""), "name: migrate", "name: succeeds", 1)})
 	e.install(succeeding)
 	conditions, _, _ := unstructured.NestedSlice(e.get("batch/v1", "Job", ns, "succeeds").Object, "status", "conditions")
 	e.Expect(conditions).To(ContainElement(HaveKeyWithValue("type", "Complete")))
@@ -229,32 +222,32 @@ func TestObjectDeletedWhileWaiting(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetUID()).NotTo(Equal(uid))
 }
 
-// TestWebhookOfTheAddonItself: a webhook that can't be called yet isn't a failure.
-func TestWebhookOfTheAddonItself(t *testing.T) {
-	e, ns := alone(t)
-	webhook := strings.NewReplacer("NS", ns).Replace(`---
+// unanswered is YAML of a webhook of a namespace that nobody answers.
+func unanswered(ns, rule, more string) string {
+	return strings.NewReplacer("NS", ns, "RULE", rule, "MORE", more).Replace(`---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: NS}
 webhooks:
 - name: check.NS.example.com
   clientConfig: {service: {name: nobody, namespace: NS}}
-  rules: [{apiGroups: [NS.example.com], apiVersions: ["*"], operations: ["*"], resources: ["*"]}]
+  rules: [{RULE}]
+  MORE
   failurePolicy: Fail
   sideEffects: None
   timeoutSeconds: 1
   admissionReviewVersions: [v1]
 `)
+}
+
+// TestWebhookOfTheAddonItself: a webhook that can't be called yet isn't a failure.
+func TestWebhookOfTheAddonItself(t *testing.T) {
+	e, ns := alone(t)
+	webhook := unanswered(ns, `apiGroups: [`+ns+`.example.com], apiVersions: ["*"], operations: ["*"], resources: ["*"]`, "")
 	group := ns + ".example.com"
 	want := e.want(ns, chart{version: "1", manifest: crd(group) + widget(group, "w") + webhook + configMap("a", "x")})
 	want.ProgressDeadline = 20 * time.Second
-	var o deliver.Outcome
-	e.drive(func() (deliver.Outcome, error) {
-		var err error
-		o, err = e.d.Ensure(e.ctx, e.target, want)
-		return o, err
-	},
-		func(o deliver.Outcome) bool { return o.Reason != object.ReasonWaitingForCRDs })
+	o := e.ensureUntil(want, func(o deliver.Outcome) bool { return o.Reason != object.ReasonWaitingForCRDs })
 	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForWebhook), o.Message)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonInstalling))
 	e.Expect(o.RetryAfter).To(Equal(5 * time.Second))

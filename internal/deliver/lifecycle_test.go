@@ -119,8 +119,7 @@ func TestWantedAgainWhileItIsRemoved(t *testing.T) {
 	held := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/held]}\n"
 	want := e.want(ns, chart{version: "1", manifest: held + configMap("x", "a")})
 	e.install(want)
-	o, err := e.d.Remove(e.ctx, e.target, want.Release)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.removeOnce(want.Release)
 	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion), o.Message)
 	e.Expect(e.get("v1", "ConfigMap", ns, "x")).To(BeNil())
 	e.Expect(e.records(ns)[want.Release].Status).To(Equal(deliver.StatusUninstalling))

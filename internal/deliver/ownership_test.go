@@ -56,30 +56,6 @@ func TestObjectMadeAnewByAnotherAddonStaysItsOwn(t *testing.T) {
 	e.Expect(x.Object["data"]).To(Equal(map[string]any{"key": "b"}))
 }
 
-// TestObjectMadeAnewBySomebodyIsJudgedByTheAdoptionPolicy has no other add-on in it.
-func TestObjectMadeAnewBySomebodyIsJudgedByTheAdoptionPolicy(t *testing.T) {
-	e, ns := alone(t)
-	e.install(e.want(ns, chart{version: "1", manifest: configMap("x", "a")}))
-	e.delete(e.get("v1", "ConfigMap", ns, "x"))
-	e.apply("kubectl", theirConfigMap(ns, "x", "theirs"))
-
-	next := e.want(ns, chart{version: "2", manifest: configMap("x", "b")})
-	e.settleAs(next, object.ReasonObjectExists)
-	e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
-	next.Adoption = addonsv1.AdoptionPolicyAdopt
-	e.install(next)
-	e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "b"}))
-}
-
-// TestObjectThatIsGoneIsMadeAnew by the next upgrade.
-func TestObjectThatIsGoneIsMadeAnew(t *testing.T) {
-	e, ns := alone(t)
-	e.install(e.want(ns, chart{version: "1", manifest: configMap("x", "a")}))
-	e.delete(e.get("v1", "ConfigMap", ns, "x"))
-	e.install(e.want(ns, chart{version: "2", manifest: configMap("x", "b")}))
-	e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "b"}))
-}
-
 // TestObjectThatMovedToAnotherAPIGroupStays: it has another key in the new revision, and is the
 // same object.
 func TestObjectThatMovedToAnotherAPIGroupStays(t *testing.T) {
@@ -94,19 +70,6 @@ func TestObjectThatMovedToAnotherAPIGroupStays(t *testing.T) {
 	moved := e.get("events.k8s.io/v1", "Event", ns, "moved")
 	e.Expect(moved).NotTo(BeNil())
 	e.Expect(moved.GetUID()).To(Equal(uid))
-}
-
-// TestRepairLeavesWhatSomebodyMadeAnew alone, and says so.
-func TestRepairLeavesWhatSomebodyMadeAnew(t *testing.T) {
-	e, ns := alone(t)
-	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
-	e.install(want)
-	e.delete(e.get("v1", "ConfigMap", ns, "x"))
-	e.apply("kubectl", theirConfigMap(ns, "x", "theirs"))
-	o, err := e.repair(want.Release)
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Reason).To(Equal(object.ReasonObjectExists), o.Message)
-	e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
 }
 
 // TestRemovalLeavesWhatSomebodyMadeAnew although the copy has the add-on's labels, as one
@@ -185,9 +148,8 @@ func TestAnotherManagementClusterTakesOver(t *testing.T) {
 	e.install(of("second", "3"))
 	for range 2 {
 		e.restart()
-		o := e.settle(of("first", "2"))
+		o := e.settleAs(of("first", "2"), deliver.ReasonReleaseTakenOver)
 		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
-		e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseTakenOver))
 		e.Expect(o.Message).To(And(ContainSubstring(ns+"/demo"), ContainSubstring("fleet/cluster-a")))
 		e.Expect(o.Recorded).To(BeFalse())
 	}

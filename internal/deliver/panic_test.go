@@ -94,8 +94,7 @@ func TestPanicIsOneAddonsFailure(t *testing.T) {
 			e.Expect(o.Reason).To(Equal(deliver.ReasonInternalError))
 			e.Expect(o.RetryAfter).To(BeNumerically(">", 0))
 
-			other := e.want(ns, chart{version: "1", manifest: configMap("b", "x")})
-			other.Name = "other"
+			other := e.wantNamed("other", ns, chart{version: "1", manifest: configMap("b", "x")})
 			e.install(other)
 			e.clock.step(11 * time.Second)
 			e.ensure(want)

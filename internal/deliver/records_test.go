@@ -29,42 +29,28 @@ import (
 // TestRecordThatIsRefused has something in the cluster that refuses Secrets. The add-on says
 // which Secret, and what refuses it, and is installed once nothing does any more.
 func TestRecordThatIsRefused(t *testing.T) {
-	for name, c := range map[string]struct{ obstacle, reason, says string }{
-		"by a quota": {`apiVersion: v1
-kind: ResourceQuota
-metadata: {name: few, namespace: NS}
-spec: {hard: {count/secrets: "0"}}
-`, object.ReasonForbidden, "few"},
-		"by an admission policy": {`---
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: NS}
-spec:
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [secrets]}]}
-  validations: [{expression: "false", message: "s3cret words"}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: NS}
-spec:
-  policyName: NS
-  validationActions: [Deny]
-  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}}
-`, object.ReasonObjectRejected, "ValidatingAdmissionPolicy"},
+	for name, c := range map[string]struct {
+		obstruct     func(e *env, ns string)
+		reason, says string
+	}{
+		"by a quota": {func(e *env, ns string) {
+			e.apply("somebody", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: few, namespace: "+ns+"}\nspec: {hard: {count/secrets: '0'}}\n")
+		}, object.ReasonForbidden, "few"},
+		"by an admission policy": {func(e *env, ns string) {
+			e.deny(ns, "CREATE", "secrets", "namespaceObject.metadata.name != '"+ns+"'", "'s3cret words'")
+		}, object.ReasonObjectRejected, "ValidatingAdmissionPolicy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, ns := beside(t)
-			obstacle := strings.ReplaceAll(c.obstacle, "NS", ns)
-			e.apply("somebody", obstacle)
+			c.obstruct(e, ns)
 			e.Eventually(func() error {
 				probe := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "probe"}}
 				return e.target.Client.Create(e.ctx, probe, client.DryRunAll)
 			}).WithTimeout(30*time.Second).Should(MatchError(ContainSubstring(c.says)), "it is to be in force")
 
 			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
-			o := e.settle(want)
+			o := e.settleAs(want, c.reason)
 			e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
-			e.Expect(o.Reason).To(Equal(c.reason))
 			e.Expect(o.Message).To(And(ContainSubstring("Secret "+ns+"/sh.helm.release.v1.demo.v1"), ContainSubstring(c.says), Not(ContainSubstring("s3cret"))))
 			e.Expect(o.RetryAfter).To(Equal(10 * time.Second))
 
@@ -222,16 +208,10 @@ func TestRecordThatIsHelmsAloneNow(t *testing.T) {
 			if err != nil || r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/secrets/sh.helm.release") {
 				return answer, err
 			}
-			secret := map[string]any{}
-			if err := json.NewDecoder(answer.Body).Decode(&secret); err != nil {
-				return nil, err
-			}
-			delete(secret["data"].(map[string]any), "chandler")
-			delete(secret["metadata"].(map[string]any), "annotations")
-			data, err := json.Marshal(secret)
-			answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
-			answer.Header.Del("Content-Length")
-			return answer, err
+			return rewritten(answer, func(secret map[string]any) {
+				delete(secret["data"].(map[string]any), "chandler")
+				delete(secret["metadata"].(map[string]any), "annotations")
+			})
 		}
 	})
 	o, err := e.d.Ensure(e.ctx, target, want)

@@ -324,7 +324,7 @@ func TestCRDPolicy(t *testing.T) {
 func TestNoRollBackOfWhatWorks(t *testing.T) {
 	e, ns := beside(t)
 	e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("kept", "1") + configMap("old", "1")}))
-	e.deny(ns, "DELETE", "configmaps", "oldObject.metadata.namespace != '"+ns+"'", "it stays")
+	e.deny(ns, "DELETE", "configmaps", "oldObject.metadata.namespace != '"+ns+"'", "'it stays'")
 	e.Eventually(func() error {
 		return e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "kept"), client.DryRunAll)
 	}).WithTimeout(time.Minute).ShouldNot(Succeed())

@@ -175,8 +175,7 @@ func TestTakeOverOfWhatIsGoing(t *testing.T) {
 	held := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/held]}\n"
 	previous := e.want(ns, chart{version: "1", manifest: held})
 	e.install(previous)
-	o, err := e.d.Remove(e.ctx, e.target, previous.Release)
-	e.Expect(err).NotTo(HaveOccurred())
+	o := e.removeOnce(previous.Release)
 	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForDeletion), o.Message)
 
 	later := e.want(ns, chart{version: "1", manifest: configMap("held", "x")})

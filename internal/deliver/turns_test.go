@@ -210,8 +210,7 @@ func TestRequests(t *testing.T) {
 		}
 		return c
 	}
-	warm := e.want(ns, chart{version: "1", manifest: configMap("warm", "x")})
-	warm.Name = "warm"
+	warm := e.wantNamed("warm", ns, chart{version: "1", manifest: configMap("warm", "x")})
 	e.install(warm)
 
 	measure := func(what string, requests, writes int, f func()) {

@@ -134,14 +134,18 @@ func TestUpgradeLeavesCRDsThatAreTheSame(t *testing.T) {
 }
 
 // TestUpgradeOfAnObjectMadeAnew has somebody make an object again that is to stay as it is. It is no
-// longer the add-on's, so the upgrade doesn't pass over it.
+// longer the add-on's, so the upgrade doesn't pass over it, and asks the adoption policy.
 func TestUpgradeOfAnObjectMadeAnew(t *testing.T) {
 	e, ns := beside(t)
 	e.install(e.want(ns, configMaps("1", "one")))
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "b"))).To(Succeed())
 	e.apply("somebody", strings.Replace(configMap("b", "theirs"), "name: b", "name: b\n  namespace: "+ns, 1))
-	e.settleAs(e.want(ns, configMaps("2", "two")), object.ReasonObjectExists)
+	next := e.want(ns, configMaps("2", "two"))
+	e.settleAs(next, object.ReasonObjectExists)
 	e.Expect(e.get("v1", "ConfigMap", ns, "b").Object["data"]).To(HaveKeyWithValue("key", "theirs"))
+	next.Adoption = addonsv1.AdoptionPolicyAdopt
+	e.install(next) // at once
+	e.Expect(e.get("v1", "ConfigMap", ns, "b").Object["data"]).To(HaveKeyWithValue("key", "same"))
 }
 
 // TestUpgradeOfAnObjectThatWasRestored has a tool bring an object back with its managedFields, as of another time. The
