@@ -82,10 +82,10 @@ func (r *application) applyAll(ctx context.Context, crds bool) error {
 	r.allTried = !crds
 	f := failed.Worst()
 	r.applied = !crds && f == nil
-	if f != nil && f.Kind == object.Deferred {
-		return r.deferred(ctx, f.Reason, f.Message)
+	if f == nil || f.Kind != object.Deferred {
+		return r.stopFor(ctx, f, "")
 	}
-	return r.stopFor(ctx, f, "")
+	return r.deferred(ctx, f.Reason, f.Message)
 }
 
 // rescope prepares the objects again if the cluster didn't know all of their kinds before.

@@ -202,25 +202,8 @@ func (r revisionMaker) mayKeepRecords(ctx context.Context) error {
 	return nil
 }
 
-// rollBack records a revision with what the last deployed one had. Nothing is rendered. CRDs of
-// crds/ stay as they are, as in Helm.
-func (r revisionMaker) rollBack(ctx context.Context) error {
-	failed := r.records[0]
-	to, _ := deployedBefore(r.records, r.want)
-	return r.repeat(ctx, to, &failed)
-}
-
-// restore records a revision with what an earlier one had that was made with the wanted spec and inputs. Nothing is
-// rendered, so the inputs may be gone by now.
-func (r revisionMaker) restore(ctx context.Context) error {
-	to, err := r.recorded()
-	if err != nil {
-		return err
-	}
-	return r.repeat(ctx, to, nil)
-}
-
-// repeat records a revision with what an older one had. It is the rollback of the failed one, unless that is nil.
+// repeat records a revision with what an older one had. It is the rollback of the failed one, unless that is nil. Nothing is
+// rendered, so the inputs may be gone by now. CRDs of crds/ stay as they are, as in Helm.
 func (r revisionMaker) repeat(ctx context.Context, to Summary, failed *Summary) error {
 	old, err := r.load(ctx, to)
 	if err != nil {

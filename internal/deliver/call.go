@@ -106,5 +106,6 @@ func (r *call) contained(ctx context.Context, work func(context.Context, *call) 
 	if err = r.claim(ctx); err == nil {
 		o, err = work(ctx, r)
 	}
-	return o, r.hidden.concealAll(recordFault{r}.stop(err))
+	err = recordFault{r}.stop(err)
+	return o, r.hidden.concealAll(err)
 }

@@ -56,21 +56,8 @@ func (r installation) ensure(ctx context.Context) (Outcome, error) {
 		return Outcome{}, r.refuse(ReasonReadinessInvalid, err.Error())
 	}
 	if d.step != stepBegin {
-		proven, err := revisionMaker(r).prove(ctx)
-		if err != nil {
+		if d.step, err = revisionMaker(r).confirmed(ctx); err != nil {
 			return Outcome{}, err
-		}
-		if d = next(r.records, r.digest, r.want, r.now()); !proven {
-			d.step = stepBegin
-		}
-	}
-	if d.step == stepResume {
-		isOutdated, err := revisionMaker(r).knowsOthers(ctx)
-		if err != nil {
-			return Outcome{}, err
-		}
-		if isOutdated {
-			d.step = stepBegin
 		}
 	}
 	if d.step == stepSettled {
@@ -92,12 +79,18 @@ func (r installation) prepareStep(ctx context.Context, s step) error {
 		if err := hookRunner(r).awaitRunningHooks(ctx); err != nil {
 			return err
 		}
-		if r.want.Recorded {
-			return revisionMaker(r).restore(ctx)
+		if !r.want.Recorded {
+			return revisionMaker(r).begin(ctx)
 		}
-		return revisionMaker(r).begin(ctx)
+		to, err := revisionMaker(r).recorded()
+		if err != nil {
+			return err
+		}
+		return revisionMaker(r).repeat(ctx, to, nil)
 	case stepRollBack:
-		return revisionMaker(r).rollBack(ctx)
+		failed := r.records[0]
+		to, _ := deployedBefore(r.records, r.want)
+		return revisionMaker(r).repeat(ctx, to, &failed)
 	default:
 		return r.resume(ctx)
 	}

@@ -142,12 +142,10 @@ func TestLargeAddon(t *testing.T) {
 	e.restart()
 	want := e.want(ns, chart{version: "2", manifest: c.manifest + configMap("more", "x"), hooks: c.hooks})
 	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "more", Expression: "self.data.key == 'go'"}}
-	o := e.ensureAs(want, deliver.ReasonWaitingForObjects)
+	e.ensureAs(want, deliver.ReasonWaitingForObjects)
 	e.restart()
 	e.apply("kubectl", strings.Replace(configMap("more", "go"), "name: more", "name: more\n  namespace: "+ns, 1))
-	o, err = e.d.Ensure(e.ctx, e.target, want) // which repairs it
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+	e.ensureAs(want, deliver.ReasonWaitingForObjects) // which repairs it
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 	e.Expect(e.get("batch/v1", "Job", ns, "bye")).NotTo(BeNil())
 	e.Expect(e.get("v1", "ConfigMap", ns, "c0")).To(BeNil())

@@ -196,11 +196,10 @@ func TestOrphan(t *testing.T) {
 	e.Expect(summary.Owned).To(BeFalse())
 
 	// It is a plain release now: refused, or taken over.
-	o := e.settleAs(want, deliver.ReasonReleaseExists)
+	e.settleAs(want, deliver.ReasonReleaseExists)
 	want.Adoption = addonsv1.AdoptionPolicyAdopt
 	e.restart()
-	o = e.install(want)
-	e.Expect(o.Revision).To(BeEquivalentTo(2))
+	e.Expect(e.install(want).Revision).To(BeEquivalentTo(2))
 	managers := e.get("v1", "ConfigMap", ns, "settings").GetManagedFields()
 	e.Expect(managers).To(HaveLen(1), "Helm's fields are ours now")
 	e.Expect(managers[0].Operation).To(Equal(metav1.ManagedFieldsOperationApply))
@@ -256,12 +255,12 @@ func TestPruneComesLast(t *testing.T) {
 		}
 		return "the test", time.Minute, nil
 	}
-	o := e.ensureAs(next, deliver.ReasonRunningHook)
+	e.ensureAs(next, deliver.ReasonRunningHook)
 	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
 
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
 	e.Expect(e.target.Client.Patch(e.ctx, e.get("batch/v1", "Job", ns, "after"), resume)).To(Succeed())
-	o = e.reach(next, deliver.ReasonWaitingForPostcondition)
+	o := e.reach(next, deliver.ReasonWaitingForPostcondition)
 	e.Expect(o.Applied).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
 

@@ -35,6 +35,24 @@ func (r revisionMaker) recorded() (Summary, error) {
 	return r.records[at], nil
 }
 
+// confirmed returns what to do by the newest record. If that can't be proven, or has other values than releases leave to this
+// one, a new revision leaves it behind.
+func (r revisionMaker) confirmed(ctx context.Context) (step, error) {
+	proven, err := r.prove(ctx)
+	if err != nil || !proven {
+		return stepBegin, err
+	}
+	d := next(r.records, r.digest, r.want, r.now())
+	if d.step != stepResume {
+		return d.step, nil
+	}
+	isOutdated, err := r.knowsOthers(ctx)
+	if err != nil || isOutdated {
+		return stepBegin, err
+	}
+	return stepResume, nil
+}
+
 // prove reports whether the newest record is proven, or can be: by making the revision once more. Then its
 // metadata says what is wanted from now on.
 func (r revisionMaker) prove(ctx context.Context) (bool, error) {

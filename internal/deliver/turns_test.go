@@ -172,9 +172,9 @@ func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
 			chart := manyObjects("1", "post-install", "pre-delete")
 			want := never(e.want(ns, chart))
 
-			o := e.ensureAs(want, deliver.ReasonWaitingForObjects)
+			e.ensureAs(want, deliver.ReasonWaitingForObjects)
 			time.Sleep(time.Second) // the watch begins
-			o = ensure(want, tc.reads, 0, "nothing has changed")
+			o := ensure(want, tc.reads, 0, "nothing has changed")
 			e.Expect([]int32{o.Total, o.Ready}).To(Equal([]int32{60, 0}), o.Message)
 			e.clock.step(15 * time.Second)
 			ensure(want, 2+tc.reads, 1, "the records are listed, and that all was applied is noted")
