@@ -18,7 +18,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/shares"
@@ -140,13 +139,6 @@ func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, owner typ
 	is.Terms, is.OwnerUID = terms, owner
 	is, err = store.Rewrite(ctx, records[0], is)
 	return is.Proof(), err
-}
-
-// storeOf has a release's records, for who looks at them apart from a session.
-func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
-	return &record.Store{
-		Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: object.FieldManager(r), Decoding: d.decoding,
-	}
 }
 
 // Keys returns the keys of a rendering's objects, as a release would have them in the

@@ -162,6 +162,13 @@ func (d *Deliverer) session(t Target, r Release) *session {
 	}
 }
 
+// storeOf has a release's records, for who looks at them apart from a session.
+func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
+	return &record.Store{
+		Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: object.FieldManager(r), Decoding: d.decoding,
+	}
+}
+
 func (s *session) turn(about subject) {
 	s.tracker.Stop()
 	s.keep(nil, nil)
