@@ -17,23 +17,15 @@ import (
 type addon struct {
 	addonsv1.Addon
 
-	stack          string
-	outdated       bool                   // the stack's revision is; see assignedStack.addons
-	bundle         *addonsv1.BundleSource // of the stack, nil if it has none
-	deletionPolicy addonsv1.DeletionPolicy
-	stackDrift     *addonsv1.Drift
-	// degradedAfterSeconds is the stack's.
-	degradedAfterSeconds *int32
-	// serviceAccount is the name of the one that the add-on is delivered as, "" for none.
-	serviceAccount string
+	stack    string
+	spec     addonsv1.AddonStackSpec // of the stack's revision
+	outdated bool                    // the revision is; see assignedStack.addons
 	// ranges are those of Kubernetes versions that the spec has.
 	ranges []addonsv1.KubernetesRange
 	// incompatible says why the add-on isn't for the cluster's Kubernetes, "" if it is.
 	incompatible string
 	// unfit says why it isn't for a version that an upgrade leads to, "" if it is.
 	unfit string
-	// lifecycle is that of the stack, nil if it has none.
-	lifecycle *addonsv1.StackLifecycle
 	// sources are those of valuesFrom, by the names that they have for the cluster.
 	sources []addonsv1.ValuesReference
 	// pinned are the digests of values that the stack's revision was made with.
@@ -49,7 +41,7 @@ func (a *addon) release() deliver.Release {
 
 // status returns the status of an add-on of which nothing else is known.
 func (a *addon) status() addonsv1.AddonStatus {
-	return addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack, ServiceAccountName: a.serviceAccount}
+	return addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack, ServiceAccountName: a.spec.ServiceAccountName}
 }
 
 // directory returns that of the kustomization or the manifests, "" for the artifact's root.

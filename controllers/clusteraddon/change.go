@@ -16,7 +16,7 @@ import (
 // change installs or upgrades an add-on.
 func (q delivery) change(ctx context.Context, t *turn) addonResult {
 	a, record, status, installed := t.addon, t.record, t.status, t.facts.Installed
-	target, err := q.targetAs(a.serviceAccount)
+	target, err := q.targetAs(a.spec.ServiceAccountName)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}
@@ -26,8 +26,8 @@ func (q delivery) change(ctx context.Context, t *turn) addonResult {
 		action = actionInstall
 	}
 	countDelivery(action, outcome, err)
-	q.noteProof(a.release(), outcome.Proof)
-	q.memory.began.time(a.release(), outcome.Phase, q.now, q.Clock.Now())
+	q.proofs[a.release()] = outcome.Proof
+	q.memory.of(a.release()).time(outcome.Phase, q.now, q.Clock.Now())
 	if outcome.Recorded && !installed {
 		q.memory.installs.Next(a.release().String(), q.now)
 	}

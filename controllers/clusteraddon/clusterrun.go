@@ -40,14 +40,14 @@ type clusterRun struct {
 	absent map[string]bool
 
 	installed map[deliver.Release]deliver.Summary
-	proofs    map[deliver.Release]string // of the records, see restoreProofs
+	proofs    map[deliver.Release]string // of the records; "" of one that isn't as it was written
 	leaving   []deliver.Summary          // not wanted any more, in the order of removal
 	kept      []addonsv1.AddonStatus     // not wanted any more, and left as they are
 }
 
 // reference says where the add-on's chart, kustomization or manifests are.
 func (q *clusterRun) reference(a *addon) reference.Reference {
-	return reference.AddonOf(q.ca.Namespace, &a.Addon, a.bundle)
+	return reference.AddonOf(q.ca.Namespace, &a.Addon, a.spec.Source)
 }
 
 func (q *clusterRun) keyOf(name string) client.ObjectKey {
@@ -81,6 +81,11 @@ func (q *clusterRun) leavingReleases() []deliver.Release {
 	return releases
 }
 
+// isWanted reports whether a wanted add-on has the release.
+func (q *clusterRun) isWanted(release deliver.Release) bool {
+	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.release() == release })
+}
+
 // maxKept bounds the releases of a namespace whose generated values are looked at.
 const maxKept = 16
 
@@ -90,8 +95,7 @@ func (q *clusterRun) keptReleases(namespace string) []deliver.Release {
 	leaving := q.leavingReleases()
 	var kept []deliver.Release
 	for release := range q.installed {
-		isWanted := slices.ContainsFunc(q.wanted, func(a addon) bool { return a.release() == release })
-		if release.Namespace == namespace && !isWanted && !slices.Contains(leaving, release) {
+		if release.Namespace == namespace && !q.isWanted(release) && !slices.Contains(leaving, release) {
 			kept = append(kept, release)
 		}
 	}

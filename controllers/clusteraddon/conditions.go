@@ -17,7 +17,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/expression"
-	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // unmetCondition is what an add-on waits for.
@@ -81,31 +80,20 @@ func awaitPostcondition(a *addon, unmet *unmetCondition, status addonsv1.AddonSt
 
 // firstUnmet returns the first condition that doesn't hold, nil if all do.
 func (q conditionCheck) firstUnmet(ctx context.Context, a *addon, field string, all []addonsv1.ObjectsCondition) (*unmetCondition, error) {
-	key := conditionsKey{release: a.release(), field: field}
+	memory := q.memory.of(a.release())
 	for i := range all {
 		missing, err := q.unmet(ctx, a, &all[i])
 		if err != nil {
 			return nil, err
 		}
 		if missing != "" {
-			unmet := q.memory.wait(key, q.now)
+			unmet := memory.wait(field, q.now)
 			unmet.message = fmt.Sprintf("addons[%s].%s[%d]: %s", a.Name, field, i, missing)
 			return unmet, nil
 		}
 	}
-	delete(q.memory.unmetSince, key)
+	delete(memory.unmetSince, field)
 	return nil, nil
-}
-
-// wait notes that conditions don't hold, and returns when to look at them again: after a quarter of the time that they
-// have been waited for. The objects are anyone's, so they aren't watched.
-func (m *memory) wait(key conditionsKey, now time.Time) *unmetCondition {
-	since, known := m.unmetSince[key]
-	if !known {
-		m.unmetSince[key], since = now, now
-	}
-	waited := now.Sub(since)
-	return &unmetCondition{retryAfter: min(max(waited/4, retry.Condition.First), retry.Condition.Longest), waited: waited}
 }
 
 // unmet says why a condition doesn't hold, "" if it does.
@@ -142,7 +130,7 @@ func (q conditionCheck) conditionObject(ctx context.Context, a *addon, o addonsv
 	found := &unstructured.Unstructured{}
 	found.SetAPIVersion(o.APIVersion)
 	found.SetKind(o.Kind)
-	target, err := q.targetAs(a.serviceAccount)
+	target, err := q.targetAs(a.spec.ServiceAccountName)
 	if err != nil {
 		return nil, "", err
 	}

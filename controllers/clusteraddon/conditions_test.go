@@ -22,9 +22,9 @@ import (
 
 // The longer a condition doesn't hold, the less often it is looked at.
 func TestWaitsGrow(t *testing.T) {
-	m, start := newMemory(), time.Unix(0, 0)
-	key := conditionsKey{release: deliver.Release{Name: "web"}, field: "preconditions"}
-	at := func(key conditionsKey, times ...time.Duration) (waited []time.Duration) {
+	m, start := newAddonMemory(), time.Unix(0, 0)
+	const key, other = "preconditions", "postconditions"
+	at := func(key string, times ...time.Duration) (waited []time.Duration) {
 		for _, passed := range times {
 			waited = append(waited, m.wait(key, start.Add(passed)).retryAfter)
 		}
@@ -34,8 +34,6 @@ func TestWaitsGrow(t *testing.T) {
 	if got, want := at(key, 0, s, 4*s, 8*s, 40*s, 120*s, 121*s, time.Hour), []time.Duration{s, s, s, 2 * s, 10 * s, 30 * s, 30 * s, 30 * s}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	other := key
-	other.field = "postconditions"
 	if got, want := at(other, time.Hour, time.Hour+8*s), []time.Duration{s, 2 * s}; !slices.Equal(got, want) {
 		t.Errorf("of another condition: got %v, want %v", got, want)
 	}

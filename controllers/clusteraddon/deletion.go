@@ -51,7 +51,7 @@ func moves(cluster *member.Member) bool {
 
 // isRemovedOnDeletion reports whether the add-on is removed before its Cluster is deleted.
 func (a *addon) isRemovedOnDeletion() bool {
-	return a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.deletionPolicy != addonsv1.DeletionPolicyOrphan
+	return a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.spec.DeletionPolicy != addonsv1.DeletionPolicyOrphan
 }
 
 // reportDeletable notes whether the deletion of the Cluster is to wait for add-ons.
@@ -92,7 +92,7 @@ func (q removal) leaveForDeletion() (hold upgrade.Hold) {
 			continue
 		}
 		going.Insert(a.release())
-		of := upgrade.HoldOf(a.lifecycle)
+		of := upgrade.HoldOf(a.spec.Lifecycle)
 		hold.Time, hold.Forever = max(hold.Time, of.Time), hold.Forever || of.Forever
 	}
 	for added := true; added; {

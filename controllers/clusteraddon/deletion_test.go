@@ -72,9 +72,9 @@ func TestLeaveForDeletion(t *testing.T) {
 		q.ca.Status.Addons = append(q.ca.Status.Addons, addonsv1.AddonStatus{Name: r.Name, Namespace: "default", Stack: "platform"})
 	}
 	q.wanted = []addon{
-		{stack: "platform", Addon: addonsv1.Addon{Name: "ingress", Lifecycle: going}, lifecycle: &addonsv1.StackLifecycle{HoldSeconds: ptr.To[int32](7)}},
+		{stack: "platform", Addon: addonsv1.Addon{Name: "ingress", Lifecycle: going}, spec: addonsv1.AddonStackSpec{Lifecycle: &addonsv1.StackLifecycle{HoldSeconds: ptr.To[int32](7)}}},
 		{stack: "platform", Addon: addonsv1.Addon{Name: "cni"}},
-		{stack: "platform", Addon: addonsv1.Addon{Name: "orphan", Lifecycle: going}, deletionPolicy: addonsv1.DeletionPolicyOrphan},
+		{stack: "platform", Addon: addonsv1.Addon{Name: "orphan", Lifecycle: going}, spec: addonsv1.AddonStackSpec{DeletionPolicy: addonsv1.DeletionPolicyOrphan}},
 	}
 	q.unresolved = map[string]unresolvedStack{"other": {state: decide.Undecided}}
 	hold := removal{q}.leaveForDeletion()

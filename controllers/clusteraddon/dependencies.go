@@ -14,22 +14,22 @@ import (
 func (q *clusterRun) missingDependency(a *addon) string {
 	for _, d := range a.DependsOn {
 		name := stack.Qualified(a.stack, d)
-		if !q.isWanted(name) && !q.absent[name] {
+		if !q.wants(name) && !q.absent[name] {
 			return fmt.Sprintf("dependsOn: no AddonStack gives this cluster add-on %s, and the next change will wait for it. Add it, or take it out of dependsOn", name)
 		}
 	}
 	return ""
 }
 
-// isWanted reports whether an add-on, as "stack/name", is wanted now.
-func (q *clusterRun) isWanted(name string) bool {
+// wants reports whether an add-on, as "stack/name", is wanted now.
+func (q *clusterRun) wants(name string) bool {
 	return slices.ContainsFunc(q.wanted, func(a addon) bool { return stack.Qualified(a.stack, a.Name) == name })
 }
 
 // describeMissing says why a dependency isn't ready.
 func (q *clusterRun) describeMissing(a *addon, dependency string) string {
 	wanted := stack.Qualified(a.stack, dependency)
-	if !q.isWanted(wanted) {
+	if !q.wants(wanted) {
 		return fmt.Sprintf("Waiting for add-on %s: this cluster is to have no such add-on. Add it, let its AddonStack select the Cluster, or take it out of dependsOn", wanted)
 	}
 	if cycle := q.cycleThrough(wanted); cycle != nil {

@@ -22,13 +22,11 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 		Release:  a.release(),
 		Owner:    ownerOf(q.ca),
 		OwnerUID: q.ca.UID,
-		Proof:    q.proofOf(a.release()),
+		Proof:    q.proofs[a.release()],
 		Artifact: in.artifact,
-		Terms: deliver.Terms{
-			Stack: a.stack, Spec: specDigest(a), DependsOn: a.DependsOn, ArtifactVersion: in.version,
-			DeletionPolicy: a.deletionPolicy, DataPolicy: a.DataPolicy, ServiceAccount: a.serviceAccount,
-			Postconditions: postconditionsDigest(a), Optional: in.optional, Inputs: inputsDigest(a),
-		},
+		Terms: a.stated(deliver.Terms{
+			Spec: specDigest(a), ArtifactVersion: in.version, Postconditions: postconditionsDigest(a), Optional: in.optional, Inputs: inputsDigest(a),
+		}),
 		Recorded:         in.recorded,
 		Leaving:          q.leavingReleases(),
 		Kept:             q.keptReleases(a.release().Namespace),
@@ -57,27 +55,31 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 	}
 }
 
-// setTerms brings changed terms into the record. A record that isn't proven gets the terms once it
+// setTerms brings changed terms into a record. A record that isn't proven gets the terms once it
 // is.
-func (q delivery) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
+func (q *clusterRun) setTerms(ctx context.Context, record deliver.Summary, terms deliver.Terms) error {
 	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms, terms) {
-		return followUp{}
+		return nil
 	}
-	proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), q.ca.UID, q.proofOf(a.release()), terms)
-	if err != nil {
-		return requestFailed(err, a.status()).followUp
+	proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), record.Release, q.ca.UID, q.proofs[record.Release], terms)
+	if err == nil {
+		q.proofs[record.Release] = proof
 	}
-	q.noteProof(a.release(), proof)
-	return followUp{}
+	return err
+}
+
+// stated returns terms with what the spec says of them.
+func (a *addon) stated(terms deliver.Terms) deliver.Terms {
+	terms.Stack, terms.DependsOn, terms.ServiceAccount = a.stack, a.DependsOn, a.spec.ServiceAccountName
+	terms.DeletionPolicy, terms.DataPolicy = cmp.Or(a.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete), a.DataPolicy
+	return terms
 }
 
 // termsOf returns the terms of an add-on's record with what the spec says now. They are read from
 // there once the stack is gone. An add-on that is the same, and comes from another place now, gets
 // that place, so that nobody has to ask there to see that nothing is to be done.
 func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
-	terms := record.Terms
-	terms.Stack, terms.DeletionPolicy, terms.DependsOn = a.stack, a.deletionPolicy, a.DependsOn
-	terms.DataPolicy, terms.ServiceAccount = a.DataPolicy, a.serviceAccount
+	terms := a.stated(record.Terms)
 	if settled {
 		terms.Optional = in.optional
 	}

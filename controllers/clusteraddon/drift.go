@@ -19,7 +19,7 @@ import (
 // driftOf returns what the stack and the add-on say about drift.
 func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 	policy, rules := addonsv1.DriftPolicyCorrect, drift.Rules{}
-	for _, d := range []*addonsv1.Drift{a.stackDrift, a.Drift} {
+	for _, d := range []*addonsv1.Drift{a.spec.Drift, a.Drift} {
 		if d != nil {
 			policy = cmp.Or(d.Policy, policy)
 			rules = append(rules, d.Ignore...)
@@ -65,19 +65,19 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 	if !record.Repairable() || !q.isProven(record) || one.unreachable || one.status.Revision != int32(record.Revision) {
 		return one
 	}
-	state, memory := q.watched.State(q.workload.conn, a.release()), q.memory.drifts.of(a.release())
+	state, memory := q.watched.State(q.workload.conn, a.release()), &q.memory.of(a.release()).drift
 	if q.again {
-		*memory = *newDriftMemory()
+		*memory = newDriftMemory()
 	}
 	memory.turnTo(record.Revision)
 	if state.Differs || memory.isDue(q.now, state) || record.Applied == "" || q.again {
-		if pause := q.memory.repairs.pause(q.now); pause > 0 && !q.again {
-			one.retryAfter = retry.Sooner(one.retryAfter, pause)
+		if !q.memory.repairs.AllowN(q.now, 1) && !q.again {
+			one.retryAfter = retry.Sooner(one.retryAfter, time.Second/repairRate)
 			return memory.withFailure(one)
 		}
 		memory.lookAt = q.now.Add(retry.Unanswered)
 		one = q.repair(ctx, a, deliver.Repair{
-			Release: a.release(), Proof: q.proofOf(a.release()), Adoption: a.AdoptionPolicy, Ignore: rules,
+			Release: a.release(), Proof: q.proofs[a.release()], Adoption: a.AdoptionPolicy, Ignore: rules,
 			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
 		}, state, one)
 	}
@@ -88,17 +88,17 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 
 // repair compares the objects with the record, and sets right what is to be set right.
 func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
-	memory := q.memory.drifts.of(a.release())
+	memory := &q.memory.of(a.release()).drift
 	done := q.watched.Repairing(q.workload.conn, a.release())
 	defer done()
-	target, err := q.targetAs(a.serviceAccount)
+	target, err := q.targetAs(a.spec.ServiceAccountName)
 	if err != nil {
 		return requestFailed(err, one.status)
 	}
 	outcome, found, err := q.Deliverer.Repair(ctx, target, want)
 	countDelivery(actionRepair, outcome, err)
 	if errors.Is(err, deliver.ErrUnproven) {
-		q.noteProof(a.release(), "") // so it is made once more
+		q.proofs[a.release()] = "" // so it is made once more
 		one.retryAfter = time.Millisecond
 		return one
 	}

@@ -27,7 +27,7 @@ func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
 		},
 		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn}, memory: newMemory(), proofs: proofsOf(record), now: time.Now(),
 	}
-	memory := q.memory.drifts.of(a.release())
+	memory := &q.memory.of(a.release()).drift
 	memory.revision, memory.lookAt = 1, q.now.Add(-time.Hour)
 	one := addonResult{status: a.status()}
 	one.status.Revision = 1

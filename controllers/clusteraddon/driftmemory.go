@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -23,6 +22,10 @@ const (
 )
 
 // driftMemory is what is remembered of an add-on's drift.
+//
+// Key: the add-on, as it is in addonMemory.
+// Bound: the objects of the add-on that others change.
+// Lost with it: fights begin anew, and objects are compared once more.
 type driftMemory struct {
 	contests map[deliver.ObjectKey]*drift.Contest
 	// failed is what came of a repair that is to be tried again, nil if the last went well.
@@ -31,6 +34,10 @@ type driftMemory struct {
 	lookAt time.Time
 	// revision is that of the release which these two are about.
 	revision int
+}
+
+func newDriftMemory() driftMemory {
+	return driftMemory{contests: map[deliver.ObjectKey]*drift.Contest{}}
 }
 
 // turnTo forgets the failure of another revision.
@@ -84,33 +91,3 @@ func (m *driftMemory) isFought(key deliver.ObjectKey) bool {
 
 // recheckInterval returns when to look at what no event tells of.
 func recheckInterval() time.Duration { return wait.Jitter(checkInterval, 0.2) }
-
-// drifts are those of a cluster's add-ons, by release.
-type drifts map[deliver.Release]*driftMemory
-
-// of returns the memory of an add-on's drift.
-func (d drifts) of(release deliver.Release) *driftMemory {
-	known := d[release]
-	if known == nil {
-		known = newDriftMemory()
-		d[release] = known
-	}
-	return known
-}
-
-func newDriftMemory() *driftMemory {
-	return &driftMemory{contests: map[deliver.ObjectKey]*drift.Contest{}}
-}
-
-// repairBudget bounds the repairs of a cluster.
-type repairBudget struct{ *rate.Limiter }
-
-func newRepairBudget() repairBudget { return repairBudget{rate.NewLimiter(repairRate, repairBurst)} }
-
-// pause returns how long to wait before the next repair; zero if it may be now.
-func (b repairBudget) pause(now time.Time) time.Duration {
-	if b.AllowN(now, 1) {
-		return 0
-	}
-	return time.Second / repairRate
-}

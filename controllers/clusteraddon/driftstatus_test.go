@@ -49,7 +49,7 @@ func TestDriftStatus(t *testing.T) {
 		"left, and it is refused": {nil, []repair.Difference{refused}, 1, 0, "Deployment ns/web: ", true},
 	} {
 		t.Run(title, func(t *testing.T) {
-			is := driftStatus(tc.was, tc.found, newDriftMemory(), "chandler/ns/web", now)
+			is := driftStatus(tc.was, tc.found, &driftMemory{}, "chandler/ns/web", now)
 			if (is != nil) != tc.is {
 				t.Fatalf("%+v", is)
 			}
@@ -60,7 +60,7 @@ func TestDriftStatus(t *testing.T) {
 				t.Errorf("%+v", is)
 			}
 			// The same once more is no news, unless it was repaired.
-			again := driftStatus(is, tc.found, newDriftMemory(), "chandler/ns/web", now.Add(time.Hour))
+			again := driftStatus(is, tc.found, &driftMemory{}, "chandler/ns/web", now.Add(time.Hour))
 			if is.Repaired == again.Repaired && !again.LastTime.Equal(&is.LastTime) {
 				t.Errorf("%+v, and then %+v", is, again)
 			}
@@ -128,7 +128,7 @@ func TestUnwatchedKinds(t *testing.T) {
 func TestRepairsOfOneClusterAreBounded(t *testing.T) {
 	m, now, n := newMemory(), time.Now(), 0
 	for range 1000 {
-		if m.repairs.pause(now) == 0 {
+		if m.repairs.AllowN(now, 1) {
 			n++
 		}
 		now = now.Add(10 * time.Millisecond)

@@ -18,7 +18,7 @@ type gathering struct{ *clusterRun }
 
 // read finds out what is wanted, and what is installed; false if that isn't known yet.
 func (q gathering) read(ctx context.Context) (known bool, err error) {
-	q.restoreProofs()
+	q.proofs = q.memory.proofs.restore(q.stored, q.ca.UID)
 	user := client.ObjectKeyFromObject(q.ca)
 	q.users.add(user, assignedRevisions(q.ca)...) // before they are read: so no change is missed
 	assigned, err := q.readStacks(ctx)
@@ -38,13 +38,14 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
 	if known {
-		maps.DeleteFunc(q.memory.health, func(release deliver.Release, _ *healthMemory) bool {
-			_, isInstalled := q.installed[release] // one that has just been may not be seen yet
-			return !isInstalled && !slices.ContainsFunc(q.wanted, func(a addon) bool { return a.release() == release })
-		})
 		q.leaving, q.kept = removal(q).unwanted()
-		maps.DeleteFunc(q.memory.leavingSince, func(release deliver.Release, _ time.Time) bool {
-			return !slices.Contains(q.leavingReleases(), release)
+		leaving := q.leavingReleases()
+		maps.DeleteFunc(q.memory.addons, func(release deliver.Release, known *addonMemory) bool {
+			if !slices.Contains(leaving, release) {
+				known.leavingSince = time.Time{}
+			}
+			_, isInstalled := q.installed[release] // one that has just been may not be seen yet
+			return !isInstalled && !q.isWanted(release)
 		})
 	}
 	return known, nil

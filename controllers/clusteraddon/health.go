@@ -32,10 +32,10 @@ func (a *addon) judges() func(schema.GroupKind) bool {
 
 // degradedAfter is how long something has to be wrong with an installed add-on before it is Degraded.
 func (a *addon) degradedAfter() time.Duration {
-	if a.degradedAfterSeconds == nil {
+	if a.spec.DegradedAfterSeconds == nil {
 		return addonsv1.DefaultDegradedAfter
 	}
-	return time.Duration(*a.degradedAfterSeconds) * time.Second
+	return time.Duration(*a.spec.DegradedAfterSeconds) * time.Second
 }
 
 // healthCheck judges workloads of installed add-ons.
@@ -51,7 +51,8 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 	if one.status.Phase != addonsv1.AddonReady || one.unreachable || one.status.Revision != int32(record.Revision) && one.found == nil {
 		return one
 	}
-	memory := q.memory.health.of(release, int(one.status.Revision))
+	memory := &q.memory.of(release).health
+	memory.turnTo(int(one.status.Revision))
 	if one.found != nil { // each object was found ready just now
 		q.watched.Judged(q.workload.conn, release, one.found)
 		memory.noteReady(one.found)
@@ -100,7 +101,7 @@ func (q healthCheck) look(ctx context.Context, a *addon, memory *healthMemory, o
 	if len(objects) == 0 {
 		return 0, nil
 	}
-	target, err := q.targetAs(a.serviceAccount)
+	target, err := q.targetAs(a.spec.ServiceAccountName)
 	if err != nil {
 		return 0, err
 	}

@@ -10,12 +10,19 @@ import (
 	"github.com/cluster-chandler/chandler/internal/health"
 )
 
-// healthMemory is what is remembered of the objects of an add-on that is installed. Losing it has them looked at, and
-// what is wrong with them counted from then on.
+// healthMemory is what is remembered of the objects of an add-on that is installed.
+//
+// Key: the add-on, as it is in addonMemory.
+// Bound: the workloads of the add-on.
+// Lost with it: all of them are looked at, and what is wrong with them counts from then on.
 type healthMemory struct {
 	revision int
 	looked   bool // at all of them, since the cluster was connected
 	objects  map[deliver.ObjectKey]objectHealth
+}
+
+func newHealthMemory() healthMemory {
+	return healthMemory{objects: map[deliver.ObjectKey]objectHealth{}}
 }
 
 // objectHealth is what was seen of an object last.
@@ -73,23 +80,14 @@ func (m *healthMemory) worst() (worst *objectHealth, of deliver.ObjectKey) {
 	return worst, of
 }
 
-// healths are those of a cluster's add-ons, by release.
-type healths map[deliver.Release]*healthMemory
-
-// of returns the memory of an add-on's revision. Nothing is wrong with a new one at first, and its workloads
-// have as many replicas as before.
-func (h healths) of(release deliver.Release, revision int) *healthMemory {
-	known := h[release]
-	if known == nil || known.revision != revision {
-		next := &healthMemory{revision: revision, objects: map[deliver.ObjectKey]objectHealth{}}
-		if known != nil {
-			for key, is := range known.objects {
-				next.objects[key] = objectHealth{before: is.before}
-			}
+// turnTo forgets what was wrong with another revision. Workloads of the new one have as many replicas as before.
+func (m *healthMemory) turnTo(revision int) {
+	if m.revision != revision {
+		m.revision, m.looked = revision, false
+		for key, is := range m.objects {
+			m.objects[key] = objectHealth{before: is.before}
 		}
-		known, h[release] = next, next
 	}
-	return known
 }
 
 // isSameFinding reports whether a finding continues. The new one keeps what the earlier one is about, if it doesn't say.

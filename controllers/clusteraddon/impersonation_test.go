@@ -40,7 +40,7 @@ func TestServiceAccountOfWhatIsRemoved(t *testing.T) {
 			ca.UID = "1"
 			for required, mayGo := range map[bool]bool{false: true, true: tc.mayGo} {
 				q := &clusterRun{Reconciler: &Reconciler{RequireImpersonation: required}, ca: ca, stored: ca.DeepCopy(), memory: newMemory()}
-				q.restoreProofs()
+				q.proofs = q.memory.proofs.restore(q.stored, ca.UID)
 				if got := q.unwantedStatus(found, addonsv1.AddonUnassigned).ServiceAccountName; got != tc.want {
 					t.Errorf("ServiceAccount %q in the status, expected %q", got, tc.want)
 				}

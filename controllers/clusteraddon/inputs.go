@@ -91,7 +91,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 			return err
 		}
 		if ptr.Deref(ref.Optional, false) && found {
-			q.memory.agreed.Delete(agreement(a, ref))
+			q.memory.of(a.release()).agreed.Delete(stack.ValuesName(ref))
 			optional = append(optional, stack.ValuesName(ref))
 		}
 		if ref.Kind == "Secret" {
@@ -125,14 +125,11 @@ func hadValues(record deliver.Summary, a *addon, ref addonsv1.ValuesReference) b
 
 // goesOnWithout reports whether somebody agreed that an add-on continues without a source of values: by reconcile-now.
 func (q inputReader) goesOnWithout(a *addon, ref addonsv1.ValuesReference) bool {
+	agreed, name := q.memory.of(a.release()).agreed, stack.ValuesName(ref)
 	if q.again {
-		q.memory.agreed.Insert(agreement(a, ref))
+		agreed.Insert(name)
 	}
-	return q.memory.agreed.Has(agreement(a, ref))
-}
-
-func agreement(a *addon, ref addonsv1.ValuesReference) string {
-	return a.release().String() + " " + stack.ValuesName(ref)
+	return agreed.Has(name)
 }
 
 // longNumber is from where on a number may be a secret, and isn't rather a port or a count.

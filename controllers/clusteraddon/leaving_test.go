@@ -118,7 +118,6 @@ func TestReleasesOfOtherClusterAddons(t *testing.T) {
 // Changed terms are written, as a removal will work by them. Those of a record that isn't proven aren't.
 func TestTermsAreWritten(t *testing.T) {
 	record := installedAddon("platform", "web")
-	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, stack: "platform"}
 	changed := record.Terms
 	changed.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	for name, tc := range map[string]struct {
@@ -134,7 +133,7 @@ func TestTermsAreWritten(t *testing.T) {
 		if !tc.proven {
 			q.proofs = map[deliver.Release]string{}
 		}
-		delivery{q}.setTerms(t.Context(), a, record, tc.terms)
+		_ = q.setTerms(t.Context(), record, tc.terms)
 		if (*asked > 0) != tc.asks {
 			t.Errorf("%s: the cluster is asked %d times", name, *asked)
 		}

@@ -5,8 +5,8 @@ package clusteraddon
 import (
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/flowcontrol"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -22,25 +22,14 @@ import (
 // Bound: until it is gone.
 // Lost with it: some looks and pauses more.
 type memory struct {
-	// unmetSince says since when conditions don't hold.
-	unmetSince map[conditionsKey]time.Time
+	// addons are those of add-ons.
+	addons map[deliver.Release]*addonMemory
 	// outdatedSince says since when assignments don't follow, by stack.
 	outdatedSince map[string]time.Time
 	// installs are those of add-ons that had no record, by release.
 	installs *flowcontrol.Backoff
-	// began times installations and upgrades.
-	began beginnings
-	// agreed are optional sources of values without which somebody lets an add-on go on, as "namespace/name" and
-	// "kind/name/key". Losing one asks once more.
-	agreed sets.Set[string]
-	// leavingSince says since when add-ons wait for others that may take over their objects. Losing it has them wait
-	// once more.
-	leavingSince map[deliver.Release]time.Time
-	// drifts are what is known of changes by others, repairs how many may be repaired.
-	drifts  drifts
-	repairs repairBudget
-	// health is what was seen of installed add-ons' workloads.
-	health healths
+	// repairs bounds the repairs of changes by others.
+	repairs *rate.Limiter
 	// gates are those of the cluster's upgrade, as they are counted.
 	gates gateSeries
 	// identity is that of the cluster.
@@ -52,12 +41,15 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{
-		unmetSince: map[conditionsKey]time.Time{}, installs: newInstalls(), began: beginnings{},
-		leavingSince: map[deliver.Release]time.Time{}, agreed: sets.New[string](),
-		health: healths{},
-		drifts: drifts{}, repairs: newRepairBudget(),
+	return &memory{addons: map[deliver.Release]*addonMemory{}, installs: newInstalls(), repairs: rate.NewLimiter(repairRate, repairBurst)}
+}
+
+// of returns the memory of an add-on, an empty one at first.
+func (m *memory) of(release deliver.Release) *addonMemory {
+	if m.addons[release] == nil {
+		m.addons[release] = newAddonMemory()
 	}
+	return m.addons[release]
 }
 
 // Pauses before an add-on is installed once more whose record doesn't stay. They double, and what
@@ -75,12 +67,6 @@ func (m *memory) installPause(release deliver.Release, now time.Time) time.Durat
 		return 0
 	}
 	return pause
-}
-
-// conditionsKey are conditions of an add-on of a cluster.
-type conditionsKey struct {
-	release deliver.Release
-	field   string
 }
 
 // identity is which cluster a connection leads to.

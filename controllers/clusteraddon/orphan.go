@@ -19,18 +19,16 @@ func (q removal) tellOrphans(ctx context.Context) error {
 		isOrphan := slices.ContainsFunc(q.ca.Spec.Stacks, func(s addonsv1.StackRevision) bool {
 			return s.Name == record.Stack && s.DeletionPolicy == addonsv1.DeletionPolicyOrphan
 		})
-		if !isOrphan || record.DeletionPolicy == addonsv1.DeletionPolicyOrphan || isRemoving(record) || !q.isProven(record) {
+		if !isOrphan || isRemoving(record) || !q.isProven(record) {
 			continue
 		}
 		terms := record.Terms
 		terms.DeletionPolicy = addonsv1.DeletionPolicyOrphan
-		proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), release, q.ca.UID, q.proofOf(release), terms)
-		if err != nil {
+		if err := q.setTerms(ctx, record, terms); err != nil {
 			failed = append(failed, fmt.Errorf("writing the deletion policy of add-on %s: %w", record.Name, err))
 			continue
 		}
-		q.noteProof(release, proof)
-		record.DeletionPolicy = terms.DeletionPolicy
+		record.Terms = terms
 		q.installed[release] = record
 	}
 	return errors.Join(failed...)

@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
@@ -57,16 +58,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		return ctrl.Result{}, nil
 	}
 	workload, ok := r.reach(ca)
-	switch {
-	case !ok && removes:
-		return deletionUnseen(ca, r.Clock.Now()), nil
-	case !ok:
-		return ctrl.Result{RequeueAfter: r.upgradeUnseen(ca, cluster)}, nil
+	if !ok {
+		return r.unseen(ca, cluster, removes), nil
 	}
 	return r.deliver(ctx, &clusterRun{
 		Reconciler: r, ca: ca, stored: stored, cluster: cluster, workload: workload, removes: removes,
 		memory: r.memoryOf(req.NamespacedName), now: r.Clock.Now(),
 	})
+}
+
+// unseen writes that the deletion of a Cluster, or an upgrade, waits for a cluster of which nothing can be seen.
+func (r *Reconciler) unseen(ca *addonsv1.ClusterAddon, cluster *member.Member, removes bool) ctrl.Result {
+	if removes {
+		return deletionUnseen(ca, r.Clock.Now())
+	}
+	return ctrl.Result{RequeueAfter: r.upgradeUnseen(ca, cluster)}
 }
 
 // deliver compares what the cluster is to run with what it runs, and acts on that.
@@ -82,24 +88,17 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 	ctx, cancel := q.workload.whileConnected(shares.WithTenant(ctx, key.Namespace, key.Name))
 	defer cancel()
 	if !q.isSame(ctx) {
-		if q.removes {
-			return deletionUnseen(q.ca, q.now), nil
-		}
-		return ctrl.Result{RequeueAfter: q.upgradeUnseen(q.ca, q.cluster)}, nil
+		return q.unseen(q.ca, q.cluster, q.removes), nil
 	}
 	known, err := gathering{q}.read(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !known && q.removes {
-		return deletionUnseen(q.ca, q.now), nil
-	}
-	if !known {
-		q.upgradeUnseen(q.ca, q.cluster)
-		if err := r.records.Failure(q.workload.name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
+	if !known { // once they are, the record watch starts the next reconcile
+		if err := r.records.Failure(q.workload.name); !q.removes && (err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition)) {
 			conditions.Set(q.ca, recordsUnread(err))
 		}
-		return ctrl.Result{}, nil // once they are known, the record watch starts the next reconcile
+		return q.unseen(q.ca, q.cluster, q.removes), nil
 	}
 	if q.removes {
 		return removal{q}.removeBeforeDeletion(ctx)

@@ -115,13 +115,12 @@ func (q removal) remove(ctx context.Context, record deliver.Summary) addonResult
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}
-	outcome, err := q.Deliverer.Remove(ctx, target, record.Release, q.proofOf(record.Release), q.leavingReleases()...)
+	outcome, err := q.Deliverer.Remove(ctx, target, record.Release, q.proofs[record.Release], q.leavingReleases()...)
 	countDelivery(actionRemove, outcome, err)
-	delete(q.memory.began, record.Release)
-	delete(q.memory.leavingSince, record.Release)
+	delete(q.memory.addons, record.Release)
 	switch {
 	case errors.Is(err, deliver.ErrUnproven):
-		q.noteProof(record.Release, "")
+		q.proofs[record.Release] = ""
 		return because(status, reasons.StackUnknown, unknownText(record))
 	case err != nil:
 		one := requestFailed(err, q.previousStatus(status))
@@ -129,7 +128,6 @@ func (q removal) remove(ctx context.Context, record deliver.Summary) addonResult
 		return one
 	case outcome.Gone:
 		q.memory.installs.DeleteEntry(record.String())
-		delete(q.memory.drifts, record.Release)
 		q.workload.conn.InvalidateFacts()
 		q.record(q.ca, removedEvent(&status, outcome.Message))
 		return addonResult{gone: true}

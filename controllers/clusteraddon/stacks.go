@@ -3,7 +3,6 @@
 package clusteraddon
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -145,20 +144,7 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 func (a *assignedStack) addons(outdated bool) []addon {
 	wanted := make([]addon, 0, len(a.spec.Addons))
 	for _, each := range a.spec.Addons {
-		wanted = append(wanted, addon{
-			Addon:          each,
-			stack:          a.Name,
-			outdated:       outdated,
-			bundle:         a.spec.Source,
-			deletionPolicy: cmp.Or(a.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
-			stackDrift:     a.spec.Drift,
-
-			degradedAfterSeconds: a.spec.DegradedAfterSeconds,
-			lifecycle:            a.spec.Lifecycle,
-			sources:              each.ValuesFrom,
-			pinned:               a.pinned,
-			serviceAccount:       a.spec.ServiceAccountName,
-		})
+		wanted = append(wanted, addon{Addon: each, stack: a.Name, spec: *a.spec, outdated: outdated, sources: each.ValuesFrom, pinned: a.pinned})
 	}
 	return wanted
 }

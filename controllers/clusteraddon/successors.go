@@ -30,16 +30,6 @@ func (q rendering) mayBringKinds(a *addon, before, after string) bool {
 	})
 }
 
-// leavesSince returns since when a release is seen to leave.
-func (q *clusterRun) leavesSince(release deliver.Release) time.Time {
-	since, known := q.memory.leavingSince[release]
-	if !known {
-		since = q.now
-		q.memory.leavingSince[release] = since
-	}
-	return since
-}
-
 // awaitedStack returns a stack that may want objects of a leaving release, but of which nobody knows yet what it wants.
 // It is waited for as long as an add-on's progress deadline is by default, as it may be another team's and never come.
 // The time that is left is 0 if nothing is waited for.
@@ -48,7 +38,7 @@ func (q removal) awaitedStack(leaving deliver.Summary) (name string, left time.D
 	if !isAwaited || isRemoving(leaving) {
 		return "", 0
 	}
-	return name, max(0, q.leavesSince(leaving.Release).Add(addonsv1.DefaultProgressDeadlineSeconds*time.Second).Sub(q.now))
+	return name, max(0, q.memory.of(leaving.Release).leavesSince(q.now).Add(addonsv1.DefaultProgressDeadlineSeconds*time.Second).Sub(q.now))
 }
 
 func (q rendering) contentsOfEach(ctx context.Context, successors []*addon) []successor {
@@ -71,7 +61,7 @@ func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, su
 	if err != nil {
 		listed = false // whoever removes it will hear of it
 	}
-	since := q.leavesSince(leaving.Release)
+	since := q.memory.of(leaving.Release).leavesSince(q.now)
 	for _, a := range successors {
 		shares := a.stack == leaving.Stack
 		switch left := since.Add(progressDeadline(a.addon)).Sub(q.now); {

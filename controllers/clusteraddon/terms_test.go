@@ -13,8 +13,8 @@ import (
 
 func TestTerms(t *testing.T) {
 	now := wantedAddon("now", "web")
-	now.DataPolicy, now.serviceAccount = addonsv1.DataPolicyDelete, "deployer"
-	now.DependsOn, now.deletionPolicy = []string{"base"}, addonsv1.DeletionPolicyOrphan
+	now.DataPolicy, now.spec.ServiceAccountName = addonsv1.DataPolicyDelete, "deployer"
+	now.DependsOn, now.spec.DeletionPolicy = []string{"base"}, addonsv1.DeletionPolicyOrphan
 	spec := specDigest(&now)
 	record := func(spec, place string) deliver.Summary {
 		return deliver.Summary{Terms: deliver.Terms{Stack: "previous", DeletionPolicy: addonsv1.DeletionPolicyDelete, Spec: spec, ArtifactVersion: place}}

@@ -46,7 +46,7 @@ func (q delivery) turnOf(a *addon, holder string, unreachable bool, ready map[st
 		Unreachable:       unreachable,
 		Outdated:          a.outdated,
 		Taken:             holder != a.stack,
-		LacksAccount:      q.RequireImpersonation && a.serviceAccount == "",
+		LacksAccount:      q.RequireImpersonation && a.spec.ServiceAccountName == "",
 		Incompatible:      a.incompatible != "",
 		Installed:         installed,
 		RemovalHeld:       stack.HeldRemoval(q.ca.Spec.Stacks, a.stack) != nil,
@@ -70,7 +70,9 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 			terms.Postconditions = postconditionsDigest(t.addon)
 		}
 	}
-	t.written = q.setTerms(ctx, t.addon, t.record, terms)
+	if err := q.setTerms(ctx, t.record, terms); err != nil {
+		t.written = requestFailed(err, t.status).followUp
+	}
 	t.facts.Unreachable = t.written.unreachable
 	switch {
 	case isReplaced(t.err):

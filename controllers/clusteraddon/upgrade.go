@@ -117,7 +117,7 @@ func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 		}
 		if q.isUnread(a, &status) {
 			causes.Waiting = append(causes.Waiting, upgrade.Cause{
-				Addon: a.Name, Point: addonsv1.UpgradeBeforeControlPlane, Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.lifecycle),
+				Addon: a.Name, Point: addonsv1.UpgradeBeforeControlPlane, Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.spec.Lifecycle),
 				Message: fmt.Sprintf("it isn't known yet for which versions of Kubernetes the chart of add-on %s of AddonStack %s is: see status.addons of ClusterAddon %s",
 					a.Name, a.stack, q.ca.Name),
 			})
@@ -127,7 +127,7 @@ func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 			continue
 		}
 		causes.Waiting = append(causes.Waiting, upgrade.Cause{
-			Addon: a.Name, Point: a.awaitedAt(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.lifecycle),
+			Addon: a.Name, Point: a.awaitedAt(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.spec.Lifecycle),
 			// Without the add-on's own message, which may change all the time.
 			Message: fmt.Sprintf("add-on %s of AddonStack %s isn't ready (%s): see status.addons of ClusterAddon %s",
 				a.Name, a.stack, describePhase(&status), q.ca.Name),
