@@ -10,6 +10,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -38,6 +39,9 @@ type addon struct {
 func (a *addon) release() deliver.Release {
 	return deliver.Release{Namespace: cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace), Name: a.Name}
 }
+
+// qualified returns the add-on as "stack/name".
+func (a *addon) qualified() string { return stack.Qualified(a.stack, a.Name) }
 
 // status returns the status of an add-on of which nothing else is known.
 func (a *addon) status() addonsv1.AddonStatus {
@@ -128,4 +132,20 @@ func describe(status *addonsv1.AddonStatus, record deliver.Summary) {
 	if record.Status == deliver.StatusDeployed {
 		status.Objects.Ready = record.Objects
 	}
+}
+
+// isInstalled reports whether an add-on of the phase is installed as wanted, and was ready. Others don't wait for one
+// that is Degraded since: their change may be what helps.
+func isInstalled(phase addonsv1.AddonPhase) bool {
+	return phase == addonsv1.AddonReady || phase == addonsv1.AddonDegraded
+}
+
+// isHeldBack reports whether a change waits for a point of an upgrade of Kubernetes, by its reason.
+func isHeldBack(reason string) bool {
+	return reason == reasons.WaitingForControlPlane || reason == reasons.WaitingForWorkers
+}
+
+// isRemoving reports whether the removal has begun: half of the add-on may be gone.
+func isRemoving(record deliver.Summary) bool {
+	return record.Complete && record.Status == deliver.StatusUninstalling
 }

@@ -63,3 +63,10 @@ func (m *addonMemory) leavesSince(now time.Time) time.Time {
 	}
 	return m.leavingSince
 }
+
+// unmetCondition is what an add-on waits for.
+type unmetCondition struct {
+	message    string
+	retryAfter time.Duration
+	waited     time.Duration // so far, by this process
+}

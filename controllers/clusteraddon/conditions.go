@@ -19,13 +19,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/expression"
 )
 
-// unmetCondition is what an add-on waits for.
-type unmetCondition struct {
-	message    string
-	retryAfter time.Duration
-	waited     time.Duration // so far, by this process
-}
-
 // conditionCheck looks whether conditions about objects of the workload cluster hold.
 type conditionCheck struct{ *clusterRun }
 

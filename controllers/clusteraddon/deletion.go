@@ -17,10 +17,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
-	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
@@ -99,31 +99,23 @@ func (q removal) leaveForDeletion() (hold upgrade.Hold) {
 		added = false
 		for release, record := range q.installed {
 			if !going.Has(release) && slices.ContainsFunc(going.UnsortedList(), func(r deliver.Release) bool {
-				return dependsOn(record.Stack, record.DependsOn, q.installed[r])
+				return dependsOn(record.Stack, record.DependsOn, qualifiedName(q.installed[r]))
 			}) {
 				going.Insert(release)
 				added = true
 			}
 		}
 	}
-	q.leaving, q.kept = nil, nil
-	for _, record := range removalOrder(q.installed, sets.New[deliver.Release]()) {
-		switch {
-		case !going.Has(record.Release):
-		case !q.isProven(record):
-			q.kept = append(q.kept, because(q.unwantedStatus(record, addonsv1.AddonUnassigned), reasons.StackUnknown, unknownText(record)).status)
-		case q.mayRemove(record):
-			q.leaving = append(q.leaving, record)
-		default:
-			q.kept = append(q.kept, because(q.unwantedStatus(record, addonsv1.AddonUnassigned), reasons.ServiceAccountRequired, withoutServiceAccount).status)
-		}
-	}
+	q.wanted, q.unresolved, q.upgrade = nil, nil, nil // nobody takes over what is removed with the Cluster
+	others := sets.KeySet(q.installed).Difference(going)
+	q.leaving, q.kept = q.parted(removalOrder(q.installed, others), func(record deliver.Summary) decide.Fate {
+		return decide.Unwanted{Ran: q.isProven(record), LacksAccount: !q.mayRemove(record)}.Fate()
+	})
 	for _, status := range q.ca.Status.Addons {
 		if !going.Has(deliver.Release{Namespace: status.Namespace, Name: status.Name}) {
 			q.kept = append(q.kept, status)
 		}
 	}
-	q.wanted, q.unresolved, q.upgrade = nil, nil, nil // nobody takes over what is removed with the Cluster
 	return hold
 }
 

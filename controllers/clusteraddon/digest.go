@@ -3,15 +3,18 @@
 package clusteraddon
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -38,6 +41,10 @@ const digestVersion = 1
 // digest returns "sha256:" and 64 hex digits of all that decides which objects an add-on has, with
 // the facts about the cluster that its chart asked about.
 func (in *inputs) digest(facts job.FactsUsed) string {
+	policy := in.CRDPolicy
+	if policy == addonsv1.CRDPolicyCreateReplace {
+		policy = ""
+	}
 	return hash(struct {
 		Version   int
 		Artifact  string
@@ -56,16 +63,8 @@ func (in *inputs) digest(facts job.FactsUsed) string {
 		CRDPolicy addonsv1.CRDPolicy `json:",omitempty"`
 	}{
 		digestVersion, in.artifact, in.values, in.release().Namespace, in.Name, in.Readiness, facts, in.TemplateReleaseName,
-		in.chart.Kind, in.directory(), in.Patches, other(in.CRDPolicy, addonsv1.CRDPolicyCreateReplace),
+		in.chart.Kind, in.directory(), in.Patches, policy,
 	})
-}
-
-// other returns a value, "" if it is the default.
-func other[T ~string](value, byDefault T) T {
-	if value == byDefault {
-		return ""
-	}
-	return value
 }
 
 // specDigest identifies what a user wrote for an add-on.
@@ -91,4 +90,40 @@ func hash(v any) string {
 	}
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// settled reports whether the newest record is deployed, of these inputs, with valid certificates.
+func (q rendering) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
+	if record.Status != deliver.StatusDeployed || !q.isProven(record) || q.renews(record) {
+		return false, nil
+	}
+	digest, err := q.digestNow(ctx, in, record.FactsUsed)
+	if err != nil {
+		return false, err
+	}
+	return record.Settled(digest), nil
+}
+
+// digestNow returns the digest of the inputs, with the facts that the record's rendering asked
+// about. If these have changed, it returns that with all facts of the cluster.
+func (q rendering) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
+	var asked job.FactsUsed
+	if factsUsed == "" {
+		return in.digest(asked), nil
+	}
+	if err := json.Unmarshal([]byte(factsUsed), &asked); err != nil {
+		return "", fmt.Errorf("facts in the record of release %s: %w", in.Name, err)
+	}
+	if reflect.ValueOf(asked).IsZero() {
+		return in.digest(asked), nil
+	}
+	q.kinds.Ensure(q.workload.name, q.workload.conn, asked)
+	facts, missing, err := q.workload.facts(ctx)
+	if err != nil {
+		return "", err
+	}
+	if stillHolds(asked, facts, missing) {
+		return in.digest(asked), nil
+	}
+	return in.digest(job.FactsUsed{APIVersions: hash(facts)}), nil
 }

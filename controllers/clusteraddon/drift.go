@@ -8,11 +8,14 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/internal/health"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -46,8 +49,9 @@ func (q driftRepair) expected() map[deliver.Release]fleetwatch.Expected {
 		if !installed || record.Stack != a.stack || a.outdated || policy == addonsv1.DriftPolicyIgnore {
 			continue
 		}
+		judges := func(kind schema.GroupKind) bool { return health.Judges(kind, a.Readiness) }
 		expected[a.release()] = fleetwatch.Expected{
-			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Judges: a.judges(), Busy: !record.Repairable(),
+			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Judges: judges, Busy: !record.Repairable(),
 		}
 	}
 	return expected

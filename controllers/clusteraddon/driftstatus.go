@@ -3,13 +3,13 @@
 package clusteraddon
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -19,10 +19,7 @@ import (
 
 // driftStatus returns the drift in the status. It stays the same while the same things differ.
 func driftStatus(was *addonsv1.AddonDrift, found []repair.Difference, memory *driftMemory, manager string, now time.Time) *addonsv1.AddonDrift {
-	is := &addonsv1.AddonDrift{}
-	if was != nil {
-		is = was.DeepCopy()
-	}
+	is := cmp.Or(was.DeepCopy(), &addonsv1.AddonDrift{})
 	var texts, managers []string
 	repaired := int64(0)
 	is.Objects = 0
@@ -51,7 +48,7 @@ func driftStatus(was *addonsv1.AddonDrift, found []repair.Difference, memory *dr
 	slices.Sort(managers)
 	managers = slices.Compact(managers)
 	is.Repaired += repaired
-	is.Message, is.LastTime, is.LastManagers = text, metav1.NewTime(now.Truncate(time.Second)), managers[:min(len(managers), 8)]
+	is.Message, is.LastTime, is.LastManagers = text, timeOf(now), managers[:min(len(managers), 8)]
 	return is
 }
 
@@ -92,10 +89,7 @@ func withUnwatched(was *addonsv1.AddonDrift, kinds map[schema.GroupKind]error) *
 	if len(kinds) == 0 && was == nil {
 		return nil
 	}
-	is := &addonsv1.AddonDrift{}
-	if was != nil {
-		is = was.DeepCopy()
-	}
+	is := cmp.Or(was.DeepCopy(), &addonsv1.AddonDrift{})
 	is.Unwatched = ""
 	if len(kinds) > 0 {
 		var texts []string

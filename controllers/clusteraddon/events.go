@@ -164,40 +164,34 @@ func isNews(was, is addonsv1.AddonStatus) bool {
 	return was.Message != is.Message && (ofSource || is.Phase == addonsv1.AddonPending && !isPassing(is))
 }
 
-// addonEvent returns nil if there is nothing to tell.
+// troubles say of the phases of add-ons that have a Warning what was being done, and how such an add-on is.
+var troubles = map[addonsv1.AddonPhase]struct{ action, is string }{
+	addonsv1.AddonFailed:     {"Install", "failed"},
+	addonsv1.AddonDegraded:   {"Watch", "is degraded"},
+	addonsv1.AddonUnassigned: {"Keep", "is left as it is"},
+	addonsv1.AddonPending:    {"Install", "is pending"},
+}
+
+// addonEvent returns nil if there is nothing to tell. Of an add-on that is being installed or upgraded, the status says
+// so, and an event tells how it ends.
 func addonEvent(was, is addonsv1.AddonStatus) *event {
 	if !isNews(was, is) {
 		return nil
 	}
-	normal := func(reason, action, did string) *event {
-		return &event{kind: corev1.EventTypeNormal, reason: reason, action: action, addon: &is,
-			note: fmt.Sprintf("%s add-on %s %s in namespace %s (release revision %d)", did, is.Name, is.Version, is.Namespace, is.Revision)}
+	did, e := "", &event{kind: corev1.EventTypeNormal, addon: &is}
+	switch trouble, isTrouble := troubles[is.Phase]; {
+	case isTrouble && reasons.Of(is.Reason).Warns(is.Phase):
+		e.kind, e.reason, e.action = corev1.EventTypeWarning, is.Reason, trouble.action
+		e.note = fmt.Sprintf("Add-on %s %s: %s", is.Name, trouble.is, is.Message)
+		return e
+	case is.Phase == addonsv1.AddonReady:
+		did, e.reason, e.action = becameReady(was, is), "AddonReady", "Install"
+	case is.Phase == addonsv1.AddonRemoving && was.Phase != is.Phase:
+		did, e.reason, e.action = "Removing", "AddonRemoving", "Remove"
 	}
-	warning := func(action, what string) *event {
-		if !reasons.Of(is.Reason).Warns(is.Phase) {
-			return nil
-		}
-		return &event{kind: corev1.EventTypeWarning, reason: is.Reason, action: action, addon: &is,
-			note: fmt.Sprintf("Add-on %s %s: %s", is.Name, what, is.Message)}
+	if did == "" {
+		return nil
 	}
-	switch is.Phase {
-	case addonsv1.AddonInstalling, addonsv1.AddonUpgrading: // the status says so; an event tells how it ends
-	case addonsv1.AddonReady:
-		if did := becameReady(was, is); did != "" {
-			return normal("AddonReady", "Install", did)
-		}
-	case addonsv1.AddonRemoving:
-		if was.Phase != is.Phase {
-			return normal("AddonRemoving", "Remove", "Removing")
-		}
-	case addonsv1.AddonFailed:
-		return warning("Install", "failed")
-	case addonsv1.AddonDegraded:
-		return warning("Watch", "is degraded")
-	case addonsv1.AddonUnassigned:
-		return warning("Keep", "is left as it is")
-	case addonsv1.AddonPending:
-		return warning("Install", "is pending")
-	}
-	return nil
+	e.note = fmt.Sprintf("%s add-on %s %s in namespace %s (release revision %d)", did, is.Name, is.Version, is.Namespace, is.Revision)
+	return e
 }

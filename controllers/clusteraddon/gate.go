@@ -15,15 +15,11 @@ import (
 
 // gate reports whether nothing may be done on the cluster now. Three conditions say why.
 func gate(ca *addonsv1.ClusterAddon, cluster *member.Member) bool {
-	deleting := deletingCondition(ca, cluster)
-	paused := pausedCondition(ca, cluster)
-	controlPlane := controlPlaneCondition(ca, cluster)
-	conditions.Set(ca, deleting)
-	conditions.Set(ca, paused)
-	conditions.Set(ca, controlPlane)
-	return deleting.Status == metav1.ConditionTrue ||
-		paused.Status == metav1.ConditionTrue ||
-		controlPlane.Status != metav1.ConditionTrue
+	for _, c := range []metav1.Condition{deletingCondition(ca, cluster), pausedCondition(ca, cluster), controlPlaneCondition(ca, cluster)} {
+		conditions.Set(ca, c)
+	}
+	return conditions.IsTrue(ca, addonsv1.DeletingCondition) || conditions.IsTrue(ca, addonsv1.PausedCondition) ||
+		!conditions.IsTrue(ca, addonsv1.ControlPlaneInitializedCondition)
 }
 
 func deletingCondition(ca *addonsv1.ClusterAddon, cluster *member.Member) metav1.Condition {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -24,18 +24,9 @@ const (
 	pauseForRequest = 10 * time.Second
 )
 
-// judges returns whether objects of a kind are judged of the add-on.
-func (a *addon) judges() func(schema.GroupKind) bool {
-	checks := a.Readiness
-	return func(kind schema.GroupKind) bool { return health.Judges(kind, checks) }
-}
-
 // degradedAfter is how long something has to be wrong with an installed add-on before it is Degraded.
 func (a *addon) degradedAfter() time.Duration {
-	if a.spec.DegradedAfterSeconds == nil {
-		return addonsv1.DefaultDegradedAfter
-	}
-	return time.Duration(*a.spec.DegradedAfterSeconds) * time.Second
+	return time.Duration(ptr.Deref(a.spec.DegradedAfterSeconds, int32(addonsv1.DefaultDegradedAfter/time.Second))) * time.Second
 }
 
 // healthCheck judges workloads of installed add-ons.

@@ -190,7 +190,7 @@ func TestStatusOfManyRecords(t *testing.T) {
 	if err != nil || len(text) > 1<<20 {
 		t.Errorf("it has %d bytes: %v", len(text), err)
 	}
-	if own := count(q.ca.Status.Addons, addonsv1.AddonReady); own != 64 {
+	if own := phasesOf(q.ca.Status.Addons)[addonsv1.AddonReady]; own != 64 {
 		t.Errorf("%d of the add-ons that are wanted are in it", own)
 	}
 }

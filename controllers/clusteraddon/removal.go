@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -32,9 +33,13 @@ func (q removal) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSta
 	for i := range q.wanted {
 		keep.Insert(q.wanted[i].release())
 	}
-	for _, record := range removalOrder(q.installed, keep) {
-		fate := q.factsOf(record).Fate()
-		if fate == decide.Leaves {
+	return q.parted(removalOrder(q.installed, keep), func(record deliver.Summary) decide.Fate { return q.factsOf(record).Fate() })
+}
+
+// parted returns the records whose fate it is to leave, and the statuses of the others.
+func (q removal) parted(records []deliver.Summary, fateOf func(deliver.Summary) decide.Fate) (leaving []deliver.Summary, kept []addonsv1.AddonStatus) {
+	for _, record := range records {
+		if fate := fateOf(record); fate == decide.Leaves {
 			leaving = append(leaving, record)
 		} else {
 			kept = append(kept, q.keptStatus(record, fate))
@@ -137,20 +142,15 @@ func (q removal) remove(ctx context.Context, record deliver.Summary) addonResult
 
 // removalOrder returns the records that aren't kept: by most dependencies, then namespace and name.
 func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[deliver.Release]) []deliver.Summary {
-	var records []deliver.Summary
-	for release, record := range installed {
-		if !keep.Has(release) {
-			records = append(records, record)
-		}
-	}
-	slices.SortFunc(records, func(a, b deliver.Summary) int {
+	leaving := maps.Clone(installed)
+	maps.DeleteFunc(leaving, func(release deliver.Release, _ deliver.Summary) bool { return keep.Has(release) })
+	return slices.SortedFunc(maps.Values(leaving), func(a, b deliver.Summary) int {
 		return cmp.Or(
 			cmp.Compare(len(b.DependsOn), len(a.DependsOn)),
 			cmp.Compare(a.Namespace, b.Namespace),
 			cmp.Compare(a.Name, b.Name),
 		)
 	})
-	return records
 }
 
 // unknownText says why an add-on is left that only a record knows, and the way out.

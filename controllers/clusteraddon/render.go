@@ -81,29 +81,29 @@ func (in *inputs) filesVersion() string {
 // rememberedContents is how many add-ons' contents are remembered.
 const rememberedContents = 256
 
-// contentsOf returns the objects that an add-on is to have, false if that isn't known now.
-func (q rendering) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.ObjectKey], bool) {
+// contentsOf returns the objects that an add-on is to have, nil if that isn't known now.
+func (q rendering) contentsOf(ctx context.Context, a *addon) sets.Set[deliver.ObjectKey] {
 	if a.incompatible != "" {
-		return nil, false // which version of the chart it will be isn't known
+		return nil // which version of the chart it will be isn't known
 	}
 	record := q.installed[a.release()]
 	in, err := inputReader(q).inputs(ctx, a, record)
 	if err != nil {
-		return nil, false // as its status says
+		return nil // as its status says
 	}
 	name := q.keyOf(q.ca.Name).String() + " " + in.digest(job.FactsUsed{})
 	if has, known := q.contents.Get(name); known {
-		return has, true
+		return has
 	}
 	rendering, err := q.render(ctx, in, deliver.RenderInput{Revision: record.Revision + 1, Upgrade: record.Installed})
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	keys, err := q.Deliverer.Keys(q.workload.target(), a.release(), rendering)
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	has := sets.New(keys...)
 	q.contents.Put(name, has)
-	return has, true
+	return has
 }

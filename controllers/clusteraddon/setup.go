@@ -75,18 +75,3 @@ func (r *Reconciler) enqueueUsers(o inputObject) {
 		r.Queue.Add(user)
 	}
 }
-
-// AddCluster enqueues the ClusterAddon of a workload cluster.
-func (q *Queue) AddCluster(name multicluster.ClusterName) {
-	if key, ok := q.Names.ClusterAddon(name); ok {
-		q.Add(key)
-	}
-}
-
-// AddBegunCluster does so when what its delivery waited for has come. It goes first. Else all clusters
-// of a fleet would be begun before one is done, and what is kept of a delivery would be kept of all of them.
-func (q *Queue) AddBegunCluster(name string) {
-	if key, ok := q.Names.ClusterAddon(multicluster.ClusterName(name)); ok {
-		q.AddBegun(key)
-	}
-}

@@ -67,9 +67,9 @@ type stacks struct {
 func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 	all := make([]assignedStack, 0, len(q.ca.Spec.Stacks))
 	for _, a := range q.ca.Spec.Stacks {
-		written, spec, unknown, pinned := &addonsv1.AddonStack{}, (*addonsv1.AddonStackSpec)(nil), []string(nil), stack.Inputs(nil)
-		if err := q.Client.Get(ctx, q.keyOf(a.Name), written); apierrors.IsNotFound(err) {
-			written = nil
+		one := assignedStack{StackRevision: a, written: &addonsv1.AddonStack{}}
+		if err := q.Client.Get(ctx, q.keyOf(a.Name), one.written); apierrors.IsNotFound(err) {
+			one.written = nil
 		} else if err != nil {
 			return nil, fmt.Errorf("reading AddonStack %s: %w", a.Name, err)
 		}
@@ -77,19 +77,19 @@ func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 			revision := &appsv1.ControllerRevision{}
 			err := q.Client.Get(ctx, q.keyOf(a.Revision), revision)
 			if err == nil {
-				spec, unknown, err = stack.Read(revision)
+				one.spec, one.unknown, err = stack.Read(revision)
 			}
 			if err == nil {
-				pinned, err = stack.InputsOf(revision)
+				one.pinned, err = stack.InputsOf(revision)
 			}
-			if len(unknown) > 0 {
-				spec = nil
+			if len(one.unknown) > 0 {
+				one.spec = nil
 			}
 			if client.IgnoreNotFound(err) != nil { // its coming is an event
 				return nil, fmt.Errorf("reading revision of AddonStack %s: %w", a.Name, err)
 			}
 		}
-		all = append(all, assignedStack{StackRevision: a, written: written, spec: spec, unknown: unknown, pinned: pinned})
+		all = append(all, one)
 	}
 	return all, nil
 }
@@ -134,7 +134,7 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		}
 	}
 	s.wanted = stack.InOrder(s.wanted,
-		func(a *addon) string { return stack.Qualified(a.stack, a.Name) },
+		(*addon).qualified,
 		func(a *addon) []string { return stack.QualifiedAll(a.stack, a.DependsOn) })
 	return s
 }

@@ -24,10 +24,10 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, op
 		return cmp.Or(cmp.Compare(a.Stack, b.Stack), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	ca.Status.Addons, ca.Status.ObservedUID = statuses, ca.UID
-	ready, all := count(statuses, addonsv1.AddonReady), len(statuses)-count(statuses, addonsv1.AddonUnassigned)
-	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, all)
+	phases := phasesOf(statuses)
+	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", phases[addonsv1.AddonReady], len(statuses)-phases[addonsv1.AddonUnassigned])
 	ca.Status.DriftedObjects, ca.Status.StackNames = drifted(statuses), message.Shorten(message.List(namesOf(ca.Spec.Stacks), ",", named), 256)
-	c := addonsReady(statuses, held, open, ready, all)
+	c := addonsReady(statuses, held, open, phases)
 	if c.Reason == addonsv1.NoStackMatchesReason && len(ca.Spec.Stacks) > 0 {
 		c.Reason, c.Message = addonsv1.AddonsReadyReason, shorten("No add-on is wanted now of AddonStack "+message.List(namesOf(ca.Spec.Stacks), ", ", named))
 	}
@@ -68,7 +68,7 @@ func recordsUnread(err error) metav1.Condition {
 	return c
 }
 
-func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, all int) metav1.Condition {
+func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, phases map[addonsv1.AddonPhase]int) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionFalse}
 	switch {
 	case len(held) > 0:
@@ -77,10 +77,10 @@ func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, al
 		if failing := describeAll(statuses, addonsv1.AddonFailed, addonsv1.AddonDegraded); failing != "" {
 			c.Message += ". Beside that, " + failing
 		}
-	case count(statuses, addonsv1.AddonFailed) > 0:
+	case phases[addonsv1.AddonFailed] > 0:
 		c.Reason = addonsv1.AddonsFailedReason
 		c.Message = describeAll(statuses, addonsv1.AddonFailed)
-	case count(statuses, addonsv1.AddonDegraded) > 0:
+	case phases[addonsv1.AddonDegraded] > 0:
 		c.Reason = addonsv1.AddonsDegradedReason
 		c.Message = describeAll(statuses, addonsv1.AddonDegraded)
 	case len(open) > 0:
@@ -89,7 +89,7 @@ func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, al
 	case len(statuses) == 0:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoStackMatchesReason
 		c.Message = "No AddonStack selects this Cluster: there is nothing to do"
-	case ready == all:
+	case phases[addonsv1.AddonReady]+phases[addonsv1.AddonUnassigned] == len(statuses):
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.AddonsReadyReason
 		c.Message = describeAll(statuses, addonsv1.AddonUnassigned)
 	default:
@@ -152,14 +152,13 @@ func describePhase(s *addonsv1.AddonStatus) string {
 	return fmt.Sprintf("%s, %s", s.Phase, s.Reason)
 }
 
-func count(statuses []addonsv1.AddonStatus, phase addonsv1.AddonPhase) int {
-	n := 0
+// phasesOf returns how many add-ons are in each phase.
+func phasesOf(statuses []addonsv1.AddonStatus) map[addonsv1.AddonPhase]int {
+	number := map[addonsv1.AddonPhase]int{}
 	for i := range statuses {
-		if statuses[i].Phase == phase {
-			n++
-		}
+		number[statuses[i].Phase]++
 	}
-	return n
+	return number
 }
 
 // shorten keeps a message within the API's limit.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -27,8 +28,8 @@ func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{})},
 		installed:  map[deliver.Release]deliver.Summary{same.release(): {Installed: true}, other.release(): {Installed: true}},
 	}
-	for name, known := range map[string]bool{"the contents aren't known": false, "the leaving one's record can't be read": true} {
-		got, retryAfter := rendering{q}.successorsOf(t.Context(), deliver.Summary{Terms: deliver.Terms{Stack: "a"}}, []successor{{addon: &same, known: known}, {addon: &other, known: known}, {addon: &added, known: known}})
+	for name, contents := range map[string]sets.Set[deliver.ObjectKey]{"the contents aren't known": nil, "the leaving one's record can't be read": {}} {
+		got, retryAfter := rendering{q}.successorsOf(t.Context(), deliver.Summary{Terms: deliver.Terms{Stack: "a"}}, []successor{{&same, contents}, {&other, contents}, {&added, contents}})
 		if diff := cmp.Diff([]string{"same of AddonStack a", "added of AddonStack b"}, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -40,7 +39,7 @@ func (q upgradeGate) observeUpgrade() {
 		if q.upgrade.HasPresent(a.present()) {
 			return false
 		}
-		q.absent[stack.Qualified(a.stack, a.Name)] = true
+		q.absent[a.qualified()] = true
 		return true
 	})
 }
@@ -72,7 +71,7 @@ func (q upgradeGate) cameWithUpgrade(a *addon) bool {
 
 // holdsRemoval reports whether an unwanted add-on stays until the upgrade is done.
 func (q upgradeGate) holdsRemoval(record deliver.Summary) bool {
-	return q.upgrade != nil && !q.upgrade.Done && !isRemoving(record) && !q.absent[stack.Qualified(record.Stack, record.Name)]
+	return q.upgrade != nil && !q.upgrade.Done && !isRemoving(record) && !q.absent[qualifiedName(record)]
 }
 
 // reportUpgrade writes what the upgrade waits for, and returns when to look again.
@@ -115,23 +114,19 @@ func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 		if at := indexOf(statuses, status); at >= 0 {
 			status = statuses[at]
 		}
-		if q.isUnread(a, &status) {
-			causes.Waiting = append(causes.Waiting, upgrade.Cause{
-				Addon: a.Name, Point: addonsv1.UpgradeBeforeControlPlane, Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.spec.Lifecycle),
-				Message: fmt.Sprintf("it isn't known yet for which versions of Kubernetes the chart of add-on %s of AddonStack %s is: see status.addons of ClusterAddon %s",
-					a.Name, a.stack, q.ca.Name),
-			})
+		cause := upgrade.Cause{Addon: a.Name, Point: a.awaitedAt(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.spec.Lifecycle)}
+		switch {
+		case q.isUnread(a, &status):
+			cause.Point = addonsv1.UpgradeBeforeControlPlane
+			cause.Message = fmt.Sprintf("it isn't known yet for which versions of Kubernetes the chart of add-on %s of AddonStack %s is: see status.addons of ClusterAddon %s",
+				a.Name, a.stack, q.ca.Name)
+		case a.awaitedAt() == addonsv1.UpgradeIndependent || isInstalled(status.Phase):
 			continue
+		default: // without the add-on's own message, which may change all the time
+			cause.Message = fmt.Sprintf("add-on %s of AddonStack %s isn't ready (%s): see status.addons of ClusterAddon %s",
+				a.Name, a.stack, describePhase(&status), q.ca.Name)
 		}
-		if a.awaitedAt() == addonsv1.UpgradeIndependent || isInstalled(status.Phase) {
-			continue
-		}
-		causes.Waiting = append(causes.Waiting, upgrade.Cause{
-			Addon: a.Name, Point: a.awaitedAt(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.spec.Lifecycle),
-			// Without the add-on's own message, which may change all the time.
-			Message: fmt.Sprintf("add-on %s of AddonStack %s isn't ready (%s): see status.addons of ClusterAddon %s",
-				a.Name, a.stack, describePhase(&status), q.ca.Name),
-		})
+		causes.Waiting = append(causes.Waiting, cause)
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.unresolved)) {
 		if s := q.unresolved[name]; s.state.IsAwaited() {

@@ -4,19 +4,16 @@ package clusteraddon
 
 import (
 	"context"
-	"errors"
-	"io"
-	"io/fs"
-	"net"
-	"net/url"
+	"fmt"
+	"slices"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -131,29 +128,40 @@ func (q *clusterRun) unwantedStatus(record deliver.Summary, phase addonsv1.Addon
 	return status
 }
 
-// isUnreachable reports whether an error is of the connection to a cluster, or of what the
-// cluster offers at all: other requests fail for it, too. An answer of the API server is no
-// such error, and neither is a request that can't be made. A connection that breaks off within
-// an answer may look like either: then the next request tells.
-func isUnreachable(err error) bool {
-	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) || meta.IsNoMatchError(err) {
-		return false
-	}
-	_, ofGroups := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err)
-	_, ofResources := errors.AsType[*apiutil.ErrResourceDiscoveryFailed](err)
-	isOver := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	return ofGroups || ofResources || isOver || isOfNetwork(err)
-}
+// identifyTimeout bounds the question which cluster it is.
+const identifyTimeout = 10 * time.Second
 
-// isOfNetwork reports whether no request came through, or no whole answer: a name that isn't
-// found, a connection that isn't made or broke off, a TLS handshake that failed.
-func isOfNetwork(err error) bool {
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return false // of a disk, whose errors look like those of a network
+// isSame reports whether the connection leads to the cluster that the status is about, and notes that cluster in the
+// status. If it leads to another one, the condition ClusterReachable says so. While nobody can tell, it counts as the
+// same. Each connection is asked once.
+func (q *clusterRun) isSame(ctx context.Context) bool {
+	known := &q.memory.identity
+	if known.conn != q.workload.conn {
+		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
+		defer cancel()
+		system, err := q.workload.conn.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		switch {
+		case apierrors.IsForbidden(err): // until there is another connection
+			system = &metav1.PartialObjectMetadata{}
+		case err != nil || len(content.IsLabelValue(string(system.UID))) > 0: // which keeps a hostile text out of the status
+			return true
+		}
+		*known = identity{conn: q.workload.conn, uid: system.UID}
 	}
-	if request, ok := errors.AsType[*url.Error](err); ok {
-		return request.Op != "parse"
+	if known.uid == "" {
+		return true
 	}
-	_, ok := errors.AsType[net.Error](err)
-	return ok || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF)
+	status := &q.ca.Status
+	isInstalled := status.ObservedUID == q.ca.UID && slices.ContainsFunc(status.Addons, func(a addonsv1.AddonStatus) bool { return a.Revision > 0 })
+	if !isInstalled || status.ClusterUID == "" || status.ClusterUID == known.uid {
+		status.ClusterUID = known.uid
+		return true
+	}
+	conditions.Set(q.ca, metav1.Condition{
+		Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionFalse, Reason: addonsv1.AnotherClusterReason,
+		Message: fmt.Sprintf("The kubeconfig leads to another cluster (namespace kube-system has UID %s) than to that of the add-ons (%s). "+
+			"Nothing is done there. Correct the kubeconfig. Or, if the cluster was replaced, delete this ClusterAddon: it is made again, and installs the add-ons there",
+			known.uid, status.ClusterUID),
+	})
+	return false
 }

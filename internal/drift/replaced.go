@@ -46,16 +46,16 @@ func Replacements(o *unstructured.Unstructured, live []metav1.ManagedFieldsEntry
 			continue
 		}
 		found := replacements(o, theirs, owned)
-		items := below(theirs, found)
-		if items.Empty() {
+		if len(found) == 0 {
 			continue
 		}
 		var changes []Change
 		for _, path := range found {
 			changes = append(changes, Change{Path: path, Managers: []string{live[i].Manager}})
 		}
-		taken = taken.Union(items)
-		managed[i].FieldsV1, managed[ours].FieldsV1 = format(theirs.Difference(items)), format(taken)
+		left := theirs.RecursiveDifference(fieldpath.NewSet(found...))
+		taken = taken.Union(theirs.Difference(left))
+		managed[i].FieldsV1, managed[ours].FieldsV1 = format(left), format(taken)
 		all = append(all, Replacement{changes, slices.Clone(managed)})
 	}
 	return all
@@ -83,21 +83,30 @@ func replacements(o *unstructured.Unstructured, theirs, owned *fieldpath.Set) []
 	return items
 }
 
-// below returns the fields of a set that are at one of the paths, or below.
-func below(set *fieldpath.Set, paths []fieldpath.Path) *fieldpath.Set {
-	found := fieldpath.NewSet()
-	for field := range set.All() {
-		if slices.ContainsFunc(paths, func(p fieldpath.Path) bool { return len(field) >= len(p) && field[:len(p)].Equals(p) }) {
-			found.Insert(field.Copy())
-		}
-	}
-	return found
-}
-
 func format(set *fieldpath.Set) *metav1.FieldsV1 {
 	text, err := set.ToJSON()
 	if err != nil {
 		return &metav1.FieldsV1{Raw: []byte("{}")} // of what was parsed before
 	}
 	return &metav1.FieldsV1{Raw: text}
+}
+
+// Apart returns managedFields in which another manager has none of the fields that the manager applies. It returns
+// nil if it has none of them.
+func Apart(managed []metav1.ManagedFieldsEntry, manager, other string) []metav1.ManagedFieldsEntry {
+	i := slices.IndexFunc(managed, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == other && e.Subresource == "" })
+	if i < 0 {
+		return nil // as nearly always
+	}
+	ours, theirs := setOf(managed, manager), parse(managed[i].FieldsV1)
+	if theirs.Intersection(ours).Empty() {
+		return nil
+	}
+	all := slices.Clone(managed)
+	left := theirs.Difference(ours)
+	if left.Empty() {
+		return slices.Delete(all, i, i+1)
+	}
+	all[i].FieldsV1 = format(left)
+	return all
 }
