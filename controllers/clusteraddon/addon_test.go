@@ -8,12 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/sets"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -21,105 +19,59 @@ func wantedAddon(stack, name string) addon {
 	return addon{Addon: addonsv1.Addon{Name: name}, stack: stack}
 }
 
+// What a stack installed stays its own while nobody knows what it wants: its revision may come a moment later than that of
+// another stack.
 func TestClaims(t *testing.T) {
-	release := deliver.Release{Namespace: "default", Name: "web"}
 	both := []addon{wantedAddon("a", "web"), wantedAddon("b", "web")}
-
-	if got := releaseHolders(both, nil, nil)[release]; got != "a" {
-		t.Errorf("of two stacks that want a release nobody has, %q got it; want the first", got)
-	}
-	installed := map[deliver.Release]deliver.Summary{release: {Terms: deliver.Terms{Stack: "b"}}}
-	if got := releaseHolders(both, installed, nil)[release]; got != "b" {
-		t.Errorf("%q got the release that b installed", got)
-	}
-	installed[release] = deliver.Summary{Terms: deliver.Terms{Stack: "gone"}}
-	if got := releaseHolders(both, installed, nil)[release]; got != "a" {
-		t.Errorf("%q got the release of a stack that no longer wants it; want the first", got)
-	}
-
-	// What a stack installed stays its own while nobody knows what it wants: its
-	// revision may come a moment later than that of another stack.
-	keeping := map[string]unresolvedStack{"gone": {state: decide.Undecided}}
-	if got := releaseHolders(both, installed, keeping)[release]; got != "gone" {
-		t.Errorf("%q took the release of a stack that is undecided", got)
-	}
-	if got := releaseHolders(both, nil, keeping)[release]; got != "a" {
-		t.Errorf("%q got a release that nobody has; want the first", got)
-	}
-	keeping = map[string]unresolvedStack{"": {state: decide.Undecided}} // no record has this name
-	if got := releaseHolders(both, nil, keeping)[release]; got != "a" {
-		t.Errorf("%q got a release that nobody has; want the first", got)
-	}
-}
-
-func TestRemovalGoesAgainstDependencies(t *testing.T) {
-	summary := func(name string, dependsOn ...string) deliver.Summary {
-		s := deliver.Summary{Terms: deliver.Terms{Stack: "platform", DependsOn: dependsOn}}
-		s.Namespace, s.Name = "default", name
-		return s
-	}
-	installed := map[deliver.Release]deliver.Summary{}
-	for _, s := range []deliver.Summary{summary("base"), summary("middle", "base"), summary("top", "middle"), summary("kept", "base")} {
-		installed[deliver.Release{Namespace: s.Namespace, Name: s.Name}] = s
-	}
-	keep := sets.New(deliver.Release{Namespace: "default", Name: "kept"})
-
-	waiting := dependentsAmong(removalOrder(installed, keep))
-	want := map[deliver.Release]string{
-		{Namespace: "default", Name: "base"}:   "middle",
-		{Namespace: "default", Name: "middle"}: "top",
-	}
-	if diff := cmp.Diff(want, waiting); diff != "" {
-		t.Errorf("who waits for whom: -want +got:\n%s", diff)
-	}
-}
-
-// Names of dependencies are of one stack.
-func TestRemovalWaitsForNoOtherStack(t *testing.T) {
-	base, web := deliver.Summary{Terms: deliver.Terms{Stack: "platform"}}, deliver.Summary{Terms: deliver.Terms{Stack: "team", DependsOn: []string{"base"}}}
-	base.Name, web.Name = "base", "web"
-	if waiting := dependentsAmong([]deliver.Summary{web, base}); len(waiting) > 0 {
-		t.Errorf("%v wait", waiting)
-	}
-}
-
-// Records of different times may say that two depend on each other.
-func TestRemovalOfACycleBegins(t *testing.T) {
-	a, b := deliver.Summary{Terms: deliver.Terms{DependsOn: []string{"b"}}}, deliver.Summary{Terms: deliver.Terms{DependsOn: []string{"a"}}}
-	a.Name, b.Name = "a", "b"
-	if waiting := dependentsAmong([]deliver.Summary{a, b}); len(waiting) != 1 {
-		t.Errorf("%v wait; want one of them", waiting)
-	}
-	if waiting := dependentsAmong(nil); len(waiting) != 0 {
-		t.Errorf("%v wait, of nothing", waiting)
-	}
-}
-
-func TestDigestTellsInputsApart(t *testing.T) {
-	base := inputs{artifact: "sha256:1", values: map[string]any{"a": 1}, addon: &addon{Addon: addonsv1.Addon{Namespace: "n", Name: "r"}}}
-	change := map[string]func(*inputs){
-		"chart":     func(in *inputs) { in.artifact = "sha256:2" },
-		"values":    func(in *inputs) { in.values = map[string]any{"a": 2} },
-		"namespace": func(in *inputs) { in.Namespace = "m" },
-		"name":      func(in *inputs) { in.Name = "s" },
-		"readiness": func(in *inputs) { in.Readiness = []addonsv1.ReadinessCheck{{Kind: "Job"}} },
-	}
-	digestOf := func(in inputs) string { return in.digest(factsNone) }
-	again := base
-	again.values = map[string]any{"a": 1}
-	if digestOf(base) != digestOf(again) {
-		t.Error("equal inputs have different digests")
-	}
-	for name, apply := range change {
-		other, its := base, *base.addon
-		other.addon = &its
-		apply(&other)
-		if digestOf(other) == digestOf(base) {
-			t.Errorf("another %s has the same digest", name)
+	for name, tc := range map[string]struct {
+		installed, undecided string // stacks, "none" for none
+		want                 string
+	}{
+		"nobody has it":                         {"none", "none", "a"},
+		"the second has it":                     {"b", "none", "b"},
+		"a stack has it that wants it no more":  {"gone", "none", "a"},
+		"a stack has it that is undecided":      {"gone", "gone", "gone"},
+		"nobody has it, and a stack may":        {"none", "gone", "a"},
+		"nobody has it, and one without a name": {"none", "", "a"}, // no record has this name
+	} {
+		installed, unresolved := map[deliver.Release]deliver.Summary{}, map[string]unresolvedStack{}
+		if tc.installed != "none" {
+			installed[both[0].release()] = deliver.Summary{Terms: deliver.Terms{Stack: tc.installed}}
+		}
+		if tc.undecided != "none" {
+			unresolved[tc.undecided] = unresolvedStack{state: decide.Undecided}
+		}
+		if got := releaseHolders(both, installed, unresolved)[both[0].release()]; got != tc.want {
+			t.Errorf("%s: %q got it", name, got)
 		}
 	}
-	if base.digest(factsOf("v1.36.3")) == digestOf(base) {
-		t.Error("facts make no difference")
+}
+
+// Names of dependencies are of one stack. Records of different times may say that two depend on each other.
+func TestRemovalGoesAgainstDependencies(t *testing.T) {
+	summary := func(stack, name string, dependsOn ...string) deliver.Summary {
+		return deliver.Summary{Release: deliver.Release{Name: name}, Terms: deliver.Terms{Stack: stack, DependsOn: dependsOn}}
+	}
+	kept := deliver.Release{Name: "kept"}
+	for name, tc := range map[string]struct {
+		installed []deliver.Summary
+		want      map[string]string // who waits for whom
+	}{
+		"none":            {nil, map[string]string{}},
+		"several":         {[]deliver.Summary{summary("a", "base"), summary("a", "middle", "base"), summary("a", "top", "middle"), summary("a", kept.Name, "base")}, map[string]string{"base": "middle", "middle": "top"}},
+		"another stack's": {[]deliver.Summary{summary("a", "base"), summary("b", "web", "base")}, map[string]string{}},
+		"a cycle begins":  {[]deliver.Summary{summary("a", "one", "other"), summary("a", "other", "one")}, map[string]string{"other": "one"}},
+	} {
+		installed, got := map[deliver.Release]deliver.Summary{}, map[string]string{}
+		for _, record := range tc.installed {
+			installed[record.Release] = record
+		}
+		for release, other := range dependentsAmong(removalOrder(installed, sets.New(kept))) {
+			got[release.Name] = other
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: who waits for whom: -want +got:\n%s", name, diff)
+		}
 	}
 }
 
@@ -166,30 +118,6 @@ func TestSettled(t *testing.T) {
 }
 
 var factsNone job.FactsUsed
-
-func factsOf(version string) job.FactsUsed { return job.FactsUsed{KubeVersion: version} }
-
-// What another instance installed may have been handed over with the Cluster; what it has yet to
-// install may want what no other stack has any more.
-func TestUnresolvedStacks(t *testing.T) {
-	for name, tc := range map[string]struct {
-		written        *addonsv1.AddonStack
-		revision       string
-		keeps, awaited bool
-	}{
-		"it has no valid revision yet":            {written: &addonsv1.AddonStack{}, keeps: true, awaited: true},
-		"its revision can't be found":             {written: &addonsv1.AddonStack{}, revision: "platform-1", keeps: true, awaited: true},
-		"another instance's, that has yet to run": {awaited: true},
-		"another instance's, that has run":        {revision: "platform-1"},
-	} {
-		long := map[string]time.Time{"platform": time.Unix(0, 0)}
-		one := assignedStack{StackRevision: addonsv1.StackRevision{Name: "platform", Revision: tc.revision}, written: tc.written}
-		s := resolveStacks([]assignedStack{one}, member.OfCluster(&clusterv1.Cluster{}), long, time.Unix(1000, 0))
-		if got := s.unresolved["platform"]; got.state.KeepsReleases() != tc.keeps || got.state.IsAwaited() != tc.awaited || got.why == "" {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
 
 // An aggregated API server that is down takes no answer away, and freezes no other.
 func TestPreviousAnswers(t *testing.T) {

@@ -3,6 +3,7 @@
 package clusteraddon
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -144,20 +145,24 @@ func TestInstalledAsWanted(t *testing.T) {
 	}
 }
 
+// hubScheme has the types of a management cluster.
+func hubScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), addonsv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
 // A revision with a field that this program doesn't know isn't used: the field may restrict what the stack asks for.
 func TestRevisionWithUnknownFieldsIsNotRead(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addonsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	revision := func(name, spec string) *appsv1.ControllerRevision {
 		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: runtime.RawExtension{Raw: []byte(spec)}}
 	}
 	q, _ := askedCluster(t)
 	q.ca.Namespace = "team"
-	q.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+	q.Client = fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(
 		revision("a-1", `{"addons":[{"name":"web"}]}`), revision("b-1", `{"addons":[{"name":"web"}],"later":true}`)).Build()
 	q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "b", Revision: "b-1"}}
 	all, err := q.readStacks(t.Context())

@@ -52,8 +52,9 @@ func TestRemovesBeforeDeletion(t *testing.T) {
 			}
 		})
 	}
-	if removesBeforeDeletion(&addonsv1.ClusterAddon{}, nil) {
-		t.Error("of no cluster")
+	ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{GatesDeletion: ptr.To(true)}}
+	if removesBeforeDeletion(ca, nil) || removesBeforeDeletion(ca, &member.Member{Deleting: true, Initialized: true}) {
+		t.Error("of no cluster, or of one that isn't of Cluster API")
 	}
 }
 

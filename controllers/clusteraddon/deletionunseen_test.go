@@ -7,12 +7,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -49,14 +47,6 @@ func TestDeletionOfAClusterThatDoesNotAnswer(t *testing.T) {
 				t.Errorf("again after %s, %+v", again, ca.Status.Deletion)
 			}
 		})
-	}
-}
-
-// A cluster that isn't one of Cluster API has no deletion that waits for add-ons.
-func TestDeletionOfOtherClustersWaitsForNothing(t *testing.T) {
-	ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{GatesDeletion: ptr.To(true)}}
-	if removesBeforeDeletion(ca, &member.Member{Deleting: true, Initialized: true}) {
-		t.Error("it waits")
 	}
 }
 

@@ -15,47 +15,33 @@ import (
 // TestDigestStays pins what a digest is taken of: another one makes a new revision
 // of every add-on of every cluster.
 func TestDigestStays(t *testing.T) {
-	base := func(change func(*inputs)) *inputs {
-		in := &inputs{artifact: "sha256:a", values: map[string]any{"b": 1}, addon: &addon{Addon: addonsv1.Addon{Namespace: "apps", Name: "web"}}}
-		change(in)
-		return in
-	}
-	cases := map[string]struct {
-		in   *inputs
-		text string
+	const begins, plain = `{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web",`, `"Readiness":null,"Facts":{}`
+	for name, tc := range map[string]struct {
+		change func(*inputs)
+		facts  job.FactsUsed
+		ends   string
 	}{
-		"a chart": {
-			base(func(*inputs) {}),
-			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{}}`,
+		"a chart":                         {func(*inputs) {}, factsNone, plain + `}`},
+		"a chart with patches":            {func(in *inputs) { in.Patches = []addonsv1.Patch{{Patch: "p"}} }, factsNone, plain + `,"Patches":[{"patch":"p"}]}`},
+		"a chart whose CRDs are made":     {func(in *inputs) { in.CRDPolicy = addonsv1.CRDPolicyCreateReplace }, factsNone, plain + `}`},
+		"a chart whose CRDs are left out": {func(in *inputs) { in.CRDPolicy = addonsv1.CRDPolicySkip }, factsNone, plain + `,"CRDPolicy":"Skip"}`},
+		"a chart with a check that asked for a version": {
+			func(in *inputs) {
+				in.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "batch/v1", Kind: "Job", Expression: "true"}}
+			}, job.FactsUsed{KubeVersion: "v1.36.3"},
+			`"Readiness":[{"apiVersion":"batch/v1","kind":"Job","expression":"true"}],"Facts":{"kubeVersion":"v1.36.3"}}`,
 		},
-		"a chart with patches": {
-			base(func(in *inputs) { in.Patches = []addonsv1.Patch{{Patch: "p"}} }),
-			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{},"Patches":[{"patch":"p"}]}`,
-		},
-		"a chart whose CRDs are made": {
-			base(func(in *inputs) { in.CRDPolicy = addonsv1.CRDPolicyCreateReplace }),
-			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{}}`,
-		},
-		"a chart whose CRDs are left out": {
-			base(func(in *inputs) { in.CRDPolicy = addonsv1.CRDPolicySkip }),
-			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{},"CRDPolicy":"Skip"}`,
-		},
-		"a kustomization": {
-			base(func(in *inputs) {
-				in.chart.Kind = artifact.KindKustomization
-				in.Kustomization = &addonsv1.KustomizationSource{Directory: "overlays/prod"}
-			}),
-			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{},"Kind":"kustomization","Directory":"overlays/prod"}`,
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := c.in.digest(job.FactsUsed{})
-			sum := sha256.Sum256([]byte(c.text))
-			if want := "sha256:" + hex.EncodeToString(sum[:]); got != want {
-				t.Errorf("got %s, want that of %s", got, c.text)
-			}
-		})
+		"a kustomization": {func(in *inputs) {
+			in.chart.Kind = artifact.KindKustomization
+			in.Kustomization = &addonsv1.KustomizationSource{Directory: "overlays/prod"}
+		}, factsNone, plain + `,"Kind":"kustomization","Directory":"overlays/prod"}`},
+	} {
+		in := &inputs{artifact: "sha256:a", values: map[string]any{"b": 1}, addon: &addon{Addon: addonsv1.Addon{Namespace: "apps", Name: "web"}}}
+		tc.change(in)
+		sum := sha256.Sum256([]byte(begins + tc.ends))
+		if got, want := in.digest(tc.facts), "sha256:"+hex.EncodeToString(sum[:]); got != want {
+			t.Errorf("%s: got %s, want that of %s", name, got, begins+tc.ends)
+		}
 	}
 }
 

@@ -3,30 +3,22 @@
 package clusteraddon
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
-	"github.com/cluster-chandler/chandler/test/connection"
 )
 
 // A cluster that answers with errors isn't asked all the time, however long ago its objects were to be compared.
 func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
-	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
-	record := proven(deliver.Summary{Installed: true})
-	record.Name, record.Namespace, record.Status, record.Revision, record.Applied = "web", "apps", deliver.StatusDeployed, 1, "none"
+	record := installedAddon("platform", "web")
+	record.Applied = "none"
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}}
-	q := &clusterRun{
-		Reconciler: &Reconciler{
-			Deliverer: deliver.New(deliver.Options{}), watched: fleetwatch.NewObjects(func(multicluster.ClusterName) {}),
-		},
-		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn}, memory: newMemory(), proofs: proofsOf(record), now: time.Now(),
-	}
+	q, _ := askedCluster(t, record)
+	q.watched = fleetwatch.NewObjects(func(multicluster.ClusterName) {})
 	memory := &q.memory.of(a.release()).drift
 	memory.revision, memory.lookAt = 1, q.now.Add(-time.Hour)
 	one := addonResult{status: a.status()}

@@ -135,58 +135,53 @@ func TestPendingIsToldOnce(t *testing.T) {
 	}
 }
 
-// What waited for a while, and is at the revision that it had, wasn't installed by that.
-func TestReadyAgainIsNoInstallation(t *testing.T) {
-	status := func(phase addonsv1.AddonPhase, reason string, revision int32) addonsv1.AddonStatus {
+// An event tells how an installation ends, and what goes wrong. What waited for a while, or is taken over by another stack,
+// and is at the revision that it had, wasn't installed by that.
+func TestEventsTellWhatChanged(t *testing.T) {
+	at := func(phase addonsv1.AddonPhase, reason string, revision int32) addonsv1.AddonStatus {
 		s := addonIn("web", phase, reason, "why")
 		s.Revision, s.Version = revision, "1.0.0"
 		return s
 	}
-	const installed, still = "Installed add-on web 1.0.0", "Still installed: add-on web 1.0.0"
+	ofAnother := at(addonsv1.AddonReady, "", 2)
+	ofAnother.Stack = "previous"
+	ready, none := at(addonsv1.AddonReady, "", 2), addonsv1.AddonStatus{}
+	const installed, still = "AddonReady Installed add-on web 1.0.0", "AddonReady Still installed: add-on web 1.0.0"
 	for name, tc := range map[string]struct {
-		was  addonsv1.AddonStatus
-		want string
+		was, is addonsv1.AddonStatus
+		want    string
 	}{
-		"it was":                            {status(addonsv1.AddonReady, "", 2), ""},
-		"it waited for another one":         {status(addonsv1.AddonPending, reasons.WaitingForDependency, 2), ""},
-		"its source was down":               {status(addonsv1.AddonPending, failure.SourceUnavailable, 2), ""},
-		"somebody was told of it":           {status(addonsv1.AddonPending, failure.SignatureMissing, 2), still},
-		"its stack was undecided":           {status(addonsv1.AddonUnassigned, reasons.StackUndecided, 2), still},
-		"it failed":                         {status(addonsv1.AddonFailed, deliver.ReasonHookFailed, 2), installed},
-		"it waited, and is another version": {status(addonsv1.AddonPending, reasons.WaitingForDependency, 1), installed},
-		"it is new":                         {status(addonsv1.AddonPending, failure.ArtifactPending, 0), installed},
-		"it was on the way":                 {status(addonsv1.AddonUpgrading, "", 2), installed},
+		"nothing changed":                      {ready, ready, ""},
+		"an installation starts":               {none, at(addonsv1.AddonInstalling, "", 1), ""},
+		"it continues":                         {at(addonsv1.AddonInstalling, "A", 1), at(addonsv1.AddonInstalling, "B", 1), ""},
+		"it is ready":                          {at(addonsv1.AddonInstalling, "A", 2), ready, installed},
+		"an upgrade starts":                    {at(addonsv1.AddonReady, "", 1), at(addonsv1.AddonUpgrading, "", 2), ""},
+		"an upgrade follows the last":          {at(addonsv1.AddonUpgrading, "", 2), at(addonsv1.AddonUpgrading, "", 3), ""},
+		"it fails":                             {at(addonsv1.AddonUpgrading, "", 2), at(addonsv1.AddonFailed, "HookFailed", 2), "HookFailed "},
+		"it fails for another reason":          {at(addonsv1.AddonFailed, "HookFailed", 2), at(addonsv1.AddonFailed, "ObjectRejected", 2), "ObjectRejected "},
+		"it is degraded":                       {ready, at(addonsv1.AddonDegraded, "CrashLoopBackOff", 2), "CrashLoopBackOff "},
+		"it is removed":                        {ready, at(addonsv1.AddonRemoving, "", 2), "AddonRemoving "},
+		"it waits":                             {none, at(addonsv1.AddonPending, "WaitingForDependency", 0), ""},
+		"it has waited for another one":        {at(addonsv1.AddonPending, reasons.WaitingForDependency, 2), ready, ""},
+		"its source was down":                  {at(addonsv1.AddonPending, failure.SourceUnavailable, 2), ready, ""},
+		"somebody was told of it":              {at(addonsv1.AddonPending, failure.SignatureMissing, 2), ready, still},
+		"its stack was undecided":              {at(addonsv1.AddonUnassigned, reasons.StackUndecided, 2), ready, still},
+		"it had failed":                        {at(addonsv1.AddonFailed, deliver.ReasonHookFailed, 2), ready, installed},
+		"it was degraded":                      {at(addonsv1.AddonDegraded, "CrashLoopBackOff", 2), ready, "AddonReady Healthy again: add-on web 1.0.0"},
+		"it waited, and is another version":    {at(addonsv1.AddonPending, reasons.WaitingForDependency, 1), ready, installed},
+		"it is new":                            {at(addonsv1.AddonPending, failure.ArtifactPending, 0), ready, installed},
+		"it was on the way":                    {at(addonsv1.AddonUpgrading, "", 2), ready, installed},
+		"another stack's, as it is":            {ofAnother, ready, ""},
+		"another stack's, of another revision": {ofAnother, at(addonsv1.AddonReady, "", 3), installed},
 	} {
-		e, got := addonEvent(tc.was, status(addonsv1.AddonReady, "", 2)), ""
-		if e != nil {
-			got = e.note
-		}
-		if tc.want == "" && e != nil || !strings.HasPrefix(got, tc.want) {
-			t.Errorf("%s: told %q, want %q", name, got, tc.want)
-		}
-	}
-}
-
-// An add-on that another stack takes over as it is was installed before.
-func TestTakingOverIsNoInstallation(t *testing.T) {
-	status := func(stack string, phase addonsv1.AddonPhase, revision int32) addonsv1.AddonStatus {
-		s := addonIn("web", phase, "", "")
-		s.Stack, s.Revision = stack, revision
-		return s
-	}
-	ready := status("docker-v1", addonsv1.AddonReady, 1)
-	for want, is := range map[string]addonsv1.AddonStatus{
-		"":           status("docker-v2", addonsv1.AddonReady, 1),
-		"AddonReady": status("docker-v2", addonsv1.AddonReady, 2),
-	} {
-		before := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: []addonsv1.AddonStatus{ready}}}
-		after := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: []addonsv1.AddonStatus{is}}}
+		before := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: []addonsv1.AddonStatus{tc.was}}}
+		after := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: []addonsv1.AddonStatus{tc.is}}}
 		got := ""
-		if events := eventsOf(before, after); len(events) > 0 {
-			got = events[0].reason
+		for _, e := range eventsOf(before, after) {
+			got += e.reason + " " + e.note
 		}
-		if got != want {
-			t.Errorf("%s at revision %d: event %q, want %q", is.Phase, is.Revision, got, want)
+		if !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
+			t.Errorf("%s: told %q, want %q", name, got, tc.want)
 		}
 	}
 }

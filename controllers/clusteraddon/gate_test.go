@@ -49,8 +49,10 @@ func TestGate(t *testing.T) {
 			if tc.condition == "" {
 				return
 			}
-			if c := conditions.Get(ca, tc.condition); c == nil || c.Reason != tc.reason {
-				t.Errorf("%+v", c)
+			summarize(ca)
+			if told, ready := conditions.GetReason(ca, tc.condition), conditions.Get(ca, addonsv1.ReadyCondition); told != tc.reason || ready.Reason != tc.reason ||
+				ready.Status != metav1.ConditionFalse || ready.Message == "" {
+				t.Errorf("%s: %s, and %+v", tc.condition, told, ready)
 			}
 		})
 	}

@@ -82,7 +82,7 @@ func TestPassesThatTakeLongHoldHalfOfTheWorkers(t *testing.T) {
 	}
 }
 
-// A cluster that was slow, or unreachable, is let in with others again once a reconcile was quick.
+// A cluster that was slow, or unreachable, is let in with others again once a reconcile was quick, or it has been forgotten.
 func TestClustersBecomeSlowAndQuick(t *testing.T) {
 	l := newLaneTest()
 	quick := func(name string) { _, leave := l.begin(t, name); leave(false) }
@@ -93,9 +93,10 @@ func TestClustersBecomeSlowAndQuick(t *testing.T) {
 	_, a := l.begin(t, "a")
 	_, b := l.begin(t, "b")
 	l.refused(t, "c")
+	l.forget(client.ObjectKey{Name: "c"})
+	quick("c")
 	a(false)
 	quick("a")
-	quick("c")
 	_, c := l.begin(t, "c")
 	_, again := l.begin(t, "a")
 	for _, leave := range []func(bool){b, c, again} {
@@ -104,20 +105,4 @@ func TestClustersBecomeSlowAndQuick(t *testing.T) {
 	if len(l.slow) != 0 || l.room != 2 {
 		t.Errorf("slow: %v, room: %d", l.slow, l.room)
 	}
-}
-
-// A cluster that was slow is a new one when it has been forgotten.
-func TestForgottenClusterIsNotSlow(t *testing.T) {
-	l := newLaneTest()
-	for _, name := range []string{"a", "b", "c"} {
-		_, leave := l.begin(t, name)
-		leave(true)
-	}
-	for _, name := range []string{"a", "b"} {
-		l.begin(t, name)
-	}
-	l.refused(t, "c")
-	l.forget(client.ObjectKey{Name: "c"})
-	_, leave := l.begin(t, "c")
-	leave(false)
 }

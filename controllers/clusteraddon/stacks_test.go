@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -108,28 +109,25 @@ func TestAssignmentsThatDoNotFollow(t *testing.T) {
 	expect(time.Hour, "b", 0)
 }
 
-// A stack that is gone keeps what it has, and its statuses, until the assignment has had
-// time to follow; then it may be another instance's. A removal that is held keeps all. At first the stack may be made
-// again, and then want objects of what leaves: it is awaited.
-func TestStacksThatAreGone(t *testing.T) {
-	gone := assignedStack{StackRevision: addonsv1.StackRevision{Name: "a", Revision: "a-1"}}
-	began := time.Unix(1000, 0)
+// A stack of which nothing is known keeps what it has, unless it is another instance's and has run. What a stack that is gone
+// installed stays until the assignment has had time to follow. A removal that is held keeps all.
+func TestUnresolvedStacks(t *testing.T) {
+	began, there, held := time.Unix(1000, 0), &addonsv1.AddonStack{}, &addonsv1.HeldRemoval{}
 	for name, tc := range map[string]struct {
-		after        time.Duration
-		held         bool
-		keeps, quiet bool
-		awaited      bool
+		stack assignedStack
+		after time.Duration
+		want  decide.StackState
 	}{
-		"at first":     {keeps: true, quiet: true, awaited: true},
-		"after a time": {after: assignmentGrace},
-		"it is held":   {after: assignmentGrace, held: true, keeps: true, quiet: true},
+		"it has no valid revision yet":            {assignedStack{written: there}, assignmentGrace, decide.Undecided},
+		"its revision can't be found":             {assignedStack{written: there, StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, assignmentGrace, decide.Undecided},
+		"another instance's, that has yet to run": {assignedStack{}, assignmentGrace, decide.Unseen},
+		"gone, at first":                          {assignedStack{StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, 0, decide.JustGone},
+		"gone, or another instance's":             {assignedStack{StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, assignmentGrace, decide.Foreign},
+		"gone, and held":                          {assignedStack{StackRevision: addonsv1.StackRevision{Revision: "a-1", HeldRemoval: held}}, assignmentGrace, decide.Held},
 	} {
-		stack := gone
-		if tc.held {
-			stack.HeldRemoval = &addonsv1.HeldRemoval{}
-		}
-		s := resolveStacks([]assignedStack{stack}, member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time{"a": began}, began.Add(tc.after))
-		if got := s.unresolved["a"]; got.state.KeepsReleases() != tc.keeps || got.state.KeepsStatus() != tc.quiet || got.state.IsAwaited() != tc.awaited || len(s.heldRemovals) > 0 != tc.held {
+		tc.stack.Name = "a"
+		s := resolveStacks([]assignedStack{tc.stack}, member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time{"a": began}, began.Add(tc.after))
+		if got := s.unresolved["a"]; got.state != tc.want || got.why == "" || len(s.heldRemovals) > 0 != (tc.want == decide.Held) {
 			t.Errorf("%s: %+v, held %v", name, got, s.heldRemovals)
 		}
 	}
@@ -172,8 +170,7 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 	now, cluster := time.Unix(1000, 0), member.OfCluster(&clusterv1.Cluster{})
 	spec := &addonsv1.AddonStackSpec{}
 	of := addonsv1.StackRevision{Name: "platform", Revision: "platform-1"}
-	record := proven(deliver.Summary{Installed: true, Terms: deliver.Terms{Stack: "platform"}})
-	record.Name, record.Namespace, record.Status, record.Revision = "web", "apps", deliver.StatusDeployed, 1
+	record := installedAddon("platform", "web")
 	for name, tc := range map[string]struct {
 		stack assignedStack
 		told  bool // once it stays so

@@ -3,9 +3,7 @@
 package clusteraddon
 
 import (
-	"net/http"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -14,20 +12,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/test/connection"
 )
 
 // TestSuccessorsThatCannotBeKnown has add-ons that can't say what they are to have, or what the
 // leaving one has. New ones, and those of the same stack, are assumed to have the same.
 func TestSuccessorsThatCannotBeKnown(t *testing.T) {
-	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	same, other, added := wantedAddon("a", "same"), wantedAddon("b", "other"), wantedAddon("b", "added")
-	q := &clusterRun{
-		memory: newMemory(), now: time.Unix(1000, 0),
-		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn},
-		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{})},
-		installed:  map[deliver.Release]deliver.Summary{same.release(): {Installed: true}, other.release(): {Installed: true}},
-	}
+	q, _ := askedCluster(t)
+	q.installed[same.release()], q.installed[other.release()] = deliver.Summary{Installed: true}, deliver.Summary{Installed: true}
 	for name, contents := range map[string]sets.Set[deliver.ObjectKey]{"the contents aren't known": nil, "the leaving one's record can't be read": {}} {
 		got, retryAfter := rendering{q}.successorsOf(t.Context(), deliver.Summary{Terms: deliver.Terms{Stack: "a"}}, []successor{{&same, contents}, {&other, contents}, {&added, contents}})
 		if diff := cmp.Diff([]string{"same of AddonStack a", "added of AddonStack b"}, got); diff != "" {

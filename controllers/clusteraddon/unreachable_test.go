@@ -3,6 +3,7 @@
 package clusteraddon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,17 +35,12 @@ import (
 
 // reading is a request for a ConfigMap to a server that may fail in many ways.
 type reading struct {
-	handler    http.HandlerFunc
-	start      func(*httptest.Server) // how the server is started; nil for plain HTTP
-	scheme     string                 // what the client takes it for
-	trusted    bool                   // the server's certificate is
-	discovers  bool                   // the client asks which kinds there are
-	gone       bool                   // the server is stopped before
-	limiter    flowcontrol.RateLimiter
-	timeout    time.Duration
-	apiVersion string
-	name       string
-	cancelled  bool
+	handler          http.HandlerFunc
+	start            func(*httptest.Server)               // how the server is started; nil for plain HTTP
+	prepare          func(*httptest.Server, *rest.Config) // what is otherwise with the server and the client; nil for nothing
+	discovers        bool                                 // the client asks which kinds there are
+	cancelled        bool
+	apiVersion, name string
 }
 
 // do makes the request, and returns its error.
@@ -56,17 +52,10 @@ func (r reading) do(t *testing.T) error {
 	}
 	r.start(server)
 	t.Cleanup(server.Close)
-	config := &rest.Config{Host: server.URL, Timeout: r.timeout, RateLimiter: r.limiter}
-	if r.scheme != "" {
-		config.Host = r.scheme + "://" + server.Listener.Addr().String()
+	config, options := &rest.Config{Host: server.URL}, client.Options{Scheme: runtime.NewScheme()}
+	if r.prepare != nil {
+		r.prepare(server, config)
 	}
-	if r.trusted {
-		config.Insecure = true
-	}
-	if r.gone {
-		server.Close()
-	}
-	options := client.Options{Scheme: runtime.NewScheme()}
 	if !r.discovers {
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
@@ -81,16 +70,10 @@ func (r reading) do(t *testing.T) error {
 	if r.cancelled {
 		cancel()
 	}
-	if r.apiVersion == "" {
-		r.apiVersion = "v1"
-	}
-	if r.name == "" {
-		r.name = "gate"
-	}
 	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(r.apiVersion)
+	object.SetAPIVersion(cmp.Or(r.apiVersion, "v1"))
 	object.SetKind("ConfigMap")
-	return made.Get(ctx, client.ObjectKey{Namespace: "default", Name: r.name}, object)
+	return made.Get(ctx, client.ObjectKey{Namespace: "default", Name: cmp.Or(r.name, "gate")}, object)
 }
 
 // says answers each request with a code and a text.
@@ -124,19 +107,27 @@ func TestUnreachableClusters(t *testing.T) {
 		return says(code, "application/json", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q}`, code, reason))
 	}
 	slow := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	gone := func(s *httptest.Server, _ *rest.Config) { s.Close() }
+	expectsTLS := func(s *httptest.Server, c *rest.Config) { c.Host = "https://" + s.Listener.Addr().String() }
+	trusts := func(_ *httptest.Server, c *rest.Config) { c.Insecure = true }
+	impatient := func(_ *httptest.Server, c *rest.Config) { c.Timeout = 50 * time.Millisecond }
+	spent := func(_ *httptest.Server, c *rest.Config) { // lets nobody through for an hour
+		c.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(1.0/3600, 1)
+		c.RateLimiter.Accept()
+	}
 	for name, tc := range map[string]struct {
 		reading     reading
 		unreachable bool
 	}{
-		"refused":                    {reading{handler: fine, gone: true}, true},
+		"refused":                    {reading{handler: fine, prepare: gone}, true},
 		"no trusted certificate":     {reading{handler: fine, start: (*httptest.Server).StartTLS}, true},
-		"no TLS":                     {reading{handler: fine, scheme: "https"}, true},
-		"no answer in time":          {reading{handler: slow, timeout: 50 * time.Millisecond}, true},
+		"no TLS":                     {reading{handler: fine, prepare: expectsTLS}, true},
+		"no answer in time":          {reading{handler: slow, prepare: impatient}, true},
 		"the reconcile is over":      {reading{handler: fine, cancelled: true}, true},
-		"no turn in time":            {reading{handler: fine, limiter: spent()}, false},
+		"no turn in time":            {reading{handler: fine, prepare: spent}, false},
 		"half an answer":             {reading{handler: breaksOff}, true},
-		"half an answer, in HTTP/2":  {reading{handler: breaksOff, start: overHTTP2, trusted: true}, false},
-		"no discovery":               {reading{handler: fine, gone: true, discovers: true}, true},
+		"half an answer, in HTTP/2":  {reading{handler: breaksOff, start: overHTTP2, prepare: trusts}, false},
+		"no discovery":               {reading{handler: fine, prepare: gone, discovers: true}, true},
 		"no kinds at all":            {reading{handler: says(http.StatusOK, "application/json", `{"kind": "APIGroupList"}`), discovers: true}, true},
 		"not found":                  {reading{handler: status(http.StatusNotFound, "NotFound")}, false},
 		"forbidden":                  {reading{handler: status(http.StatusForbidden, "Forbidden")}, false},
@@ -183,29 +174,31 @@ func TestUnreachableClusters(t *testing.T) {
 	}
 }
 
-// spent lets nobody through for an hour.
-func spent() flowcontrol.RateLimiter {
-	limiter := flowcontrol.NewTokenBucketRateLimiter(1.0/3600, 1)
-	limiter.Accept()
-	return limiter
-}
-
-// What goes wrong with one request leaves the other add-ons alone, and is told as what it is.
+// What goes wrong with one request leaves the other add-ons alone, and is told as what it is, and nothing that may be in it.
+// Only where it is about the cluster's kinds, nothing else is asked.
 func TestFailuresOfRequests(t *testing.T) {
+	limit := func(discovery bool) error {
+		return fmt.Errorf("unexpected error when reading response body: %w", &fleet.LimitError{
+			Reason: fleet.ReasonResponseTooLarge, Message: "GET /x was answered with more than 4096 KiB", Discovery: discovery,
+		})
+	}
 	for _, tc := range []struct {
 		err         error
 		unreachable bool
+		reason      string
 		says        string
 	}{
-		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true, "The cluster didn't answer; trying again"},
-		{&url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/namespaces/a/secrets?limit=5", Err: context.DeadlineExceeded}, true, "The cluster didn't answer; trying again"},
-		{apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("changed")), false, "Another write came first; trying again"},
-		{apierrors.NewInternalError(errors.New("etcd")), false, `The cluster answered "Internal error occurred: etcd"; trying again`},
-		{errors.New("sentinel"), false, "A request failed before it was sent"},
+		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true, reasons.Retrying, "The cluster didn't answer; trying again"},
+		{&url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/namespaces/a/secrets?limit=5", Err: context.DeadlineExceeded}, true, reasons.Retrying, "The cluster didn't answer; trying again"},
+		{apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("changed")), false, reasons.Retrying, "Another write came first; trying again"},
+		{apierrors.NewInternalError(errors.New("etcd")), false, reasons.Retrying, `The cluster answered "Internal error occurred: etcd"; trying again`},
+		{errors.New("sentinel"), false, reasons.Retrying, "A request failed before it was sent"},
+		{limit(true), true, reasons.ResponseTooLarge, "GET /x was answered with more than 4096 KiB"},
+		{limit(false), false, reasons.ResponseTooLarge, "GET /x was answered with more than 4096 KiB"},
 	} {
-		one := requestFailed(tc.err, addonsv1.AddonStatus{Name: "web"})
+		one := requestFailed(tc.err, addonsv1.AddonStatus{Name: "web", Phase: addonsv1.AddonPending})
 		status := one.status
-		if one.unreachable != tc.unreachable || status.Reason != reasons.Retrying || !strings.HasPrefix(status.Message, tc.says) ||
+		if one.unreachable != tc.unreachable || status.Reason != tc.reason || status.Phase != addonsv1.AddonPending || !strings.HasPrefix(status.Message, tc.says) ||
 			strings.Contains(status.Message, "sentinel") || !errors.Is(one.err, tc.err) {
 			t.Errorf("%v: unreachable %v, %+v", tc.err, one.unreachable, status)
 		}
@@ -223,26 +216,9 @@ func TestFailedUpgradeIsNotReady(t *testing.T) {
 		if was != "" {
 			ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Phase: was}}
 		}
-		q := &clusterRun{ca: ca}
-		one := upgradeFailed(context.DeadlineExceeded, q.previousStatus(addonsv1.AddonStatus{Name: "web"}))
-		status := one.status
-		if status.Phase != want || status.Reason != reasons.Retrying || !one.unreachable {
-			t.Errorf("was %s: %+v", was, status)
-		}
-	}
-}
-
-// What a cluster answers beyond a limit is told with the request. Only where it is about
-// the cluster's kinds, nothing else is asked.
-func TestAnswersBeyondALimit(t *testing.T) {
-	for _, discovery := range []bool{true, false} {
-		limit := &fleet.LimitError{Reason: fleet.ReasonResponseTooLarge, Message: "GET /x was answered with more than 4096 KiB", Discovery: discovery}
-		q := &clusterRun{ca: &addonsv1.ClusterAddon{}}
-		one := requestFailed(fmt.Errorf("unexpected error when reading response body: %w", limit), q.previousStatus(addonsv1.AddonStatus{Name: "web"}))
-		status := one.status
-		if one.unreachable != discovery || status.Reason != reasons.ResponseTooLarge || status.Phase != addonsv1.AddonPending ||
-			!strings.HasPrefix(status.Message, limit.Message) || one.err == nil {
-			t.Errorf("discovery %v: unreachable %v, %+v", discovery, one.unreachable, status)
+		one := upgradeFailed(context.DeadlineExceeded, (&clusterRun{ca: ca}).previousStatus(addonsv1.AddonStatus{Name: "web"}))
+		if one.status.Phase != want || one.status.Reason != reasons.Retrying || !one.unreachable {
+			t.Errorf("was %s: %+v", was, one.status)
 		}
 	}
 }

@@ -125,19 +125,13 @@ spec:
 	if err := c.Create(t.Context(), newer); err != nil {
 		t.Fatal(err)
 	}
-	seen := &addonsv1.ClusterAddon{}
-	read := func(into client.Object) {
-		t.Helper()
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "prod"}, into); err != nil {
-			t.Fatal(err)
-		}
-	}
-	read(seen)
-
+	seen := clusterAddonOf(t, c)
 	after := seen.DeepCopy()
 	after.Spec.Stacks = []addonsv1.StackRevision{{Name: "0", Revision: "0-1"}, {Name: "a", Revision: "a-2"}, {Name: "c"}}
 	write(t, c, seen, after)
-	read(newer)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(newer), newer); err != nil {
+		t.Fatal(err)
+	}
 	stacks, _, _ := unstructured.NestedSlice(newer.Object, "spec", "stacks")
 	want := []any{
 		map[string]any{"name": "0", "revision": "0-1"},
@@ -148,30 +142,17 @@ spec:
 		t.Errorf("a newer version's fields are to stay: -want +got:\n%s", diff)
 	}
 
-	t.Run("a list that is otherwise than it was seen", func(t *testing.T) {
+	for name, change := range map[string]func(*addonsv1.ClusterAddon){
+		"a list that is otherwise than it was seen": func(ca *addonsv1.ClusterAddon) { ca.Spec.Stacks[1].Revision = "b-2" },
+		"something that was written in between":     func(ca *addonsv1.ClusterAddon) { ca.Labels["more"] = "x" },
+	} {
 		late := seen.DeepCopy()
-		late.Spec.Stacks[1].Revision = "b-2"
-		patch, err := management.Changes(seen, late)
-		if err != nil {
-			t.Fatal(err)
+		if change(late); !apierrors.IsConflict(patch(t, c, seen, late)) {
+			t.Errorf("%s isn't refused", name)
 		}
-		if err := c.Patch(t.Context(), late, patch); !apierrors.IsConflict(err) {
-			t.Errorf("Patch() = %v; want it refused, since there is another element in that place", err)
-		}
-	})
-	t.Run("something that was written in between", func(t *testing.T) {
-		late := seen.DeepCopy()
-		late.Labels["more"] = "x"
-		patch, err := management.Changes(seen, late)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Patch(t.Context(), late, patch); !apierrors.IsConflict(err) {
-			t.Errorf("Patch() = %v; want a conflict", err)
-		}
-	})
+	}
 	t.Run("a status of an object that went to another instance", func(t *testing.T) {
-		read(seen)
+		seen = clusterAddonOf(t, c)
 		for _, label := range []string{"green", ""} {
 			moved := seen.DeepCopy()
 			if moved.Labels[clusterv1.WatchLabel] = label; label == "" {
@@ -194,21 +175,17 @@ spec:
 		}
 	})
 	t.Run("what isn't valid isn't a lost race", func(t *testing.T) {
-		read(seen)
+		seen = clusterAddonOf(t, c)
 		wrong := seen.DeepCopy()
 		wrong.Spec.ClusterName = "other"
-		patch, err := management.Changes(seen, wrong)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Patch(t.Context(), wrong, patch); !apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
+		if err := patch(t, c, seen, wrong); !apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
 			t.Errorf("Patch() = %v, lost %v; want an error that somebody sees", err, apierrors.IsConflict(err))
 		}
 	})
 	t.Run("anything becomes anything", func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		for range 150 {
-			read(seen)
+			seen = clusterAddonOf(t, c)
 			after := seen.DeepCopy()
 			after.Spec.Stacks = nil
 			for _, i := range random.Perm(6)[:random.IntN(7)] {
@@ -225,7 +202,7 @@ spec:
 		}
 	})
 	t.Run("more than a JSON patch can hold", func(t *testing.T) {
-		read(seen)
+		seen = clusterAddonOf(t, c)
 		for i := range 2500 {
 			seen.Status.Addons = append(seen.Status.Addons, addonsv1.AddonStatus{Name: fmt.Sprintf("a%d", i), Namespace: "n", Stack: "s", Phase: addonsv1.AddonReady})
 		}
@@ -255,13 +232,18 @@ type patcher[O any] interface {
 	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...O) error
 }
 
-func write[O any](t *testing.T, c patcher[O], before, after client.Object) {
+func patch[O any](t *testing.T, c patcher[O], before, after client.Object) error {
 	t.Helper()
-	patch, err := management.Changes(before, after)
+	changed, err := management.Changes(before, after)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Patch(t.Context(), after, patch); err != nil {
+	return c.Patch(t.Context(), after, changed)
+}
+
+func write[O any](t *testing.T, c patcher[O], before, after client.Object) {
+	t.Helper()
+	if err := patch(t, c, before, after); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -114,6 +114,9 @@ func TestSumsOfNothing(t *testing.T) {
 	}
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
 	var one, other drift.Sum
+	if one.Add(a, 0); one != 0 {
+		t.Errorf("an object of which the manager owns nothing makes the sum %x", one)
+	}
 	one.Add(a, 1)
 	one.Add(b, 2)
 	other.Add(a, 2)
@@ -344,30 +347,6 @@ func TestContest(t *testing.T) {
 	}
 }
 
-// TestReplacementsOfSeveral has a third one's port beside the edited one: the newest is tried alone first.
-func TestReplacementsOfSeveral(t *testing.T) {
-	service := object(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}, {port: 443}]}")
-	port := func(n int) string {
-		return fmt.Sprintf(`{"f:spec":{"f:ports":{"k:{\"port\":%d,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`, n)
-	}
-	at := func(e metav1.ManagedFieldsEntry, second int64) metav1.ManagedFieldsEntry {
-		e.Time = &metav1.Time{Time: time.Unix(second, 0)}
-		return e
-	}
-	got := drift.Replacements(service, []metav1.ManagedFieldsEntry{
-		at(applied(ours, port(443)), 1), at(applied("mesh", port(9090)), 2), at(updated("kubectl-edit", port(81)), 2),
-	}, ours)
-	if len(got) != 2 || !slices.Equal(got[0].Changes[0].Managers, []string{"kubectl-edit"}) || !slices.Equal(got[1].Changes[0].Managers, []string{"mesh"}) {
-		t.Fatalf("%v", got)
-	}
-	if first := got[0].Managed[1].FieldsV1.GetRawString(); first != port(9090) {
-		t.Errorf("the first step has %s", first)
-	}
-	if last := got[1].Managed[1].FieldsV1.GetRawString(); last != "{}" {
-		t.Errorf("the last step leaves %s", last)
-	}
-}
-
 // TestReplacements edits the port of a Service, which is the key of the list's item.
 func TestReplacements(t *testing.T) {
 	service := object(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}, {port: 443}]}")
@@ -378,6 +357,21 @@ func TestReplacements(t *testing.T) {
 		}
 		return `{"f:spec":{"f:ports":{` + strings.Join(items, ",") + `}}}`
 	}
+	t.Run("of several: the newest is tried alone first", func(t *testing.T) {
+		at := func(e metav1.ManagedFieldsEntry, second int64) metav1.ManagedFieldsEntry {
+			e.Time = &metav1.Time{Time: time.Unix(second, 0)}
+			return e
+		}
+		got := drift.Replacements(service, []metav1.ManagedFieldsEntry{
+			at(applied(ours, ports(443)), 1), at(applied("mesh", ports(9090)), 2), at(updated("kubectl-edit", ports(81)), 2),
+		}, ours)
+		if len(got) != 2 || !slices.Equal(got[0].Changes[0].Managers, []string{"kubectl-edit"}) || !slices.Equal(got[1].Changes[0].Managers, []string{"mesh"}) {
+			t.Fatalf("%v", got)
+		}
+		if first, last := got[0].Managed[1].FieldsV1.GetRawString(), got[1].Managed[1].FieldsV1.GetRawString(); first != ports(9090) || last != "{}" {
+			t.Errorf("the first step has %s, the last leaves %s", first, last)
+		}
+	})
 	managed := func(live []metav1.ManagedFieldsEntry) string {
 		var texts []string
 		for _, e := range live {
@@ -413,14 +407,6 @@ func TestReplacements(t *testing.T) {
 				t.Error("what was given was changed")
 			}
 		})
-	}
-}
-
-// An object of which the manager owns nothing adds nothing to a sum: it is as if it weren't there.
-func TestSumOfNothing(t *testing.T) {
-	var sum drift.Sum
-	if sum.Add(types.NamespacedName{Name: "web"}, 0); sum != 0 {
-		t.Errorf("the sum is %x", sum)
 	}
 }
 
