@@ -55,7 +55,7 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 		Client: hub, statuses: management.Statuses{Client: hub}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
 		Sources: sources, records: recordsOf{}, lanes: newLanes(2),
 	}
-	q := &clusterRun{Reconciler: r, ca: ca, cluster: member.OfCluster(cluster), stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
+	q := &clusterRun{Reconciler: r, ca: ca, cluster: member.OfCluster(cluster), stored: ca.DeepCopy(), name: "team/prod", conn: conn, memory: newMemory()}
 	if _, err := r.deliver(t.Context(), q); !errors.Is(err, refusal) {
 		t.Errorf("the reconcile continues: %v", err)
 	}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -20,12 +22,13 @@ import (
 // read it, and return what came of them.
 type clusterRun struct {
 	*Reconciler
-	ca       *addonsv1.ClusterAddon // only announce and finish write to its status
-	stored   *addonsv1.ClusterAddon // as it was last written
-	cluster  *member.Member
-	workload *workload
-	memory   *memory
-	now      time.Time
+	ca      *addonsv1.ClusterAddon // only announce and finish write to its status
+	stored  *addonsv1.ClusterAddon // as it was last written
+	cluster *member.Member
+	name    multicluster.ClusterName // in the fleet
+	conn    *fleet.Connection
+	memory  *memory
+	now     time.Time
 	// removes says that the Cluster is being deleted, and waits for add-ons to be removed.
 	removes bool
 	// again says that somebody asked to try at once what failed.

@@ -64,7 +64,7 @@ func (q *clusterRun) setTerms(ctx context.Context, record deliver.Summary, terms
 	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms, terms) {
 		return nil
 	}
-	proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), record.Release, q.ca.UID, q.proofs[record.Release], terms)
+	proof, err := q.Deliverer.SetTerms(ctx, q.target(), record.Release, q.ca.UID, q.proofs[record.Release], terms)
 	if err == nil {
 		q.proofs[record.Release] = proof
 	}

@@ -117,8 +117,8 @@ func (q rendering) digestNow(ctx context.Context, in *inputs, factsUsed string) 
 	if reflect.ValueOf(asked).IsZero() {
 		return in.digest(asked), nil
 	}
-	q.kinds.Ensure(q.workload.name, q.workload.conn, asked)
-	facts, missing, err := q.workload.facts(ctx)
+	q.kinds.Ensure(q.name, q.conn, asked)
+	facts, missing, err := q.facts(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -36,7 +36,7 @@ type driftRepair struct{ *clusterRun }
 
 // watchObjects has the objects watched of all add-ons that are installed and wanted.
 func (q driftRepair) watchObjects() {
-	q.watched.Watch(q.workload.name, q.workload.conn, q.expected())
+	q.watched.Watch(q.name, q.conn, q.expected())
 }
 
 // expected returns the releases whose objects are watched, with what is expected of them.
@@ -69,7 +69,7 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 	if !record.Repairable() || !q.isProven(record) || one.unreachable || one.status.Revision != int32(record.Revision) {
 		return one
 	}
-	state, memory := q.watched.State(q.workload.conn, a.release()), &q.memory.of(a.release()).drift
+	state, memory := q.watched.State(q.conn, a.release()), &q.memory.of(a.release()).drift
 	if q.again {
 		*memory = newDriftMemory()
 	}
@@ -93,7 +93,7 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 // repair compares the objects with the record, and sets right what is to be set right.
 func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
 	memory := &q.memory.of(a.release()).drift
-	done := q.watched.Repairing(q.workload.conn, a.release())
+	done := q.watched.Repairing(q.conn, a.release())
 	defer done()
 	target, err := q.targetAs(a.spec.ServiceAccountName)
 	if err != nil {
@@ -127,7 +127,7 @@ func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, 
 	if again > 0 {
 		memory.lookAt = q.now.Add(again)
 	}
-	q.watched.Accept(q.workload.conn, a.release(), found)
+	q.watched.Accept(q.conn, a.release(), found)
 	memory.note(q.now, found)
 	countDrift(found)
 	was := one.status.Drift
@@ -141,7 +141,7 @@ func (q driftRepair) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool)
 	if policy, _ := a.driftOf(); q.again || policy == addonsv1.DriftPolicyIgnore {
 		return nil
 	}
-	return q.watched.Seen(q.workload.conn, a.release())
+	return q.watched.Seen(q.conn, a.release())
 }
 
 // withFailure returns the result with the failure of the last repair. A failed upgrade comes first.

@@ -40,8 +40,8 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	at := &addonsv1.HTTPSource{URL: server.URL + "/web.tgz", Digest: "sha256:" + strings.Repeat("a", 64), PlainHTTP: ptr.To(true)}
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
 	q := &clusterRun{
-		Reconciler: &Reconciler{Sources: sources, watched: fleetwatch.NewObjects(nil)}, workload: &workload{},
-		ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}},
+		Reconciler: &Reconciler{Sources: sources, watched: fleetwatch.NewObjects(nil)},
+		ca:         &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}},
 	}
 
 	in := &inputs{addon: a, chart: q.reference(a), artifact: at.Digest}

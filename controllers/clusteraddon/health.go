@@ -45,11 +45,11 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 	memory := &q.memory.of(release).health
 	memory.turnTo(int(one.status.Revision))
 	if one.found != nil { // each object was found ready just now
-		q.watched.Judged(q.workload.conn, release, one.found)
+		q.watched.Judged(q.conn, release, one.found)
 		memory.noteReady(one.found)
 		return one
 	}
-	changed, listed := q.watched.Changed(q.workload.conn, release)
+	changed, listed := q.watched.Changed(q.conn, release)
 	err := q.lookAtChanged(ctx, a, memory, changed)
 	was := q.previousStatus(one.status)
 	if !memory.looked && was.Phase == addonsv1.AddonDegraded && was.Revision == one.status.Revision {
@@ -64,7 +64,7 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 	if worst == nil {
 		return one
 	}
-	if was.Phase != addonsv1.AddonDegraded && !slices.Contains(changed, key) && q.watched.HasChanged(q.workload.conn, release, key) {
+	if was.Phase != addonsv1.AddonDegraded && !slices.Contains(changed, key) && q.watched.HasChanged(q.conn, release, key) {
 		return one // it may be well by now: the next look, which is due soon, tells
 	}
 	if left := worst.since.Add(a.degradedAfter()).Sub(q.now); left > 0 {
@@ -79,10 +79,10 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 func (q healthCheck) lookAtChanged(ctx context.Context, a *addon, memory *healthMemory, changed []deliver.ObjectKey) error {
 	pause, err := q.look(ctx, a, memory, changed)
 	if pause > 0 {
-		q.watched.LookAgain(q.workload.conn, a.release(), pause)
+		q.watched.LookAgain(q.conn, a.release(), pause)
 	}
 	if err != nil {
-		q.watched.LookAgain(q.workload.conn, a.release(), pauseForRequest, changed...)
+		q.watched.LookAgain(q.conn, a.release(), pauseForRequest, changed...)
 	}
 	return err
 }

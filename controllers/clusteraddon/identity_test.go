@@ -48,7 +48,7 @@ func TestClusterIsTheSame(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{UID: "own"}}
 			ca.Status.ObservedUID = "own"
 			tc.change(ca)
-			q := &clusterRun{ca: ca, workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
+			q := &clusterRun{ca: ca, name: "team/prod", conn: conn, memory: newMemory()}
 			for range 2 {
 				if same := q.isSame(t.Context()); same != tc.same || string(ca.Status.ClusterUID) != tc.noted {
 					t.Errorf("same %t, noted %s", same, ca.Status.ClusterUID)

@@ -18,19 +18,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// departure is all that a reconcile knows of one add-on that is to be removed, for its decision.
-type departure struct {
-	facts  decide.Leaving
-	record deliver.Summary
-	// stack is the one that is awaited, successors are the add-ons that may take objects over, and retryAfter is when
-	// either isn't waited for any more.
-	stack      string
-	successors []string
-	retryAfter time.Duration
-	// dependent is an add-on that is removed first, or that depends on this one and stays.
-	dependent string
-}
-
 // removeLeaving removes add-ons that aren't wanted any more, dependents first. An add-on whose
 // objects a wanted add-on may take over waits for that one. An add-on that a wanted add-on depends
 // on stays.
@@ -39,17 +26,18 @@ func (q removal) removeLeaving(ctx context.Context, successors []*addon, all *re
 		return
 	}
 	dependents := dependentsAmong(q.leaving)
-	contents := sync.OnceValue(func() []successor { return rendering(q).contentsOfEach(ctx, successors) })
+	each := sync.OnceValue(func() (all []successor) {
+		for _, a := range successors {
+			all = append(all, successor{a, rendering(q).contentsOf(ctx, a)})
+		}
+		return all
+	})
 	var now []deliver.Summary
 	for _, record := range q.leaving {
-		d := q.departureOf(record, dependents[record.Release])
-		if d.facts.Step() == decide.FindSuccessors {
-			q.findSuccessors(ctx, d, contents())
-		}
-		if step := d.facts.Step(); step == decide.Remove {
-			now = append(now, record)
+		if one, waits := q.waits(ctx, record, dependents[record.Release], each); waits {
+			all.add(one)
 		} else {
-			all.add(q.wait(d, step))
+			now = append(now, record)
 		}
 	}
 	for _, record := range now {
@@ -61,50 +49,48 @@ func (q removal) removeLeaving(ctx context.Context, successors []*addon, all *re
 	}
 }
 
-// departureOf gathers what is known without a request of an add-on that is to be removed. Before it, the dependent is.
-func (q removal) departureOf(record deliver.Summary, dependent string) *departure {
-	d := &departure{record: record, dependent: dependent}
-	d.facts = decide.Leaving{UpgradeHolds: upgradeGate(q).holdsRemoval(record), DependentLeaves: dependent != ""}
-	if !d.facts.UpgradeHolds { // from then on the stack is waited for
-		d.stack, d.retryAfter = q.awaitedStack(record)
-		d.facts.StackAwaited = d.retryAfter > 0
+// waits returns the result of an add-on whose removal waits; false if it may be removed now. The dependent is one that is
+// removed before it, "" for none.
+func (q removal) waits(ctx context.Context, record deliver.Summary, dependent string, successors func() []successor) (addonResult, bool) {
+	var awaited string
+	var names []string
+	var left time.Duration // until a stack, or successors, aren't waited for any more
+	facts := decide.Leaving{UpgradeHolds: upgradeGate(q).holdsRemoval(record), DependentLeaves: dependent != ""}
+	if !facts.UpgradeHolds { // from then on the stack is waited for
+		awaited, left = q.awaitedStack(record)
+		facts.StackAwaited = left > 0
 	}
 	if dependent == "" {
-		d.dependent = q.stayingDependent(record)
-		d.facts.DependentStays = d.dependent != ""
+		dependent = q.stayingDependent(record)
+		facts.DependentStays = dependent != ""
 	}
-	return d
-}
-
-// findSuccessors asks the cluster which objects the add-on has, to find out who may take them over.
-func (q removal) findSuccessors(ctx context.Context, d *departure, contents []successor) {
-	d.facts.Successor = decide.No
-	if d.successors, d.retryAfter = rendering(q).successorsOf(ctx, d.record, contents); len(d.successors) > 0 {
-		d.facts.Successor = decide.Yes
+	if facts.Step() == decide.FindSuccessors {
+		facts.Successor = decide.No
+		if names, left = rendering(q).successorsOf(ctx, record, successors()); len(names) > 0 {
+			facts.Successor = decide.Yes
+		}
 	}
-}
-
-// wait returns the result of an add-on whose removal waits.
-func (q removal) wait(d *departure, step decide.LeavingStep) addonResult {
-	status := q.unwantedStatus(d.record, addonsv1.AddonRemoving)
-	switch step {
+	reason, text := reasons.WaitingForDependent, ""
+	switch facts.Step() {
+	case decide.Remove:
+		return addonResult{}, false
 	case decide.StayForUpgrade:
-		return because(status, reasons.WaitingForUpgrade, fmt.Sprintf("It is removed once the upgrade to Kubernetes %s is done", q.upgrade.Target))
+		reason, text = reasons.WaitingForUpgrade, fmt.Sprintf("It is removed once the upgrade to Kubernetes %s is done", q.upgrade.Target)
 	case decide.AwaitStack:
-		one := because(status, reasons.WaitingForSuccessor, fmt.Sprintf("Waiting for AddonStack %s, which may want objects of this one. %s", d.stack, q.unresolved[d.stack].why))
-		one.retryAfter = d.retryAfter
-		return one
+		reason, text = reasons.WaitingForSuccessor, fmt.Sprintf("Waiting for AddonStack %s, which may want objects of this one. %s", awaited, q.unresolved[awaited].why)
 	case decide.AwaitSuccessor:
-		one := because(status, reasons.WaitingForSuccessor, fmt.Sprintf(
-			"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack",
-			message.List(d.successors, ", ", named)))
-		one.retryAfter = d.retryAfter
-		return one
+		reason, text = reasons.WaitingForSuccessor, fmt.Sprintf(
+			"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack", message.List(names, ", ", named))
 	case decide.AwaitDependent:
-		return because(status, reasons.WaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", d.dependent))
+		text = fmt.Sprintf("Waiting for add-on %s to be removed", dependent)
+	default: // StayForDependent
+		text = fmt.Sprintf("Left as it is, because add-on %s depends on it and stays. Remove that one as well, or take this one out of its dependsOn", dependent)
 	}
-	return because(status, reasons.WaitingForDependent, fmt.Sprintf(
-		"Left as it is, because add-on %s depends on it and stays. Remove that one as well, or take this one out of its dependsOn", d.dependent))
+	one := because(q.unwantedStatus(record, addonsv1.AddonRemoving), reason, text)
+	if reason == reasons.WaitingForSuccessor {
+		one.retryAfter = left
+	}
+	return one, true
 }
 
 // mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
@@ -129,14 +115,6 @@ func (q removal) awaitedStack(leaving deliver.Summary) (name string, left time.D
 	return name, max(0, q.memory.of(leaving.Release).leavesSince(q.now).Add(addonsv1.DefaultProgressDeadlineSeconds*time.Second).Sub(q.now))
 }
 
-func (q rendering) contentsOfEach(ctx context.Context, successors []*addon) []successor {
-	all := make([]successor, 0, len(successors))
-	for _, a := range successors {
-		all = append(all, successor{a, q.contentsOf(ctx, a)})
-	}
-	return all
-}
-
 // successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
 // aren't known, it names those of the same stack, and those that aren't installed. It names these for no longer than
 // their progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
@@ -144,7 +122,7 @@ func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, su
 	if len(successors) == 0 {
 		return nil, 0
 	}
-	objects, listed, err := q.Deliverer.Holds(ctx, q.workload.target(), leaving.Release)
+	objects, listed, err := q.Deliverer.Holds(ctx, q.target(), leaving.Release)
 	if err != nil {
 		listed = false // whoever removes it will hear of it
 	}

@@ -51,7 +51,7 @@ func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, aske
 	}
 	q = &clusterRun{
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{}), Sources: sources, records: recordsOf{}, Clock: testingclock.NewFakePassiveClock(time.Now())},
-		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, workload: &workload{name: "team/prod", conn: conn},
+		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, name: "team/prod", conn: conn,
 		memory: newMemory(), installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf(records...), now: time.Now(),
 	}
 	for _, r := range records {

@@ -61,12 +61,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		ca.Status.ObservedGeneration = ca.Generation
 		return ctrl.Result{}, nil
 	}
-	workload, ok := r.reach(ca)
-	if !ok {
+	name := r.Members.Names.Fleet(ca)
+	conn := r.reach(ca, name)
+	if conn == nil {
 		return r.unseen(ca, cluster, removes), nil
 	}
 	return r.deliver(ctx, &clusterRun{
-		Reconciler: r, ca: ca, stored: stored, cluster: cluster, workload: workload, removes: removes,
+		Reconciler: r, ca: ca, stored: stored, cluster: cluster, name: name, conn: conn, removes: removes,
 		memory: r.memoryOf(req.NamespacedName), now: r.Clock.Now(),
 	})
 }
@@ -89,8 +90,9 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 	}
 	var all result
 	defer func() { leave(all.unreachable) }()
-	ctx, cancel := q.workload.whileConnected(shares.WithTenant(ctx, key.Namespace, key.Name))
+	ctx, cancel := context.WithCancel(shares.WithTenant(ctx, key.Namespace, key.Name))
 	defer cancel()
+	defer context.AfterFunc(q.conn.Context(), cancel)() // it ends with the connection, too
 	if !q.isSame(ctx) {
 		return q.unseen(q.ca, q.cluster, q.removes), nil
 	}
@@ -99,7 +101,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 		return ctrl.Result{}, err
 	}
 	if !known { // once they are, the record watch starts the next reconcile
-		if err := r.records.Failure(q.workload.name); !q.removes && (err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition)) {
+		if err := r.records.Failure(q.name); !q.removes && (err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition)) {
 			conditions.Set(q.ca, recordsUnread(err))
 		}
 		return q.unseen(q.ca, q.cluster, q.removes), nil
@@ -145,13 +147,13 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
 	upgradeGate(q).observeUpgrade()
 	for i := range q.wanted {
-		q.wanted[i].fit(q.workload.conn.Version(), q.upgrade)
+		q.wanted[i].fit(q.conn.Version(), q.upgrade)
 	}
 	q.memory.outdatedSince = q.outdatedSince
 	inputReader(q).nameSources(ctx)
 	used := inputReader(q).usedObjects().Insert(assignedRevisions(q.ca)...)
 	q.users.set(user, used)
-	q.installed, known = q.records.Of(q.workload.name)
+	q.installed, known = q.records.Of(q.name)
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
 	if known {

@@ -121,7 +121,7 @@ func statusOfRecords(t testing.TB, q *clusterRun, ran bool, wants []string, reco
 
 // FuzzStatusOfRecords has the Secret of a release record say anything: the status can be written all the same.
 func FuzzStatusOfRecords(f *testing.F) {
-	why, q := refused(f), &clusterRun{Reconciler: &Reconciler{}, workload: &workload{conn: connection.To(f, nil)}}
+	why, q := refused(f), &clusterRun{Reconciler: &Reconciler{}, conn: connection.To(f, nil)}
 	add := func(change func(*said)) {
 		s := honest
 		change(&s)
@@ -161,7 +161,7 @@ func FuzzStatusOfRecords(f *testing.F) {
 
 // TestStatusOfManyRecords fits an API server, however many Secrets somebody makes up.
 func TestStatusOfManyRecords(t *testing.T) {
-	why, q := refused(t), &clusterRun{Reconciler: &Reconciler{}, workload: &workload{conn: connection.To(t, nil)}}
+	why, q := refused(t), &clusterRun{Reconciler: &Reconciler{}, conn: connection.To(t, nil)}
 	var records []metav1.PartialObjectMetadata
 	var wants []string
 	for i := range 4096 {

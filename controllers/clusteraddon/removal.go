@@ -133,7 +133,7 @@ func (q removal) remove(ctx context.Context, record deliver.Summary) addonResult
 		return one
 	case outcome.Gone:
 		q.memory.installs.DeleteEntry(record.String())
-		q.workload.conn.InvalidateFacts()
+		q.conn.InvalidateFacts()
 		q.record(q.ca, removedEvent(&status, outcome.Message))
 		return addonResult{gone: true}
 	}

@@ -52,7 +52,7 @@ func (q rendering) build(ctx context.Context, in *inputs, files []artifact.File,
 		return q.Renderer.Files(ctx, plain)
 	}
 	release.Name = cmp.Or(in.TemplateReleaseName, release.Name)
-	facts, _, err := q.workload.facts(ctx)
+	facts, _, err := q.facts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (q rendering) contentsOf(ctx context.Context, a *addon) sets.Set[deliver.Ob
 	if err != nil {
 		return nil
 	}
-	keys, err := q.Deliverer.Keys(q.workload.target(), a.release(), rendering)
+	keys, err := q.Deliverer.Keys(q.target(), a.release(), rendering)
 	if err != nil {
 		return nil
 	}

@@ -79,7 +79,7 @@ func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, isWhole, q.now)
 	q.reportProofs()
-	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
+	if err := q.records.Failure(q.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}
 	retryAfter := retry.Sooner(held, retry.Sooner(q.recheckAfter, all.retryAfter))

@@ -135,7 +135,7 @@ func TestUnresolvedStacks(t *testing.T) {
 
 // A panic is one add-on's failure: the request has nothing to act with, and continues with the next.
 func TestPanicIsOneAddonsFailure(t *testing.T) {
-	q := &clusterRun{ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod"}, Reconciler: &Reconciler{}}
+	q := &clusterRun{ca: &addonsv1.ClusterAddon{}, name: "team/prod", Reconciler: &Reconciler{}}
 	q.wanted = []addon{wantedAddon("a", "web"), wantedAddon("a", "db")}
 	all, _ := delivery{q}.ensureAll(t.Context())
 	if len(all.statuses) != 2 || all.retryAfter != retry.Panic {

@@ -31,7 +31,7 @@ func (q upgradeGate) observeUpgrade() {
 		q.gates = true
 	}
 	if q.gates && q.cluster.Cluster != nil {
-		q.versions = upgrade.ClusterOf(q.cluster.Cluster, q.workload.conn.Version())
+		q.versions = upgrade.ClusterOf(q.cluster.Cluster, q.conn.Version())
 		q.upgrade = upgrade.Observe(q.versions, q.ca.Status.Upgrade)
 	}
 	q.absent = map[string]bool{}

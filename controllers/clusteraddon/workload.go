@@ -22,15 +22,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// workload is a workload cluster that answers.
-type workload struct {
-	name multicluster.ClusterName
-	conn *fleet.Connection
-}
-
-// reach returns the workload cluster if it is connected, and writes the ClusterReachable condition.
-func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
-	name := r.Members.Names.Fleet(ca)
+// reach returns the connection to the workload cluster, nil if there is none, and writes the ClusterReachable condition.
+func (r *Reconciler) reach(ca *addonsv1.ClusterAddon, name multicluster.ClusterName) *fleet.Connection {
 	state := r.Fleet.State(name)
 	c := metav1.Condition{
 		Type:    addonsv1.ClusterReachableCondition,
@@ -48,25 +41,22 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 		}
 	case state.Phase == fleet.PhaseConnecting || state.Phase == fleet.PhaseUnknown:
 		if conditions.IsTrue(ca, c.Type) {
-			return nil, false // as after each restart: nothing says that it is otherwise now
+			return nil // as after each restart: nothing says that it is otherwise now
 		}
 		c.Status = metav1.ConditionUnknown
 	}
 	conditions.Set(ca, c)
-	if !connected {
-		return nil, false
-	}
-	return &workload{name: name, conn: conn}, true
+	return conn
 }
 
 // target returns the cluster as the deliverer takes it.
-func (w *workload) target() deliver.Target {
+func (q *clusterRun) target() deliver.Target {
 	return deliver.Target{
-		Name:      w.name.String(),
-		Client:    w.conn.Client(),
-		Dynamic:   w.conn.Dynamic(),
-		Discovery: w.conn.Discovery,
-		Context:   w.conn.Context(),
+		Name:      q.name.String(),
+		Client:    q.conn.Client(),
+		Dynamic:   q.conn.Dynamic(),
+		Discovery: q.conn.Discovery,
+		Context:   q.conn.Context(),
 	}
 }
 
@@ -74,11 +64,11 @@ func (w *workload) target() deliver.Target {
 // ServiceAccount is in the namespace with the name of the ClusterAddon's namespace. "" means the
 // rights of the kubeconfig.
 func (q *clusterRun) targetAs(serviceAccount string) (deliver.Target, error) {
-	target := q.workload.target()
+	target := q.target()
 	if serviceAccount == "" {
 		return target, nil
 	}
-	actor, err := q.workload.conn.As("system:serviceaccount:" + q.ca.Namespace + ":" + serviceAccount)
+	actor, err := q.conn.As("system:serviceaccount:" + q.ca.Namespace + ":" + serviceAccount)
 	if err != nil {
 		return deliver.Target{}, err
 	}
@@ -86,17 +76,10 @@ func (q *clusterRun) targetAs(serviceAccount string) (deliver.Target, error) {
 	return target, nil
 }
 
-// whileConnected returns a context that ends with the connection, too.
-func (w *workload) whileConnected(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(w.conn.Context(), cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
 // facts returns what charts may ask about the cluster, read once for each connection. missing are
 // group versions that can't be discovered now.
-func (w *workload) facts(ctx context.Context) (facts job.Facts, missing []string, err error) {
-	found, err := w.conn.Facts(ctx)
+func (q *clusterRun) facts(ctx context.Context) (facts job.Facts, missing []string, err error) {
+	found, err := q.conn.Facts(ctx)
 	if err != nil {
 		return job.Facts{}, nil, err
 	}
@@ -136,17 +119,17 @@ const identifyTimeout = 10 * time.Second
 // same. Each connection is asked once.
 func (q *clusterRun) isSame(ctx context.Context) bool {
 	known := &q.memory.identity
-	if known.conn != q.workload.conn {
+	if known.conn != q.conn {
 		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 		defer cancel()
-		system, err := q.workload.conn.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		system, err := q.conn.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		switch {
 		case apierrors.IsForbidden(err): // until there is another connection
 			system = &metav1.PartialObjectMetadata{}
 		case err != nil || len(content.IsLabelValue(string(system.UID))) > 0: // which keeps a hostile text out of the status
 			return true
 		}
-		*known = identity{conn: q.workload.conn, uid: system.UID}
+		*known = identity{conn: q.conn, uid: system.UID}
 	}
 	if known.uid == "" {
 		return true
