@@ -121,23 +121,23 @@ var factsNone job.FactsUsed
 
 // An aggregated API server that is down takes no answer away, and freezes no other.
 func TestPreviousAnswers(t *testing.T) {
-	facts := job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}
-	asked := job.FactsUsed{Has: map[string]bool{"metrics.k8s.io/v1beta1": true, "example.com/v1": false}}
-	if asked.Holds(facts) {
-		t.Error("an API that is gone goes unnoticed")
-	}
-	if missing := []string{"metrics.k8s.io/v1beta1"}; !stillHolds(asked, facts, missing) {
-		t.Error("an API that can't be discovered now is taken for gone")
-	}
-	came := job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1", "example.com/v1"}}
-	if stillHolds(asked, came, []string{"metrics.k8s.io/v1beta1"}) {
-		t.Error("an API that came goes unnoticed while another can't be discovered")
-	}
-	all := job.FactsUsed{APIVersions: "sha256:of-all-of-them"}
-	if !stillHolds(all, facts, []string{"metrics.k8s.io/v1beta1"}) {
-		t.Error("all API versions are taken for others while one can't be discovered")
-	}
-	if stillHolds(all, facts, nil) {
-		t.Error("other API versions go unnoticed")
+	facts, came := job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}, job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1", "example.com/v1"}}
+	some, all := job.FactsUsed{Has: map[string]bool{"metrics.k8s.io/v1beta1": true, "example.com/v1": false}}, job.FactsUsed{APIVersions: "sha256:of-all-of-them"}
+	down := []string{"metrics.k8s.io/v1beta1"}
+	for name, tc := range map[string]struct {
+		asked   job.FactsUsed
+		facts   job.Facts
+		missing []string
+		want    bool
+	}{
+		"an API is gone":                      {some, facts, nil, false},
+		"it can't be discovered now":          {some, facts, down, true},
+		"an API came while another one can't": {some, came, down, false},
+		"all were asked for, and one can't":   {all, facts, down, true},
+		"all were asked for, and are others":  {all, facts, nil, false},
+	} {
+		if got := stillHolds(tc.asked, tc.facts, tc.missing); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
