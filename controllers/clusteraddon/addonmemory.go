@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -31,7 +32,9 @@ type addonMemory struct {
 }
 
 func newAddonMemory() *addonMemory {
-	return &addonMemory{unmetSince: map[string]time.Time{}, agreed: sets.New[string](), drift: newDriftMemory(), health: newHealthMemory()}
+	return &addonMemory{
+		unmetSince: map[string]time.Time{}, agreed: sets.New[string](), drift: newDriftMemory(), health: healthMemory{objects: map[deliver.ObjectKey]objectHealth{}},
+	}
 }
 
 // wait notes that conditions don't hold, and returns when to look at them again: after a quarter of the time that they

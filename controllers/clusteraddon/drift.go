@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -122,7 +123,7 @@ func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, 
 		again = retry.Sooner(again, d.Wait)
 	}
 	if isPolled {
-		again = retry.Sooner(again, recheckInterval())
+		again = retry.Sooner(again, wait.Jitter(checkInterval, 0.2))
 	}
 	if again > 0 {
 		memory.lookAt = q.now.Add(again)

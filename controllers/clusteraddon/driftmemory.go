@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -15,7 +13,7 @@ import (
 )
 
 const (
-	// checkInterval is about how often objects are read that can't be watched, or are left as they are.
+	// checkInterval is about how often objects are read that no event tells of: they can't be watched, or are left as they are.
 	checkInterval = 10 * time.Minute
 	// Repairs of one cluster in a second, and how many at once: a cluster may make up changes.
 	repairRate, repairBurst = 2, 20
@@ -88,6 +86,3 @@ func (m *driftMemory) isFought(key deliver.ObjectKey) bool {
 	c := m.contests[key]
 	return c != nil && c.IsFight()
 }
-
-// recheckInterval returns when to look at what no event tells of.
-func recheckInterval() time.Duration { return wait.Jitter(checkInterval, 0.2) }

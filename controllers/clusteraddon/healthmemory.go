@@ -21,10 +21,6 @@ type healthMemory struct {
 	objects  map[deliver.ObjectKey]objectHealth
 }
 
-func newHealthMemory() healthMemory {
-	return healthMemory{objects: map[deliver.ObjectKey]objectHealth{}}
-}
-
 // objectHealth is what was seen of an object last.
 type objectHealth struct {
 	before  health.Before
