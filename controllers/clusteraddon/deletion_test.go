@@ -3,6 +3,7 @@
 package clusteraddon
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,20 +64,19 @@ func TestRemovesBeforeDeletion(t *testing.T) {
 func TestLeaveForDeletion(t *testing.T) {
 	going := &addonsv1.AddonLifecycle{OnClusterDelete: addonsv1.OnClusterDeleteRemove}
 	record := func(name string, dependsOn ...string) deliver.Summary {
-		return proven(deliver.Summary{Release: deliver.Release{Namespace: "default", Name: name}, Terms: deliver.Terms{Stack: "platform", DependsOn: dependsOn}})
+		return installedAddon("platform", name, dependsOn...)
 	}
-	q := &clusterRun{Reconciler: &Reconciler{}, memory: newMemory(), ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf()}
-	for _, r := range []deliver.Summary{record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), record("forged", "site")} {
-		if q.installed[r.Release] = r; r.Name == "forged" {
-			continue // nobody has written it here
-		}
-		q.proofs[r.Release] = r.Proof()
-		q.ca.Status.Addons = append(q.ca.Status.Addons, addonsv1.AddonStatus{Name: r.Name, Namespace: "default", Stack: "platform"})
+	forged := record("forged", "site") // nobody has written it here
+	q, _ := askedCluster(t, record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"))
+	for _, r := range q.installed {
+		q.ca.Status.Addons = append(q.ca.Status.Addons, statusOf(r, addonsv1.AddonReady))
 	}
+	slices.SortFunc(q.ca.Status.Addons, func(a, b addonsv1.AddonStatus) int { return strings.Compare(a.Name, b.Name) })
+	q.installed[forged.Release] = forged
 	q.wanted = []addon{
-		{stack: "platform", Addon: addonsv1.Addon{Name: "ingress", Lifecycle: going}, spec: addonsv1.AddonStackSpec{Lifecycle: &addonsv1.StackLifecycle{HoldSeconds: ptr.To[int32](7)}}},
-		{stack: "platform", Addon: addonsv1.Addon{Name: "cni"}},
-		{stack: "platform", Addon: addonsv1.Addon{Name: "orphan", Lifecycle: going}, spec: addonsv1.AddonStackSpec{DeletionPolicy: addonsv1.DeletionPolicyOrphan}},
+		{stack: "platform", Addon: addonsv1.Addon{Name: "ingress", Namespace: "apps", Lifecycle: going}, spec: addonsv1.AddonStackSpec{Lifecycle: &addonsv1.StackLifecycle{HoldSeconds: ptr.To[int32](7)}}},
+		{stack: "platform", Addon: addonsv1.Addon{Name: "cni", Namespace: "apps"}},
+		{stack: "platform", Addon: addonsv1.Addon{Name: "orphan", Namespace: "apps", Lifecycle: going}, spec: addonsv1.AddonStackSpec{DeletionPolicy: addonsv1.DeletionPolicyOrphan}},
 	}
 	q.unresolved = map[string]unresolvedStack{"other": {state: decide.Undecided}}
 	hold := removal{q}.leaveForDeletion()
