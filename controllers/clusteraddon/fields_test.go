@@ -4,7 +4,7 @@ package clusteraddon
 
 import (
 	"encoding/json"
-	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -52,13 +51,13 @@ func TestFieldsOfAddons(t *testing.T) {
 		}
 	}
 	q := readingCluster(t)
-	for _, field := range fieldsOf(reflect.TypeFor[addonsv1.Addon](), "") {
+	for field, of := range fieldsOf(reflect.TypeFor[addonsv1.Addon](), "") {
 		row := rowOf(field, documented)
 		if met[row] = true; row == "" {
 			t.Errorf("%s has no row in the table of %s", field, page.Path)
 			continue
 		}
-		before, after := samplesOf(t, field)
+		before, after := samplesOf(t, field, of)
 		if got := changeBetween(t, q, before, after); got != documented[row] {
 			t.Errorf("a change of %s is %q, and by the table of %s %q", field, got, page.Path, documented[row])
 		}
@@ -121,12 +120,12 @@ func changeBetween(t *testing.T, q *clusterRun, before, after addonsv1.Addon) st
 }
 
 // samplesOf returns two add-ons that differ in the field alone.
-func samplesOf(t *testing.T, path string) (before, after addonsv1.Addon) {
+func samplesOf(t *testing.T, path string, of reflect.Type) (before, after addonsv1.Addon) {
 	t.Helper()
 	for i, a := range []*addonsv1.Addon{&before, &after} {
-		a.Name = "web"
+		fields := map[string]any{}
 		if at := slices.IndexFunc(besides, func(b beside) bool { return strings.HasPrefix(path, b.path) }); at >= 0 {
-			if err := json.Unmarshal([]byte(besides[at].fields), a); err != nil {
+			if err := json.Unmarshal([]byte(besides[at].fields), &fields); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -134,25 +133,51 @@ func samplesOf(t *testing.T, path string) (before, after addonsv1.Addon) {
 		if special, is := specialTexts[path]; is {
 			text = special[i]
 		}
-		field := fieldAt(reflect.ValueOf(a).Elem(), path)
-		switch {
-		case field.Kind() == reflect.String:
-			field.SetString(text)
-		case field.Type() == reflect.TypeFor[[]string]():
-			field.Set(reflect.ValueOf([]string{text}))
-		case field.Type() == reflect.TypeFor[*string]():
-			field.Set(reflect.ValueOf(&text))
-		case field.Type() == reflect.TypeFor[*bool]():
-			field.Set(reflect.ValueOf(ptr.To(i == 1)))
-		case field.Type() == reflect.TypeFor[*int32]():
-			field.Set(reflect.ValueOf(ptr.To(int32(20 + i))))
-		case field.Type() == reflect.TypeFor[*apiextensionsv1.JSON]():
-			field.Set(reflect.ValueOf(&apiextensionsv1.JSON{Raw: fmt.Appendf(nil, `{"a":%q}`, text)}))
+		value := any(text)
+		switch of.Kind() {
+		case reflect.String:
+		case reflect.Slice:
+			value = []string{text}
+		case reflect.Bool:
+			value = i == 1
+		case reflect.Int32:
+			value = 20 + i
+		case reflect.Struct: // any JSON
+			value = map[string]string{"a": text}
 		default:
-			t.Fatalf("%s is a %s: add how to change it", path, field.Type())
+			t.Fatalf("%s is a %s: add how to change it", path, of)
+		}
+		set(fields, path, value)
+		data, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Name = "web"; json.Unmarshal(data, a) != nil {
+			t.Fatalf("%s isn't %s", path, data)
 		}
 	}
 	return before, after
+}
+
+// set puts a value at a path, as "valuesFrom[].name". It makes what leads there.
+func set(in map[string]any, path string, value any) {
+	name, rest, isDeeper := strings.Cut(path, ".")
+	if !isDeeper {
+		in[name] = value
+		return
+	}
+	name, isList := strings.CutSuffix(name, "[]")
+	inner, _ := in[name].(map[string]any)
+	if list, _ := in[name].([]any); len(list) > 0 {
+		inner = list[0].(map[string]any)
+	}
+	if inner == nil {
+		inner = map[string]any{}
+	}
+	if in[name] = inner; isList {
+		in[name] = []any{inner}
+	}
+	set(inner, rest, value)
 }
 
 // specialTexts are of fields that don't take just any text.
@@ -181,57 +206,28 @@ var besides = []beside{
 	{"manifests.", `{"manifests":{"version":"1.0.0"}}`},
 }
 
-// fieldsOf returns the paths of all fields below a type that have none themselves, as "valuesFrom[].name".
-func fieldsOf(of reflect.Type, path string) (paths []string) {
+// fieldsOf returns all fields below a type that have none themselves, by their paths, as "valuesFrom[].name".
+func fieldsOf(of reflect.Type, path string) map[string]reflect.Type {
 	switch {
-	case of.Kind() == reflect.Pointer && of != reflect.TypeFor[*apiextensionsv1.JSON]() && of.Elem().Kind() == reflect.Struct:
+	case of.Kind() == reflect.Pointer:
 		return fieldsOf(of.Elem(), path)
 	case of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct:
 		return fieldsOf(of.Elem(), path+"[]")
-	case of.Kind() != reflect.Struct:
-		return []string{path}
+	case of.Kind() != reflect.Struct || of == reflect.TypeFor[apiextensionsv1.JSON]():
+		return map[string]reflect.Type{path: of}
 	}
+	fields := map[string]reflect.Type{}
 	for _, field := range reflect.VisibleFields(of) {
-		if len(field.Index) == 1 {
-			paths = append(paths, fieldsOf(field.Type, strings.TrimPrefix(path+nameOf(field), "."))...)
+		if len(field.Index) > 1 {
+			continue
 		}
-	}
-	return paths
-}
-
-// nameOf returns "." and a field's name in JSON, "" for one that is inlined.
-func nameOf(field reflect.StructField) string {
-	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-	if name == "" {
-		return ""
-	}
-	return "." + name
-}
-
-// fieldAt returns a field by its path. It makes what leads there.
-func fieldAt(from reflect.Value, path string) reflect.Value {
-	switch {
-	case path == "":
-		return from
-	case from.Kind() == reflect.Pointer:
-		if from.IsNil() {
-			from.Set(reflect.New(from.Type().Elem()))
+		below := path
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" { // else it is inlined
+			below = strings.TrimPrefix(path+"."+name, ".")
 		}
-		return fieldAt(from.Elem(), path)
-	case from.Kind() == reflect.Slice:
-		if from.Len() == 0 {
-			from.Set(reflect.MakeSlice(from.Type(), 1, 1))
-		}
-		return fieldAt(from.Index(0), strings.TrimPrefix(path, "[]"))
+		maps.Copy(fields, fieldsOf(field.Type, below))
 	}
-	for _, field := range reflect.VisibleFields(from.Type()) {
-		name := strings.TrimPrefix(nameOf(field), ".")
-		rest, is := strings.CutPrefix(strings.TrimPrefix(path, "."), name)
-		if is && name != "" && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-			return fieldAt(from.FieldByIndex(field.Index), rest)
-		}
-	}
-	panic(path + " isn't a field of " + from.Type().String())
+	return fields
 }
 
 // rowOf returns the row that a field belongs to: its own, or that of the nearest field above it.
