@@ -5,8 +5,6 @@ package clusteraddon
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -91,17 +89,6 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 		one.retryAfter = left
 	}
 	return one, true
-}
-
-// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
-// some away. The kinds of its objects tell. An operator may bring others, so dependents count, too.
-func (q rendering) mayBringKinds(a *addon, before, after string) bool {
-	for kind := range strings.SplitSeq(before+","+after, ",") {
-		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
-			return true
-		}
-	}
-	return slices.ContainsFunc(q.wanted, func(other addon) bool { return dependsOn(other.stack, other.DependsOn, a.qualified()) })
 }
 
 // awaitedStack returns a stack that may want objects of a leaving release, but of which nobody knows yet what it wants.

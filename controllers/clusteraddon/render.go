@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -106,4 +107,15 @@ func (q rendering) contentsOf(ctx context.Context, a *addon) sets.Set[deliver.Ob
 	has := sets.New(keys...)
 	q.contents.Put(name, has)
 	return has
+}
+
+// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
+// some away. The kinds of its objects tell. An operator may bring others, so dependents count, too.
+func (q rendering) mayBringKinds(a *addon, before, after string) bool {
+	for kind := range strings.SplitSeq(before+","+after, ",") {
+		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(q.wanted, func(other addon) bool { return dependsOn(other.stack, other.DependsOn, a.qualified()) })
 }

@@ -18,7 +18,7 @@ import (
 // named is how many add-ons a condition's message names.
 const named = 3
 
-// statusReport writes the add-ons. held are removals to confirm, open is what isn't known of the stacks.
+// report writes the add-ons. held are removals to confirm, open is what isn't known of the stacks.
 func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, open []string) {
 	slices.SortFunc(statuses, func(a, b addonsv1.AddonStatus) int {
 		return cmp.Or(cmp.Compare(a.Stack, b.Stack), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
