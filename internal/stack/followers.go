@@ -25,15 +25,20 @@ type Follower struct {
 	// Line that the versions are of.
 	Line versions.Line
 
-	at   address
-	path *field.Path // of the address
+	kind    string // the field with the source
+	version *string
+	// digest is the field that names the content, nil if there are no versions. As version does, it points into the spec.
+	digest *string
+	// identity is of what has the versions.
+	identity string
+	path     *field.Path // of the source
 }
 
 // Followers returns what of the spec follows versions, the bundle first.
 func Followers(spec *addonsv1.AddonStackSpec) []Follower {
 	var followers []Follower
 	for _, f := range sourcesOf(spec) {
-		if line, err := lineOf(f.at); line != nil && err == nil {
+		if line, err := f.line(); line != nil && err == nil {
 			f.Line = line
 			followers = append(followers, f)
 		}
@@ -46,15 +51,47 @@ func sourcesOf(spec *addonsv1.AddonStackSpec) []Follower {
 	var all []Follower
 	path := field.NewPath("spec")
 	if bundle := spec.Source; bundle != nil {
-		at := bundleAddress(bundle)
-		all = append(all, Follower{Name: addonsv1.FollowedSource, Bundle: bundle, at: at, path: path.Child(at.kind)})
+		f := Follower{Name: addonsv1.FollowedSource, Bundle: bundle, path: path.Child("source")}
+		all = append(all, f.from("source", &bundle.Version, bundle.OCI, nil, bundle.GitHub))
 	}
 	for i := range spec.Addons {
-		addon := &spec.Addons[i]
-		at := addonAddress(addon)
-		all = append(all, Follower{Name: addon.Name, Addon: addon, at: at, path: path.Child("addons").Index(i).Child(at.kind)})
+		f := sourceOf(&spec.Addons[i])
+		f.path = path.Child("addons").Index(i).Child(f.kind)
+		all = append(all, f)
 	}
 	return all
+}
+
+// sourceOf returns an add-on as what could follow versions, without a line and a path.
+func sourceOf(addon *addonsv1.Addon) Follower {
+	f := Follower{Name: addon.Name, Addon: addon}
+	switch chart, k, m := &addon.Chart, addon.Kustomization, addon.Manifests; {
+	case k != nil:
+		return f.from("kustomization", &k.Version, k.OCI, nil, k.GitHub)
+	case m != nil:
+		return f.from("manifests", &m.Version, m.OCI, nil, m.GitHub)
+	default:
+		return f.from(kindChart, &chart.Version, chart.OCI, chart.Helm, chart.GitHub)
+	}
+}
+
+const kindChart = "chart"
+
+// from returns the follower with the field that its source is in. The source is one that has versions, or none.
+func (f Follower) from(
+	kind string, version *string, oci *addonsv1.OCISource, helm *addonsv1.HelmSource, github *addonsv1.GitHubSource,
+) Follower {
+	f.kind, f.version = kind, version
+	switch {
+	case oci != nil:
+		f.digest, f.identity = &oci.Digest, kind+" "+oci.URL
+	case helm != nil:
+		f.digest, f.identity = &helm.Digest, kind+" "+helm.URL+" "+helm.Chart
+	case github != nil:
+		f.digest = &github.Digest
+		f.identity = strings.Join([]string{kind, github.URL, github.APIURL, github.TagPrefix, github.Asset}, " ")
+	}
+	return f
 }
 
 // String names it in messages.
@@ -65,74 +102,26 @@ func (f Follower) String() string {
 	return "add-on " + f.Name
 }
 
-// address is where something with versions comes from. It points to the fields of the spec themselves.
-type address struct {
-	kind    string // the field that it is in
-	version *string
-	// digest is the field that names the content, nil if there are no versions.
-	digest *string
-	// identity is of what has the versions.
-	identity string
-	// bundle is set if it is one.
-	bundle *addonsv1.BundleSource
-}
-
-// addressOf returns the address at a field with one of the sources that have versions, or none.
-func addressOf(
-	kind string, version *string, oci *addonsv1.OCISource, helm *addonsv1.HelmSource, github *addonsv1.GitHubSource,
-) address {
-	a := address{kind: kind, version: version}
-	switch {
-	case oci != nil:
-		a.digest, a.identity = &oci.Digest, kind+" "+oci.URL
-	case helm != nil:
-		a.digest, a.identity = &helm.Digest, kind+" "+helm.URL+" "+helm.Chart
-	case github != nil:
-		a.digest = &github.Digest
-		a.identity = strings.Join([]string{kind, github.URL, github.APIURL, github.TagPrefix, github.Asset}, " ")
-	}
-	return a
-}
-
-func addonAddress(addon *addonsv1.Addon) address {
-	switch chart, k, m := &addon.Chart, addon.Kustomization, addon.Manifests; {
-	case k != nil:
-		return addressOf("kustomization", &k.Version, k.OCI, nil, k.GitHub)
-	case m != nil:
-		return addressOf("manifests", &m.Version, m.OCI, nil, m.GitHub)
-	default:
-		return addressOf(kindChart, &chart.Version, chart.OCI, chart.Helm, chart.GitHub)
-	}
-}
-
-const kindChart = "chart"
-
-func bundleAddress(bundle *addonsv1.BundleSource) address {
-	at := addressOf("source", &bundle.Version, bundle.OCI, nil, bundle.GitHub)
-	at.bundle = bundle
-	return at
-}
-
-// lineOf returns the line of versions that is followed there, nil if none is.
+// line returns the line of versions that is followed, nil if none is.
 //
 // A chart has semantic versions, and all that isn't one is a range. Whatever else is
 // published has any tags, so a range has to look like one.
-func lineOf(at address) (versions.Line, error) {
-	if at.digest == nil {
+func (f Follower) line() (versions.Line, error) {
+	if f.digest == nil {
 		return nil, nil
 	}
-	version := *at.version
+	version := *f.version
 	switch {
-	case at.bundle != nil && at.bundle.ClusterStack != "":
-		return line(clusterstack.ParseChannel(at.bundle.ClusterStack, at.bundle.Channel))
-	case version == "", versions.IsExact(version), at.kind != kindChart && !versions.IsRange(version):
+	case f.Bundle != nil && f.Bundle.ClusterStack != "":
+		return lineOf(clusterstack.ParseChannel(f.Bundle.ClusterStack, f.Bundle.Channel))
+	case version == "", versions.IsExact(version), f.kind != kindChart && !versions.IsRange(version):
 		return nil, nil
 	}
-	return line(versions.ParseRange(version))
+	return lineOf(versions.ParseRange(version))
 }
 
-// line returns nothing but the error if there is one.
-func line[L versions.Line](of L, err error) (versions.Line, error) {
+// lineOf returns nothing but the error if there is one.
+func lineOf[L versions.Line](of L, err error) (versions.Line, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -140,10 +129,10 @@ func line[L versions.Line](of L, err error) (versions.Line, error) {
 }
 
 // pin names one version, and takes out what says how it is found.
-func (a address) pin(pin Pin) {
-	*a.version, *a.digest = pin.Version, pin.Digest
-	if a.bundle != nil {
-		a.bundle.ClusterStack, a.bundle.Channel = "", ""
+func (f Follower) pin(pin Pin) {
+	*f.version, *f.digest = pin.Version, pin.Digest
+	if f.Bundle != nil {
+		f.Bundle.ClusterStack, f.Bundle.Channel = "", ""
 	}
 }
 

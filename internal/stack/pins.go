@@ -17,14 +17,14 @@ type Pins map[string]Pin
 
 // PinsOf returns the versions of a kept spec that the spec follows at the same address.
 func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
-	previous := map[string]address{}
+	previous := map[string]Follower{}
 	for _, source := range sourcesOf(kept) {
-		previous[source.Name] = source.at
+		previous[source.Name] = source
 	}
 	pins := Pins{}
 	for _, follower := range Followers(spec) {
 		was, found := previous[follower.Name]
-		if found && was.identity == follower.at.identity && follower.Line.Allows(*was.version) {
+		if found && was.identity == follower.identity && follower.Line.Allows(*was.version) {
 			pins[follower.Name] = Pin{Version: *was.version, Digest: *was.digest}
 		}
 	}
@@ -78,11 +78,11 @@ func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 	pinned.Updates, pinned.Rollout = nil, nil
 	for _, follower := range Followers(pinned) {
 		if pin, ok := p[follower.Name]; ok {
-			follower.at.pin(pin)
+			follower.pin(pin)
 		}
 	}
 	return pinned
 }
 
 // IntoAddon writes the version in the place of what the add-on says of it.
-func (p Pin) IntoAddon(addon *addonsv1.Addon) { addonAddress(addon).pin(p) }
+func (p Pin) IntoAddon(addon *addonsv1.Addon) { sourceOf(addon).pin(p) }

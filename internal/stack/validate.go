@@ -34,8 +34,8 @@ func Validate(spec *addonsv1.AddonStackSpec) []Problem {
 	if spec.AllowedRemovals != nil {
 		found.checkSelector(spec.AllowedRemovals.ClusterSelector, path.Child("allowedRemovals", "clusterSelector"))
 	}
-	if spec.Source != nil {
-		found.checkVersion(bundleAddress(spec.Source), path.Child("source"))
+	for _, source := range sourcesOf(spec) {
+		found.checkVersion(source)
 	}
 	if spec.Rollout != nil {
 		_, errs := rollout.StrategyOf(spec.Rollout, path.Child("rollout"))
@@ -98,8 +98,6 @@ func (p *problems) checkAddon(addon *addonsv1.Addon, path *field.Path, compiles 
 			p.add(addonsv1.InvalidValuesReason, path.Child("valuesFrom").Index(i).Child("name"), ref.Name, err.Error())
 		}
 	}
-	at := addonAddress(addon)
-	p.checkVersion(at, path.Child(at.kind))
 	p.checkKubernetesVersions(addon, path)
 	p.checkContent(addon, path)
 	if !compiles {
@@ -115,17 +113,17 @@ func (p *problems) checkAddon(addon *addonsv1.Addon, path *field.Path, compiles 
 }
 
 // checkVersion checks whether a text is a version or a range, which the API server can't.
-func (p *problems) checkVersion(at address, path *field.Path) {
-	name, value := "version", *at.version
-	if at.bundle != nil && at.bundle.ClusterStack != "" {
-		name, value = "clusterStack", at.bundle.ClusterStack
+func (p *problems) checkVersion(of Follower) {
+	name, value := "version", *of.version
+	if of.Bundle != nil && of.Bundle.ClusterStack != "" {
+		name, value = "clusterStack", of.Bundle.ClusterStack
 	}
-	line, err := lineOf(at)
+	line, err := of.line()
 	switch {
 	case err != nil:
-		p.add(addonsv1.InvalidVersionReason, path.Child(name), value, err.Error())
-	case line != nil && *at.digest != "":
-		p.add(addonsv1.InvalidVersionReason, path.Child(name), value, "a digest is that of one version; name it, or take the digest out")
+		p.add(addonsv1.InvalidVersionReason, of.path.Child(name), value, err.Error())
+	case line != nil && *of.digest != "":
+		p.add(addonsv1.InvalidVersionReason, of.path.Child(name), value, "a digest is that of one version; name it, or take the digest out")
 	}
 }
 

@@ -16,8 +16,8 @@ func Warnings(spec *addonsv1.AddonStackSpec) (all []string) {
 		return nil
 	}
 	for _, source := range sourcesOf(spec) {
-		line, err := lineOf(source.at)
-		version, digest := *source.at.version, source.at.digest
+		line, err := source.line()
+		version, digest := *source.version, source.digest
 		if line != nil || err != nil || digest == nil || *digest != "" || version == "" || versions.IsExact(version) {
 			continue
 		}
