@@ -47,18 +47,9 @@ func (r rollouts) input(q *gathered, addons func(revision string) []addonsv1.Add
 		in.Clusters = append(in.Clusters, c)
 	}
 	if r.shares(q.stack) {
-		for i := range q.stack.Status.Instances {
-			if other := &q.stack.Status.Instances[i]; other.WatchFilter != r.WatchFilter {
-				in.Others = append(in.Others, progressOf(other))
-			}
-		}
+		in.Others = withInstance(slices.Clone(q.stack.Status.Instances), r.WatchFilter, nil)
 	}
 	return in
-}
-
-func progressOf(instance *addonsv1.StackInstance) rollout.Instance {
-	is := ptr.Deref(instance.Rollout, addonsv1.RolloutProgress{})
-	return rollout.Instance{Name: instance.WatchFilter, Target: is.Revision, WavesDone: int(is.WavesDone)}
 }
 
 // cluster returns what the decision is to know of a cluster. Its status may be about another revision than it is to have.

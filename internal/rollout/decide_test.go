@@ -17,6 +17,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/rollout"
 )
 
+// others returns another instance that is at a revision, with so many waves done.
+func others(name, revision string, waves int32) []addonsv1.StackInstance {
+	return []addonsv1.StackInstance{{WatchFilter: name, Rollout: &addonsv1.RolloutProgress{Revision: revision, WavesDone: waves}}}
+}
+
 var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // at returns a cluster that has a revision in a state for some time.
@@ -122,20 +127,20 @@ func TestDecide(t *testing.T) {
 		}), phase: addonsv1.RolloutWaitingForWindow, next: time.Hour},
 		"paused with nothing to start": {in: with(input(at("a", "new", ready, 0)), func(in *rollout.Input) { in.Stop.Phase = addonsv1.RolloutPaused }), phase: addonsv1.RolloutCompleted},
 		"others lag": {in: with(first(input(at("a", "new", ready, 0), old), "a", nil), func(in *rollout.Input) {
-			in.Others = []rollout.Instance{{Name: "blue", Target: "new"}}
+			in.Others = others("blue", "new", 0)
 		}), phase: addonsv1.RolloutWaitingForInstances},
 		"others have another target": {in: with(input(old), func(in *rollout.Input) {
-			in.Others = []rollout.Instance{{Name: "blue", Target: "old", WavesDone: 1}}
+			in.Others = others("blue", "old", 1)
 		}), phase: addonsv1.RolloutWaitingForInstances},
 		"others are as far": {in: with(first(input(at("a", "new", ready, 0), old), "a", nil), func(in *rollout.Input) {
-			in.Others = []rollout.Instance{{Name: "blue", Target: "new", WavesDone: 1}}
+			in.Others = others("blue", "new", 1)
 		}), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"others aren't done": {in: with(input(at("a", "new", ready, 0)), func(in *rollout.Input) {
-			in.Others = []rollout.Instance{{Name: "blue", Target: "new"}}
+			in.Others = others("blue", "new", 0)
 		}), phase: addonsv1.RolloutWaitingForInstances},
 
 		"a known revision knows no waves, failures or instances": {in: with(first(input(at("a", "new", isFailed, time.Hour), old), "a", approved), func(in *rollout.Input) {
-			in.Known, in.Others = true, []rollout.Instance{{Name: "blue"}}
+			in.Known, in.Others = true, others("blue", "", 0)
 		}), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"on the way back": {in: with(input(at("a", "new", ready, 0), old), func(in *rollout.Input) { in.Known, in.Back = true, true }), phase: addonsv1.RolloutRollingBack, start: []string{"b"}},
 		"back":            {in: with(input(at("a", "new", ready, 0)), func(in *rollout.Input) { in.Known, in.Back = true, true }), phase: addonsv1.RolloutRolledBack},

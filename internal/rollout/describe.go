@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -91,9 +92,10 @@ func (in *Input) approvedWith(wave string) string {
 
 // lagging returns the names of instances that haven't done so many waves.
 func (in *Input) lagging(waves int) (names []string) {
-	for _, o := range in.Others {
-		if o.Target != in.Target || o.WavesDone < waves {
-			names = append(names, o.Name)
+	for i := range in.Others {
+		progress := ptr.Deref(in.Others[i].Rollout, addonsv1.RolloutProgress{})
+		if progress.Revision != in.Target || int(progress.WavesDone) < waves {
+			names = append(names, in.Others[i].WatchFilter)
 		}
 	}
 	return names

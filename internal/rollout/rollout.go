@@ -35,13 +35,6 @@ type Cluster struct {
 	AwaySince   time.Time
 }
 
-// Instance is how far another provider instance is with its clusters of the same stack.
-type Instance struct {
-	Name      string
-	Target    string
-	WavesDone int
-}
-
 // Stop is why no cluster starts now.
 type Stop struct {
 	Phase addonsv1.RolloutPhase // "" if clusters may start
@@ -66,7 +59,8 @@ type Input struct {
 	// Approved are the names of waves that somebody approved. With [All] there are no soaks either.
 	Approved sets.Set[string]
 	Clusters []Cluster
-	Others   []Instance
+	// Others are the other provider instances with clusters of the stack.
+	Others []addonsv1.StackInstance
 }
 
 // All in Input.Approved stands for all waves.
