@@ -131,16 +131,14 @@ func (r sharedStatus) entry(ctx context.Context, view *addonsv1.AddonStack) (*ad
 func (r sharedStatus) withoutGone(ctx context.Context, namespace string, instances []addonsv1.StackInstance) ([]addonsv1.StackInstance, error) {
 	var kept []addonsv1.StackInstance
 	for _, instance := range instances {
-		stays := instance.WatchFilter == r.WatchFilter
-		if !stays {
-			var err error
-			if stays, err = r.hasClusters(ctx, namespace, instance.WatchFilter); err != nil {
+		if instance.WatchFilter != r.WatchFilter {
+			if stays, err := r.hasClusters(ctx, namespace, instance.WatchFilter); err != nil {
 				return nil, err
+			} else if !stays {
+				continue
 			}
 		}
-		if stays {
-			kept = append(kept, instance)
-		}
+		kept = append(kept, instance)
 	}
 	return kept, nil
 }

@@ -3,6 +3,7 @@
 package addonstack
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -184,20 +185,9 @@ func notAsked() metav1.Condition {
 	return sourceCondition(metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "No cluster has asked for it yet")
 }
 
-// worse returns the worse of two conditions: False, then pending, then True, then not asked.
+// worse returns the worse of two conditions, as those of instances are compared. The alphabet decides between equal ones.
 func worse(a, b metav1.Condition) metav1.Condition {
-	rank := func(c metav1.Condition) int {
-		switch {
-		case c.Status == metav1.ConditionFalse:
-			return 3
-		case c.Reason == failure.ArtifactPending:
-			return 2
-		case c.Status == metav1.ConditionTrue:
-			return 1
-		}
-		return 0
-	}
-	if rank(a) > rank(b) || rank(a) == rank(b) && a.Reason+a.Message <= b.Reason+b.Message {
+	if cmp.Or(severity(&b)-severity(&a), strings.Compare(a.Reason+a.Message, b.Reason+b.Message)) <= 0 {
 		return a
 	}
 	return b
