@@ -34,7 +34,7 @@ func (r bundles) expand(ctx context.Context, s *addonsv1.AddonStack, f *resoluti
 		return nil, err
 	}
 	e, err := r.expandPinned(ctx, s, f, kept, revisions)
-	if failed := bundleFailure(f.pins, err); failed != nil && f.revertBundle(failed) {
+	if failed := bundleFailure(f.pins(), err); failed != nil && f.revertBundle(failed) {
 		return r.expandPinned(ctx, s, f, kept, revisions)
 	}
 	return e, err
@@ -43,7 +43,7 @@ func (r bundles) expand(ctx context.Context, s *addonsv1.AddonStack, f *resoluti
 // expandPinned reads the bundle in the version that it is pinned to. If that can't be used,
 // the source is asked whether it has another one by now.
 func (r bundles) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) (*expansion, error) {
-	unpinned := pinnedSource(s, f.pins)
+	unpinned := pinnedSource(s, f.pins())
 	digest, err := r.digestOf(ctx, s.Namespace, unpinned, kept)
 	if err != nil {
 		return nil, err

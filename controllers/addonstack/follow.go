@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -38,7 +37,7 @@ func (r polling) follow(ctx context.Context, s *addonsv1.AddonStack, revisions [
 		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
 	p.plan(s, trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now, settled)
 	if p.running && r.poll(ctx, s, followers, current, p) {
-		p.finish(s, r.Clock.Now(), len(resolve(s, followers, current, p).waiting) > 0)
+		p.finish(s, r.Clock.Now(), resolve(s, followers, current, p).waiting() != nil)
 	}
 	f := resolve(s, followers, current, p)
 	f.again = p.pause(r.Clock.Now())
@@ -56,31 +55,17 @@ func (r polling) keys(ctx context.Context, namespace string, followers []stack.F
 
 // resolve decides from what the newest revision has, and from what polls found.
 func resolve(s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, p *versionPoll) *resolution {
-	f := &resolution{followers: followers, current: current, available: map[string]string{}, unseen: sets.New[string](), polling: p.running}
+	f := &resolution{polling: p.running}
 	taken := stack.Pins{}
 	for _, follower := range followers {
 		found := p.results[follower.Name]
 		if pin, pinned := current[follower.Name]; found.pin.Version != "" && (!suspended(s) || !pinned || found.pin.Version == pin.Version) {
 			taken[follower.Name] = found.pin
 		}
-		if found.err != nil {
-			f.failures = append(f.failures, pollFailure{addon: follower.Name, err: found.err})
-		}
-		if found.newest == "" {
-			f.unseen.Insert(follower.Name)
-		}
 	}
-	f.pins = stack.NewestOf(followers, current, taken)
+	pins := stack.NewestOf(followers, current, taken)
 	for _, follower := range followers {
-		pin, pinned := f.pins[follower.Name]
-		if !pinned {
-			f.waiting = append(f.waiting, follower)
-		} else if newest := p.results[follower.Name].newest; follower.Line.Newer(newest, pin.Version) {
-			f.available[follower.Name] = newest
-		}
-		if withdrawn := p.results[follower.Name].withdrawn; pinned && withdrawn == pin.Version && f.failureOf(follower.Name) == nil {
-			f.failures = append(f.failures, pollFailure{addon: follower.Name, err: errWithdrawn(follower, withdrawn), withdrawn: true})
-		}
+		f.followed = append(f.followed, followed{follower, p.results[follower.Name], current[follower.Name], pins[follower.Name]})
 	}
 	return f
 }
@@ -88,17 +73,16 @@ func resolve(s *addonsv1.AddonStack, followers []stack.Follower, current stack.P
 // revertBundle leaves spec.source at the version of the newest revision, if there is one, as the
 // newer version can't be used after all. It reports whether it did. The newer one is tried again.
 func (f *resolution) revertBundle(failed *failure.Error) bool {
-	const name = addonsv1.FollowedSource
-	pin, pinned := f.current[name]
-	if !pinned || f.pins[name] == pin {
+	w := f.of(addonsv1.FollowedSource)
+	if w == nil || w.before.Version == "" || w.pin == w.before {
 		return false
 	}
-	f.available[name], f.pins[name] = f.pins[name].Version, pin
+	w.found.newest, w.pin = w.pin.Version, w.before
 	if failed.Reason == failure.ArtifactPending {
 		f.polling, f.again = true, failed.RetryAfter
 		return true
 	}
-	f.failures = append(f.failures, pollFailure{addon: name, err: failed})
+	w.found.err = failed
 	f.again = retry.Sooner(f.again, max(failed.RetryAfter, retry.Follower))
 	return true
 }

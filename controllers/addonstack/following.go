@@ -23,17 +23,17 @@ func followingOf(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision, isNe
 	}
 	pins := stack.PinsOf(&s.Spec, spec)
 	var following []addonsv1.FollowedVersion
-	for _, follower := range f.followers {
-		pin := pins[follower.Name]
-		if !follower.HasFound(pin) {
+	for _, w := range f.followed {
+		pin := pins[w.Name]
+		if !w.HasFound(pin) {
 			continue
 		}
-		is := addonsv1.FollowedVersion{Addon: follower.Name, Version: pin.Version, Available: f.available[follower.Name]}
-		was := followedIn(s.Status.Following, follower.Name)
+		is := addonsv1.FollowedVersion{Addon: w.Name, Version: pin.Version, Available: w.available()}
+		was := followedIn(s.Status.Following, w.Name)
 		switch {
 		case was != nil && was.Version == pin.Version:
 			is.Since = was.Since
-			if is.Available == "" && f.unseen.Has(follower.Name) && follower.Line.Allows(was.Available) && follower.Line.Newer(was.Available, pin.Version) {
+			if is.Available == "" && w.found.newest == "" && w.Line.Allows(was.Available) && w.Line.Newer(was.Available, pin.Version) {
 				is.Available = was.Available // until it is known
 			}
 		case was != nil || isNew:

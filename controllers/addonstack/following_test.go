@@ -79,7 +79,7 @@ func TestWhatWasOnlyNamed(t *testing.T) {
 			s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(tc.suspend)}
 			named := stack.Pins{"web": {Version: "1.4.6"}}
 			f := resolve(s, stack.Followers(&s.Spec), named, &versionPoll{results: map[string]pollResult{"web": tc.found}})
-			data, err := json.Marshal(f.pins.Into(&s.Spec))
+			data, err := json.Marshal(f.pins().Into(&s.Spec))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -108,9 +108,3 @@ func referenceOf(namespace string, follower stack.Follower) reference.Reference 
 	}
 	return reference.AddonOf(namespace, follower.Addon, nil)
 }
-
-// errWithdrawn returns the failure of a follower whose version isn't published any more.
-func errWithdrawn(follower stack.Follower, version string) *failure.Error {
-	return failure.New(failure.ArtifactNotFound, "%s isn't published any more. Clusters that have it keep it, but it may not be had again: "+
-		"publish a newer version, publish it again with the same content, or change %s so that it doesn't allow it, to go back", version, follower.Line)
-}

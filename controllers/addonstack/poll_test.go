@@ -58,12 +58,12 @@ func TestPollEndsOnABusyMachine(t *testing.T) {
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case len(f.failures) > 0:
-			t.Fatal(f.failures[0].err)
-		case f.pins[addonsv1.FollowedSource].Version == "docker-scs-1-31-v1":
+		case f.failed() != nil:
+			t.Fatal(f.failed().failure())
+		case f.followed[0].pin.Version == "docker-scs-1-31-v1":
 			return
 		case reconciles == 10:
-			t.Fatalf("after %d reconciles it waits for %v", reconciles, f.waiting)
+			t.Fatalf("after %d reconciles it waits for %v", reconciles, f.waiting())
 		}
 		time.Sleep(500 * time.Millisecond) // the end of a request wakes the stack
 	}

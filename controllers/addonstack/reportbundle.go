@@ -82,7 +82,7 @@ func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err e
 		f.bundle = failed
 	}
 	again, other := r.reportBundle(s, err)
-	if failed != nil && makesInvalid(failed.Reason) && len(f.followers) > 0 {
+	if failed != nil && makesInvalid(failed.Reason) && len(f.followed) > 0 {
 		r.reportSources(s, f)
 	}
 	f.again = retry.Sooner(again, f.again)

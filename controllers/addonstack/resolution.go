@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -18,42 +17,82 @@ import (
 type resolution struct {
 	kept      *addonsv1.AddonStackSpec    // as a revision; nil while the spec waits for versions or its bundle
 	revisions []appsv1.ControllerRevision // the newest first, with the kept one
-	followers []stack.Follower
-	current   stack.Pins // of the newest revision
-	pins      stack.Pins
-	available map[string]string // newer versions that aren't taken, by follower
-	unseen    sets.Set[string]  // followers whose newest version this process doesn't know
-	waiting   []stack.Follower  // have no version yet
-	failures  []pollFailure
+	followed  []followed
 	bundle    *failure.Error // why the bundle can't be had
 	polling   bool
 	again     time.Duration // until the next reconcile is needed; 0 if none is
 }
 
-// pollFailure is why a source couldn't be polled, or what it has not be taken.
-type pollFailure struct {
-	addon     string // or spec.source: the follower's name
-	err       *failure.Error
-	withdrawn bool // the version that it has isn't published any more
+// followed is a part of a stack that follows versions.
+type followed struct {
+	stack.Follower
+	found  pollResult
+	before stack.Pin // of the newest revision
+	pin    stack.Pin // that it is to have; without a version while it waits for its first one
 }
 
-// text names the add-on, or the field.
-func (l pollFailure) text() string {
-	switch {
-	case l.addon == addonsv1.FollowedSource:
-		return ofBundle(l.err)
-	case l.err.Field == "":
-		return fmt.Sprintf("Add-on %s: %s", l.addon, l.err)
+// of returns the part of a name, nil if that follows no versions.
+func (f *resolution) of(name string) *followed {
+	return first(f.followed, func(w *followed) bool { return w.Name == name })
+}
+
+// waiting returns the first part without a version, nil if each has one.
+func (f *resolution) waiting() *followed {
+	return first(f.followed, func(w *followed) bool { return w.waits() })
+}
+
+// failed returns the first part with a problem, nil if there is none.
+func (f *resolution) failed() *followed {
+	return first(f.followed, func(w *followed) bool { return w.failure() != nil })
+}
+
+// pins returns the versions that the parts are to have.
+func (f *resolution) pins() stack.Pins {
+	pins := stack.Pins{}
+	for _, w := range f.followed {
+		if !w.waits() {
+			pins[w.Name] = w.pin
+		}
 	}
-	return fmt.Sprintf("addons[%s].%s", l.addon, l.err)
+	return pins
 }
 
-// failureOf returns why polling for a follower failed, nil if it didn't.
-func (f *resolution) failureOf(name string) *pollFailure {
-	return first(f.failures, func(failed *pollFailure) bool { return failed.addon == name })
+func (w *followed) waits() bool { return w.pin.Version == "" }
+
+// available returns a newer version that isn't taken, "" if there is none.
+func (w *followed) available() string {
+	if w.waits() || !w.Line.Newer(w.found.newest, w.pin.Version) {
+		return ""
+	}
+	return w.found.newest
 }
 
-// waitsFor reports whether a follower has no version yet.
-func (f *resolution) waitsFor(name string) bool {
-	return first(f.waiting, func(w *stack.Follower) bool { return w.Name == name }) != nil
+// failure returns why the source couldn't be polled, or why what it has isn't taken; nil if all is well.
+func (w *followed) failure() *failure.Error {
+	if w.found.err == nil && !w.waits() && w.found.withdrawn == w.pin.Version {
+		return failure.New(failure.ArtifactNotFound, "%s isn't published any more. Clusters that have it keep it, but it may not be had again: "+
+			"publish a newer version, publish it again with the same content, or change %s so that it doesn't allow it, to go back", w.pin.Version, w.Line)
+	}
+	return w.found.err
+}
+
+// problem returns what is told of a failure: the add-on or the field, and what follows from it.
+func (w *followed) problem() string {
+	failed := w.failure()
+	text := fmt.Sprintf("addons[%s].%s", w.Name, failed)
+	switch {
+	case w.Bundle != nil:
+		text = ofBundle(failed)
+	case failed.Field == "":
+		text = fmt.Sprintf("Add-on %s: %s", w.Name, failed)
+	}
+	switch newer := w.available(); {
+	case newer == "" || w.found.err == nil:
+		return text
+	case w.HasFound(w.pin):
+		return fmt.Sprintf("%s. So %s isn't taken, it stays at %s", text, newer, w.pin.Version)
+	default:
+		return fmt.Sprintf("%s. So %s isn't taken, and %s, which the spec named before, hasn't been found good either; clusters keep what they run",
+			text, newer, w.pin.Version)
+	}
 }

@@ -25,6 +25,13 @@ func followingStack() *addonsv1.AddonStack {
 	return s
 }
 
+// following returns the resolution of an add-on that has version 1.4.2, and whose source couldn't be polled.
+func following(addon string, failed *failure.Error) *resolution {
+	s := followingStack()
+	s.Spec.Addons[0].Name = addon
+	return resolve(s, stack.Followers(&s.Spec), stack.Pins{addon: {Version: "1.4.2"}}, &versionPoll{results: map[string]pollResult{addon: {err: failed}}})
+}
+
 func TestResolve(t *testing.T) {
 	refused := &failure.Error{Reason: failure.DigestMismatch, Err: errors.New("it is damaged")}
 	pin := func(version string) stack.Pin { return stack.Pin{Version: version, Digest: "sha256:" + version} }
@@ -62,8 +69,8 @@ func TestResolve(t *testing.T) {
 			}
 			o := &versionPoll{results: map[string]pollResult{"web": tc.found}}
 			f := resolve(s, stack.Followers(&s.Spec), current, o)
-			if f.pins["web"].Version != tc.want || f.available["web"] != tc.available || (len(f.waiting) > 0) != (tc.want == "") {
-				t.Errorf("pins %v, available %v, %d waiting; want %q, available %q", f.pins, f.available, len(f.waiting), tc.want, tc.available)
+			if w := f.of("web"); w.pin.Version != tc.want || w.available() != tc.available || w.waits() != (tc.want == "") {
+				t.Errorf("pin %v, available %q; want %q, available %q", w.pin, w.available(), tc.want, tc.available)
 			}
 			c := sourcesReady(f, nil)
 			if tc.reason == "" {
@@ -79,25 +86,30 @@ func TestResolve(t *testing.T) {
 // A release that was found good, and can't be used when it is to be taken, leaves the
 // previous one in force.
 func TestRevertBundle(t *testing.T) {
-	was, is := stack.Pin{Version: "v1", Digest: "sha256:1"}, stack.Pin{Version: "v2", Digest: "sha256:2"}
-	const name = addonsv1.FollowedSource
-	begin := func(current stack.Pins) *resolution {
-		return &resolution{current: current, pins: stack.Pins{name: is}, available: map[string]string{}, again: time.Hour}
+	was, is := stack.Pin{Version: "docker-scs-1-31-v1", Digest: "sha256:1"}, stack.Pin{Version: "docker-scs-1-31-v2", Digest: "sha256:2"}
+	begin := func(current stack.Pin) *resolution {
+		s := followingStack()
+		s.Spec.Addons, s.Spec.Source = nil, &addonsv1.BundleSource{ClusterStack: "docker-scs-1-31", ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{}}}
+		f := resolve(s, stack.Followers(&s.Spec), stack.Pins{addonsv1.FollowedSource: current}, &versionPoll{
+			results: map[string]pollResult{addonsv1.FollowedSource: {newest: is.Version, pin: is}},
+		})
+		f.again = time.Hour
+		return f
 	}
 	broken := &failure.Error{Reason: failure.ArtifactInvalid, Err: errors.New("broken")}
 	slow := &failure.Error{Reason: failure.ArtifactPending, Err: errors.New("slow")}
 
-	f := begin(stack.Pins{name: was})
-	if !f.revertBundle(broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != retry.Follower {
+	f := begin(was)
+	if w := f.of(addonsv1.FollowedSource); !f.revertBundle(broken) || w.pin != was || w.available() != is.Version || w.failure() != broken || f.again != retry.Follower {
 		t.Errorf("got %+v", f)
 	}
 	if f.revertBundle(broken) {
 		t.Error("there is nothing to step back to from the previous version")
 	}
-	if f = begin(stack.Pins{name: was}); !f.revertBundle(slow) || f.pins[name] != was || len(f.failures) > 0 || f.again > time.Second {
+	if f = begin(was); !f.revertBundle(slow) || f.followed[0].pin != was || f.failed() != nil || f.again > time.Second {
 		t.Errorf("a slow source is no failure: %+v", f)
 	}
-	if f = begin(nil); f.revertBundle(broken) || f.pins[name] != is {
+	if f = begin(stack.Pin{}); f.revertBundle(broken) || f.followed[0].pin != is {
 		t.Errorf("got %+v: there is no previous version", f)
 	}
 }

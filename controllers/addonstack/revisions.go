@@ -29,23 +29,23 @@ func (r revisionHistory) snapshot(
 		return nil, err
 	}
 	var e *expansion
-	if !f.waitsFor(addonsv1.FollowedSource) {
+	if source := f.of(addonsv1.FollowedSource); source == nil || !source.waits() {
 		if e, err = bundles(r).expand(ctx, s, f, revisions); err != nil {
 			return f, r.reportNoBundle(s, f, err)
 		}
 	}
-	if len(f.waiting) > 0 {
+	if f.waiting() != nil {
 		reportValid(s, e)
 		r.reportSources(s, f)
 		return f, nil
 	}
-	expanded := e.of(s)
-	isNew, err := r.isNew(ctx, revisions, expanded, f.pins)
+	expanded, pins := e.of(s), f.pins()
+	isNew, err := r.isNew(ctx, revisions, expanded, pins)
 	if err != nil {
 		return nil, err
 	}
 	if isNew {
-		if revisions, err = r.keepRevision(ctx, s, e, f.pins); err != nil {
+		if revisions, err = r.keepRevision(ctx, s, e, pins); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +59,7 @@ func (r revisionHistory) snapshot(
 	if s.Status.Following, err = followingOf(s, &revisions[0], isNew, f, r.Clock.Now()); err != nil {
 		return nil, err
 	}
-	f.kept, f.revisions = f.pins.Into(&expanded.Spec), revisions
+	f.kept, f.revisions = pins.Into(&expanded.Spec), revisions
 	if !isNew {
 		return f, nil
 	}

@@ -51,7 +51,7 @@ func sourcesOf(
 ) []addonsv1.StackSource {
 	spec, previous := inForce, addressesOf(s.Namespace, inForce)
 	if f != nil && f.kept == nil {
-		if spec = f.pins.Into(&s.Spec); len(spec.Addons) == 0 && inForce != nil {
+		if spec = f.pins().Into(&s.Spec); len(spec.Addons) == 0 && inForce != nil {
 			spec.Addons = inForce.Addons // those of the bundle, as it was
 		}
 	}
@@ -120,14 +120,14 @@ func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition 
 	if f == nil || c.Status == metav1.ConditionFalse {
 		return c
 	}
-	if failed := f.failureOf(name); failed != nil {
-		text := message.Shorten(failed.text(), maxProblem)
-		if !f.waitsFor(name) {
-			text = "Looking for newer versions: " + text
-		}
-		return sourceCondition(metav1.ConditionFalse, failed.err.Reason, text)
-	}
-	if f.waitsFor(name) {
+	switch w := f.of(name); {
+	case w == nil:
+		return c
+	case w.failure() != nil && w.waits():
+		return sourceCondition(metav1.ConditionFalse, w.failure().Reason, message.Shorten(w.problem(), maxProblem))
+	case w.failure() != nil:
+		return sourceCondition(metav1.ConditionFalse, w.failure().Reason, "Looking for newer versions: "+message.Shorten(w.problem(), maxProblem))
+	case w.waits():
 		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, "Looking for its newest version")
 	}
 	return c

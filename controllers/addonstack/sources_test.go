@@ -53,7 +53,7 @@ func TestSourcesOf(t *testing.T) {
 			}}}}
 			f := &resolution{kept: spec}
 			if tc.look != nil {
-				f.failures = []pollFailure{{addon: "cni", err: tc.look}}
+				f.followed = following("cni", tc.look).followed
 			}
 			got := sourcesOf(s, spec, clustersWith("cni", tc.clusters), f)
 			if len(got) != 1 || got[0].Addon != "cni" || got[0].Address != "oci://r.example/cni:1.0.0" || len(got[0].Conditions) != 1 {

@@ -16,7 +16,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
-	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // reportSources writes the SourcesReady condition, and an event of what is wrong.
@@ -26,8 +25,8 @@ func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *resolution) {
 	switch {
 	case isAskedAgain(s, f, before, c):
 		return // what the last try came to stands until there is an answer
-	case len(f.failures) > 0:
-		r.warn(s, c, f.failures[0].err.Reason, "Follow")
+	case f.failed() != nil:
+		r.warn(s, c, f.failed().failure().Reason, "Follow")
 		return
 	case c.Status == metav1.ConditionFalse && (before.Status != c.Status || before.Reason != c.Reason):
 		r.event(s, corev1.EventTypeWarning, c.Reason, "Fetch", c.Message) // one, however many clusters say so
@@ -37,11 +36,11 @@ func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *resolution) {
 
 // isAskedAgain reports whether sources that failed before are asked again, and have said nothing yet.
 func isAskedAgain(s *addonsv1.AddonStack, f *resolution, before, now metav1.Condition) bool {
-	polls, same := f.polling && len(f.failures) == 0, before.ObservedGeneration == s.Generation
+	polls, same := f.polling && f.failed() == nil, before.ObservedGeneration == s.Generation
 	switch {
-	case before.Status == metav1.ConditionFalse && len(f.waiting) == 0:
+	case before.Status == metav1.ConditionFalse && f.waiting() == nil:
 		return polls || same && now.Status == metav1.ConditionTrue && anyAsked(s.Status.Sources)
-	case before.Status == metav1.ConditionUnknown && len(f.waiting) > 0:
+	case before.Status == metav1.ConditionUnknown && f.waiting() != nil:
 		return polls && same && strings.HasPrefix(before.Message, waitsForSources)
 	}
 	return false
@@ -62,17 +61,15 @@ func anyAsked(sources []addonsv1.StackSource) bool {
 func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Condition {
 	const kind = addonsv1.SourcesReadyCondition
 	var reasons, texts, unasked []string
-	for _, failed := range f.failures {
-		text := failed.text()
-		if version, refused := f.available[failed.addon]; refused && !failed.withdrawn {
-			text += fmt.Sprintf(". So %s isn't taken, %s", version, f.fallback(failed.addon))
+	for _, w := range f.followed {
+		if failed := w.failure(); failed != nil {
+			reasons, texts = append(reasons, failed.Reason), append(texts, w.problem())
 		}
-		reasons, texts = append(reasons, failed.err.Reason), append(texts, text)
 	}
-	if len(f.waiting) > 0 {
+	if w := f.waiting(); w != nil {
 		text := waitsForSources + firstOf(texts)
 		if len(texts) == 0 {
-			text = fmt.Sprintf("Looking for the newest version of %s in %s", f.waiting[0], f.waiting[0].Line)
+			text = fmt.Sprintf("Looking for the newest version of %s in %s", w, w.Line)
 		}
 		return newCondition(kind, metav1.ConditionUnknown, addonsv1.SourcesPendingReason, text)
 	}
@@ -82,8 +79,10 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 		case c == nil:
 		case c.Reason == addonsv1.SourceNotAskedReason:
 			unasked = append(unasked, sources[i].Addon)
-		case c.Status == metav1.ConditionFalse && f.failureOf(sources[i].Addon) == nil:
-			reasons, texts = append(reasons, c.Reason), append(texts, c.Message)
+		case c.Status == metav1.ConditionFalse:
+			if w := f.of(sources[i].Addon); w == nil || w.failure() == nil {
+				reasons, texts = append(reasons, c.Reason), append(texts, c.Message)
+			}
 		}
 	}
 	switch {
@@ -95,13 +94,4 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 		return newCondition(kind, metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "No cluster has asked for any of them yet")
 	}
 	return newCondition(kind, metav1.ConditionTrue, addonsv1.SourcesReadyReason, "No cluster has asked yet for "+message.List(unasked, ", ", shownProblems))
-}
-
-// fallback returns which version a follower has whose newest one isn't taken.
-func (f *resolution) fallback(name string) string {
-	pin := f.pins[name]
-	if slices.ContainsFunc(f.followers, func(w stack.Follower) bool { return w.Name == name && w.HasFound(pin) }) {
-		return "it stays at " + pin.Version
-	}
-	return fmt.Sprintf("and %s, which the spec named before, hasn't been found good either; clusters keep what they run", pin.Version)
 }

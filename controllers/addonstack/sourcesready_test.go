@@ -49,7 +49,7 @@ func TestSourcesReadyOfClusters(t *testing.T) {
 		entry("c", metav1.ConditionFalse, failure.ArtifactNotFound, "Looking for newer versions: c is gone"),
 		entry("d", metav1.ConditionTrue, addonsv1.SourceAvailableReason, ""),
 	}
-	failed := &resolution{failures: []pollFailure{{addon: "c", err: &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("c is gone")}}}}
+	failed := following("c", &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("c is gone")})
 	for name, tc := range map[string]struct {
 		f       *resolution
 		sources []addonsv1.StackSource
@@ -61,7 +61,7 @@ func TestSourcesReadyOfClusters(t *testing.T) {
 		"there is none":         {&resolution{}, nil, "True SourcesReady: "},
 		"a cluster fails":       {&resolution{}, sources[:2], "False SourceUnavailable: b is down"},
 		"and so does a look":    {failed, sources, "False ArtifactNotFound: Add-on c: c is gone; b is down"},
-		"the spec waits anyway": {&resolution{waiting: stack.Followers(&followingStack().Spec)}, sources, "Unknown SourcesPending: "},
+		"the spec waits anyway": {resolve(followingStack(), stack.Followers(&followingStack().Spec), nil, &versionPoll{}), sources, "Unknown SourcesPending: "},
 	} {
 		c := sourcesReady(tc.f, tc.sources)
 		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); !strings.HasPrefix(got, tc.want) || c.Status != metav1.ConditionUnknown && got != tc.want {
