@@ -5,6 +5,7 @@ package addonstack
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -101,8 +102,8 @@ func (r bundles) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin stac
 
 // bundleFailure returns the error as one of the source, nil if it is about something else.
 func bundleFailure(pins stack.Pins, err error) *failure.Error {
-	failed := failureOf(err)
-	if failed == nil {
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok {
 		return nil
 	}
 	ofSource := *failed

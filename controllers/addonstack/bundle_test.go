@@ -69,7 +69,7 @@ func TestNotesOfABundleStay(t *testing.T) {
 		t.Helper()
 		e, err := bundles{r}.expand(t.Context(), s, &resolution{}, revisions)
 		if err != nil {
-			if _, err := r.reportBundle(s, err); err != nil {
+			if err := r.reportNoBundle(s, &resolution{}, err); err != nil {
 				t.Fatal(err)
 			}
 		} else {

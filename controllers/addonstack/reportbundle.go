@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -35,25 +34,38 @@ func reportValid(s *addonsv1.AddonStack, e *expansion) {
 	setValid(s, notes)
 }
 
-// reportBundle writes why the bundle can't be used. It returns when to try again, 0 if an event tells.
-func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time.Duration, _ error) {
-	failed := failureOf(err)
-	if failed == nil {
-		return 0, err
+// reportNoBundle writes why the bundle can't be used, and notes in the resolution when to try again. An error about
+// something else is returned.
+func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err error) error {
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		return err
 	}
-	if failed.Reason == addonsv1.InvalidSourceReason {
+	switch {
+	case failed.Reason == addonsv1.InvalidSourceReason:
 		err = failed // its text alone, not where in the bundle it was met
+	case !isOfPart(err, failed):
+		f.bundle = failed
 	}
 	problem, isPending := message.Shorten(ofBundle(err), maxProblem), failed.Reason == failure.ArtifactPending
-	switch {
-	case makesInvalid(failed.Reason):
+	if makesInvalid(failed.Reason) {
+		f.again = retry.Sooner(failed.RetryAfter, f.again)
 		r.reportInvalid(s, failed.Reason, "Expand", problem)
-		return failed.RetryAfter, nil
-	case !isInconclusive(failed) || !hasInvalidBundle(s):
+		if len(f.followed) > 0 {
+			r.reportSources(s, f)
+		}
+		return nil
+	}
+	again := failed.RetryAfter
+	if !failed.Wait { // else an event tells
+		again = cmp.Or(again, retry.Source)
+	}
+	f.again = retry.Sooner(again, f.again)
+	if !isInconclusive(failed) || !hasInvalidBundle(s) {
 		setValid(s, "")
 	}
 	if isPending && (hasInvalidBundle(s) || failedBefore(s)) {
-		return retryAfter(failed), nil // what the last try came to stands until there is an answer
+		return nil // what the last try came to stands until there is an answer
 	}
 	c := newCondition(addonsv1.SourcesReadyCondition, metav1.ConditionUnknown, failed.Reason, "The spec waits for its bundle. "+problem)
 	if isOfPart(err, failed) {
@@ -65,7 +77,7 @@ func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time
 	} else {
 		r.warn(s, c, c.Reason, "Expand")
 	}
-	return retryAfter(failed), nil
+	return nil
 }
 
 // failedBefore reports whether the last try to have this spec's bundle failed.
@@ -73,34 +85,6 @@ func failedBefore(s *addonsv1.AddonStack) bool {
 	c := conditions.Get(s, addonsv1.SourcesReadyCondition)
 	return c != nil && c.Status == metav1.ConditionUnknown && c.ObservedGeneration == s.Generation &&
 		c.Reason != addonsv1.SourcesPendingReason && c.Reason != addonsv1.SourceNotAskedReason
-}
-
-// reportNoBundle writes what is known of the sources while the bundle can't be used.
-func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err error) error {
-	failed := failureOf(err)
-	if failed != nil && failed.Reason != addonsv1.InvalidSourceReason && !isOfPart(err, failed) {
-		f.bundle = failed
-	}
-	again, other := r.reportBundle(s, err)
-	if failed != nil && makesInvalid(failed.Reason) && len(f.followed) > 0 {
-		r.reportSources(s, f)
-	}
-	f.again = retry.Sooner(again, f.again)
-	return other
-}
-
-// retryAfter returns when to try again to have a bundle.
-func retryAfter(failed *failure.Error) time.Duration {
-	if failed.Wait {
-		return failed.RetryAfter
-	}
-	return cmp.Or(failed.RetryAfter, retry.Source)
-}
-
-// failureOf returns why a bundle can't be used, nil if the error is about something else.
-func failureOf(err error) *failure.Error {
-	failed, _ := errors.AsType[*failure.Error](err)
-	return failed
 }
 
 // makesInvalid reports whether a failure is about the bundle itself, and makes the stack invalid.

@@ -49,7 +49,7 @@ func TestWaitingForABundleIsToldOnce(t *testing.T) {
 				if tc.restart == i {
 					r = &Reconciler{Recorder: recorder}
 				}
-				if _, err := r.reportBundle(s, err); err != nil {
+				if err := r.reportNoBundle(s, &resolution{}, err); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -71,7 +71,7 @@ func TestFieldsOfBundles(t *testing.T) {
 	} {
 		s := followingStack()
 		r := &Reconciler{Recorder: events.NewFakeRecorder(10)}
-		if _, err := r.reportBundle(s, err); err != nil {
+		if err := r.reportNoBundle(s, &resolution{}, err); err != nil {
 			t.Fatal(err)
 		}
 		if got := conditions.GetMessage(s, addonsv1.ValidCondition); got != want+". Clusters stay as they are" {
@@ -131,7 +131,7 @@ func TestInvalidBundleIsToldOnce(t *testing.T) {
 				}
 				if step.err == nil {
 					reportValid(s, &expansion{})
-				} else if _, err := r.reportBundle(s, step.err); err != nil {
+				} else if err := r.reportNoBundle(s, &resolution{}, step.err); err != nil {
 					t.Fatal(err)
 				}
 				if got := conditions.Get(s, addonsv1.ValidCondition).Status; got != step.valid {
