@@ -13,19 +13,16 @@ const (
 	maxNote = 1000
 	// maxProblem leaves room for what a message says beside what is wrong.
 	maxProblem = 900
-	// shownProblems of many are in a message.
-	shownProblems = 3
-	// shownClusters of many are in a message.
-	shownClusters = 5
 )
 
 // firstOf joins the first few of many texts, in about maxProblem bytes.
 func firstOf(texts []string) string {
 	shown := slices.Clone(texts)
-	for i := range min(len(shown), shownProblems) {
-		shown[i] = message.Shorten(shown[i], maxProblem/min(len(shown), shownProblems))
+	few := min(len(shown), message.Few)
+	for i := range few {
+		shown[i] = message.Shorten(shown[i], maxProblem/few)
 	}
-	return message.List(shown, "; ", shownProblems)
+	return message.FirstFew(shown)
 }
 
 // first returns the first element for which a function returns true, nil if there is none.

@@ -45,7 +45,7 @@ func heldRemovals(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) held {
 // describe returns what would go, and the ways out.
 func (h held) describe(s *addonsv1.AddonStack) string {
 	text := fmt.Sprintf("The removal of %s from %d of %d clusters is held, as it is beyond spec.removalLimit: %s. Nothing of it is removed. ",
-		message.List(sets.List(h.addons), ", ", shownProblems), len(h.clusters), h.having, message.List(h.clusters, ", ", shownClusters))
+		message.List(sets.List(h.addons), ", ", message.Few), len(h.clusters), h.having, message.Clusters(h.clusters))
 	if len(h.confirmations) > 1 {
 		return text + "Several changes are held: spec.stacks of each ClusterAddon names its confirmation"
 	}

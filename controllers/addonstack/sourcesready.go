@@ -93,5 +93,5 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 	case len(unasked) == len(sources):
 		return newCondition(kind, metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "No cluster has asked for any of them yet")
 	}
-	return newCondition(kind, metav1.ConditionTrue, addonsv1.SourcesReadyReason, "No cluster has asked yet for "+message.List(unasked, ", ", shownProblems))
+	return newCondition(kind, metav1.ConditionTrue, addonsv1.SourcesReadyReason, "No cluster has asked yet for "+message.List(unasked, ", ", message.Few))
 }

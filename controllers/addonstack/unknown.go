@@ -14,5 +14,5 @@ import (
 func unknownFields(fields []string) error {
 	return failure.New(addonsv1.UnknownFieldsReason,
 		"%s: version %s of the provider instance doesn't know this, and so can't tell what the stack asks for. Upgrade the instance, or take it out of the spec",
-		message.List(fields, ", ", shownProblems), version.Get())
+		message.List(fields, ", ", message.Few), version.Get())
 }

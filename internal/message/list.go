@@ -22,6 +22,12 @@ const Few = 3
 // FirstFew joins the first few of many texts.
 func FirstFew(texts []string) string { return List(texts, "; ", Few) }
 
+// Clusters joins the first few names of many clusters.
+func Clusters(names []string) string {
+	const few = 5
+	return List(names, ", ", few)
+}
+
 var lineBreaks = regexp.MustCompile(`\s*[\r\n]\s*`)
 
 // gap stands for what was cut.

@@ -16,9 +16,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// shownClusters of many are in a message.
-const shownClusters = 5
-
 // Describe returns how far the rollout is, and what ends its phase. The rejection says which revision was rejected, and
 // why; "" for none. Revisions are in a namespace.
 func Describe(namespace string, in Input, d Decision, rejection string) string {
@@ -31,11 +28,11 @@ func Describe(namespace string, in Input, d Decision, rejection string) string {
 	wave := d.Waves[d.Wave]
 	far := fmt.Sprintf("Wave %s: %d of %d clusters are ready at %s", wave.Name, wave.Done, wave.Total, in.Target)
 	if len(wave.Failed) > 0 {
-		far += fmt.Sprintf(", %d failed (%s)", len(wave.Failed), shown(wave.Failed))
+		far += fmt.Sprintf(", %d failed (%s)", len(wave.Failed), message.Clusters(wave.Failed))
 	}
 	all := "All clusters have " + in.Target
 	if away := d.away(); len(away) > 0 {
-		all += fmt.Sprintf(", but for %d on which nothing can be done (%s)", len(away), shown(away))
+		all += fmt.Sprintf(", but for %d on which nothing can be done (%s)", len(away), message.Clusters(away))
 	}
 	switch d.Phase {
 	case addonsv1.RolloutProgressing:
@@ -68,7 +65,7 @@ func Describe(namespace string, in Input, d Decision, rejection string) string {
 // Failure returns how many clusters of the decision's wave failed.
 func (d *Decision) Failure() string {
 	wave := d.Waves[d.Wave]
-	return fmt.Sprintf("%d of %d clusters of wave %s failed (%s), more than spec.rollout.maxFailed allows", len(wave.Failed), wave.Total, wave.Name, shown(wave.Failed))
+	return fmt.Sprintf("%d of %d clusters of wave %s failed (%s), more than spec.rollout.maxFailed allows", len(wave.Failed), wave.Total, wave.Name, message.Clusters(wave.Failed))
 }
 
 func (d *Decision) away() (all []string) {
@@ -101,11 +98,9 @@ func (in *Input) lagging(waves int) (names []string) {
 	return names
 }
 
-func shown(clusters []string) string { return message.List(clusters, ", ", shownClusters) }
-
 func orNone(clusters []string) string {
 	if len(clusters) == 0 {
 		return "none of the others"
 	}
-	return shown(clusters)
+	return message.Clusters(clusters)
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// maxHeldNamed is how many add-ons of a held removal are named in a message.
-const maxHeldNamed = 3
-
 // HeldRemoval returns what of a stack is held on a cluster; nil if nothing is.
 func HeldRemoval(assigned []addonsv1.StackRevision, name string) *addonsv1.HeldRemoval {
 	return Assigned(assigned, name).HeldRemoval
@@ -20,7 +17,7 @@ func HeldRemoval(assigned []addonsv1.StackRevision, name string) *addonsv1.HeldR
 // DescribeHeld returns what a held removal would take away from one cluster, and the ways out.
 func DescribeHeld(namespace string, s *addonsv1.StackRevision) string {
 	return fmt.Sprintf("AddonStack %s %s; that would remove %s from this cluster and from others, more than the stack's removalLimit allows at once. Nothing of it is removed. %s",
-		s.Name, heldCauses[s.HeldRemoval.Cause].what, message.List(s.HeldRemoval.Addons, ", ", maxHeldNamed), HeldWaysOut(namespace, s.HeldRemoval))
+		s.Name, heldCauses[s.HeldRemoval.Cause].what, message.List(s.HeldRemoval.Addons, ", ", message.Few), HeldWaysOut(namespace, s.HeldRemoval))
 }
 
 // HeldWaysOut returns how to let a removal through on all clusters of a namespace, or not to.

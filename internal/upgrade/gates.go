@@ -59,9 +59,6 @@ type Causes struct {
 	Skip bool
 }
 
-// named is how many causes a message names.
-const named = 3
-
 // Gates returns the gates at which the upgrade is now. The previous gates tell since when.
 func (u *Upgrade) Gates(causes Causes, before *addonsv1.ClusterUpgrade, now time.Time) []addonsv1.UpgradeGate {
 	var gates []addonsv1.UpgradeGate
@@ -138,13 +135,13 @@ func await(gate *addonsv1.UpgradeGate, causes []Cause, now time.Time) {
 	}
 	switch {
 	case len(left) > 0:
-		gate.State, gate.Reason, gate.Message = addonsv1.GateWaiting, reason, message.List(left, "; ", named)
+		gate.State, gate.Reason, gate.Message = addonsv1.GateWaiting, reason, message.FirstFew(left)
 		if !forever {
 			gate.Deadline = metav1.NewTime(last)
 		}
 	case len(expired) > 0:
 		gate.State, gate.Reason = addonsv1.GateExpired, addonsv1.UpgradeHoldExpiredReason
-		gate.Message = "Held long enough, as lifecycle.holdSeconds says: " + message.List(expired, "; ", named)
+		gate.Message = "Held long enough, as lifecycle.holdSeconds says: " + message.FirstFew(expired)
 	}
 }
 

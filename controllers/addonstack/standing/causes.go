@@ -10,9 +10,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// shownClusters of many are in a text.
-const shownClusters = 5
-
 // Causes are those of several clusters, by their keys.
 type Causes map[string]*sharedCause
 
@@ -42,7 +39,7 @@ func (c Causes) Describe() []string {
 	})
 	texts := make([]string, 0, len(c))
 	for _, shared := range sorted {
-		texts = append(texts, message.List(shared.clusters, ", ", shownClusters)+": "+shared.text)
+		texts = append(texts, message.Clusters(shared.clusters)+": "+shared.text)
 	}
 	return texts
 }
