@@ -3,6 +3,7 @@
 package reasons_test
 
 import (
+	"slices"
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -47,5 +48,16 @@ func TestWarnings(t *testing.T) {
 		if got := reasons.Of(tc.reason).Warns(tc.phase); got != tc.want {
 			t.Errorf("%s, %s: %v", tc.phase, tc.reason, got)
 		}
+	}
+}
+
+func TestMeaningOfEachReason(t *testing.T) {
+	for _, row := range reasons.Table {
+		if meaning := reasons.Meaning(row.Name); meaning == "" || slices.Contains([]rune(meaning), '`') {
+			t.Errorf("%s: %q", row.Name, meaning)
+		}
+	}
+	if got := reasons.Meaning("NoSuchReason"); got != "" {
+		t.Error(got)
 	}
 }
