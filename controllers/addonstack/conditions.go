@@ -3,6 +3,10 @@
 package addonstack
 
 import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -52,4 +56,60 @@ func setValid(s *addonsv1.AddonStack, bundle string) {
 func reportUnkept(s *addonsv1.AddonStack, err error) {
 	conditions.Set(s, newCondition(addonsv1.ValidCondition, metav1.ConditionUnknown, addonsv1.InternalErrorReason,
 		"The spec is valid, but can't be kept as a ControllerRevision: "+message.Shorten(err.Error(), maxProblem)))
+}
+
+// newCondition returns a condition. The code that sets it adds the times.
+func newCondition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// warn writes a condition that says what is wrong, and sends an event if its message is new.
+func (r *Reconciler) warn(s *addonsv1.AddonStack, c metav1.Condition, reason, action string) {
+	if conditions.GetMessage(s, c.Type) != c.Message {
+		r.event(s, corev1.EventTypeWarning, reason, action, c.Message)
+	}
+	conditions.Set(s, c)
+}
+
+// event sends an event, whose text may be too long for one.
+func (r *Reconciler) event(s *addonsv1.AddonStack, kind, reason, action, text string) {
+	r.Recorder.Eventf(s, nil, kind, reason, action, "%s", message.Shorten(text, maxNote))
+}
+
+// summarize writes the Ready condition from the others, and Stalled if somebody has to act. A pause is wanted, so
+// it makes nothing worse.
+func summarize(s *addonsv1.AddonStack) {
+	ready := newCondition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.ReadyReason, "")
+	parts := []string{addonsv1.ValidCondition, addonsv1.ClustersReadyCondition}
+	sources := conditions.Get(s, addonsv1.SourcesReadyCondition)
+	if sources != nil && sources.Status == metav1.ConditionUnknown && sources.Reason != addonsv1.SourceNotAskedReason { // then no revision has the spec
+		parts[1] = addonsv1.SourcesReadyCondition
+	}
+	if isStopped(s) {
+		parts = slices.Insert(parts, 1, addonsv1.RolledOutCondition)
+	}
+	for _, kind := range parts {
+		part := conditions.Get(s, kind)
+		if part == nil {
+			continue
+		}
+		if ready.Message = part.Message; part.Status != metav1.ConditionTrue {
+			ready.Status, ready.Reason = part.Status, part.Reason
+			break
+		}
+	}
+	if sources != nil && sources.Status == metav1.ConditionFalse && !strings.Contains(ready.Message, sources.Message) {
+		ready.Message += ". " + sources.Message
+	}
+	if conditions.IsTrue(s, addonsv1.PausedCondition) {
+		if ready.Message = strings.TrimPrefix(ready.Message+". ", ". ") + conditions.GetMessage(s, addonsv1.PausedCondition); ready.Status == metav1.ConditionTrue {
+			ready.Reason = addonsv1.PausedReason
+		}
+	}
+	conditions.Set(s, ready)
+	if ready.Status == metav1.ConditionFalse && ready.Reason != addonsv1.ClustersProgressingReason && ready.Reason != addonsv1.RemovalHeldReason {
+		conditions.Set(s, newCondition(addonsv1.StalledCondition, metav1.ConditionTrue, ready.Reason, ready.Message))
+	} else {
+		conditions.Delete(s, addonsv1.StalledCondition)
+	}
 }

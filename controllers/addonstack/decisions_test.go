@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
@@ -135,21 +133,6 @@ func TestSpecGoesBack(t *testing.T) {
 				t.Errorf("number %d of generation %d, %d events", known.Revision, stack.Generation(known), len(recorder.Events))
 			}
 		})
-	}
-}
-
-// A revision that a cluster runs stays, however old it is.
-func TestSurplusRevisions(t *testing.T) {
-	var revisions []appsv1.ControllerRevision
-	for i := range historyLimit + 4 {
-		revisions = append(revisions, appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}})
-	}
-	var names []string
-	for _, r := range surplusOf(revisions, sets.New("13", "5")) {
-		names = append(names, r.Name)
-	}
-	if got := strings.Join(names, " "); got != "12" {
-		t.Errorf("got %q", got)
 	}
 }
 

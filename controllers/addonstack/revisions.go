@@ -5,6 +5,7 @@ package addonstack
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -160,7 +161,8 @@ func (r revisionHistory) trimHistory(ctx context.Context, s *addonsv1.AddonStack
 			}
 		}
 	}
-	for _, revision := range surplusOf(revisions, inUse) {
+	surplus := slices.DeleteFunc(slices.Clone(revisions[1:]), func(r appsv1.ControllerRevision) bool { return inUse.Has(r.Name) })
+	for _, revision := range surplus[min(historyLimit, len(surplus)):] {
 		// Another instance may go back to it at this moment.
 		asSeen := client.Preconditions{UID: &revision.UID, ResourceVersion: &revision.ResourceVersion}
 		if err := r.Client.Delete(ctx, &revision, asSeen); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
@@ -170,17 +172,15 @@ func (r revisionHistory) trimHistory(ctx context.Context, s *addonsv1.AddonStack
 	return nil
 }
 
-// surplusOf returns what is beyond the limit. Revisions come the newest first.
-func surplusOf(revisions []appsv1.ControllerRevision, inUse sets.Set[string]) []appsv1.ControllerRevision {
-	var surplus []appsv1.ControllerRevision
-	kept := 0
-	for i := range revisions {
-		if i == 0 || inUse.Has(revisions[i].Name) {
-			continue
-		}
-		if kept++; kept > historyLimit {
-			surplus = append(surplus, revisions[i])
-		}
+// newestSpec returns the spec that the newest revision keeps, an empty one if there is no revision.
+func newestSpec(revisions []appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, error) {
+	if len(revisions) == 0 {
+		return &addonsv1.AddonStackSpec{}, nil
 	}
-	return surplus
+	return stack.SpecOf(&revisions[0])
+}
+
+// suspended reports whether newer versions are only reported, and not taken.
+func suspended(s *addonsv1.AddonStack) bool {
+	return s.Spec.Updates != nil && s.Spec.Updates.Suspend != nil && *s.Spec.Updates.Suspend
 }

@@ -58,16 +58,17 @@ func TestWavesAreToldOnce(t *testing.T) {
 	}
 }
 
-// However many revisions were rejected after it, the one that clusters go back to stays, also while none of them runs it.
+// However many revisions were rejected after it, the one that clusters go back to stays, also while none of them runs it. So does
+// one that a cluster runs.
 func TestHistoryKeepsTheWayBack(t *testing.T) {
 	r, s, _ := keeping(t)
 	read(t, r.Client, s)
 	s.Spec.Rollout = &addonsv1.Rollout{}
 	var revisions []appsv1.ControllerRevision
-	for i := range historyLimit + 3 { // the newest first
+	for i := range historyLimit + 4 { // the newest first
 		revision := stack.Snapshot(s, fmt.Appendf(nil, `{"addons":[{"name":"a%d"}]}`, i), int64(100-i))
 		annotation := addonsv1.RolloutRejectedAnnotation
-		if i == historyLimit+2 {
+		if i == historyLimit+3 {
 			annotation = addonsv1.RolloutCompletedAnnotation
 		}
 		metav1.SetMetaDataAnnotation(&revision.ObjectMeta, annotation, "2026-01-01T00:00:00Z")
@@ -76,10 +77,15 @@ func TestHistoryKeepsTheWayBack(t *testing.T) {
 		}
 		revisions = append(revisions, *revision)
 	}
+	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod"}}
+	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: s.Name, Revision: revisions[historyLimit+2].Name}}
+	if err := r.Client.Create(t.Context(), ca); err != nil {
+		t.Fatal(err)
+	}
 	if err := (revisionHistory{r}).trimHistory(t.Context(), s, revisions); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range map[int]bool{0: true, historyLimit: true, historyLimit + 1: false, historyLimit + 2: true} {
+	for i, want := range map[int]bool{0: true, historyLimit: true, historyLimit + 1: false, historyLimit + 2: true, historyLimit + 3: true} {
 		left := &appsv1.ControllerRevisionList{}
 		if err := r.Client.List(t.Context(), left); err != nil {
 			t.Fatal(err)

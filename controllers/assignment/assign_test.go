@@ -3,11 +3,14 @@
 package assignment
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -21,6 +24,16 @@ func selecting(selector *metav1.LabelSelector) addonsv1.AddonStackSpec {
 
 func written(selector *metav1.LabelSelector) *addonsv1.AddonStackSpec {
 	return ptr.To(selecting(selector))
+}
+
+// kept returns the revision of a name that keeps a spec.
+func kept(t *testing.T, name string, spec addonsv1.AddonStackSpec) appsv1.ControllerRevision {
+	t.Helper()
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: raw}}
 }
 
 func TestAssign(t *testing.T) {

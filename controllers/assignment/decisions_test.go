@@ -25,15 +25,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// A stack whose deletion waits for a finalizer is gone for its clusters.
-func TestStackThatIsBeingDeletedGoes(t *testing.T) {
-	h := newHub(t, 1, "")
-	h.stack.Finalizers = []string{"example.com/stay"}
-	h.must(h.Update(t.Context(), h.stack))
-	h.deleted(true)
-	h.expect("prod-0", "gone")
-}
-
 // The assignment stays while nobody can say which revision is in force.
 func TestAssignmentOutlivesWhatIsNotKnown(t *testing.T) {
 	for name, do := range map[string]func(h *hub){
@@ -82,9 +73,7 @@ func TestNewClusterAddonsReportFirst(t *testing.T) {
 	for _, name := range h.clusters {
 		forget(name)
 	}
-	h.newRevision(func(spec *addonsv1.AddonStackSpec) {
-		spec.Addons = []addonsv1.Addon{{Name: "other", Namespace: "apps"}}
-	})
+	h.newRevision(otherAddon)
 	h.expect("prod-0", "assigned")
 	if is := h.clusterAddon("prod-0").Spec.Stacks; stack.AssignedRevision(is, "platform") != "platform-1" {
 		t.Errorf("got %+v", is)
@@ -101,6 +90,11 @@ func TestNewClusterAddonsReportFirst(t *testing.T) {
 	}
 }
 
+// otherAddon puts another add-on in the place of the stack's.
+func otherAddon(spec *addonsv1.AddonStackSpec) {
+	spec.Addons = []addonsv1.Addon{{Name: "other", Namespace: "apps"}}
+}
+
 // newRevision has the stack change, and keeps that as its newest revision.
 func (h *hub) newRevision(mutate func(*addonsv1.AddonStackSpec)) {
 	h.Helper()
@@ -112,9 +106,7 @@ func (h *hub) newRevision(mutate func(*addonsv1.AddonStackSpec)) {
 // The rest of a change that is held was let go: an add-on of it that is seen later isn't held as well.
 func TestWhatWasLetGoIsNotHeld(t *testing.T) {
 	h := newHub(t, 3, "")
-	h.newRevision(func(spec *addonsv1.AddonStackSpec) {
-		spec.Addons = []addonsv1.Addon{{Name: "other", Namespace: "apps"}}
-	})
+	h.newRevision(otherAddon)
 	h.expect("prod-0", "held")
 	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
 		late := ca.Status.Addons[0]
@@ -150,9 +142,7 @@ func TestHeldRemovalOutlivesRevisions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t, 3, "")
-			h.newRevision(func(spec *addonsv1.AddonStackSpec) {
-				spec.Addons = []addonsv1.Addon{{Name: "other", Namespace: "apps"}}
-			})
+			h.newRevision(otherAddon)
 			h.expect("prod-0", "held")
 			is := h.clusterAddon("prod-0").Spec.Stacks
 			tc.lose(h)

@@ -4,7 +4,6 @@ package assignment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -113,17 +112,10 @@ func (h *hub) restart() {
 // revisionOf returns a revision of the stack as it is now.
 func (h *hub) revisionOf(name string, number int64) *appsv1.ControllerRevision {
 	h.Helper()
-	raw, err := json.Marshal(h.stack.Spec)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: team, Name: name, Labels: map[string]string{addonsv1.StackNameLabel: "platform"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack", Name: "platform", UID: h.stack.UID, Controller: ptr.To(true)}},
-		},
-		Data: runtime.RawExtension{Raw: raw}, Revision: number,
-	}
+	revision := kept(h.T, name, h.stack.Spec)
+	revision.Namespace, revision.Labels, revision.Revision = team, map[string]string{addonsv1.StackNameLabel: "platform"}, number
+	revision.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(h.stack, addonsv1.GroupVersion.WithKind("AddonStack"))}
+	return &revision
 }
 
 // deleted deletes the stack. Long says that it has been gone for longer than a replacement takes.
@@ -197,38 +189,51 @@ func relabel(h *hub, name string) {
 // A stack that is gone goes from its cluster once it can't have been replaced, and one that went amidst other things is held.
 func TestStackOfOneClusterIsDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {
-		long bool
-		do   func(h *hub)
-		want string
+		before func(h *hub)
+		long   bool
+		do     func(h *hub)
+		want   string
 	}{
-		"a moment ago": {false, nil, "assigned"},
-		"for a while":  {true, nil, "gone"},
-		"with an earlier CRD": {true, func(h *hub) {
+		"a moment ago": {want: "assigned"},
+		"for a while":  {long: true, want: "gone"},
+		"its deletion waits for a finalizer": {before: func(h *hub) {
+			h.stack.Finalizers = []string{"example.com/stay"}
+			h.must(h.Update(h.Context(), h.stack))
+		}, long: true, want: "gone"},
+		"it was there since its CRD was made again": {before: func(h *hub) {
+			h.must(h.Delete(h.Context(), newCRD(0)))
+			h.must(h.Create(h.Context(), newCRD(time.Hour)))
+			h.expect("prod-0", "assigned")
+		}, long: true, want: "gone"},
+		"with an earlier CRD": {nil, true, func(h *hub) {
 			h.must(h.Delete(h.Context(), newCRD(time.Hour)))
 			h.must(h.Create(h.Context(), newCRD(time.Hour)))
 		}, "held"},
-		"with its CRD, which is back by now": {false, func(h *hub) {
+		"with its CRD, which is back by now": {nil, false, func(h *hub) {
 			h.r.Discovery = &offers{verbs: []string{"get"}}
 			h.expect("prod-0", "assigned")
 			h.r.Discovery = &offers{verbs: []string{"create"}}
 			h.clock.Step(deletionGrace)
 		}, "held"},
-		"another instance has it": {true, func(h *hub) {
+		"another instance has it": {nil, true, func(h *hub) {
 			back := h.stack.DeepCopy()
 			back.ResourceVersion = ""
 			h.must(h.Create(h.Context(), back))
 			h.r.Client = withoutStacks{h.Client}
 		}, "assigned"},
-		"its cluster is paused": {true, func(h *hub) {
+		"its cluster is paused": {nil, true, func(h *hub) {
 			change(h, &clusterv1.Cluster{}, "prod-0", func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })
 		}, "assigned"},
-		"its cluster is being deleted": {true, func(h *hub) {
+		"its cluster is being deleted": {nil, true, func(h *hub) {
 			change(h, &clusterv1.Cluster{}, "prod-0", func(c *clusterv1.Cluster) { c.Finalizers = []string{"example.com/stay"} })
 			h.must(h.Delete(h.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "prod-0"}}))
 		}, "assigned"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t, 1, "")
+			if tc.before != nil {
+				tc.before(h)
+			}
 			h.deleted(tc.long)
 			if tc.do != nil {
 				tc.do(h)
@@ -316,14 +321,4 @@ func TestOrphansAreNotHeld(t *testing.T) {
 	if at := slices.IndexFunc(h.clusters, func(name string) bool { return len(lastRemovals(h.clusterAddon(name))) > 0 }); at >= 0 {
 		t.Errorf("%s counts as a removal", h.clusters[at])
 	}
-}
-
-// That the CRD was made again once is nothing to a stack that was there since.
-func TestStackOfALaterCRDIsDeleted(t *testing.T) {
-	h := newHub(t, 1, "")
-	h.must(h.Delete(t.Context(), newCRD(0)))
-	h.must(h.Create(t.Context(), newCRD(time.Hour)))
-	h.expect("prod-0", "assigned")
-	h.deleted(true)
-	h.expect("prod-0", "gone")
 }

@@ -3,7 +3,6 @@
 package assignment
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -147,15 +145,6 @@ func TestConfirmationsAreShared(t *testing.T) {
 }
 
 func TestAllowedRemovals(t *testing.T) {
-	revision := func(name string, allowed *addonsv1.AllowedRemovals) appsv1.ControllerRevision {
-		data, err := json.Marshal(addonsv1.AddonStackSpec{AllowedRemovals: allowed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}
-		r.Name = name
-		return r
-	}
 	leaving := &addonsv1.AllowedRemovals{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}}
 	elsewhere := &addonsv1.AllowedRemovals{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
 	web := &addonsv1.AllowedRemovals{Addons: []string{"web", "other"}}
@@ -179,7 +168,7 @@ func TestAllowedRemovals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := candidate{name: "a", revision: "a-2", spec: addonsv1.AddonStackSpec{AllowedRemovals: tc.is}}
-			target.revisions = []appsv1.ControllerRevision{revision("a-2", tc.is), revision("a-1", tc.was)}
+			target.revisions = []appsv1.ControllerRevision{kept(t, "a-2", target.spec), kept(t, "a-1", addonsv1.AddonStackSpec{AllowedRemovals: tc.was})}
 			ca := &addonsv1.ClusterAddon{}
 			ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: tc.assigned}}
 			for _, addon := range []string{"web", "db"} {

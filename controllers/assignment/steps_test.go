@@ -3,14 +3,12 @@
 package assignment
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -23,14 +21,7 @@ import (
 func TestStepFor(t *testing.T) {
 	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	everyone, nobody := addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}}, addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}}
-	revision := func(name string, spec addonsv1.AddonStackSpec) appsv1.ControllerRevision {
-		raw, err := json.Marshal(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: raw}}
-	}
-	all := []appsv1.ControllerRevision{revision("3", everyone), revision("2", everyone), revision("1", everyone)}
+	all := []appsv1.ControllerRevision{kept(t, "3", everyone), kept(t, "2", everyone), kept(t, "1", everyone)}
 	for name, tc := range map[string]struct {
 		previous  string
 		revisions []appsv1.ControllerRevision
@@ -49,8 +40,8 @@ func TestStepFor(t *testing.T) {
 		"it is behind the completed one, which is the target":   {previous: "1", target: "2", completed: 1, want: "1"},
 		"its revision is gone":                                  {previous: "0", target: "3", completed: 1, want: "0"},
 		"it joins":                                              {target: "3", completed: 1, want: "2"},
-		"it joins, and the completed one isn't for it":          {revisions: []appsv1.ControllerRevision{all[0], revision("2", nobody)}, target: "3", completed: 1, want: ""},
-		"it is new, and the completed one isn't for it":         {revisions: []appsv1.ControllerRevision{all[0], revision("2", nobody)}, target: "3", completed: 1, young: true, want: "3"},
+		"it joins, and the completed one isn't for it":          {revisions: []appsv1.ControllerRevision{all[0], kept(t, "2", nobody)}, target: "3", completed: 1, want: ""},
+		"it is new, and the completed one isn't for it":         {revisions: []appsv1.ControllerRevision{all[0], kept(t, "2", nobody)}, target: "3", completed: 1, young: true, want: "3"},
 		"the stack is new":                                      {target: "3", completed: -1, want: ""},
 		"the stack is new, and it is its turn":                  {target: "3", completed: -1, turn: true, want: "3"},
 		"a new cluster can't wait for its network":              {target: "3", completed: -1, young: true, want: "3"},
@@ -122,23 +113,16 @@ func TestTransfers(t *testing.T) {
 		}
 		return s
 	}
-	revision := func(name string, spec addonsv1.AddonStackSpec) appsv1.ControllerRevision {
-		raw, err := json.Marshal(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: raw}}
-	}
 	with, without := spec(everyone, "cni", "db"), spec(everyone, "cni")
-	from := candidate{name: "from", spec: without, revision: "from-2", revisions: []appsv1.ControllerRevision{revision("from-2", without), revision("from-1", with)}}
+	from := candidate{name: "from", spec: without, revision: "from-2", revisions: []appsv1.ControllerRevision{kept(t, "from-2", without), kept(t, "from-1", with)}}
 	empty, has := spec(everyone), spec(everyone, "db")
-	to := candidate{name: "to", spec: empty, revision: "to-1", revisions: []appsv1.ControllerRevision{revision("to-1", empty)}}
+	to := candidate{name: "to", spec: empty, revision: "to-1", revisions: []appsv1.ControllerRevision{kept(t, "to-1", empty)}}
 	written := func(s addonsv1.AddonStackSpec) candidate {
 		c := to
 		c.written = &s
 		return c
 	}
-	done := candidate{name: "to", spec: has, revision: "to-2", revisions: []appsv1.ControllerRevision{revision("to-2", has), revision("to-1", empty)}}
+	done := candidate{name: "to", spec: has, revision: "to-2", revisions: []appsv1.ControllerRevision{kept(t, "to-2", has), kept(t, "to-1", empty)}}
 	rolling := done
 	rolling.steps = &steps{completed: 1, hasTarget: true}
 	elsewhere := spec(everyone, "db")

@@ -6,6 +6,8 @@ package reasons
 
 import (
 	"cmp"
+	"regexp"
+	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -104,4 +106,12 @@ func (r Reason) Warns(phase addonsv1.AddonPhase) bool {
 		return !r.Is(Passing)
 	}
 	return phase == addonsv1.AddonUnassigned
+}
+
+var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+
+// Meaning returns what a reason means, with the way out, as the [Table] has it but without Markdown; "" for a reason that
+// isn't there.
+func Meaning(name string) string {
+	return strings.ReplaceAll(link.ReplaceAllString(byName[name].Meaning, "$1"), "`", "")
 }
