@@ -3,6 +3,8 @@
 package stack_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -54,28 +56,82 @@ func TestDependenciesAcrossStacks(t *testing.T) {
 	}
 }
 
-func TestInOrderAcrossStacks(t *testing.T) {
-	order := func(stacks string, all []addonsv1.Addon) string {
-		type of struct {
-			stack string
-			addonsv1.Addon
-		}
-		var listed []of
-		for i, a := range all {
-			listed = append(listed, of{stacks[i : i+1], a})
-		}
-		var names []string
-		for _, a := range stack.InOrder(listed,
-			func(a *of) string { return stack.Qualified(a.stack, a.Name) },
-			func(a *of) []string { return stack.QualifiedAll(a.stack, a.DependsOn) }) {
-			names = append(names, a.stack+"/"+a.Name)
-		}
-		return strings.Join(names, " ")
+// inOrder returns add-ons in order, as "stack/name". The names of their stacks are single letters.
+func inOrder(stacks string, all []addonsv1.Addon) (names []string) {
+	type of struct {
+		stack string
+		addonsv1.Addon
 	}
-	if got := order("aabbb", addons("x:b/y y x y:a/y z")); got != "a/y b/x b/y a/x b/z" {
-		t.Error(got)
+	var listed []of
+	for i, a := range all {
+		listed = append(listed, of{stacks[i : i+1], a})
 	}
-	if got := order("aab", addons("x:b/x y x:a/x")); got != "a/y a/x b/x" {
-		t.Errorf("those of a cycle come last: %s", got)
+	for _, a := range stack.InOrder(listed,
+		func(a *of) string { return stack.Qualified(a.stack, a.Name) },
+		func(a *of) []string { return stack.QualifiedAll(a.stack, a.DependsOn) }) {
+		names = append(names, a.stack+"/"+a.Name)
+	}
+	return names
+}
+
+func TestInOrder(t *testing.T) {
+	for name, tc := range map[string]struct{ stacks, addons, want string }{
+		"what depends on nothing stays as listed": {"aa", "y x", "a/y a/x"},
+		"a dependency comes first":                {"aaa", "x:z y z", "a/y a/z a/x"},
+		"an unknown dependency holds nothing up":  {"a", "x:ghost", "a/x"},
+		"a cycle comes last":                      {"aaa", "x:y y:x z", "a/z a/x a/y"},
+		"across stacks":                           {"aabbb", "x:b/y y x y:a/y z", "a/y b/x b/y a/x b/z"},
+		"a cycle across stacks":                   {"aab", "x:b/x y x:a/x", "a/y a/x b/x"},
+	} {
+		if got := strings.Join(inOrder(tc.stacks, addons(tc.addons)), " "); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// Whatever the graph: nothing is lost, what has no cycle comes after its
+// dependencies, and a spec with it is invalid if and only if there is a cycle.
+func TestOrderOfRandomGraphs(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range 2000 {
+		addons := make([]addonsv1.Addon, random.IntN(9))
+		for i := range addons {
+			addons[i].Name = fmt.Sprint(i)
+			for j := range addons {
+				if i != j && random.IntN(5) == 0 {
+					addons[i].DependsOn = append(addons[i].DependsOn, fmt.Sprint(j))
+				}
+			}
+		}
+		ordered := inOrder(strings.Repeat("a", len(addons)), addons)
+		if len(ordered) != len(addons) {
+			t.Fatalf("round %d: %d of %d add-ons are left", round, len(ordered), len(addons))
+		}
+		position := map[string]int{}
+		for i, name := range ordered {
+			position[strings.TrimPrefix(name, "a/")] = i
+		}
+		comesAfter := true
+		for _, a := range addons {
+			for _, d := range a.DependsOn {
+				comesAfter = comesAfter && position[d] < position[a.Name]
+			}
+		}
+		dependencies := map[string][]string{}
+		for _, a := range addons {
+			dependencies[a.Name] = a.DependsOn
+		}
+		hasCycle := false
+		for _, a := range addons {
+			if cycle := stack.CycleThrough(dependencies, a.Name); cycle != nil {
+				hasCycle = true
+				if cycle[0] != a.Name || cycle[len(cycle)-1] != a.Name {
+					t.Fatalf("round %d: cycle %v doesn't close at %s", round, cycle, a.Name)
+				}
+			}
+		}
+		if found := stack.Validate(&addonsv1.AddonStackSpec{Addons: addons}); len(found) > 0 != hasCycle || hasCycle == comesAfter {
+			t.Fatalf("round %d: %v, a cycle: %t, in order: %t, of %v", round, found, hasCycle, comesAfter, addons)
+		}
 	}
 }
