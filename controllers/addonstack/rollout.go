@@ -30,9 +30,9 @@ type gathered struct {
 	revisions []appsv1.ControllerRevision // the newest first
 	marked    []rollout.Revision
 	target    int // in revisions, -1 for none
-	spec      *addonsv1.AddonStackSpec
 	clusters  *selectedClusters
-	turns     sets.Set[string] // to the target, given and maybe not taken yet
+	turns     sets.Set[string]            // to the target, given and maybe not taken yet
+	addons    map[string][]addonsv1.Addon // by revision, as far as they were read
 }
 
 // revision returns the name of the target, "" for none.
@@ -57,8 +57,7 @@ func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions [
 	if err != nil {
 		return nil, 0, err
 	}
-	addons := q.addonsByRevision()
-	in := r.input(q, addons)
+	in := r.input(q)
 	d := rollout.Decide(in)
 	if err := r.note(ctx, q, d); err != nil {
 		return nil, 0, err
@@ -70,7 +69,7 @@ func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions [
 	r.report(q, in, d)
 	again := r.count(s, q.clusters, func(ca *addonsv1.ClusterAddon) (string, []addonsv1.Addon) {
 		revision := q.assigned(ca)
-		return revision, addons(revision)
+		return revision, q.addonsOf(revision)
 	})
 	return q.clusters.selected, retry.Sooner(again, d.Next.Sub(in.Now)), nil
 }
@@ -82,11 +81,12 @@ func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions 
 	}
 	q := &gathered{stack: s, revisions: revisions, marked: rollout.Revisions(revisions), turns: sets.New[string]()}
 	q.target = rollout.Target(q.marked)
-	var err error
-	if q.spec, err = stack.SpecOf(&revisions[max(q.target, 0)]); err != nil {
+	spec, err := stack.SpecOf(&revisions[max(q.target, 0)])
+	if err != nil {
 		return nil, err
 	}
-	if q.clusters, err = r.selectedBy(ctx, s, q.spec); err != nil {
+	q.addons = map[string][]addonsv1.Addon{q.revision(): spec.Addons}
+	if q.clusters, err = r.selectedBy(ctx, s, spec); err != nil {
 		return nil, err
 	}
 	given, err := r.given(ctx, q)
@@ -122,20 +122,15 @@ func (r rollouts) given(ctx context.Context, q *gathered) (sets.Set[string], err
 	return given, nil
 }
 
-// addonsByRevision returns a function that returns the add-ons of a revision, none if it can't be read.
-func (q *gathered) addonsByRevision() func(revision string) []addonsv1.Addon {
-	known := map[string][]addonsv1.Addon{q.revision(): q.spec.Addons}
-	return func(revision string) []addonsv1.Addon {
-		addons, isKnown := known[revision]
-		if isKnown {
-			return addons
-		}
+// addonsOf returns the add-ons of a revision, none if it can't be read.
+func (q *gathered) addonsOf(revision string) []addonsv1.Addon {
+	if _, isRead := q.addons[revision]; !isRead {
+		q.addons[revision] = nil
 		if spec := stack.SpecAt(q.revisions, revision); spec != nil {
-			addons = spec.Addons
+			q.addons[revision] = spec.Addons
 		}
-		known[revision] = addons
-		return addons
 	}
+	return q.addons[revision]
 }
 
 // note writes on revisions how far they are, before anything is done by it. The order doesn't matter to a process that

@@ -4,7 +4,6 @@ package addonstack
 
 import (
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -22,7 +21,7 @@ import (
 const heldReason = "Held"
 
 // input returns all that the decision depends on.
-func (r rollouts) input(q *gathered, addons func(revision string) []addonsv1.Addon) rollout.Input {
+func (r rollouts) input(q *gathered) rollout.Input {
 	strategy, invalid := rollout.StrategyOf(q.stack.Spec.Rollout, field.NewPath("spec", "rollout"))
 	in := rollout.Input{Now: r.Clock.Now(), Strategy: strategy}
 	in.Aim(q.marked, q.target)
@@ -39,7 +38,7 @@ func (r rollouts) input(q *gathered, addons func(revision string) []addonsv1.Add
 	}
 	unfinished := rollout.Unfinished(q.marked, q.target)
 	for _, ca := range q.clusters.selected {
-		c := q.cluster(ca, q.clusters.members[ca.Name], addons)
+		c := q.cluster(ca, q.clusters.members[ca.Name])
 		c.Unfinished = unfinished.Has(c.Assigned)
 		if c.Joined.IsZero() { // it has no ClusterAddon yet
 			c.Joined = in.Now
@@ -53,17 +52,19 @@ func (r rollouts) input(q *gathered, addons func(revision string) []addonsv1.Add
 }
 
 // cluster returns what the decision is to know of a cluster. Its status may be about another revision than it is to have.
-func (q *gathered) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons func(revision string) []addonsv1.Addon) rollout.Cluster {
+func (q *gathered) cluster(ca *addonsv1.ClusterAddon, of *member.Member) rollout.Cluster {
 	c := rollout.Cluster{Name: ca.Name, Labels: of.Labels, Joined: ca.CreationTimestamp.Time, Assigned: q.assigned(ca), WasReady: true}
-	c.Away, c.Unreachable, c.AwaySince = q.whyAway(ca, c.Assigned == q.revision())
-
+	c.Away = q.whyAway(ca, c.Assigned == q.revision())
+	if b := stack.Blocking(ca); b != nil {
+		c.Away, c.Unreachable, c.AwaySince = b.Reason, b.Type == addonsv1.ClusterReachableCondition, b.LastTransitionTime.Time
+	}
 	is := first(ca.Status.Stacks, func(s *addonsv1.StackStatus) bool { return s.Name == q.stack.Name })
 	switch {
 	case is == nil:
 		c.State = addonsv1.StackProgressing
 	case is.Revision == c.Assigned:
 		c.State, c.Since, c.Started, c.WasReady = is.State, is.Since.Time, is.Started.Time, ptr.Deref(is.WasReady, true)
-		if state, _ := standing.Of(ca, q.stack.Name, c.Assigned, addons(c.Assigned)); c.State == addonsv1.StackReady && state == standing.Progressing {
+		if state, _ := standing.Of(ca, q.stack.Name, c.Assigned, q.addonsOf(c.Assigned)); c.State == addonsv1.StackReady && state == standing.Progressing {
 			c.State = addonsv1.StackProgressing // an add-on isn't in the status yet
 		}
 	default:
@@ -75,22 +76,19 @@ func (q *gathered) cluster(ca *addonsv1.ClusterAddon, of *member.Member, addons 
 	return c
 }
 
-// whyAway returns why nothing can be done on a cluster, "" if something can; whether it doesn't answer, and since when.
-func (q *gathered) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) (why string, unreachable bool, since time.Time) {
-	if c := stack.Blocking(ca); c != nil {
-		return c.Reason, c.Type == addonsv1.ClusterReachableCondition, c.LastTransitionTime.Time
-	}
+// whyAway returns why nothing can be done on a cluster that can be worked on, "" if something can.
+func (q *gathered) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) string {
 	switch {
 	case hasTarget && slices.ContainsFunc(ca.Status.Addons, q.waitsForUpgrade):
-		return reasons.WaitingForUpgrade, false, time.Time{}
+		return reasons.WaitingForUpgrade
 	case hasTarget:
-		return "", false, time.Time{}
+		return ""
 	case rollout.IsHeld(ca, q.stack.Name):
-		return heldReason, false, time.Time{}
+		return heldReason
 	case stack.HeldRemoval(ca.Spec.Stacks, q.stack.Name) != nil:
-		return addonsv1.RemovalHeldReason, false, time.Time{}
+		return addonsv1.RemovalHeldReason
 	}
-	return "", false, time.Time{}
+	return ""
 }
 
 // waitsForUpgrade reports whether an add-on of the stack waits for an upgrade of the cluster's Kubernetes.

@@ -104,12 +104,12 @@ func TestClusterOfARollout(t *testing.T) {
 				stack:     &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "platform"}},
 				revisions: []appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, {ObjectMeta: metav1.ObjectMeta{Name: "old"}}},
 				turns:     sets.New[string](),
+				addons:    map[string][]addonsv1.Addon{"new": {{Name: "web"}}, "old": {{Name: "web"}}},
 			}
 			if tc.turn {
 				q.turns.Insert("prod")
 			}
-			web := func(string) []addonsv1.Addon { return []addonsv1.Addon{{Name: "web"}} }
-			is := q.cluster(ca, member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}), web)
+			is := q.cluster(ca, member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}))
 			is.Labels, is.AwaySince, is.Joined, is.Since = nil, time.Time{}, time.Time{}, time.Time{}
 			want := rollout.Cluster{
 				Name: "prod", Assigned: tc.assigned, State: tc.state, Away: tc.away, Unreachable: tc.unreachable, WasReady: !tc.notReady,
