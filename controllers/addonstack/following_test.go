@@ -64,12 +64,12 @@ func TestWhatWasOnlyNamed(t *testing.T) {
 	}{
 		"it can't be used, as the newest": {
 			found: pollResult{newest: "1.4.8", err: refused},
-			says: "addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, " +
+			says: "Looking for newer versions: addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, " +
 				"and 1.4.6, which the spec named before, hasn't been found good either; clusters keep what they run",
 		},
 		"it can be used": {
 			found: pollResult{newest: "1.4.8", err: refused, pin: stack.Pin{Version: "1.4.6", Digest: digest}}, want: []string{"1.4.6"},
-			says: "addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, it stays at 1.4.6",
+			says: "Looking for newer versions: addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, it stays at 1.4.6",
 		},
 		"suspended":                       {found: pollResult{newest: "1.4.8", pin: stack.Pin{Version: "1.4.6", Digest: digest}}, suspend: true, want: []string{"1.4.6"}},
 		"suspended, and it can't be used": {found: pollResult{newest: "1.4.8"}, suspend: true},

@@ -86,6 +86,9 @@ func (w *followed) problem() string {
 	case failed.Field == "":
 		text = fmt.Sprintf("Add-on %s: %s", w.Name, failed)
 	}
+	if !w.waits() {
+		text = "Looking for newer versions: " + text
+	}
 	switch newer := w.available(); {
 	case newer == "" || w.found.err == nil:
 		return text

@@ -123,10 +123,8 @@ func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition 
 	switch w := f.of(name); {
 	case w == nil:
 		return c
-	case w.failure() != nil && w.waits():
-		return sourceCondition(metav1.ConditionFalse, w.failure().Reason, message.Shorten(w.problem(), maxProblem))
 	case w.failure() != nil:
-		return sourceCondition(metav1.ConditionFalse, w.failure().Reason, "Looking for newer versions: "+message.Shorten(w.problem(), maxProblem))
+		return sourceCondition(metav1.ConditionFalse, w.failure().Reason, message.Shorten(w.problem(), maxProblem))
 	case w.waits():
 		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, "Looking for its newest version")
 	}

@@ -31,7 +31,7 @@ func TestWhatIsSaidOfABundle(t *testing.T) {
 		Reason: failure.SignatureMissing, Field: "spec.source.oci", Subject: "oci://example.org/stacks", Err: errors.New("it has no signature"),
 	}}
 	f := resolve(s, followers, stack.Pins{addonsv1.FollowedSource: {Version: "docker-scs-1-31-v9"}}, o)
-	const want = "spec.source.oci: oci://example.org/stacks: it has no signature. So docker-scs-1-31-v10 isn't taken, it stays at docker-scs-1-31-v9"
+	const want = "Looking for newer versions: spec.source.oci: oci://example.org/stacks: it has no signature. So docker-scs-1-31-v10 isn't taken, it stays at docker-scs-1-31-v9"
 	if c := sourcesReady(f, nil); c.Message != want || c.Reason != failure.SignatureMissing || c.Status != metav1.ConditionFalse {
 		t.Errorf("got %s %q, want %q", c.Reason, c.Message, want)
 	}
@@ -60,7 +60,7 @@ func TestSourcesReadyOfClusters(t *testing.T) {
 		"one isn't asked":       {&resolution{}, []addonsv1.StackSource{sources[0], sources[3]}, "True SourcesReady: No cluster has asked yet for a"},
 		"there is none":         {&resolution{}, nil, "True SourcesReady: "},
 		"a cluster fails":       {&resolution{}, sources[:2], "False SourceUnavailable: b is down"},
-		"and so does a look":    {failed, sources, "False ArtifactNotFound: Add-on c: c is gone; b is down"},
+		"and so does a look":    {failed, sources, "False ArtifactNotFound: Looking for newer versions: Add-on c: c is gone; b is down"},
 		"the spec waits anyway": {resolve(followingStack(), stack.Followers(&followingStack().Spec), nil, &versionPoll{}), sources, "Unknown SourcesPending: "},
 	} {
 		c := sourcesReady(tc.f, tc.sources)
