@@ -129,23 +129,6 @@ func worst(kind string, instances []addonsv1.StackInstance) *metav1.Condition {
 	return &c
 }
 
-// severity ranks what instances say: the highest counts for all of them.
-func severity(c *metav1.Condition) int {
-	bad := metav1.ConditionFalse
-	if c.Type == addonsv1.PausedCondition {
-		bad = metav1.ConditionTrue
-	}
-	switch {
-	case c.Status == bad:
-		return 2
-	case c.Reason == addonsv1.SourceNotAskedReason: // who has asked knows better
-		return -1
-	case c.Status == metav1.ConditionUnknown:
-		return 1
-	}
-	return 0
-}
-
 // sharedClustersReady makes the ClustersReady condition of all instances together.
 func sharedClustersReady(counts *addonsv1.ClusterCounts, instances []addonsv1.StackInstance, outdated []string) metav1.Condition {
 	var why []string

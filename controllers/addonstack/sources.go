@@ -183,7 +183,7 @@ func notAsked() metav1.Condition {
 	return sourceCondition(metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "No cluster has asked for it yet")
 }
 
-// worse returns the worse of two conditions, as those of instances are compared. The alphabet decides between equal ones.
+// worse returns the worse of two conditions, by their severity. The alphabet decides between equal ones.
 func worse(a, b metav1.Condition) metav1.Condition {
 	if cmp.Or(severity(&b)-severity(&a), strings.Compare(a.Reason+a.Message, b.Reason+b.Message)) <= 0 {
 		return a
