@@ -4,7 +4,6 @@ package addonstack
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -60,25 +59,36 @@ func read(t *testing.T, c client.Client, o client.Object) {
 	}
 }
 
-// A spec is kept only as it is there now, and in no place of a newer one. A spec that is kept already isn't written again.
+// A spec is kept only as it is there now, and in no place of a newer one. A spec that is kept already isn't written again, but
+// for its generation. If it returns to what an earlier revision keeps, that one becomes the newest.
 func TestKeepRevision(t *testing.T) {
 	for name, tc := range map[string]struct {
-		seen  func(s *addonsv1.AddonStack) // what the cache shows, and was validated
-		kept  func(r *appsv1.ControllerRevision)
-		stale bool
+		seen       func(s *addonsv1.AddonStack) // what the cache shows, and was validated
+		generation int64                        // of the revision that keeps the spec, 2 if it isn't set
+		newest     bool                         // another revision is the newest
+		stale      bool
+		number     int64 // that the revision has then; it is written if that is another, or its generation
 	}{
-		"it is kept":                      {},
-		"the spec has changed":            {seen: func(s *addonsv1.AddonStack) { s.Generation = 1 }, kept: func(r *appsv1.ControllerRevision) { stack.SetGeneration(r, 1) }, stale: true},
-		"it is another stack":             {seen: func(s *addonsv1.AddonStack) { s.UID = "0" }, stale: true},
-		"a newer spec is kept":            {kept: func(r *appsv1.ControllerRevision) { stack.SetGeneration(r, 3) }, stale: true},
-		"an older spec was just the same": {kept: func(r *appsv1.ControllerRevision) { stack.SetGeneration(r, 1) }},
+		"it is kept":                      {number: 1},
+		"the spec has changed":            {seen: func(s *addonsv1.AddonStack) { s.Generation = 1 }, generation: 1, stale: true, number: 1},
+		"it is another stack":             {seen: func(s *addonsv1.AddonStack) { s.UID = "0" }, stale: true, number: 1},
+		"a newer spec is kept":            {generation: 3, stale: true, number: 1},
+		"an older spec was just the same": {generation: 1, number: 1},
+		"it goes back":                    {generation: 1, newest: true, number: 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s, revision := keeping(t)
+			recorder := events.NewFakeRecorder(1)
+			r.Recorder = recorder
 			read(t, r.Client, revision)
-			if tc.kept != nil {
-				tc.kept(revision)
+			if tc.generation > 0 {
+				stack.SetGeneration(revision, tc.generation)
 				if err := r.Client.Update(t.Context(), revision); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.newest {
+				if err := r.Client.Create(t.Context(), stack.Snapshot(s, []byte("{}"), 7)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -92,45 +102,12 @@ func TestKeepRevision(t *testing.T) {
 			}
 			is := revision.DeepCopy()
 			read(t, r.Client, is)
-			if writes := is.ResourceVersion != revision.ResourceVersion; writes != (name == "an older spec was just the same") {
-				t.Errorf("it was written: %t", writes)
+			isOld := !tc.stale && stack.Generation(revision) != s.Generation
+			if writes := is.ResourceVersion != revision.ResourceVersion; writes != isOld || is.Revision != tc.number || (len(recorder.Events) > 0) != tc.newest {
+				t.Errorf("it was written: %t, number %d, %d events", writes, is.Revision, len(recorder.Events))
 			}
-			if !tc.stale && (len(revisions) != 1 || stack.Generation(&revisions[0]) != s.Generation) {
+			if !tc.stale && (revisions[0].Name != revision.Name || stack.Generation(&revisions[0]) != s.Generation) {
 				t.Errorf("got %+v", revisions)
-			}
-		})
-	}
-}
-
-// A spec that returns to what an earlier revision keeps makes that one the newest.
-func TestSpecGoesBack(t *testing.T) {
-	for name, tc := range map[string]struct {
-		newest     string // "" for the one that keeps the spec
-		generation int64
-		number     int64
-		told       bool
-	}{
-		"it goes back":              {newest: "another", generation: 2, number: 7, told: true},
-		"an edit that changes none": {generation: 1, number: 1},
-		"nothing":                   {generation: 2, number: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, s, known := keeping(t)
-			recorder := events.NewFakeRecorder(1)
-			r.Recorder = recorder
-			read(t, r.Client, known)
-			stack.SetGeneration(known, tc.generation)
-			if err := r.Client.Update(t.Context(), known); err != nil {
-				t.Fatal(err)
-			}
-			before, newest := known.ResourceVersion, known.DeepCopy()
-			newest.Name = cmp.Or(tc.newest, known.Name)
-			if err := (revisionHistory{r}).reuse(t.Context(), s, known.DeepCopy(), newest, 7); err != nil {
-				t.Fatal(err)
-			}
-			read(t, r.Client, known)
-			if known.Revision != tc.number || stack.Generation(known) != s.Generation || (known.ResourceVersion != before) != (name != "nothing") || (len(recorder.Events) > 0) != tc.told {
-				t.Errorf("number %d of generation %d, %d events", known.Revision, stack.Generation(known), len(recorder.Events))
 			}
 		})
 	}
