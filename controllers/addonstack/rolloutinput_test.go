@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -117,12 +118,8 @@ func TestClusterOfARollout(t *testing.T) {
 			if !tc.fresh {
 				want.Started = began
 			}
-			if !is.Started.Equal(want.Started) {
-				t.Errorf("it started %s", is.Started)
-			}
-			is.Started, want.Started = time.Time{}, time.Time{}
-			if is.Name != want.Name || is.Assigned != want.Assigned || is.State != want.State || is.Away != want.Away || is.Unreachable != want.Unreachable || is.WasReady != want.WasReady {
-				t.Errorf("got  %+v\nwant %+v", is, want)
+			if diff := cmp.Diff(want, is); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

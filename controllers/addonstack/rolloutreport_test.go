@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,18 +42,8 @@ func TestWavesAreToldOnce(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
 			s := &addonsv1.AddonStack{Status: addonsv1.AddonStackStatus{Rollout: &tc.is}}
 			rollouts{&Reconciler{Recorder: recorder}}.tell(s, &tc.before, "why")
-			close(recorder.Events)
-			var got []string
-			for event := range recorder.Events {
-				got = append(got, event)
-			}
-			if len(got) != len(tc.want) {
-				t.Fatalf("got %q, want %q", got, tc.want)
-			}
-			for i, want := range tc.want {
-				if !strings.HasPrefix(got[i], want) {
-					t.Errorf("got %q, want %q", got[i], want)
-				}
+			if got := notesOf(recorder); !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -85,16 +76,12 @@ func TestHistoryKeepsTheWayBack(t *testing.T) {
 	if err := (revisionHistory{r}).trimHistory(t.Context(), s, revisions); err != nil {
 		t.Fatal(err)
 	}
+	left := &appsv1.ControllerRevisionList{}
+	if err := r.Client.List(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
 	for i, want := range map[int]bool{0: true, historyLimit: true, historyLimit + 1: false, historyLimit + 2: true, historyLimit + 3: true} {
-		left := &appsv1.ControllerRevisionList{}
-		if err := r.Client.List(t.Context(), left); err != nil {
-			t.Fatal(err)
-		}
-		has := false
-		for _, is := range left.Items {
-			has = has || is.Name == revisions[i].Name
-		}
-		if has != want {
+		if has := slices.ContainsFunc(left.Items, func(is appsv1.ControllerRevision) bool { return is.Name == revisions[i].Name }); has != want {
 			t.Errorf("revision %d is there: %t", i, has)
 		}
 	}
