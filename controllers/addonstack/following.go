@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,15 +13,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// followingOf returns status.following, by the newest revision. If this reconcile made that
+// followingOf returns status.following, by what the newest revision pins, which was made at a time. If this reconcile made that
 // the newest, its versions are new since now.
-func followingOf(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision, isNew bool, f *resolution, now time.Time) ([]addonsv1.FollowedVersion, error) {
-	spec, err := stack.SpecOf(newest)
-	if err != nil {
-		return nil, err
-	}
-	pins := stack.PinsOf(&s.Spec, spec)
-	var following []addonsv1.FollowedVersion
+func followingOf(
+	s *addonsv1.AddonStack, pins stack.Pins, made metav1.Time, isNew bool, f *resolution, now time.Time,
+) (following []addonsv1.FollowedVersion) {
 	for _, w := range f.followed {
 		pin := pins[w.Name]
 		if !w.HasFound(pin) {
@@ -39,11 +34,11 @@ func followingOf(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision, isNe
 		case was != nil || isNew:
 			is.Since = metav1.NewTime(now)
 		default: // the status was lost
-			is.Since = newest.CreationTimestamp
+			is.Since = made
 		}
 		following = append(following, is)
 	}
-	return following, nil
+	return following
 }
 
 // followedIn returns the entry of an add-on, nil if there is none.

@@ -79,16 +79,9 @@ func TestWhatWasOnlyNamed(t *testing.T) {
 			s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(tc.suspend)}
 			named := stack.Pins{"web": {Version: "1.4.6"}}
 			f := resolve(s, stack.Followers(&s.Spec), named, &versionPoll{results: map[string]pollResult{"web": tc.found}})
-			data, err := json.Marshal(f.pins().Into(&s.Spec))
-			if err != nil {
-				t.Fatal(err)
-			}
-			following, err := followingOf(s, stack.Snapshot(s, data, 1), true, f, time.Unix(1, 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pins := stack.PinsOf(&s.Spec, f.pins().Into(&s.Spec))
 			var got []string
-			for _, followed := range following {
+			for _, followed := range followingOf(s, pins, metav1.Now(), true, f, time.Unix(1, 0)) {
 				got = append(got, followed.Version)
 			}
 			if !slices.Equal(got, tc.want) {
@@ -128,11 +121,7 @@ func TestAvailableVersionsOutliveARestart(t *testing.T) {
 			suspend := true
 			s.Spec.Updates = &addonsv1.Updates{Suspend: &suspend}
 			f := resolve(s, stack.Followers(&s.Spec), pins, &versionPoll{results: map[string]pollResult{"web": tc.found}})
-			following, err := followingOf(s, revisionOf(t, pins.Into(&s.Spec)), false, f, time.Unix(2, 0))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := following[0]; got.Available != tc.want || !got.Since.Equal(&since) {
+			if got := followingOf(s, pins, since, false, f, time.Unix(2, 0))[0]; got.Available != tc.want || !got.Since.Equal(&since) {
 				t.Errorf("got %+v, want %q available", got, tc.want)
 			}
 		})

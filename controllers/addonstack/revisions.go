@@ -51,15 +51,15 @@ func (r revisionHistory) snapshot(
 		}
 	}
 	s.Status.LatestRevision = revisions[0].Name
-	if _, unknown, err := stack.Read(&revisions[0]); err != nil {
+	kept, unknown, err := stack.Read(&revisions[0])
+	if err == nil && len(unknown) > 0 { // a newer instance made it
+		err = unknownFields(unknown)
+	}
+	if err != nil {
 		return nil, err
-	} else if len(unknown) > 0 { // a newer instance made it
-		return nil, unknownFields(unknown)
 	}
 	reportValid(s, e)
-	if s.Status.Following, err = followingOf(s, &revisions[0], isNew, f, r.Clock.Now()); err != nil {
-		return nil, err
-	}
+	s.Status.Following = followingOf(s, stack.PinsOf(&s.Spec, kept), revisions[0].CreationTimestamp, isNew, f, r.Clock.Now())
 	f.kept, f.revisions = pins.Into(&expanded.Spec), revisions
 	if !isNew {
 		return f, nil
