@@ -80,12 +80,7 @@ func changeOf(key client.ObjectKey, assigned string, target *candidate, wanted [
 	return heldChange{key.Namespace, hex.EncodeToString(sum[:4])}, cause
 }
 
-// confirms reports whether a ClusterAddon carries the confirmation: the annotation has one, or several with commas.
-func confirms(ca *addonsv1.ClusterAddon, confirmation string) bool {
-	return confirmationsOf(ca).Has(confirmation)
-}
-
-// confirmationsOf returns the confirmations that a ClusterAddon carries.
+// confirmationsOf returns the confirmations that a ClusterAddon carries: its annotation has one, or several with commas.
 func confirmationsOf(ca *addonsv1.ClusterAddon) sets.Set[string] {
 	return rollout.Names(ca.Annotations[addonsv1.ConfirmRemovalAnnotation])
 }

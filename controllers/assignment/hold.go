@@ -81,7 +81,7 @@ func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackR
 		return nil, nil
 	}
 	is.Addons = lost[:min(len(lost), maxHeldAddons)]
-	if isHeld && confirms(p.ca, is.Confirmation) {
+	if isHeld && confirmationsOf(p.ca).Has(is.Confirmation) {
 		r.confirmations.spend(change)
 		return nil, nil
 	}
@@ -101,7 +101,7 @@ func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackR
 			return nil, err
 		}
 	}
-	if is.Confirmation = r.confirmations.of(change, cas.Items); confirms(p.ca, is.Confirmation) {
+	if is.Confirmation = r.confirmations.of(change, cas.Items); confirmationsOf(p.ca).Has(is.Confirmation) {
 		return nil, nil
 	}
 	return is, nil

@@ -250,7 +250,7 @@ func (f *fleet) check(t *testing.T, in rollout.Input, d rollout.Decision) {
 	}
 	last := 0 // the wave that the last starts are in: all before it are over
 	for i, c := range d.Waves {
-		if !in.Known && len(c.Failed) > allowed(f.strategy.MaxFailed, c.Total) {
+		if !in.Known && len(c.Failed) > rollout.AtMost(f.strategy.MaxFailed, c.Total) {
 			t.Fatalf("seed %d: starts though wave %d failed: %+v", f.seed, i, d)
 		}
 		if i <= d.Wave && c.Total > 0 {
@@ -268,11 +268,6 @@ func (f *fleet) check(t *testing.T, in rollout.Input, d rollout.Decision) {
 	if most := atLeastOne(steps[last].MaxConcurrent, d.Waves[last].Total); running+len(d.Start) > most {
 		t.Fatalf("seed %d: %d under way and %d started, at most %d: %+v\n%+v", f.seed, running, len(d.Start), most, d, f.clusters)
 	}
-}
-
-func allowed(limit intstr.IntOrString, total int) int {
-	n, _ := intstr.GetScaledValueFromIntOrPercent(&limit, total, false)
-	return n
 }
 
 func atLeastOne(limit intstr.IntOrString, total int) int {
