@@ -44,6 +44,12 @@ func TestObserve(t *testing.T) {
 	seen := func(from, step, target string) *addonsv1.ClusterUpgrade {
 		return &addonsv1.ClusterUpgrade{From: from, Step: step, Target: target}
 	}
+	answering := func(c upgrade.Cluster, api string) upgrade.Cluster {
+		c.API = api
+		return c
+	}
+	older := &clusterv1.Cluster{}
+	older.Spec.Topology.Version = "v1.36.0"
 	for name, tc := range map[string]struct {
 		cluster upgrade.Cluster
 		before  *addonsv1.ClusterUpgrade
@@ -71,6 +77,15 @@ func TestObserve(t *testing.T) {
 		"an old plan":                  {cluster("v1.36.2", v{"v1.35.4"}, nil, v{"v1.36.1"}), nil, "v1.35.4 v1.36.2 v1.36.2 v1.35.4"},
 		"machines without a topology":  {cluster("", v{"v1.36.0"}, v{"v1.35.0", "v1.36.0"}, nil), nil, "v1.36.0 v1.36.0 v1.36.0 v1.36.0 AfterControlPlane"},
 		"a control plane without one":  {cluster("", v{"v1.35.0", "v1.36.0"}, v{"v1.35.0"}, nil), nil, "v1.35.0 v1.36.0 v1.36.0 "},
+
+		// An API server that is still the old one is asked by everything that is delivered.
+		"an old API server answers":          {answering(cluster("v1.36.0", v{"v1.36.0"}, nil, nil), "v1.35.9"), nil, "v1.36.0 v1.36.0 v1.36.0 "},
+		"the new one does, as it calls that": {answering(cluster("v1.36.0", v{"v1.36.0"}, nil, nil), "v1.36.3+vendor"), seen("v1.35.0", "v1.36.0", "v1.36.0"), "v1.35.0 v1.36.0 v1.36.0 v1.36.0 AfterControlPlane AfterWorkers"},
+
+		// Before Cluster API 1.14 the API server alone tells what runs.
+		"an older Cluster API":                {upgrade.ClusterOf(older, "v1.35.4"), nil, "v1.35.4 v1.36.0 v1.36.0 v1.35.4"},
+		"an older one, and it is done":        {cluster: upgrade.ClusterOf(older, "v1.36.9-eks-2")},
+		"an older one, and no server answers": {cluster: upgrade.ClusterOf(older, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, got := upgrade.Observe(tc.cluster, tc.before), ""
@@ -86,34 +101,6 @@ func TestObserve(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
-	}
-}
-
-// An API server that is still the old one is asked by everything that is delivered.
-func TestOldAPIServer(t *testing.T) {
-	c := cluster("v1.36.0", []string{"v1.36.0"}, nil, nil)
-	c.API = "v1.35.9"
-	if u := upgrade.Observe(c, nil); u.IsDue(after) || u.Done {
-		t.Errorf("%+v", u)
-	}
-	c.API = "v1.36.3+vendor"
-	if u := upgrade.Observe(c, &addonsv1.ClusterUpgrade{From: "v1.35.0", Step: "v1.36.0", Target: "v1.36.0"}); !u.IsDue(after) || !u.Done {
-		t.Errorf("%+v", u)
-	}
-}
-
-// Before Cluster API 1.14 the API server alone tells what runs.
-func TestOlderClusterAPI(t *testing.T) {
-	c := &clusterv1.Cluster{}
-	c.Spec.Topology.Version = "v1.36.0"
-	for api, want := range map[string]string{"v1.35.4": "v1.35.4 false", "v1.36.9-eks-2": "none", "": "none"} {
-		got := "none"
-		if u := upgrade.Observe(upgrade.ClusterOf(c, api), nil); u != nil {
-			got = fmt.Sprint(u.Reached, " ", u.IsDue(after))
-		}
-		if got != want {
-			t.Errorf("%q: %s, want %s", api, got, want)
-		}
 	}
 }
 
