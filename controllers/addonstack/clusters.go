@@ -30,23 +30,29 @@ type wantedRevision func(clusterAddon *addonsv1.ClusterAddon) (revision string, 
 // long then; 0 for never.
 func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, wanted wantedRevision) (again time.Duration) {
 	had, now := hadClusters(s), r.Clock.Now()
-	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(clusters.selected))}
+	counts := &addonsv1.ClusterCounts{Total: int32(len(clusters.selected))}
+	if s.Status.Clusters = counts; s.Spec.Rollout != nil {
+		counts.Updated, counts.Unstarted = new(int32), new(int32)
+	}
 	told := standing.Causes{}
 	for _, ca := range clusters.selected {
 		revision, addons := wanted(ca)
-		if s.Spec.Rollout != nil {
-			if countSteps(s, revision); revision == "" {
-				continue
-			}
+		switch {
+		case s.Spec.Rollout == nil:
+		case revision == "":
+			*counts.Unstarted++
+			continue
+		case revision == s.Status.Rollout.Revision:
+			*counts.Updated++
 		}
 		state, why := standing.Of(ca, s.Name, revision, addons)
 		switch state {
 		case standing.Ready:
-			s.Status.Clusters.Ready++
+			counts.Ready++
 		case standing.Waiting:
-			s.Status.Clusters.Waiting++
+			counts.Waiting++
 		case standing.Failed:
-			s.Status.Clusters.Failed++
+			counts.Failed++
 		case standing.Progressing:
 		}
 		for _, each := range why {
@@ -57,16 +63,15 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 			told.Add(ca.Name, each)
 		}
 	}
-	c := clustersReady(s.Status.Clusters, told.Describe())
-	if s.Status.Clusters.Total == 0 {
+	c := clustersReady(counts, told.Describe())
+	if counts.Total == 0 {
 		c.Message += "; " + describeNumber(len(clusters.members))
 		if had {
 			c.Status = metav1.ConditionFalse
 		}
 	}
-	if held := heldRemovals(s, clusters.all); len(held.clusters) > 0 {
-		text := held.describe(s)
-		if s.Status.Clusters.Failed > 0 {
+	if text := describeHeld(s, clusters.all); text != "" {
+		if counts.Failed > 0 {
 			text += ". Beside that, " + c.Message
 		}
 		c = newCondition(c.Type, metav1.ConditionFalse, addonsv1.RemovalHeldReason, text)
@@ -76,20 +81,6 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 	}
 	conditions.Set(s, c)
 	return again
-}
-
-// countSteps counts a cluster that is to have a revision of a stack with a rollout.
-func countSteps(s *addonsv1.AddonStack, revision string) {
-	counts := s.Status.Clusters
-	if counts.Updated == nil {
-		counts.Updated, counts.Unstarted = new(int32), new(int32)
-	}
-	switch revision {
-	case "":
-		*counts.Unstarted++
-	case s.Status.Rollout.Revision:
-		*counts.Updated++
-	}
 }
 
 // hadClusters reports whether the stack selected a Cluster last time, or has had none since it did.

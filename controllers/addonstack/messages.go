@@ -13,43 +13,32 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// held are the removals of a stack that wait for confirmation.
-type held struct {
-	clusters      []string
-	addons        sets.Set[string]
-	confirmations map[string]*addonsv1.HeldRemoval
-	having        int // clusters to which the stack is assigned
-}
-
-// heldRemovals collects what is held of the stack on the namespace's clusters.
-func heldRemovals(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) held {
-	h := held{addons: sets.New[string](), confirmations: map[string]*addonsv1.HeldRemoval{}}
+// describeHeld returns what would go from the clusters by removals of the stack that wait for confirmation, and the ways out.
+// It returns "" if none does.
+func describeHeld(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) string {
+	var clusters []string
+	addons, confirmations, having := sets.New[string](), map[string]*addonsv1.HeldRemoval{}, 0
 	for i := range all.Items {
-		ca := &all.Items[i]
-		for _, assigned := range ca.Spec.Stacks {
-			if assigned.Name != s.Name {
-				continue
-			}
-			h.having++
-			if assigned.HeldRemoval != nil {
-				h.clusters = append(h.clusters, ca.Name)
-				h.addons.Insert(assigned.HeldRemoval.Addons...)
-				h.confirmations[assigned.HeldRemoval.Confirmation] = assigned.HeldRemoval
-			}
+		assigned := stack.Assigned(all.Items[i].Spec.Stacks, s.Name)
+		if assigned.Name != "" {
+			having++
+		}
+		if held := assigned.HeldRemoval; held != nil {
+			clusters = append(clusters, all.Items[i].Name)
+			addons.Insert(held.Addons...)
+			confirmations[held.Confirmation] = held
 		}
 	}
-	slices.Sort(h.clusters)
-	return h
-}
-
-// describe returns what would go, and the ways out.
-func (h held) describe(s *addonsv1.AddonStack) string {
+	if len(clusters) == 0 {
+		return ""
+	}
+	slices.Sort(clusters)
 	text := fmt.Sprintf("The removal of %s from %d of %d clusters is held, as it is beyond spec.removalLimit: %s. Nothing of it is removed. ",
-		message.List(sets.List(h.addons), ", ", message.Few), len(h.clusters), h.having, message.Clusters(h.clusters))
-	if len(h.confirmations) > 1 {
+		message.List(sets.List(addons), ", ", message.Few), len(clusters), having, message.Clusters(clusters))
+	if len(confirmations) > 1 {
 		return text + "Several changes are held: spec.stacks of each ClusterAddon names its confirmation"
 	}
-	for _, only := range h.confirmations {
+	for _, only := range confirmations {
 		text += stack.HeldWaysOut(s.Namespace, only)
 	}
 	return text
