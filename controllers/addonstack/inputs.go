@@ -4,8 +4,6 @@ package addonstack
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,7 +60,7 @@ func replacedIn(ctx context.Context, revision *appsv1.ControllerRevision, digest
 		return "", err
 	}
 	replaced := sets.New[string]()
-	for _, name := range slices.Sorted(maps.Keys(pinned)) {
+	for name, digestThen := range pinned {
 		ref, ok := stack.ValuesNamed(name)
 		if !ok {
 			continue // nobody here makes such a name
@@ -71,7 +69,7 @@ func replacedIn(ctx context.Context, revision *appsv1.ControllerRevision, digest
 		if err != nil {
 			return "", err
 		}
-		if is != pinned[name] {
+		if is != digestThen {
 			replaced.Insert(ref.Kind + "/" + ref.Name)
 		}
 	}

@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +38,8 @@ func Describe(namespace string, in Input, d Decision, rejection string) string {
 	case addonsv1.RolloutSoaking:
 		return fmt.Sprintf("%s. They have to stay so until %s", far, wave.ReadySince.Add(in.wave(wave.Name).Soak).UTC().Format(time.RFC3339))
 	case addonsv1.RolloutWaitingForApproval:
-		return fmt.Sprintf("Wave %s waits for approval: %s", wave.Name, annotate(addonsv1.RolloutApprovedAnnotation, in.approvedWith(wave.Name)))
+		approved := strings.Join(sets.List(in.Approved.Union(sets.New(wave.Name))), ",")
+		return fmt.Sprintf("Wave %s waits for approval: %s", wave.Name, annotate(addonsv1.RolloutApprovedAnnotation, approved))
 	case addonsv1.RolloutWaitingForWindow:
 		return fmt.Sprintf("%s. No window of spec.rollout.windows is open until %s", far, in.Stop.Until.UTC().Format(time.RFC3339))
 	case addonsv1.RolloutWaitingForClusters:
@@ -80,11 +80,6 @@ func (d *Decision) away() (all []string) {
 func (in *Input) wave(name string) Wave {
 	at := slices.IndexFunc(in.Strategy.Waves, func(w Wave) bool { return w.Name == name })
 	return in.Strategy.Waves[at]
-}
-
-// approvedWith returns the names of waves that are approved once another one is.
-func (in *Input) approvedWith(wave string) string {
-	return strings.Join(slices.Sorted(maps.Keys(in.Approved.Union(sets.New(wave)))), ",")
 }
 
 // lagging returns the names of instances that haven't done so many waves.
