@@ -6,6 +6,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -14,8 +18,46 @@ import (
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
+// The versions that a spec follows are resolved here, once for all clusters, and never by the
+// clusters. The revision that clusters run has the exact version, and the digest behind it. A newer
+// version makes another revision. Versions don't go back by themselves, also if the newest one is
+// withdrawn: so it doesn't matter which instance polls when.
+
 // polling asks sources for newer versions.
 type polling struct{ *Reconciler }
+
+// follow finds the versions that the stack is to have.
+func (r polling) follow(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*resolution, error) {
+	m, followers, now := r.memoryOf(s), stack.Followers(&s.Spec), r.Clock.Now()
+	p := &m.poll
+	if len(followers) == 0 {
+		*p = versionPoll{}
+		return &resolution{}, nil
+	}
+	kept, err := newestSpec(revisions)
+	if err != nil {
+		return nil, err
+	}
+	current := stack.PinsOf(&s.Spec, kept)
+	settled := len(current) == len(followers) && stack.Generation(&revisions[0]) == s.Generation &&
+		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
+	p.plan(s, trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now, settled)
+	if p.running && r.poll(ctx, s, followers, current, p) {
+		p.finish(s, r.Clock.Now(), resolve(s, followers, current, p).firstWaiting() != nil)
+	}
+	f := resolve(s, followers, current, p)
+	f.again = p.pause(r.Clock.Now())
+	return f, nil
+}
+
+// keys identifies the credentials and keys that the sources are asked with.
+func (r polling) keys(ctx context.Context, namespace string, followers []stack.Follower) string {
+	var all []string
+	for _, follower := range followers {
+		all = append(all, r.Sources.Keys(ctx, referenceOf(namespace, follower)))
+	}
+	return strings.Join(all, " ")
+}
 
 // poll asks the sources that haven't answered yet, and reports whether all have. How long it
 // waits for slow ones is up to ctx; see [source.Sources.Waiting].

@@ -60,12 +60,12 @@ func TestPollEndsOnABusyMachine(t *testing.T) {
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case f.failed() != nil:
-			t.Fatal(f.failed().failure())
+		case f.firstFailed() != nil:
+			t.Fatal(f.firstFailed().failure())
 		case f.followed[0].pin.Version == "docker-scs-1-31-v1":
 			return
 		case reconciles == 10:
-			t.Fatalf("after %d reconciles it waits for %v", reconciles, f.waiting())
+			t.Fatalf("after %d reconciles it waits for %v", reconciles, f.firstWaiting())
 		}
 		time.Sleep(500 * time.Millisecond) // the end of a request wakes the stack
 	}

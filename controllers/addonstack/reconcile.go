@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
+	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -133,4 +134,10 @@ func (r *Reconciler) bring(ctx context.Context, s *addonsv1.AddonStack, inForce 
 		return s.Status.LatestRevision, inForce.Addons
 	})
 	return clusters.selected, again, nil
+}
+
+// waiting returns a context for calls that wait a moment for sources, in the share of the stack's
+// namespace. An answer enqueues the stack.
+func (r *Reconciler) waiting(ctx context.Context, key client.ObjectKey) context.Context {
+	return r.Sources.Waiting(shares.WithTenant(ctx, key.Namespace, ""), "AddonStack "+key.String(), func() { r.wake.Add(key) })
 }

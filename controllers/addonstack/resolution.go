@@ -10,6 +10,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -36,13 +37,13 @@ func (f *resolution) of(name string) *followed {
 	return first(f.followed, func(w *followed) bool { return w.Name == name })
 }
 
-// waiting returns the first part without a version, nil if each has one.
-func (f *resolution) waiting() *followed {
+// firstWaiting returns the first part without a version, nil if each has one.
+func (f *resolution) firstWaiting() *followed {
 	return first(f.followed, func(w *followed) bool { return w.waits() })
 }
 
-// failed returns the first part with a problem, nil if there is none.
-func (f *resolution) failed() *followed {
+// firstFailed returns the first part with a problem, nil if there is none.
+func (f *resolution) firstFailed() *followed {
 	return first(f.followed, func(w *followed) bool { return w.failure() != nil })
 }
 
@@ -98,4 +99,38 @@ func (w *followed) problem() string {
 		return fmt.Sprintf("%s. So %s isn't taken, and %s, which the spec named before, hasn't been found good either; clusters keep what they run",
 			text, newer, w.pin.Version)
 	}
+}
+
+// resolve decides from what the newest revision has, and from what polls found.
+func resolve(s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, p *versionPoll) *resolution {
+	f := &resolution{polling: p.running}
+	taken := stack.Pins{}
+	for _, follower := range followers {
+		found := p.results[follower.Name]
+		if pin, pinned := current[follower.Name]; found.pin.Version != "" && (!suspended(s) || !pinned || found.pin.Version == pin.Version) {
+			taken[follower.Name] = found.pin
+		}
+	}
+	pins := stack.NewestOf(followers, current, taken)
+	for _, follower := range followers {
+		f.followed = append(f.followed, followed{follower, p.results[follower.Name], current[follower.Name], pins[follower.Name]})
+	}
+	return f
+}
+
+// revertBundle leaves spec.source at the version of the newest revision, if there is one, as the
+// newer version can't be used after all. It reports whether it did. The newer one is tried again.
+func (f *resolution) revertBundle(failed *failure.Error) bool {
+	w := f.of(addonsv1.FollowedSource)
+	if w == nil || w.before.Version == "" || w.pin == w.before {
+		return false
+	}
+	w.found.newest, w.pin = w.pin.Version, w.before
+	if failed.Reason == failure.ArtifactPending {
+		f.polling, f.again = true, failed.RetryAfter
+		return true
+	}
+	w.found.err = failed
+	f.again = retry.Sooner(f.again, max(failed.RetryAfter, retry.Follower))
+	return true
 }

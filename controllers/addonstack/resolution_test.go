@@ -106,7 +106,7 @@ func TestRevertBundle(t *testing.T) {
 	if f.revertBundle(broken) {
 		t.Error("there is nothing to step back to from the previous version")
 	}
-	if f = begin(was); !f.revertBundle(slow) || f.followed[0].pin != was || f.failed() != nil || f.again > time.Second {
+	if f = begin(was); !f.revertBundle(slow) || f.followed[0].pin != was || f.firstFailed() != nil || f.again > time.Second {
 		t.Errorf("a slow source is no failure: %+v", f)
 	}
 	if f = begin(stack.Pin{}); f.revertBundle(broken) || f.followed[0].pin != is {

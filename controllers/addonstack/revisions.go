@@ -35,7 +35,7 @@ func (r revisionHistory) snapshot(
 			return f, r.reportNoBundle(s, f, err)
 		}
 	}
-	if f.waiting() != nil {
+	if f.firstWaiting() != nil {
 		reportValid(s, e)
 		r.reportSources(s, f)
 		return f, nil

@@ -25,8 +25,8 @@ func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *resolution) {
 	switch {
 	case isAskedAgain(s, f, before, c):
 		return // what the last try came to stands until there is an answer
-	case f.failed() != nil:
-		r.warn(s, c, f.failed().failure().Reason, "Follow")
+	case f.firstFailed() != nil:
+		r.warn(s, c, f.firstFailed().failure().Reason, "Follow")
 		return
 	case c.Status == metav1.ConditionFalse && (before.Status != c.Status || before.Reason != c.Reason):
 		r.event(s, corev1.EventTypeWarning, c.Reason, "Fetch", c.Message) // one, however many clusters say so
@@ -36,11 +36,11 @@ func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *resolution) {
 
 // isAskedAgain reports whether sources that failed before are asked again, and have said nothing yet.
 func isAskedAgain(s *addonsv1.AddonStack, f *resolution, before, now metav1.Condition) bool {
-	polls, same := f.polling && f.failed() == nil, before.ObservedGeneration == s.Generation
+	polls, same := f.polling && f.firstFailed() == nil, before.ObservedGeneration == s.Generation
 	switch {
-	case before.Status == metav1.ConditionFalse && f.waiting() == nil:
+	case before.Status == metav1.ConditionFalse && f.firstWaiting() == nil:
 		return polls || same && now.Status == metav1.ConditionTrue && anyAsked(s.Status.Sources)
-	case before.Status == metav1.ConditionUnknown && f.waiting() != nil:
+	case before.Status == metav1.ConditionUnknown && f.firstWaiting() != nil:
 		return polls && same && strings.HasPrefix(before.Message, waitsForSources)
 	}
 	return false
@@ -66,7 +66,7 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 			reasons, texts = append(reasons, failed.Reason), append(texts, w.problem())
 		}
 	}
-	if w := f.waiting(); w != nil {
+	if w := f.firstWaiting(); w != nil {
 		text := waitsForSources + firstOf(texts)
 		if len(texts) == 0 {
 			text = fmt.Sprintf("Looking for the newest version of %s in %s", w, w.Line)
