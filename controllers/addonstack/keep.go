@@ -179,3 +179,21 @@ func unknownFields(fields []string) error {
 		"%s: version %s of the provider instance doesn't know this, and so can't tell what the stack asks for. Upgrade the instance, or take it out of the spec",
 		message.List(fields, ", ", message.Few), version.Get())
 }
+
+// A revision of a stack with a rollout pins the values of ConfigMaps and Secrets by digest. So other values are another
+// revision, which has its own rollout.
+
+// digester returns the digest of values.
+type digester func(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (string, error)
+
+// inputsOf returns the digests of the values that the stack's next revision pins, none without a rollout.
+func inputsOf(ctx context.Context, s *addonsv1.AddonStack, digest digester) (stack.Inputs, error) {
+	inputs := stack.Inputs{}
+	for name, ref := range stack.StagedSources(&s.Spec) {
+		var err error
+		if inputs[name], err = digest(ctx, s.Namespace, ref); err != nil {
+			return nil, err
+		}
+	}
+	return inputs, nil
+}

@@ -3,8 +3,12 @@
 package addonstack
 
 import (
+	"context"
 	"slices"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -94,4 +98,49 @@ func (q *gathered) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) string {
 // waitsForUpgrade reports whether an add-on of the stack waits for an upgrade of the cluster's Kubernetes.
 func (q *gathered) waitsForUpgrade(a addonsv1.AddonStatus) bool {
 	return a.Stack == q.stack.Name && slices.Contains([]string{reasons.WaitingForControlPlane, reasons.WaitingForWorkers, reasons.WaitingForUpgrade}, a.Reason)
+}
+
+// noteReplaced notes on each revision which objects have other values than the revision was made with. The API server is
+// asked once more before that is written.
+func (r rollouts) noteReplaced(ctx context.Context, revisions []appsv1.ControllerRevision) error {
+	for i := range revisions {
+		noted := revisions[i].Annotations[addonsv1.RolloutInputsReplacedAnnotation]
+		replaced, err := replacedIn(ctx, &revisions[i], r.Values.Digest)
+		if err == nil && replaced != noted {
+			replaced, err = replacedIn(ctx, &revisions[i], r.Values.DigestNow)
+		}
+		if err != nil {
+			return err
+		}
+		if replaced == noted {
+			continue
+		}
+		if err := r.annotate(ctx, &revisions[i], addonsv1.RolloutInputsReplacedAnnotation, replaced); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replacedIn returns the names of objects that have other values than a revision pins, separated by commas.
+func replacedIn(ctx context.Context, revision *appsv1.ControllerRevision, digest digester) (string, error) {
+	pinned, err := stack.InputsOf(revision)
+	if err != nil {
+		return "", err
+	}
+	replaced := sets.New[string]()
+	for name, digestThen := range pinned {
+		ref, ok := stack.ValuesNamed(name)
+		if !ok {
+			continue // nobody here makes such a name
+		}
+		is, err := digest(ctx, revision.Namespace, ref)
+		if err != nil {
+			return "", err
+		}
+		if is != digestThen {
+			replaced.Insert(ref.Kind + "/" + ref.Name)
+		}
+	}
+	return strings.Join(sets.List(replaced), ","), nil
 }

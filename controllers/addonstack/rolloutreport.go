@@ -85,12 +85,6 @@ func (r rollouts) tell(s *addonsv1.AddonStack, before *addonsv1.RolloutStatus, t
 	r.event(s, kind, "Rollout"+string(is.Phase), "RollOut", text)
 }
 
-// isStopped reports whether somebody is to look at a rollout: what runs isn't what the spec says, and stays so.
-func isStopped(s *addonsv1.AddonStack) bool {
-	reason := conditions.GetReason(s, addonsv1.RolledOutCondition)
-	return reason == string(addonsv1.RolloutHalted) || reason == string(addonsv1.RolloutRolledBack)
-}
-
 // endRollout takes out what a rollout has left in the status of a stack that has none any more.
 func (r *Reconciler) endRollout(s *addonsv1.AddonStack) {
 	s.Status.Rollout = nil
