@@ -24,13 +24,13 @@ var channelName = regexp.MustCompile(`^\w+$`)
 
 // ParseChannel reads the name of a Cluster Stack, as in "docker-scs-1-31", and that
 // of one of its channels; "" is the stable one.
-func ParseChannel(stack, name string) (Channel, error) {
+func ParseChannel(stack, name string) (versions.Line, error) {
 	tag, err := ParseTag(stack + "-v0")
 	if err != nil || tag.Stack != stack {
-		return Channel{}, fmt.Errorf("%.253q isn't the name of a Cluster Stack, as docker-scs-1-31 is", stack)
+		return nil, fmt.Errorf("%.253q isn't the name of a Cluster Stack, as docker-scs-1-31 is", stack)
 	}
 	if name = cmp.Or(name, ChannelStable); !channelName.MatchString(name) {
-		return Channel{}, fmt.Errorf("%.63q isn't the name of a channel, as beta is", name)
+		return nil, fmt.Errorf("%.63q isn't the name of a channel, as beta is", name)
 	}
 	return Channel{stack: stack, name: name}, nil
 }
@@ -77,5 +77,3 @@ func (c Channel) ofStack(text string) (Version, bool) {
 	tag, err := ParseTag(text)
 	return tag.Version, err == nil && tag.Stack == c.stack
 }
-
-var _ versions.Line = Channel{}

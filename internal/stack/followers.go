@@ -114,19 +114,11 @@ func (f Follower) line() (versions.Line, error) {
 	version := *f.version
 	switch {
 	case f.Bundle != nil && f.Bundle.ClusterStack != "":
-		return lineOf(clusterstack.ParseChannel(f.Bundle.ClusterStack, f.Bundle.Channel))
+		return clusterstack.ParseChannel(f.Bundle.ClusterStack, f.Bundle.Channel)
 	case version == "", versions.IsExact(version), f.kind != kindChart && !versions.IsRange(version):
 		return nil, nil
 	}
-	return lineOf(versions.ParseRange(version))
-}
-
-// lineOf returns nothing but the error if there is one.
-func lineOf[L versions.Line](of L, err error) (versions.Line, error) {
-	if err != nil {
-		return nil, err
-	}
-	return of, nil
+	return versions.ParseRange(version)
 }
 
 // pin names one version, and takes out what says how it is found.

@@ -65,10 +65,10 @@ type Range struct {
 }
 
 // ParseRange reads a range.
-func ParseRange(text string) (Range, error) {
+func ParseRange(text string) (Line, error) {
 	constraints, err := semver.NewConstraint(text)
 	if err != nil {
-		return Range{}, ErrNoRange // the library's error quotes parts, and names no way out
+		return nil, ErrNoRange // the library's error quotes parts, and names no way out
 	}
 	return Range{text, constraints}, nil
 }
@@ -105,5 +105,3 @@ func (r Range) read(text string) (*semver.Version, bool) {
 	v, ok := read(text)
 	return v, ok && r.constraints.Check(v)
 }
-
-var _ Line = Range{}
