@@ -89,7 +89,7 @@ func (q *gathered) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) string {
 		return ""
 	case rollout.IsHeld(ca, q.stack.Name):
 		return heldReason
-	case stack.HeldRemoval(ca.Spec.Stacks, q.stack.Name) != nil:
+	case stack.Assigned(ca.Spec.Stacks, q.stack.Name).HeldRemoval != nil:
 		return addonsv1.RemovalHeldReason
 	}
 	return ""

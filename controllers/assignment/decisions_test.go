@@ -115,7 +115,7 @@ func TestWhatWasLetGoIsNotHeld(t *testing.T) {
 	})
 	h.expect("prod-0", "held")
 	is := h.clusterAddon("prod-0").Spec.Stacks
-	if held := stack.HeldRemoval(is, "platform"); stack.AssignedRevision(is, "platform") != "platform-2" || held == nil || !slices.Equal(held.Addons, []string{"apps/web"}) {
+	if held := stack.Assigned(is, "platform").HeldRemoval; stack.AssignedRevision(is, "platform") != "platform-2" || held == nil || !slices.Equal(held.Addons, []string{"apps/web"}) {
 		t.Errorf("got %+v, %+v", is, held)
 	}
 }

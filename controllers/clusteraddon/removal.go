@@ -93,7 +93,7 @@ func (q removal) keptStatus(record deliver.Summary, fate decide.Fate) addonsv1.A
 
 // holdsAddon reports whether the removal of an add-on that its stack has no more waits for confirmation.
 func (q removal) holdsAddon(record deliver.Summary) bool {
-	held := stack.HeldRemoval(q.ca.Spec.Stacks, record.Stack)
+	held := stack.Assigned(q.ca.Spec.Stacks, record.Stack).HeldRemoval
 	return held != nil && slices.Contains(held.Addons, record.String())
 }
 

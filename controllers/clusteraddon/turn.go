@@ -109,7 +109,7 @@ func (q delivery) turnOf(a *addon, holder string, unreachable bool, ready map[st
 		LacksAccount:      q.RequireImpersonation && a.spec.ServiceAccountName == "",
 		Incompatible:      a.incompatible != "",
 		Installed:         installed,
-		RemovalHeld:       stack.HeldRemoval(q.ca.Spec.Stacks, a.stack) != nil,
+		RemovalHeld:       stack.Assigned(q.ca.Spec.Stacks, a.stack).HeldRemoval != nil,
 		DependencyMissing: t.missing != "",
 	}
 	return t

@@ -9,11 +9,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// HeldRemoval returns what of a stack is held on a cluster; nil if nothing is.
-func HeldRemoval(assigned []addonsv1.StackRevision, name string) *addonsv1.HeldRemoval {
-	return Assigned(assigned, name).HeldRemoval
-}
-
 // DescribeHeld returns what a held removal would take away from one cluster, and the ways out.
 func DescribeHeld(namespace string, s *addonsv1.StackRevision) string {
 	return fmt.Sprintf("AddonStack %s %s; that would remove %s from this cluster and from others, more than the stack's removalLimit allows at once. Nothing of it is removed. %s",

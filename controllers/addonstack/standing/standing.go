@@ -66,7 +66,7 @@ func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon)
 		return Waiting, []Cause{ofCondition(c)}
 	}
 	assigned := stack.AssignedRevision(ca.Spec.Stacks, name)
-	if assigned != wanted && stack.HeldRemoval(ca.Spec.Stacks, name) == nil {
+	if assigned != wanted && stack.Assigned(ca.Spec.Stacks, name).HeldRemoval == nil {
 		return Progressing, nil // a failure of an older revision is no news of this one
 	}
 	if !slices.ContainsFunc(ca.Status.Stacks, func(is addonsv1.StackStatus) bool { return is.Name == name && is.Revision == assigned }) {
