@@ -3,97 +3,64 @@
 package stack_test
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
+// A stack selects from Clusters of its namespace alone, unless it names other kinds: a source that an instance gets later brings
+// no add-ons to anybody.
 func TestSelects(t *testing.T) {
-	labelled := func(labels map[string]string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchLabels: labels}
+	of := func(name, kind, namespace, class string) *member.Member {
+		return &member.Member{
+			ClusterReference: addonsv1.ClusterReference{Kind: kind, Name: name}, Namespace: namespace, ClassName: class,
+			Labels: map[string]string{"env": "prod"},
+		}
 	}
-	cases := map[string]struct {
-		namespace string
-		spec      addonsv1.AddonStackSpec
-		want      bool
-		wantErr   bool
+	const cluster, profile = addonsv1.KindCluster, addonsv1.KindClusterProfile
+	members := []*member.Member{
+		of("classless", cluster, "team", ""), of("cluster", cluster, "team", "v2"), of("elsewhere", cluster, "other", "v2"), of("profile", profile, "team", ""),
+	}
+	type list = []string
+	everything := &metav1.LabelSelector{}
+	env := func(value string) *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels: map[string]string{"env": value}} }
+	unknown := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near", Values: list{"prod"}}}}
+	for name, tc := range map[string]struct {
+		selector       *metav1.LabelSelector
+		classes, kinds list
+		want           string // "!" is an error
 	}{
-		"an empty selector selects every Cluster": {
-			spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}}, want: true,
-		},
-		"no selector at all selects none": {},
-		"a matching label selects": {
-			spec: addonsv1.AddonStackSpec{ClusterSelector: labelled(map[string]string{"env": "prod"})}, want: true,
-		},
-		"another label does not": {
-			spec: addonsv1.AddonStackSpec{ClusterSelector: labelled(map[string]string{"env": "test"})},
-		},
-		"a Cluster of another namespace is never selected": {
-			namespace: "other",
-			spec:      addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}},
-		},
-		"one of several class names will do": {
-			spec: addonsv1.AddonStackSpec{ClassNames: []string{"v1", "v2"}}, want: true,
-		},
-		"another class name does not": {
-			spec: addonsv1.AddonStackSpec{ClassNames: []string{"v1"}},
-		},
-		"labels and class have to match both": {
-			spec: addonsv1.AddonStackSpec{ClusterSelector: labelled(map[string]string{"env": "test"}), ClassNames: []string{"v2"}},
-		},
-		"a selector that can't be read is an error, not a no": {
-			spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{
-				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near", Values: []string{"prod"}}},
-			}},
-			wantErr: true,
-		},
-	}
-	for name, tc := range cases {
+		"an empty selector selects every Cluster":             {everything, nil, nil, "classless cluster"},
+		"no selector at all selects none":                     {nil, nil, nil, ""},
+		"a matching label selects":                            {env("prod"), nil, nil, "classless cluster"},
+		"another label does not":                              {env("test"), nil, nil, ""},
+		"one of several class names will do":                  {nil, list{"v1", "v2"}, nil, "cluster"},
+		"another class name does not":                         {nil, list{"v1"}, nil, ""},
+		"an empty class name is that of no Cluster":           {nil, list{""}, nil, ""},
+		"labels and class have to match both":                 {env("test"), list{"v2"}, nil, ""},
+		"a selector that can't be read is an error, not a no": {unknown, nil, nil, "classless! cluster!"},
+		"profiles":         {everything, nil, list{profile}, "profile"},
+		"both":             {everything, nil, list{profile, cluster}, "classless cluster profile"},
+		"both, of a class": {nil, list{"v2"}, list{profile, cluster}, "cluster"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Labels: map[string]string{"env": "prod"}}}
-			c.Spec.Topology.ClassRef.Name = "v2"
-			if tc.namespace != "" {
-				c.Namespace = tc.namespace
+			spec := &addonsv1.AddonStackSpec{ClusterSelector: tc.selector, ClassNames: tc.classes, ClusterKinds: tc.kinds}
+			var got []string
+			for _, m := range members {
+				if selects, err := stack.Selects("team", spec, m); err != nil {
+					got = append(got, m.Name+"!")
+				} else if selects {
+					got = append(got, m.Name)
+				}
 			}
-			got, err := stack.Selects("team", &tc.spec, member.OfCluster(c))
-			if (err != nil) != tc.wantErr || got != tc.want {
-				t.Errorf("Selects() = %v, %v; want %v, error: %v", got, err, tc.want, tc.wantErr)
+			if strings.Join(got, " ") != tc.want {
+				t.Errorf("it selects %q, want %q", got, tc.want)
 			}
 		})
-	}
-}
-
-func TestClassNamesNeverSelectClustersWithoutClass(t *testing.T) {
-	spec := &addonsv1.AddonStackSpec{ClassNames: []string{""}}
-	if got, _ := stack.Selects("", spec, member.OfCluster(&clusterv1.Cluster{})); got {
-		t.Error("a Cluster without a class was selected by its empty class name")
-	}
-}
-
-// A stack selects from Clusters alone, unless it names other kinds: a source that an instance gets
-// later brings no add-ons to anybody.
-func TestKindsOfClusters(t *testing.T) {
-	everything := &metav1.LabelSelector{}
-	profile := &member.Member{ClusterReference: addonsv1.ClusterReference{Kind: addonsv1.KindClusterProfile, Name: "prod"}, Namespace: "team"}
-	cluster := &member.Member{ClusterReference: addonsv1.ClusterReference{Kind: addonsv1.KindCluster, Name: "prod"}, Namespace: "team", ClassName: "v2"}
-	for name, tc := range map[string]struct {
-		spec             addonsv1.AddonStackSpec
-		cluster, profile bool
-	}{
-		"no kinds":         {spec: addonsv1.AddonStackSpec{ClusterSelector: everything}, cluster: true},
-		"profiles":         {spec: addonsv1.AddonStackSpec{ClusterSelector: everything, ClusterKinds: []string{"ClusterProfile"}}, profile: true},
-		"both":             {spec: addonsv1.AddonStackSpec{ClusterSelector: everything, ClusterKinds: []string{"ClusterProfile", "Cluster"}}, cluster: true, profile: true},
-		"both, of a class": {spec: addonsv1.AddonStackSpec{ClassNames: []string{"v2"}, ClusterKinds: []string{"ClusterProfile", "Cluster"}}, cluster: true},
-	} {
-		for m, want := range map[*member.Member]bool{cluster: tc.cluster, profile: tc.profile} {
-			if got, err := stack.Selects("team", &tc.spec, m); got != want || err != nil {
-				t.Errorf("%s, %s: %t, %v", name, m, got, err)
-			}
-		}
 	}
 }
