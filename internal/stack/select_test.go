@@ -28,7 +28,9 @@ func TestSelects(t *testing.T) {
 	}
 	type list = []string
 	everything := &metav1.LabelSelector{}
-	env := func(value string) *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels: map[string]string{"env": value}} }
+	env := func(value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"env": value}}
+	}
 	unknown := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near", Values: list{"prod"}}}}
 	for name, tc := range map[string]struct {
 		selector       *metav1.LabelSelector
