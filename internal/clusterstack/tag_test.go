@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/versions"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -75,7 +76,7 @@ func FuzzParseTag(f *testing.F) {
 	})
 }
 
-func channelOf(t *testing.T, stack, name string) clusterstack.Channel {
+func channelOf(t *testing.T, stack, name string) versions.Line {
 	t.Helper()
 	channel, err := clusterstack.ParseChannel(stack, name)
 	must.Succeed(t, err)
