@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -203,34 +202,4 @@ func TestClusterStack(t *testing.T) {
 		tn.makeBundleStack("none", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "empty"}})
 		tn.awaitStack("none", "it is no release", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.InvalidSourceReason, "no metadata.yaml")
 	})
-}
-
-// TestBundleRules lets the API server judge what may be in spec.source.
-func TestBundleRules(t *testing.T) {
-	t.Parallel()
-	tn := newTenant(t)
-	path := addonsv1.ArtifactSource{Path: "release"}
-	for name, tc := range map[string]struct {
-		source *addonsv1.BundleSource
-		addons []addonsv1.Addon
-		says   string
-	}{
-		"a release":            {&addonsv1.BundleSource{ArtifactSource: path}, nil, ""},
-		"with charts":          {&addonsv1.BundleSource{ArtifactSource: path}, []addonsv1.Addon{tn.addon("a", "addons.tgz/a")}, ""},
-		"neither":              {nil, nil, "set spec.addons, or spec.source"},
-		"no source":            {&addonsv1.BundleSource{}, nil, "set exactly one of path, configMap, secret, oci, http and github"},
-		"two sources":          {&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "a", Secret: &addonsv1.ArtifactReference{Name: "b"}}}, nil, "set exactly one of path"},
-		"a version of a path":  {&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "a", Version: "v1"}}, nil, "version and clusterStack are for oci and github"},
-		"oci without a tag":    {&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/a"}}}, nil, "oci needs version"},
-		"github without a tag": {&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{GitHub: &addonsv1.GitHubSource{URL: "https://example.org/a/b"}}}, nil, "github needs version"},
-		"not a digest":         {&addonsv1.BundleSource{ArtifactSource: path, Digest: "sha256:1"}, nil, "spec.source.digest"},
-		"out of the root":      {&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "../a"}}, nil, "path is relative"},
-	} {
-		s := tn.newStack("rules", nil, tc.addons...)
-		s.Spec.Source = tc.source
-		err := world.hub.Create(t.Context(), s, client.DryRunAll)
-		if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
-			t.Errorf("%s: %v; want %q", name, err, tc.says)
-		}
-	}
 }

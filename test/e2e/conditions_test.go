@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -99,21 +98,5 @@ func TestConditionsOnObjects(t *testing.T) {
 		open("after")
 		tn.awaitCluster("prod", "it may be", ready("pre", "post", "later", "held"), installedAs("held", 2, "1.0.0"))
 		NewWithT(t).Expect(text()).To(Equal("other"))
-	})
-
-	t.Run("names that no object has", func(t *testing.T) {
-		for says, object := range map[string]addonsv1.ConditionObject{
-			"objects[0].apiVersion":      {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "gate", Namespace: "a"},
-			"objects[0].apiVersion: Inv": {Key: "gate", APIVersion: "../v1", Kind: "Deployment", Name: "gate", Namespace: "a"},
-			"objects[0].name":            {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b", Namespace: "a"},
-			"objects[0].namespace":       {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "gate", Namespace: "a/b"},
-		} {
-			wrong := tn.newStack("wrong", nil, tn.addon("web", path, func(a *addonsv1.Addon) {
-				a.Preconditions = []addonsv1.ObjectsCondition{{Expression: "true", Objects: []addonsv1.ConditionObject{object}}}
-			}))
-			if err := world.hub.Create(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "preconditions[0]."+says) {
-				t.Errorf("%+v: %v; want %s", object, err, says)
-			}
-		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -150,23 +151,22 @@ func propertiesAt(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, p
 	return nil
 }
 
-// stackOfTomorrow is an AddonStack whose add-ons have the new field.
-func stackOfTomorrow(s *addonsv1.AddonStack) *unstructured.Unstructured {
-	data, err := json.Marshal(s)
+// asUnstructured returns an AddonStack without its type.
+func asUnstructured(s *addonsv1.AddonStack) *unstructured.Unstructured {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
 	if err != nil {
 		panic(err) // of a literal
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	if err := json.Unmarshal(data, &u.Object); err != nil {
-		panic(err)
-	}
+	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
-	addons, _, _ := unstructured.NestedSlice(u.Object, "spec", "addons")
-	for _, addon := range addons {
+	return u
+}
+
+// stackOfTomorrow is an AddonStack whose add-ons have the new field.
+func stackOfTomorrow(s *addonsv1.AddonStack) *unstructured.Unstructured {
+	u := asUnstructured(s)
+	for _, addon := range u.Object["spec"].(map[string]any)["addons"].([]any) {
 		addon.(map[string]any)["tomorrow"] = "yes"
-	}
-	if err := unstructured.SetNestedSlice(u.Object, addons, "spec", "addons"); err != nil {
-		panic(err)
 	}
 	return u
 }

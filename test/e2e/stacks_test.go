@@ -38,6 +38,13 @@ func (tn *tenant) addon(name, path string, more ...func(*addonsv1.Addon)) addons
 	return a
 }
 
+// fromOCI sets spec.addons[].chart, at the URL of a repository in a registry.
+func fromOCI(url, version string, plainHTTP bool) func(*addonsv1.Addon) {
+	return func(a *addonsv1.Addon) {
+		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: url, PlainHTTP: &plainHTTP}, Version: version}
+	}
+}
+
 // withValues sets spec.addons[].values.
 func withValues(values map[string]any) func(*addonsv1.Addon) {
 	return func(a *addonsv1.Addon) { a.Values = valuesOf(values) }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -90,60 +89,4 @@ func stillAt(addon string, revision int32, version string) clusterCheck {
 		s.Phase, s.Reason = addonsv1.AddonReady, ""
 		return installedAs(addon, revision, version)(&wanted)
 	}
-}
-
-// TestVerificationRules asks the API server itself.
-func TestVerificationRules(t *testing.T) {
-	t.Parallel()
-	tn := newTenant(t)
-	key := addonsv1.TrustReference{Kind: "ConfigMap", Name: "keys"}
-	byKey := &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{key}}}
-	byKeyring := &addonsv1.Verification{Provenance: &addonsv1.ProvenanceVerification{Keyring: key}}
-	identity := func(who addonsv1.CertificateIdentity) *addonsv1.Verification {
-		return &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{Keyless: &addonsv1.KeylessVerification{
-			Identities: []addonsv1.CertificateIdentity{who}, TrustRoot: key,
-		}}}
-	}
-	oci := func(verify *addonsv1.Verification) addonsv1.ChartSource {
-		return addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://registry.example.org/web"}, Version: "1.0.0", Verify: verify}
-	}
-	helm := func(verify *addonsv1.Verification) addonsv1.ChartSource {
-		return addonsv1.ChartSource{Helm: &addonsv1.HelmSource{URL: "https://charts.example.org", Chart: "web"}, Version: "1.0.0", Verify: verify}
-	}
-	for name, c := range map[string]struct {
-		chart addonsv1.ChartSource
-		says  string
-	}{
-		"keys":                  {chart: oci(byKey)},
-		"keyring of a registry": {chart: oci(byKeyring)},
-		"keyring":               {chart: helm(byKeyring)},
-		"an identity":           {chart: oci(identity(addonsv1.CertificateIdentity{Issuer: "i", SubjectRegExp: "s"}))},
-		"nothing":               {oci(&addonsv1.Verification{}), "set exactly one of cosign and provenance"},
-		"both":                  {oci(&addonsv1.Verification{Cosign: byKey.Cosign, Provenance: byKeyring.Provenance}), "set exactly one of cosign and provenance"},
-		"nobody":                {oci(&addonsv1.Verification{Cosign: &addonsv1.CosignVerification{}}), "set publicKeys, keyless, or both"},
-		"no subject":            {oci(identity(addonsv1.CertificateIdentity{Issuer: "i"})), "set exactly one of subject and subjectRegExp"},
-		"two subjects":          {oci(identity(addonsv1.CertificateIdentity{Issuer: "i", Subject: "s", SubjectRegExp: "s"})), "set exactly one of subject and subjectRegExp"},
-		"cosign of helm":        {helm(byKey), "verify.cosign is for oci, verify.provenance for oci, helm and github"},
-		"a path":                {addonsv1.ChartSource{Path: "web", Verify: byKey}, "verify.cosign is for oci, verify.provenance for oci, helm and github"},
-		"another kind of object": {oci(&addonsv1.Verification{Provenance: &addonsv1.ProvenanceVerification{Keyring: addonsv1.TrustReference{Kind: "Node", Name: "keys"}}}),
-			"supported values"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tn := tn.in(t)
-			s := tn.newStack("platform", labels("a=b"), tn.addon("web", "", func(a *addonsv1.Addon) { a.Chart = c.chart }))
-			err := world.hub.Create(t.Context(), s, client.DryRunAll)
-			if c.says == "" {
-				NewWithT(t).Expect(err).NotTo(HaveOccurred())
-			} else {
-				NewWithT(t).Expect(err).To(MatchError(ContainSubstring(c.says)))
-			}
-		})
-	}
-	t.Run("manifests have no provenance", func(t *testing.T) {
-		tn := tn.in(t)
-		s := tn.newStack("platform", labels("a=b"), tn.addon("web", "", func(a *addonsv1.Addon) {
-			a.Manifests = &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{OCI: oci(nil).OCI, Version: "1.0.0", Verify: byKeyring}}
-		}))
-		NewWithT(t).Expect(world.hub.Create(t.Context(), s, client.DryRunAll)).To(MatchError(ContainSubstring("verify is for oci, and only with cosign")))
-	})
 }

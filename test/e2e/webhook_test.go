@@ -57,8 +57,10 @@ func TestWebhook(t *testing.T) {
 			says:  "new/web -> around/back -> new/web",
 		},
 		"a version that is neither exact nor a range": {
-			spoil: fromRegistry("oci://registry.example.org/web", "latest", ""),
-			says:  "spec.addons[0].chart.version",
+			spoil: func(s *addonsv1.AddonStack) {
+				fromOCI("oci://registry.example.org/web", "latest", false)(&s.Spec.Addons[0])
+			},
+			says: "spec.addons[0].chart.version",
 		},
 		"unknown dependency": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].DependsOn = []string{"nobody"} },
