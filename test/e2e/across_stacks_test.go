@@ -14,14 +14,12 @@ import (
 // TestDependsOnAcrossStacks has add-ons of one stack wait for those of another.
 func TestDependsOnAcrossStacks(t *testing.T) {
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
-	s := workloadServer(t, 0)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	tn, s := newProd(t, 0)
+	g := NewWithT(t)
+	path := tn.smallChart()
 	broken := tn.writeChart("broken", "1.0.0", chart{"templates/x.yaml": "{{ fail \"not yet\" }}"})
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	// The one that waits comes first by name.
-	tn.makeStack("apps", nil, tn.addon("app", path, after("base/network")))
+	tn.makeStack("apps", nil, tn.small("app", after("base/network")))
 	tn.awaitCluster("prod", "the stack isn't there", phase("app", addonsv1.AddonPending, "WaitingForDependency", "base/network"))
 	tn.makeStack("base", nil, tn.addon("network", broken))
 	tn.awaitCluster("prod", "it isn't ready", phase("network", addonsv1.AddonFailed, "TemplateFailed", ""), phase("app", addonsv1.AddonPending, "WaitingForDependency", "base/network"))
@@ -32,7 +30,7 @@ func TestDependsOnAcrossStacks(t *testing.T) {
 		tn := tn.in(t)
 		add := func(stack, name, dependency string) {
 			tn.changeStack(stack, func(spec *addonsv1.AddonStackSpec) {
-				spec.Addons = append(spec.Addons, tn.addon(name, path, after(dependency)))
+				spec.Addons = append(spec.Addons, tn.small(name, after(dependency)))
 			})
 		}
 		add("apps", "chicken", "base/egg")

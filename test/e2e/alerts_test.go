@@ -37,9 +37,7 @@ func providePromtool(t *testing.T) string {
 	path, err := gobuild.Cached("promtool", []string{filepath.Join(pins, "go.mod"), filepath.Join(pins, "go.sum")}, func(path string) error {
 		return gobuild.Build(context.Background(), pins, path, "-tags", "remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -48,15 +46,11 @@ func providePromtool(t *testing.T) string {
 func scrape(t *testing.T, m *manager, job string, times int, series map[string][]string) {
 	t.Helper()
 	response, err := http.Get(m.metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, family := range families {
 		if !strings.HasPrefix(name, "chandler_") && !strings.HasPrefix(name, "fleet_") || family.GetType().String() != "GAUGE" {
 			continue
@@ -117,9 +111,7 @@ type sample struct {
 func alertsOf(t *testing.T, file string) (names []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/monitoring/rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var rules struct {
 		Spec struct {
 			Groups []struct {
@@ -128,15 +120,11 @@ func alertsOf(t *testing.T, file string) (names []string) {
 			} `json:"groups"`
 		} `json:"spec"`
 	}
-	if err := yaml.Unmarshal(data, &rules); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(data, &rules))
 	if data, err = yaml.Marshal(rules.Spec); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, data, 0o600))
 	for _, rule := range rules.Spec.Groups[0].Rules {
 		names = append(names, rule["alert"].(string))
 	}
@@ -147,17 +135,13 @@ func alertsOf(t *testing.T, file string) (names []string) {
 func dashboardAsRules(t *testing.T, file string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/monitoring/dashboard.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var dashboard struct {
 		Panels []struct {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(data, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &dashboard))
 	var rules []map[string]string
 	for i, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
@@ -165,12 +149,8 @@ func dashboardAsRules(t *testing.T, file string) {
 		}
 	}
 	data, err = yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(file, data, 0o600))
 }
 
 // testAlerts has promtool evaluate the rules on samples of hours that were good, bad and good.

@@ -17,10 +17,9 @@ func TestKubeconfigOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	tn, g := newTenant(t), NewWithT(t)
 	right, wrong := workloadServer(t, 1), workloadServer(t, 2)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.makeCluster("prod", right, nil)
 	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("one", path), tn.addon("two", path))
+	tn.makeStack("platform", nil, tn.small("one"), tn.small("two"))
 	tn.awaitCluster("prod", "it is installed", ready("one", "two"))
 	another := condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, addonsv1.AnotherClusterReason, "")
 

@@ -31,9 +31,7 @@ func TestLiveObjectsAsHelm(t *testing.T) {
 	servers := map[string]*server{}
 	for _, name := range []string{"ours", "helms"} {
 		s, err := startServer(context.Background(), controlplane.Options{Name: name + "-" + tn.namespace, Workers: true, Nodes: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = s.Stop() })
 		servers[name] = s
 	}
@@ -62,10 +60,9 @@ func TestLiveObjectsAsHelm(t *testing.T) {
 		}
 		addons = append(addons, addon)
 	}
-	tn.makeCluster("prod", servers["ours"], nil)
+	tn.makeCluster("prod", servers["ours"], labels("env=prod"))
 	tn.startManager()
-	tn.makeStack("platform", nil, addons...)
-	tn.awaitReady("platform", "all charts are to be installed")
+	tn.install(addons...)
 	servers["helms"].createNamespace(t, tn.namespace)
 	for _, c := range charts {
 		more := []func(*action.Install){}

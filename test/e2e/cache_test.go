@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,9 +38,7 @@ func TestCache(t *testing.T) {
 	name := func(i int) string { return fmt.Sprintf("cluster-%02d", i) }
 	for i := range clusters {
 		tn.makeCluster(name(i), s, labels("cluster="+name(i)))
-		tn.makeStack(name(i), labels("cluster="+name(i)), tn.addon("settings", "", inNamespace(tn.namespace+"-"+name(i)), func(a *addonsv1.Addon) {
-			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings"), PlainHTTP: ptr.To(true)}, Version: "1.0.0"}
-		}))
+		tn.makeStack(name(i), labels("cluster="+name(i)), tn.addon("settings", "", inNamespace(tn.namespace+"-"+name(i)), fromOCI(server.URL("charts/settings"), "1.0.0", plainHTTP)))
 	}
 	for i := range clusters {
 		tn.awaitCluster(name(i), "the chart is there", ready("settings"))
@@ -50,9 +47,7 @@ func TestCache(t *testing.T) {
 	NewWithT(t).Expect(server.Requests(t)).To(HaveLen(2), "one request for the manifest and one for the archive, for all clusters")
 	archives := func() []string {
 		found, err := filepath.Glob(filepath.Join(dir, "*", strings.Repeat("[0-9a-f]", 64)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return found
 	}
 	NewWithT(t).Expect(archives()).To(HaveLen(1))
@@ -158,9 +153,7 @@ func (tn *tenant) watchReady() func() []string {
 func (tn *tenant) warnings() []string {
 	tn.t.Helper()
 	events := &eventsv1.EventList{}
-	if err := world.hub.List(tn.t.Context(), events, client.InNamespace(tn.namespace)); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.List(tn.t.Context(), events, client.InNamespace(tn.namespace)))
 	var found []string
 	for _, e := range events.Items {
 		if e.Type != corev1.EventTypeNormal {

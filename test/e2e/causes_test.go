@@ -19,9 +19,7 @@ import (
 func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[string]string) *rbacv1.ClusterRole {
 	tn.t.Helper()
 	user, err := s.AddUser(tn.clusterUser(name))
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	all := []string{"*"}
 	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{NonResourceURLs: all, Verbs: all}}}
 	role.Name = "limited-" + tn.namespace
@@ -31,9 +29,7 @@ func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[st
 	}
 	binding.Name = role.Name
 	for _, o := range []client.Object{role, binding} {
-		if err := s.Create(tn.t.Context(), o); err != nil {
-			tn.t.Fatal(err)
-		}
+		must(tn.t, s.Create(tn.t.Context(), o))
 	}
 	tn.writeKubeconfig(name, user.Kubeconfig)
 	tn.makeClusterObject(name, labels)
@@ -46,7 +42,6 @@ func TestStackNamesCauses(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.makeCluster("bergen", workloadServer(t, 0), nil)
 	tn.makeCluster("genoa", workloadServer(t, 1), nil)
 	tn.makeCluster("osaka", workloadServer(t, 0), nil, func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
@@ -55,8 +50,8 @@ func TestStackNamesCauses(t *testing.T) {
 
 	tn.startManager()
 	tn.makeStack("platform", nil,
-		tn.addon("base", path, func(a *addonsv1.Addon) { a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "late"}} }),
-		tn.addon("above", path, after("base")))
+		tn.small("base", valuesFromSecrets("late")),
+		tn.small("above", after("base")))
 	for _, cause := range []string{
 		"0 of 4 clusters are ready; 2 can't be worked on now. ",
 		"bergen, genoa: add-on base: ValuesNotFound: addons[base].valuesFrom[0]: Secret " + tn.namespace + "/late doesn't exist",

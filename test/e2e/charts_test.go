@@ -28,17 +28,21 @@ func (tn *tenant) writeChart(name, version string, c chart) string {
 	staged := filepath.Join(tn.t.TempDir(), path)
 	for file, text := range c.complete(name, version) {
 		file = filepath.Join(staged, file)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			tn.t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			tn.t.Fatal(err)
-		}
+		must(tn.t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(tn.t, os.WriteFile(file, []byte(text), 0o644))
 	}
-	if err := os.Rename(staged, filepath.Join(tn.charts, path)); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, os.Rename(staged, filepath.Join(tn.charts, path)))
 	return path
+}
+
+// smallChart puts configMapChart into the artifact root, unless it is there, and returns its path.
+func (tn *tenant) smallChart() string {
+	tn.t.Helper()
+	const name, version = "settings", "1.0.0"
+	if _, err := os.Stat(filepath.Join(tn.charts, name+"-"+version)); err == nil {
+		return name + "-" + version
+	}
+	return tn.writeChart(name, version, configMapChart)
 }
 
 // archive packs a chart as "helm package" does.
@@ -70,9 +74,7 @@ func (c chart) complete(name, version string) map[string]string {
 // path. It skips the test where there are none.
 func (tn *tenant) realChart(file string) string {
 	tn.t.Helper()
-	if err := os.WriteFile(filepath.Join(tn.charts, file), realdata.Read(tn.t, "charts", file), 0o644); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, os.WriteFile(filepath.Join(tn.charts, file), realdata.Read(tn.t, "charts", file), 0o644))
 	return file
 }
 

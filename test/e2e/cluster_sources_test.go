@@ -107,18 +107,14 @@ func TestClusterKinds(t *testing.T) {
 	tn.expectRemoved(t, workloadServer(t, 0), "settings")
 
 	// What goes is disconnected, and keeps its add-ons.
-	if err := os.Remove(filepath.Join(files, "kind-three")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(files, "kind-three")))
 	poll(t, patience, "its ClusterAddon goes with the context", func() error {
 		if tn.clusterAddonExists("kind-three.kubeconfigcontext") {
 			return errors.New("it is still there")
 		}
 		return nil
 	})
-	if err := world.hub.Delete(t.Context(), profile); err != nil {
-		t.Fatal(err)
-	}
+	must(t, world.hub.Delete(t.Context(), profile))
 	tn.awaitCluster("two.clusterprofile", "its profile is gone", condition(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, addonsv1.ClusterNotFoundReason, "ClusterProfile two"))
 	change(tn, secret, func(s *corev1.Secret) { delete(s.Labels, "sigs.k8s.io/multicluster-runtime-kubeconfig") })
 	tn.awaitCluster("one.secret", "it is no cluster any more", condition(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, addonsv1.ClusterNotFoundReason, "Secret one"))
@@ -193,9 +189,7 @@ func (tn *tenant) memberProfile(name string, s *server) *inventoryv1alpha1.Clust
 		Server: s.Config().Host, CertificateAuthorityData: s.Config().CAData,
 		Extensions: []clientcmdv1.NamedExtension{{Name: "client.authentication.k8s.io/exec", Extension: runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"name":%q,"key":"config"}`, credentials.Name))}}},
 	}}}
-	if err := world.hub.Status().Update(tn.t.Context(), p); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.Status().Update(tn.t.Context(), p))
 	return p
 }
 
@@ -203,18 +197,14 @@ func (tn *tenant) memberProfile(name string, s *server) *inventoryv1alpha1.Clust
 func (tn *tenant) writeContext(dir, context string, s *server) {
 	tn.t.Helper()
 	config, err := clientcmd.Load(tn.userOn(s, context).Kubeconfig)
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	current := config.Contexts[config.CurrentContext]
 	config.Contexts, config.CurrentContext = map[string]*clientcmdapi.Context{context: current}, context
 	data, err := clientcmd.Write(*config)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, context), data, 0o600)
 	}
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 }
 
 // clusterAddonExists reports whether there is a ClusterAddon.

@@ -182,9 +182,7 @@ func realRelease(t *testing.T, name string) map[string][]byte {
 	files := map[string][]byte{}
 	dir := os.DirFS(realdata.Path(t, "cluster-stacks", name))
 	entries, err := fs.ReadDir(dir, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, entry := range entries {
 		if files[entry.Name()], err = fs.ReadFile(dir, entry.Name()); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,9 +107,7 @@ func TestSwitchOfRegistry(t *testing.T) {
 		servers = append(servers, server)
 	}
 	at := func(server *registry.Registry) func(*addonsv1.Addon) {
-		return func(a *addonsv1.Addon) {
-			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings"), PlainHTTP: ptr.To(true)}, Version: "1.0.0"}
-		}
+		return fromOCI(server.URL("charts/settings"), "1.0.0", plainHTTP)
 	}
 	tn.makeCluster("prod", s, nil)
 	tn.makeStack("platform", nil, tn.addon("settings", "", at(servers[0])))

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"strings"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -20,6 +21,16 @@ func (tn *tenant) makeCluster(name string, s *server, labels map[string]string, 
 	tn.t.Helper()
 	tn.writeKubeconfig(name, tn.userOn(s, name).Kubeconfig)
 	return tn.makeClusterObject(name, labels, more...)
+}
+
+// newProd returns a tenant whose manager runs, with a Cluster prod, which has the label env=prod, on the workload
+// server of this number.
+func newProd(t *testing.T, number int) (*tenant, *server) {
+	t.Helper()
+	tn, s := newTenant(t), workloadServer(t, number)
+	tn.makeCluster("prod", s, labels("env=prod"))
+	tn.startManager()
+	return tn, s
 }
 
 // makeClusterObject makes the Cluster alone.
@@ -46,18 +57,14 @@ func (tn *tenant) setInitialized(c *clusterv1.Cluster, is bool) {
 	tn.t.Helper()
 	c.Status.Initialization.ControlPlaneInitialized = ptr.To(is)
 	c.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
-	if err := world.hub.Status().Update(tn.t.Context(), c); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.Status().Update(tn.t.Context(), c))
 }
 
 // userOn makes the user that a Cluster's kubeconfig has on a server.
 func (tn *tenant) userOn(s *server, cluster string) *controlplane.User {
 	tn.t.Helper()
 	user, err := s.AddUser(tn.clusterUser(cluster), "system:masters")
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	return user
 }
 

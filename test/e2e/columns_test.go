@@ -20,12 +20,11 @@ import (
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.makeCluster("prod", workloadServer(t, 0), nil)
 	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("settings", path))
+	tn.makeStack("platform", nil, tn.small("settings"))
 	tn.makeStack("wrong", nil, tn.addon("wrong", "nowhere"))
-	tn.makeStack("nobody", labels("a=b"), tn.addon("nobody", path))
+	tn.makeStack("nobody", labels("a=b"), tn.small("nobody"))
 	tn.awaitCluster("prod", "one add-on is ready, one is not", installedAs("settings", 1, ""), phase("wrong", "Pending", "", ""))
 	tn.awaitReady("platform", "the good stack is ready")
 	tn.settle()
@@ -89,13 +88,9 @@ func (tn *tenant) kubectlGet(t *testing.T, what ...string) [][]string {
 func (tn *tenant) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	dir, err := controlplane.BinDir(context.WithoutCancel(t.Context()), os.Stderr, "kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, world.hub.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(kubeconfig, world.hub.Kubeconfig(), 0o600))
 	args = append([]string{"--kubeconfig=" + kubeconfig, "--namespace=" + tn.namespace}, args...)
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), args...).CombinedOutput()
 	if err != nil {

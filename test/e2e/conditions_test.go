@@ -20,8 +20,7 @@ func TestConditionsOnObjects(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 1)
+	tn, s := newProd(t, 1)
 	s.createNamespace(t, tn.namespace)
 	gate := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "gate"}, Data: map[string]string{"open": "before"}}
 	g.Expect(s.Create(t.Context(), gate)).To(Succeed())
@@ -29,7 +28,6 @@ func TestConditionsOnObjects(t *testing.T) {
 		t.Helper()
 		changeOn(t, s, gate, func(c *corev1.ConfigMap) { c.Data = map[string]string{"open": value} })
 	}
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	slashed := tn.writeChart("slashed", "1.0.0", chart{"templates/a.yaml": configMap("a/b", "x")})
 	on := func(apiVersion, kind, namespace, expression string) []addonsv1.ObjectsCondition {
 		return []addonsv1.ObjectsCondition{{Expression: expression,
@@ -43,14 +41,12 @@ func TestConditionsOnObjects(t *testing.T) {
 		tn.changeAddon(stack, addon, func(a *addonsv1.Addon) { a.Values = valuesOf(map[string]any{"text": text}) })
 	}
 
-	tn.makeStack("previous", nil, tn.addon("previous", path))
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
+	tn.makeStack("previous", nil, tn.small("previous"))
 	tn.awaitCluster("prod", "nothing holds it", ready("previous"))
 	tn.makeStack("aaa", nil,
-		tn.addon("pre", path, func(a *addonsv1.Addon) { a.Preconditions = on("v1", "ConfigMap", "", "true") }),
-		tn.addon("post", path, func(a *addonsv1.Addon) { a.Postconditions = on("v1", "ConfigMap", "", "true") }),
-		tn.addon("kind", path, func(a *addonsv1.Addon) { a.Preconditions = on("example.org/v1", "Gate", tn.namespace, "true") }),
+		tn.small("pre", func(a *addonsv1.Addon) { a.Preconditions = on("v1", "ConfigMap", "", "true") }),
+		tn.small("post", func(a *addonsv1.Addon) { a.Postconditions = on("v1", "ConfigMap", "", "true") }),
+		tn.small("kind", func(a *addonsv1.Addon) { a.Preconditions = on("example.org/v1", "Gate", tn.namespace, "true") }),
 		tn.addon("slashed", slashed),
 	)
 	missing := "conditions[0]: objects[gate].namespace: a ConfigMap is in a namespace; say in which one"
@@ -62,7 +58,7 @@ func TestConditionsOnObjects(t *testing.T) {
 	}
 	tn.awaitCluster("prod", "each one is at fault by itself", broken...)
 
-	tn.makeStack("zzz", nil, tn.addon("later", path, func(a *addonsv1.Addon) {
+	tn.makeStack("zzz", nil, tn.small("later", func(a *addonsv1.Addon) {
 		a.Preconditions = []addonsv1.ObjectsCondition{{Expression: `ns.status.phase == "Active"`,
 			Objects: []addonsv1.ConditionObject{{Key: "ns", APIVersion: "v1", Kind: "Namespace", Name: tn.namespace}}}}
 	}))
@@ -87,7 +83,7 @@ func TestConditionsOnObjects(t *testing.T) {
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			return object.Data["text"]
 		}
-		tn.makeStack("held", nil, tn.addon("held", path, func(a *addonsv1.Addon) {
+		tn.makeStack("held", nil, tn.small("held", func(a *addonsv1.Addon) {
 			a.Preconditions, a.Postconditions = onGate(`gate.data.open != "no"`), onGate(`gate.data.open == "after"`)
 		}))
 		tn.awaitCluster("prod", "it may be installed, and isn't ready", phase("held", addonsv1.AddonInstalling, "WaitingForPostcondition", "isn't true"))

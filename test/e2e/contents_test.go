@@ -36,9 +36,7 @@ func (s *server) contents(t *testing.T, namespace string) contents {
 	all := contents{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, resource := range list.APIResources {
 			if !slices.Contains(resource.Verbs, "list") || slices.Contains(madeByKubernetes, resource.Kind) {
 				continue
@@ -113,9 +111,7 @@ func textOf(t *testing.T, obj *unstructured.Unstructured) string {
 	delete(content, "status")
 	content["metadata"] = map[string]any{"labels": obj.GetLabels(), "annotations": obj.GetAnnotations(), "name": obj.GetName()}
 	text, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

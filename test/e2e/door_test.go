@@ -56,9 +56,7 @@ func (d *door) open(t *testing.T) {
 func (d *door) listen(t *testing.T, silent bool) {
 	t.Helper()
 	inner, err := net.Listen("tcp", d.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.inner, d.silent = inner, silent

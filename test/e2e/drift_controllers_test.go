@@ -43,12 +43,10 @@ func TestDriftBesideControllers(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	seconds := environmentNumber(t, "CHANDLER_DRIFT_SECONDS", 5)
-	tn, g := newTenant(t), NewWithT(t)
-	s := workloadServer(t, 1)
+	tn, s := newProd(t, 1)
+	g := NewWithT(t)
 	path, injected := tn.writeChart("web", "1.0.0", webChart), tn.writeChart("injected", "1.0.0", injectedChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil,
+	tn.install(
 		tn.addon("scaled", path, func(a *addonsv1.Addon) {
 			a.Drift = &addonsv1.Drift{Ignore: []addonsv1.DriftIgnoreRule{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}}
 		}),
@@ -58,7 +56,6 @@ func TestDriftBesideControllers(t *testing.T) {
 		tn.addon("noted", path),
 		tn.addon("fought", path),
 	)
-	tn.awaitReady("platform", "four small add-ons are to install")
 	tn.settle()
 	mark := s.mark(t)
 

@@ -21,14 +21,11 @@ func TestDriftOverRestarts(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	restarts := environmentNumber(t, "CHANDLER_RESTARTS", 3)
-	tn, g := newTenant(t), NewWithT(t)
-	s := workloadServer(t, 17) // nobody else's
+	tn, s := newProd(t, 17) // the server is nobody else's
+	g := NewWithT(t)
 	// Each restart has objects of its own: what is changed again and again is a fight.
 	path := tn.writeChart("settings", "1.0.0", chart{"templates/all.yaml": fmt.Sprintf("{{ range $i := until %d }}\n---\n%s{{ end }}", restarts, configMap("{{ $.Release.Name }}-{{ $i }}", "default"))})
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("changed", path), tn.addon("deleted", path), tn.addon("untouched", path))
-	tn.awaitReady("platform", "three small add-ons are to install")
+	tn.install(tn.addon("changed", path), tn.addon("deleted", path), tn.addon("untouched", path))
 	object := func(addon string, i int) *corev1.ConfigMap {
 		o := &corev1.ConfigMap{}
 		o.Namespace, o.Name = tn.namespace, fmt.Sprintf("%s-%d", addon, i)

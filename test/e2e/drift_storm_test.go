@@ -179,9 +179,7 @@ func (s *storm) lost(t *testing.T) []string {
 	var lost []string
 	for _, addon := range s.addons {
 		for _, obj := range s.objects(addon) {
-			if err := s.s.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.s.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
 			name := fmt.Sprintf("%T/%s", obj, addon)
 			if want, is := s.foreign[name], obj.GetAnnotations()["people.example/note"]; want != is {
 				lost = append(lost, fmt.Sprintf("%s has the note %q, not %q", name, is, want))
@@ -189,9 +187,7 @@ func (s *storm) lost(t *testing.T) []string {
 		}
 	}
 	sets := &appsv1.ReplicaSetList{}
-	if err := s.s.List(t.Context(), sets, client.InNamespace(s.namespace)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.s.List(t.Context(), sets, client.InNamespace(s.namespace)))
 	revisions := map[string]int{}
 	for _, set := range sets.Items {
 		if set.DeletionTimestamp == nil {

@@ -59,8 +59,7 @@ func newDrifting(t *testing.T, number int, flags []string, more ...func(*addonsv
 	d.path = d.writeChart("web", "1.0.0", webChart)
 	d.makeCluster("prod", d.s, labels("env=prod"))
 	d.startManager(flags...)
-	d.makeStack("platform", labels("env=prod"), d.addon("web", d.path, more...))
-	d.awaitReady("platform", "a small add-on is to install")
+	d.install(d.addon("web", d.path, more...))
 	return d
 }
 
@@ -85,9 +84,7 @@ func (d *drifting) configMap() *corev1.ConfigMap {
 // patch changes an object as a manager does that updates.
 func (d *drifting) patch(obj client.Object, manager string, patch string) {
 	d.t.Helper()
-	if err := d.s.Patch(d.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager)); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, d.s.Patch(d.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager)))
 }
 
 // driftStatus expects the status of drift to pass a check.

@@ -21,17 +21,11 @@ import (
 func startFake(t *testing.T, handler http.HandlerFunc) (kubeconfig []byte) {
 	t.Helper()
 	authority, err := pki.NewAuthority("fake")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pair, err := authority.Server("fake")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Path == "/version" {

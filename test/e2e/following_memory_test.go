@@ -29,9 +29,7 @@ func TestMemoryOfManyLists(t *testing.T) {
 		tags = append(tags, fmt.Sprintf("1.%d.0-%s", i, strings.Repeat("a", 100)))
 	}
 	page, err := json.Marshal(map[string]any{"tags": tags})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v2/" {
 			return // it is a registry

@@ -55,9 +55,7 @@ func TestFollowing(t *testing.T) {
 		})
 	}
 	follows := func(allowed string) addonsv1.Addon {
-		return tn.addon("settings", "", func(a *addonsv1.Addon) {
-			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Version: allowed}
-		})
+		return tn.addon("settings", "", fromOCI(server.URL("charts/settings"), allowed))
 	}
 	start := func() { tn.startManager("--credentials-dir=" + dir) }
 
@@ -214,9 +212,7 @@ func TestFollowingTogether(t *testing.T) {
 	first := ofBlue.startManager("--watch-filter="+blue, "--credentials-dir="+dir)
 	second := ofGreen.startManager("--watch-filter="+green, "--credentials-dir="+dir)
 	publish("1.4.0")
-	tn.create(tn.stackWithFilter("platform", addonsv1.SharedWatchFilter, tn.addon("settings", "", func(a *addonsv1.Addon) {
-		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Version: "~1.4"}
-	})))
+	tn.create(tn.stackWithFilter("platform", addonsv1.SharedWatchFilter, tn.addon("settings", "", fromOCI(server.URL("charts/settings"), "~1.4"))))
 	tn.awaitStatus("platform", "both instances install it", counts(2, 2), at("1.4.0", ""), sources(metav1.ConditionTrue, "", ""))
 	settleAll(t, first, second)
 

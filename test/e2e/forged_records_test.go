@@ -36,9 +36,7 @@ func newMallory(t *testing.T, s *server, namespace string) *mallory {
 	t.Helper()
 	m := &mallory{t: t, s: s, name: "mallory-" + namespace}
 	user, err := s.AddUser(m.name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mallory"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}},
@@ -49,14 +47,10 @@ func newMallory(t *testing.T, s *server, namespace string) *mallory {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: m.name}},
 	}
 	for _, o := range []client.Object{role, binding} {
-		if err := s.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Create(t.Context(), o))
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(user.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if m.Client, err = client.New(config, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +136,9 @@ func TestForgedRecordElsewhere(t *testing.T) {
 			tn, s, g := newTenant(t), workloadServer(t, 1), NewWithT(t)
 			s.createNamespace(t, tn.namespace)
 			allowDeployer(t, s, tn.namespace)
-			path := tn.writeChart("settings", "1.0.0", configMapChart)
 			tn.makeCluster("prod", s, nil)
 			tn.startManager(tc.flags...)
-			stack := tn.newStack("platform", nil, tn.addon("settings", path))
+			stack := tn.newStack("platform", nil, tn.small("settings"))
 			stack.Spec.ServiceAccountName = tc.account
 			tn.create(stack)
 			tn.awaitCluster("prod", "it is installed", ready("settings"))
@@ -199,13 +192,10 @@ func TestEditedRecord(t *testing.T) {
 	for name, account := range map[string]string{"with the kubeconfig's rights": "", "with a ServiceAccount": "deployer"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tn, s := newTenant(t), workloadServer(t, 1)
+			tn, s := newProd(t, 1)
 			s.createNamespace(t, tn.namespace)
 			allowDeployer(t, s, tn.namespace)
-			path := tn.writeChart("settings", "1.0.0", configMapChart)
-			tn.makeCluster("prod", s, nil)
-			tn.startManager()
-			stack := tn.newStack("platform", nil, tn.addon("settings", path), tn.addon("other", path))
+			stack := tn.newStack("platform", nil, tn.small("settings"), tn.small("other"))
 			stack.Spec.ServiceAccountName = account
 			tn.create(stack)
 			tn.awaitCluster("prod", "it is installed", ready("settings", "other"))
@@ -221,9 +211,7 @@ func TestEditedRecord(t *testing.T) {
 					mutate(rec)
 					return store.Update(t.Context(), rec)
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 			add := func(rec *record.Record) {
 				rec.Helm.Manifest += "---\n" + m.rights()
@@ -240,9 +228,7 @@ func TestEditedRecord(t *testing.T) {
 			})
 			t.Run("its data, and an object goes", func(t *testing.T) {
 				edit(t, "settings", add)
-				if err := s.Delete(t.Context(), tn.configMapOf("settings")); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Delete(t.Context(), tn.configMapOf("settings")))
 				tn.in(t).awaitCluster("prod", "it is rendered again", installedAs("settings", 3, "1.0.0"))
 				await(t, s, tn.configMapOf("settings"), patience, "the object is made again", exists)
 				m.expectNoRights()
@@ -273,7 +259,7 @@ func TestEditedRecord(t *testing.T) {
 			})
 			t.Run("what is left goes once it is wanted again and proven", func(t *testing.T) {
 				tn := tn.in(t)
-				tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, tn.addon("other", path)) })
+				tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, tn.small("other")) })
 				tn.awaitCluster("prod", "it is rendered again", installedAs("other", 2, "1.0.0"))
 				tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] })
 				tn.expectRemoved(t, s, "other")
@@ -297,9 +283,7 @@ func TestForgedChart(t *testing.T) {
 	evil := origin.Push(t, chart{"templates/a.yaml": m.rights()}.archive("settings", "1.0.0"), "charts/settings", "0.1.0-evil")
 	tn.makeCluster("prod", s, nil)
 	tn.startManager("--credentials-dir=" + credentials)
-	tn.makeStack("platform", nil, tn.addon("settings", "", func(a *addonsv1.Addon) {
-		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: origin.URL("charts/settings")}, Version: "1.0.0"}
-	}))
+	tn.makeStack("platform", nil, tn.addon("settings", "", fromOCI(origin.URL("charts/settings"), "1.0.0")))
 	tn.awaitCluster("prod", "it is installed", installedAs("settings", 1, "1.0.0"))
 	forge := func() {
 		t.Helper()

@@ -60,11 +60,9 @@ func TestGates(t *testing.T) {
 			g := NewWithT(t)
 			tn := newTenant(t)
 			s := workloadServer(t, 0)
-			path := tn.writeChart("settings", "1.0.0", configMapChart)
-			cluster := tn.makeCluster("prod", s, nil, func(c *clusterv1.Cluster) { c.Finalizers = []string{"chandler.test/stay"} })
+			cluster := tn.makeCluster("prod", s, labels("env=prod"), func(c *clusterv1.Cluster) { c.Finalizers = []string{"chandler.test/stay"} })
 			tn.startManager()
-			tn.makeStack("platform", nil, tn.addon("settings", path, withValues(map[string]any{"text": "before"})))
-			tn.awaitReady("platform", "the gate is open at first")
+			tn.install(tn.small("settings", withValues(map[string]any{"text": "before"})))
 
 			gate.shut(tn, cluster)
 			says := condition(gate.condition, gate.status, gate.reason, gate.says)
@@ -91,8 +89,6 @@ func TestGates(t *testing.T) {
 // refreshed reads the Cluster again.
 func refreshed(tn *tenant, c *clusterv1.Cluster) *clusterv1.Cluster {
 	tn.t.Helper()
-	if err := world.hub.Get(tn.t.Context(), tn.key(c.Name), c); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.Get(tn.t.Context(), tn.key(c.Name), c))
 	return c
 }

@@ -51,9 +51,7 @@ func TestGitOps(t *testing.T) {
 	tn.startManager()
 	tn.makeStack("edited", up, tn.addon("edited", settings))
 	tn.makeStack("installing", up, tn.addon("installing", stuck))
-	tn.makeStack("secret-missing", up, tn.addon("secret-missing", settings, func(a *addonsv1.Addon) {
-		a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "none"}}
-	}))
+	tn.makeStack("secret-missing", up, tn.addon("secret-missing", settings, valuesFromSecrets("none")))
 	from := tn.newStack("source-missing", up, tn.addon("source-missing", "settings"))
 	from.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "none"}}}
 	tn.create(from)
@@ -163,13 +161,9 @@ func judgeOf(t *testing.T, page docs.Page) func(*unstructured.Unstructured) heal
 func luaOf(t *testing.T, state *lua.LState, o *unstructured.Unstructured) lua.LValue {
 	t.Helper()
 	data, err := json.Marshal(o.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var plain any
-	if err := json.Unmarshal(data, &plain); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &plain))
 	var convert func(any) lua.LValue
 	convert = func(value any) lua.LValue {
 		switch v := value.(type) {

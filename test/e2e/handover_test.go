@@ -23,12 +23,11 @@ func TestHandOver(t *testing.T) {
 	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	suffix := utilrand.String(5)
 	blue, green := "blue-"+suffix, "green-"+suffix
 	stackOf := func(filter string) string { return "platform-" + filter }
 	for _, filter := range []string{blue, green} {
-		stack := tn.newStack(stackOf(filter), nil, tn.addon("settings", path))
+		stack := tn.newStack(stackOf(filter), nil, tn.small("settings"))
 		stack.Labels = labels(clusterv1.WatchLabel + "=" + filter)
 		tn.create(stack)
 	}

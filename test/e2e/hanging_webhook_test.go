@@ -35,19 +35,15 @@ func TestHangingWebhook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			tn := newTenant(t)
-			s := workloadServer(t, 1)
+			tn, s := newProd(t, 1)
 			hung := tn.namespace + "-hung"
 			s.createNamespace(t, hung)
 			hook := hangingWebhook(t, hung, tc.seconds)
 			g.Expect(s.Create(t.Context(), hook)).To(Succeed())
 			t.Cleanup(func() { g.Expect(s.Delete(context.WithoutCancel(t.Context()), hook)).To(Succeed()) })
 
-			path := tn.writeChart("settings", "1.0.0", configMapChart)
-			tn.makeStack("aaa", nil, tn.addon("web", path, func(a *addonsv1.Addon) { a.Namespace = hung }))
-			tn.makeStack("zzz", nil, tn.addon("later", path))
-			tn.makeCluster("prod", s, nil)
-			tn.startManager()
+			tn.makeStack("aaa", nil, tn.small("web", func(a *addonsv1.Addon) { a.Namespace = hung }))
+			tn.makeStack("zzz", nil, tn.small("later"))
 			tn.awaitCluster("prod", "the next add-on is to install", phase("later", addonsv1.AddonReady, "", ""), tc.told)
 		})
 	}

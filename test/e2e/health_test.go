@@ -56,11 +56,8 @@ func TestDegraded(t *testing.T) {
 // TestWhyPodsWait installs an add-on whose image can't be pulled: that is on the stack in seconds, and at the deadline.
 func TestWhyPodsWait(t *testing.T) {
 	t.Parallel()
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, _ := newProd(t, 0)
 	path := tn.writeChart("web", "1.0.0", webChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	tn.makeStack("platform", nil, tn.addon("web", path, withValues(map[string]any{"fate": controlplane.PodNoImage}), func(a *addonsv1.Addon) {
 		a.ProgressDeadlineSeconds = ptr.To[int32](10)
 	}))
@@ -76,9 +73,7 @@ func (tn *tenant) setDegradedAfter(stack string, after time.Duration) {
 	tn.t.Helper()
 	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: stack}}
 	patch := fmt.Sprintf(`{"spec":{"degradedAfterSeconds":%d}}`, int(after.Seconds()))
-	if err := world.hub.Patch(tn.t.Context(), s, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.Patch(tn.t.Context(), s, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // stays expects a check of the ClusterAddon to hold for a while.

@@ -65,8 +65,7 @@ func TestHooksResume(t *testing.T) {
 // TestFailedHook has a hook whose Job fails.
 func TestFailedHook(t *testing.T) {
 	t.Parallel()
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, _ := newProd(t, 0)
 	path := tn.writeChart("hooked", "1.0.0", chart{
 		"templates/text.yaml": configMap("text", "x"),
 		"templates/hook.yaml": hookJob("pre-install", controlplane.PodFate+": "+controlplane.PodFails),
@@ -75,8 +74,6 @@ func TestFailedHook(t *testing.T) {
 		"templates/text.yaml": configMap("text", "x"),
 		"templates/hook.yaml": hookJob("pre-install"),
 	})
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	tn.makeStack("platform", nil, tn.addon("hooked", path))
 	tn.awaitCluster("prod", "a failed hook is a failure that names the hook", phase("hooked", addonsv1.AddonFailed, "", "pre-install"))
 	tn.changeAddon("platform", "hooked", func(a *addonsv1.Addon) { a.Chart.Path = fixed })
@@ -87,13 +84,9 @@ func TestFailedHook(t *testing.T) {
 func (s *server) finishJob(t *testing.T, job *batchv1.Job) {
 	t.Helper()
 	pods := &corev1.PodList{}
-	if err := s.List(t.Context(), pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.List(t.Context(), pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}))
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{controlplane.PodFate: nil}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, pod := range pods.Items {
 		if _, err := s.clientset.CoreV1().Pods(pod.Namespace).Patch(t.Context(), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)

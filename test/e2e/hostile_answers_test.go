@@ -35,9 +35,8 @@ func TestAnswerWithoutUID(t *testing.T) {
 			refuse(w, http.StatusNotFound, "NotFound")
 		}
 	})
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	m := tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("settings", path))
+	tn.makeStack("platform", nil, tn.small("settings"))
 	tn.makeCluster("good", workloadServer(t, 0), nil)
 	tn.awaitCluster("good", "a good cluster is served", ready("settings"))
 

@@ -25,9 +25,7 @@ func hostileFor(t *testing.T) time.Duration {
 		return 20 * time.Second
 	}
 	d, err := time.ParseDuration(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -93,8 +91,6 @@ func TestHostileClusters(t *testing.T) {
 func memoryOf(t *testing.T, m *manager) int {
 	t.Helper()
 	mib, err := process.Memory(m.PID(), process.Resident)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return int(mib)
 }

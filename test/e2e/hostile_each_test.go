@@ -92,8 +92,6 @@ func whatIsWrong(ca *addonsv1.ClusterAddon) string {
 func (f *fairness) goroutines(t *testing.T) int {
 	t.Helper()
 	n, err := f.manager.sum("go_goroutines")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return int(n)
 }

@@ -22,8 +22,7 @@ func TestFleetAtRest(t *testing.T) {
 	tn.startManager()
 	tn.settle()
 	before := tn.footprint()
-	tn.makeStack("platform", labels("env=prod"), tn.addon("a", path), tn.addon("b", path), tn.addon("c", path), tn.addon("d", path), tn.addon("e", path))
-	tn.awaitReady("platform", "all is installed")
+	tn.install(tn.addon("a", path), tn.addon("b", path), tn.addon("c", path), tn.addon("d", path), tn.addon("e", path))
 	tn.settle()
 	marks := make([]mark, len(servers))
 	for i, s := range servers {
@@ -58,9 +57,7 @@ func (tn *tenant) footprint() string {
 	tn.t.Helper()
 	value := func(metric string) float64 {
 		v, err := tn.manager.Sum(metric)
-		if err != nil {
-			tn.t.Fatal(err)
-		}
+		must(tn.t, err)
 		return v
 	}
 	return fmt.Sprintf("%.1f MiB resident, %.1f MiB of heap, %.0f goroutines",

@@ -22,21 +22,19 @@ func TestIdle(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.create(tn.configMapWithChart("stored", configMapChart.archive("stored", "1.0.0")))
 	tn.create(tn.secret("values", map[string]string{"values.yaml": "text: from a Secret\n"}))
 	tn.create(tn.secret("prod-values", map[string]string{"values.yaml": "more: from another\n"}))
 	tn.makeCluster("prod", s, labels("env=prod"))
 	tn.startManager()
-	tn.makeStack("platform", labels("env=prod"),
-		tn.addon("from-path", path),
+	tn.install(
+		tn.small("from-path"),
 		tn.addon("from-object", "", func(a *addonsv1.Addon) {
 			a.Chart = addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: "stored"}}
 			a.ValuesFrom = fromSecrets("values", "{{ .Cluster.metadata.name }}-values")
 		}),
-		tn.addon("from-template", path, withTemplate("text: '{{ .Cluster.metadata.name }}'\n")),
+		tn.small("from-template", withTemplate("text: '{{ .Cluster.metadata.name }}'\n")),
 	)
-	tn.awaitReady("platform", "three small add-ons are to install")
 	tn.settle()
 	user := tn.clusterUser("prod")
 
@@ -107,13 +105,9 @@ func (tn *tenant) moveAway(cluster, stack string) {
 	ctx := tn.t.Context()
 	c, s := newCluster(tn.namespace, cluster, nil), tn.newStack(stack, nil)
 	for _, obj := range []client.Object{c, s} {
-		if err := world.hub.Get(ctx, tn.key(obj.GetName()), obj); err != nil {
-			tn.t.Fatal(err)
-		}
+		must(tn.t, world.hub.Get(ctx, tn.key(obj.GetName()), obj))
 	}
-	if err := world.hub.DeleteAllOf(ctx, &appsv1.ControllerRevision{}, client.InNamespace(tn.namespace)); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.DeleteAllOf(ctx, &appsv1.ControllerRevision{}, client.InNamespace(tn.namespace)))
 	for _, obj := range []client.Object{c, s, tn.clusterAddon(cluster)} {
 		tn.remove(obj)
 	}

@@ -27,13 +27,12 @@ func TestImpersonation(t *testing.T) {
 	s.createNamespace(t, tn.namespace)
 	binding := allowDeployer(t, s, tn.namespace)
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "settings"}}
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	role := "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: '{{ .Release.Namespace }}-{{ .Release.Name }}'}\n"
 	greedy := tn.writeChart("greedy", "1.0.0", chart{"templates/all.yaml": configMap("{{ .Release.Name }}", "default") + role})
 	tn.makeCluster("prod", s, nil)
 	m := s.mark(t)
 	tn.startManager("--require-impersonation")
-	tn.makeStack("platform", nil, tn.addon("settings", path))
+	tn.makeStack("platform", nil, tn.small("settings"))
 
 	tn.awaitCluster("prod", "nobody's rights are named", phase("settings", addonsv1.AddonFailed, "ServiceAccountRequired", "spec.serviceAccountName"))
 	tn.quiet(t, map[string]mark{"prod": m}, "nothing is written with the kubeconfig's rights")
@@ -42,8 +41,8 @@ func TestImpersonation(t *testing.T) {
 	tn.awaitCluster("prod", "it has the rights", ready("settings"), deliveredAs("settings", "deployer"))
 
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
-		spec.Addons = append(spec.Addons, tn.addon("greedy", greedy), tn.addon("elsewhere", path, inNamespace("kube-system")),
-			tn.addon("made", path, inNamespace(tn.namespace+"-made")))
+		spec.Addons = append(spec.Addons, tn.addon("greedy", greedy), tn.small("elsewhere", inNamespace("kube-system")),
+			tn.small("made", inNamespace(tn.namespace+"-made")))
 	})
 	account := "system:serviceaccount:" + tn.namespace + ":deployer"
 	tn.awaitCluster("prod", "what is beyond its rights is refused", phase("settings", addonsv1.AddonReady, "", ""),
@@ -101,9 +100,7 @@ func allowDeployer(t *testing.T, s *server, namespace string) *rbacv1.RoleBindin
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "deployer"}},
 	}
 	for _, o := range []client.Object{role, binding} {
-		if err := s.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Create(t.Context(), o))
 	}
 	return binding
 }

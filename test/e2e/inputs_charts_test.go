@@ -72,9 +72,7 @@ func (i *input) changed(mutate func(*addonsv1.Addon)) func() {
 // createOn makes an object on a server.
 func (i *input) createOn(s *server, obj client.Object) {
 	i.t.Helper()
-	if err := s.Create(i.t.Context(), obj); err != nil {
-		i.t.Fatal(err)
-	}
+	must(i.t, s.Create(i.t.Context(), obj))
 }
 
 // everyServer calls do with the servers of the Clusters of everywhere.

@@ -68,9 +68,7 @@ func objectInputs(charts inputCharts) map[string]func(*input) {
 			i.everyServer(func(s *server) {
 				foreign := i.configMapOf(i.name)
 				foreign.Data = map[string]string{"text": "somebody's"}
-				if err := s.Create(i.t.Context(), foreign, client.FieldOwner("kubectl-create")); err != nil {
-					i.t.Fatal(err)
-				}
+				must(i.t, s.Create(i.t.Context(), foreign, client.FieldOwner("kubectl-create")))
 			})
 			i.says(i.made(i.addon(i.name, charts.settings)))
 			i.fixed(i.changed(func(a *addonsv1.Addon) { a.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt }))

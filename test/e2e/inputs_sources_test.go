@@ -32,9 +32,7 @@ func sourceInputs(charts inputCharts) map[string]func(*input) {
 		"host-unknown":          unreachable(func(*input) string { return "charts.invalid" }),
 		"registry-is-web-server": func(i *input) {
 			host := i.webServer()
-			i.says(i.made(i.addon(i.name, "", func(a *addonsv1.Addon) {
-				a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://" + host + "/charts/settings", PlainHTTP: new(true)}, Version: "1.0.0"}
-			})))
+			i.says(i.made(i.addon(i.name, "", fromOCI("oci://"+host+"/charts/settings", "1.0.0", plainHTTP))))
 			i.fixed(i.changed(helm(host, "/charts", "settings", "1.0.0")))
 		},
 		"path-wrong": func(i *input) {

@@ -89,16 +89,12 @@ func (i *input) saysIn(namespace string, wrong func()) {
 			}
 			return nil
 		})
-		if err := os.WriteFile(file, []byte(printed), 0o644); err != nil {
-			i.t.Fatal(err)
-		}
+		must(i.t, os.WriteFile(file, []byte(printed), 0o644))
 		i.t.Logf("told after %s\n%s", since.Sub(start).Round(10*time.Millisecond), printed)
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must(i.t, err)
 	poll(i.t, patience, "the stack's line is as in "+file, func() error {
 		if printed := i.printed(namespace); printed != string(want) {
 			return fmt.Errorf("it is\n%s\ninstead of\n%s", printed, want)
@@ -148,13 +144,9 @@ func (i *input) printed(namespace string) string {
 	if apierrors.IsNotFound(err) {
 		return ""
 	}
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must(i.t, err)
 	table := &metav1.Table{}
-	if err := json.Unmarshal(data, table); err != nil {
-		i.t.Fatal(err)
-	}
+	must(i.t, json.Unmarshal(data, table))
 	for at, column := range table.ColumnDefinitions {
 		for _, row := range table.Rows {
 			text, is := row.Cells[at].(string)
@@ -170,8 +162,6 @@ func (i *input) printed(namespace string) string {
 		}
 	}
 	var printed bytes.Buffer
-	if err := printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, &printed); err != nil {
-		i.t.Fatal(err)
-	}
+	must(i.t, printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, &printed))
 	return printed.String()
 }

@@ -18,23 +18,17 @@ func TestInstalledAgainAndAgain(t *testing.T) {
 	}
 	for range 2 {
 		busy := exec.Command("sh", "-c", "while :; do :; done")
-		if err := busy.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, busy.Start())
 		defer func() {
 			_ = busy.Process.Kill()
 			_ = busy.Wait() // killed
 		}()
 	}
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, s := newProd(t, 0)
 	path := tn.realChart("ingress-nginx-4.15.1.tgz")
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	for i := range times {
 		begin := time.Now()
-		tn.makeStack("platform", nil, tn.addon("ingress-nginx", path))
-		tn.awaitReady("platform", "it is installed once more")
+		tn.install(tn.addon("ingress-nginx", path))
 		t.Logf("%d: ready after %s", i+1, time.Since(begin).Round(time.Millisecond))
 		tn.remove(tn.newStack("platform", nil))
 		tn.expectRemoved(t, s, "ingress-nginx")

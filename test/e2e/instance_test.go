@@ -22,12 +22,8 @@ func (tn *tenant) instance(name string) *tenant {
 	isTenant := func(s rbacv1.Subject) bool { return s.Name == tn.user }
 	everywhere := &rbacv1.ClusterRoleBindingList{}
 	inNamespaces := &rbacv1.RoleBindingList{}
-	if err := world.hub.List(tn.t.Context(), everywhere); err != nil {
-		tn.t.Fatal(err)
-	}
-	if err := world.hub.List(tn.t.Context(), inNamespaces); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.List(tn.t.Context(), everywhere))
+	must(tn.t, world.hub.List(tn.t.Context(), inNamespaces))
 	for _, b := range everywhere.Items {
 		if slices.ContainsFunc(b.Subjects, isTenant) {
 			binding := &rbacv1.ClusterRoleBinding{RoleRef: b.RoleRef, Subjects: sub.subjects()}

@@ -50,8 +50,7 @@ func TestKindComes(t *testing.T) {
 func TestClusterScopedKindComesLater(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 2)
+	tn, s := newProd(t, 2)
 	group := tn.namespace + ".policies.test"
 	engine := chart{"templates/crd.yaml": strings.Join([]string{
 		"apiVersion: apiextensions.k8s.io/v1", "kind: CustomResourceDefinition",
@@ -64,11 +63,8 @@ func TestClusterScopedKindComesLater(t *testing.T) {
 		"templates/policy.yaml": "apiVersion: " + group + "/v1\nkind: Policy\nmetadata: {name: no-latest-tags}\nspec: {x: 1}\n",
 		"templates/text.yaml":   configMap("rules", "x"),
 	}
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil,
+	tn.install(
 		tn.addon("rules", tn.writeChart("rules", "1.0.0", rules)), tn.addon("engine", tn.writeChart("engine", "1.0.0", engine)))
-	tn.awaitReady("platform", "it is tried again by itself")
 	policy := &unstructured.Unstructured{}
 	policy.SetAPIVersion(group + "/v1")
 	policy.SetKind("Policy")
@@ -90,16 +86,13 @@ func makeKind(t *testing.T, s *server, group, kind string) *apiextensionsv1.Cust
 			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
 		}},
 	}
-	if err := s.Create(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Create(t.Context(), crd))
 	return crd
 }
 
 // TestChartThatWantsItsOwnCRDs is installed at once, as with Helm: its CRDs are there before its templates.
 func TestChartThatWantsItsOwnCRDs(t *testing.T) {
-	tn := newTenant(t)
-	s := workloadServer(t, 2)
+	tn, s := newProd(t, 2)
 	group := tn.namespace + ".example.com"
 	asks := fmt.Sprintf(".Capabilities.APIVersions.Has %q", group+"/v1/Widget")
 	path := tn.writeChart("widgets", "1.0.0", chart{
@@ -116,10 +109,7 @@ spec:
 		"templates/check.yaml":  "{{ if not (" + asks + ") }}{{ fail \"no widgets here\" }}{{ end }}\n",
 		"templates/widget.yaml": "{{ if " + asks + " }}\napiVersion: " + group + "/v1\nkind: Widget\nmetadata: {name: own}\n{{ end }}\n",
 	})
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("widgets", path))
-	tn.awaitReady("platform", "installed")
+	tn.install(tn.addon("widgets", path))
 	tn.poke("prod", "1")
 	tn.settle()
 	g := NewWithT(t)

@@ -45,12 +45,8 @@ func (tn *tenant) writeFiles(directory string, files artifact) {
 	tn.t.Helper()
 	for name, text := range files {
 		file := filepath.Join(tn.charts, directory, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			tn.t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			tn.t.Fatal(err)
-		}
+		must(tn.t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(tn.t, os.WriteFile(file, []byte(text), 0o644))
 	}
 }
 

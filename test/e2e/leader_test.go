@@ -19,15 +19,13 @@ func TestLeader(t *testing.T) {
 	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	replica := []string{
 		"--leader-elect", "--leader-elect-namespace=" + tn.namespace,
 		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
 	}
 	leader := tn.startManager(replica...)
-	tn.makeCluster("prod", s, nil)
-	tn.makeStack("platform", nil, tn.addon("settings", path))
-	tn.awaitReady("platform", "the first replica leads")
+	tn.makeCluster("prod", s, labels("env=prod"))
+	tn.install(tn.small("settings"))
 	tn.settle()
 	standby := tn.startManager(replica...)
 	var done float64

@@ -48,9 +48,7 @@ func newLifeCycle(t *testing.T, name string, disturb disturbance) *lifeCycle {
 	l.proxy = l.startProxy(name, l.server)
 	l.makeClusterObject(name, labels("env=prod"))
 	user, err := world.hub.AddUser(l.user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.hub = l.proxyAs(user)
 	l.hub.counts = isWriteOfAddons
 	l.startManager()
@@ -160,9 +158,7 @@ func (l *lifeCycle) expectRuns(hook string, runs int) {
 func (l *lifeCycle) expectRunsOf(hook string, left, runs int) {
 	l.t.Helper()
 	jobs, err := l.server.clientset.BatchV1().Jobs(l.namespace).List(l.t.Context(), metav1.ListOptions{LabelSelector: "hook=" + hook})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	NewWithT(l.t).Expect(jobs.Items).To(HaveLen(left), "Jobs of hook %s that are left", hook)
 	events := l.begin.requests(l.t, l.clusterUser(l.cluster))
 	created := creations(events, "jobs", hook)

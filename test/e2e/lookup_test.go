@@ -111,11 +111,10 @@ func TestHelmReleaseKeepsWhatItsChartGenerated(t *testing.T) {
 			s.createNamespace(t, tn.namespace)
 			tn.helmInstalls(s, "db", c.chart)
 			before := tn.secretOn(s, "db").Data
-			tn.makeCluster("prod", s, nil)
+			tn.makeCluster("prod", s, labels("env=prod"))
 			tn.startManager()
 			path := tn.writeChart("db", "1.0.0", c.chart)
-			tn.makeStack("platform", nil, tn.addon("db", path, func(a *addonsv1.Addon) { a.AdoptionPolicy = c.policy }))
-			tn.awaitReady("platform", "Helm's release is taken over")
+			tn.install(tn.addon("db", path, func(a *addonsv1.Addon) { a.AdoptionPolicy = c.policy }))
 			g.Expect(tn.secretOn(s, "db").Data).To(Equal(before))
 		})
 	}
@@ -133,8 +132,7 @@ func (tn *tenant) secretOn(s *server, name string) *corev1.Secret {
 // it over would change it. The user gives it a value.
 func TestHelmReleaseWithAHashIsLeftAlone(t *testing.T) {
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 2)
+	tn, s := newProd(t, 2)
 	s.createNamespace(t, tn.namespace)
 	c := chart{
 		"values.yaml":       "password: ''\n",
@@ -142,8 +140,6 @@ func TestHelmReleaseWithAHashIsLeftAlone(t *testing.T) {
 	}
 	tn.helmInstalls(s, "db", c)
 	before := tn.secretOn(s, "db")
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	path := tn.writeChart("db", "1.0.0", c)
 	adopt := func(a *addonsv1.Addon) { a.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt }
 	stack := tn.makeStack("platform", nil, tn.addon("db", path, adopt))
@@ -158,12 +154,9 @@ func TestHelmReleaseWithAHashIsLeftAlone(t *testing.T) {
 // TestLookupFindsTheAddonsOwnObjectsAlone changes what a chart generated, and upgrades.
 func TestLookupFindsTheAddonsOwnObjectsAlone(t *testing.T) {
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 2)
+	tn, s := newProd(t, 2)
 	s.createNamespace(t, tn.namespace)
 	g.Expect(s.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "foreign"}, Data: map[string][]byte{"a": []byte("b")}})).To(Succeed())
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	path := tn.writeChart("db", "1.0.0", keepsByLookup)
 	left := func(a *addonsv1.Addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyReport} } // else it is set back at once
 	stack := tn.makeStack("platform", nil, tn.addon("db", path, left))

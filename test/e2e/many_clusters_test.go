@@ -62,9 +62,7 @@ func TestManyClustersAtRest(t *testing.T) {
 func requestsOf(t *testing.T, m *manager) float64 {
 	t.Helper()
 	all, err := m.sum("fleet_requests_total")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -72,8 +70,6 @@ func requestsOf(t *testing.T, m *manager) float64 {
 func cpuOf(t *testing.T, m *manager) time.Duration {
 	t.Helper()
 	used, err := process.CPU(m.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return used
 }

@@ -16,8 +16,7 @@ import (
 // then one that does.
 func TestMissingDependency(t *testing.T) {
 	t.Parallel()
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, s := newProd(t, 0)
 	umbrella := func(version string) chart {
 		return chart{
 			"Chart.yaml":          "apiVersion: v2\nname: umbrella\nversion: " + version + "\ndependencies: [{name: database, version: 1.x, repository: 'https://charts.invalid'}]\n",
@@ -28,8 +27,6 @@ func TestMissingDependency(t *testing.T) {
 	whole["charts/database/Chart.yaml"] = "apiVersion: v2\nname: database\nversion: 1.2.0\n"
 	whole["charts/database/templates/text.yaml"] = configMap("{{ .Release.Name }}-database", "{{ .Chart.Version | quote }}")
 	first, second := tn.writeChart("umbrella", "1.0.0", whole), tn.writeChart("umbrella", "2.0.0", umbrella("2.0.0"))
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	tn.makeStack("platform", nil, tn.addon("umbrella", first))
 	tn.awaitCluster("prod", "what is in charts/ is installed", ready("umbrella"), installedAs("umbrella", 1, "1.0.0"))
 	NewWithT(t).Expect(s.Get(t.Context(), client.ObjectKey{Namespace: tn.namespace, Name: "umbrella-database"}, &corev1.ConfigMap{})).To(Succeed())

@@ -75,9 +75,7 @@ func TestMovingOver(t *testing.T) {
 			for i := range count {
 				name := fmt.Sprintf("c%d", i)
 				s, err := startServer(context.Background(), controlplane.Options{Name: string(origin) + "-" + name, Workers: true, Nodes: 2})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				t.Cleanup(func() { _ = s.Stop() })
 				m.joins(name, m.userOn(s, name).Kubeconfig)
 			}
@@ -210,16 +208,12 @@ func (m *moving) workloads() map[string]string {
 	all := map[string]string{}
 	for cluster, config := range m.clusters {
 		workload, err := client.New(config, client.Options{})
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		must(m.t, err)
 		for _, kind := range []string{"Deployment", "DaemonSet", "StatefulSet"} {
 			l := &unstructured.UnstructuredList{}
 			l.SetAPIVersion("apps/v1")
 			l.SetKind(kind)
-			if err := workload.List(m.t.Context(), l); err != nil {
-				m.t.Fatal(err)
-			}
+			must(m.t, workload.List(m.t.Context(), l))
 			for _, o := range l.Items {
 				text, _ := json.Marshal(o.Object["spec"])
 				all[fmt.Sprintf("%s %s %s/%s", cluster, kind, o.GetNamespace(), o.GetName())] = fmt.Sprint(o.GetUID(), o.GetAnnotations()["deployment.kubernetes.io/revision"], string(text))

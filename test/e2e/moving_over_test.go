@@ -78,9 +78,7 @@ func (r previousRelease) version(t *testing.T) string {
 func (r previousRelease) load(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	ch, err := loader.LoadArchive(bytes.NewReader(r.archive))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return ch
 }
 
@@ -95,9 +93,7 @@ type moving struct {
 // newMoving returns a fleet without clusters, and serves the charts.
 func newMoving(t *testing.T, releases ...previousRelease) *moving {
 	t.Helper()
-	if err := installPreviousKinds(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, installPreviousKinds())
 	m := &moving{tenant: newTenant(t), clusters: map[string]*rest.Config{}, releases: releases}
 	files := map[string][]byte{}
 	index := &strings.Builder{}
@@ -124,9 +120,7 @@ func newMoving(t *testing.T, releases ...previousRelease) *moving {
 func (m *moving) joins(name string, kubeconfig []byte) {
 	m.t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	m.clusters[name] = config
 	m.writeKubeconfig(name, kubeconfig)
 	m.makeClusterObject(name, labels("env=prod"))
@@ -147,9 +141,7 @@ func storageOf(origin migration.Origin, r previousRelease) string {
 func (m *moving) helmOn(cluster, namespace, storage string) *action.Configuration {
 	m.t.Helper()
 	config := action.NewConfiguration()
-	if err := config.Init(helmGetter{m.clusters[cluster], namespace}, storage, "secret"); err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, config.Init(helmGetter{m.clusters[cluster], namespace}, storage, "secret"))
 	return config
 }
 
@@ -181,9 +173,7 @@ func (m *moving) install(origin migration.Origin) {
 func (m *moving) make(text string) {
 	m.t.Helper()
 	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, yaml.Unmarshal([]byte(text), &o.Object))
 	o.SetNamespace(m.namespace)
 	m.create(o)
 }
@@ -209,9 +199,7 @@ spec: {clusterSelector: {matchLabels: {env: prod}}, repoURL: '%s', chartName: %s
 func (m *moving) makeOwned(origin migration.Origin, r previousRelease, cluster string) {
 	m.t.Helper()
 	text, err := yaml.Marshal(r.values(cluster))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	switch origin {
 	case migration.Provider:
 		m.make(fmt.Sprintf(`apiVersion: addons.cluster.x-k8s.io/v1alpha1

@@ -61,15 +61,11 @@ func buildNewer(t *testing.T) string {
 			source = copied
 		}
 		data, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n := strings.Count(string(data), from); n != 1 {
 			t.Fatalf("%s has %q %d times: say here how the next version is made", file, from, n)
 		}
-		if err := os.WriteFile(copied, []byte(strings.Replace(string(data), from, to, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(copied, []byte(strings.Replace(string(data), from, to, 1)), 0o600))
 	}
 	for _, field := range tomorrow {
 		begin := "type " + field.inType + " struct {\n"
@@ -80,16 +76,10 @@ func buildNewer(t *testing.T) string {
 	}
 	file := filepath.Join(dir, "overlay.json")
 	data, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(file, data, 0o600))
 	binary, err := chandler.Build(t.Context(), world.root, dir, newerVersion, "-overlay="+file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return binary
 }
 

@@ -178,9 +178,7 @@ func TestBackHalfWay(t *testing.T) {
 	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
-	waits := tn.addon("second", tn.writeChart("second", "1.0.0", having("two")), after("first"), func(a *addonsv1.Addon) {
-		a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "missing"}}
-	})
+	waits := tn.addon("second", tn.writeChart("second", "1.0.0", having("two")), after("first"), valuesFromSecrets("missing"))
 	for class, addons := range map[string][]addonsv1.Addon{
 		"single": {tn.addon("all", tn.writeChart("all", "1.0.0", having("one", "two", "old")))},
 		"multi":  {tn.addon("first", tn.writeChart("first", "1.0.0", having("one"))), waits},
@@ -251,14 +249,11 @@ func TestOthersKeepTheirs(t *testing.T) {
 func TestObjectsMove(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, s := newProd(t, 0)
 	forms := [2][2]string{
 		{tn.writeChart("first", "1.0.0", having("one", "two")), tn.writeChart("second", "1.0.0", having("three"))},
 		{tn.writeChart("first", "2.0.0", having("one")), tn.writeChart("second", "2.0.0", having("two", "three"))},
 	}
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	tn.makeStack("platform", nil, tn.addon("first", forms[0][0]), tn.addon("second", forms[0][1], after("first")))
 	tn.awaitCluster("prod", "it is installed", ready("first", "second"))
 	before := uidsOf(tn.configMapsOn(s))
@@ -278,15 +273,12 @@ func TestLeavingWaitsForNobodyElse(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, s := newProd(t, 0)
 	service := func(name string) chart {
 		return chart{"templates/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\n" +
 			"spec: {type: NodePort, ports: [{port: 80, nodePort: 31999}], selector: {app: x}}\n"}
 	}
 	later := tn.addon("later", tn.writeChart("later", "1.0.0", service("later")))
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	tn.makeStack("team-a", nil, tn.addon("stuck", tn.writeChart("stuck", "1.0.0", having("of-a"))))
 	tn.makeStack("team-b", nil, tn.addon("previous", tn.writeChart("previous", "1.0.0", service("previous"))))
 	tn.makeStack("team-c", nil, tn.addon("other", tn.writeChart("other", "1.0.0", having("of-c"))))
@@ -307,16 +299,13 @@ func TestLeavingWaitsForNobodyElse(t *testing.T) {
 // tried the objects that it is to take over, so they stay with the previous one.
 func TestSuccessorWithARefusedCRD(t *testing.T) {
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
-	s := workloadServer(t, 1)
+	tn, s := newProd(t, 1)
+	g := NewWithT(t)
 	one := tn.writeChart("one", "1.0.0", having("shared"))
 	bad := having("shared")
 	bad["crds/bad.yaml"] = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: wrong.example.com}\n" +
 		"spec: {group: example.com, scope: Namespaced, names: {plural: things, kind: Thing}, versions: []}\n"
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("one", one))
-	tn.awaitReady("platform", "it is installed")
+	tn.install(tn.addon("one", one))
 	before, deletions := tn.configMapsOn(s)["shared"].UID, tn.watchDeletions(s)
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
 		spec.Addons[0] = tn.addon("two", tn.writeChart("two", "1.0.0", bad))

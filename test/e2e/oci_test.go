@@ -38,9 +38,7 @@ func TestOCI(t *testing.T) {
 	start := func() { tn.startManager("--credentials-dir="+dir, "--v=10") }
 	start()
 	tn.makeCluster("first", s, labels("env=prod"))
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", func(a *addonsv1.Addon) {
-		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Version: "1.0.0"}
-	}))
+	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", fromOCI(server.URL("charts/settings"), "1.0.0")))
 
 	tn.awaitCluster("first", "nobody gave the instance credentials",
 		phase("settings", addonsv1.AddonPending, "SourceUnauthorized", "provider instance's own Secret chandler-credentials"))

@@ -26,15 +26,12 @@ func withOptional(secret string) func(*addonsv1.Addon) {
 // TestOptionalValuesDisappear takes away what an add-on was installed with.
 func TestOptionalValuesDisappear(t *testing.T) {
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
-	s := workloadServer(t, 1)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	tn, s := newProd(t, 1)
+	g := NewWithT(t)
 	secret := func() *corev1.Secret {
 		return tn.secret("values", map[string]string{"values.yaml": "text: from the Secret"})
 	}
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("base", nil, tn.addon("settings", path, withOptional("values")))
+	tn.makeStack("base", nil, tn.small("settings", withOptional("values")))
 	tn.awaitReady("base", "nothing optional is there")
 	tn.create(secret())
 	tn.awaitCluster("prod", "now it is", installedAs("settings", 2, ""))
@@ -83,9 +80,7 @@ func TestChangeWaitsForTheSource(t *testing.T) {
 	g.Expect(os.WriteFile(filepath.Join(dir, "ca.crt"), server.CA, 0o600)).To(Succeed())
 	flag := "--credentials-dir=" + dir
 	tn.startManager(flag)
-	tn.makeStack("base", nil, tn.addon("settings", "", withOptional("values"), func(a *addonsv1.Addon) {
-		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Version: "1.0.0"}
-	}))
+	tn.makeStack("base", nil, tn.addon("settings", "", withOptional("values"), fromOCI(server.URL("charts/settings"), "1.0.0")))
 	tn.awaitReady("base", "it is installed")
 	tn.settle()
 	tn.stopManager()

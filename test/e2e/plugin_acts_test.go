@@ -92,10 +92,9 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 		"templates/NOTES.txt":   "Log in with {{ .Values.password }} at {{ .Release.Name }}",
 	})
 	tn.create(tn.secret("values", map[string]string{"values.yaml": "password: correct-horse-battery\n"}))
-	tn.makeCluster("prod", workloadServer(t, 0), nil)
+	tn.makeCluster("prod", workloadServer(t, 0), labels("env=prod"))
 	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("secretive", path, func(a *addonsv1.Addon) { a.ValuesFrom = fromSecrets("values") }))
-	tn.awaitReady("platform", "it is installed")
+	tn.install(tn.addon("secretive", path, valuesFromSecrets("values")))
 	p := tn.newPlugin(mayAll...)
 	for what, has := range map[string]string{"values": "password: [hidden]", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive"} {
 		out := p.does("get", what, "prod", "secretive")

@@ -90,9 +90,7 @@ func (p *plugin) measured(args ...string) (output string, took time.Duration, pe
 	out := &bytes.Buffer{}
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "KUBECONFIG="+p.kubeconfig), out, out
 	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, cmd.Start())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -54,23 +54,15 @@ func (tn *tenant) newPlugin(rules ...rbacv1.PolicyRule) *plugin {
 func (tn *tenant) newPluginAs(name string, rules ...rbacv1.PolicyRule) *plugin {
 	tn.t.Helper()
 	binary, err := buildPlugin()
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	p := &plugin{tenant: tn, binary: binary, user: name + ":" + tn.namespace}
 	user, err := world.hub.AddUser(p.user)
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	p.kubeconfig = filepath.Join(tn.t.TempDir(), "kubeconfig")
 	config, err := clientcmd.Load(user.Kubeconfig)
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	config.Contexts[config.CurrentContext].Namespace = tn.namespace
-	if err := clientcmd.WriteToFile(*config, p.kubeconfig); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, clientcmd.WriteToFile(*config, p.kubeconfig))
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: p.user}}
 	see := []string{"get", "list", "watch"}
 	role := &rbacv1.Role{Rules: append(rules,
@@ -114,20 +106,14 @@ func (p *plugin) follows(args ...string) func() string {
 	p.t.Helper()
 	file := filepath.Join(p.t.TempDir(), "output")
 	out, err := os.Create(file)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	cmd := exec.CommandContext(p.t.Context(), p.binary, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "KUBECONFIG="+p.kubeconfig), out, out
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, cmd.Start())
 	p.t.Cleanup(func() { _ = cmd.Wait() }) // the context has ended
 	return func() string {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		return string(data)
 	}
 }
@@ -154,15 +140,11 @@ func (p *plugin) golden(name string, args ...string) {
 	is := fmt.Sprintf("$ kubectl chandler %s\n%sexit %d\n", strings.Join(args, " "), out, code)
 	file := filepath.Join("testdata", "kubectl-chandler", name+".txt")
 	if *update {
-		if err := os.WriteFile(file, []byte(is), 0o644); err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, os.WriteFile(file, []byte(is), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	NewWithT(p.t).Expect(is).To(Equal(string(want)), "run with -update to write %s", file)
 }
 
@@ -173,9 +155,7 @@ func fleetOf200(t *testing.T) *tenant {
 	tn := newTenant(t)
 	authority := virtualcluster.NewAuthority(t)
 	user, err := workloadServer(t, 3).AddUser(tn.clusterUser("all"), "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range 200 {
 		name, has := fmt.Sprintf("prod-%03d", i), labels("env=prod")
 		switch {

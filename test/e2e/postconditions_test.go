@@ -19,19 +19,14 @@ func TestPostconditionOfAnInstalledAddon(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("settings", path))
-	tn.awaitReady("platform", "it is installed")
+	tn, s := newProd(t, 0)
+	tn.install(tn.small("settings"))
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
 		spec.Addons[0].Postconditions = []addonsv1.ObjectsCondition{{
 			Expression: "gate.data.open == 'yes'",
 			Objects:    []addonsv1.ConditionObject{{Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Namespace: tn.namespace, Name: "gate"}},
 		}}
-		spec.Addons = append(spec.Addons, tn.addon("dependent", path, func(a *addonsv1.Addon) { a.DependsOn = []string{"settings"} }))
+		spec.Addons = append(spec.Addons, tn.small("dependent", func(a *addonsv1.Addon) { a.DependsOn = []string{"settings"} }))
 	})
 	waits := []clusterCheck{
 		phase("settings", addonsv1.AddonUpgrading, "WaitingForPostcondition", "gate"),

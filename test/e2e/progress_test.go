@@ -27,12 +27,9 @@ func TestStuck(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 1)
+	tn, s := newProd(t, 1)
 	path := tn.writeChart("workload", "1.0.0", workloadChart)
 	stuck := withValues(map[string]any{"stuck": true})
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	tn.makeStack("platform", nil,
 		tn.addon("last", path, after("middle")),
 		tn.addon("middle", path, after("first")),
@@ -67,11 +64,8 @@ func TestStuck(t *testing.T) {
 func TestReadinessCheck(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 1)
+	tn, s := newProd(t, 1)
 	path := tn.writeChart("workload", "1.0.0", workloadChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	tn.makeStack("platform", nil, tn.addon("web", path, func(a *addonsv1.Addon) {
 		a.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "apps/v1", Kind: "Deployment", Expression: "self.metadata.annotations['approved'] == 'yes'"}}
 	}))

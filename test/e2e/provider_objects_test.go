@@ -38,12 +38,11 @@ func TestObjectsOutsideOfNamespacesAreNotRead(t *testing.T) {
 	identity.SetName("another-teams-" + tn.namespace)
 	wait.Until(t, patience, "the API server is to serve the CRD", func() error { return world.hub.Create(t.Context(), identity.DeepCopy()) })
 
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.allowEverywhere()
 	tn.startManager()
 	tn.makeCluster("prod", workloadServer(t, 0), nil, func(c *clusterv1.Cluster) {
 		c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: kind, Name: identity.GetName()}
 	})
-	tn.makeStack("settings", nil, tn.addon("settings", path, withTemplate(`text: "{{ .InfraCluster.spec.externalID }}"`)))
+	tn.makeStack("settings", nil, tn.small("settings", withTemplate(`text: "{{ .InfraCluster.spec.externalID }}"`)))
 	tn.awaitCluster("prod", "the object is refused", phase("settings", addonsv1.AddonFailed, "ProviderObjectRefused", kind))
 }

@@ -68,13 +68,9 @@ func (tn *tenant) startProxy(cluster string, s *server) *proxy {
 func (tn *tenant) proxyAs(user *controlplane.User) *proxy {
 	tn.t.Helper()
 	transport, err := rest.TransportFor(user.Config)
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	target, err := url.Parse(user.Config.Host)
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	p := &proxy{door: openDoor(tn.t), user: user.Kubeconfig, counts: isWrite}
 	p.server = &http.Server{
 		Handler: p.intercept(&httputil.ReverseProxy{
@@ -97,9 +93,7 @@ func (tn *tenant) proxyAs(user *controlplane.User) *proxy {
 func mustCertificate(t *testing.T) certificate {
 	t.Helper()
 	pair, err := proxyCertificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pair
 }
 
@@ -107,9 +101,7 @@ func mustCertificate(t *testing.T) certificate {
 func (p *proxy) show(t *testing.T, c certificate) {
 	t.Helper()
 	pair, err := tls.X509KeyPair(c.chain, c.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.shown.Store(&pair)
 }
 
@@ -123,16 +115,12 @@ func (p *proxy) kubeconfig(t *testing.T) []byte {
 func (p *proxy) kubeconfigWith(t *testing.T, authorities []byte) []byte {
 	t.Helper()
 	config, err := clientcmd.Load(p.user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range config.Clusters {
 		c.Server, c.CertificateAuthorityData = "https://"+p.address, authorities
 	}
 	data, err := clientcmd.Write(*config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 

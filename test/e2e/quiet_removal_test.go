@@ -25,17 +25,13 @@ func TestDeletedStacksSendNoWarning(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("stays", nil, tn.addon("stays", path))
+	tn, _ := newProd(t, 0)
+	tn.makeStack("stays", nil, tn.small("stays"))
 	for round := range 5 {
 		var stacks []*addonsv1.AddonStack
 		for i := range 20 {
 			name := fmt.Sprintf("stack-%d-%02d", round, i)
-			stack := tn.newStack(name, nil, tn.addon(name, path))
+			stack := tn.newStack(name, nil, tn.small(name))
 			limit := intstr.FromString("100%")
 			stack.Spec.RemovalLimit = &limit
 			if i%3 == 0 {
@@ -60,14 +56,11 @@ func TestDeletedStacksSendNoWarning(t *testing.T) {
 func TestFailedHookStaysFailed(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, s := newProd(t, 0)
 	path := tn.writeChart("hooked", "1.0.0", chart{
 		"templates/hook.yaml": hookJob("pre-install", controlplane.PodFate+": "+controlplane.PodFails),
 		"templates/text.yaml": configMap("text", "x"),
 	})
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	var watching sync.Mutex
 	var counts []int32
 	stop := tn.watchAll(world.hub, &addonsv1.AddonStackList{}, func(event watch.Event) {

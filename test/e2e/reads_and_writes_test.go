@@ -284,9 +284,7 @@ func selectorIn(cell string) string {
 func TestReadsAndWritesAreDocumented(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(world.root, "docs/instance-scopes.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var lines [][]string
 	for _, c := range combinations {
 		lines = append(lines, []string{c.flags, c.where})

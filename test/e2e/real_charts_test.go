@@ -36,12 +36,11 @@ func TestRealCharts(t *testing.T) {
 		tn.makeCluster(name, servers[name], labels("env=prod"))
 	}
 	tn.startManager()
-	tn.makeStack("platform", labels("env=prod"),
+	tn.install(
 		tn.addon("cilium", cilium, inNamespace(ciliumNamespace), withTemplate("cluster: {name: '{{ .Cluster.metadata.name }}'}\nhubble: {relay: {enabled: true}}\n")),
 		tn.addon("metrics-server", metricsServer, after("cilium")),
 		tn.addon("ingress-nginx", ingress, after("cilium")),
 	)
-	tn.awaitReady("platform", "three published charts are to install on three clusters")
 	for name := range servers {
 		tn.awaitCluster(name, "each cluster's add-ons are to be ready",
 			ready("cilium", "metrics-server", "ingress-nginx"), installedAs("cilium", 1, "1.19.5"))
@@ -147,9 +146,7 @@ func TestRealCharts(t *testing.T) {
 func (s *server) secretsOf(t *testing.T, names []string) map[string]map[string][]byte {
 	t.Helper()
 	list, err := s.clientset.CoreV1().Secrets(ciliumNamespace).List(t.Context(), metav1.ListOptions{FieldSelector: "type!=helm.sh/release.v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]corev1.Secret{}
 	for _, secret := range list.Items {
 		found[secret.Name] = secret

@@ -18,11 +18,8 @@ func TestRecordThatMayNotBeWritten(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	user, err := s.AddUser(tn.clusterUser("prod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := []string{"*"}
 	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
@@ -35,16 +32,12 @@ func TestRecordThatMayNotBeWritten(t *testing.T) {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tn.clusterUser("prod")}},
 	}
 	binding.Name = role.Name
-	if err := s.Create(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Create(t.Context(), role))
+	must(t, s.Create(t.Context(), binding))
 	tn.writeKubeconfig("prod", user.Kubeconfig)
 	tn.makeClusterObject("prod", nil)
 	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("settings", path))
+	tn.makeStack("platform", nil, tn.small("settings"))
 	tn.awaitCluster("prod", "what may not be done is told",
 		phase("settings", addonsv1.AddonFailed, "Forbidden", "Secret "+tn.namespace+"/sh.helm.release.v1.settings.v1"),
 		phase("settings", addonsv1.AddonFailed, "Forbidden", "cannot create"))

@@ -38,14 +38,10 @@ var manyChart = chart{
 func TestRejectedObject(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, s := newProd(t, 0)
 	path := tn.writeChart("many", "1.0.0", manyChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 
-	tn.makeStack("platform", nil, tn.addon("many", path, withValues(map[string]any{"old": true})))
-	tn.awaitReady("platform", "a sound chart is to install")
+	tn.install(tn.addon("many", path, withValues(map[string]any{"old": true})))
 
 	tn.changeAddon("platform", "many", withValues(map[string]any{"text": "second", "port": 70000}))
 	tn.awaitCluster("prod", "the condition is to name the object, and say what the API server said",
@@ -103,16 +99,12 @@ func TestRefusedByPolicy(t *testing.T) {
 func TestEmptyRendering(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, s := newProd(t, 0)
 	path := tn.writeChart("switched", "1.0.0", chart{
 		"values.yaml":         "enabled: true\n",
 		"templates/text.yaml": "{{ if .Values.enabled }}\n" + configMap("text", "x") + "\n{{ end }}",
 	})
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("switched", path))
-	tn.awaitReady("platform", "a sound chart is to install")
+	tn.install(tn.addon("switched", path))
 	before := s.contents(t, tn.namespace).names(tn.namespace)
 
 	tn.changeAddon("platform", "switched", withValues(map[string]any{"enabled": false}))
@@ -130,9 +122,7 @@ func TestEmptyRendering(t *testing.T) {
 func (s *server) mapsWith(t *testing.T, namespace, text string) int {
 	t.Helper()
 	list, err := s.clientset.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	for _, c := range list.Items {
 		if strings.HasPrefix(c.Name, "map-") && c.Data["text"] == text {
@@ -167,9 +157,7 @@ func (s *server) refuseConfigMap(t *testing.T, namespace, name, message string) 
 		PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 	}
 	for _, obj := range []client.Object{policy, binding} {
-		if err := s.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Create(t.Context(), obj))
 	}
 	refused := &corev1.ConfigMap{}
 	refused.Namespace, refused.Name = namespace, name

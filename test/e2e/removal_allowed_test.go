@@ -152,8 +152,7 @@ func TestConfirmationCountsOnce(t *testing.T) {
 	for _, s := range servers {
 		tn.expectRemoved(t, s, "settings")
 	}
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
-	tn.awaitReady("platform", "it is there again")
+	tn.install(tn.addon("settings", path))
 	tn.remove(tn.newStack("platform", nil))
 	g.Expect(held()).NotTo(Equal(first))
 	confirmAll(first)

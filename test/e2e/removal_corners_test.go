@@ -22,9 +22,7 @@ const longerThanAnAbsence = 6 * time.Second
 func (tn *tenant) latestRevision(stack string) string {
 	tn.t.Helper()
 	s := tn.newStack(stack, nil)
-	if err := world.hub.Get(tn.t.Context(), tn.key(stack), s); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.Get(tn.t.Context(), tn.key(stack), s))
 	return s.Status.LatestRevision
 }
 
@@ -34,14 +32,12 @@ func TestRevisionIsDeleted(t *testing.T) {
 		t.Run(fmt.Sprintf("paused %t", paused), func(t *testing.T) {
 			t.Parallel()
 			tn, g := newTenant(t), NewWithT(t)
-			path := tn.writeChart("settings", "1.0.0", configMapChart)
 			clusters, servers := tn.prodClusters()
 			tn.startManager()
-			tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path, withValues(map[string]any{"text": "one"})))
-			tn.awaitReady("platform", "it is installed")
+			tn.install(tn.small("settings", withValues(map[string]any{"text": "one"})))
 			tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
 				spec.Addons[0].Values = valuesOf(map[string]any{"text": "two"})
-				spec.Addons = append(spec.Addons, tn.addon("extra", path))
+				spec.Addons = append(spec.Addons, tn.small("extra"))
 			})
 			tn.awaitReady("platform", "it has changed")
 			if paused {
@@ -81,12 +77,10 @@ func TestOrphanBeforeTheClusterKnows(t *testing.T) {
 			t.Parallel()
 			tn, g := newTenant(t), NewWithT(t)
 			s := workloadServer(t, 0)
-			path := tn.writeChart("settings", "1.0.0", configMapChart)
 			p := tn.startProxy("prod", s)
 			tn.makeClusterObject("prod", labels("env=prod"))
 			tn.startManager()
-			tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
-			tn.awaitReady("platform", "it is installed")
+			tn.install(tn.small("settings"))
 			tn.settle()
 			p.refuse()
 			tn.awaitCluster("prod", "it doesn't answer", condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "", ""))
@@ -150,11 +144,10 @@ func TestGuardOutlivesARestart(t *testing.T) {
 func TestDependencyOfWhatStays(t *testing.T) {
 	t.Parallel()
 	tn, g := newTenant(t), NewWithT(t)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	clusters, servers := tn.prodClusters()
 	tn.startManager()
-	tn.makeStack("base", labels("env=prod"), tn.addon("net", path))
-	tn.makeStack("apps", labels("env=prod"), tn.addon("web", path, after("base/net")))
+	tn.makeStack("base", labels("env=prod"), tn.small("net"))
+	tn.makeStack("apps", labels("env=prod"), tn.small("web", after("base/net")))
 	tn.awaitReady("base", "it is installed")
 	tn.awaitReady("apps", "it is installed")
 	tn.settle()
@@ -175,10 +168,9 @@ func TestDependencyOfWhatStays(t *testing.T) {
 func TestStackOfWhatIsAbsentIsReady(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.makeCluster("prod", workloadServer(t, 1), labels("env=prod"))
 	tn.startManager()
-	tn.makeStack("backup", labels("env=prod"), tn.addon("backup", path, func(a *addonsv1.Addon) {
+	tn.makeStack("backup", labels("env=prod"), tn.small("backup", func(a *addonsv1.Addon) {
 		a.Lifecycle = &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade}
 	}))
 	tn.awaitReady("backup", "nothing is to be done")

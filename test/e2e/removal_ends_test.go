@@ -55,8 +55,7 @@ func TestRemovalEnds(t *testing.T) {
 	tn.makeClusterObject("prod", labels("env=prod"))
 	tn.startManager()
 	install := func() {
-		tn.makeStack("platform", labels("env=prod"), tn.addon("settings", settings), tn.addon("operator", operator))
-		tn.awaitReady("platform", "it is installed")
+		tn.install(tn.addon("settings", settings), tn.addon("operator", operator))
 	}
 	database := &unstructured.Unstructured{}
 	database.SetGroupVersionKind(schema.GroupVersionKind{Group: tn.namespace + ".example.com", Version: "v1", Kind: "Database"})
@@ -111,8 +110,7 @@ func TestRemovalEnds(t *testing.T) {
 
 	t.Run("a Cluster is deleted", func(t *testing.T) {
 		tn, g := tn.in(t), NewWithT(t)
-		tn.makeStack("platform", labels("env=prod"), tn.addon("settings", settings))
-		tn.awaitReady("platform", "it is installed")
+		tn.install(tn.addon("settings", settings))
 		tn.settle()
 		deletions := tn.watchDeletions(s)
 		proxy.refuse() // the control plane goes first
@@ -143,13 +141,10 @@ func known(addon string) clusterCheck {
 func TestWorkloadClusterIsRestored(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
-	s := workloadServer(t, 18) // nobody else's
+	tn, s := newProd(t, 18) // the server is nobody else's
+	g := NewWithT(t)
 	one, two := tn.writeChart("settings", "1.0.0", configMapChart), tn.writeChart("settings", "2.0.0", configMapChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("upgraded", one), tn.addon("removed", one))
-	tn.awaitReady("platform", "it is installed")
+	tn.install(tn.addon("upgraded", one), tn.addon("removed", one))
 	tn.settle()
 	restore, err := s.Backup(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())

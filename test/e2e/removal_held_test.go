@@ -35,8 +35,7 @@ func newProdFleet(t *testing.T) (tn *tenant, path string, clusters []string, ser
 	path = tn.writeChart("settings", "1.0.0", configMapChart)
 	clusters, servers = tn.prodClusters()
 	tn.startManager()
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
-	tn.awaitReady("platform", "it is installed everywhere")
+	tn.install(tn.addon("settings", path))
 	return tn, path, clusters, servers
 }
 
@@ -201,19 +200,14 @@ func TestReplacedStack(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 2)
+	tn, s := newProd(t, 2)
 	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("settings", path))
-	tn.awaitReady("platform", "it is installed")
+	tn.install(tn.addon("settings", path))
 	tn.settle()
 	deletions := tn.watchDeletions(s)
 	for range 5 {
 		tn.remove(tn.newStack("platform", nil))
-		tn.makeStack("platform", nil, tn.addon("settings", path))
-		tn.awaitReady("platform", "it is replaced")
+		tn.install(tn.addon("settings", path))
 		tn.settle()
 	}
 	g.Expect(deletions()).To(BeEmpty())

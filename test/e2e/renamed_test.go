@@ -16,16 +16,13 @@ func TestRenamedAddonKeepsPasswords(t *testing.T) {
 	password := func(name string) string {
 		return secretTemplate(name, "stringData:\n  password: {{ randAlphaNum 16 }}\n")
 	}
-	tn, g := newTenant(t), NewWithT(t)
-	s := workloadServer(t, 2)
+	tn, s := newProd(t, 2)
+	g := NewWithT(t)
 	generates := tn.writeChart("generates", "1.0.0", chart{"templates/one.yaml": password("one"), "templates/two.yaml": password("two")})
 	one := tn.writeChart("one", "1.0.0", chart{"templates/one.yaml": password("one")})
 	two := tn.writeChart("two", "1.0.0", chart{"templates/two.yaml": password("two")})
 	looksUp := tn.writeChart("looksup", "1.0.0", keepsByLookup)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("whole", generates), tn.addon("db", looksUp))
-	tn.awaitReady("platform", "it is installed")
+	tn.install(tn.addon("whole", generates), tn.addon("db", looksUp))
 	secrets := func() (all []string) {
 		for _, name := range []string{"one", "two", "db"} {
 			secret := tn.secretOn(s, name)

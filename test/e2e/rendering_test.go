@@ -14,15 +14,11 @@ import (
 
 // TestCertificateWithoutLifeIsNoReasonToUpgrade has a chart whose certificate is over when it is made.
 func TestCertificateWithoutLifeIsNoReasonToUpgrade(t *testing.T) {
-	tn := newTenant(t)
-	s := workloadServer(t, 2)
+	tn, s := newProd(t, 2)
 	path := tn.writeChart("tls", "1.0.0", chart{
 		"templates/tls.yaml": "{{ $c := genSelfSignedCert \"a\" nil nil 0 }}\n" + secretTemplate("tls", "stringData: {crt: {{ $c.Cert | quote }}}\n"),
 	})
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("tls", path))
-	tn.awaitReady("platform", "installed")
+	tn.install(tn.addon("tls", path))
 	for _, value := range []string{"1", "2"} {
 		tn.poke("prod", value)
 		tn.settle()
@@ -32,15 +28,10 @@ func TestCertificateWithoutLifeIsNoReasonToUpgrade(t *testing.T) {
 
 // TestLenientTemplateTakesTheLastOfEqualKeys, as the Helm add-on provider does.
 func TestLenientTemplateTakesTheLastOfEqualKeys(t *testing.T) {
-	tn := newTenant(t)
-	s := workloadServer(t, 2)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("settings", path, withTemplate("text: first\ntext: last\n"), func(a *addonsv1.Addon) {
+	tn, s := newProd(t, 2)
+	tn.install(tn.small("settings", withTemplate("text: first\ntext: last\n"), func(a *addonsv1.Addon) {
 		a.ValuesTemplateMode = addonsv1.ValuesTemplateModeLenient
 	}))
-	tn.awaitReady("platform", "installed")
 	g, settings := NewWithT(t), tn.configMapOf("settings")
 	g.Expect(s.Get(t.Context(), tn.key("settings"), settings)).To(Succeed())
 	g.Expect(settings.Data).To(HaveKeyWithValue("text", "last"))
@@ -48,16 +39,12 @@ func TestLenientTemplateTakesTheLastOfEqualKeys(t *testing.T) {
 
 // TestLenientTemplateThatDiffersEachTimeIsRefused leaves what is installed as it is.
 func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
-	tn := newTenant(t)
-	s := workloadServer(t, 2)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	tn, s := newProd(t, 2)
 	lenient := func(a *addonsv1.Addon) { a.ValuesTemplateMode = addonsv1.ValuesTemplateModeLenient }
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	stack := tn.makeStack("platform", nil, tn.addon("settings", path, withTemplate("text: fixed\n"), lenient))
+	stack := tn.makeStack("platform", nil, tn.small("settings", withTemplate("text: fixed\n"), lenient))
 	tn.awaitReady("platform", "installed")
 	change(tn, stack, func(s *addonsv1.AddonStack) {
-		s.Spec.Addons[0] = tn.addon("settings", path, withTemplate("text: '{{ randAlphaNum 8 }}'\n"), lenient)
+		s.Spec.Addons[0] = tn.small("settings", withTemplate("text: '{{ randAlphaNum 8 }}'\n"), lenient)
 	})
 	tn.awaitCluster("prod", "it says what is wrong", phase("settings", addonsv1.AddonFailed, job.ReasonTemplateNotRepeatable, "addons[settings].valuesTemplate"))
 	tn.poke("prod", "1")
@@ -68,14 +55,11 @@ func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
 // TestChartWhoseSchemaRefersToTheWeb is installed once its user does without the schema, at once, and
 // an upgrade isn't made for that alone.
 func TestChartWhoseSchemaRefersToTheWeb(t *testing.T) {
-	tn := newTenant(t)
-	s := workloadServer(t, 2)
+	tn, s := newProd(t, 2)
 	path := tn.writeChart("settings", "1.0.0", chart{
 		"values.schema.json":  `{"properties": {"text": {"$ref": "https://example.com/definitions.json#/text"}}}`,
 		"templates/text.yaml": configMap("settings", "{{ .Values.text | quote }}"),
 	})
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	text := withValues(map[string]any{"text": "some"})
 	stack := tn.makeStack("platform", nil, tn.addon("settings", path, text))
 	tn.awaitCluster("prod", "the field is named", phase("settings", addonsv1.AddonFailed, "ChartInvalid", "skipSchemaValidation"))

@@ -45,15 +45,12 @@ func TestRestore(t *testing.T) {
 
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.create(tn.secret("values", map[string]string{"values.yaml": "text: from the Secret"}))
-	withValuesFrom := func(a *addonsv1.Addon) {
-		a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "values"}}
-	}
+	withValuesFrom := valuesFromSecrets("values")
 	tn.makeCluster("prod", s, nil)
 	tn.startManager()
-	tn.makeStack("base", nil, tn.addon("net", path), tn.addon("storage", path, withValuesFrom, after("net")))
-	tn.makeStack("platform", nil, tn.addon("database", path))
+	tn.makeStack("base", nil, tn.small("net"), tn.small("storage", withValuesFrom, after("net")))
+	tn.makeStack("platform", nil, tn.small("database"))
 	tn.awaitReady("base", "it is installed")
 	tn.awaitReady("platform", "it is installed")
 	tn.settle()
@@ -98,9 +95,7 @@ func (tn *tenant) backUp(statuses bool) backup {
 	for _, list := range []client.ObjectList{
 		&clusterv1.ClusterList{}, &addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}, &appsv1.ControllerRevisionList{}, &corev1.SecretList{},
 	} {
-		if err := world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)); err != nil {
-			tn.t.Fatal(err)
-		}
+		must(tn.t, world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)))
 		switch l := list.(type) {
 		case *clusterv1.ClusterList:
 			b.objects = append(b.objects, pointers(l.Items)...)
@@ -137,9 +132,7 @@ func (tn *tenant) restore(obj client.Object, statuses bool) {
 	if apierrors.IsAlreadyExists(err) {
 		return
 	}
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	_, isCluster := obj.(*clusterv1.Cluster) // its own controllers find out how it is
 	_, isSecret := obj.(*corev1.Secret)
 	_, isRevision := obj.(*appsv1.ControllerRevision)
@@ -156,9 +149,7 @@ func (tn *tenant) restore(obj client.Object, statuses bool) {
 		again.SetUID(now.GetUID())
 		return world.hub.Status().Update(tn.t.Context(), again)
 	})
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 }
 
 func pointers[T any, P interface {

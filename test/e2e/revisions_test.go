@@ -36,17 +36,14 @@ func TestRevisions(t *testing.T) {
 		c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: infraKind, Name: "prod"}
 	})
 	tn.startManager()
-	tn.makeStack("platform", labels("env=prod"),
+	tn.install(
 		tn.addon("web", v1, withValues(map[string]any{"text": "one"}),
 			withTemplate("region: '{{ .InfraCluster.spec.region }}'\ntier: '{{ .Cluster.metadata.labels.tier }}'\n"),
-			func(a *addonsv1.Addon) {
-				a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "values"}}
-			}),
+			valuesFromSecrets("values")),
 		tn.addon("packed", "", func(a *addonsv1.Addon) {
 			a.Chart = addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: "packed"}}
 		}),
 	)
-	tn.awaitReady("platform", "the add-ons are to install")
 
 	revision := map[string]int32{"web": 1, "packed": 1}
 	for _, step := range []struct {

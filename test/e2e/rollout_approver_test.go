@@ -24,9 +24,7 @@ func (tn *tenant) as(name string, rules []rbacv1.PolicyRule) client.Client {
 	tn.t.Helper()
 	name = tn.namespace + "-" + name
 	user, err := world.hub.AddUser(name)
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	role := &rbacv1.Role{Rules: rules}
 	binding := &rbacv1.RoleBinding{
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
@@ -36,9 +34,7 @@ func (tn *tenant) as(name string, rules []rbacv1.PolicyRule) client.Client {
 	tn.create(role)
 	tn.create(binding)
 	c, err := client.New(user.Config, client.Options{Scheme: scheme()})
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	return c
 }
 

@@ -22,13 +22,9 @@ import (
 func clientFor(t *testing.T, kubeconfig []byte) client.Client {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -36,9 +32,7 @@ func clientFor(t *testing.T, kubeconfig []byte) client.Client {
 func (r *rolling) textOn(cluster, name string) string {
 	r.t.Helper()
 	found := &corev1.ConfigMap{}
-	if err := r.clients[cluster].Get(r.t.Context(), r.key(name), found); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.clients[cluster].Get(r.t.Context(), r.key(name), found))
 	return found.Data["text"]
 }
 

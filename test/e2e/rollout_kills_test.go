@@ -86,9 +86,7 @@ func (r *rolling) assignments(since mark) map[string]int {
 func (r *rolling) generations() map[string]int64 {
 	r.t.Helper()
 	all := &addonsv1.ClusterAddonList{}
-	if err := world.hub.List(r.t.Context(), all, client.InNamespace(r.namespace)); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, world.hub.List(r.t.Context(), all, client.InNamespace(r.namespace)))
 	generations := map[string]int64{}
 	for i := range all.Items {
 		generations[all.Items[i].Name] = all.Items[i].Generation

@@ -44,9 +44,7 @@ func newFalling(t *testing.T, name string) *falling {
 func (f *falling) putBehindProxy(cluster string) {
 	f.t.Helper()
 	secret := f.secret(cluster+"-kubeconfig", nil)
-	if err := world.hub.Get(f.t.Context(), f.key(secret.Name), secret); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, world.hub.Get(f.t.Context(), f.key(secret.Name), secret))
 	user := &controlplane.User{Kubeconfig: secret.Data["value"]}
 	var err error
 	if user.Config, err = clientcmd.RESTConfigFromKubeConfig(user.Kubeconfig); err != nil {
@@ -110,9 +108,7 @@ func (r *rolling) pass(cluster string, d time.Duration) {
 		}
 		return world.hub.Status().Update(r.t.Context(), ca)
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 }
 
 // TestRolloutPassesSilentClusters has the three clusters of the first wave fall silent before their turn. They hold no

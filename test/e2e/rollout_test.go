@@ -105,9 +105,7 @@ func (r *rolling) awaitPhase(phase addonsv1.RolloutPhase, updated int32, reason 
 func (r *rolling) at(revision string) (names []string) {
 	r.t.Helper()
 	all := &addonsv1.ClusterAddonList{}
-	if err := world.hub.List(r.t.Context(), all, client.InNamespace(r.namespace)); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, world.hub.List(r.t.Context(), all, client.InNamespace(r.namespace)))
 	for i := range all.Items {
 		if stack.AssignedRevision(all.Items[i].Spec.Stacks, "platform") == revision {
 			names = append(names, all.Items[i].Name)
@@ -121,9 +119,7 @@ func (r *rolling) at(revision string) (names []string) {
 func (r *rolling) marks(revision string) map[string]string {
 	r.t.Helper()
 	obj := &appsv1.ControllerRevision{}
-	if err := world.hub.Get(r.t.Context(), r.key(revision), obj); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, world.hub.Get(r.t.Context(), r.key(revision), obj))
 	return obj.Annotations
 }
 
@@ -137,9 +133,7 @@ func (r *rolling) annotate(obj client.Object, name, annotation, value string) {
 		text = "null"
 	}
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, annotation, text))
-	if err := world.hub.Patch(r.t.Context(), obj, patch); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, world.hub.Patch(r.t.Context(), obj, patch))
 }
 
 // annotateRevision does so with a revision.

@@ -36,10 +36,9 @@ func TestRotationWhileApplying(t *testing.T) {
 	s := workloadServer(t, 1)
 	path := tn.writeChart("many", "1.0.0", chart{"values.yaml": "text: none\n", "templates/all.yaml": fmt.Sprintf("{{ range $i := until %d }}\n---\n%s{{ end }}\n",
 		rotatedObjects, configMap("many-{{ $i }}", "{{ $.Values.text | quote }}"))})
-	tn.makeCluster("c", s, nil)
+	tn.makeCluster("c", s, labels("env=prod"))
 	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("many", path))
-	tn.awaitReady("platform", "nothing is rotated yet")
+	tn.install(tn.addon("many", path))
 
 	seen := make(chan string, 1000) // the text of each write
 	stopWrites := tn.watchAll(s, &corev1.ConfigMapList{}, func(event watch.Event) {
@@ -159,23 +158,17 @@ func (tn *tenant) tokensOn(s *server) func() []byte {
 	tn.t.Helper()
 	s.createNamespace(tn.t, tn.namespace)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "chandler"}}
-	if err := s.Create(tn.t.Context(), account); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, s.Create(tn.t.Context(), account))
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: tn.namespace},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 	}
-	if err := s.Create(tn.t.Context(), binding); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, s.Create(tn.t.Context(), binding))
 	return func() []byte {
 		tn.t.Helper()
 		kubeconfig, err := chandler.ServiceAccountKubeconfig(tn.t.Context(), s.ControlPlane, account.Namespace, account.Name)
-		if err != nil {
-			tn.t.Fatal(err)
-		}
+		must(tn.t, err)
 		return kubeconfig
 	}
 }

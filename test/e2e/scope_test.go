@@ -25,7 +25,6 @@ func TestNamespaceScope(t *testing.T) {
 	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	foreign := *tn
 	foreign.namespace += "-foreign"
 	world.hub.createNamespace(t, foreign.namespace)
@@ -36,7 +35,7 @@ func TestNamespaceScope(t *testing.T) {
 	start := world.hub.mark(t)
 	for _, owner := range []*tenant{tn, &foreign, &second} {
 		owner.makeCluster("prod", s, nil)
-		owner.makeStack("platform", nil, owner.addon("settings", path))
+		owner.makeStack("platform", nil, owner.small("settings"))
 	}
 	tn.launch("--namespace=" + tn.namespace + "," + second.namespace)
 	tn.awaitReady("platform", "the namespace of the flag is managed")
@@ -64,7 +63,6 @@ func TestWatchFilter(t *testing.T) {
 	tn := newTenant(t)
 	tn.allowEverywhere()
 	s := workloadServer(t, 1)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	filter := "blue-" + utilrand.String(5)
 	ours := labels("env=prod", clusterv1.WatchLabel+"="+filter)
 	theirs := labels("env=prod", clusterv1.WatchLabel+"=green")
@@ -72,10 +70,10 @@ func TestWatchFilter(t *testing.T) {
 	tn.makeCluster("ours", s, ours)
 	tn.makeCluster("theirs", s, theirs)
 	tn.makeCluster("nobodys", s, labels("env=prod"))
-	stack := tn.newStack("platform", labels("env=prod"), tn.addon("settings", path))
+	stack := tn.newStack("platform", labels("env=prod"), tn.small("settings"))
 	stack.Labels = ours
 	tn.create(stack)
-	other := tn.newStack("other", labels("env=prod"), tn.addon("other", path))
+	other := tn.newStack("other", labels("env=prod"), tn.small("other"))
 	other.Labels = theirs
 	tn.create(other)
 	tn.launch("--watch-filter=" + filter)

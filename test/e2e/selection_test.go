@@ -23,7 +23,6 @@ func TestSelection(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	prod, dev := workloadServer(t, 0), workloadServer(t, 1)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.makeCluster("prod", prod, labels("env=prod"))
 	tn.makeCluster("dev", dev, labels("env=dev"), func(c *clusterv1.Cluster) {
 		c.Spec.Topology = clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Name: "small"}, Version: "v1.36.3"}
@@ -36,7 +35,7 @@ func TestSelection(t *testing.T) {
 
 	t.Run("by labels", func(t *testing.T) {
 		tn := tn.in(t)
-		stack := tn.makeStack("by-label", labels("env=prod"), tn.addon("by-label", path), tn.addon("second", path))
+		stack := tn.makeStack("by-label", labels("env=prod"), tn.small("by-label"), tn.small("second"))
 		await(t, world.hub, stack, patience, "the stack is to become Ready", func(s *addonsv1.AddonStack) error {
 			err := checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "")
 			for _, addon := range []string{"by-label", "second"} {
@@ -56,7 +55,7 @@ func TestSelection(t *testing.T) {
 	t.Run("by class", func(t *testing.T) {
 		tn := tn.in(t)
 		g := NewWithT(t)
-		s := tn.newStack("by-class", nil, tn.addon("by-class", path))
+		s := tn.newStack("by-class", nil, tn.small("by-class"))
 		s.Spec.ClusterSelector, s.Spec.ClassNames = nil, []string{"large", "small"}
 		tn.create(s)
 		s = tn.awaitReady("by-class", "the stack selects a cluster by its ClusterClass")
@@ -65,12 +64,12 @@ func TestSelection(t *testing.T) {
 	})
 	t.Run("nothing", func(t *testing.T) {
 		tn := tn.in(t)
-		tn.makeStack("nobody", labels("env=nowhere"), tn.addon("nobody", path))
+		tn.makeStack("nobody", labels("env=nowhere"), tn.small("nobody"))
 		tn.awaitStack("nobody", "a stack that selects nothing is to say so", addonsv1.ClustersReadyCondition, metav1.ConditionTrue, addonsv1.NoClusterMatchesReason, "No Cluster of this namespace matches")
 	})
 	t.Run("two stacks want one release", func(t *testing.T) {
 		tn := tn.in(t)
-		tn.makeStack("rival", labels("env=prod"), tn.addon("by-label", path, withValues(map[string]any{"text": "rival"})))
+		tn.makeStack("rival", labels("env=prod"), tn.small("by-label", withValues(map[string]any{"text": "rival"})))
 		tn.awaitStack("rival", "the one that came second is told who has the release", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersFailedReason, "AddonStack by-label")
 		tn.remove(tn.newStack("rival", nil))
 		tn.awaitCluster("prod", "when it goes, the first one's add-on stays", ready("by-label", "second"))

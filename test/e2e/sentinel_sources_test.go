@@ -166,9 +166,7 @@ func (ss sentinels) guardedSources(tn *tenant, authority *registry.Authority, fo
 			}
 		}
 		data, err := json.Marshal(map[string]any{"auths": auths})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return data
 	}
 
@@ -293,7 +291,5 @@ func lineOf(key []byte) string {
 
 func write(t *testing.T, dir, name string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 }

@@ -230,9 +230,7 @@ func (ss sentinels) kubeconfigs(tn *tenant, good *clientcmdapi.Config, foreign *
 			}
 		}
 		data, err := clientcmd.Write(*config)
-		if err != nil {
-			tn.t.Fatal(err)
-		}
+		must(tn.t, err)
 		tn.writeKubeconfig(name, data)
 		reasons[name] = with.reason
 	}
@@ -248,31 +246,23 @@ func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 	places := map[string][]byte{}
 	for _, m := range tn.managers {
 		log, err := os.ReadFile(m.log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		places["the log "+filepath.Base(m.log)] = log
 	}
 	response, err := http.Get(tn.manager.metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	if places["metrics"], err = io.ReadAll(response.Body); err != nil {
 		t.Fatal(err)
 	}
 	put := func(place string, content any) {
 		data, err := json.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		places[place] = append(places[place], data...)
 	}
 	for _, on := range []*server{world.hub, s} {
 		for _, list := range []client.ObjectList{&eventsv1.EventList{}, &corev1.EventList{}} {
-			if err := on.List(t.Context(), list, client.InNamespace(tn.namespace)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, on.List(t.Context(), list, client.InNamespace(tn.namespace)))
 			put("events of "+on.Name(), list)
 		}
 	}
@@ -282,9 +272,7 @@ func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 	var revisions appsv1.ControllerRevisionList
 	var clusters clusterv1.ClusterList
 	for _, list := range []client.ObjectList{&stacks, &clusterAddons, &instances, &revisions, &clusters} {
-		if err := world.hub.List(t.Context(), list, client.InNamespace(tn.namespace)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, world.hub.List(t.Context(), list, client.InNamespace(tn.namespace)))
 	}
 	for i := range stacks.Items { // what is in its spec, as a signed URL, was written by who may see it
 		put("AddonStack "+stacks.Items[i].Name, []any{stacks.Items[i].ObjectMeta, stacks.Items[i].Status})
@@ -306,9 +294,7 @@ func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 		places["the cache"] = append(append(places["the cache"], path...), data...)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return places
 }
 

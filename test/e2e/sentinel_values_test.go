@@ -116,11 +116,9 @@ func (ss sentinels) fromSecret(tn *tenant, name string) func(*addonsv1.Addon) {
 		"password": ss.plant("a value of " + name), "word": ss.plantPlain("a word of " + name),
 		"nested": map[string]any{"list": []string{ss.plant("a listed value of " + name)}},
 	})
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	tn.create(tn.secret(name, map[string]string{"values.yaml": string(values) + "pin: " + pin + "\n"}))
-	return func(a *addonsv1.Addon) { a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: name}} }
+	return valuesFromSecrets(name)
 }
 
 // unreadableValues are add-ons with values in Secrets that can't be read.
@@ -140,9 +138,7 @@ func (ss sentinels) unreadableValues(tn *tenant, chart string) []addonsv1.Addon 
 		"values-list":    "- " + ss.plantPlain("a list"),
 	} {
 		tn.create(tn.secret(name, map[string]string{"values.yaml": text + "\n"}))
-		addons = append(addons, tn.addon(name, chart, func(a *addonsv1.Addon) {
-			a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: name}}
-		}))
+		addons = append(addons, tn.addon(name, chart, valuesFromSecrets(name)))
 	}
 	return addons
 }
@@ -177,8 +173,6 @@ func (s *server) quote(t *testing.T, namespace, resource string, action admissio
 	binding.Name = policy.Name
 	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{action}}
 	for _, obj := range []client.Object{policy, binding} {
-		if err := s.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Create(t.Context(), obj))
 	}
 }

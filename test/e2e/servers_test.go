@@ -78,9 +78,7 @@ func workloadServer(t *testing.T, number int) *server {
 		return startServer(context.Background(), o)
 	}))
 	s, err := start.(func() (*server, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 

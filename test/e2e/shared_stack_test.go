@@ -27,7 +27,6 @@ func TestSharedStack(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	servers := map[string]*server{"one": workloadServer(t, 0), "two": workloadServer(t, 1)}
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	suffix := utilrand.String(5)
 	blue, green := "blue-"+suffix, "green-"+suffix
 	tn.makeCluster("one", servers["one"], labels(clusterv1.WatchLabel+"="+blue))
@@ -38,7 +37,7 @@ func TestSharedStack(t *testing.T) {
 	marks := func(t *testing.T) map[string]mark {
 		return map[string]mark{"one": servers["one"].mark(t), "two": servers["two"].mark(t)}
 	}
-	tn.create(tn.stackWithFilter("platform", addonsv1.SharedWatchFilter, tn.addon("settings", path)))
+	tn.create(tn.stackWithFilter("platform", addonsv1.SharedWatchFilter, tn.small("settings")))
 	tn.awaitStatus("platform", "both instances install it", counts(2, 2), says(blue, 1, 1), says(green, 1, 1))
 	settle(tn)
 
@@ -250,9 +249,7 @@ func silent(filter string) stackCheck {
 func (tn *tenant) revisionsOf(stack string) []appsv1.ControllerRevision {
 	tn.t.Helper()
 	all := &appsv1.ControllerRevisionList{}
-	if err := world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace), client.MatchingLabels{addonsv1.StackNameLabel: stack}); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace), client.MatchingLabels{addonsv1.StackNameLabel: stack}))
 	return all.Items
 }
 

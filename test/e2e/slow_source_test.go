@@ -151,18 +151,14 @@ func TestPublishedAnew(t *testing.T) {
 	tn := newTenant(t)
 	server := registry.Start(t, registry.Options{})
 	credentials := t.TempDir()
-	if err := os.WriteFile(filepath.Join(credentials, "ca.crt"), server.CA, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(credentials, "ca.crt"), server.CA, 0o600))
 	chartYAML := func(name string) string { return "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n" }
 	server.PushArchive(t, tarball(map[string]string{"other/Chart.yaml": chartYAML("other")}), "bundles/net", "v1")
 	server.Push(t, targz.Of(t, targz.Entry{Name: "settings/Chart.yaml", Data: chartYAML("settings")},
 		targz.Entry{Name: "settings/templates/x.yaml", Link: "../../../etc/passwd", Kind: '2'}), "charts/settings", "1.0.0")
 	tn.makeCluster("prod", workloadServer(t, 0), labels("env=prod"))
 	tn.startManager("--credentials-dir=" + credentials)
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", func(a *addonsv1.Addon) {
-		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Version: "1.0.0"}
-	}))
+	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", fromOCI(server.URL("charts/settings"), "1.0.0")))
 	tn.awaitCluster("prod", "its chart is hostile", phase("settings", addonsv1.AddonFailed, "ArtifactRefused", ""))
 	stack := func(name string) {
 		s := tn.newStack(name, labels("env=none"), tn.addon("net", "net"))

@@ -222,9 +222,7 @@ func (m *manager) memory(t *testing.T) int64 {
 	for line := range strings.Lines(string(status)) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmRSS:" {
 			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return kib << 10
 		}
 	}

@@ -118,9 +118,7 @@ func dealings(t *testing.T, requests []auditEvent, resource, name, label string)
 		switch e.Verb {
 		case "watch":
 			selector, err := k8slabels.Parse(labelSelectorOf(t, e))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			watches = watches || selector.Matches(has)
 		case "get":
 			gets = gets || isMeant(e.ObjectRef.Name) && !second
@@ -158,8 +156,6 @@ func behind(s *addonsv1.AddonStack, filter string) error {
 func labelSelectorOf(t *testing.T, e auditEvent) string {
 	t.Helper()
 	u, err := url.Parse(e.RequestURI)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return u.Query().Get("labelSelector")
 }

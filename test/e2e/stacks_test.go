@@ -29,6 +29,13 @@ func (tn *tenant) makeStack(name string, selector map[string]string, addons ...a
 	return s
 }
 
+// install makes stack platform for all Clusters of newProd, and returns once it is Ready.
+func (tn *tenant) install(addons ...addonsv1.Addon) {
+	tn.t.Helper()
+	tn.makeStack("platform", labels("env=prod"), addons...)
+	tn.awaitReady("platform", "it is to be installed")
+}
+
 // addon is one with the chart at a path, in the tenant's own namespace.
 func (tn *tenant) addon(name, path string, more ...func(*addonsv1.Addon)) addonsv1.Addon {
 	a := addonsv1.Addon{Name: name, Namespace: tn.namespace, Chart: addonsv1.ChartSource{Path: path}}
@@ -38,12 +45,24 @@ func (tn *tenant) addon(name, path string, more ...func(*addonsv1.Addon)) addons
 	return a
 }
 
+// small is an add-on with configMapChart.
+func (tn *tenant) small(name string, more ...func(*addonsv1.Addon)) addonsv1.Addon {
+	tn.t.Helper()
+	return tn.addon(name, tn.smallChart(), more...)
+}
+
 // fromOCI sets spec.addons[].chart, at the URL of a repository in a registry.
-func fromOCI(url, version string, plainHTTP bool) func(*addonsv1.Addon) {
+func fromOCI(url, version string, more ...func(*addonsv1.OCISource)) func(*addonsv1.Addon) {
 	return func(a *addonsv1.Addon) {
-		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: url, PlainHTTP: &plainHTTP}, Version: version}
+		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: url}, Version: version}
+		for _, m := range more {
+			m(a.Chart.OCI)
+		}
 	}
 }
+
+// plainHTTP has a registry have no TLS.
+func plainHTTP(o *addonsv1.OCISource) { o.PlainHTTP = new(true) }
 
 // withValues sets spec.addons[].values.
 func withValues(values map[string]any) func(*addonsv1.Addon) {
@@ -71,6 +90,11 @@ func after(names ...string) func(*addonsv1.Addon) {
 // inNamespace sets spec.addons[].namespace.
 func inNamespace(name string) func(*addonsv1.Addon) {
 	return func(a *addonsv1.Addon) { a.Namespace = name }
+}
+
+// valuesFromSecrets sets spec.addons[].valuesFrom.
+func valuesFromSecrets(names ...string) func(*addonsv1.Addon) {
+	return withValuesFrom(fromSecrets(names...)...)
 }
 
 // changeStack changes the spec of an AddonStack.

@@ -57,9 +57,7 @@ func newTenant(t *testing.T) *tenant {
 	namespace := strings.ReplaceAll(strings.Trim(name, "-_"), "_", "-") + "-" + utilrand.String(4)
 	tn := &tenant{t: t, namespace: namespace, charts: filepath.Join(t.TempDir(), "charts"), processes: &processes{root: t}}
 	tn.user = "chandler:" + tn.namespace
-	if err := os.Mkdir(tn.charts, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(tn.charts, 0o755))
 	world.hub.createNamespace(t, tn.namespace)
 	tn.allowIn(tn.namespace)
 	tn.allowToRun()
@@ -75,9 +73,7 @@ func (tn *tenant) allowIn(namespace string) {
 		Subjects: tn.subjects(),
 	}
 	binding.Namespace, binding.Name = namespace, "manager-of-"+tn.namespace
-	if err := world.hub.Create(tn.t.Context(), binding); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.Create(tn.t.Context(), binding))
 }
 
 // allowToRun gives the tenant's managers what they need where they run: a lease, and
@@ -85,13 +81,9 @@ func (tn *tenant) allowIn(namespace string) {
 func (tn *tenant) allowToRun() {
 	tn.t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/own/role.yaml"))
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	role := &rbacv1.Role{}
-	if err := yaml.UnmarshalStrict(data, role); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, yaml.UnmarshalStrict(data, role))
 	role.Namespace = tn.namespace
 	tn.create(role)
 	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: tn.subjects()}
@@ -103,13 +95,9 @@ func (tn *tenant) allowToRun() {
 func (tn *tenant) allowWidely() {
 	tn.t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/own/metrics_role.yaml"))
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(bytes.SplitN(data, []byte("\n---\n"), 2)[0], role); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, yaml.UnmarshalStrict(bytes.SplitN(data, []byte("\n---\n"), 2)[0], role))
 	role.Name += "-" + tn.namespace
 	tn.create(role)
 	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}, Subjects: tn.subjects()}
@@ -125,9 +113,7 @@ func (tn *tenant) allowEverywhere() {
 		Subjects: tn.subjects(),
 	}
 	binding.Name = "manager-of-" + tn.namespace
-	if err := world.hub.Create(tn.t.Context(), binding); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.Create(tn.t.Context(), binding))
 }
 
 func (tn *tenant) subjects() []rbacv1.Subject {
@@ -144,9 +130,7 @@ func (tn *tenant) startManager(flags ...string) *manager {
 func (tn *tenant) launch(flags ...string) *manager {
 	tn.t.Helper()
 	user, err := world.hub.AddUser(tn.user)
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	kubeconfig := user.Kubeconfig
 	if tn.hub != nil {
 		kubeconfig = tn.hub.kubeconfig(tn.t)
@@ -170,9 +154,7 @@ func (tn *tenant) buryDead() {
 			return // one lives
 		}
 	}
-	if err := world.hub.FreeScopes(tn.t.Context(), tn.namespace); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.FreeScopes(tn.t.Context(), tn.namespace))
 }
 
 // restart kills the manager and starts another one with the same flags.

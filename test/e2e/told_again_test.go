@@ -30,9 +30,7 @@ func TestInvalidIsToldOnce(t *testing.T) {
 	tn.makeCluster("c", workloadServer(t, 0), labels("env=prod"))
 	tn.startManager("--credentials-dir=" + credentials)
 
-	tn.makeStack("chart", labels("env=prod"), tn.addon("settings", "", func(a *addonsv1.Addon) {
-		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://" + host.Host + "/charts/none"}, Version: "1.0.0"}
-	}))
+	tn.makeStack("chart", labels("env=prod"), tn.addon("settings", "", fromOCI("oci://"+host.Host+"/charts/none", "1.0.0")))
 	bundle := tn.newStack("bundle", labels("env=none"))
 	bundle.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 		OCI: &addonsv1.OCISource{URL: "oci://" + host.Host + "/bundles/chart"}, Version: "1.0.0"}}

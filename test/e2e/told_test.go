@@ -113,9 +113,7 @@ func TestStoppedSourceIsToldOnce(t *testing.T) {
 	start := func() { tn.startManager("--cache-dir=" + cache) }
 	start()
 	tn.makeCluster("old", s, labels("env=prod"))
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", inNamespace(tn.namespace), func(a *addonsv1.Addon) {
-		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings"), PlainHTTP: ptr.To(true)}, Version: "1.0.0"}
-	}))
+	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", inNamespace(tn.namespace), fromOCI(server.URL("charts/settings"), "1.0.0", plainHTTP)))
 	tn.awaitCluster("old", "it is there", ready("settings"))
 	g.Expect(tn.warnings()).To(BeEmpty())
 
@@ -189,9 +187,7 @@ func TestWaitingForABundleIsTold(t *testing.T) {
 func (tn *tenant) warningsOf(kind, reason string) int {
 	tn.t.Helper()
 	all := &eventsv1.EventList{}
-	if err := world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)))
 	n := 0
 	for _, e := range all.Items {
 		if e.Regarding.Kind != kind || e.Reason != reason || !strings.EqualFold(e.Type, corev1.EventTypeWarning) {
@@ -208,9 +204,7 @@ func (tn *tenant) warningsOf(kind, reason string) int {
 func (tn *tenant) notesThatBegin(reason, start string) []string {
 	tn.t.Helper()
 	all := &eventsv1.EventList{}
-	if err := world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)))
 	var notes []string
 	for _, e := range all.Items {
 		if e.Reason == reason && strings.HasPrefix(e.Note, start) {

@@ -33,7 +33,6 @@ func TestTwoVersions(t *testing.T) {
 	tn := newTenant(t)
 	t.Cleanup(tn.clear)
 	servers := map[string]*server{"one": workloadServer(t, 0), "two": workloadServer(t, 1)}
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	suffix := utilrand.String(5)
 	blue, green := "blue-"+suffix, "green-"+suffix
 	tn.makeCluster("one", servers["one"], labels("home=own-blue", clusterv1.WatchLabel+"="+blue))
@@ -48,7 +47,7 @@ func TestTwoVersions(t *testing.T) {
 	}
 	start()
 	for name, filter := range map[string]string{"shared": addonsv1.SharedWatchFilter, "own-blue": blue, "own-green": green} {
-		stack := tn.stackWithFilter(name, filter, tn.addon(name, path))
+		stack := tn.stackWithFilter(name, filter, tn.small(name))
 		if filter != addonsv1.SharedWatchFilter {
 			stack.Spec.ClusterSelector.MatchLabels = labels("home=" + name)
 		}
@@ -154,12 +153,8 @@ func (tn *tenant) startVersion(binary string, flags ...string) *manager {
 func (tn *tenant) setText(stack, text string) {
 	tn.t.Helper()
 	patch, err := json.Marshal([]map[string]any{{"op": "add", "path": "/spec/addons/0/values", "value": map[string]string{"text": text}}})
-	if err != nil {
-		tn.t.Fatal(err)
-	}
-	if err := world.hub.Patch(tn.t.Context(), tn.newStack(stack, nil), client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
+	must(tn.t, world.hub.Patch(tn.t.Context(), tn.newStack(stack, nil), client.RawPatch(types.JSONPatchType, patch)))
 }
 
 // read returns an object with all its fields.
@@ -167,9 +162,7 @@ func (tn *tenant) read(kind, name string) *unstructured.Unstructured {
 	tn.t.Helper()
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(addonsv1.GroupVersion.WithKind(kind))
-	if err := world.hub.Get(tn.t.Context(), tn.key(name), u); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.Get(tn.t.Context(), tn.key(name), u))
 	return u
 }
 
@@ -192,9 +185,7 @@ func (tn *tenant) versions() map[string]objectVersion {
 	tn.t.Helper()
 	versions := map[string]objectVersion{}
 	for _, list := range []client.ObjectList{&addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}, &appsv1.ControllerRevisionList{}, &clusterv1.ClusterList{}} {
-		if err := world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)); err != nil {
-			tn.t.Fatal(err)
-		}
+		must(tn.t, world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)))
 		switch list := list.(type) {
 		case *addonsv1.AddonStackList:
 			note(versions, list.Items)

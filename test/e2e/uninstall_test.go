@@ -30,9 +30,7 @@ func TestUninstall(t *testing.T) {
 	previous := world.hub
 	defer func() { world.hub = previous }()
 	hub, err := startHub(t.Context(), controlplane.Options{Name: "management-of-uninstall", Workers: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = hub.Stop() }()
 	world.hub = hub
 	crds := filepath.Join(world.root, "config/crd/bases")
@@ -40,13 +38,8 @@ func TestUninstall(t *testing.T) {
 	// A stack of one cluster, whose removal nothing else would hold.
 	install := func(t *testing.T, number int) (*tenant, func() []string) {
 		t.Helper()
-		tn := newTenant(t)
-		s := workloadServer(t, number)
-		path := tn.writeChart("settings", "1.0.0", configMapChart)
-		tn.makeCluster("prod", s, nil)
-		tn.startManager()
-		tn.makeStack("platform", nil, tn.addon("settings", path))
-		tn.awaitReady("platform", "it is installed")
+		tn, s := newProd(t, number)
+		tn.install(tn.small("settings"))
 		tn.settle()
 		return tn, tn.watchDeletions(s)
 	}
@@ -81,8 +74,7 @@ func TestUninstall(t *testing.T) {
 		tn.startManager()
 		tn.awaitCluster("prod", "it waits for a word", heldOn("platform", addonsv1.RemovalStackDeleted))
 		expectKept(t, tn, 1, deletions)
-		tn.makeStack("platform", nil, tn.addon("settings", "settings-1.0.0"))
-		tn.awaitReady("platform", "it is as it was")
+		tn.install(tn.addon("settings", "settings-1.0.0"))
 		tn.remove(tn.newStack("platform", nil))
 		tn.expectRemoved(t, workloadServer(t, 1), "settings")
 	})
@@ -95,9 +87,7 @@ func TestUninstall(t *testing.T) {
 	t.Run("what kustomize built", func(t *testing.T) {
 		tn, deletions := install(t, 0)
 		objects, err := kustomization.Build(filepath.Join(world.root, "config/default"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var all bytes.Buffer
 		for _, o := range objects {
 			if o.GroupVersionKind().Group == "cert-manager.io" {
@@ -107,9 +97,7 @@ func TestUninstall(t *testing.T) {
 			all.Write(mustYAML(t, o))
 		}
 		file := filepath.Join(t.TempDir(), "all.yaml")
-		if err := os.WriteFile(file, all.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, all.Bytes(), 0o600))
 		tn.kubectl(t, "apply", "--namespace=chandler-system", "--server-side", "--force-conflicts", "-f", file)
 		tn.kubectl(t, "delete", "--namespace=chandler-system", "-f", file)
 		expectKept(t, tn, 0, deletions)
@@ -122,13 +110,8 @@ func TestRestoredClusterAddonWithoutStack(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.addon("settings", path))
-	tn.awaitReady("platform", "it is installed")
+	tn, s := newProd(t, 0)
+	tn.install(tn.small("settings"))
 	tn.settle()
 	tn.stopManager()
 	deletions := tn.watchDeletions(s)
@@ -148,8 +131,7 @@ func TestRestoredClusterAddonWithoutStack(t *testing.T) {
 	g.Consistently(func() int { return s.release(t, tn.namespace, "settings").revision }).
 		WithTimeout(longerThanGrace).WithPolling(time.Second).Should(Equal(1))
 	g.Expect(deletions()).To(BeEmpty(), "nobody here has asked for a removal")
-	tn.makeStack("platform", nil, tn.addon("settings", path))
-	tn.awaitReady("platform", "the stack is back")
+	tn.install(tn.small("settings"))
 	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}), "and nothing is installed again")
 
 	tn.remove(tn.newStack("platform", nil))
@@ -159,8 +141,6 @@ func TestRestoredClusterAddonWithoutStack(t *testing.T) {
 func mustYAML(t *testing.T, o *unstructured.Unstructured) []byte {
 	t.Helper()
 	data, err := yaml.Marshal(o.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }

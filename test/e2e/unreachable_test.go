@@ -29,14 +29,14 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	path := tn.smallChart()
 	refusing, silent := tn.startProxy("refusing", workloadServer(t, 0)), tn.startProxy("silent", workloadServer(t, 1))
 	refusing.refuse()
 	silent.swallow(t)
 	tn.makeClusterObject("refusing", labels("env=prod"))
 	tn.makeClusterObject("silent", labels("env=prod"))
 	tn.startManager()
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
+	tn.makeStack("platform", labels("env=prod"), tn.small("settings"))
 	beside := tn.besideAttempt(silent, path)
 	tn.awaitCluster(beside, "what is connected to meanwhile becomes ready", ready("settings-"+beside))
 	tn.makeCluster("works", workloadServer(t, 2), labels("env=prod"))
@@ -104,7 +104,7 @@ func TestKubeconfigRotation(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	first := workloadServer(t, 0)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	path := tn.smallChart()
 	dead := tn.startProxy("dead", first)
 	dead.refuse()
 	tn.makeClusterObject("dead", labels("cluster=dead"))
@@ -139,9 +139,7 @@ func (tn *tenant) makeStackFor(cluster, path string) {
 func transition(t *testing.T, tn *tenant, cluster string) string {
 	t.Helper()
 	ca := tn.clusterAddon(cluster)
-	if err := world.hub.Get(t.Context(), tn.key(cluster), ca); err != nil {
-		t.Fatal(err)
-	}
+	must(t, world.hub.Get(t.Context(), tn.key(cluster), ca))
 	c := conditions.Get(ca, addonsv1.ClusterReachableCondition)
 	return fmt.Sprintf("%s %s %s %q", c.LastTransitionTime, c.Status, c.Reason, c.Message)
 }

@@ -33,9 +33,7 @@ func (tn *tenant) runs(c *clusterv1.Cluster, controlPlane, workers []string) {
 	before := c.DeepCopy()
 	c.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{Versions: list(controlPlane)}
 	c.Status.Workers = &clusterv1.WorkersStatus{Versions: list(workers)}
-	if err := world.hub.Status().Patch(tn.t.Context(), c, client.MergeFrom(before)); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, world.hub.Status().Patch(tn.t.Context(), c, client.MergeFrom(before)))
 }
 
 // TestUpgradeWithoutTopology has Clusters whose machines are upgraded by somebody who asks nobody. Changes wait for their
@@ -48,12 +46,11 @@ func TestUpgradeWithoutTopology(t *testing.T) {
 	s, plain := workloadServer(t, 0), workloadServer(t, 1)
 	gated, ungated := tn.makeCluster("gated", s, labels("env=gated")), tn.makeCluster("plain", plain, labels("env=plain"))
 	tn.startManager()
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	withText := func(text string) func(*addonsv1.Addon) { return withValues(map[string]any{"text": text}) }
-	tn.makeStack("plain", labels("env=plain"), tn.addon("settings", path))
+	tn.makeStack("plain", labels("env=plain"), tn.small("settings"))
 	stack := tn.makeStack("gated", labels("env=gated"),
-		tn.addon("ccm", path, atPoint(addonsv1.UpgradeAfterControlPlane)),
-		tn.addon("scaler", path, atPoint(addonsv1.UpgradeAfterWorkers)), tn.addon("free", path), tn.addon("leaves", path))
+		tn.small("ccm", atPoint(addonsv1.UpgradeAfterControlPlane)),
+		tn.small("scaler", atPoint(addonsv1.UpgradeAfterWorkers)), tn.small("free"), tn.small("leaves"))
 	for _, c := range []*clusterv1.Cluster{gated, ungated} {
 		tn.runs(c, []string{previous}, []string{previous})
 	}
@@ -67,9 +64,9 @@ func TestUpgradeWithoutTopology(t *testing.T) {
 	tn.awaitCluster("gated", "the control plane is upgraded", upgrading(previous, next))
 	change(tn, stack, func(s *addonsv1.AddonStack) {
 		s.Spec.Addons = []addonsv1.Addon{
-			tn.addon("ccm", path, atPoint(addonsv1.UpgradeAfterControlPlane), withText("new")),
-			tn.addon("scaler", path, atPoint(addonsv1.UpgradeAfterWorkers), withText("new")),
-			tn.addon("free", path, withText("new")), tn.addon("comes", path, atPoint(addonsv1.UpgradeAfterControlPlane)),
+			tn.small("ccm", atPoint(addonsv1.UpgradeAfterControlPlane), withText("new")),
+			tn.small("scaler", atPoint(addonsv1.UpgradeAfterWorkers), withText("new")),
+			tn.small("free", withText("new")), tn.small("comes", atPoint(addonsv1.UpgradeAfterControlPlane)),
 		}
 	})
 	tn.awaitCluster("gated", "each has its point", installedAs("free", 2, ""),

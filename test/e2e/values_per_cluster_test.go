@@ -38,7 +38,6 @@ func (tn *tenant) setSecretText(name, key, text string) {
 func TestValuesOfEachCluster(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	const key = "clouds.yaml"
 	servers := map[string]*server{}
 	for i, name := range []string{"bergen", "genoa", "osaka"} {
@@ -51,7 +50,7 @@ func TestValuesOfEachCluster(t *testing.T) {
 	tn.startManager()
 	ref := fromSecrets("{{ .Cluster.metadata.name }}-cloud-config")[0]
 	ref.Key = key
-	tn.makeStack("clouds", nil, tn.addon("settings", path, withValuesFrom(ref)))
+	tn.makeStack("clouds", nil, tn.small("settings", withValuesFrom(ref)))
 
 	expectText := func(tn *tenant, revision int, cluster, text string) {
 		tn.t.Helper()
@@ -103,7 +102,6 @@ func TestValuesByLabel(t *testing.T) {
 	t.Parallel()
 	tn, g := newTenant(t), NewWithT(t)
 	s := workloadServer(t, 1)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	for _, name := range []string{"blue-config", "green-config"} {
 		tn.create(tn.secret(name, map[string]string{"values.yaml": "text: " + name}))
 	}
@@ -116,8 +114,8 @@ func TestValuesByLabel(t *testing.T) {
 	}
 	tn.makeStack("clouds", nil,
 		// Two references to one object are as good as one of them.
-		tn.addon("settings", path, withValuesFrom(by("{{ .Cluster.metadata.labels.cloud }}-config"), by("{{ index .Member.labels `cloud` }}-config"))),
-		tn.addon("careless", path, withValuesFrom(by(`{{ dig "annotations" "config" "none" .Cluster.metadata }}`))),
+		tn.small("settings", withValuesFrom(by("{{ .Cluster.metadata.labels.cloud }}-config"), by("{{ index .Member.labels `cloud` }}-config"))),
+		tn.small("careless", withValuesFrom(by(`{{ dig "annotations" "config" "none" .Cluster.metadata }}`))),
 	)
 	expect := func(revision int32, text string) {
 		t.Helper()
@@ -166,7 +164,6 @@ func TestValuesByInfrastructure(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 2)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	installInfraClusterCRD(t)
 	infra := tn.infraCluster("prod", "eu-1")
 	tn.create(infra)
@@ -177,7 +174,7 @@ func TestValuesByInfrastructure(t *testing.T) {
 		c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: infraKind, Name: "prod"}
 	})
 	tn.startManager()
-	tn.makeStack("clouds", nil, tn.addon("settings", path, withValuesFrom(fromSecrets("config-{{ .InfraCluster.spec.region }}")...)))
+	tn.makeStack("clouds", nil, tn.small("settings", withValuesFrom(fromSecrets("config-{{ .InfraCluster.spec.region }}")...)))
 	tn.awaitText(s, "settings", "in eu-1")
 	tn.awaitReady("clouds", "it is installed")
 	tn.settle()

@@ -40,9 +40,7 @@ func (s *server) versionsOf(t *testing.T, addon, namespace string) map[string]ob
 	versions := map[string]objectVersion{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, resource := range list.APIResources {
 			if !slices.Contains(resource.Verbs, "list") || slices.Contains(madeByKubernetes, resource.Kind) {
 				continue
@@ -104,16 +102,12 @@ func documents(t *testing.T, manifest, namespace string) map[string][]byte {
 		if errors.Is(err, io.EOF) {
 			return all
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(obj.Object) == 0 {
 			continue
 		}
 		text, err := obj.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !isClusterScoped(obj.GetKind()) {
 			obj.SetNamespace(cmp.Or(obj.GetNamespace(), namespace))
 		}

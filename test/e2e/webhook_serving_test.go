@@ -33,14 +33,10 @@ func (tn *tenant) serveWebhooks(flags ...string) *servingWebhooks {
 	s := &servingWebhooks{webhooks: freeAddress(t), hooks: freeAddress(t)}
 	certificate, dir := mustCertificate(t), t.TempDir()
 	for name, data := range map[string][]byte{"tls.crt": certificate.chain, "tls.key": certificate.key} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	user, err := world.hub.AddUser(tn.user + ":webhooks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tn.allowToServe(tn.user + ":webhooks")
 	s.manager = launch(t, tn.namespace+"-webhooks", user.Kubeconfig, append([]string{
 		"--run=webhooks", "--webhook-cert-dir=" + dir, "--webhook-port=" + portOf(t, s.webhooks), "--hook-port=" + portOf(t, s.hooks),
@@ -59,8 +55,6 @@ func (tn *tenant) serveWebhooks(flags ...string) *servingWebhooks {
 func portOf(t *testing.T, address string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return port
 }

@@ -58,7 +58,7 @@ func TestWebhook(t *testing.T) {
 		},
 		"a version that is neither exact nor a range": {
 			spoil: func(s *addonsv1.AddonStack) {
-				fromOCI("oci://registry.example.org/web", "latest", false)(&s.Spec.Addons[0])
+				fromOCI("oci://registry.example.org/web", "latest")(&s.Spec.Addons[0])
 			},
 			says: "spec.addons[0].chart.version",
 		},
@@ -136,13 +136,9 @@ func (tn *tenant) refuseVersions(t *testing.T) {
 func (tn *tenant) allowToServe(user string) {
 	tn.t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/webhooks/role.yaml"))
-	if err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, err)
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(data, role); err != nil {
-		tn.t.Fatal(err)
-	}
+	must(tn.t, yaml.UnmarshalStrict(data, role))
 	role.Name += "-" + tn.namespace
 	tn.create(role)
 	binding := &rbacv1.ClusterRoleBinding{
@@ -158,14 +154,10 @@ func (tn *tenant) allowToServe(user string) {
 func (tn *tenant) webhookAt(t *testing.T, address string, authority []byte) *admissionv1.ValidatingWebhookConfiguration {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/webhook/manifests.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	configuration := &admissionv1.ValidatingWebhookConfiguration{}
 	validating := data[bytes.LastIndex(data, []byte("\n---\n"))+1:]
-	if err := yaml.Unmarshal(validating, configuration); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(validating, configuration))
 	configuration.Name = tn.namespace
 	for i := range configuration.Webhooks {
 		w := &configuration.Webhooks[i]

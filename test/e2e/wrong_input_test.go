@@ -44,26 +44,20 @@ func TestWrongAddons(t *testing.T) {
 		reason string // one of these, with | between
 		says   []string
 	}{
-		"missing-chart":    {addon: tn.addon("", "nowhere-1.0.0"), phase: addonsv1.AddonPending, reason: "ArtifactNotFound", says: []string{"chart.path", "nowhere-1.0.0"}},
-		"no-archive":       {addon: tn.addon("", "text.tgz"), phase: addonsv1.AddonFailed, reason: "ArtifactInvalid", says: []string{"chart.path", "text.tgz"}},
-		"broken-schema":    {addon: tn.addon("", strict, withValues(map[string]any{"replicas": "many"})), phase: addonsv1.AddonFailed, reason: "SchemaViolation", says: []string{"addons[broken-schema].values.replicas: got string, want"}},
-		"broken-chart":     {addon: tn.addon("", broken), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-chart].chart: broken/templates/text.yaml"}},
-		"no-yaml":          {addon: tn.addon("", notYAML), phase: addonsv1.AddonFailed, reason: "ManifestInvalid", says: []string{"addons[no-yaml].chart: no-yaml/templates/text.yaml"}},
-		"endless-chart":    {addon: tn.addon("", endless), phase: addonsv1.AddonFailed, reason: "RenderTimeout|OutOfMemory", says: nil},
-		"missing-field":    {addon: tn.addon("", good, withTemplate("text: {{ .Cluster.spec.nowhere }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[missing-field].valuesTemplate", "nowhere"}},
-		"broken-template":  {addon: tn.addon("", good, withTemplate("text: {{ index (list) 3 }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-template].valuesTemplate"}},
-		"template-no-yaml": {addon: tn.addon("", good, withTemplate("a: b\nlist: [{{ .Cluster.metadata.name }}")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[template-no-yaml].valuesTemplate", `begins with "list:"`}},
-		"template-no-map":  {addon: tn.addon("", good, withTemplate("- a list")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[template-no-map].valuesTemplate"}},
-		"no-infra":         {addon: tn.addon("", good, withTemplate("text: '{{ .InfraCluster.spec.x }}'")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"InfraCluster"}},
-		"missing-values": {addon: tn.addon("", good, func(a *addonsv1.Addon) {
-			a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "none"}}
-		}), phase: addonsv1.AddonPending, reason: "ValuesNotFound", says: []string{"addons[missing-values].valuesFrom[0]: Secret", "none doesn't exist; create it, or set optional: true"}},
-		"name-missing-field": {addon: tn.addon("", good, func(a *addonsv1.Addon) {
-			a.ValuesFrom = fromSecrets("{{ .Cluster.metadata.labels.nowhere }}-config")
-		}), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[name-missing-field].valuesFrom[0].name", "nowhere"}},
-		"name-of-nothing": {addon: tn.addon("", good, func(a *addonsv1.Addon) {
-			a.ValuesFrom = fromSecrets("{{ .Cluster.metadata.name }}_config")
-		}), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[name-of-nothing].valuesFrom[0].name", "prod_config", "lower case"}},
+		"missing-chart":      {addon: tn.addon("", "nowhere-1.0.0"), phase: addonsv1.AddonPending, reason: "ArtifactNotFound", says: []string{"chart.path", "nowhere-1.0.0"}},
+		"no-archive":         {addon: tn.addon("", "text.tgz"), phase: addonsv1.AddonFailed, reason: "ArtifactInvalid", says: []string{"chart.path", "text.tgz"}},
+		"broken-schema":      {addon: tn.addon("", strict, withValues(map[string]any{"replicas": "many"})), phase: addonsv1.AddonFailed, reason: "SchemaViolation", says: []string{"addons[broken-schema].values.replicas: got string, want"}},
+		"broken-chart":       {addon: tn.addon("", broken), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-chart].chart: broken/templates/text.yaml"}},
+		"no-yaml":            {addon: tn.addon("", notYAML), phase: addonsv1.AddonFailed, reason: "ManifestInvalid", says: []string{"addons[no-yaml].chart: no-yaml/templates/text.yaml"}},
+		"endless-chart":      {addon: tn.addon("", endless), phase: addonsv1.AddonFailed, reason: "RenderTimeout|OutOfMemory", says: nil},
+		"missing-field":      {addon: tn.addon("", good, withTemplate("text: {{ .Cluster.spec.nowhere }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[missing-field].valuesTemplate", "nowhere"}},
+		"broken-template":    {addon: tn.addon("", good, withTemplate("text: {{ index (list) 3 }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-template].valuesTemplate"}},
+		"template-no-yaml":   {addon: tn.addon("", good, withTemplate("a: b\nlist: [{{ .Cluster.metadata.name }}")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[template-no-yaml].valuesTemplate", `begins with "list:"`}},
+		"template-no-map":    {addon: tn.addon("", good, withTemplate("- a list")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[template-no-map].valuesTemplate"}},
+		"no-infra":           {addon: tn.addon("", good, withTemplate("text: '{{ .InfraCluster.spec.x }}'")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"InfraCluster"}},
+		"missing-values":     {addon: tn.addon("", good, valuesFromSecrets("none")), phase: addonsv1.AddonPending, reason: "ValuesNotFound", says: []string{"addons[missing-values].valuesFrom[0]: Secret", "none doesn't exist; create it, or set optional: true"}},
+		"name-missing-field": {addon: tn.addon("", good, valuesFromSecrets("{{ .Cluster.metadata.labels.nowhere }}-config")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[name-missing-field].valuesFrom[0].name", "nowhere"}},
+		"name-of-nothing":    {addon: tn.addon("", good, valuesFromSecrets("{{ .Cluster.metadata.name }}_config")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[name-of-nothing].valuesFrom[0].name", "prod_config", "lower case"}},
 		"no-namespace": {addon: tn.addon("", good, inNamespace(tn.namespace+"-none"), func(a *addonsv1.Addon) {
 			a.CreateNamespace = new(bool)
 		}), phase: addonsv1.AddonFailed, says: []string{tn.namespace + "-none", "createNamespace"}},
@@ -108,11 +102,8 @@ func TestWrongAddons(t *testing.T) {
 func TestInvalidStack(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
+	tn, s := newProd(t, 0)
 	path := tn.writeChart("good", "1.0.0", configMapChart)
-	tn.makeCluster("prod", s, nil)
-	tn.startManager()
 	for name, tc := range map[string]struct {
 		spoil  func(*addonsv1.AddonStackSpec)
 		reason string
