@@ -9,29 +9,19 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// makeClusterWithoutRights makes a Cluster whose kubeconfig's user may ask for no object. It returns the user's
-// role.
-func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[string]string) *rbacv1.ClusterRole {
+// makeClusterWithoutRights makes a Cluster whose kubeconfig's user may ask for no object but by the rules. It returns the
+// user's role.
+func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[string]string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	tn.t.Helper()
-	user, err := s.AddUser(tn.clusterUser(name))
+	known, err := s.AddUser(tn.clusterUser(name))
 	must(tn.t, err)
-	all := []string{"*"}
-	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{NonResourceURLs: all, Verbs: all}}}
-	role.Name = "limited-" + tn.namespace
-	binding := &rbacv1.ClusterRoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tn.clusterUser(name)}},
-	}
-	binding.Name = role.Name
-	for _, o := range []client.Object{role, binding} {
-		must(tn.t, s.Create(tn.t.Context(), o))
-	}
-	tn.writeKubeconfig(name, user.Kubeconfig)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "limited-" + tn.namespace}}
+	s.grant(tn.t, "", role.Name, user(tn.clusterUser(name)), append(rules, rbacv1.PolicyRule{NonResourceURLs: everyVerb, Verbs: everyVerb})...)
+	tn.writeKubeconfig(name, known.Kubeconfig)
 	tn.makeClusterObject(name, labels)
 	return role
 }
@@ -76,8 +66,7 @@ func TestStackNamesCauses(t *testing.T) {
 
 	tn.create(tn.secret("late", map[string]string{"values.yaml": "text: here\n"}))
 	changeOn(t, s, role, func(r *rbacv1.ClusterRole) {
-		all := []string{"*"}
-		r.Rules = append(r.Rules, rbacv1.PolicyRule{APIGroups: all, Resources: all, Verbs: all})
+		r.Rules = append(r.Rules, rbacv1.PolicyRule{APIGroups: everyVerb, Resources: everyVerb, Verbs: everyVerb})
 	})
 	tn.awaitStack("platform", "all but a pause is over", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason,
 		"3 of 4 clusters are ready; 1 can't be worked on now. osaka: Paused")

@@ -3,14 +3,10 @@
 package e2e
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/cluster-chandler/chandler/test/realdata"
@@ -47,21 +43,11 @@ func (tn *tenant) smallChart() string {
 
 // archive packs a chart as "helm package" does.
 func (c chart) archive(name, version string) []byte {
-	var packed bytes.Buffer
-	zipped := gzip.NewWriter(&packed)
-	archive := tar.NewWriter(zipped)
-	files := c.complete(name, version)
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		text := files[file]
-		header := &tar.Header{Name: name + "/" + file, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(text))}
-		if err := archive.WriteHeader(header); err != nil {
-			panic(err) // in memory
-		}
-		_, _ = archive.Write([]byte(text))
+	files := map[string]string{}
+	for file, text := range c.complete(name, version) {
+		files[name+"/"+file] = text
 	}
-	_ = archive.Close()
-	_ = zipped.Close()
-	return packed.Bytes()
+	return tarball(files)
 }
 
 func (c chart) complete(name, version string) map[string]string {

@@ -11,7 +11,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
@@ -160,16 +159,13 @@ func TestClusterKindsThatFail(t *testing.T) {
 // administersHub lets the tenant's managers do everything on the management cluster.
 func (tn *tenant) administersHub() {
 	tn.t.Helper()
-	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}, Subjects: tn.subjects()}
-	binding.Name = "admin-" + tn.namespace
-	tn.create(binding)
+	world.hub.bind(tn.t, "", "admin-"+tn.namespace, user(tn.user), "ClusterRole", "cluster-admin")
 }
 
 // memberSecret makes a Secret that is a cluster.
 func (tn *tenant) memberSecret(name string, kubeconfig []byte) *corev1.Secret {
 	tn.t.Helper()
-	s := &corev1.Secret{Data: map[string][]byte{"kubeconfig": kubeconfig}}
-	s.Namespace, s.Name = tn.namespace, name
+	s := &corev1.Secret{ObjectMeta: tn.named(name), Data: map[string][]byte{"kubeconfig": kubeconfig}}
 	s.Labels = map[string]string{"sigs.k8s.io/multicluster-runtime-kubeconfig": "true", "stage": "prod"}
 	tn.create(s)
 	return s
@@ -178,8 +174,7 @@ func (tn *tenant) memberSecret(name string, kubeconfig []byte) *corev1.Secret {
 // memberProfile makes a ClusterProfile whose access provider reads a kubeconfig.
 func (tn *tenant) memberProfile(name string, s *server) *inventoryv1alpha1.ClusterProfile {
 	tn.t.Helper()
-	credentials := &corev1.Secret{Data: map[string][]byte{"config": tn.userOn(s, name).Kubeconfig}}
-	credentials.Namespace, credentials.Name = tn.namespace, name+"-credentials"
+	credentials := &corev1.Secret{ObjectMeta: tn.named(name + "-credentials"), Data: map[string][]byte{"config": tn.userOn(s, name).Kubeconfig}}
 	tn.create(credentials)
 	p := &inventoryv1alpha1.ClusterProfile{Spec: inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: "e2e"}}}
 	p.Namespace, p.Name, p.Labels = tn.namespace, name, map[string]string{"stage": "prod"}

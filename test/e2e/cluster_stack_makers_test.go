@@ -32,7 +32,7 @@ func TestReleasesOfManyMakers(t *testing.T) {
 		})
 		return tarball(files)
 	}
-	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "release"}}
+	bundle := &corev1.ConfigMap{ObjectMeta: tn.named("release")}
 	publish := func(stages string) {
 		t.Helper()
 		change(tn, bundle, func(c *corev1.ConfigMap) { c.BinaryData = map[string][]byte{"release.tgz": release(stages)} })
@@ -62,7 +62,7 @@ func TestReleasesOfManyMakers(t *testing.T) {
 	t.Run("manifests in a key", func(t *testing.T) {
 		tn := tn.in(t)
 		g := NewWithT(t)
-		install := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "install"}, Data: map[string]string{"install": "# nothing yet\n"}}
+		install := &corev1.ConfigMap{ObjectMeta: tn.named("install"), Data: map[string]string{"install": "# nothing yet\n"}}
 		tn.create(install)
 		tn.makeStack("plain", nil, tn.addon("plain", "", withManifests("", ""), func(a *addonsv1.Addon) {
 			a.Manifests.ArtifactSource = addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "install", Key: "install"}}
@@ -99,8 +99,7 @@ func TestReleaseWithNamespaceOfKubernetes(t *testing.T) {
 		stage + "/templates/namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {'" + label + "': yes-it-is}}\n",
 		stage + "/templates/text.yaml":      configMap(stage, "x"),
 	})
-	bundle := &corev1.ConfigMap{BinaryData: map[string][]byte{"release.tgz": tarball(files)}}
-	bundle.Namespace, bundle.Name = tn.namespace, "release"
+	bundle := &corev1.ConfigMap{ObjectMeta: tn.named("release"), BinaryData: map[string][]byte{"release.tgz": tarball(files)}}
 	tn.create(bundle)
 	tn.makeBundleStack("shared", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "release", Key: "release.tgz"}}})
 	tn.makeCluster("prod", s, nil, ofClass("shared"))

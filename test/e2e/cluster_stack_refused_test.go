@@ -53,11 +53,11 @@ func TestBundlesThatAreRefused(t *testing.T) {
 	t.Cleanup(web.Close)
 
 	tn.giveCredentials(map[string]string{"username": "user", "password": "password", "ca.crt": string(server.CA)})
-	tn.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "strangers"},
+	tn.create(&corev1.Secret{ObjectMeta: tn.named("strangers"),
 		StringData: map[string]string{"username": "user", "password": "sentinel-wrong", "ca.crt": string(server.CA)}})
 	tn.trust(key)
-	tn.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "release"}, Data: map[string][]byte{"release.tgz": archive}})
-	tn.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "release"},
+	tn.create(&corev1.Secret{ObjectMeta: tn.named("release"), Data: map[string][]byte{"release.tgz": archive}})
+	tn.create(&corev1.ConfigMap{ObjectMeta: tn.named("release"),
 		BinaryData: map[string][]byte{"release.tgz": archive, "junk.tgz": []byte("no archive")}, Data: map[string]string{"text.tgz": "no archive"}})
 	inObject := func(key string) addonsv1.ArtifactSource {
 		return addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "release", Key: key}}
@@ -120,8 +120,7 @@ func TestBundlesThatAreRefused(t *testing.T) {
 	}
 
 	t.Run("an object can't hold more than the API takes", func(t *testing.T) {
-		large := &corev1.ConfigMap{BinaryData: map[string][]byte{"release.tgz": make([]byte, corev1.MaxSecretSize+1)}}
-		large.Namespace, large.Name = tn.namespace, "large"
+		large := &corev1.ConfigMap{ObjectMeta: tn.named("large"), BinaryData: map[string][]byte{"release.tgz": make([]byte, corev1.MaxSecretSize+1)}}
 		NewWithT(t).Expect(world.hub.Create(t.Context(), large, client.DryRunAll)).To(MatchError(ContainSubstring("may not be more than 1048576 bytes")))
 	})
 

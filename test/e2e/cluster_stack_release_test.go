@@ -272,13 +272,13 @@ func pushArchive(r *registry.Registry, t testing.TB, files map[string][]byte, re
 // giveCredentials makes the Secret "credentials".
 func (tn *tenant) giveCredentials(data map[string]string) {
 	tn.t.Helper()
-	tn.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "credentials"}, StringData: data})
+	tn.create(&corev1.Secret{ObjectMeta: tn.named("credentials"), StringData: data})
 }
 
 // trust makes the ConfigMap with the key that releases are to be signed with.
 func (tn *tenant) trust(key signing.Key) {
 	tn.t.Helper()
-	tn.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "release-keys"}, Data: map[string]string{"cosign.pub": string(key.Public)}})
+	tn.create(&corev1.ConfigMap{ObjectMeta: tn.named("release-keys"), Data: map[string]string{"cosign.pub": string(key.Public)}})
 }
 
 // signedByKey wants a signature by the key of trust.

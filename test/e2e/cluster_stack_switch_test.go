@@ -89,7 +89,7 @@ func TestSwitchOfClass(t *testing.T) {
 		tn.awaitCluster("prod", "what others depend on goes last",
 			phase("top", addonsv1.AddonRemoving, "", ""),
 			phase("base", addonsv1.AddonRemoving, "WaitingForDependent", "top"))
-		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "top"}}
+		held := &corev1.ConfigMap{ObjectMeta: tn.named("top")}
 		changeOn(t, s, held, func(c *corev1.ConfigMap) { c.Finalizers = nil })
 		tn.awaitCluster("prod", "all is gone", ready())
 	})
@@ -136,24 +136,11 @@ func TestSwitchOfRegistry(t *testing.T) {
 // run, until the function that it returns is called.
 func (tn *tenant) freezeAssignments() (thaw func()) {
 	tn.t.Helper()
-	fail := admissionv1.Fail
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: tn.namespace}}
-	policy.Spec = admissionv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy: &fail,
-		MatchConstraints: &admissionv1.MatchResources{
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: labels(corev1.LabelMetadataName + "=" + tn.namespace)},
-			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{addonsv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"clusteraddons"}},
-			}}},
-		},
-		Validations: []admissionv1.Validation{{Expression: "object.spec == oldObject.spec", Message: "assignments are frozen"}},
-	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: policy.ObjectMeta}
-	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}
-	tn.create(policy)
-	tn.create(binding)
-	tn.t.Cleanup(func() { tn.remove(binding); tn.remove(policy) })
+	of := admissionv1.Rule{APIGroups: []string{addonsv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"clusteraddons"}}
+	binding := world.hub.judge(tn.t, tn.namespace, tn.namespace, of, admissionv1.Deny, admissionv1.Validation{
+		Expression: "request.operation == 'CREATE' || object.spec == oldObject.spec", Message: "assignments are frozen",
+	})
+	tn.t.Cleanup(func() { tn.remove(binding) })
 	await := func(reason string, frozen bool) {
 		tn.t.Helper()
 		poll(tn.t, 30*time.Second, reason, func() error {

@@ -120,7 +120,7 @@ func TestClusterStack(t *testing.T) {
 	s := workloadServer(t, 0)
 	s.createNamespace(t, tn.namespace)
 	first, second := tn.namespace+"-a", tn.namespace+"-b"
-	gate := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "gate"}}
+	gate := &corev1.ConfigMap{ObjectMeta: tn.named("gate")}
 	open := func(value string) {
 		t.Helper()
 		changeOn(t, s, gate, func(c *corev1.ConfigMap) { c.Data = map[string]string{"open": value} })
@@ -152,8 +152,7 @@ func TestClusterStack(t *testing.T) {
 
 	t.Run("a release in a ConfigMap", func(t *testing.T) {
 		tn := tn.in(t)
-		bundle := &corev1.ConfigMap{BinaryData: map[string][]byte{"release.tgz": tarball(tn.stackRelease("v2", "two"))}}
-		bundle.Namespace, bundle.Name = tn.namespace, "release"
+		bundle := &corev1.ConfigMap{ObjectMeta: tn.named("release"), BinaryData: map[string][]byte{"release.tgz": tarball(tn.stackRelease("v2", "two"))}}
 		tn.makeBundleStack("test-stack-1-31-v2", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 			ConfigMap: &addonsv1.ArtifactReference{Name: "release", Key: "release.tgz"}}})
 		tn.awaitStack("test-stack-1-31-v2", "there is no bundle yet", addonsv1.SourcesReadyCondition, metav1.ConditionUnknown, "ArtifactNotFound", "source.configMap")

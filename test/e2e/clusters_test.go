@@ -76,8 +76,7 @@ func (tn *tenant) clusterUser(cluster string) string {
 // writeKubeconfig makes or changes the kubeconfig Secret of a Cluster.
 func (tn *tenant) writeKubeconfig(cluster string, kubeconfig []byte) {
 	tn.t.Helper()
-	secret := &corev1.Secret{Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": kubeconfig}}
-	secret.Namespace, secret.Name = tn.namespace, cluster+"-kubeconfig"
+	secret := &corev1.Secret{ObjectMeta: tn.named(cluster + "-kubeconfig"), Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": kubeconfig}}
 	secret.Labels = map[string]string{clusterv1.ClusterNameLabel: cluster}
 	if err := world.hub.Create(tn.t.Context(), secret); err == nil {
 		return
@@ -90,6 +89,12 @@ func (tn *tenant) clusterAddon(cluster string) *addonsv1.ClusterAddon {
 	ca := &addonsv1.ClusterAddon{}
 	ca.Namespace, ca.Name = tn.namespace, cluster
 	return ca
+}
+
+// pauseCluster pauses a Cluster, or ends that.
+func (tn *tenant) pauseCluster(name string, is bool) {
+	tn.t.Helper()
+	change(tn, newCluster(tn.namespace, name, nil), func(c *clusterv1.Cluster) { c.Spec.Paused = &is })
 }
 
 // poke makes the manager reconcile a ClusterAddon though nothing changed.

@@ -22,7 +22,7 @@ func TestConditionsOnObjects(t *testing.T) {
 	g := NewWithT(t)
 	tn, s := newProd(t, 1)
 	s.createNamespace(t, tn.namespace)
-	gate := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "gate"}, Data: map[string]string{"open": "before"}}
+	gate := &corev1.ConfigMap{ObjectMeta: tn.named("gate"), Data: map[string]string{"open": "before"}}
 	g.Expect(s.Create(t.Context(), gate)).To(Succeed())
 	open := func(value string) {
 		t.Helper()

@@ -80,13 +80,13 @@ func TestDriftBesideControllers(t *testing.T) {
 	scale := func(name string, manager string) func(int) error {
 		return func(n int) error {
 			_, err := s.clientset.AppsV1().Deployments(tn.namespace).UpdateScale(ctx, name, &autoscalingv1.Scale{
-				ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: name}, Spec: autoscalingv1.ScaleSpec{Replicas: int32(2 + n%3)},
+				ObjectMeta: tn.named(name), Spec: autoscalingv1.ScaleSpec{Replicas: int32(2 + n%3)},
 			}, metav1.UpdateOptions{FieldManager: manager})
 			return err
 		}
 	}
 	deployment := func(name string) *appsv1.Deployment {
-		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: name}}
+		return &appsv1.Deployment{ObjectMeta: tn.named(name)}
 	}
 	beat(0, scale("scaled", "autoscaler"))
 	beat(1, func(n int) error {

@@ -27,8 +27,7 @@ func TestDriftOverRestarts(t *testing.T) {
 	path := tn.writeChart("settings", "1.0.0", chart{"templates/all.yaml": fmt.Sprintf("{{ range $i := until %d }}\n---\n%s{{ end }}", restarts, configMap("{{ $.Release.Name }}-{{ $i }}", "default"))})
 	tn.install(tn.addon("changed", path), tn.addon("deleted", path), tn.addon("untouched", path))
 	object := func(addon string, i int) *corev1.ConfigMap {
-		o := &corev1.ConfigMap{}
-		o.Namespace, o.Name = tn.namespace, fmt.Sprintf("%s-%d", addon, i)
+		o := &corev1.ConfigMap{ObjectMeta: tn.named(fmt.Sprintf("%s-%d", addon, i))}
 		return o
 	}
 	untouched := object("untouched", 0)

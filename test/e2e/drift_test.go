@@ -64,20 +64,17 @@ func newDrifting(t *testing.T, number int, flags []string, more ...func(*addonsv
 }
 
 func (d *drifting) deployment() *appsv1.Deployment {
-	o := &appsv1.Deployment{}
-	o.Namespace, o.Name = d.namespace, "web"
+	o := &appsv1.Deployment{ObjectMeta: d.named("web")}
 	return o
 }
 
 func (d *drifting) service() *corev1.Service {
-	o := &corev1.Service{}
-	o.Namespace, o.Name = d.namespace, "web"
+	o := &corev1.Service{ObjectMeta: d.named("web")}
 	return o
 }
 
 func (d *drifting) configMap() *corev1.ConfigMap {
-	o := &corev1.ConfigMap{}
-	o.Namespace, o.Name = d.namespace, "web"
+	o := &corev1.ConfigMap{ObjectMeta: d.named("web")}
 	return o
 }
 
@@ -400,8 +397,7 @@ func TestDriftOfRecordsOfOlderVersions(t *testing.T) {
 	d := newDrifting(t, 0, nil)
 	d.stopManager()
 	d.Expect(d.s.Delete(t.Context(), d.service())).To(Succeed())
-	record := &corev1.Secret{}
-	record.Namespace, record.Name = d.namespace, "sh.helm.release.v1.web.v1"
+	record := &corev1.Secret{ObjectMeta: d.named("sh.helm.release.v1.web.v1")}
 	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"addons.cluster.x-k8s.io/applied-fields": nil}}})
 	d.patch(record, "older", string(patch))
 	d.startManager()

@@ -26,8 +26,7 @@ func TestFleetSharesDownloads(t *testing.T) {
 	tn := newTenant(t)
 	s := workloadServer(t, 2)
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
-	credentials := t.TempDir()
-	write(t, credentials, "ca.crt", authority.PEM)
+	credentials := trusting(t, authority.PEM)
 	offered := publish(t, origin, "offered")
 	server := faulty.Start(t, authority, offered)
 	for i := range clusters {

@@ -5,8 +5,6 @@ package e2e
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -76,8 +74,7 @@ func TestFollowingChannels(t *testing.T) {
 	tn := newTenant(t)
 	workloads := []*server{workloadServer(t, 0), workloadServer(t, 1)}
 	server := registry.Start(t, registry.Options{})
-	dir := t.TempDir()
-	NewWithT(t).Expect(os.WriteFile(filepath.Join(dir, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	dir := trusting(t, server.CA)
 	stage := tn.namespace + "-a"
 	publish := func(tag, version string) string {
 		t.Helper()
@@ -197,8 +194,7 @@ func TestFollowingFiles(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	server := registry.Start(t, registry.Options{})
-	dir := t.TempDir()
-	NewWithT(t).Expect(os.WriteFile(filepath.Join(dir, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	dir := trusting(t, server.CA)
 	publish := func(tags ...string) {
 		t.Helper()
 		for _, tag := range tags {
@@ -275,7 +271,7 @@ func TestFollowingKeys(t *testing.T) {
 		signing.Attach(t, repository, manifest, key.Sign(t, manifest))
 	}
 	keys := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "release-keys", Namespace: tn.namespace}, Data: map[string]string{"cosign.pub": string(previous.Public)},
+		ObjectMeta: tn.named("release-keys"), Data: map[string]string{"cosign.pub": string(previous.Public)},
 	}
 	tn.create(keys)
 	publish("v1", previous)
@@ -283,10 +279,8 @@ func TestFollowingKeys(t *testing.T) {
 	tn.makeCluster("prod", workloadServer(t, 0), labels("env=prod"))
 	s := tn.newStack("platform", labels("env=prod"))
 	s.Spec.Source = &addonsv1.BundleSource{ClusterStack: "test-stack-1-31", ArtifactSource: addonsv1.ArtifactSource{
-		OCI: &addonsv1.OCISource{URL: server.URL("stacks"), PlainHTTP: ptr.To(true)},
-		Verify: &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{
-			PublicKeys: []addonsv1.TrustReference{{Kind: "ConfigMap", Name: "release-keys"}},
-		}},
+		OCI:    &addonsv1.OCISource{URL: server.URL("stacks"), PlainHTTP: ptr.To(true)},
+		Verify: signedByKey(),
 	}}
 	tn.create(s)
 	follows := func(version, available string) stackCheck {

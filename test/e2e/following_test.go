@@ -198,8 +198,7 @@ func TestFollowingTogether(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	server := registry.Start(t, registry.Options{})
-	dir := t.TempDir()
-	NewWithT(t).Expect(os.WriteFile(filepath.Join(dir, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	dir := trusting(t, server.CA)
 	publish := func(version string) {
 		t.Helper()
 		server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)

@@ -50,8 +50,7 @@ func TestLostRecord(t *testing.T) {
 	before := tn.configMapOf("settings")
 	g.Expect(s.Get(t.Context(), tn.key("settings"), before)).To(Succeed())
 	g.Expect(s.Delete(t.Context(), before)).To(Succeed())
-	record := &corev1.Secret{}
-	record.Namespace, record.Name = tn.namespace, "sh.helm.release.v1.settings.v1"
+	record := &corev1.Secret{ObjectMeta: tn.named("sh.helm.release.v1.settings.v1")}
 	g.Expect(s.Delete(t.Context(), record)).To(Succeed())
 	poll(t, patience, "an add-on that somebody uninstalled with Helm is to be installed again", func() error {
 		now := tn.configMapOf("settings")

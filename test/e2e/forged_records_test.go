@@ -15,7 +15,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,25 +34,10 @@ type mallory struct {
 func newMallory(t *testing.T, s *server, namespace string) *mallory {
 	t.Helper()
 	m := &mallory{t: t, s: s, name: "mallory-" + namespace}
-	user, err := s.AddUser(m.name)
+	known, err := s.AddUser(m.name)
 	must(t, err)
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mallory"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}},
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mallory"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: m.name}},
-	}
-	for _, o := range []client.Object{role, binding} {
-		must(t, s.Create(t.Context(), o))
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(user.Kubeconfig)
-	must(t, err)
-	if m.Client, err = client.New(config, client.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	s.grant(t, namespace, "mallory", user(m.name), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: everyVerb})
+	m.Client = clientFor(t, known.Kubeconfig)
 	poll(t, patience, "the API server is to know the Role", func() error {
 		return m.List(t.Context(), &corev1.SecretList{}, client.InNamespace(namespace))
 	})
@@ -277,8 +261,7 @@ func TestForgedChart(t *testing.T) {
 	s.createNamespace(t, tn.namespace)
 	m := newMallory(t, s, tn.namespace)
 	origin := registry.Start(t, registry.Options{})
-	credentials := t.TempDir()
-	write(t, credentials, "ca.crt", origin.CA)
+	credentials := trusting(t, origin.CA)
 	origin.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
 	evil := origin.Push(t, chart{"templates/a.yaml": m.rights()}.archive("settings", "1.0.0"), "charts/settings", "0.1.0-evil")
 	tn.makeCluster("prod", s, nil)

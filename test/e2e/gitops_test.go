@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -76,9 +75,7 @@ func TestGitOps(t *testing.T) {
 	tn.awaitStack("halted", "a first rollout ends at its canary", addonsv1.RolledOutCondition, metav1.ConditionFalse, string(addonsv1.RolloutSoaking), "")
 	tn.awaitStack("soaking", "so does the other", addonsv1.RolledOutCondition, metav1.ConditionFalse, string(addonsv1.RolloutSoaking), "")
 	tn.changeStack("halted", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].Chart.Path = broken })
-	change(tn, tn.newStack("paused", nil), func(s *addonsv1.AddonStack) {
-		s.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
-	})
+	tn.pauseStack("paused")
 	tn.changeStack("invalid", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].DependsOn = []string{"nobody"} })
 	tn.changeStack("removal-held", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[1:] })
 	for name, is := range map[string]struct {

@@ -71,7 +71,7 @@ func TestWhyPodsWait(t *testing.T) {
 // setDegradedAfter sets how long an add-on of a stack may be ill.
 func (tn *tenant) setDegradedAfter(stack string, after time.Duration) {
 	tn.t.Helper()
-	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: stack}}
+	s := &addonsv1.AddonStack{ObjectMeta: tn.named(stack)}
 	patch := fmt.Sprintf(`{"spec":{"degradedAfterSeconds":%d}}`, int(after.Seconds()))
 	must(tn.t, world.hub.Patch(tn.t.Context(), s, client.RawPatch(types.MergePatchType, []byte(patch))))
 }

@@ -36,8 +36,7 @@ func TestHooksResume(t *testing.T) {
 			tn.startManager()
 			tn.makeStack("platform", nil, tn.addon("hooked", path))
 
-			job := &batchv1.Job{}
-			job.Namespace, job.Name = tn.namespace, hook
+			job := &batchv1.Job{ObjectMeta: tn.named(hook)}
 			await(t, s, job, patience, "the hook's Job is to start", func(j *batchv1.Job) error {
 				if j.Status.Active != 1 {
 					return fmt.Errorf("%d pods are active", j.Status.Active)

@@ -119,13 +119,11 @@ func (tn *tenant) moveAway(cluster, stack string) {
 func notProbe(e auditEvent) bool { return !audit.Probe(&e) }
 
 func (tn *tenant) configMapWithChart(name string, archive []byte) *corev1.ConfigMap {
-	c := &corev1.ConfigMap{BinaryData: map[string][]byte{addonsv1.DefaultArtifactKey: archive}}
-	c.Namespace, c.Name = tn.namespace, name
+	c := &corev1.ConfigMap{ObjectMeta: tn.named(name), BinaryData: map[string][]byte{addonsv1.DefaultArtifactKey: archive}}
 	return c
 }
 
 func (tn *tenant) secret(name string, data map[string]string) *corev1.Secret {
-	s := &corev1.Secret{StringData: data}
-	s.Namespace, s.Name = tn.namespace, name
+	s := &corev1.Secret{ObjectMeta: tn.named(name), StringData: data}
 	return s
 }

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -26,7 +25,7 @@ func TestImpersonation(t *testing.T) {
 	tn, s, g := newTenant(t), workloadServer(t, 0), NewWithT(t)
 	s.createNamespace(t, tn.namespace)
 	binding := allowDeployer(t, s, tn.namespace)
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "settings"}}
+	settings := &corev1.ConfigMap{ObjectMeta: tn.named("settings")}
 	role := "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: '{{ .Release.Namespace }}-{{ .Release.Name }}'}\n"
 	greedy := tn.writeChart("greedy", "1.0.0", chart{"templates/all.yaml": configMap("{{ .Release.Name }}", "default") + role})
 	tn.makeCluster("prod", s, nil)
@@ -57,11 +56,11 @@ func TestImpersonation(t *testing.T) {
 	// The stack goes while nobody looks, and so do the rights.
 	tn.stopManager()
 	tn.remove(tn.newStack("platform", nil))
-	g.Expect(s.Delete(t.Context(), binding.DeepCopy())).To(Succeed())
+	g.Expect(s.Delete(t.Context(), binding)).To(Succeed())
 	tn.startManager("--require-impersonation")
 	tn.awaitCluster("prod", "without rights nothing is removed", phase("settings", addonsv1.AddonFailed, "PruneFailed", account))
 	g.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(settings), settings.DeepCopy())).To(Succeed())
-	binding.ResourceVersion = ""
+	binding.SetResourceVersion("")
 	g.Expect(s.Create(t.Context(), binding)).To(Succeed())
 	tn.awaitCluster("prod", "with them all of it is", func(ca *addonsv1.ClusterAddon) error {
 		if len(ca.Status.Addons) > 0 {
@@ -88,21 +87,11 @@ func TestImpersonation(t *testing.T) {
 }
 
 // allowDeployer gives the ServiceAccount deployer its rights in its own namespace.
-func allowDeployer(t *testing.T, s *server, namespace string) *rbacv1.RoleBinding {
+func allowDeployer(t *testing.T, s *server, namespace string) client.Object {
 	t.Helper()
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "create", "patch", "delete"}}},
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "deployer"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "deployer"}},
-	}
-	for _, o := range []client.Object{role, binding} {
-		must(t, s.Create(t.Context(), o))
-	}
-	return binding
+	return s.grant(t, namespace, "deployer", serviceAccount(namespace, "deployer"), rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "create", "patch", "delete"},
+	})
 }
 
 // deliveredAs expects an add-on that a ServiceAccount delivers.

@@ -54,7 +54,7 @@ func clusterInputs(charts inputCharts) map[string]func(*input) {
 			i.awaitReady(i.name, "it isn't paused")
 			pause := func(is bool) func() {
 				return func() {
-					change(i.tenant, newCluster(i.namespace, "lima", nil), func(c *clusterv1.Cluster) { c.Spec.Paused = new(is) })
+					i.pauseCluster("lima", is)
 				}
 			}
 			i.says(pause(true))

@@ -26,16 +26,12 @@ func (tn *tenant) instance(name string) *tenant {
 	must(tn.t, world.hub.List(tn.t.Context(), inNamespaces))
 	for _, b := range everywhere.Items {
 		if slices.ContainsFunc(b.Subjects, isTenant) {
-			binding := &rbacv1.ClusterRoleBinding{RoleRef: b.RoleRef, Subjects: sub.subjects()}
-			binding.Name = b.Name + "-" + name
-			tn.create(binding)
+			world.hub.bind(tn.t, "", b.Name+"-"+name, user(sub.user), b.RoleRef.Kind, b.RoleRef.Name)
 		}
 	}
 	for _, b := range inNamespaces.Items {
 		if slices.ContainsFunc(b.Subjects, isTenant) {
-			binding := &rbacv1.RoleBinding{RoleRef: b.RoleRef, Subjects: sub.subjects()}
-			binding.Namespace, binding.Name = b.Namespace, b.Name+"-"+name
-			tn.create(binding)
+			world.hub.bind(tn.t, b.Namespace, b.Name+"-"+name, user(sub.user), b.RoleRef.Kind, b.RoleRef.Name)
 		}
 	}
 	return &sub

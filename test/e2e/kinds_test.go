@@ -74,19 +74,26 @@ func TestClusterScopedKindComesLater(t *testing.T) {
 // makeKind installs a CRD.
 func makeKind(t *testing.T, s *server, group, kind string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	plural := strings.ToLower(kind) + "s"
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	crd.Name = plural + "." + group
-	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: group,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind)},
-		Scope: apiextensionsv1.NamespaceScoped,
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-			Name: "v1", Served: true, Storage: true,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
-		}},
-	}
+	crd := definitionOf(group, "v1", kind, apiextensionsv1.NamespaceScoped)
 	must(t, s.Create(t.Context(), crd))
+	return crd
+}
+
+// definitionOf returns the CRD of a kind whose objects may have any fields.
+func definitionOf(group, version, kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
+	singular := strings.ToLower(kind)
+	plural := singular + "s"
+	if stem, is := strings.CutSuffix(singular, "y"); is {
+		plural = stem + "ies"
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: group, Scope: scope,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: singular},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
+		}}},
+	}}
+	crd.Name = plural + "." + group
 	return crd
 }
 

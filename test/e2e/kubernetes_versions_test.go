@@ -62,8 +62,7 @@ func TestKubernetesVersions(t *testing.T) {
 		"templates/text.yaml": configMap("{{ .Release.Name }}", "'x'")})
 	versions := func(rows ...addonsv1.ChartVersion) func(*addonsv1.Addon) { return byKubernetes(server, rows...) }
 	tn.makeCluster("c", s, nil)
-	credentials := t.TempDir()
-	write(t, credentials, "ca.crt", server.CA)
+	credentials := trusting(t, server.CA)
 	tn.startManager("--credentials-dir=" + credentials)
 	tn.makeStack("platform", nil,
 		tn.addon("follows", "", versions(
@@ -115,8 +114,7 @@ func TestUpgradeOfKubernetes(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = s.Stop() })
 	server := registryOf(t, "1.35.0", "1.36.0")
-	credentials := t.TempDir()
-	write(t, credentials, "ca.crt", server.CA)
+	credentials := trusting(t, server.CA)
 	tn.makeCluster("c", s, nil)
 	tn.startManager("--credentials-dir=" + credentials)
 	tn.makeStack("platform", nil,

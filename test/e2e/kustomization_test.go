@@ -3,14 +3,9 @@
 package e2e
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,18 +21,11 @@ type artifact map[string]string
 
 // pack makes an archive as `tar -czf archive -C directory .` does.
 func (a artifact) pack() []byte {
-	var packed bytes.Buffer
-	zipped := gzip.NewWriter(&packed)
-	archive := tar.NewWriter(zipped)
-	for _, file := range slices.Sorted(maps.Keys(a)) {
-		if err := archive.WriteHeader(&tar.Header{Name: "./" + file, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(a[file]))}); err != nil {
-			panic(err) // in memory
-		}
-		_, _ = archive.Write([]byte(a[file]))
+	files := map[string]string{}
+	for file, text := range a {
+		files["./"+file] = text
 	}
-	_ = archive.Close()
-	_ = zipped.Close()
-	return packed.Bytes()
+	return tarball(files)
 }
 
 // writeFiles puts files below a directory of the artifact root.
@@ -208,16 +196,14 @@ func TestKustomizations(t *testing.T) {
 			})
 		}, map[string]string{"page": "", "f": "manifest"}},
 		{"a file in a ConfigMap's data", "packed", func(tn *tenant) {
-			object := &corev1.ConfigMap{Data: map[string]string{"install.yaml": configMap("g", "one") + "---\n" + configMap("h", "one")}}
-			object.Namespace, object.Name = tn.namespace, "install"
+			object := &corev1.ConfigMap{ObjectMeta: tn.named("install"), Data: map[string]string{"install.yaml": configMap("g", "one") + "---\n" + configMap("h", "one")}}
 			tn.create(object)
 			tn.changeAddon("platform", "packed", func(a *addonsv1.Addon) {
 				a.Manifests.ArtifactSource = addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "install", Key: "install.yaml"}}
 			})
 		}, map[string]string{"f": "", "g": "one", "h": "one"}},
 		{"another file in it", "packed", func(tn *tenant) {
-			object := &corev1.ConfigMap{}
-			object.Namespace, object.Name = tn.namespace, "install"
+			object := &corev1.ConfigMap{ObjectMeta: tn.named("install")}
 			change(tn, object, func(c *corev1.ConfigMap) { c.Data["install.yaml"] = configMap("g", "two") })
 		}, map[string]string{"g": "two", "h": ""}},
 		{"a file at a path", "packed", func(tn *tenant) {

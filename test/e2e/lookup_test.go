@@ -15,7 +15,6 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -156,7 +155,7 @@ func TestLookupFindsTheAddonsOwnObjectsAlone(t *testing.T) {
 	g := NewWithT(t)
 	tn, s := newProd(t, 2)
 	s.createNamespace(t, tn.namespace)
-	g.Expect(s.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "foreign"}, Data: map[string][]byte{"a": []byte("b")}})).To(Succeed())
+	g.Expect(s.Create(t.Context(), &corev1.Secret{ObjectMeta: tn.named("foreign"), Data: map[string][]byte{"a": []byte("b")}})).To(Succeed())
 	path := tn.writeChart("db", "1.0.0", keepsByLookup)
 	left := func(a *addonsv1.Addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyReport} } // else it is set back at once
 	stack := tn.makeStack("platform", nil, tn.addon("db", path, left))

@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/faulty"
@@ -28,12 +26,9 @@ func TestMovedTag(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
-	credentials := t.TempDir()
-	write(t, credentials, "ca.crt", authority.PEM)
+	credentials := trusting(t, authority.PEM)
 	key := signing.NewKey(t)
-	tn.create(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "release-keys", Namespace: tn.namespace}, Data: map[string]string{"cosign.pub": string(key.Public)},
-	})
+	tn.trust(key)
 	evil := maps.Clone(configMapChart)
 	evil["values.yaml"] = "text: evil\n"
 
@@ -89,9 +84,7 @@ func TestMovedTag(t *testing.T) {
 		addons = append(addons, tn.addon(name, "", func(a *addonsv1.Addon) {
 			a.Chart = p.from("oci", servers[name])
 			if c.verified {
-				a.Chart.Verify = &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{
-					PublicKeys: []addonsv1.TrustReference{{Kind: "ConfigMap", Name: "release-keys"}},
-				}}
+				a.Chart.Verify = signedByKey()
 			}
 		}))
 		reasons[name] = c.reason

@@ -144,16 +144,10 @@ func (m *moving) movesWithTheCommand(origin migration.Origin) {
 
 // maySeeProviders lets the user look whether the Helm add-on provider runs.
 func (m *moving) maySeeProviders(p *plugin) {
-	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list"}},
-		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"}, Verbs: []string{"list"}},
-	}}
-	role.Name = "moves-" + m.namespace
-	m.create(role)
-	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: p.user}}}
-	binding.Name = role.Name
-	m.create(binding)
+	list := []string{"list"}
+	world.hub.grant(m.t, "", "moves-"+m.namespace, user(p.user),
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: list},
+		rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"}, Verbs: list})
 }
 
 // prunes changes a value of each add-on by which an object goes.

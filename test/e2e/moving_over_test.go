@@ -40,19 +40,7 @@ var installPreviousKinds = sync.OnceValue(func() error {
 		"HelmRelease": "helm.toolkit.fluxcd.io/v2", "HelmRepository": "source.toolkit.fluxcd.io/v1",
 	} {
 		group, version, _ := strings.Cut(group, "/")
-		plural := strings.TrimSuffix(strings.ToLower(kind), "y") + "s"
-		if strings.HasSuffix(kind, "y") {
-			plural = strings.TrimSuffix(strings.ToLower(kind), "y") + "ies"
-		}
-		crd := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind)},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
-			}}},
-		}}
-		crd.Name = plural + "." + group
-		if err := world.hub.Create(context.Background(), crd); err != nil {
+		if err := world.hub.Create(context.Background(), definitionOf(group, version, kind, apiextensionsv1.NamespaceScoped)); err != nil {
 			return err
 		}
 	}

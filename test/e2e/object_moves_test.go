@@ -58,7 +58,7 @@ func (tn *tenant) watchDeletions(s *server) func() []string {
 	}()
 	return func() []string {
 		tn.t.Helper()
-		mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: last}}
+		mark := &corev1.ConfigMap{ObjectMeta: tn.named(last)}
 		g.Expect(s.Create(tn.t.Context(), mark)).To(Succeed())
 		<-done
 		watcher.Stop()
@@ -125,9 +125,7 @@ func TestObjectsChangeAddons(t *testing.T) {
 					}
 					list = append(list, a)
 				}
-				stack := tn.newStack(class, nil, list...)
-				stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{class}
-				tn.create(stack)
+				tn.create(tn.stackForClass(class, class, list...))
 			}
 			tn.makeCluster("prod", s, nil, ofClass("from"))
 			tn.startManager()
@@ -183,9 +181,7 @@ func TestBackHalfWay(t *testing.T) {
 		"single": {tn.addon("all", tn.writeChart("all", "1.0.0", having("one", "two", "old")))},
 		"multi":  {tn.addon("first", tn.writeChart("first", "1.0.0", having("one"))), waits},
 	} {
-		stack := tn.newStack(class, nil, addons...)
-		stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{class}
-		tn.create(stack)
+		tn.create(tn.stackForClass(class, class, addons...))
 	}
 	tn.makeCluster("prod", s, nil, ofClass("single"))
 	tn.startManager()
@@ -288,7 +284,7 @@ func TestLeavingWaitsForNobodyElse(t *testing.T) {
 	})
 	tn.awaitCluster("prod", "it can't be upgraded", condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "", ""))
 
-	tn.remove(&addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "team-c"}})
+	tn.remove(&addonsv1.AddonStack{ObjectMeta: tn.named("team-c")})
 	tn.changeStack("team-b", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0] = later })
 	tn.awaitCluster("prod", "the port is free", installedAs("later", 1, "1.0.0"))
 	g.Eventually(func() map[string]corev1.ConfigMap { return tn.configMapsOn(s) }, time.Minute).ShouldNot(HaveKey("of-c"), "its stack is gone")

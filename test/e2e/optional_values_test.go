@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -71,13 +69,12 @@ func TestOptionalValuesDisappear(t *testing.T) {
 // TestChangeWaitsForTheSource changes values while the source of the chart is down.
 func TestChangeWaitsForTheSource(t *testing.T) {
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
+	tn := newTenant(t)
 	server := registry.Start(t, registry.Options{})
 	server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
 	tn.create(tn.secret("values", map[string]string{"values.yaml": "text: one"}))
 	tn.makeCluster("prod", workloadServer(t, 1), nil)
-	dir := t.TempDir()
-	g.Expect(os.WriteFile(filepath.Join(dir, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	dir := trusting(t, server.CA)
 	flag := "--credentials-dir=" + dir
 	tn.startManager(flag)
 	tn.makeStack("base", nil, tn.addon("settings", "", withOptional("values"), fromOCI(server.URL("charts/settings"), "1.0.0")))

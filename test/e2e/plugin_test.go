@@ -20,7 +20,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -56,24 +55,18 @@ func (tn *tenant) newPluginAs(name string, rules ...rbacv1.PolicyRule) *plugin {
 	binary, err := buildPlugin()
 	must(tn.t, err)
 	p := &plugin{tenant: tn, binary: binary, user: name + ":" + tn.namespace}
-	user, err := world.hub.AddUser(p.user)
+	known, err := world.hub.AddUser(p.user)
 	must(tn.t, err)
 	p.kubeconfig = filepath.Join(tn.t.TempDir(), "kubeconfig")
-	config, err := clientcmd.Load(user.Kubeconfig)
+	config, err := clientcmd.Load(known.Kubeconfig)
 	must(tn.t, err)
 	config.Contexts[config.CurrentContext].Namespace = tn.namespace
 	must(tn.t, clientcmd.WriteToFile(*config, p.kubeconfig))
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: p.user}}
 	see := []string{"get", "list", "watch"}
-	role := &rbacv1.Role{Rules: append(rules,
+	world.hub.grant(tn.t, tn.namespace, name, user(p.user), append(rules,
 		rbacv1.PolicyRule{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"addonstacks", "clusteraddons", "providerinstances"}, Verbs: see},
 		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: see},
-		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: see})}
-	role.Namespace, role.Name = tn.namespace, name
-	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: subjects}
-	binding.Namespace, binding.Name = tn.namespace, name
-	tn.create(role)
-	tn.create(binding)
+		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: see})...)
 	return p
 }
 
@@ -186,7 +179,7 @@ func fleetOf200(t *testing.T) *tenant {
 	tn.awaitReady("edge", "the edge is well")
 	tn.awaitStack("platform", "three fail", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersFailedReason, "3 of 190 clusters failed")
 	tn.awaitCluster("prod-150", "it is ready, and then paused", ready("base", "ingress"))
-	change(tn, newCluster(tn.namespace, "prod-150", nil), func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
+	tn.pauseCluster("prod-150", true)
 	poll(t, patience, "all others are ready", func() error {
 		s := tn.newStack("platform", nil)
 		if err := world.hub.Get(t.Context(), tn.key("platform"), s); err != nil {

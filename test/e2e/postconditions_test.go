@@ -37,8 +37,7 @@ func TestPostconditionOfAnInstalledAddon(t *testing.T) {
 	tn.settle()
 	tn.awaitCluster("prod", "a restart changes nothing", waits...)
 
-	gate := &corev1.ConfigMap{Data: map[string]string{"open": "yes"}}
-	gate.Namespace, gate.Name = tn.namespace, "gate"
+	gate := &corev1.ConfigMap{ObjectMeta: tn.named("gate"), Data: map[string]string{"open": "yes"}}
 	g.Expect(s.Create(t.Context(), gate)).To(Succeed())
 	tn.awaitReady("platform", "it holds")
 	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}), "nothing of the add-on has changed")

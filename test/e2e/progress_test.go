@@ -69,8 +69,7 @@ func TestReadinessCheck(t *testing.T) {
 	tn.makeStack("platform", nil, tn.addon("web", path, func(a *addonsv1.Addon) {
 		a.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "apps/v1", Kind: "Deployment", Expression: "self.metadata.annotations['approved'] == 'yes'"}}
 	}))
-	deployment := &appsv1.Deployment{}
-	deployment.Namespace, deployment.Name = tn.namespace, "web"
+	deployment := &appsv1.Deployment{ObjectMeta: tn.named("web")}
 	await(t, s, deployment, patience, "the Deployment is to be available", func(d *appsv1.Deployment) error {
 		if d.Status.AvailableReplicas != 1 {
 			return fmt.Errorf("%d replicas are available", d.Status.AvailableReplicas)

@@ -7,7 +7,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -20,18 +19,7 @@ func TestObjectsOutsideOfNamespacesAreNotRead(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	const kind = "TestIdentity"
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	crd.Name = "testidentities." + infraGroup
-	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: infraGroup,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: "testidentities", Singular: "testidentity"},
-		Scope: apiextensionsv1.ClusterScoped,
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-			Name: "v1", Served: true, Storage: true,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}},
-		}},
-	}
-	tn.create(crd)
+	tn.create(definitionOf(infraGroup, "v1", kind, apiextensionsv1.ClusterScoped))
 	identity := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"externalID": "sentinel-of-another-team"}}}
 	identity.SetAPIVersion(infraGroup + "/v1")
 	identity.SetKind(kind)

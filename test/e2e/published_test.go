@@ -127,6 +127,14 @@ func (tn *tenant) makeClusterWithAll(name string, s *server, offered published, 
 	tn.makeStack(name, labels("cluster="+name), addons...)
 }
 
+// trusting returns a directory of credentials by which an instance trusts an authority.
+func trusting(t *testing.T, authority []byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "ca.crt", authority)
+	return dir
+}
+
 // kindAsked returns the kind of source that a request is for.
 func kindAsked(r faulty.Request) string {
 	path, _, _ := strings.Cut(r.URI, "?")

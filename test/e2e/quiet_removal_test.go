@@ -72,8 +72,7 @@ func TestFailedHookStaysFailed(t *testing.T) {
 	})
 	tn.makeStack("platform", nil, tn.addon("hooked", path))
 	seen := map[types.UID]bool{}
-	job := &batchv1.Job{}
-	job.Namespace, job.Name = tn.namespace, "pre-install"
+	job := &batchv1.Job{ObjectMeta: tn.named("pre-install")}
 	await(t, s, job, patience, "it is tried again", func(j *batchv1.Job) error {
 		if seen[j.UID] = true; len(seen) < 3 || j.Status.Failed == 0 {
 			return fmt.Errorf("%d attempts", len(seen))

@@ -18,29 +18,14 @@ func TestRecordThatMayNotBeWritten(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
-	user, err := s.AddUser(tn.clusterUser("prod"))
-	must(t, err)
-	all := []string{"*"}
-	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps", "namespaces"}, Verbs: all},
-		{NonResourceURLs: all, Verbs: all},
-	}}
-	role.Name = "limited-" + tn.namespace
-	binding := &rbacv1.ClusterRoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tn.clusterUser("prod")}},
-	}
-	binding.Name = role.Name
-	must(t, s.Create(t.Context(), role))
-	must(t, s.Create(t.Context(), binding))
-	tn.writeKubeconfig("prod", user.Kubeconfig)
-	tn.makeClusterObject("prod", nil)
+	role := tn.makeClusterWithoutRights("prod", s, nil,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "namespaces"}, Verbs: everyVerb})
 	tn.startManager()
 	tn.makeStack("platform", nil, tn.small("settings"))
 	tn.awaitCluster("prod", "what may not be done is told",
 		phase("settings", addonsv1.AddonFailed, "Forbidden", "Secret "+tn.namespace+"/sh.helm.release.v1.settings.v1"),
 		phase("settings", addonsv1.AddonFailed, "Forbidden", "cannot create"))
-	changeOn(t, s, role, func(r *rbacv1.ClusterRole) { r.Rules[0].Verbs = all })
+	changeOn(t, s, role, func(r *rbacv1.ClusterRole) { r.Rules[0].Verbs = everyVerb })
 	tn.awaitReady("platform", "it is tried again")
 }

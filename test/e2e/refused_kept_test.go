@@ -9,7 +9,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -38,7 +37,7 @@ func TestRefusedThoughItWasInUse(t *testing.T) {
 	server.PushArchive(t, tarball(map[string]string{"net/Chart.yaml": named("net")}), "bundles/net", "v1")
 	server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
 	key := signing.NewKey(t)
-	tn.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "keys", Namespace: tn.namespace}, Data: map[string]string{"cosign.pub": string(key.Public)}})
+	tn.trust(key)
 
 	fromRegistry := func(a *addonsv1.Addon) {
 		a.Chart = addonsv1.ChartSource{OCI: at("charts/settings"), Version: "1.0.0"}
@@ -62,7 +61,7 @@ func TestRefusedThoughItWasInUse(t *testing.T) {
 	installed := s.mark(t)
 	tn.changeAddon("network", "net", func(a *addonsv1.Addon) { a.Chart.Path = "other" })
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) {
-		a.Chart.Verify = &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{{Kind: "ConfigMap", Name: "keys"}}}}
+		a.Chart.Verify = signedByKey()
 		a.Values = &apiextensionsv1.JSON{Raw: []byte(`{"text": "another"}`)}
 	})
 	tn.awaitStack("network", "the bundle has no such path", addonsv1.ReadyCondition, metav1.ConditionUnknown, "ArtifactNotFound", `"other" of the bundle`)

@@ -137,35 +137,11 @@ func (s *server) mapsWith(t *testing.T, namespace, text string) int {
 func (s *server) refuseConfigMap(t *testing.T, namespace, name, message string) client.Object {
 	t.Helper()
 	s.createNamespace(t, namespace)
-	equivalent := admissionv1.Equivalent
-	policy := &admissionv1.ValidatingAdmissionPolicy{}
-	policy.Name = "refuse-" + namespace
-	policy.Spec = admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{
-			MatchPolicy:       &equivalent,
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-			}}},
-		},
-		Validations: []admissionv1.Validation{{Expression: "object.metadata.name != '" + name + "'", Message: message}},
-	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{}
-	binding.Name = policy.Name
-	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}
-	for _, obj := range []client.Object{policy, binding} {
-		must(t, s.Create(t.Context(), obj))
-	}
+	binding := s.judge(t, "refuse-"+namespace, namespace, coreResource("configmaps"), admissionv1.Deny, admissionv1.Validation{
+		Expression: "object.metadata.name != " + quoted(name), Message: message,
+	})
 	refused := &corev1.ConfigMap{}
 	refused.Namespace, refused.Name = namespace, name
-	poll(t, patience, "the API server is to enforce the policy", func() error {
-		if s.Create(t.Context(), refused.DeepCopy(), client.DryRunAll) == nil {
-			return fmt.Errorf("it lets ConfigMap %s through", name)
-		}
-		return nil
-	})
+	s.awaitRefusal(t, refused)
 	return binding
 }

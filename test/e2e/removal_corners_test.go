@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -41,14 +40,12 @@ func TestRevisionIsDeleted(t *testing.T) {
 			})
 			tn.awaitReady("platform", "it has changed")
 			if paused {
-				change(tn, tn.newStack("platform", nil), func(s *addonsv1.AddonStack) {
-					s.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
-				})
+				tn.pauseStack("platform")
 			}
 			tn.settle()
 			for range 3 {
 				deletions, newest := tn.watchDeletionsOn(servers), tn.latestRevision("platform")
-				tn.remove(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: newest}})
+				tn.remove(&appsv1.ControllerRevision{ObjectMeta: tn.named(newest)})
 				tn.settle()
 				g.Expect(deletions()).To(BeEmpty())
 				for i, s := range servers {

@@ -85,8 +85,7 @@ func TestRemovalEnds(t *testing.T) {
 
 	t.Run("a record is edited", func(t *testing.T) {
 		tn, g := tn.in(t), NewWithT(t)
-		record := &corev1.Secret{}
-		record.Namespace, record.Name = tn.namespace, "sh.helm.release.v1.settings.v1"
+		record := &corev1.Secret{ObjectMeta: tn.named("sh.helm.release.v1.settings.v1")}
 		g.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(record), record)).To(Succeed())
 		whole := record.Data["release"]
 		changeOn(t, s, record, func(r *corev1.Secret) { r.Data["release"] = []byte("rubbish") })
@@ -116,7 +115,7 @@ func TestRemovalEnds(t *testing.T) {
 		proxy.refuse() // the control plane goes first
 		ca := tn.clusterAddon("prod")
 		g.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
-		tn.remove(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "prod"}})
+		tn.remove(&clusterv1.Cluster{ObjectMeta: tn.named("prod")})
 		tn.remove(ca) // as Kubernetes' garbage collector does by its owner reference
 		g.Expect(ca.OwnerReferences).To(ContainElement(And(HaveField("Kind", "Cluster"), HaveField("Name", "prod"))))
 		g.Expect(ca.Finalizers).To(BeEmpty(), "nothing holds it")

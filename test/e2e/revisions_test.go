@@ -144,20 +144,8 @@ func (tn *tenant) infraCluster(name, region string) *unstructured.Unstructured {
 // installInfraClusterCRD makes the management cluster serve infraKind.
 func installInfraClusterCRD(t *testing.T) {
 	t.Helper()
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	crd.Name = "testclusters." + infraGroup
+	crd := definitionOf(infraGroup, "v1beta1", infraKind, apiextensionsv1.NamespaceScoped)
 	crd.Labels = labels("cluster.x-k8s.io/v1beta2=v1beta1")
-	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: infraGroup,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: infraKind, ListKind: infraKind + "List", Plural: "testclusters", Singular: "testcluster"},
-		Scope: apiextensionsv1.NamespaceScoped,
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-			Name: "v1beta1", Served: true, Storage: true,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-				Type: "object", XPreserveUnknownFields: ptr.To(true),
-			}},
-		}},
-	}
 	if err := world.hub.Create(t.Context(), crd); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}

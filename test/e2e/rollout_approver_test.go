@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -14,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -23,17 +20,10 @@ import (
 func (tn *tenant) as(name string, rules []rbacv1.PolicyRule) client.Client {
 	tn.t.Helper()
 	name = tn.namespace + "-" + name
-	user, err := world.hub.AddUser(name)
+	known, err := world.hub.AddUser(name)
 	must(tn.t, err)
-	role := &rbacv1.Role{Rules: rules}
-	binding := &rbacv1.RoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
-	}
-	role.Namespace, role.Name, binding.Namespace, binding.Name = tn.namespace, name, tn.namespace, name
-	tn.create(role)
-	tn.create(binding)
-	c, err := client.New(user.Config, client.Options{Scheme: scheme()})
+	world.hub.grant(tn.t, tn.namespace, name, user(name), rules...)
+	c, err := client.New(known.Config, client.Options{Scheme: scheme()})
 	must(tn.t, err)
 	return c
 }
@@ -43,21 +33,13 @@ func (tn *tenant) as(name string, rules []rbacv1.PolicyRule) client.Client {
 func TestRolloutApprover(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	shipped := func(file string) []rbacv1.PolicyRule {
-		data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/people", file))
-		g.Expect(err).NotTo(HaveOccurred())
-		role := &rbacv1.ClusterRole{}
-		g.Expect(yaml.UnmarshalStrict(data, role)).To(Succeed())
-		return role.Rules
-	}
 	r := newRolling(t, "approve", 2)
-	approver, editor := r.as("approver", shipped("rollout_approver_role.yaml")), r.as("editor", shipped("editor_role.yaml"))
+	approver, editor := r.as("approver", shippedRole(t, "people/rollout_approver_role.yaml").Rules), r.as("editor", shippedRole(t, "people/editor_role.yaml").Rules)
 	r.edit("two", "none", rollsOut(addonsv1.Rollout{OnFailure: addonsv1.RolloutRollBack, Waves: []addonsv1.RolloutWave{
 		{Name: "canary", Size: ofNumber(1), Approval: addonsv1.RolloutApprovalRequired},
 	}}))
 	s := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 0, "the canary is to be approved")
-	target := &appsv1.ControllerRevision{}
-	target.Namespace, target.Name = r.namespace, s.Status.Rollout.Revision
+	target := &appsv1.ControllerRevision{ObjectMeta: r.named(s.Status.Rollout.Revision)}
 	annotates := func(annotation, value string) client.Patch {
 		return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+annotation+`":"`+value+`"}}}`))
 	}

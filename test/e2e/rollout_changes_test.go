@@ -13,8 +13,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -83,7 +81,7 @@ func (c *changing) disturb() {
 		c.longest = max(c.longest, time.Since(began))
 	case n < 5:
 		c.remove(newCluster(c.namespace, some, nil))
-		c.remove(&addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: some}})
+		c.remove(&addonsv1.ClusterAddon{ObjectMeta: c.named(some)})
 		delete(c.here, some)
 	case n < 7:
 		c.relabel(some, "env=prod", []string{"stage=canary", "stage=prod"}[c.random.IntN(2)])
@@ -97,7 +95,7 @@ func (c *changing) disturb() {
 func (c *changing) pause(name string, isPaused bool) {
 	c.t.Helper()
 	c.here[name] = isPaused
-	change(c.tenant, newCluster(c.namespace, name, nil), func(obj *clusterv1.Cluster) { obj.Spec.Paused = ptr.To(isPaused) })
+	c.pauseCluster(name, isPaused)
 }
 
 func (c *changing) write(text string) {

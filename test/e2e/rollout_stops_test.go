@@ -39,7 +39,7 @@ func TestRolloutWaits(t *testing.T) {
 
 	held, paused := "wait-0", "wait-1"
 	r.annotate(&addonsv1.ClusterAddon{}, held, addonsv1.HoldRolloutAnnotation, "other, platform")
-	change(r.tenant, newCluster(r.namespace, paused, nil), func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
+	r.pauseCluster(paused, true)
 	r.awaitCluster(paused, "it is paused", condition(addonsv1.PausedCondition, metav1.ConditionTrue, addonsv1.PausedReason, ""))
 	r.annotate(&addonsv1.AddonStack{}, "platform", clusterv1.PausedAnnotation, "true")
 	r.changeStack("platform", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3)}))
@@ -54,7 +54,7 @@ func TestRolloutWaits(t *testing.T) {
 	g.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("wait-0, wait-1"))
 	r.annotate(&addonsv1.ClusterAddon{}, held, addonsv1.HoldRolloutAnnotation, "")
 	r.awaitPhase(addonsv1.RolloutCompleted, 2, "the hold is off")
-	change(r.tenant, newCluster(r.namespace, paused, nil), func(c *clusterv1.Cluster) { c.Spec.Paused = nil })
+	r.pauseCluster(paused, false)
 	r.awaitPhase(addonsv1.RolloutCompleted, 3, "the pause is over")
 	r.awaitReady("platform", "all have it")
 }

@@ -25,11 +25,10 @@ func approvedLate() func(*addonsv1.AddonStackSpec) {
 	}})
 }
 
-// stackForClass makes a stack for the clusters of a class, whose add-on has a text.
-func (r *rolling) stackForClass(name, class, text string, more ...func(*addonsv1.AddonStackSpec)) {
+// makeForClass makes a stack for the clusters of a class, whose add-on has a text.
+func (r *rolling) makeForClass(name, class, text string, more ...func(*addonsv1.AddonStackSpec)) {
 	r.t.Helper()
-	s := r.newStack(name, nil, r.addon("settings", r.path, func(a *addonsv1.Addon) { a.ValuesTemplate = valuesFor(text, "none") }))
-	s.Spec.ClusterSelector, s.Spec.ClassNames = nil, []string{class}
+	s := r.stackForClass(name, class, r.addon("settings", r.path, func(a *addonsv1.Addon) { a.ValuesTemplate = valuesFor(text, "none") }))
 	for _, m := range more {
 		m(&s.Spec)
 	}
@@ -48,8 +47,8 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 		clients: map[string]client.Client{},
 	}
 	r.startManager()
-	r.stackForClass("platform", "b", "one")
-	r.stackForClass("previous", "a", "previous")
+	r.makeForClass("platform", "b", "one")
+	r.makeForClass("previous", "a", "previous")
 	for i, class := range []string{"b", "b", "b", "a", "a", "c"} {
 		r.switchClass(r.join(i), class)
 	}
@@ -77,7 +76,7 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 	r.awaitTextOn(r.at(target), "two", "also the one that came")
 	g.Expect(r.at(target)).To(ContainElement(comes))
 
-	r.stackForClass("next", "c", "next", approvedLate(), func(spec *addonsv1.AddonStackSpec) { spec.Rollout.Waves = spec.Rollout.Waves[1:] })
+	r.makeForClass("next", "c", "next", approvedLate(), func(spec *addonsv1.AddonStackSpec) { spec.Rollout.Waves = spec.Rollout.Waves[1:] })
 	r.switchClass(waits, "c")
 	r.awaitStatus("next", "it has two clusters", counts(2, 0))
 	s = r.awaitStack("next", "nobody approved it", addonsv1.RolledOutCondition, metav1.ConditionFalse, string(addonsv1.RolloutWaitingForApproval), "")

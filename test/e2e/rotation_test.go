@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -157,14 +156,9 @@ func errorOf(ca *addonsv1.ClusterAddon) error {
 func (tn *tenant) tokensOn(s *server) func() []byte {
 	tn.t.Helper()
 	s.createNamespace(tn.t, tn.namespace)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "chandler"}}
+	account := &corev1.ServiceAccount{ObjectMeta: tn.named("chandler")}
 	must(tn.t, s.Create(tn.t.Context(), account))
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: tn.namespace},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-	}
-	must(tn.t, s.Create(tn.t.Context(), binding))
+	s.bind(tn.t, "", tn.namespace, serviceAccount(account.Namespace, account.Name), "ClusterRole", "cluster-admin")
 	return func() []byte {
 		tn.t.Helper()
 		kubeconfig, err := chandler.ServiceAccountKubeconfig(tn.t.Context(), s.ControlPlane, account.Namespace, account.Name)

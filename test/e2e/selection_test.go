@@ -136,8 +136,7 @@ func (tn *tenant) expectRemoved(t *testing.T, s *server, addon string) {
 
 // configMapOf names the ConfigMap of an add-on with configMapChart.
 func (tn *tenant) configMapOf(addon string) *corev1.ConfigMap {
-	c := &corev1.ConfigMap{}
-	c.Namespace, c.Name = tn.namespace, addon
+	c := &corev1.ConfigMap{ObjectMeta: tn.named(addon)}
 	return c
 }
 

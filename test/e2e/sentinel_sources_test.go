@@ -218,8 +218,7 @@ func (ss sentinels) guardedSources(tn *tenant, authority *registry.Authority, fo
 		var ref *addonsv1.CredentialsReference
 		if c.secret != nil {
 			c.secret["ca.crt"] = authority.PEM
-			secret := &corev1.Secret{Data: c.secret}
-			secret.Namespace, secret.Name = tn.namespace, name
+			secret := &corev1.Secret{ObjectMeta: tn.named(name), Data: c.secret}
 			tn.create(secret)
 			ref = &addonsv1.CredentialsReference{Name: name}
 		}
@@ -268,8 +267,7 @@ func (ss sentinels) unreadable(tn *tenant) []addonsv1.Addon {
 		"no-key":    {"tls.crt": certificate, "tls.key": []byte("-----BEGIN PRIVATE KEY-----\n" + ss.plantPlain("a tls.key that is none") + "\n-----END PRIVATE KEY-----\n")},
 		"no-ca":     {"ca.crt": []byte(ss.plantPlain("a ca.crt that is none"))},
 	} {
-		secret := &corev1.Secret{Data: data}
-		secret.Namespace, secret.Name = tn.namespace, name
+		secret := &corev1.Secret{ObjectMeta: tn.named(name), Data: data}
 		tn.create(secret)
 		addons = append(addons, tn.addon(name, "", func(a *addonsv1.Addon) {
 			a.Chart = addonsv1.ChartSource{Version: "1.0.0", OCI: &addonsv1.OCISource{

@@ -85,7 +85,9 @@ func TestSentinels(t *testing.T) {
 	s.quote(t, tn.namespace, "configmaps", admissionv1.Warn, "'it has ' + object.data.text", "warned-about")
 	s.quote(t, tn.namespace, "secrets", admissionv1.Deny, "'it has ' + string(object.data.text)", "refused-secret", "refused-secret-of-a-chart")
 	s.quote(t, tn.namespace, "configmaps", admissionv1.Deny, "'it has ' + object.data.text", "refused-configmap", "refused-encoded")
-	s.awaitRefusal(t, tn.namespace, "refused-configmap")
+	refused := tn.configMapOf("refused-configmap")
+	refused.Data = map[string]string{"text": "x"}
+	s.awaitRefusal(t, refused)
 	var addons []addonsv1.Addon
 	for name, m := range misfortunes() {
 		addons = append(addons, tn.addon(name, tn.writeChart(name, "1.0.0", m.chart), ss.fromSecret(tn, name)))
@@ -303,17 +305,4 @@ func (tn *tenant) secretWithChart(name string, archive []byte) *corev1.Secret {
 	s := tn.secret(name, nil)
 	s.Data = map[string][]byte{addonsv1.DefaultArtifactKey: archive}
 	return s
-}
-
-// awaitRefusal waits until a policy is in force.
-func (s *server) awaitRefusal(t *testing.T, namespace, configMap string) {
-	t.Helper()
-	refused := &corev1.ConfigMap{Data: map[string]string{"text": "x"}}
-	refused.Namespace, refused.Name = namespace, configMap
-	poll(t, patience, "the API server is to enforce the policies", func() error {
-		if s.Create(t.Context(), refused.DeepCopy(), client.DryRunAll) == nil {
-			return fmt.Errorf("it lets ConfigMap %s through", configMap)
-		}
-		return nil
-	})
 }

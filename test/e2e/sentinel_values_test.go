@@ -148,31 +148,47 @@ func (ss sentinels) unreadableValues(tn *tenant, chart string) []addonsv1.Addon 
 func (s *server) quote(t *testing.T, namespace, resource string, action admissionv1.ValidationAction, expression string, names ...string) {
 	t.Helper()
 	s.createNamespace(t, namespace)
-	equivalent := admissionv1.Equivalent
-	policy := &admissionv1.ValidatingAdmissionPolicy{}
-	policy.Name = strings.ToLower(fmt.Sprintf("quote-%s-%s-%s", action, names[0], namespace))
-	var quoted []string
+	var quotedNames []string
 	for _, name := range names {
-		quoted = append(quoted, "'"+name+"'")
+		quotedNames = append(quotedNames, quoted(name))
 	}
+	s.judge(t, strings.ToLower(fmt.Sprintf("quote-%s-%s-%s", action, names[0], namespace)), namespace, coreResource(resource), action, admissionv1.Validation{
+		Expression: "!(object.metadata.name in [" + strings.Join(quotedNames, ", ") + "])", MessageExpression: expression,
+	})
+}
+
+func coreResource(resource string) admissionv1.Rule {
+	return admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}}
+}
+
+// judge has a policy judge what is made and changed in a namespace. It returns what puts the policy in force.
+func (s *server) judge(t *testing.T, name, namespace string, of admissionv1.Rule, action admissionv1.ValidationAction, by admissionv1.Validation) client.Object {
+	t.Helper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	policy.Spec = admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{
-			MatchPolicy:       &equivalent,
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			MatchPolicy:       new(admissionv1.Equivalent),
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: labels(corev1.LabelMetadataName + "=" + namespace)},
 			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, Rule: of,
 			}}},
 		},
-		Validations: []admissionv1.Validation{{
-			Expression:        "!(object.metadata.name in [" + strings.Join(quoted, ", ") + "])",
-			MessageExpression: expression,
-		}},
+		Validations: []admissionv1.Validation{by},
 	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{}
-	binding.Name = policy.Name
-	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{action}}
-	for _, obj := range []client.Object{policy, binding} {
-		must(t, s.Create(t.Context(), obj))
-	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{action}}
+	must(t, s.Create(t.Context(), policy))
+	must(t, s.Create(t.Context(), binding))
+	return binding
+}
+
+// awaitRefusal waits until a policy is in force that refuses an object.
+func (s *server) awaitRefusal(t *testing.T, refused client.Object) {
+	t.Helper()
+	poll(t, patience, "the API server is to enforce the policy", func() error {
+		if s.Create(t.Context(), refused.DeepCopyObject().(client.Object), client.DryRunAll) == nil {
+			return fmt.Errorf("it lets %s through", refused.GetName())
+		}
+		return nil
+	})
 }

@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,7 +105,7 @@ func TestSharedStack(t *testing.T) {
 	t.Run("a revision that a cluster of the other filter runs is kept", func(t *testing.T) {
 		g := NewWithT(t)
 		tn := tn.in(t)
-		change(tn, newCluster(tn.namespace, "two", nil), func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })
+		tn.pauseCluster("two", true)
 		tn.awaitCluster("two", "it is paused", condition(addonsv1.PausedCondition, metav1.ConditionTrue, "", ""))
 		runs := tn.awaitCluster("two", "it runs a revision", assignedTo("platform", green)).Spec.Stacks[0].Revision
 		for i := range 13 {
@@ -128,7 +127,7 @@ func TestSharedStack(t *testing.T) {
 			g.Expect(reads(start.requests(t, user), "clusteraddons", "", "list")).To(BeEmpty(), "what can't be trimmed isn't asked about again")
 		}
 		tn.quiet(t, m, "a long history is no work")
-		change(tn, newCluster(tn.namespace, "two", nil), func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(false) })
+		tn.pauseCluster("two", false)
 		tn.awaitStatus("platform", "it catches up", counts(2, 2), says(blue, 1, 1), says(green, 1, 1))
 	})
 

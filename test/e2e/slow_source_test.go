@@ -5,8 +5,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -150,8 +148,7 @@ func TestPublishedAnew(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	server := registry.Start(t, registry.Options{})
-	credentials := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(credentials, "ca.crt"), server.CA, 0o600))
+	credentials := trusting(t, server.CA)
 	chartYAML := func(name string) string { return "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n" }
 	server.PushArchive(t, tarball(map[string]string{"other/Chart.yaml": chartYAML("other")}), "bundles/net", "v1")
 	server.Push(t, targz.Of(t, targz.Entry{Name: "settings/Chart.yaml", Data: chartYAML("settings")},

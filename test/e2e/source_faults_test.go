@@ -5,7 +5,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,8 +93,7 @@ func TestSourceFaults(t *testing.T) {
 	g := NewWithT(t)
 	tn := newTenant(t)
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
-	credentials := t.TempDir()
-	g.Expect(os.WriteFile(filepath.Join(credentials, "ca.crt"), authority.PEM, 0o600)).To(Succeed())
+	credentials := trusting(t, authority.PEM)
 	good := publish(t, origin, "good")
 	sound := faulty.Start(t, authority, good)
 	tn.startManager("--credentials-dir="+credentials, "--cache-dir="+t.TempDir())

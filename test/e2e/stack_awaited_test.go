@@ -28,15 +28,12 @@ func TestAwaitedStack(t *testing.T) {
 	archive := tarball(map[string]string{
 		"net/Chart.yaml": "apiVersion: v2\nname: net\nversion: 2.0.0\n", "net/templates/one.yaml": configMap("one", "next"),
 	})
-	first := tn.newStack("first", nil, tn.addon(addon, tn.writeChart("net", "1.0.0", having("one"))), tn.addon("more", tn.writeChart("more", "1.0.0", having("two"))))
-	first.Spec.ClusterSelector, first.Spec.ClassNames = nil, []string{"first"}
+	first := tn.stackForClass("first", "first", tn.addon(addon, tn.writeChart("net", "1.0.0", having("one"))), tn.addon("more", tn.writeChart("more", "1.0.0", having("two"))))
 	tn.create(first)
-	later := tn.newStack("later", nil, tn.addon(addon, "net"))
-	later.Spec.ClusterSelector, later.Spec.ClassNames = nil, []string{"later"}
+	later := tn.stackForClass("later", "later", tn.addon(addon, "net"))
 	later.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "bundle"}}}
 	tn.create(later)
-	down := tn.newStack("down", nil)
-	down.Spec.ClusterSelector, down.Spec.ClassNames = nil, []string{"down"}
+	down := tn.stackForClass("down", "down")
 	down.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 		OCI: &addonsv1.OCISource{URL: "oci://" + freeAddress(t) + "/stack", PlainHTTP: ptr.To(true)}, Version: "v1"}}
 	tn.create(down)
@@ -65,7 +62,7 @@ func TestAwaitedStack(t *testing.T) {
 
 	tn.switchClass("prod", "later")
 	tn.awaitCluster("prod", "its stack has no revision", phase("more", addonsv1.AddonUnassigned, "StackUndecided", "AddonStack later"))
-	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "bundle"}, BinaryData: map[string][]byte{addonsv1.DefaultArtifactKey: archive}}
+	bundle := &corev1.ConfigMap{ObjectMeta: tn.named("bundle"), BinaryData: map[string][]byte{addonsv1.DefaultArtifactKey: archive}}
 	tn.create(bundle)
 	tn.awaitCluster("prod", "the bundle is there", ready(addon, "other"), installedAs(addon, 2, "2.0.0"))
 	tn.settle()
@@ -82,9 +79,7 @@ func TestAwaitedSpec(t *testing.T) {
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	path := tn.writeChart("net", "1.0.0", having("one"))
-	stack := tn.newStack("platform", nil, tn.addon("net", path))
-	stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{"live"}
-	tn.create(stack)
+	tn.create(tn.stackForClass("platform", "live", tn.addon("net", path)))
 	tn.makeCluster("prod", s, nil, ofClass("live"))
 	tn.startManager()
 	tn.awaitCluster("prod", "it is of class live", ready("net"))

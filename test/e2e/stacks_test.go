@@ -8,6 +8,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -27,6 +28,19 @@ func (tn *tenant) makeStack(name string, selector map[string]string, addons ...a
 	s := tn.newStack(name, selector, addons...)
 	tn.create(s)
 	return s
+}
+
+// stackForClass is an AddonStack for the Clusters of a ClusterClass.
+func (tn *tenant) stackForClass(name, class string, addons ...addonsv1.Addon) *addonsv1.AddonStack {
+	s := tn.newStack(name, nil, addons...)
+	s.Spec.ClusterSelector, s.Spec.ClassNames = nil, []string{class}
+	return s
+}
+
+// pauseStack pauses an AddonStack.
+func (tn *tenant) pauseStack(name string) {
+	tn.t.Helper()
+	change(tn, tn.newStack(name, nil), func(s *addonsv1.AddonStack) { s.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })
 }
 
 // install makes stack platform for all Clusters of newProd, and returns once it is Ready.

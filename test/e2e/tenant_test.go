@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -11,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 )
 
 // tenant is a test's share of the world: a namespace of the management cluster,
@@ -68,56 +66,28 @@ func newTenant(t *testing.T) *tenant {
 // allowIn gives the tenant's managers their role in a namespace, and nowhere else.
 func (tn *tenant) allowIn(namespace string) {
 	tn.t.Helper()
-	binding := &rbacv1.RoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "manager-role"},
-		Subjects: tn.subjects(),
-	}
-	binding.Namespace, binding.Name = namespace, "manager-of-"+tn.namespace
-	must(tn.t, world.hub.Create(tn.t.Context(), binding))
+	world.hub.bind(tn.t, namespace, "manager-of-"+tn.namespace, user(tn.user), "ClusterRole", "manager-role")
 }
 
 // allowToRun gives the tenant's managers what they need where they run: a lease, and
 // their ProviderInstance.
 func (tn *tenant) allowToRun() {
 	tn.t.Helper()
-	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/own/role.yaml"))
-	must(tn.t, err)
-	role := &rbacv1.Role{}
-	must(tn.t, yaml.UnmarshalStrict(data, role))
-	role.Namespace = tn.namespace
-	tn.create(role)
-	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: tn.subjects()}
-	binding.Namespace, binding.Name = tn.namespace, role.Name
-	tn.create(binding)
+	role := shippedRole(tn.t, "own/role.yaml")
+	world.hub.grant(tn.t, tn.namespace, role.Name, user(tn.user), role.Rules...)
 }
 
 // allowWidely gives the tenant's managers the rights that an instance has outside of namespaces.
 func (tn *tenant) allowWidely() {
 	tn.t.Helper()
-	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/own/metrics_role.yaml"))
-	must(tn.t, err)
-	role := &rbacv1.ClusterRole{}
-	must(tn.t, yaml.UnmarshalStrict(bytes.SplitN(data, []byte("\n---\n"), 2)[0], role))
-	role.Name += "-" + tn.namespace
-	tn.create(role)
-	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}, Subjects: tn.subjects()}
-	binding.Name = role.Name
-	tn.create(binding)
+	role := shippedRole(tn.t, "own/metrics_role.yaml")
+	world.hub.grant(tn.t, "", role.Name+"-"+tn.namespace, user(tn.user), role.Rules...)
 }
 
 // allowEverywhere gives the tenant's managers their role in all namespaces.
 func (tn *tenant) allowEverywhere() {
 	tn.t.Helper()
-	binding := &rbacv1.ClusterRoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "manager-role"},
-		Subjects: tn.subjects(),
-	}
-	binding.Name = "manager-of-" + tn.namespace
-	must(tn.t, world.hub.Create(tn.t.Context(), binding))
-}
-
-func (tn *tenant) subjects() []rbacv1.Subject {
-	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tn.user}}
+	world.hub.bind(tn.t, "", "manager-of-"+tn.namespace, user(tn.user), "ClusterRole", "manager-role")
 }
 
 // startManager starts a manager that manages the tenant's namespace.
@@ -167,6 +137,11 @@ func (tn *tenant) restart(flags ...string) *manager {
 // key names an object of the tenant's namespace.
 func (tn *tenant) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: tn.namespace, Name: name}
+}
+
+// named is of an object in the tenant's namespace.
+func (tn *tenant) named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: tn.namespace, Name: name}
 }
 
 // create makes an object on the management cluster.

@@ -47,12 +47,12 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 	settings := tn.addon("settings", "", func(a *addonsv1.Addon) {
 		a.Chart = addonsv1.ChartSource{
 			OCI: &addonsv1.OCISource{URL: server.URL("charts/settings"), PlainHTTP: ptr.To(true)}, Version: "1.17.4",
-			Verify: &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{{Kind: "ConfigMap", Name: "keys"}}}},
+			Verify: signedByKey(),
 		}
 	})
 	tn.makeStack("platform", labels("env=prod"), settings)
-	tn.awaitEvent("VerificationPolicyInvalid", "Add-on settings is pending: addons[settings].chart.verify.cosign.publicKeys[0]: ConfigMap "+tn.namespace+"/keys")
-	tn.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "keys", Namespace: tn.namespace}, Data: map[string]string{"cosign.pub": string(key.Public)}})
+	tn.awaitEvent("VerificationPolicyInvalid", "Add-on settings is pending: addons[settings].chart.verify.cosign.publicKeys[0]: ConfigMap "+tn.namespace+"/release-keys")
+	tn.trust(key)
 	tn.awaitCluster("c", "it is signed", ready("settings"), installedAs("settings", 1, "1.17.4"))
 
 	follow := func(version string) {
@@ -167,8 +167,7 @@ func TestWaitingForABundleIsTold(t *testing.T) {
 	for name, text := range configMapChart.complete("cni", "1.0.0") {
 		files["cni/"+name] = text
 	}
-	object := &corev1.ConfigMap{BinaryData: map[string][]byte{"bundle.tgz": tarball(files)}}
-	object.Namespace, object.Name = tn.namespace, "bundle"
+	object := &corev1.ConfigMap{ObjectMeta: tn.named("bundle"), BinaryData: map[string][]byte{"bundle.tgz": tarball(files)}}
 	tn.create(object)
 	const says = `The bundle is there, but can't be used as the spec says. addons[cni].chart.path: "cin" of the bundle: `
 	now := tn.awaitStatus("platform", "the path is wrong", sources(metav1.ConditionUnknown, "ArtifactNotFound", says))

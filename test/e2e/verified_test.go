@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -39,15 +38,13 @@ func TestVerified(t *testing.T) {
 	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", func(a *addonsv1.Addon) {
 		a.Chart = addonsv1.ChartSource{
 			OCI: &addonsv1.OCISource{URL: server.URL("charts/settings"), PlainHTTP: ptr.To(true)}, Version: "1.0.0",
-			Verify: &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{
-				PublicKeys: []addonsv1.TrustReference{{Kind: "ConfigMap", Name: "release-keys"}},
-			}},
+			Verify: signedByKey(),
 		}
 	}))
 	tn.awaitCluster("c", "nobody said which key", phase("settings", addonsv1.AddonPending, "VerificationPolicyInvalid",
 		`chart.verify.cosign.publicKeys[0]: ConfigMap `+tn.namespace+`/release-keys, key "cosign.pub": there is no such ConfigMap`))
 
-	keys := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "release-keys", Namespace: tn.namespace}, Data: map[string]string{"cosign.pub": string(key.Public)}}
+	keys := &corev1.ConfigMap{ObjectMeta: tn.named("release-keys"), Data: map[string]string{"cosign.pub": string(key.Public)}}
 	tn.create(keys)
 	tn.awaitCluster("c", "the chart is signed", ready("settings"), installedAs("settings", 1, "1.0.0"))
 

@@ -35,10 +35,11 @@ func (tn *tenant) serveWebhooks(flags ...string) *servingWebhooks {
 	for name, data := range map[string][]byte{"tls.crt": certificate.chain, "tls.key": certificate.key} {
 		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
-	user, err := world.hub.AddUser(tn.user + ":webhooks")
+	server, err := world.hub.AddUser(tn.user + ":webhooks")
 	must(t, err)
-	tn.allowToServe(tn.user + ":webhooks")
-	s.manager = launch(t, tn.namespace+"-webhooks", user.Kubeconfig, append([]string{
+	role := shippedRole(t, "webhooks/role.yaml")
+	world.hub.grant(t, "", role.Name+"-"+tn.namespace, user(tn.user+":webhooks"), role.Rules...)
+	s.manager = launch(t, tn.namespace+"-webhooks", server.Kubeconfig, append([]string{
 		"--run=webhooks", "--webhook-cert-dir=" + dir, "--webhook-port=" + portOf(t, s.webhooks), "--hook-port=" + portOf(t, s.hooks),
 	}, flags...)...)
 	tn.create(tn.webhookAt(t, s.webhooks, certificate.chain))

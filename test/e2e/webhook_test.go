@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -111,7 +110,7 @@ func (tn *tenant) refuseVersions(t *testing.T) {
 	}
 	g.Expect(to("v1.37.0")).To(Succeed(), "nobody knows of add-ons")
 
-	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "prod"}, Spec: addonsv1.ClusterAddonSpec{ClusterName: "prod"}}
+	ca := &addonsv1.ClusterAddon{ObjectMeta: tn.named("prod"), Spec: addonsv1.ClusterAddonSpec{ClusterName: "prod"}}
 	tn.create(ca)
 	ca.Status.KubernetesVersions = &addonsv1.KubernetesVersions{Ranges: []addonsv1.KubernetesRange{
 		{Stack: "platform", Addon: "cni", Field: "lifecycle.kubernetesVersions", Versions: "<1.37 || 1.38.x"},
@@ -130,23 +129,6 @@ func (tn *tenant) refuseVersions(t *testing.T) {
 	g.Expect(to("v1.35.1", func(c *clusterv1.Cluster) { c.Labels = labels("a=b") })).To(Succeed(), "other changes are nobody's business")
 	tn.remove(c)
 	tn.remove(ca)
-}
-
-// allowToServe gives a user the rights of the process that serves webhooks.
-func (tn *tenant) allowToServe(user string) {
-	tn.t.Helper()
-	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/webhooks/role.yaml"))
-	must(tn.t, err)
-	role := &rbacv1.ClusterRole{}
-	must(tn.t, yaml.UnmarshalStrict(data, role))
-	role.Name += "-" + tn.namespace
-	tn.create(role)
-	binding := &rbacv1.ClusterRoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
-	binding.Name = role.Name
-	tn.create(binding)
 }
 
 // webhookAt is the project's webhook configuration, for one namespace, served
