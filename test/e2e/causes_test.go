@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // makeClusterWithoutRights makes a Cluster whose kubeconfig's user may ask for no object but by the rules. It returns the
@@ -72,4 +73,23 @@ func TestStackNamesCauses(t *testing.T) {
 		"3 of 4 clusters are ready; 1 can't be worked on now. osaka: Paused")
 	is := tn.awaitCluster("bergen", "it is installed", ready("base", "above"))
 	g.Expect(is.Status.Stacks[0].State).To(Equal(addonsv1.StackReady))
+}
+
+// TestRecordThatMayNotBeWritten has a kubeconfig whose user may read Secrets, and may not
+// make any. Once it may, the add-on is installed.
+func TestRecordThatMayNotBeWritten(t *testing.T) {
+	long.Test(t)
+	t.Parallel()
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	role := tn.makeClusterWithoutRights("prod", s, nil,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "namespaces"}, Verbs: everyVerb})
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.small("settings"))
+	tn.awaitCluster("prod", "what may not be done is told",
+		phase("settings", addonsv1.AddonFailed, "Forbidden", "Secret "+tn.namespace+"/sh.helm.release.v1.settings.v1"),
+		phase("settings", addonsv1.AddonFailed, "Forbidden", "cannot create"))
+	changeOn(t, s, role, func(r *rbacv1.ClusterRole) { r.Rules[0].Verbs = everyVerb })
+	tn.awaitReady("platform", "it is tried again")
 }

@@ -4,11 +4,14 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"strconv"
 	"testing"
 
 	helmkube "helm.sh/helm/v4/pkg/kube"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	chandler "github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
 
@@ -31,4 +34,30 @@ func prepare(ctx context.Context, root, dir string) error {
 	}
 	world.hub, err = startHub(ctx, controlplane.Options{Name: "management"})
 	return err
+}
+
+// testVersion is what the manager under test says its version is.
+const testVersion = "v0.0.0-e2e"
+
+// buildManager builds the manager's binary once for all tests, unless the
+// environment names one.
+func buildManager(ctx context.Context, root, dir string) (string, error) {
+	if binary := os.Getenv("CHANDLER_E2E_BINARY"); binary != "" {
+		return binary, nil
+	}
+	return chandler.Build(ctx, root, dir, testVersion)
+}
+
+// environmentNumber returns the number that a variable has, or fallback if it isn't set.
+func environmentNumber[N int | uint64](t *testing.T, name string, fallback N) N {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return fallback
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return N(n)
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	illness "github.com/cluster-chandler/chandler/internal/health"
 )
 
 // rollsOut returns an edit of spec.rollout.
@@ -85,4 +87,87 @@ func TestRolloutHalts(t *testing.T) {
 	r.awaitPhase(addonsv1.RolloutProgressing, 1, "it is tried again")
 	r.changeStack("platform", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), MaxFailed: ofNumber(2)}))
 	r.awaitPhase(addonsv1.RolloutHalted, 3, "two may fail, and three did")
+}
+
+// TestRolloutBudget has clusters that can't be reached before, and one whose add-on failed before. They use up nothing of
+// maxFailed. If two of the others fail, and one may, the rollout halts.
+func TestRolloutBudget(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	const well, poor = 2, 4
+	dead := numberOf("CHANDLER_ROLLOUT_DEAD", 5)
+	r := newRolling(t, "budget", well+poor)
+	for i := range dead {
+		r.makeClusterObject(fmt.Sprint("budget-dead-", i), labels("env=prod"))
+	}
+	for i := range poor {
+		more := labels("env=prod", "poor=yes")
+		if i == 0 {
+			more["broken"] = "yes"
+		}
+		name := fmt.Sprint("budget-", i)
+		change(r.tenant, newCluster(r.namespace, name, nil), func(c *clusterv1.Cluster) { c.Labels = more })
+	}
+	r.edit("two", "broken")
+	r.awaitCluster("budget-0", "it fails before", phase("settings", addonsv1.AddonFailed, "", ""))
+	for i := range well + poor - 1 {
+		r.awaitCluster(fmt.Sprint("budget-", i+1), "all others are well", ready("settings"))
+	}
+
+	r.edit("three", "poor", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(1), MaxFailed: ofNumber(1)}))
+	s := r.newStack("platform", nil)
+	await(t, world.hub, s, 4*patience, "a second one failed", func(s *addonsv1.AddonStack) error {
+		if is := s.Status.Rollout; is == nil || is.Phase != addonsv1.RolloutHalted {
+			return fmt.Errorf("%+v", is)
+		}
+		return nil
+	})
+	wave := s.Status.Rollout.Waves[0]
+	g.Expect(wave.Failed).To(BeEquivalentTo(2), "%+v", wave)
+	g.Expect(wave.Away).To(BeEquivalentTo(dead))
+	g.Expect(wave.Updated).To(BeNumerically("<=", well+poor-1), "the third one of them never starts")
+	at := r.at(s.Status.Rollout.Revision)
+	r.settle()
+	g.Expect(r.at(s.Status.Rollout.Revision)).To(Equal(at), "no other starts")
+	g.Expect(s.Status.Conditions).To(ContainElement(And(HaveField("Type", addonsv1.RolledOutCondition), HaveField("Status", metav1.ConditionFalse))))
+	t.Logf("%d clusters that were dead before, 1 that failed before, %d that failed: %d have it", dead, wave.Failed, wave.Updated)
+}
+
+// TestRolloutSeesACrashLoop has a Deployment of the canary crash two minutes after it was ready, while the wave soaks. The
+// next wave never begins, also once that time is over, and the cluster is named.
+func TestRolloutSeesACrashLoop(t *testing.T) {
+	g := NewWithT(t)
+	r := &rolling{tenant: newTenant(t), name: "loop"}
+	path := r.writeChart("web", "1.0.0", webChart)
+	servers := map[string]*server{}
+	for i := range 2 {
+		name := fmt.Sprint("loop-", i)
+		servers[name] = workloadServer(t, i)
+		r.makeCluster(name, servers[name], labels("env=prod"))
+	}
+	r.startManager()
+	two := withValues(map[string]any{"replicas": 2})
+	r.makeStack("platform", labels("env=prod"), r.addon("web", path, two))
+	r.setDegradedAfter("platform", degradedSoon)
+	r.awaitReady("platform", "two replicas each")
+	before := r.latestRevision("platform")
+
+	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
+		rollsOut(addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", Size: ofNumber(1), Soak: &metav1.Duration{Duration: time.Hour}}}})(spec)
+		withValues(map[string]any{"replicas": 2, "tag": "2"})(&spec.Addons[0])
+	})
+	s := r.awaitPhase(addonsv1.RolloutSoaking, 1, "the canary is ready")
+	canary, other := r.at(s.Status.Rollout.Revision)[0], r.at(before)
+	r.settle()
+	r.pass(canary, 2*time.Minute)
+	r.awaitPhase(addonsv1.RolloutSoaking, 1, "it has been ready for two minutes")
+	d := &drifting{tenant: r.tenant, WithT: g, s: servers[canary]}
+	d.breakPod("CrashLoopBackOff")
+	r.awaitCluster(canary, "a pod crashes", phase("web", addonsv1.AddonDegraded, illness.ReasonCrashLoopBackOff, ""))
+	s = r.awaitPhase(addonsv1.RolloutHalted, 1, "the wave isn't well any more")
+	g.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring(canary))
+	r.pass(canary, 2*time.Hour)
+	r.settle()
+	r.awaitPhase(addonsv1.RolloutHalted, 1, "the soak's time is over")
+	g.Expect(r.at(before)).To(Equal(other), "the next wave never begins")
 }
