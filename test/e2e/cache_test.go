@@ -54,14 +54,13 @@ func TestCache(t *testing.T) {
 
 	t.Run("a restart with an emptied cache disturbs nothing", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		unready := tn.watchReady()
 		workload := s.mark(t)
 		for i := range clusters {
 			tn.poke(name(i), "before the restart")
 		}
 		tn.manager.kill() // in the midst of it
-		g.Expect(os.RemoveAll(dir)).To(Succeed())
+		tn.Expect(os.RemoveAll(dir)).To(Succeed())
 		start()
 		for i := range clusters {
 			tn.poke(name(i), "after the restart")
@@ -70,16 +69,15 @@ func TestCache(t *testing.T) {
 		tn.settle()
 		for i := range clusters {
 			tn.awaitCluster(name(i), "nothing changed", ready("settings"), installedAs("settings", 1, "1.0.0"))
-			g.Expect(writes(workload.requests(t, tn.clusterUser(name(i))))).To(BeEmpty(), "nothing is written to a workload cluster")
+			tn.Expect(writes(workload.requests(t, tn.clusterUser(name(i))))).To(BeEmpty(), "nothing is written to a workload cluster")
 		}
-		g.Expect(unready()).To(BeEmpty(), "no ClusterAddon stops being Ready")
-		g.Expect(tn.warnings()).To(BeEmpty(), "no event tells of an error")
-		g.Expect(server.Requests(t)).To(BeEmpty(), "what is installed needs no archive")
+		tn.Expect(unready()).To(BeEmpty(), "no ClusterAddon stops being Ready")
+		tn.Expect(tn.warnings()).To(BeEmpty(), "no event tells of an error")
+		tn.Expect(server.Requests(t)).To(BeEmpty(), "what is installed needs no archive")
 	})
 
 	t.Run("the cache is filled once somebody needs it", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		unready := tn.watchReady()
 		for i := range clusters {
 			tn.changeAddon(name(i), "settings", withValues(map[string]any{"text": "another one"}))
@@ -88,12 +86,12 @@ func TestCache(t *testing.T) {
 			tn.awaitCluster(name(i), "other values make another revision", ready("settings"), installedAs("settings", 2, "1.0.0"))
 		}
 		tn.settle()
-		g.Expect(unready()).NotTo(ContainElement(ContainSubstring("Artifact")), "nobody fails for want of the archive")
-		g.Expect(tn.warnings()).To(BeEmpty())
+		tn.Expect(unready()).NotTo(ContainElement(ContainSubstring("Artifact")), "nobody fails for want of the archive")
+		tn.Expect(tn.warnings()).To(BeEmpty())
 		asked := server.Requests(t)
-		g.Expect(asked).To(HaveLen(1), "one download for all clusters")
-		g.Expect(asked[0]).To(ContainSubstring("/blobs/"))
-		g.Expect(archives()).To(HaveLen(1))
+		tn.Expect(asked).To(HaveLen(1), "one download for all clusters")
+		tn.Expect(asked[0]).To(ContainSubstring("/blobs/"))
+		tn.Expect(archives()).To(HaveLen(1))
 	})
 
 	t.Run("what is in the cache can be installed while the registry is down", func(t *testing.T) {
@@ -112,23 +110,22 @@ func TestCache(t *testing.T) {
 
 	t.Run("a cache that can't be used is none", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		tn.stopManager()
-		g.Expect(os.RemoveAll(dir)).To(Succeed())
-		g.Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())
+		tn.Expect(os.RemoveAll(dir)).To(Succeed())
+		tn.Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())
 		start()
 		tn.awaitReconcile("clusteraddon", float64(clusters-1))
 		tn.settle()
 		for i := range clusters {
 			tn.awaitCluster(name(i), "nothing changed", ready("settings"))
 		}
-		g.Expect(tn.warnings()).To(BeEmpty())
+		tn.Expect(tn.warnings()).To(BeEmpty())
 		log, err := os.ReadFile(tn.manager.log)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(strings.Count(string(log), "The cache can't be used")).To(Equal(1), "it is told once")
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(strings.Count(string(log), "The cache can't be used")).To(Equal(1), "it is told once")
 		usable, err := tn.manager.sum("chandler_source_cache_usable")
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(usable).To(BeZero())
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(usable).To(BeZero())
 	})
 }
 

@@ -31,7 +31,6 @@ func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[st
 // be read. The stack alone says so, and nothing of it once it is over.
 func TestStackNamesCauses(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	tn.makeCluster("bergen", workloadServer(t, 0), nil)
 	tn.makeCluster("genoa", workloadServer(t, 1), nil)
@@ -50,20 +49,20 @@ func TestStackNamesCauses(t *testing.T) {
 	} {
 		tn.awaitStack("platform", "it names the causes", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, cause)
 	}
-	g.Expect(tn.warningsOf("ClusterAddon", addonsv1.RecordsUnreadableReason)).To(Equal(1))
+	tn.Expect(tn.warningsOf("ClusterAddon", addonsv1.RecordsUnreadableReason)).To(Equal(1))
 	waits := tn.awaitCluster("bergen", "it waits", phase("base", addonsv1.AddonPending, "ValuesNotFound", ""))
 	since := statusOf(waits, "base").Since
-	g.Expect(since.IsZero()).To(BeFalse())
-	g.Expect(waits.Status.Stacks).To(HaveLen(1))
-	g.Expect(waits.Status.Stacks[0].State).To(Equal(addonsv1.StackPending))
+	tn.Expect(since.IsZero()).To(BeFalse())
+	tn.Expect(waits.Status.Stacks).To(HaveLen(1))
+	tn.Expect(waits.Status.Stacks[0].State).To(Equal(addonsv1.StackPending))
 	tn.stopManager()
 	tn.startManager()
 	tn.poke("bergen", "restarted")
 	tn.awaitReconcile("clusteraddon", 0)
 	tn.settle()
 	again := tn.awaitCluster("bergen", "it waits still", phase("base", addonsv1.AddonPending, "ValuesNotFound", ""))
-	g.Expect(statusOf(again, "base").Since).To(Equal(since), "a restart changes nothing")
-	g.Expect(again.Status.Stacks).To(Equal(waits.Status.Stacks))
+	tn.Expect(statusOf(again, "base").Since).To(Equal(since), "a restart changes nothing")
+	tn.Expect(again.Status.Stacks).To(Equal(waits.Status.Stacks))
 
 	tn.create(tn.secret("late", map[string]string{"values.yaml": "text: here\n"}))
 	changeOn(t, s, role, func(r *rbacv1.ClusterRole) {
@@ -72,7 +71,7 @@ func TestStackNamesCauses(t *testing.T) {
 	tn.awaitStack("platform", "all but a pause is over", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason,
 		"3 of 4 clusters are ready; 1 can't be worked on now. osaka: Paused")
 	is := tn.awaitCluster("bergen", "it is installed", ready("base", "above"))
-	g.Expect(is.Status.Stacks[0].State).To(Equal(addonsv1.StackReady))
+	tn.Expect(is.Status.Stacks[0].State).To(Equal(addonsv1.StackReady))
 }
 
 // TestRecordThatMayNotBeWritten has a kubeconfig whose user may read Secrets, and may not

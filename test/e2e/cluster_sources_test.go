@@ -37,7 +37,6 @@ var kindsOfClusters = []string{addonsv1.KindCluster, addonsv1.KindSecret, addons
 func TestClusterKinds(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	tn.administersHub()
 	files := t.TempDir()
@@ -68,11 +67,11 @@ func TestClusterKinds(t *testing.T) {
 		ca := tn.awaitCluster(name, "its add-on is delivered", ready("settings"))
 		uids[name] = string(ca.UID)
 		tn.awaitText(m.server, "settings", m.text)
-		g.Expect(ca.Spec.Stacks).To(HaveLen(1), "a stack for Clusters selects nothing else")
+		tn.Expect(ca.Spec.Stacks).To(HaveLen(1), "a stack for Clusters selects nothing else")
 	}
-	g.Expect(tn.clusterAddonExists("production.kubeconfigcontext")).To(BeFalse(), "a context that nothing matches")
-	g.Expect(tn.awaitCluster("one.secret", "")).To(HaveField("OwnerReferences", ContainElement(And(HaveField("Kind", "Secret"), HaveField("UID", secret.UID)))))
-	g.Expect(tn.awaitCluster("two.clusterprofile", "")).To(HaveField("OwnerReferences", ContainElement(And(HaveField("Kind", "ClusterProfile"), HaveField("UID", profile.UID)))))
+	tn.Expect(tn.clusterAddonExists("production.kubeconfigcontext")).To(BeFalse(), "a context that nothing matches")
+	tn.Expect(tn.awaitCluster("one.secret", "")).To(HaveField("OwnerReferences", ContainElement(And(HaveField("Kind", "Secret"), HaveField("UID", secret.UID)))))
+	tn.Expect(tn.awaitCluster("two.clusterprofile", "")).To(HaveField("OwnerReferences", ContainElement(And(HaveField("Kind", "ClusterProfile"), HaveField("UID", profile.UID)))))
 	since := conditions.Get(tn.awaitReady("everywhere", "it is ready on all of them"), addonsv1.ReadyCondition).LastTransitionTime
 
 	// A restart: everything is as it was, at each moment.
@@ -87,12 +86,12 @@ func TestClusterKinds(t *testing.T) {
 		return err
 	})
 	tn.settle()
-	g.Expect(notReady()).To(BeEmpty(), "a restart takes Ready from no cluster")
-	g.Expect(conditions.Get(tn.awaitReady("everywhere", ""), addonsv1.ReadyCondition).LastTransitionTime).To(Equal(since), "nor from the stack")
+	tn.Expect(notReady()).To(BeEmpty(), "a restart takes Ready from no cluster")
+	tn.Expect(conditions.Get(tn.awaitReady("everywhere", ""), addonsv1.ReadyCondition).LastTransitionTime).To(Equal(since), "nor from the stack")
 	tn.changeStack("everywhere", func(s *addonsv1.AddonStackSpec) { s.Addons[0].ValuesTemplate = "text: second {{ .Member.name }}" })
 	for name, m := range members {
 		ca := tn.awaitCluster(name, "the upgrade is delivered", ready("settings"), installedAs("settings", 2, ""))
-		g.Expect(string(ca.UID)).To(Equal(uids[name]), "%s is the same ClusterAddon as before the restart", name)
+		tn.Expect(string(ca.UID)).To(Equal(uids[name]), "%s is the same ClusterAddon as before the restart", name)
 		tn.awaitText(m.server, "settings", "second "+map[string]string{
 			"one.secret": "one", "two.clusterprofile": "two", "kind-three.kubeconfigcontext": "kind-three", "local.managementcluster": "local",
 		}[name])
@@ -119,7 +118,7 @@ func TestClusterKinds(t *testing.T) {
 	tn.awaitCluster("one.secret", "it is no cluster any more", condition(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, addonsv1.ClusterNotFoundReason, "Secret one"))
 	tn.settle()
 	for _, name := range []string{"one.secret", "two.clusterprofile"} {
-		g.Expect(tn.clusterAddonExists(name)).To(BeTrue(), "the owner alone takes %s along", name)
+		tn.Expect(tn.clusterAddonExists(name)).To(BeTrue(), "the owner alone takes %s along", name)
 	}
 	for _, number := range []int{1, 2} {
 		if r := workloadServer(t, number).release(t, tn.namespace, "settings"); r.status != "deployed" {

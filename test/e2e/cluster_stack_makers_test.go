@@ -18,7 +18,6 @@ import (
 // lacks a part; and it takes manifests that are JSON, as others write it.
 func TestReleasesOfManyMakers(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	stage, archive := tn.namespace+"-a", "test-stack-1-31-cluster-addon-v1.tgz"
@@ -45,10 +44,10 @@ func TestReleasesOfManyMakers(t *testing.T) {
 	tn.startManager()
 
 	tn.awaitCluster("prod", "nobody runs the other hook", ready(stage))
-	g.Expect(tn.eventNotes("made")).To(ContainElement(ContainSubstring(`not run, and couldn't be: stages of AfterClusterUpgrade: stage 0: name "Foo_Bar"`)))
+	tn.Expect(tn.eventNotes("made")).To(ContainElement(ContainSubstring(`not run, and couldn't be: stages of AfterClusterUpgrade: stage 0: name "Foo_Bar"`)))
 	object, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-addon-"+stage, metav1.GetOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(object.Data).To(HaveKeyWithValue("text", "0"), "the Cluster has no endpoint yet")
+	tn.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(object.Data).To(HaveKeyWithValue("text", "0"), "the Cluster has no endpoint yet")
 
 	publish(fmt.Sprintf("  AfterControlPlaneInitialized: [{name: %s, action: apply}, {name: lost, action: apply}]\n", stage))
 	tn.awaitStack("made", "a stage has no chart", addonsv1.ValidCondition, metav1.ConditionFalse, "ArtifactInvalid",
@@ -61,7 +60,6 @@ func TestReleasesOfManyMakers(t *testing.T) {
 
 	t.Run("manifests in a key", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		install := &corev1.ConfigMap{ObjectMeta: tn.named("install"), Data: map[string]string{"install": "# nothing yet\n"}}
 		tn.create(install)
 		tn.makeStack("plain", nil, tn.addon("plain", "", withManifests("", ""), func(a *addonsv1.Addon) {
@@ -78,8 +76,8 @@ func TestReleasesOfManyMakers(t *testing.T) {
 		write(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "b\/c \ud83d\ude00"}}`)
 		tn.awaitCluster("prod", "it is JSON", ready("plain"))
 		object, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Get(t.Context(), "one", metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(object.Data).To(HaveKeyWithValue("a", "b/c 😀"))
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(object.Data).To(HaveKeyWithValue("a", "b/c 😀"))
 	})
 }
 
@@ -87,7 +85,6 @@ func TestReleasesOfManyMakers(t *testing.T) {
 // Cilium's chart does if its Secrets are to be there: it needs no adoptionPolicy.
 func TestReleaseWithNamespaceOfKubernetes(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	stage := tn.namespace + "-a"
@@ -106,12 +103,12 @@ func TestReleaseWithNamespaceOfKubernetes(t *testing.T) {
 	tn.startManager()
 	tn.awaitCluster("prod", "the namespace is shared", ready(stage))
 	namespace, err := s.clientset.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(namespace.Labels).To(And(HaveKeyWithValue(label, "yes-it-is"), Not(HaveKey(addonsv1.AddonLabel))))
+	tn.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(namespace.Labels).To(And(HaveKeyWithValue(label, "yes-it-is"), Not(HaveKey(addonsv1.AddonLabel))))
 
 	tn.remove(tn.newStack("shared", nil))
 	tn.awaitCluster("prod", "it is removed", ready())
 	namespace, err = s.clientset.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(namespace.DeletionTimestamp).To(BeNil())
+	tn.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(namespace.DeletionTimestamp).To(BeNil())
 }

@@ -21,7 +21,6 @@ import (
 // installed from a release, and upgrades it.
 func TestMoveFromClusterStackOperator(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 2)
 	name := tn.namespace + "-a"
@@ -39,19 +38,19 @@ func TestMoveFromClusterStackOperator(t *testing.T) {
 	applied := func(text string) client.Object {
 		t.Helper()
 		object := &unstructured.Unstructured{}
-		g.Expect(yaml.Unmarshal([]byte(text), &object.Object)).To(Succeed())
+		tn.Expect(yaml.Unmarshal([]byte(text), &object.Object)).To(Succeed())
 		object.SetNamespace("kube-system")
 		object.SetLabels(labels(label + "=owned"))
 		if object.GetKind() == "Deployment" {
-			g.Expect(unstructured.SetNestedField(object.Object, "owned", "spec", "template", "metadata", "labels", label)).To(Succeed())
+			tn.Expect(unstructured.SetNestedField(object.Object, "owned", "spec", "template", "metadata", "labels", label)).To(Succeed())
 		}
-		g.Expect(s.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"), client.ForceOwnership)).To(Succeed())
+		tn.Expect(s.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"), client.ForceOwnership)).To(Succeed())
 		return object
 	}
 	applied(deployment(name, "1"))
 	applied("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {kept: one, dropped: one, previous: one}\n")
 	running, err := s.clientset.AppsV1().Deployments("kube-system").Get(t.Context(), name, metav1.GetOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 
 	for _, version := range []string{"v1", "v2"} {
 		stack := tn.newStack(version, nil)
@@ -65,18 +64,18 @@ func TestMoveFromClusterStackOperator(t *testing.T) {
 	tn.startManager()
 	tn.awaitStack("v1", "it waits for the operator's end", addonsv1.PausedCondition, metav1.ConditionTrue, "", "")
 	tn.settle()
-	g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
+	tn.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
 
 	expect := func(texts map[string]string) {
 		t.Helper()
 		settings, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), name, metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(settings.Data).To(Equal(texts))
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(settings.Data).To(Equal(texts))
 		agent, err := s.clientset.AppsV1().Deployments("kube-system").Get(t.Context(), name, metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(agent.UID).To(Equal(running.UID))
-		g.Expect(agent.Generation).To(Equal(running.Generation), "no pod is restarted")
-		g.Expect(agent.Spec.Template.Labels).To(HaveKeyWithValue(label, "owned"))
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(agent.UID).To(Equal(running.UID))
+		tn.Expect(agent.Generation).To(Equal(running.Generation), "no pod is restarted")
+		tn.Expect(agent.Spec.Template.Labels).To(HaveKeyWithValue(label, "owned"))
 	}
 	for _, version := range []string{"v1", "v2"} {
 		change(tn, tn.newStack(version, nil), func(s *addonsv1.AddonStack) { s.Annotations = nil })
@@ -95,7 +94,6 @@ func TestMoveFromClusterStackOperator(t *testing.T) {
 // Cluster's own objects, and have a key twice.
 func TestReleaseOfOneStage(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 2)
 	const class, tag = "test-stack-1-31-v0-sha.abc", "test-stack-1-31-v0-sha-abc"
@@ -131,13 +129,13 @@ func TestReleaseOfOneStage(t *testing.T) {
 		tn.awaitCluster("prod", "it is of the release's class", ready("cluster-addon"), installedAs("cluster-addon", revision, "1.0.0"))
 		for name, text := range map[string]string{tn.namespace: "eu-2 of prod-nodes", "cluster-addon-" + tn.namespace: region} {
 			object, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), name, metav1.GetOptions{})
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(object.Data).To(HaveKeyWithValue("text", text))
+			tn.Expect(err).NotTo(HaveOccurred())
+			tn.Expect(object.Data).To(HaveKeyWithValue("text", text))
 		}
 	}
 	expect(1, "eu-1")
 	change(tn, infra, func(u *unstructured.Unstructured) {
-		g.Expect(unstructured.SetNestedField(u.Object, "eu-3", "spec", "region")).To(Succeed())
+		tn.Expect(unstructured.SetNestedField(u.Object, "eu-3", "spec", "region")).To(Succeed())
 	})
 	expect(2, "eu-3")
 }

@@ -126,7 +126,6 @@ func TestBundlesThatAreRefused(t *testing.T) {
 
 	t.Run("what runs stays until the next one is as it has to be", func(t *testing.T) {
 		tn, addon := tn.in(t), tn.namespace+"-a"
-		g := NewWithT(t)
 		tn.makeCluster("prod", s, nil, ofClass("registry"))
 		tn.awaitCluster("prod", "it is signed", ready(addon), installedAs(addon, 1, "1.0.0"))
 		tn.awaitReady("registry", "its cluster is ready")
@@ -146,15 +145,15 @@ func TestBundlesThatAreRefused(t *testing.T) {
 		}
 		tn.settle()
 		tn.awaitCluster("prod", "what runs stays", ready(addon), installedAs(addon, 1, "1.0.0"))
-		g.Expect(unready()).NotTo(ContainElement(HavePrefix("prod: ")))
-		g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
+		tn.Expect(unready()).NotTo(ContainElement(HavePrefix("prod: ")))
+		tn.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
 
 		signing.Attach(t, signatures, unsigned, key.Sign(t, unsigned))
 		tn.changeStack("registry", func(spec *addonsv1.AddonStackSpec) { spec.Source.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt }) // look again at once
 		tn.awaitCluster("prod", "it is signed now", ready(addon), installedAs(addon, 2, "1.0.0"))
 		object, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-addon-"+addon, metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(object.Data["text"]).To(HavePrefix("two "))
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(object.Data["text"]).To(HavePrefix("two "))
 	})
 
 	for _, warning := range tn.warnings() {

@@ -53,29 +53,28 @@ func TestSwitchOfClass(t *testing.T) {
 
 	t.Run("what is assigned waits for its class", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		thaw := tn.freezeAssignments()
 		unready := tn.watchReady()
 		start := s.mark(t)
 		before, err := tn.manager.reconciled("clusteraddon")
-		g.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(err).NotTo(HaveOccurred())
 		tn.switchClass("prod", "b")
 		tn.awaitReconcile("clusteraddon", before)
 		ca := tn.clusterAddon("prod")
-		g.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
-		g.Expect(ready("base", "top")(ca)).To(Succeed(), "the assignment may follow at any moment")
-		g.Expect(unready()).To(BeEmpty())
+		tn.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
+		tn.Expect(ready("base", "top")(ca)).To(Succeed(), "the assignment may follow at any moment")
+		tn.Expect(unready()).To(BeEmpty())
 		tn.awaitCluster("prod", "but it doesn't",
 			phase("base", addonsv1.AddonUnassigned, "StackUndecided", "AddonStack a"),
 			phase("top", addonsv1.AddonUnassigned, "StackUndecided", "doesn't select Cluster prod any more"),
 			condition(addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.AddonsProgressingReason, "AddonStack a doesn't select Cluster prod any more"))
-		g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "templates of one class aren't rendered with another one")
+		tn.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "templates of one class aren't rendered with another one")
 
 		thaw()
 		tn.awaitCluster("prod", "the assignment follows", ready("base", "top"), installedAs("base", 2, ""), installedAs("top", 1, ""))
 		expectText(t, "b on b")
 		tn.awaitEvent("AddonReady", "Installed add-on base 1.0.0 in namespace "+tn.namespace+" (release revision 2)")
-		g.Expect(tn.notesThatBegin("AddonReady", "Installed add-on top ")).To(HaveLen(1), "nothing was done for it now")
+		tn.Expect(tn.notesThatBegin("AddonReady", "Installed add-on top ")).To(HaveLen(1), "nothing was done for it now")
 	})
 
 	t.Run("dependencies count in the stack that an add-on is of now", func(t *testing.T) {
@@ -127,9 +126,8 @@ func TestSwitchOfRegistry(t *testing.T) {
 	tn.awaitReconcile("clusteraddon", 0)
 	tn.settle()
 	tn.awaitCluster("prod", "nothing changed", ready("settings"), installedAs("settings", 1, "1.0.0"))
-	g := NewWithT(t)
-	g.Expect(unready()).To(BeEmpty())
-	g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
+	tn.Expect(unready()).To(BeEmpty())
+	tn.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
 }
 
 // freezeAssignments makes the API server refuse changes of what ClusterAddons are to

@@ -49,7 +49,7 @@ func (tn *tenant) switchClass(cluster, class string) {
 func (tn *tenant) eventNotes(stack string) []string {
 	tn.t.Helper()
 	events, err := world.hub.clientset.EventsV1().Events(tn.namespace).List(tn.t.Context(), metav1.ListOptions{})
-	NewWithT(tn.t).Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	var notes []string
 	for _, e := range events.Items {
 		if e.Regarding.Kind == "AddonStack" && e.Regarding.Name == stack {
@@ -115,7 +115,6 @@ func tarball[T string | []byte](files map[string]T) []byte {
 // one after the other on the same cluster.
 func TestClusterStack(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	s.createNamespace(t, tn.namespace)
@@ -128,14 +127,14 @@ func TestClusterStack(t *testing.T) {
 	expectText := func(text string) {
 		t.Helper()
 		object, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-addon-"+first, metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(object.Data).To(HaveKeyWithValue("text", text))
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(object.Data).To(HaveKeyWithValue("text", text))
 	}
 
 	dir := filepath.Join(tn.charts, "releases", "v1")
-	g.Expect(os.MkdirAll(dir, 0o750)).To(Succeed())
+	tn.Expect(os.MkdirAll(dir, 0o750)).To(Succeed())
 	for name, data := range tn.stackRelease("v1", "one") {
-		g.Expect(os.WriteFile(filepath.Join(dir, name), data, 0o600)).To(Succeed())
+		tn.Expect(os.WriteFile(filepath.Join(dir, name), data, 0o600)).To(Succeed())
 	}
 	tn.makeBundleStack("test-stack-1-31-v1", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "releases/v1"}})
 	tn.makeCluster("prod", s, nil, ofClass("test-stack-1-31-v1"))
@@ -143,7 +142,7 @@ func TestClusterStack(t *testing.T) {
 	tn.awaitCluster("prod", "the gate isn't there", installedAs(first, 1, "1.0.0"),
 		phase(second, addonsv1.AddonPending, "WaitingForPrecondition", "ConfigMap "+tn.namespace+"/gate doesn't exist"))
 	expectText("one true cluster.x-k8s.io/v1beta1 []")
-	g.Expect(s.Create(t.Context(), gate)).To(Succeed())
+	tn.Expect(s.Create(t.Context(), gate)).To(Succeed())
 	open("before")
 	tn.awaitCluster("prod", "the gate isn't open after it", phase(second, addonsv1.AddonInstalling, "WaitingForPostcondition", `isn't true`))
 	open("after")
@@ -195,9 +194,8 @@ func TestClusterStack(t *testing.T) {
 
 	t.Run("a bundle that is none", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
-		g.Expect(os.MkdirAll(filepath.Join(tn.charts, "empty"), 0o750)).To(Succeed())
-		g.Expect(os.WriteFile(filepath.Join(tn.charts, "empty", "README"), nil, 0o600)).To(Succeed())
+		tn.Expect(os.MkdirAll(filepath.Join(tn.charts, "empty"), 0o750)).To(Succeed())
+		tn.Expect(os.WriteFile(filepath.Join(tn.charts, "empty", "README"), nil, 0o600)).To(Succeed())
 		tn.makeBundleStack("none", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "empty"}})
 		tn.awaitStack("none", "it is no release", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.InvalidSourceReason, "no metadata.yaml")
 	})

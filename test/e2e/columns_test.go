@@ -35,40 +35,36 @@ func TestColumns(t *testing.T) {
 
 	t.Run("kubectl get as", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		table := tn.kubectlGet(t, "as")
-		g.Expect(table[0]).To(Equal([]string{"NAME", "CLUSTERS", "READY", "FAILED", "OK", "AGE", "MESSAGE"}))
+		tn.Expect(table[0]).To(Equal([]string{"NAME", "CLUSTERS", "READY", "FAILED", "OK", "AGE", "MESSAGE"}))
 		rows := byName(table)
-		g.Expect(rows["platform"][:5]).To(Equal([]string{"platform", "1", "1", "0", "True"}))
-		g.Expect(rows["wrong"][:5]).To(Equal([]string{"wrong", "1", "0", "0", "False"}))
-		g.Expect(rows["nobody"][:5]).To(Equal([]string{"nobody", "0", "0", "0", "True"}))
-		g.Expect(strings.Join(rows["nobody"], " ")).To(And(ContainSubstring("No Cluster of this namespace matches"), ContainSubstring("the namespace has 1 cluster")))
+		tn.Expect(rows["platform"][:5]).To(Equal([]string{"platform", "1", "1", "0", "True"}))
+		tn.Expect(rows["wrong"][:5]).To(Equal([]string{"wrong", "1", "0", "0", "False"}))
+		tn.Expect(rows["nobody"][:5]).To(Equal([]string{"nobody", "0", "0", "0", "True"}))
+		tn.Expect(strings.Join(rows["nobody"], " ")).To(And(ContainSubstring("No Cluster of this namespace matches"), ContainSubstring("the namespace has 1 cluster")))
 	})
 	t.Run("kubectl get -o wide", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
-		g.Expect(tn.kubectlGet(t, "as", "-o", "wide")[0]).To(ContainElements("WAITING", "REVISION", "SOURCES"))
+		tn.Expect(tn.kubectlGet(t, "as", "-o", "wide")[0]).To(ContainElements("WAITING", "REVISION", "SOURCES"))
 		table := tn.kubectlGet(t, "ca", "-o", "wide", "-l", addonsv1.AssignedStackLabelPrefix+"platform", "-l", addonsv1.AssignedStackLabelPrefix+"wrong")
-		g.Expect(table[0]).To(ContainElements("STACKS", "DRIFT"))
-		g.Expect(byName(table)["prod"]).To(ContainElement("platform,wrong"))
+		tn.Expect(table[0]).To(ContainElements("STACKS", "DRIFT"))
+		tn.Expect(byName(table)["prod"]).To(ContainElement("platform,wrong"))
 	})
 	t.Run("kubectl get ca", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		table := tn.kubectlGet(t, "ca")
-		g.Expect(table[0]).To(Equal([]string{"NAME", "ADDONS", "READY", "REASON", "AGE", "MESSAGE"}))
+		tn.Expect(table[0]).To(Equal([]string{"NAME", "ADDONS", "READY", "REASON", "AGE", "MESSAGE"}))
 		row := byName(table)["prod"]
-		g.Expect(row[:4]).To(Equal([]string{"prod", "1/2", "False", "AddonsProgressing"}))
-		g.Expect(strings.Join(row, " ")).To(ContainSubstring("wrong: Pending, ArtifactNotFound"), "the message says what is missing")
+		tn.Expect(row[:4]).To(Equal([]string{"prod", "1/2", "False", "AddonsProgressing"}))
+		tn.Expect(strings.Join(row, " ")).To(ContainSubstring("wrong: Pending, ArtifactNotFound"), "the message says what is missing")
 	})
 	t.Run("kubectl get cluster-api", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		var names []string
 		for _, row := range tn.kubectlGet(t, "cluster-api") {
 			names = append(names, row[0])
 		}
-		g.Expect(names).To(ContainElements(
+		tn.Expect(names).To(ContainElements(
 			"addonstack.addons.cluster.x-k8s.io/platform", "clusteraddon.addons.cluster.x-k8s.io/prod", "cluster.cluster.x-k8s.io/prod"),
 			"the category shows all of Cluster API's objects, and Chandler's with them")
 	})

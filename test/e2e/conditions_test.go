@@ -19,11 +19,10 @@ import (
 func TestConditionsOnObjects(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 1)
 	s.createNamespace(t, tn.namespace)
 	gate := &corev1.ConfigMap{ObjectMeta: tn.named("gate"), Data: map[string]string{"open": "before"}}
-	g.Expect(s.Create(t.Context(), gate)).To(Succeed())
+	tn.Expect(s.Create(t.Context(), gate)).To(Succeed())
 	open := func(value string) {
 		t.Helper()
 		changeOn(t, s, gate, func(c *corev1.ConfigMap) { c.Data = map[string]string{"open": value} })
@@ -103,7 +102,6 @@ func TestConditionsOnObjects(t *testing.T) {
 func TestPostconditionOfAnInstalledAddon(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 0)
 	tn.install(tn.small("settings"))
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
@@ -123,15 +121,15 @@ func TestPostconditionOfAnInstalledAddon(t *testing.T) {
 	tn.awaitCluster("prod", "a restart changes nothing", waits...)
 
 	gate := &corev1.ConfigMap{ObjectMeta: tn.named("gate"), Data: map[string]string{"open": "yes"}}
-	g.Expect(s.Create(t.Context(), gate)).To(Succeed())
+	tn.Expect(s.Create(t.Context(), gate)).To(Succeed())
 	tn.awaitReady("platform", "it holds")
-	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}), "nothing of the add-on has changed")
+	tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}), "nothing of the add-on has changed")
 
 	tn.settle()
 	start := s.mark(t)
 	tn.restart()
 	tn.settle()
 	requests := start.requests(t, tn.clusterUser("prod"))
-	g.Expect(reads(requests, "configmaps", "", "get")).To(BeEmpty(), "it held, and isn't looked at again")
-	g.Expect(writes(requests)).To(BeEmpty())
+	tn.Expect(reads(requests, "configmaps", "", "get")).To(BeEmpty(), "it held, and isn't looked at again")
+	tn.Expect(writes(requests)).To(BeEmpty())
 }

@@ -17,7 +17,6 @@ import (
 func TestDependsOnAcrossStacks(t *testing.T) {
 	t.Parallel()
 	tn, s := newProd(t, 0)
-	g := NewWithT(t)
 	path := tn.smallChart()
 	broken := tn.writeChart("broken", "1.0.0", chart{"templates/x.yaml": "{{ fail \"not yet\" }}"})
 	// The one that waits comes first by name.
@@ -58,9 +57,9 @@ func TestDependsOnAcrossStacks(t *testing.T) {
 			deleted = append(deleted, e.ObjectRef.Name)
 		}
 	}
-	g.Expect(deleted).To(ContainElements("app", "network", "chicken", "egg"))
-	g.Expect(slices.Index(deleted, "app")).To(BeNumerically("<", slices.Index(deleted, "network")))
-	g.Expect(slices.Index(deleted, "chicken")).To(BeNumerically("<", slices.Index(deleted, "egg")))
+	tn.Expect(deleted).To(ContainElements("app", "network", "chicken", "egg"))
+	tn.Expect(slices.Index(deleted, "app")).To(BeNumerically("<", slices.Index(deleted, "network")))
+	tn.Expect(slices.Index(deleted, "chicken")).To(BeNumerically("<", slices.Index(deleted, "egg")))
 }
 
 // TestMissingDependency has a chart that names a dependency and doesn't bring it along, and

@@ -44,7 +44,6 @@ func TestDriftBesideControllers(t *testing.T) {
 	t.Parallel()
 	seconds := environmentNumber(t, "CHANDLER_DRIFT_SECONDS", 5)
 	tn, s := newProd(t, 1)
-	g := NewWithT(t)
 	path, injected := tn.writeChart("web", "1.0.0", webChart), tn.writeChart("injected", "1.0.0", injectedChart)
 	tn.install(
 		tn.addon("scaled", path, func(a *addonsv1.Addon) {
@@ -116,10 +115,10 @@ func TestDriftBesideControllers(t *testing.T) {
 	requests := mark.requests(t, tn.clusterUser("prod"))
 	t.Logf("%d requests, %d writes", len(requests), len(writes(requests)))
 	for _, name := range []string{"scaled", "noted"} {
-		g.Expect(writesTo(requests, name)).To(BeZero(), "%s isn't written to", name)
+		tn.Expect(writesTo(requests, name)).To(BeZero(), "%s isn't written to", name)
 	}
-	g.Expect(writesTo(requests, tn.namespace+"-injected")).To(BeZero())
-	g.Expect(writesTo(requests, "fought")).To(And(BeNumerically(">=", 1), BeNumerically("<=", 9)), "set back a few times, and then only now and then")
+	tn.Expect(writesTo(requests, tn.namespace+"-injected")).To(BeZero())
+	tn.Expect(writesTo(requests, "fought")).To(And(BeNumerically(">=", 1), BeNumerically("<=", 9)), "set back a few times, and then only now and then")
 	tn.awaitCluster("prod", "all are installed", ready("scaled", "injected", "noted", "fought"))
 	ctx = t.Context()
 	insist := scale("fought", "stubborn")
@@ -137,8 +136,8 @@ func TestDriftBesideControllers(t *testing.T) {
 		return nil
 	})
 	at := &appsv1.Deployment{}
-	g.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(deployment("scaled")), at)).To(Succeed())
-	g.Expect(*at.Spec.Replicas).To(BeNumerically(">=", 2))
+	tn.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(deployment("scaled")), at)).To(Succeed())
+	tn.Expect(*at.Spec.Replicas).To(BeNumerically(">=", 2))
 
 	// An upgrade takes nothing of it back.
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
@@ -146,14 +145,14 @@ func TestDriftBesideControllers(t *testing.T) {
 		spec.Addons[1].Patches = []addonsv1.Patch{{Patch: `[{"op": "add", "path": "/metadata/labels", "value": {"upgraded": "yes"}}]`, Target: &addonsv1.PatchTarget{Kind: "ValidatingWebhookConfiguration"}}}
 	})
 	tn.awaitCluster("prod", "two are upgraded", installedAs("scaled", 2, ""), installedAs("injected", 2, ""))
-	g.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(deployment("scaled")), at)).To(Succeed())
-	g.Expect(at.Spec.Template.Spec.Containers[0].Image).To(Equal("registry.example/web:2"))
-	g.Expect(*at.Spec.Replicas).To(BeNumerically(">=", 2))
+	tn.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(deployment("scaled")), at)).To(Succeed())
+	tn.Expect(at.Spec.Template.Spec.Containers[0].Image).To(Equal("registry.example/web:2"))
+	tn.Expect(*at.Spec.Replicas).To(BeNumerically(">=", 2))
 	hook := &admissionv1.ValidatingWebhookConfiguration{}
-	g.Expect(s.Get(t.Context(), client.ObjectKey{Name: tn.namespace + "-injected"}, hook)).To(Succeed())
-	g.Expect(hook.Labels).To(HaveKeyWithValue("upgraded", "yes"))
+	tn.Expect(s.Get(t.Context(), client.ObjectKey{Name: tn.namespace + "-injected"}, hook)).To(Succeed())
+	tn.Expect(hook.Labels).To(HaveKeyWithValue("upgraded", "yes"))
 	for _, webhook := range hook.Webhooks {
-		g.Expect(webhook.ClientConfig.CABundle).NotTo(BeEmpty())
+		tn.Expect(webhook.ClientConfig.CABundle).NotTo(BeEmpty())
 	}
 }
 

@@ -26,7 +26,7 @@ func TestDriftStorm(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	edits := environmentNumber(t, "CHANDLER_DRIFT_EDITS", 100) // on all clusters together
-	tn, g := newTenant(t), NewWithT(t)
+	tn := newTenant(t)
 	path := tn.writeChart("web", "1.0.0", webChart)
 	var storms []*storm
 	for i := range 5 { // two of them have their add-ons beside those of another one
@@ -58,11 +58,11 @@ func TestDriftStorm(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	g.Expect(errs).To(HaveEach(BeNil()))
+	tn.Expect(errs).To(HaveEach(BeNil()))
 	var took []time.Duration
 	for i, s := range storms {
 		took = append(took, s.took...)
-		g.Expect(s.lost(t)).To(BeEmpty(), "what people added to objects is theirs")
+		tn.Expect(s.lost(t)).To(BeEmpty(), "what people added to objects is theirs")
 		tn.awaitCluster(fmt.Sprintf("prod-%d", i), "all is well in the end", ready(s.addons...))
 	}
 	slices.Sort(took)

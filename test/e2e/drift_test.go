@@ -49,13 +49,12 @@ data: {text: 'as the chart says'}
 // drifting is a cluster with an add-on web that others change.
 type drifting struct {
 	*tenant
-	*WithT
 	s    *server
 	path string
 }
 
 func newDrifting(t *testing.T, number int, flags []string, more ...func(*addonsv1.Addon)) *drifting {
-	d := &drifting{tenant: newTenant(t), WithT: NewWithT(t), s: workloadServer(t, number)}
+	d := &drifting{tenant: newTenant(t), s: workloadServer(t, number)}
 	d.path = d.writeChart("web", "1.0.0", webChart)
 	d.makeCluster("prod", d.s, labels("env=prod"))
 	d.startManager(flags...)
@@ -257,7 +256,7 @@ func TestDriftIsRepaired(t *testing.T) {
 
 // in is the same for a part of the test.
 func (d *drifting) in(t *testing.T) *drifting {
-	return &drifting{tenant: d.tenant.in(t), WithT: NewWithT(t), s: d.s, path: d.path}
+	return &drifting{tenant: d.tenant.in(t), s: d.s, path: d.path}
 }
 
 // awaitEvent waits for an event of a reason whose note says something.

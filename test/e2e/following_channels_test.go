@@ -48,7 +48,7 @@ func (tn *tenant) keptOf(name string) *addonsv1.AddonStackSpec {
 	revisions := tn.revisionsOf(name)
 	newest := slices.MaxFunc(revisions, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
 	kept, err := stack.SpecOf(&newest)
-	NewWithT(tn.t).Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	return kept
 }
 
@@ -105,8 +105,8 @@ func TestFollowingChannels(t *testing.T) {
 		for i, cluster := range clusters {
 			tn.awaitCluster(cluster, "each cluster gets the release that the stack follows", installedAs(stage, revision, "1.0.0"))
 			object, err := workloads[i].clientset.CoreV1().ConfigMaps("kube-system").Get(tn.t.Context(), stage, metav1.GetOptions{})
-			NewWithT(tn.t).Expect(err).NotTo(HaveOccurred())
-			NewWithT(tn.t).Expect(object.Data).To(HaveKeyWithValue("text", text))
+			tn.Expect(err).NotTo(HaveOccurred())
+			tn.Expect(object.Data).To(HaveKeyWithValue("text", text))
 		}
 	}
 	follows := func(version, available string) stackCheck {
@@ -115,11 +115,10 @@ func TestFollowingChannels(t *testing.T) {
 
 	t.Run("the newest release of the channel", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		runs(tn, 1, beta(9))
 		tn.awaitStatus("platform", "it says what it follows", follows(beta(9), ""), sources(metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""), counts(2, 2))
-		g.Expect(tn.revisionsOf("platform")).To(HaveLen(1))
-		g.Expect(*tn.keptOf("platform").Source).To(Equal(addonsv1.BundleSource{
+		tn.Expect(tn.revisionsOf("platform")).To(HaveLen(1))
+		tn.Expect(*tn.keptOf("platform").Source).To(Equal(addonsv1.BundleSource{
 			ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: server.URL("stacks"), Digest: nine}, Version: beta(9)},
 			Digest:         nine,
 		}), "what is behind a revision is exact")
@@ -136,21 +135,20 @@ func TestFollowingChannels(t *testing.T) {
 
 	t.Run("a release that is none isn't taken", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		server.PushRelease(t, map[string][]byte{"README.md": []byte("#")}, "stacks", beta(11))
 		tn.lookNow("platform")
 		s := tn.awaitStatus("platform", "it says why", follows(beta(10), beta(11)), counts(2, 2),
 			sources(metav1.ConditionFalse, "ArtifactInvalid", "spec.source: "+beta(11)+": the bundle has no metadata.yaml"))
-		g.Expect(checkCondition(s, addonsv1.SourcesReadyCondition, metav1.ConditionFalse, "", "So "+beta(11)+" isn't taken, it stays at "+beta(10))).To(Succeed())
-		g.Expect(checkCondition(s, addonsv1.ValidCondition, metav1.ConditionTrue, "", "")).To(Succeed(), "nothing is wrong with the spec")
-		g.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
+		tn.Expect(checkCondition(s, addonsv1.SourcesReadyCondition, metav1.ConditionFalse, "", "So "+beta(11)+" isn't taken, it stays at "+beta(10))).To(Succeed())
+		tn.Expect(checkCondition(s, addonsv1.ValidCondition, metav1.ConditionTrue, "", "")).To(Succeed(), "nothing is wrong with the spec")
+		tn.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
 		runs(tn, 2, beta(10))
 
 		tn.settle()
 		hub := world.hub.mark(t)
 		tn.lookNow("platform")
 		tn.settle()
-		g.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty(), "a look that comes to the same writes nothing")
+		tn.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty(), "a look that comes to the same writes nothing")
 
 		publishBeta(11)
 		tn.lookNow("platform")
@@ -160,14 +158,13 @@ func TestFollowingChannels(t *testing.T) {
 
 	t.Run("suspended", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		before := tn.revisionsOf("platform")
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} })
 		publishBeta(12)
 		tn.lookNow("platform")
 		tn.awaitStatus("platform", "it says what it would take", follows(beta(11), beta(12)), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 		tn.settle()
-		g.Expect(namesOf(tn.revisionsOf("platform"))).To(ConsistOf(namesOf(before)), "whether it is suspended is no part of what clusters run")
+		tn.Expect(namesOf(tn.revisionsOf("platform"))).To(ConsistOf(namesOf(before)), "whether it is suspended is no part of what clusters run")
 		runs(tn, 3, beta(11))
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = nil })
 		runs(tn, 4, beta(12))
@@ -236,12 +233,11 @@ func TestFollowingFiles(t *testing.T) {
 	tn.awaitCluster("prod", "a newer tag", installedAs("site", 2, "1.11.0"))
 	tn.awaitEvent("NewVersion", "Add-on site: 1.11.0, before 1.10.0; it follows the range 1.x")
 	page, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Get(t.Context(), "page", metav1.GetOptions{})
-	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(page.Data).To(HaveKeyWithValue("text", "1.11.0"))
+	tn.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(page.Data).To(HaveKeyWithValue("text", "1.11.0"))
 	kept := tn.keptOf("platform")
-	g.Expect(*kept.Addons[0].Kustomization).To(HaveField("OCI.Digest", HavePrefix("sha256:")))
-	g.Expect(kept.Addons[0].Kustomization.Version).To(Equal("1.11.0"))
+	tn.Expect(*kept.Addons[0].Kustomization).To(HaveField("OCI.Digest", HavePrefix("sha256:")))
+	tn.Expect(kept.Addons[0].Kustomization.Version).To(Equal("1.11.0"))
 
 	tn.changeAddon("platform", "site", func(a *addonsv1.Addon) {
 		a.Manifests = &addonsv1.ManifestsSource{ArtifactSource: a.Kustomization.ArtifactSource, Directory: ""}
@@ -357,10 +353,9 @@ func TestFollowingAtACodeHost(t *testing.T) {
 	tn.awaitCluster("prod", "newer releases", installedAs(stage, 2, "1.0.0"), installedAs("site", 2, "1.10.0"))
 	tn.awaitStatus("platform", "it says so", follows(ten, ""), counts(1, 1))
 	kept := tn.keptOf("platform")
-	g := NewWithT(t)
-	g.Expect(kept.Source.Version).To(Equal(ten))
-	g.Expect(kept.Source.GitHub.Digest).To(HavePrefix("sha256:"))
-	g.Expect(kept.Source.ClusterStack + kept.Source.Channel).To(BeEmpty())
+	tn.Expect(kept.Source.Version).To(Equal(ten))
+	tn.Expect(kept.Source.GitHub.Digest).To(HavePrefix("sha256:"))
+	tn.Expect(kept.Source.ClusterStack + kept.Source.Channel).To(BeEmpty())
 
 	tn.settle()
 	server.Withdraw("team/stacks", ten)
@@ -376,7 +371,7 @@ func TestFollowingAtACodeHost(t *testing.T) {
 	tn.lookNow("platform")
 	tn.lookNow("site")
 	tn.settle()
-	g.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty(), "it is said once")
+	tn.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty(), "it is said once")
 }
 
 // TestInvalidBundleAtRest has a bundle that is no release, about which there is

@@ -73,21 +73,19 @@ func TestFollowing(t *testing.T) {
 
 	t.Run("the newest version that is allowed", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		upgraded(tn, 1, "1.4.1")
 		s := tn.awaitStatus("platform", "it says what it follows", at("1.4.1", ""), sources(metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""), counts(2, 2))
-		g.Expect(s.Status.Following[0].Since.Time).To(BeTemporally("~", time.Now(), time.Minute))
+		tn.Expect(s.Status.Following[0].Since.Time).To(BeTemporally("~", time.Now(), time.Minute))
 		revisions := tn.revisionsOf("platform")
-		g.Expect(revisions).To(HaveLen(1))
+		tn.Expect(revisions).To(HaveLen(1))
 		kept, err := stack.SpecOf(&revisions[0])
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(kept.Addons[0].Chart.Version).To(Equal("1.4.1"), "what is behind a revision is exact")
-		g.Expect(kept.Addons[0].Chart.OCI.Digest).To(HavePrefix("sha256:"))
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(kept.Addons[0].Chart.Version).To(Equal("1.4.1"), "what is behind a revision is exact")
+		tn.Expect(kept.Addons[0].Chart.OCI.Digest).To(HavePrefix("sha256:"))
 	})
 
 	t.Run("a look that finds nothing writes nothing", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		tn.settle()
 		server.Requests(t)
 		hub := world.hub.mark(t)
@@ -100,30 +98,28 @@ func TestFollowing(t *testing.T) {
 			return nil
 		})
 		tn.settle()
-		g.Expect(asked).To(HaveLen(1), "one request tells all versions")
-		g.Expect(asked[0]).To(ContainSubstring("/v2/charts/settings/tags/list"))
-		g.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty())
+		tn.Expect(asked).To(HaveLen(1), "one request tells all versions")
+		tn.Expect(asked[0]).To(ContainSubstring("/v2/charts/settings/tags/list"))
+		tn.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty())
 	})
 
 	t.Run("a newer version", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		publish("1.4.2", "1.6.0")
 		lookNow(tn, "platform")
 		upgraded(tn, 2, "1.4.2")
 		tn.awaitStatus("platform", "it says what it follows now", at("1.4.2", ""), counts(2, 2))
-		g.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
+		tn.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
 		tn.awaitEvent("NewVersion", "1.4.2, before 1.4.1")
 	})
 
 	t.Run("a version that can't be used", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		server.Push(t, configMapChart.archive("settings", "0.1.0"), "charts/settings", "1.4.3")
 		lookNow(tn, "platform")
 		s := tn.awaitStatus("platform", "it isn't taken", at("1.4.2", "1.4.3"), sources(metav1.ConditionFalse, "DigestMismatch", "1.4.3 isn't taken"), counts(2, 2))
-		g.Expect(checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "1.4.3 isn't taken")).To(Succeed(), "all that is installed is ready")
-		g.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
+		tn.Expect(checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "1.4.3 isn't taken")).To(Succeed(), "all that is installed is ready")
+		tn.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
 		publish("1.4.4")
 		lookNow(tn, "platform")
 		upgraded(tn, 3, "1.4.4")
@@ -132,14 +128,13 @@ func TestFollowing(t *testing.T) {
 
 	t.Run("suspended", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		before := tn.revisionsOf("platform")
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} })
 		publish("1.4.5")
 		lookNow(tn, "platform")
 		tn.awaitStatus("platform", "it says what it would take", at("1.4.4", "1.4.5"), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 		tn.settle()
-		g.Expect(namesOf(tn.revisionsOf("platform"))).To(ConsistOf(namesOf(before)), "whether it is suspended is no part of what clusters run")
+		tn.Expect(namesOf(tn.revisionsOf("platform"))).To(ConsistOf(namesOf(before)), "whether it is suspended is no part of what clusters run")
 		upgraded(tn, 3, "1.4.4")
 		tn.changeAddon("platform", "settings", withValues(map[string]any{"text": "changed"}))
 		upgraded(tn, 4, "1.4.4")
@@ -158,16 +153,15 @@ func TestFollowing(t *testing.T) {
 
 	t.Run("a registry that is down", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		server.Stop()
 		lookNow(tn, "platform")
 		s := tn.awaitStatus("platform", "it says so", at("1.4.5", ""), sources(metav1.ConditionFalse, "SourceUnavailable", "refuses connections"), counts(2, 2))
-		g.Expect(checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "refuses connections")).To(Succeed(), "what is installed stays ready")
+		tn.Expect(checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "refuses connections")).To(Succeed(), "what is installed stays ready")
 		waiting := follows("1.x")
 		waiting.Name = "more"
 		tn.makeStack("later", labels("env=prod"), waiting)
 		tn.awaitStack("later", "it waits", addonsv1.ReadyCondition, metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "refuses connections")
-		g.Expect(tn.revisionsOf("later")).To(BeEmpty())
+		tn.Expect(tn.revisionsOf("later")).To(BeEmpty())
 		upgraded(tn, 5, "1.4.5")
 
 		options.Address = server.Host
@@ -280,7 +274,6 @@ func sources(status metav1.ConditionStatus, reason, message string) stackCheck {
 // nothing but what a start takes.
 func (tn *tenant) restartsAtRest(server *registry.Registry, start func()) {
 	tn.t.Helper()
-	g := NewWithT(tn.t)
 	tn.settle()
 	tn.stopManager()
 	server.Requests(tn.t)
@@ -288,8 +281,8 @@ func (tn *tenant) restartsAtRest(server *registry.Registry, start func()) {
 	start()
 	tn.awaitReconcile("addonstack", 0)
 	tn.settle()
-	g.Expect(server.Requests(tn.t)).To(BeEmpty(), "it isn't the stack's turn")
-	g.Expect(slices.DeleteFunc(writes(hub.requests(tn.t, tn.user)), func(w string) bool {
+	tn.Expect(server.Requests(tn.t)).To(BeEmpty(), "it isn't the stack's turn")
+	tn.Expect(slices.DeleteFunc(writes(hub.requests(tn.t, tn.user)), func(w string) bool {
 		return strings.Contains(w, "providerinstances") || strings.Contains(w, "leases")
 	})).To(BeEmpty())
 }

@@ -20,42 +20,40 @@ import (
 // make.
 func TestForeignObject(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 1)
 	s.createNamespace(t, tn.namespace)
 	foreign := tn.configMapOf("settings")
 	foreign.Data = map[string]string{"text": "somebody's"}
-	g.Expect(s.Create(t.Context(), foreign)).To(Succeed())
+	tn.Expect(s.Create(t.Context(), foreign)).To(Succeed())
 	start := s.mark(t)
 	tn.makeStack("platform", nil, tn.small("settings"))
 	tn.awaitCluster("prod", "by default an object of somebody else is left alone, and named",
 		phase("settings", addonsv1.AddonFailed, "", "ConfigMap "+tn.namespace+"/settings"))
 	tn.settle()
-	g.Expect(s.Get(t.Context(), tn.key("settings"), foreign)).To(Succeed())
-	g.Expect(foreign.Data).To(HaveKeyWithValue("text", "somebody's"))
-	g.Expect(creations(start.requests(t, tn.clusterUser("prod")), "configmaps", "")).To(BeEmpty())
+	tn.Expect(s.Get(t.Context(), tn.key("settings"), foreign)).To(Succeed())
+	tn.Expect(foreign.Data).To(HaveKeyWithValue("text", "somebody's"))
+	tn.Expect(creations(start.requests(t, tn.clusterUser("prod")), "configmaps", "")).To(BeEmpty())
 
 	uid := foreign.UID
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt })
 	tn.awaitReady("platform", "with the policy Adopt it is taken over")
-	g.Expect(s.Get(t.Context(), tn.key("settings"), foreign)).To(Succeed())
-	g.Expect(foreign.UID).To(Equal(uid), "in place")
-	g.Expect(foreign.Data).To(HaveKeyWithValue("text", "default"))
+	tn.Expect(s.Get(t.Context(), tn.key("settings"), foreign)).To(Succeed())
+	tn.Expect(foreign.UID).To(Equal(uid), "in place")
+	tn.Expect(foreign.Data).To(HaveKeyWithValue("text", "default"))
 }
 
 // TestLostRecord deletes what Chandler installed behind its back, as "helm
 // uninstall" does.
 func TestLostRecord(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 1)
 	tn.install(tn.small("settings"))
 	tn.settle()
 	before := tn.configMapOf("settings")
-	g.Expect(s.Get(t.Context(), tn.key("settings"), before)).To(Succeed())
-	g.Expect(s.Delete(t.Context(), before)).To(Succeed())
+	tn.Expect(s.Get(t.Context(), tn.key("settings"), before)).To(Succeed())
+	tn.Expect(s.Delete(t.Context(), before)).To(Succeed())
 	record := &corev1.Secret{ObjectMeta: tn.named("sh.helm.release.v1.settings.v1")}
-	g.Expect(s.Delete(t.Context(), record)).To(Succeed())
+	tn.Expect(s.Delete(t.Context(), record)).To(Succeed())
 	poll(t, patience, "an add-on that somebody uninstalled with Helm is to be installed again", func() error {
 		now := tn.configMapOf("settings")
 		if err := s.Get(t.Context(), tn.key("settings"), now); err != nil {
@@ -76,7 +74,6 @@ func TestDriftOverRestarts(t *testing.T) {
 	t.Parallel()
 	restarts := environmentNumber(t, "CHANDLER_RESTARTS", 3)
 	tn, s := newProd(t, 17) // the server is nobody else's
-	g := NewWithT(t)
 	// Each restart has objects of its own: what is changed again and again is a fight.
 	path := tn.writeChart("settings", "1.0.0", chart{"templates/all.yaml": fmt.Sprintf("{{ range $i := until %d }}\n---\n%s{{ end }}", restarts, configMap("{{ $.Release.Name }}-{{ $i }}", "default"))})
 	tn.install(tn.addon("changed", path), tn.addon("deleted", path), tn.addon("untouched", path))
@@ -85,15 +82,15 @@ func TestDriftOverRestarts(t *testing.T) {
 		return o
 	}
 	untouched := object("untouched", 0)
-	g.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(untouched), untouched)).To(Succeed())
+	tn.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(untouched), untouched)).To(Succeed())
 	text := untouched.Data["text"]
 	var longest time.Duration
 	for i := range restarts {
-		g.Expect(s.StopAPIServer()).To(Succeed())
-		g.Expect(s.StartAPIServer(t.Context())).To(Succeed())
+		tn.Expect(s.StopAPIServer()).To(Succeed())
+		tn.Expect(s.StartAPIServer(t.Context())).To(Succeed())
 		began := time.Now()
-		g.Expect(s.Delete(t.Context(), object("deleted", i))).To(Succeed())
-		g.Expect(s.Patch(t.Context(), object("changed", i), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"text":"mine %d"}}`, i)), client.FieldOwner("kubectl"))).To(Succeed())
+		tn.Expect(s.Delete(t.Context(), object("deleted", i))).To(Succeed())
+		tn.Expect(s.Patch(t.Context(), object("changed", i), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"text":"mine %d"}}`, i)), client.FieldOwner("kubectl"))).To(Succeed())
 		for _, name := range []string{"deleted", "changed"} {
 			await(t, s, object(name, i), patience, "it is to be set right", func(o *corev1.ConfigMap) error {
 				if o.Data["text"] != text {
@@ -106,9 +103,9 @@ func TestDriftOverRestarts(t *testing.T) {
 	}
 	t.Logf("%d restarts; repaired after %s at most", restarts, longest.Round(time.Millisecond))
 	now := object("untouched", 0)
-	g.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(now), now)).To(Succeed())
-	g.Expect(now.UID).To(Equal(untouched.UID))
-	g.Expect(now.ResourceVersion).To(Equal(untouched.ResourceVersion), "nothing was written to what nobody changed")
+	tn.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(now), now)).To(Succeed())
+	tn.Expect(now.UID).To(Equal(untouched.UID))
+	tn.Expect(now.ResourceVersion).To(Equal(untouched.ResourceVersion), "nothing was written to what nobody changed")
 	tn.awaitCluster("prod", "all is well", ready("changed", "deleted", "untouched"), func(ca *addonsv1.ClusterAddon) error {
 		if d := statusOf(ca, "untouched").Drift; d != nil {
 			return fmt.Errorf("%+v", d)

@@ -57,7 +57,6 @@ func TestGates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := NewWithT(t)
 			tn := newTenant(t)
 			s := workloadServer(t, 0)
 			cluster := tn.makeCluster("prod", s, labels("env=prod"), func(c *clusterv1.Cluster) { c.Finalizers = []string{"chandler.test/stay"} })
@@ -74,7 +73,7 @@ func TestGates(t *testing.T) {
 			tn.restart()
 			tn.settle()
 			tn.awaitCluster("prod", "a restart changes nothing", says)
-			g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "nothing is written to the cluster meanwhile")
+			tn.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "nothing is written to the cluster meanwhile")
 
 			if gate.open == nil {
 				return

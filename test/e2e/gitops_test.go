@@ -30,10 +30,9 @@ type health struct{ kstatus, flux, argo string }
 // checks for Flux and Argo CD, with its table.
 func TestGitOps(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	page, err := docs.Read(filepath.Join("..", ".."), "docs/gitops.md")
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	judge := judgeOf(t, page)
 
 	settings := tn.writeChart("settings", "1.0.0", configMapChart)
@@ -106,8 +105,8 @@ func TestGitOps(t *testing.T) {
 	for _, row := range page.Rows("state") {
 		want[row.Code(0)[0]] = health{row.Text(1), row.Text(1), row.Text(2)}
 	}
-	g.Expect(want).To(HaveLen(14))
-	g.Expect(seen).To(Equal(want))
+	tn.Expect(want).To(HaveLen(14))
+	tn.Expect(seen).To(Equal(want))
 }
 
 // judgeOf returns how kstatus, and the page's checks for Flux and Argo CD, judge a stack.

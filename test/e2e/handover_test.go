@@ -23,7 +23,6 @@ import (
 func TestHandOver(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	suffix := utilrand.String(5)
@@ -46,19 +45,18 @@ func TestHandOver(t *testing.T) {
 
 	tn.awaitCluster("moving", "the second instance takes the ClusterAddon over", ready("settings"), assignedTo(stackOf(green), green))
 	tn.settle()
-	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "the release is the same, at the same revision")
-	g.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(ConsistOf(ContainSubstring("/secrets/sh.helm.release.v1.settings.v1?")),
+	tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "the release is the same, at the same revision")
+	tn.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(ConsistOf(ContainSubstring("/secrets/sh.helm.release.v1.settings.v1?")),
 		"its record names the other stack now: there it is read which stack's add-on it is, and nothing else is written")
 
 	t.Run("a stack that is relabelled takes nothing along", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		mark := s.mark(t)
 		change(tn, tn.newStack(stackOf(green), nil), func(s *addonsv1.AddonStack) { s.Labels = labels(clusterv1.WatchLabel + "=" + blue) })
 		tn.awaitReady(stackOf(green), "the other instance manages the stack now, which selects no Cluster there")
 		tn.settle()
-		g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "it wasn't deleted, so nothing is uninstalled")
-		g.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty())
+		tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "it wasn't deleted, so nothing is uninstalled")
+		tn.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty())
 	})
 }
 
@@ -75,7 +73,6 @@ func TestHandOverBoth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := NewWithT(t)
 			tn := newTenant(t)
 			s := workloadServer(t, 1)
 			suffix := utilrand.String(5)
@@ -92,17 +89,17 @@ func TestHandOverBoth(t *testing.T) {
 
 			order[0](tn, green)
 			settleAll(t, managers...)
-			g.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty(), "half-way nothing is uninstalled")
+			tn.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty(), "half-way nothing is uninstalled")
 			order[1](tn, green)
 
 			ca := tn.awaitCluster("moving", "the second instance takes both over", ready("settings"), assignedTo("platform", green))
 			tn.awaitReady("platform", "all is ready")
 			settleAll(t, managers...)
-			g.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty(), "a hand-over is no business of the workload cluster")
-			g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "the release is the same, at the same revision")
-			g.Expect(ca.Generation).To(Equal(generation), "what the cluster is to run is the same")
-			g.Expect(namesOf(tn.revisionsOf("platform"))).To(ConsistOf(revisions), "the revisions are the same")
-			g.Expect(tn.revisionsOf("platform")).To(HaveEach(HaveField("Labels", HaveKeyWithValue(clusterv1.WatchLabel, green))), "and all of them go with their stack")
+			tn.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty(), "a hand-over is no business of the workload cluster")
+			tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "the release is the same, at the same revision")
+			tn.Expect(ca.Generation).To(Equal(generation), "what the cluster is to run is the same")
+			tn.Expect(namesOf(tn.revisionsOf("platform"))).To(ConsistOf(revisions), "the revisions are the same")
+			tn.Expect(tn.revisionsOf("platform")).To(HaveEach(HaveField("Labels", HaveKeyWithValue(clusterv1.WatchLabel, green))), "and all of them go with their stack")
 		})
 	}
 }
@@ -111,7 +108,6 @@ func TestHandOverBoth(t *testing.T) {
 // another's, as their flags do after a rollout.
 func TestHandOverNamespace(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	others := map[string]*tenant{}
@@ -141,13 +137,13 @@ func TestHandOverNamespace(t *testing.T) {
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.ProgressDeadlineSeconds = ptr.To[int32](700) })
 	tn.awaitReady("platform", "the second instance manages the namespace")
 	settleAll(t, two)
-	g.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty(), "a hand-over is no business of the workload cluster")
-	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "the release is the same, at the same revision")
+	tn.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty(), "a hand-over is no business of the workload cluster")
+	tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "the release is the same, at the same revision")
 	after := tn.versions()
 	for name := range before {
-		g.Expect(after).To(HaveKey(name), "nothing is deleted")
+		tn.Expect(after).To(HaveKey(name), "nothing is deleted")
 	}
-	g.Expect(described(from.requests(t, first.user), func(e auditEvent) bool {
+	tn.Expect(described(from.requests(t, first.user), func(e auditEvent) bool {
 		return !registers(e) && e.ObjectRef != nil && e.ObjectRef.Namespace == goes
 	})).To(BeEmpty(), "the first instance has no business there any more")
 	one.stop(t)
@@ -172,7 +168,6 @@ func assignedTo(stack, filter string) clusterCheck {
 // TestLeader has two replicas of one instance, of which the leader is killed.
 func TestLeader(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	replica := []string{
@@ -192,7 +187,7 @@ func TestLeader(t *testing.T) {
 		done, err = standby.reconciled("clusteraddon")
 		return err
 	})
-	g.Expect(done).To(BeZero(), "only one replica works")
+	tn.Expect(done).To(BeZero(), "only one replica works")
 	mark := s.mark(t)
 
 	leader.kill()
@@ -201,8 +196,8 @@ func TestLeader(t *testing.T) {
 	})
 	tn.awaitReady("platform", "the second replica takes over once the lease has run out")
 	settings := tn.configMapOf("settings")
-	g.Expect(s.Get(t.Context(), tn.key("settings"), settings)).To(Succeed())
-	g.Expect(settings.Data).To(HaveKeyWithValue("text", "of the second"))
-	g.Expect(s.release(t, tn.namespace, "settings").revision).To(Equal(2), "it knows what is installed, and makes one revision")
-	g.Expect(writes(mark.requests(t, tn.clusterUser("prod")))).NotTo(BeEmpty())
+	tn.Expect(s.Get(t.Context(), tn.key("settings"), settings)).To(Succeed())
+	tn.Expect(settings.Data).To(HaveKeyWithValue("text", "of the second"))
+	tn.Expect(s.release(t, tn.namespace, "settings").revision).To(Equal(2), "it knows what is installed, and makes one revision")
+	tn.Expect(writes(mark.requests(t, tn.clusterUser("prod")))).NotTo(BeEmpty())
 }

@@ -34,13 +34,12 @@ func TestHangingWebhook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := NewWithT(t)
 			tn, s := newProd(t, 1)
 			hung := tn.namespace + "-hung"
 			s.createNamespace(t, hung)
 			hook := hangingWebhook(t, hung, tc.seconds)
-			g.Expect(s.Create(t.Context(), hook)).To(Succeed())
-			t.Cleanup(func() { g.Expect(s.Delete(context.WithoutCancel(t.Context()), hook)).To(Succeed()) })
+			tn.Expect(s.Create(t.Context(), hook)).To(Succeed())
+			t.Cleanup(func() { tn.Expect(s.Delete(context.WithoutCancel(t.Context()), hook)).To(Succeed()) })
 
 			tn.makeStack("aaa", nil, tn.small("web", func(a *addonsv1.Addon) { a.Namespace = hung }))
 			tn.makeStack("zzz", nil, tn.small("later"))

@@ -42,7 +42,7 @@ spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
 func newScaled(t *testing.T, number int) *drifting {
 	t.Helper()
 	t.Parallel()
-	d := &drifting{tenant: newTenant(t), WithT: NewWithT(t), s: workloadServer(t, number)}
+	d := &drifting{tenant: newTenant(t), s: workloadServer(t, number)}
 	d.makeCluster("prod", d.s, nil)
 	d.startManager()
 	d.makeStack("platform", nil, d.addon("web", d.writeChart("web", "1.0.0", scaledChart), func(a *addonsv1.Addon) {

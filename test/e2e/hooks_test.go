@@ -24,7 +24,6 @@ func TestHooksResume(t *testing.T) {
 	for _, hook := range []string{"pre-install", "post-install"} {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
-			g := NewWithT(t)
 			tn := newTenant(t)
 			s := workloadServer(t, 0)
 			begin := s.mark(t)
@@ -48,15 +47,15 @@ func TestHooksResume(t *testing.T) {
 
 			tn.restart()
 			tn.settle()
-			g.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(job), job)).To(Succeed())
-			g.Expect(job.UID).To(Equal(uid), "a restart leaves a hook that runs alone")
+			tn.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(job), job)).To(Succeed())
+			tn.Expect(job.UID).To(Equal(uid), "a restart leaves a hook that runs alone")
 			tn.awaitCluster("prod", "the new manager waits on", phase("hooked", addonsv1.AddonInstalling, "", hook))
 
 			s.finishJob(t, job)
 			tn.awaitReady("platform", "the end of the hook's Job is to be noticed after a restart")
 			created := creations(begin.requests(t, tn.clusterUser("prod")), "jobs", hook)
-			g.Expect(created).To(HaveLen(1), "the hook ran once")
-			g.Expect(s.release(t, tn.namespace, "hooked")).To(Equal(releaseState{1, "deployed"}))
+			tn.Expect(created).To(HaveLen(1), "the hook ran once")
+			tn.Expect(s.release(t, tn.namespace, "hooked")).To(Equal(releaseState{1, "deployed"}))
 		})
 	}
 }

@@ -24,7 +24,6 @@ import (
 // It says what is wrong, and other clusters are served, before and after.
 func TestAnswerWithoutUID(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	fake := startFake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -51,7 +50,7 @@ func TestAnswerWithoutUID(t *testing.T) {
 	tn.awaitCluster("bad", "the bad one's answer is told", phase("settings", addonsv1.AddonFailed, deliver.ReasonAnswerInvalid, ""))
 	tn.makeCluster("another", workloadServer(t, 1), nil)
 	tn.awaitCluster("another", "another good cluster is served beside it", ready("settings"))
-	g.Expect(m.Done()).NotTo(BeClosed(), "the manager lives")
+	tn.Expect(m.Done()).NotTo(BeClosed(), "the manager lives")
 }
 
 // startFake starts an API server that somebody runs who means no good: it answers each

@@ -43,7 +43,6 @@ var askingChart = chart{"templates/text.yaml": configMap("{{ .Release.Name }}", 
 // neither the manager, nor the cluster that comes after them.
 func TestHostileClusters(t *testing.T) {
 	long.Test(t)
-	g := NewWithT(t)
 	tn := newTenant(t)
 	tn.makeStack("platform", nil, tn.addon("asking", tn.writeChart("asking", "1.0.0", askingChart)))
 	tn.makeCluster("good", workloadServer(t, 0), nil)
@@ -82,12 +81,12 @@ func TestHostileClusters(t *testing.T) {
 	tn.awaitCluster("many-groups", "too many kinds are told", phase("asking", addonsv1.AddonPending, "TooManyKinds", "1000"))
 	tn.awaitCluster("forgets", "lost records are told", phase("asking", addonsv1.AddonPending, "RecordLost", "gone after each installation"))
 
-	g.Expect(m.Ended()).To(BeNil(), "the manager lives")
-	g.Expect(servers["changes-kinds"].Requests("GET", "/apis")).To(BeNumerically("<=", 8), "discoveries while kinds change all the time")
-	g.Expect(servers["forgets"].Requests("POST", "/secrets")).To(BeNumerically("<=", 10), "installations that don't last")
+	tn.Expect(m.Ended()).To(BeNil(), "the manager lives")
+	tn.Expect(servers["changes-kinds"].Requests("GET", "/apis")).To(BeNumerically("<=", 8), "discoveries while kinds change all the time")
+	tn.Expect(servers["forgets"].Requests("POST", "/secrets")).To(BeNumerically("<=", 10), "installations that don't last")
 	most = max(most, memoryOf(t, m))
 	t.Logf("%d MiB before, at most %d MiB beside %d hostile clusters", before, most, len(servers))
-	g.Expect(most).To(BeNumerically("<=", mostMemoryOfMany), "MiB")
+	tn.Expect(most).To(BeNumerically("<=", mostMemoryOfMany), "MiB")
 }
 
 // memoryOf is what the manager has in memory, in MiB, without its render workers.

@@ -148,12 +148,11 @@ func TestGitHub(t *testing.T) {
 	tn.awaitCluster("second", "the server is back", ready("settings", "plain"), installedAs("settings", 1, "1.1.0"))
 	tn.expectInstalled(other, "1.1.0")
 
-	g := NewWithT(t)
-	g.Expect(server.Leaked()).To(BeEmpty(), "the host that has the files gets no credentials")
+	tn.Expect(server.Leaked()).To(BeEmpty(), "the host that has the files gets no credentials")
 	for _, m := range tn.managers {
 		log, err := os.ReadFile(m.log)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(log)).NotTo(ContainSubstring("sentinel"), "credentials stay out of the log")
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(string(log)).NotTo(ContainSubstring("sentinel"), "credentials stay out of the log")
 	}
 }
 
@@ -161,5 +160,5 @@ func TestGitHub(t *testing.T) {
 func (tn *tenant) expectInstalled(s *server, version string) {
 	tn.t.Helper()
 	found := s.contents(tn.t, tn.namespace)["ConfigMap. "+tn.namespace+"/installed"]
-	NewWithT(tn.t).Expect(found.Object).To(HaveKeyWithValue("data", HaveKeyWithValue("text", version)))
+	tn.Expect(found.Object).To(HaveKeyWithValue("data", HaveKeyWithValue("text", version)))
 }

@@ -41,52 +41,48 @@ func TestIdle(t *testing.T) {
 
 	t.Run("reconciling costs nothing", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		hub, workload := world.hub.mark(t), s.mark(t)
 		for i := range 5 {
 			before, err := tn.manager.reconciled("clusteraddon")
-			g.Expect(err).NotTo(HaveOccurred())
+			tn.Expect(err).NotTo(HaveOccurred())
 			tn.poke("prod", fmt.Sprint(i))
 			tn.awaitReconcile("clusteraddon", before)
 		}
 		tn.settle()
 		onHub, onWorkload := hub.requests(t, tn.user), workload.requests(t, user)
-		g.Expect(writes(onHub)).To(BeEmpty(), "an unchanged reconcile writes nothing to the management cluster")
-		g.Expect(reads(onHub, "configmaps", "", "get", "list")).To(BeEmpty(), "the chart's digest is known")
-		g.Expect(reads(onHub, "secrets", "", "get", "list")).To(BeEmpty(), "the values are known")
-		g.Expect(writes(onWorkload)).To(BeEmpty(), "an unchanged reconcile writes nothing to the workload cluster")
-		g.Expect(described(onWorkload, notProbe)).To(BeEmpty(), "it doesn't even read")
+		tn.Expect(writes(onHub)).To(BeEmpty(), "an unchanged reconcile writes nothing to the management cluster")
+		tn.Expect(reads(onHub, "configmaps", "", "get", "list")).To(BeEmpty(), "the chart's digest is known")
+		tn.Expect(reads(onHub, "secrets", "", "get", "list")).To(BeEmpty(), "the values are known")
+		tn.Expect(writes(onWorkload)).To(BeEmpty(), "an unchanged reconcile writes nothing to the workload cluster")
+		tn.Expect(described(onWorkload, notProbe)).To(BeEmpty(), "it doesn't even read")
 	})
 
 	t.Run("a restart costs a look", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		tn.stopManager()
 		hub, workload := world.hub.mark(t), s.mark(t)
 		tn.startManager()
 		tn.awaitReady("platform", "nothing changed")
 		tn.settle()
 		onHub, onWorkload := hub.requests(t, tn.user), workload.requests(t, user)
-		g.Expect(writes(onHub)).To(BeEmpty(), "a restart writes nothing to the management cluster")
-		g.Expect(writes(onWorkload)).To(BeEmpty(), "a restart writes nothing to the workload cluster")
-		g.Expect(len(reads(onWorkload, "secrets", "", "list"))).To(BeNumerically("<=", 1), "one LIST shows the records of all releases: %v", reads(onWorkload, "secrets", "", "list"))
-		g.Expect(reads(onWorkload, "secrets", "", "get")).To(BeEmpty(), "a record's metadata tells that it is settled")
-		g.Expect(reads(onHub, "configmaps", "stored", "get")).To(BeEmpty(), "the record tells which chart that version of the ConfigMap holds")
+		tn.Expect(writes(onHub)).To(BeEmpty(), "a restart writes nothing to the management cluster")
+		tn.Expect(writes(onWorkload)).To(BeEmpty(), "a restart writes nothing to the workload cluster")
+		tn.Expect(len(reads(onWorkload, "secrets", "", "list"))).To(BeNumerically("<=", 1), "one LIST shows the records of all releases: %v", reads(onWorkload, "secrets", "", "list"))
+		tn.Expect(reads(onWorkload, "secrets", "", "get")).To(BeEmpty(), "a record's metadata tells that it is settled")
+		tn.Expect(reads(onHub, "configmaps", "stored", "get")).To(BeEmpty(), "the record tells which chart that version of the ConfigMap holds")
 		t.Logf("after a restart: %d requests to the management cluster, %d to the workload cluster", len(onHub), len(onWorkload))
 	})
 
 	t.Run("a lost ClusterAddon costs nothing", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		workload := s.mark(t)
 		tn.remove(tn.clusterAddon("prod"))
 		tn.awaitCluster("prod", "it is made again, and knows what is installed", ready("from-path", "from-object", "from-template"))
 		tn.settle()
-		g.Expect(writes(workload.requests(t, user))).To(BeEmpty(), "the records in the workload cluster tell that nothing is to be done")
+		tn.Expect(writes(workload.requests(t, user))).To(BeEmpty(), "the records in the workload cluster tell that nothing is to be done")
 	})
 
 	t.Run("a move to another management cluster costs nothing", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		tn.stopManager()
 		workload := s.mark(t)
@@ -95,7 +91,7 @@ func TestIdle(t *testing.T) {
 		tn.awaitReady("platform", "the objects are the same, with other UIDs and no status")
 		tn.awaitCluster("prod", "the status is rebuilt from the records", ready("from-path", "from-object", "from-template"))
 		tn.settle()
-		g.Expect(writes(workload.requests(t, user))).To(BeEmpty(), "as after `clusterctl move`, which restores no status: the workload cluster isn't touched")
+		tn.Expect(writes(workload.requests(t, user))).To(BeEmpty(), "as after `clusterctl move`, which restores no status: the workload cluster isn't touched")
 	})
 }
 
@@ -133,7 +129,7 @@ func (tn *tenant) secret(name string, data map[string]string) *corev1.Secret {
 // again: no workload cluster hears of it. With CHANDLER_REST_SECONDS it also waits so long.
 func TestFleetAtRest(t *testing.T) {
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
+	tn := newTenant(t)
 	path := tn.writeChart("kinds", "1.0.0", chart{"templates/all.yaml": configMap("{{ .Release.Name }}", "x") +
 		"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: '{{ .Release.Name }}'}\n" +
 		"---\napiVersion: v1\nkind: Service\nmetadata: {name: '{{ .Release.Name }}'}\nspec: {ports: [{port: 80}]}\n"})
@@ -155,7 +151,7 @@ func TestFleetAtRest(t *testing.T) {
 	}
 	for i := range 3 {
 		seen, err := tn.manager.reconciled("clusteraddon")
-		g.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(err).NotTo(HaveOccurred())
 		for _, cluster := range clusters {
 			tn.poke(cluster, fmt.Sprint(i))
 		}
@@ -166,7 +162,7 @@ func TestFleetAtRest(t *testing.T) {
 		requests := marks[i].requests(t, tn.clusterUser(clusters[i]))
 		// A watch ends after a while, and is begun again.
 		asked := described(requests, func(e auditEvent) bool { return notProbe(e) && e.Verb != "watch" })
-		g.Expect(asked).To(BeEmpty(), "cluster %s, server %s", clusters[i], s.Name)
+		tn.Expect(asked).To(BeEmpty(), "cluster %s, server %s", clusters[i], s.Name)
 	}
 	t.Logf("%d clusters × 5 add-ons at rest: %s; before the add-ons: %s", len(clusters), tn.footprint(), before)
 }

@@ -21,7 +21,6 @@ import (
 func TestKindComes(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	group := "kinds-" + utilrand.String(5) + ".example.com"
@@ -38,10 +37,10 @@ func TestKindComes(t *testing.T) {
 	thing := makeKind(t, s, group, "Thing")
 	tn.awaitCluster("prod", "the chart is rendered again, with the kind that came", ready("asking", "settings"), installedAs("asking", 2, ""), installedAs("settings", 1, ""))
 	settings := tn.configMapOf("asking")
-	g.Expect(s.Get(t.Context(), tn.key("asking"), settings)).To(Succeed())
-	g.Expect(settings.Data).To(HaveKeyWithValue("text", "true"))
+	tn.Expect(s.Get(t.Context(), tn.key("asking"), settings)).To(Succeed())
+	tn.Expect(settings.Data).To(HaveKeyWithValue("text", "true"))
 
-	g.Expect(s.Delete(t.Context(), thing)).To(Succeed())
+	tn.Expect(s.Delete(t.Context(), thing)).To(Succeed())
 	tn.awaitCluster("prod", "and again when the kind goes", ready("asking", "settings"), installedAs("asking", 3, ""), installedAs("settings", 1, ""))
 }
 
@@ -49,7 +48,6 @@ func TestKindComes(t *testing.T) {
 // the policy's kind. Nobody says which comes first.
 func TestClusterScopedKindComesLater(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 2)
 	group := tn.namespace + ".policies.test"
 	engine := chart{"templates/crd.yaml": strings.Join([]string{
@@ -68,7 +66,7 @@ func TestClusterScopedKindComesLater(t *testing.T) {
 	policy := &unstructured.Unstructured{}
 	policy.SetAPIVersion(group + "/v1")
 	policy.SetKind("Policy")
-	g.Expect(s.Get(t.Context(), client.ObjectKey{Name: "no-latest-tags"}, policy)).To(Succeed())
+	tn.Expect(s.Get(t.Context(), client.ObjectKey{Name: "no-latest-tags"}, policy)).To(Succeed())
 }
 
 // makeKind installs a CRD.

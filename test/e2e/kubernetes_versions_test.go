@@ -45,16 +45,15 @@ func byKubernetes(server *registry.Registry, rows ...addonsv1.ChartVersion) func
 // version follows that of Kubernetes.
 func TestKubernetesVersions(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	runs, err := s.clientset.Discovery().ServerVersion()
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	minor := runs.Major + "." + runs.Minor
 	var before, after string
 	var major, number int
 	_, err = fmt.Sscanf(minor, "%d.%d", &major, &number)
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	before, after = fmt.Sprintf("%d.%d", major, number-1), fmt.Sprintf("%d.%d", major, number+1)
 
 	server := registryOf(t, "1.0.0", "1.1.0", "1.2.0")
@@ -75,7 +74,7 @@ func TestKubernetesVersions(t *testing.T) {
 	tn.awaitCluster("c", "each is for some versions",
 		installedAs("follows", 1, "1.1.0"), installedAs("ranged", 1, "1.0.0"),
 		phase("newer", addonsv1.AddonFailed, "NoCompatibleVersion", "addons[newer].lifecycle.kubernetesVersions: >="+after))
-	g.Expect(s.release(t, tn.namespace, "newer")).To(BeZero(), "nothing is installed of it")
+	tn.Expect(s.release(t, tn.namespace, "newer")).To(BeZero(), "nothing is installed of it")
 
 	tn.changeAddon("platform", "newer", forKubernetes(">="+before))
 	tn.awaitCluster("c", "a corrected range is enough", ready("follows", "newer", "ranged"), func(ca *addonsv1.ClusterAddon) error {
@@ -87,11 +86,10 @@ func TestKubernetesVersions(t *testing.T) {
 
 	t.Run("what is installed stays", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: after + ".x", Version: "1.2.0"}))
 		tn.awaitCluster("c", "no row is for what runs", phase("follows", addonsv1.AddonFailed, "NoCompatibleVersion", "addons[follows].chart.versions"))
 		settings := tn.configMapOf("follows")
-		g.Expect(s.Delete(t.Context(), settings)).To(Succeed())
+		tn.Expect(s.Delete(t.Context(), settings)).To(Succeed())
 		await(t, s, tn.configMapOf("follows"), patience, "it is repaired, too", exists)
 		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: minor + ".x", Version: "1.2.0"}))
 		tn.awaitCluster("c", "another row", installedAs("follows", 2, "1.2.0"))
@@ -108,10 +106,9 @@ func TestKubernetesVersions(t *testing.T) {
 func TestUpgradeOfKubernetes(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s, err := startServer(context.Background(), controlplane.Options{Name: tn.namespace, Version: previousKubernetes})
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = s.Stop() })
 	server := registryOf(t, "1.35.0", "1.36.0")
 	credentials := trusting(t, server.CA)
@@ -130,10 +127,10 @@ func TestUpgradeOfKubernetes(t *testing.T) {
 		return nil
 	})
 
-	g.Expect(s.ChangeVersion(t.Context(), "")).To(Succeed())
+	tn.Expect(s.ChangeVersion(t.Context(), "")).To(Succeed())
 	tn.awaitCluster("c", "the chart's version follows", installedAs("follows", 2, "1.36.0"),
 		phase("stays", addonsv1.AddonFailed, "NoCompatibleVersion", "addons[stays].lifecycle.kubernetesVersions: <1.36"))
-	g.Expect(s.Get(t.Context(), tn.key("stays"), tn.configMapOf("stays"))).To(Succeed(), "what is installed stays")
+	tn.Expect(s.Get(t.Context(), tn.key("stays"), tn.configMapOf("stays"))).To(Succeed(), "what is installed stays")
 	tn.changeAddon("platform", "stays", forKubernetes("<1.37"))
 	tn.awaitCluster("c", "nothing else was wrong", installedAs("follows", 2, "1.36.0"), installedAs("stays", 1, "1.0.0"))
 }

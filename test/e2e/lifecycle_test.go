@@ -159,23 +159,22 @@ func (l *lifeCycle) expectRunsOf(hook string, left, runs int) {
 	l.t.Helper()
 	jobs, err := l.server.clientset.BatchV1().Jobs(l.namespace).List(l.t.Context(), metav1.ListOptions{LabelSelector: "hook=" + hook})
 	must(l.t, err)
-	NewWithT(l.t).Expect(jobs.Items).To(HaveLen(left), "Jobs of hook %s that are left", hook)
+	l.Expect(jobs.Items).To(HaveLen(left), "Jobs of hook %s that are left", hook)
 	events := l.begin.requests(l.t, l.clusterUser(l.cluster))
 	created := creations(events, "jobs", hook)
-	NewWithT(l.t).Expect(created).To(HaveLen(runs), "hook %s runs once for one revision", hook)
+	l.Expect(created).To(HaveLen(runs), "hook %s runs once for one revision", hook)
 }
 
 // expectSame compares what was in the cluster after each step with a life cycle
 // that wasn't disturbed.
 func (l *lifeCycle) expectSame(undisturbed *lifeCycle, at crashPoint) {
 	l.t.Helper()
-	g := NewWithT(l.t)
 	for _, step := range steps {
 		got, want := l.content[step], undisturbed.content[step]
-		g.Expect(sortedKeys(got)).To(Equal(sortedKeys(want)),
+		l.Expect(sortedKeys(got)).To(Equal(sortedKeys(want)),
 			"disturbed %s of %s, the same objects are to be there as without: none lost, none left over", at, step)
 		for object, text := range want {
-			g.Expect(got[object]).To(Equal(text), "disturbed %s of %s, the content of %s is to be that of a run without", at, step, object)
+			l.Expect(got[object]).To(Equal(text), "disturbed %s of %s, the content of %s is to be that of a run without", at, step, object)
 		}
 	}
 }

@@ -105,7 +105,6 @@ func TestHelmReleaseKeepsWhatItsChartGenerated(t *testing.T) {
 			"templates/sum.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sum, annotations: {sum: {{ randAlphaNum 16 | sha256sum }}}}\n"}, addonsv1.AdoptionPolicyAdopt},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
 			tn := newTenant(t)
 			s.createNamespace(t, tn.namespace)
 			tn.helmInstalls(s, "db", c.chart)
@@ -114,23 +113,21 @@ func TestHelmReleaseKeepsWhatItsChartGenerated(t *testing.T) {
 			tn.startManager()
 			path := tn.writeChart("db", "1.0.0", c.chart)
 			tn.install(tn.addon("db", path, func(a *addonsv1.Addon) { a.AdoptionPolicy = c.policy }))
-			g.Expect(tn.secretOn(s, "db").Data).To(Equal(before))
+			tn.Expect(tn.secretOn(s, "db").Data).To(Equal(before))
 		})
 	}
 }
 
 func (tn *tenant) secretOn(s *server, name string) *corev1.Secret {
 	tn.t.Helper()
-	g := NewWithT(tn.t)
 	secret := &corev1.Secret{}
-	g.Expect(s.Get(tn.t.Context(), tn.key(name), secret)).To(Succeed())
+	tn.Expect(s.Get(tn.t.Context(), tn.key(name), secret)).To(Succeed())
 	return secret
 }
 
 // TestHelmReleaseWithAHashIsLeftAlone has a chart whose generated value is nowhere to be read: to take
 // it over would change it. The user gives it a value.
 func TestHelmReleaseWithAHashIsLeftAlone(t *testing.T) {
-	g := NewWithT(t)
 	tn, s := newProd(t, 2)
 	s.createNamespace(t, tn.namespace)
 	c := chart{
@@ -143,7 +140,7 @@ func TestHelmReleaseWithAHashIsLeftAlone(t *testing.T) {
 	adopt := func(a *addonsv1.Addon) { a.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt }
 	stack := tn.makeStack("platform", nil, tn.addon("db", path, adopt))
 	tn.awaitCluster("prod", "it says what would change", phase("db", addonsv1.AddonFailed, "GeneratedValuesLost", "Secret db: data.sum"))
-	g.Expect(tn.secretOn(s, "db").ResourceVersion).To(Equal(before.ResourceVersion))
+	tn.Expect(tn.secretOn(s, "db").ResourceVersion).To(Equal(before.ResourceVersion))
 	change(tn, stack, func(s *addonsv1.AddonStack) {
 		s.Spec.Addons[0] = tn.addon("db", path, adopt, withValues(map[string]any{"password": "mine"}))
 	})
@@ -152,27 +149,26 @@ func TestHelmReleaseWithAHashIsLeftAlone(t *testing.T) {
 
 // TestLookupFindsTheAddonsOwnObjectsAlone changes what a chart generated, and upgrades.
 func TestLookupFindsTheAddonsOwnObjectsAlone(t *testing.T) {
-	g := NewWithT(t)
 	tn, s := newProd(t, 2)
 	s.createNamespace(t, tn.namespace)
-	g.Expect(s.Create(t.Context(), &corev1.Secret{ObjectMeta: tn.named("foreign"), Data: map[string][]byte{"a": []byte("b")}})).To(Succeed())
+	tn.Expect(s.Create(t.Context(), &corev1.Secret{ObjectMeta: tn.named("foreign"), Data: map[string][]byte{"a": []byte("b")}})).To(Succeed())
 	path := tn.writeChart("db", "1.0.0", keepsByLookup)
 	left := func(a *addonsv1.Addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyReport} } // else it is set back at once
 	stack := tn.makeStack("platform", nil, tn.addon("db", path, left))
 	tn.awaitReady("platform", "installed")
 	found := func() string {
 		cm := &corev1.ConfigMap{}
-		g.Expect(s.Get(t.Context(), tn.key("found"), cm)).To(Succeed())
+		tn.Expect(s.Get(t.Context(), tn.key("found"), cm)).To(Succeed())
 		return cm.Data["text"]
 	}
-	g.Expect(found()).To(Equal("of 0"))
+	tn.Expect(found()).To(Equal("of 0"))
 	secret := tn.secretOn(s, "db")
 	secret.Data["password"] = []byte("rotated by hand")
-	g.Expect(s.Update(t.Context(), secret, client.FieldOwner("somebody"))).To(Succeed())
+	tn.Expect(s.Update(t.Context(), secret, client.FieldOwner("somebody"))).To(Succeed())
 	change(tn, stack, func(s *addonsv1.AddonStack) {
 		s.Spec.Addons[0] = tn.addon("db", path, left, withValues(map[string]any{"text": "new"}))
 	})
 	tn.awaitReady("platform", "upgraded")
-	g.Expect(tn.secretOn(s, "db").Data).To(And(HaveKeyWithValue("text", []byte("new")), HaveKeyWithValue("password", []byte("rotated by hand"))))
-	g.Expect(strings.TrimSpace(found())).To(Equal("db of 0"))
+	tn.Expect(tn.secretOn(s, "db").Data).To(And(HaveKeyWithValue("text", []byte("new")), HaveKeyWithValue("password", []byte("rotated by hand"))))
+	tn.Expect(strings.TrimSpace(found())).To(Equal("db of 0"))
 }

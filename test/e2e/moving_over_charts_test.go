@@ -88,9 +88,8 @@ func TestMovingOver(t *testing.T) {
 
 func (m *moving) movesWithTheCommand(origin migration.Origin) {
 	m.t.Helper()
-	g := NewWithT(m.t)
 	before := m.workloads()
-	g.Expect(before).NotTo(BeEmpty())
+	m.Expect(before).NotTo(BeEmpty())
 	p := m.newPlugin(mayMove...)
 	m.maySeeProviders(p)
 	args := []string{"migrate", string(origin)}
@@ -98,13 +97,13 @@ func (m *moving) movesWithTheCommand(origin migration.Origin) {
 		args = append(args, "--repository", r.chart+"="+m.repository)
 	}
 	out := p.does(args...)
-	g.Expect(out).To(And(ContainSubstring("kind: AddonStack"), ContainSubstring("name: cilium")))
+	m.Expect(out).To(And(ContainSubstring("kind: AddonStack"), ContainSubstring("name: cilium")))
 	m.t.Log(out)
 	m.t.Log(p.does(append(args, "--apply")...))
-	g.Expect(cmp.Diff(before, m.workloads())).To(BeEmpty(), "no pod template changes")
+	m.Expect(cmp.Diff(before, m.workloads())).To(BeEmpty(), "no pod template changes")
 	for _, cluster := range m.names() {
 		for _, r := range m.releases {
-			g.Expect(statusOf(m.awaitCluster(cluster, "it is there"), r.name(cluster))).To(HaveField("Phase", addonsv1.AddonReady))
+			m.Expect(statusOf(m.awaitCluster(cluster, "it is there"), r.name(cluster))).To(HaveField("Phase", addonsv1.AddonReady))
 		}
 	}
 	for _, kind := range []string{"addons.cluster.x-k8s.io/v1alpha1 HelmChartProxy", "addons.cluster.x-k8s.io/v1alpha1 HelmReleaseProxy", "helm.toolkit.fluxcd.io/v2 HelmRelease"} {
@@ -112,34 +111,34 @@ func (m *moving) movesWithTheCommand(origin migration.Origin) {
 		version, kind, _ := strings.Cut(kind, " ")
 		l.SetAPIVersion(version)
 		l.SetKind(kind)
-		g.Expect(world.hub.List(m.t.Context(), l, client.InNamespace(m.namespace))).To(Succeed())
+		m.Expect(world.hub.List(m.t.Context(), l, client.InNamespace(m.namespace))).To(Succeed())
 		for _, o := range l.Items {
-			g.Expect(o.GetDeletionTimestamp()).NotTo(BeNil())
-			g.Expect(o.Object["spec"]).To(HaveKeyWithValue("suspend", true), "Flux uninstalls nothing")
+			m.Expect(o.GetDeletionTimestamp()).NotTo(BeNil())
+			m.Expect(o.Object["spec"]).To(HaveKeyWithValue("suspend", true), "Flux uninstalls nothing")
 		}
 	}
 
 	m.prunes()
 	m.t.Log(p.does(append(args[:2:2], "--back", "--apply")...))
 	stacks := &addonsv1.AddonStackList{}
-	g.Expect(world.hub.List(m.t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
-	g.Expect(stacks.Items).To(BeEmpty())
+	m.Expect(world.hub.List(m.t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
+	m.Expect(stacks.Items).To(BeEmpty())
 	now := m.workloads()
 	for i, c := range movedCharts {
 		for _, cluster := range m.names() {
-			g.Expect(m.upgrades(cluster, m.releases[i], nil)).To(Succeed(), "helm upgrade of %s", c.name)
+			m.Expect(m.upgrades(cluster, m.releases[i], nil)).To(Succeed(), "helm upgrade of %s", c.name)
 		}
 	}
-	g.Expect(cmp.Diff(now, m.workloads())).To(BeEmpty(), "nothing is another way for Helm")
+	m.Expect(cmp.Diff(now, m.workloads())).To(BeEmpty(), "nothing is another way for Helm")
 	for i, c := range movedCharts {
 		for _, cluster := range m.names() {
 			uninstall := action.NewUninstall(m.helmOn(cluster, c.namespace, c.namespace))
 			uninstall.WaitStrategy, uninstall.Timeout = helmkube.HookOnlyStrategy, time.Minute
 			_, err := uninstall.Run(m.releases[i].name(cluster))
-			g.Expect(err).NotTo(HaveOccurred())
+			m.Expect(err).NotTo(HaveOccurred())
 		}
 	}
-	g.Expect(m.workloads()).To(BeEmpty(), "helm uninstall takes all of it")
+	m.Expect(m.workloads()).To(BeEmpty(), "helm uninstall takes all of it")
 }
 
 // maySeeProviders lets the user look whether the Helm add-on provider runs.
@@ -153,9 +152,8 @@ func (m *moving) maySeeProviders(p *plugin) {
 // prunes changes a value of each add-on by which an object goes.
 func (m *moving) prunes() {
 	m.t.Helper()
-	g := NewWithT(m.t)
 	stacks := &addonsv1.AddonStackList{}
-	g.Expect(world.hub.List(m.t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
+	m.Expect(world.hub.List(m.t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
 	for _, s := range stacks.Items {
 		for _, c := range movedCharts {
 			if s.Spec.Addons[0].Chart.Helm.Chart != c.name {
@@ -163,8 +161,8 @@ func (m *moving) prunes() {
 			}
 			m.changeStack(s.Name, func(spec *addonsv1.AddonStackSpec) {
 				text, err := json.Marshal(c.values)
-				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(spec.Addons[0].Values).To(BeNil())
+				m.Expect(err).NotTo(HaveOccurred())
+				m.Expect(spec.Addons[0].Values).To(BeNil())
 				spec.Addons[0].Values = &apiextensionsv1.JSON{Raw: text}
 			})
 		}
@@ -175,13 +173,13 @@ func (m *moving) prunes() {
 	for i, c := range movedCharts {
 		for cluster, config := range m.clusters {
 			workload, err := client.New(config, client.Options{})
-			g.Expect(err).NotTo(HaveOccurred())
+			m.Expect(err).NotTo(HaveOccurred())
 			fields := strings.Fields(strings.ReplaceAll(c.object, "NAME", m.releases[i].name(cluster)+"-ingress-nginx"))
 			o := &unstructured.Unstructured{}
 			o.SetAPIVersion(fields[0])
 			o.SetKind(fields[1])
 			err = workload.Get(m.t.Context(), client.ObjectKey{Namespace: strings.Trim(fields[2], "-"), Name: fields[3]}, o)
-			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s on %s: %v", c.object, cluster, err)
+			m.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s on %s: %v", c.object, cluster, err)
 		}
 	}
 }

@@ -88,7 +88,6 @@ func newSmallMoving(t *testing.T, origin migration.Origin, stem string) *moving 
 // returns how many there were.
 func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int) int {
 	m.t.Helper()
-	g := NewWithT(m.t)
 	ctx, cancel := context.WithTimeout(m.t.Context(), 3*patience)
 	defer cancel()
 	w := &migration.World{
@@ -103,12 +102,12 @@ func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int) int {
 		var steps []migration.Step
 		if isBack {
 			back, err := w.Back(ctx)
-			g.Expect(err).NotTo(HaveOccurred())
+			m.Expect(err).NotTo(HaveOccurred())
 			steps = back
 		} else {
 			found, err := migration.Gather(ctx, w)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(found.Problems).To(BeEmpty())
+			m.Expect(err).NotTo(HaveOccurred())
+			m.Expect(found.Problems).To(BeEmpty())
 			steps = found.Takeover(found.Plans())
 		}
 		rest := atOnce
@@ -134,12 +133,11 @@ func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int) int {
 // contents returns what is there on both planes, without what differs between two fleets.
 func (m *moving) contents(t *testing.T) (all []string) {
 	t.Helper()
-	g := NewWithT(t)
 	list := func(c client.Client, version, kind, namespace string) []unstructured.Unstructured {
 		l := &unstructured.UnstructuredList{}
 		l.SetAPIVersion(version)
 		l.SetKind(kind)
-		g.Expect(c.List(t.Context(), l, client.InNamespace(namespace))).To(Succeed())
+		m.Expect(c.List(t.Context(), l, client.InNamespace(namespace))).To(Succeed())
 		return l.Items
 	}
 	add := func(o unstructured.Unstructured, fields ...string) {
@@ -178,7 +176,7 @@ func (m *moving) contents(t *testing.T) (all []string) {
 	}
 	for _, config := range m.clusters {
 		workload, err := client.New(config, client.Options{})
-		g.Expect(err).NotTo(HaveOccurred())
+		m.Expect(err).NotTo(HaveOccurred())
 		for _, namespace := range []string{"default", "kube-system", "flux-system"} {
 			for _, o := range list(workload, "v1", "ConfigMap", namespace) {
 				if o.GetName() != "kube-root-ca.crt" {

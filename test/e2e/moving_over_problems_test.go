@@ -21,7 +21,6 @@ import (
 // TestWhatIsNotMovedOver has releases that can't be taken over, a previous owner that comes from Git, and one that isn't
 // stopped. Nothing is written before each of that is solved. It isn't parallel, as the owner is there for all namespaces.
 func TestWhatIsNotMovedOver(t *testing.T) {
-	g := NewWithT(t)
 	c := previousRelease{chart: "web", namespace: "default", archive: configMapChart.archive("web", "1.0.0"),
 		name: func(string) string { return "web" }, values: func(string) map[string]any { return map[string]any{"text": "x"} }}
 	m := newMoving(t, c)
@@ -55,32 +54,32 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 				return client.New(m.clusters[cluster], client.Options{})
 			},
 		})
-		g.Expect(err).NotTo(HaveOccurred())
+		m.Expect(err).NotTo(HaveOccurred())
 		return strings.Join(found.Problems, "\n")
 	}
-	g.Expect(problems(migration.Provider)).To(And(ContainSubstring(config.Name), ContainSubstring(manifest.Name)))
-	g.Expect(problems(migration.Helm)).To(And(ContainSubstring("default/web"), ContainSubstring("--repository web=")))
+	m.Expect(problems(migration.Provider)).To(And(ContainSubstring(config.Name), ContainSubstring(manifest.Name)))
+	m.Expect(problems(migration.Helm)).To(And(ContainSubstring("default/web"), ContainSubstring("--repository web=")))
 	for name, problem := range map[string]string{
 		"good": "", "suspended-in-git": "", "management": "", "without-record": "default-without-record", "from-git": "from-git", "patched": "patched", "elsewhere": "--repository web=",
 	} {
 		is := problems(migration.Flux, name)
-		g.Expect(is).To(ContainSubstring(problem))
-		g.Expect(is == "").To(Equal(problem == ""), "%s: %s", name, is)
+		m.Expect(is).To(ContainSubstring(problem))
+		m.Expect(is == "").To(Equal(problem == ""), "%s: %s", name, is)
 	}
 
 	p := m.newPlugin(mayMove...)
 	m.maySeeProviders(p)
 	for _, origin := range []string{"caaph", "flux", "helm"} {
 		out, code := p.run("migrate", origin, "--apply")
-		g.Expect(code).To(Equal(3), out)
+		m.Expect(code).To(Equal(3), out)
 	}
 	stacks := &addonsv1.AddonStackList{}
-	g.Expect(world.hub.List(t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
-	g.Expect(stacks.Items).To(BeEmpty())
+	m.Expect(world.hub.List(t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
+	m.Expect(stacks.Items).To(BeEmpty())
 
 	m.makeStack("web", nil, m.addon("web", "web"))
 	change(m.tenant, newCluster(m.namespace, "problems-0", nil), func(c *clusterv1.Cluster) { c.Labels["migrated.addons.cluster.x-k8s.io/web"] = "flux" })
 	steps, err := (&migration.World{Client: world.hub, Namespace: m.namespace, Origin: migration.Flux}).Back(t.Context())
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(steps).To(BeEmpty(), "an AddonStack of others stays")
+	m.Expect(err).NotTo(HaveOccurred())
+	m.Expect(steps).To(BeEmpty(), "an AddonStack of others stays")
 }

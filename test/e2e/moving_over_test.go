@@ -136,22 +136,21 @@ func (m *moving) helmOn(cluster, namespace, storage string) *action.Configuratio
 // install installs all releases on all clusters as their owner does, and makes the owner's objects.
 func (m *moving) install(origin migration.Origin) {
 	m.t.Helper()
-	g := NewWithT(m.t)
 	m.makeOwners(origin)
 	for cluster, config := range m.clusters {
 		workload, err := client.New(config, client.Options{})
-		g.Expect(err).NotTo(HaveOccurred())
+		m.Expect(err).NotTo(HaveOccurred())
 		for _, r := range m.releases {
 			for _, name := range []string{r.namespace, storageOf(origin, r)} {
 				namespace := &corev1.Namespace{}
 				namespace.Name = name
-				g.Expect(client.IgnoreAlreadyExists(workload.Create(m.t.Context(), namespace))).To(Succeed())
+				m.Expect(client.IgnoreAlreadyExists(workload.Create(m.t.Context(), namespace))).To(Succeed())
 			}
 			install := action.NewInstall(m.helmOn(cluster, r.namespace, storageOf(origin, r)))
 			install.ReleaseName, install.Namespace = r.name(cluster), r.namespace
 			install.WaitStrategy, install.Timeout = helmkube.HookOnlyStrategy, time.Minute
 			_, err := install.Run(r.load(m.t), r.values(cluster))
-			g.Expect(err).NotTo(HaveOccurred(), r.chart)
+			m.Expect(err).NotTo(HaveOccurred(), r.chart)
 			m.makeOwned(origin, r, cluster)
 		}
 	}

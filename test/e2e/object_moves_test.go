@@ -37,11 +37,10 @@ func having(names ...string) chart {
 // deleted on a server, until the function that it returns is called.
 func (tn *tenant) watchDeletions(s *server) func() []string {
 	tn.t.Helper()
-	g := NewWithT(tn.t)
 	list, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).List(tn.t.Context(), metav1.ListOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	watcher, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Watch(tn.t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	deleted, done := []string{}, make(chan struct{})
 	const last = "the-last-one"
 	go func() {
@@ -59,10 +58,10 @@ func (tn *tenant) watchDeletions(s *server) func() []string {
 	return func() []string {
 		tn.t.Helper()
 		mark := &corev1.ConfigMap{ObjectMeta: tn.named(last)}
-		g.Expect(s.Create(tn.t.Context(), mark)).To(Succeed())
+		tn.Expect(s.Create(tn.t.Context(), mark)).To(Succeed())
 		<-done
 		watcher.Stop()
-		g.Expect(s.Delete(tn.t.Context(), mark)).To(Succeed())
+		tn.Expect(s.Delete(tn.t.Context(), mark)).To(Succeed())
 		return deleted
 	}
 }
@@ -71,7 +70,7 @@ func (tn *tenant) watchDeletions(s *server) func() []string {
 func (tn *tenant) configMapsOn(s *server) map[string]corev1.ConfigMap {
 	tn.t.Helper()
 	list, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).List(tn.t.Context(), metav1.ListOptions{})
-	NewWithT(tn.t).Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	found := map[string]corev1.ConfigMap{}
 	for _, item := range list.Items {
 		if item.Name != "kube-root-ca.crt" {
@@ -111,7 +110,6 @@ func TestObjectsChangeAddons(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := NewWithT(t)
 			tn := newTenant(t)
 			s := workloadServer(t, 0)
 			names := map[string][]string{}
@@ -136,33 +134,33 @@ func TestObjectsChangeAddons(t *testing.T) {
 				tn.switchClass("prod", step.class)
 				tn.awaitCluster("prod", "it is of class "+step.class, assignedTo(step.class, ""), ready(names[step.class]...))
 				tn.settle()
-				g.Expect(deletions()).To(Equal([]string{step.gone}), "to class %s: what both have is never deleted", step.class)
+				tn.Expect(deletions()).To(Equal([]string{step.gone}), "to class %s: what both have is never deleted", step.class)
 				after := tn.configMapsOn(s)
 				uids := uidsOf(after)
 				delete(before, step.gone)
-				g.Expect(uids).To(HaveKey(step.came))
+				tn.Expect(uids).To(HaveKey(step.came))
 				delete(uids, step.came)
 				if name != "renamed" {
-					g.Expect(uids).To(Equal(before), "no hook of an add-on whose objects live on is run")
+					tn.Expect(uids).To(Equal(before), "no hook of an add-on whose objects live on is run")
 				}
 				for addon, objects := range map[string]map[string][]string{"from": tc.from, "to": tc.to}[step.class] {
 					for _, object := range objects {
-						g.Expect(after[object].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, addon))
-						g.Expect(after[object].Data).To(HaveKeyWithValue("text", step.class+"-"+addon))
+						tn.Expect(after[object].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, addon))
+						tn.Expect(after[object].Data).To(HaveKeyWithValue("text", step.class+"-"+addon))
 						var managers []string
 						for _, m := range after[object].ManagedFields {
 							managers = append(managers, m.Manager)
 						}
-						g.Expect(managers).To(Equal([]string{fmt.Sprintf("chandler/%s/%s", tn.namespace, addon)}), "nothing of the previous one is left")
+						tn.Expect(managers).To(Equal([]string{fmt.Sprintf("chandler/%s/%s", tn.namespace, addon)}), "nothing of the previous one is left")
 					}
 				}
 			}
 			before := tn.configMapsOn(s)
 			tn.switchClass("prod", "none")
 			tn.awaitCluster("prod", "nothing is wanted", ready())
-			g.Expect(before).NotTo(BeEmpty())
+			tn.Expect(before).NotTo(BeEmpty())
 			for object := range tn.configMapsOn(s) {
-				g.Expect(object).To(HavePrefix("farewell-"), "all is gone, and the hooks of what goes were run")
+				tn.Expect(object).To(HavePrefix("farewell-"), "all is gone, and the hooks of what goes were run")
 			}
 		})
 	}
@@ -173,7 +171,6 @@ func TestObjectsChangeAddons(t *testing.T) {
 func TestBackHalfWay(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	waits := tn.addon("second", tn.writeChart("second", "1.0.0", having("two")), after("first"), valuesFromSecrets("missing"))
@@ -198,24 +195,24 @@ func TestBackHalfWay(t *testing.T) {
 	tn.startManager()
 	tn.awaitReconcile("clusteraddon", 0)
 	tn.settle()
-	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before), "what the previous add-on has stays meanwhile, also after a restart")
-	g.Expect(tn.configMapsOn(s)["one"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "first"))
+	tn.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before), "what the previous add-on has stays meanwhile, also after a restart")
+	tn.Expect(tn.configMapsOn(s)["one"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "first"))
 
 	tn.switchClass("prod", "single")
 	tn.awaitCluster("prod", "it is back", assignedTo("single", ""), ready("all"))
 	tn.settle()
-	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before), "and takes back what is its own")
-	g.Expect(tn.configMapsOn(s)["one"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "all"))
-	g.Expect(tn.configMapsOn(s)["one"].Data).To(HaveKeyWithValue("text", "all"))
+	tn.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before), "and takes back what is its own")
+	tn.Expect(tn.configMapsOn(s)["one"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "all"))
+	tn.Expect(tn.configMapsOn(s)["one"].Data).To(HaveKeyWithValue("text", "all"))
 
 	tn.switchClass("prod", "multi")
 	tn.awaitCluster("prod", "again", phase("all", addonsv1.AddonRemoving, "WaitingForSuccessor", "add-on second"))
 	tn.create(tn.secret("missing", map[string]string{"values.yaml": "{}"}))
 	tn.awaitCluster("prod", "the second add-on comes", ready("first", "second"))
 	tn.settle()
-	g.Expect(deletions()).To(Equal([]string{"old"}))
+	tn.Expect(deletions()).To(Equal([]string{"old"}))
 	delete(before, "old")
-	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before))
+	tn.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before))
 }
 
 // TestOthersKeepTheirs lets an add-on want what an add-on of another stack has, that stays.
@@ -234,17 +231,15 @@ func TestOthersKeepTheirs(t *testing.T) {
 	tn.awaitCluster("prod", "the owner keeps it", phase("owner", addonsv1.AddonReady, "", ""), phase("rival", addonsv1.AddonFailed, "OwnedByOther", "/owner"))
 	tn.remove(tn.newStack("owner", nil))
 	tn.awaitCluster("prod", "the owner is gone", ready("rival"))
-	g := NewWithT(t)
-	g.Expect(deletions()).To(BeEmpty())
-	g.Expect(tn.configMapsOn(s)["one"].UID).To(Equal(before["one"]))
-	g.Expect(s.Get(t.Context(), client.ObjectKey{Namespace: tn.namespace, Name: "farewell-owner"}, &corev1.ConfigMap{})).NotTo(Succeed(),
+	tn.Expect(deletions()).To(BeEmpty())
+	tn.Expect(tn.configMapsOn(s)["one"].UID).To(Equal(before["one"]))
+	tn.Expect(s.Get(t.Context(), client.ObjectKey{Namespace: tn.namespace, Name: "farewell-owner"}, &corev1.ConfigMap{})).NotTo(Succeed(),
 		"its hook isn't run: what it would prepare for isn't deleted")
 }
 
 // TestObjectsMove moves an object from one add-on of a stack to another one; both stay.
 func TestObjectsMove(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 0)
 	forms := [2][2]string{
 		{tn.writeChart("first", "1.0.0", having("one", "two")), tn.writeChart("second", "1.0.0", having("three"))},
@@ -258,9 +253,9 @@ func TestObjectsMove(t *testing.T) {
 	})
 	tn.awaitCluster("prod", "it is upgraded", ready("first", "second"), installedAs("first", 2, ""), installedAs("second", 2, ""))
 	now := tn.configMapsOn(s)
-	g.Expect(now["two"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "second"))
-	g.Expect(uidsOf(now)).To(HaveKeyWithValue("one", before["one"]))
-	g.Expect(uidsOf(now)).To(HaveKeyWithValue("three", before["three"]))
+	tn.Expect(now["two"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "second"))
+	tn.Expect(uidsOf(now)).To(HaveKeyWithValue("one", before["one"]))
+	tn.Expect(uidsOf(now)).To(HaveKeyWithValue("three", before["three"]))
 }
 
 // TestLeavingWaitsForNobodyElse has add-ons that leave while others, which have nothing
@@ -268,7 +263,6 @@ func TestObjectsMove(t *testing.T) {
 func TestLeavingWaitsForNobodyElse(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 0)
 	service := func(name string) chart {
 		return chart{"templates/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\n" +
@@ -287,8 +281,8 @@ func TestLeavingWaitsForNobodyElse(t *testing.T) {
 	tn.remove(&addonsv1.AddonStack{ObjectMeta: tn.named("team-c")})
 	tn.changeStack("team-b", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0] = later })
 	tn.awaitCluster("prod", "the port is free", installedAs("later", 1, "1.0.0"))
-	g.Eventually(func() map[string]corev1.ConfigMap { return tn.configMapsOn(s) }, time.Minute).ShouldNot(HaveKey("of-c"), "its stack is gone")
-	g.Expect(tn.configMapsOn(s)).To(HaveKey("of-a"))
+	tn.Eventually(func() map[string]corev1.ConfigMap { return tn.configMapsOn(s) }, time.Minute).ShouldNot(HaveKey("of-c"), "its stack is gone")
+	tn.Expect(tn.configMapsOn(s)).To(HaveKey("of-a"))
 }
 
 // TestSuccessorWithARefusedCRD renames an add-on, and the new one brings a CRD that the API server refuses. Nobody has
@@ -296,7 +290,6 @@ func TestLeavingWaitsForNobodyElse(t *testing.T) {
 func TestSuccessorWithARefusedCRD(t *testing.T) {
 	t.Parallel()
 	tn, s := newProd(t, 1)
-	g := NewWithT(t)
 	one := tn.writeChart("one", "1.0.0", having("shared"))
 	bad := having("shared")
 	bad["crds/bad.yaml"] = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: wrong.example.com}\n" +
@@ -309,10 +302,10 @@ func TestSuccessorWithARefusedCRD(t *testing.T) {
 	tn.awaitCluster("prod", "its CRD is refused", phase("two", addonsv1.AddonFailed, object.ReasonObjectRejected, ""),
 		phase("one", addonsv1.AddonRemoving, reasons.WaitingForSuccessor, ""))
 	tn.settle()
-	g.Expect(deletions()).NotTo(ContainElement("shared"))
+	tn.Expect(deletions()).NotTo(ContainElement("shared"))
 
 	tn.changeAddon("platform", "two", func(a *addonsv1.Addon) { a.Chart.Path = tn.writeChart("two", "1.0.1", having("shared")) })
 	tn.awaitReady("platform", "the chart is corrected")
-	g.Expect(tn.configMapsOn(s)["shared"].UID).To(Equal(before))
+	tn.Expect(tn.configMapsOn(s)["shared"].UID).To(Equal(before))
 	tn.expectRemoved(t, s, "one")
 }

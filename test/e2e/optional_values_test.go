@@ -25,7 +25,6 @@ func withOptional(secret string) func(*addonsv1.Addon) {
 func TestOptionalValuesDisappear(t *testing.T) {
 	t.Parallel()
 	tn, s := newProd(t, 1)
-	g := NewWithT(t)
 	secret := func() *corev1.Secret {
 		return tn.secret("values", map[string]string{"values.yaml": "text: from the Secret"})
 	}
@@ -40,7 +39,7 @@ func TestOptionalValuesDisappear(t *testing.T) {
 	tn.awaitCluster("prod", "it is gone, and that isn't thereby wanted", missing)
 	tn.create(secret())
 	tn.awaitReady("base", "it is back")
-	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{2, "deployed"}))
+	tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{2, "deployed"}))
 
 	tn.stopManager()
 	b := tn.backUp(true)
@@ -53,10 +52,10 @@ func TestOptionalValuesDisappear(t *testing.T) {
 	tn.startManager()
 	tn.awaitCluster("prod", "a restore left it behind", missing)
 	tn.settle()
-	g.Expect(tn.configMapsOn(s)["settings"].Data).To(HaveKeyWithValue("text", "from the Secret"))
+	tn.Expect(tn.configMapsOn(s)["settings"].Data).To(HaveKeyWithValue("text", "from the Secret"))
 	change(tn, tn.clusterAddon("prod"), func(ca *addonsv1.ClusterAddon) { ca.Annotations = labels(addonsv1.ReconcileNowAnnotation + "=without") })
 	tn.awaitReady("base", "somebody has agreed")
-	g.Expect(tn.configMapsOn(s)["settings"].Data).NotTo(HaveKeyWithValue("text", "from the Secret"))
+	tn.Expect(tn.configMapsOn(s)["settings"].Data).NotTo(HaveKeyWithValue("text", "from the Secret"))
 
 	tn.create(secret())
 	tn.awaitCluster("prod", "it is there again", installedAs("settings", 4, ""))

@@ -26,7 +26,6 @@ var mayAll = []rbacv1.PolicyRule{
 // TestActsWithKubectl pauses, undoes and confirms, and reads what is installed.
 func TestActsWithKubectl(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	r := newRolling(t, "acts", 3)
 	p := r.newPlugin(mayAll...)
 
@@ -44,17 +43,17 @@ func TestActsWithKubectl(t *testing.T) {
 	r.edit("two", "none")
 	r.awaitReady("platform", "it is edited")
 	history := p.does("history", "platform")
-	g.Expect(history).To(ContainSubstring(first))
-	g.Expect(history).To(ContainSubstring("addons[settings].valuesTemplate: "), "what differs is named")
-	g.Expect(p.does("undo", "platform", "--dry-run")).To(ContainSubstring("addons[settings].valuesTemplate: "))
+	r.Expect(history).To(ContainSubstring(first))
+	r.Expect(history).To(ContainSubstring("addons[settings].valuesTemplate: "), "what differs is named")
+	r.Expect(p.does("undo", "platform", "--dry-run")).To(ContainSubstring("addons[settings].valuesTemplate: "))
 	p.does("undo", "platform")
-	g.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first))
+	r.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first))
 	_, code := p.run("undo", "platform", "--to-revision", "99")
-	g.Expect(code).To(Equal(3))
+	r.Expect(code).To(Equal(3))
 
 	events := p.does("events", "acts-1")
-	g.Expect(events).To(ContainSubstring("clusteraddon/acts-1  AddonReady"))
-	g.Expect(events).NotTo(ContainSubstring("acts-2"))
+	r.Expect(events).To(ContainSubstring("clusteraddon/acts-1  AddonReady"))
+	r.Expect(events).NotTo(ContainSubstring("acts-2"))
 
 	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
 		spec.Addons = append(spec.Addons, r.addon("other", r.path, withValues(map[string]any{"text": "x"})))
@@ -63,8 +62,8 @@ func TestActsWithKubectl(t *testing.T) {
 	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] })
 	r.awaitStack("platform", "the removal is held", addonsv1.ClustersReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, "")
 	out, code := p.run("confirm", "platform")
-	g.Expect(code).To(Equal(2), out)
-	g.Expect(out).To(ContainSubstring(r.namespace + "/other would go from 3 clusters"))
+	r.Expect(code).To(Equal(2), out)
+	r.Expect(out).To(ContainSubstring(r.namespace + "/other would go from 3 clusters"))
 	r.awaitStack("platform", "nothing is confirmed", addonsv1.ClustersReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, "")
 	followed := p.follows("events", "acts-2", "-w")
 	p.does("confirm", "platform", "--yes")
@@ -82,7 +81,6 @@ func TestActsWithKubectl(t *testing.T) {
 // up by its chart.
 func TestInstalledSeenWithKubectl(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	path := tn.writeChart("secretive", "1.0.0", chart{
 		"values.yaml":           "password: none\n",
@@ -98,22 +96,21 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 	p := tn.newPlugin(mayAll...)
 	for what, has := range map[string]string{"values": "password: [hidden]", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive"} {
 		out := p.does("get", what, "prod", "secretive")
-		g.Expect(out).NotTo(ContainSubstring("correct-horse"), what)
-		g.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)
-		g.Expect(out).To(ContainSubstring(has))
+		tn.Expect(out).NotTo(ContainSubstring("correct-horse"), what)
+		tn.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)
+		tn.Expect(out).To(ContainSubstring(has))
 	}
-	g.Expect(p.does("get", "manifest", "prod", "secretive")).To(ContainSubstring("made-up-[hidden]"))
-	g.Expect(p.does("why", "addon/secretive")).To(ContainSubstring("Notes of the chart, as on prod:\nLog in with [hidden] at secretive\n"))
+	tn.Expect(p.does("get", "manifest", "prod", "secretive")).To(ContainSubstring("made-up-[hidden]"))
+	tn.Expect(p.does("why", "addon/secretive")).To(ContainSubstring("Notes of the chart, as on prod:\nLog in with [hidden] at secretive\n"))
 	others := tn.in(t).newPluginAs("others")
-	g.Expect(others.does("why", "addon/secretive")).NotTo(ContainSubstring("Notes"))
+	tn.Expect(others.does("why", "addon/secretive")).NotTo(ContainSubstring("Notes"))
 	_, code := others.run("get", "values", "prod", "secretive")
-	g.Expect(code).To(Equal(3), "who may not read the kubeconfig reads nothing of the cluster")
+	tn.Expect(code).To(Equal(3), "who may not read the kubeconfig reads nothing of the cluster")
 }
 
 // TestRolloutWithKubectl approves, rejects, has a revision tried again, and promotes it.
 func TestRolloutWithKubectl(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	r := newRolling(t, "steers", 3)
 	p := r.newPlugin(mayAll...)
 	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
@@ -124,27 +121,27 @@ func TestRolloutWithKubectl(t *testing.T) {
 	})
 	r.awaitPhase(addonsv1.RolloutCompleted, 3, "what runs was completed")
 	p.does("rollout", "hold", "platform", "steers-2")
-	g.Expect(r.awaitCluster("steers-2", "it is held").Annotations).To(HaveKeyWithValue(addonsv1.HoldRolloutAnnotation, "platform"))
+	r.Expect(r.awaitCluster("steers-2", "it is held").Annotations).To(HaveKeyWithValue(addonsv1.HoldRolloutAnnotation, "platform"))
 	p.does("rollout", "hold", "platform", "steers-2", "--release")
-	g.Expect(r.awaitCluster("steers-2", "it isn't").Annotations).NotTo(HaveKey(addonsv1.HoldRolloutAnnotation))
+	r.Expect(r.awaitCluster("steers-2", "it isn't").Annotations).NotTo(HaveKey(addonsv1.HoldRolloutAnnotation))
 
 	r.edit("two", "none")
 	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 0, "the first wave waits")
 	out, code := p.run("rollout", "status", "platform")
-	g.Expect(code).To(Equal(2), out)
-	g.Expect(out).To(MatchRegexp(`first +1 +0 +0 +0 +0 +WaitingForApproval`))
+	r.Expect(code).To(Equal(2), out)
+	r.Expect(out).To(MatchRegexp(`first +1 +0 +0 +0 +0 +WaitingForApproval`))
 	p.does("rollout", "approve", "platform", "first")
 	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the second one waits")
 	p.does("rollout", "reject", "platform", "--reason", "it is slow")
 	r.awaitPhase(addonsv1.RolloutRolledBack, 3, "all go back")
 	out, code = p.run("rollout", "status", "platform")
-	g.Expect(code).To(Equal(1), out)
-	g.Expect(out).To(ContainSubstring("it is slow"))
+	r.Expect(code).To(Equal(1), out)
+	r.Expect(out).To(ContainSubstring("it is slow"))
 	p.does("rollout", "retry", "platform")
 	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the first one is approved still")
 	p.does("rollout", "promote", "platform")
 	r.awaitPhase(addonsv1.RolloutCompleted, 3, "all have it")
 	p.does("rollout", "status", "platform")
 	_, code = p.run("rollout", "retry", "platform")
-	g.Expect(code).To(Equal(3), "nothing is rejected")
+	r.Expect(code).To(Equal(3), "nothing is rejected")
 }

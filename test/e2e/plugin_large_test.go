@@ -50,7 +50,6 @@ func madeClusterAddon(tn *tenant, number int) *addonsv1.ClusterAddon {
 // TestLargeFleetSeenWithKubectl prints what it costs to look at 1,000 clusters with 30 add-ons each, and counts requests.
 func TestLargeFleetSeenWithKubectl(t *testing.T) {
 	long.Test(t)
-	g := NewWithT(t)
 	tn := newTenant(t)
 	const clusters, page = 1000, 100
 	var making sync.WaitGroup
@@ -77,9 +76,9 @@ func TestLargeFleetSeenWithKubectl(t *testing.T) {
 		begin := world.hub.mark(t)
 		out, took, peak := p.measured(args...)
 		t.Logf("%v: %s, %.0f MiB", args, took.Round(time.Millisecond), peak)
-		g.Expect(out).To(ContainSubstring("prod-0417"), "where else it is so")
+		tn.Expect(out).To(ContainSubstring("prod-0417"), "where else it is so")
 		requests := described(begin.requests(t, p.user), func(auditEvent) bool { return true })
-		g.Expect(requests).To(HaveLen(clusters/page+2), "a page after the other, and each other kind once")
+		tn.Expect(requests).To(HaveLen(clusters/page+2), "a page after the other, and each other kind once")
 	}
 }
 

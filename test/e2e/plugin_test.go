@@ -138,7 +138,7 @@ func (p *plugin) golden(name string, args ...string) {
 	}
 	want, err := os.ReadFile(file)
 	must(p.t, err)
-	NewWithT(p.t).Expect(is).To(Equal(string(want)), "run with -update to write %s", file)
+	p.Expect(is).To(Equal(string(want)), "run with -update to write %s", file)
 }
 
 // fleetOf200 has 200 clusters: 190 for stack platform, of which three fail, one is paused and one can't be reached, and
@@ -198,7 +198,6 @@ func fleetOf200(t *testing.T) *tenant {
 func TestFleetSeenWithKubectl(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := fleetOf200(t)
 	p := tn.newPlugin()
 	begin := world.hub.mark(t)
@@ -207,13 +206,13 @@ func TestFleetSeenWithKubectl(t *testing.T) {
 	read := map[string]int{}
 	for _, request := range requests {
 		resource := request[strings.LastIndex(request, "/")+1 : strings.Index(request, "?")]
-		g.Expect(request).To(HavePrefix("list "), "a look changes nothing, and asks for no discovery")
+		tn.Expect(request).To(HavePrefix("list "), "a look changes nothing, and asks for no discovery")
 		if !strings.Contains(request, "continue=") {
 			read[resource]++
 		}
 	}
-	g.Expect(read).To(Equal(map[string]int{"providerinstances": 1, "addonstacks": 1, "clusteraddons": 1}), "each kind is read once: %v", requests)
-	g.Expect(len(requests)).To(BeNumerically("<=", 4), "in pages: %v", requests)
+	tn.Expect(read).To(Equal(map[string]int{"providerinstances": 1, "addonstacks": 1, "clusteraddons": 1}), "each kind is read once: %v", requests)
+	tn.Expect(len(requests)).To(BeNumerically("<=", 4), "in pages: %v", requests)
 
 	p.golden("status-wide", "status", "-o", "wide", "-l", "nothing=here")
 	p.golden("why-cluster", "why", "prod-017")
@@ -230,10 +229,10 @@ func TestFleetSeenWithKubectl(t *testing.T) {
 		Addons []addonsv1.AddonStatus
 	}{}
 	for _, format := range []string{"json", "yaml"} { // JSON is YAML
-		g.Expect(yaml.Unmarshal([]byte(p.does("why", "prod-000", "-o", format)), &is)).To(Succeed())
-		g.Expect(is.Kind).To(Equal("Cluster"))
-		g.Expect(is.Addons).To(HaveLen(2))
+		tn.Expect(yaml.Unmarshal([]byte(p.does("why", "prod-000", "-o", format)), &is)).To(Succeed())
+		tn.Expect(is.Kind).To(Equal("Cluster"))
+		tn.Expect(is.Addons).To(HaveLen(2))
 	}
 	names := strings.Fields(p.does("__complete", "why", "")) // as shells ask
-	g.Expect(slices.Contains(names, "platform") && slices.Contains(names, "prod-199")).To(BeTrue())
+	tn.Expect(slices.Contains(names, "platform") && slices.Contains(names, "prod-199")).To(BeTrue())
 }

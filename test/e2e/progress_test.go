@@ -26,7 +26,6 @@ var workloadChart = chart{
 func TestStuck(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 1)
 	path := tn.writeChart("workload", "1.0.0", workloadChart)
 	stuck := withValues(map[string]any{"stuck": true})
@@ -41,11 +40,11 @@ func TestStuck(t *testing.T) {
 		phase("middle", addonsv1.AddonPending, "WaitingForDependency", "first"),
 		phase("last", addonsv1.AddonPending, "WaitingForDependency", "middle"),
 		installedAs("free", 1, "1.0.0"))
-	g.Expect(s.release(t, tn.namespace, "middle")).To(BeZero(), "nothing of an add-on is applied before its dependencies are ready")
+	tn.Expect(s.release(t, tn.namespace, "middle")).To(BeZero(), "nothing of an add-on is applied before its dependencies are ready")
 
 	tn.awaitCluster("prod", "after its deadline the add-on counts as failed, and says what isn't ready",
 		phase("first", addonsv1.AddonFailed, "", tn.namespace+"/first"))
-	g.Expect(s.release(t, tn.namespace, "middle")).To(BeZero())
+	tn.Expect(s.release(t, tn.namespace, "middle")).To(BeZero())
 
 	tn.changeAddon("platform", "first", withValues(map[string]any{"stuck": false}))
 	tn.awaitReady("platform", "an upgrade isn't held up by an installation that never came to its end")
@@ -56,14 +55,13 @@ func TestStuck(t *testing.T) {
 	tn.changeAddon("platform", "first", withValues(map[string]any{"stuck": false}))
 	tn.awaitReady("platform", "and the next change is taken up at once")
 	for _, r := range s.history(t, tn.namespace, "first") {
-		g.Expect(r.Info.Status.IsPending()).To(BeFalse(), "no revision stays pending, or Helm refuses to work on the release: revision %d is %s", r.Version, r.Info.Status)
+		tn.Expect(r.Info.Status.IsPending()).To(BeFalse(), "no revision stays pending, or Helm refuses to work on the release: revision %d is %s", r.Version, r.Info.Status)
 	}
 }
 
 // TestReadinessCheck has a check in CEL on top of what a kind's status says.
 func TestReadinessCheck(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 1)
 	path := tn.writeChart("workload", "1.0.0", workloadChart)
 	tn.makeStack("platform", nil, tn.addon("web", path, func(a *addonsv1.Addon) {
@@ -80,5 +78,5 @@ func TestReadinessCheck(t *testing.T) {
 	tn.awaitCluster("prod", "an available Deployment isn't enough", phase("web", addonsv1.AddonInstalling, "", "Deployment"))
 	changeOn(t, s, deployment, func(d *appsv1.Deployment) { d.Annotations["approved"] = "yes" })
 	tn.awaitReady("platform", "what somebody else writes on the object is noticed")
-	g.Expect(s.release(t, tn.namespace, "web")).To(Equal(releaseState{1, "deployed"}))
+	tn.Expect(s.release(t, tn.namespace, "web")).To(Equal(releaseState{1, "deployed"}))
 }

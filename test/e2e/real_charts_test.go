@@ -27,7 +27,6 @@ var generatedByCilium = []string{"cilium-ca", "hubble-server-certs", "hubble-rel
 func TestRealCharts(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	cilium, upgraded := tn.realChart("cilium-1.19.5.tgz"), tn.realChart("cilium-1.19.6.tgz")
 	metricsServer, ingress := tn.realChart("metrics-server-3.13.1.tgz"), tn.realChart("ingress-nginx-4.15.1.tgz")
@@ -60,7 +59,7 @@ func TestRealCharts(t *testing.T) {
 	generated := map[string]map[string]map[string][]byte{}
 	for name, s := range servers {
 		generated[name] = s.secretsOf(t, generatedByCilium)
-		g.Expect(generated[name]).To(HaveKey("cilium-ca"), "Cilium's chart generates its CA")
+		tn.Expect(generated[name]).To(HaveKey("cilium-ca"), "Cilium's chart generates its CA")
 	}
 	keptCertificates := func(t *testing.T, when string) {
 		t.Helper()

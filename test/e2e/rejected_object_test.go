@@ -37,7 +37,6 @@ var manyChart = chart{
 
 func TestRejectedObject(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 0)
 	path := tn.writeChart("many", "1.0.0", manyChart)
 
@@ -59,22 +58,21 @@ func TestRejectedObject(t *testing.T) {
 	})
 	tn.settle()
 	_, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Get(t.Context(), "old", metav1.GetOptions{})
-	g.Expect(err).NotTo(HaveOccurred(), "nothing is pruned while an object can't be applied")
+	tn.Expect(err).NotTo(HaveOccurred(), "nothing is pruned while an object can't be applied")
 	ca := tn.awaitCluster("prod", "the counts are to tell", phase("many", addonsv1.AddonFailed, "", ""))
-	g.Expect(statusOf(ca, "many").Objects).To(HaveValue(HaveField("Total", BeEquivalentTo(manyConfigMaps+1))))
+	tn.Expect(statusOf(ca, "many").Objects).To(HaveValue(HaveField("Total", BeEquivalentTo(manyConfigMaps+1))))
 
 	tn.changeAddon("platform", "many", withValues(map[string]any{"text": "third", "port": 8080}))
 	tn.awaitReady("platform", "a port that is one is to heal the add-on")
-	g.Expect(s.mapsWith(t, tn.namespace, "third")).To(Equal(manyConfigMaps))
+	tn.Expect(s.mapsWith(t, tn.namespace, "third")).To(Equal(manyConfigMaps))
 	_, err = s.clientset.CoreV1().ConfigMaps(tn.namespace).Get(t.Context(), "old", metav1.GetOptions{})
-	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "what isn't rendered any more is pruned once all is well")
+	tn.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "what isn't rendered any more is pruned once all is well")
 }
 
 // TestRefusedByPolicy has an admission policy that refuses one object of an
 // installation, and goes away later.
 func TestRefusedByPolicy(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	path := tn.writeChart("many", "1.0.0", manyChart)
@@ -90,15 +88,14 @@ func TestRefusedByPolicy(t *testing.T) {
 		}
 		return nil
 	})
-	g.Expect(s.Delete(t.Context(), policy)).To(Succeed())
+	tn.Expect(s.Delete(t.Context(), policy)).To(Succeed())
 	tn.awaitReady("platform", "the object is tried again by itself: nobody changes the stack when a policy goes")
-	g.Expect(s.release(t, tn.namespace, "many").status).To(BeEquivalentTo("deployed"))
+	tn.Expect(s.release(t, tn.namespace, "many").status).To(BeEquivalentTo("deployed"))
 }
 
 // TestEmptyRendering has values that make a chart render nothing.
 func TestEmptyRendering(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 0)
 	path := tn.writeChart("switched", "1.0.0", chart{
 		"values.yaml":         "enabled: true\n",
@@ -110,12 +107,12 @@ func TestEmptyRendering(t *testing.T) {
 	tn.changeAddon("platform", "switched", withValues(map[string]any{"enabled": false}))
 	tn.awaitCluster("prod", "a chart that suddenly has no objects is a mistake, and said so", phase("switched", addonsv1.AddonFailed, "EmptyRendering", "renders nothing"))
 	tn.settle()
-	g.Expect(s.contents(t, tn.namespace)).To(HaveKey("ConfigMap. "+tn.namespace+"/text"), "nothing is pruned because of an empty rendering")
-	g.Expect(s.release(t, tn.namespace, "switched").status).To(BeEquivalentTo("deployed"), "the release stays as it was")
+	tn.Expect(s.contents(t, tn.namespace)).To(HaveKey("ConfigMap. "+tn.namespace+"/text"), "nothing is pruned because of an empty rendering")
+	tn.Expect(s.release(t, tn.namespace, "switched").status).To(BeEquivalentTo("deployed"), "the release stays as it was")
 
 	tn.changeAddon("platform", "switched", func(a *addonsv1.Addon) { a.Values = nil })
 	tn.awaitReady("platform", "the old values are to heal the add-on")
-	g.Expect(s.contents(t, tn.namespace).names(tn.namespace)).To(Equal(before), "and nothing was left over")
+	tn.Expect(s.contents(t, tn.namespace).names(tn.namespace)).To(Equal(before), "and nothing was left over")
 }
 
 // mapsWith counts the ConfigMaps of a namespace that have the text.

@@ -37,7 +37,6 @@ func drops(name string) func(*addonsv1.AddonStackSpec) {
 // stays, the second is upgraded. The third may be the first's successor, and waits.
 func TestRestOfAnEditIsNotHeld(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, path, clusters, servers := newProdFleet(t)
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, tn.addon("other", path)) })
 	tn.awaitReady("platform", "it has two add-ons")
@@ -59,12 +58,12 @@ func TestRestOfAnEditIsNotHeld(t *testing.T) {
 			}
 			return nil
 		})
-		g.Expect(servers[i].release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}))
+		tn.Expect(servers[i].release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}))
 	}
 	tn.restart()
 	tn.settle()
 	tn.awaitCluster(clusters[0], "also after a restart", heldOn("platform", addonsv1.RemovalAddonsDropped))
-	g.Expect(deletions()).To(BeEmpty())
+	tn.Expect(deletions()).To(BeEmpty())
 
 	tn.confirm(clusters[0], "platform")
 	tn.expectRemoved(t, servers[0], "settings")
@@ -82,7 +81,6 @@ func TestRestOfAnEditIsNotHeld(t *testing.T) {
 // TestRemovalIsAllowedByTheEdit makes removals that the same edit allows, and then others that it doesn't.
 func TestRemovalIsAllowedByTheEdit(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, path, clusters, servers := newProdFleet(t)
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, tn.addon("other", path)) })
 	tn.awaitReady("platform", "it has two add-ons")
@@ -90,13 +88,13 @@ func TestRemovalIsAllowedByTheEdit(t *testing.T) {
 	allow := func(spec *addonsv1.AddonStackSpec) {
 		spec.AllowedRemovals = &addonsv1.AllowedRemovals{Addons: []string{"other"}}
 	}
-	g.Expect(tn.editStack("platform", allow)).To(MatchError(ContainSubstring("spec.allowedRemovals.addons")), "the stack has it")
+	tn.Expect(tn.editStack("platform", allow)).To(MatchError(ContainSubstring("spec.allowedRemovals.addons")), "the stack has it")
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { drops("other")(spec); allow(spec) })
 	for _, s := range servers {
 		tn.expectRemoved(t, s, "other")
 	}
 	tn.awaitReady("platform", "it went with the edit")
-	g.Expect(tn.warnings()).To(BeEmpty(), "nothing was held")
+	tn.Expect(tn.warnings()).To(BeEmpty(), "nothing was held")
 
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
 		spec.ClusterSelector.MatchLabels = labels("env=test")
@@ -105,7 +103,7 @@ func TestRemovalIsAllowedByTheEdit(t *testing.T) {
 	for _, s := range servers {
 		tn.expectRemoved(t, s, "settings")
 	}
-	g.Expect(tn.warnings()).To(BeEmpty(), "nothing was held")
+	tn.Expect(tn.warnings()).To(BeEmpty(), "nothing was held")
 
 	for _, cluster := range clusters {
 		tn.relabel(cluster, "env=test")
@@ -125,7 +123,6 @@ func TestRemovalIsAllowedByTheEdit(t *testing.T) {
 // TestConfirmationCountsOnce deletes a stack, confirms that, and does the same once more.
 func TestConfirmationCountsOnce(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, path, clusters, servers := newProdFleet(t)
 	held := func() string {
 		confirmations := map[string]bool{}
@@ -133,7 +130,7 @@ func TestConfirmationCountsOnce(t *testing.T) {
 			ca := tn.awaitCluster(cluster, "the removal is held", heldOn("platform", addonsv1.RemovalStackDeleted))
 			confirmations[ca.Spec.Stacks[0].HeldRemoval.Confirmation] = true
 		}
-		g.Expect(confirmations).To(HaveLen(1), "it is the same for all clusters")
+		tn.Expect(confirmations).To(HaveLen(1), "it is the same for all clusters")
 		for confirmation := range confirmations {
 			return confirmation
 		}
@@ -154,19 +151,18 @@ func TestConfirmationCountsOnce(t *testing.T) {
 	}
 	tn.install(tn.addon("settings", path))
 	tn.remove(tn.newStack("platform", nil))
-	g.Expect(held()).NotTo(Equal(first))
+	tn.Expect(held()).NotTo(Equal(first))
 	confirmAll(first)
 	tn.settle()
 	for i, cluster := range clusters {
 		tn.awaitCluster(cluster, "that was for another time", heldOn("platform", addonsv1.RemovalStackDeleted))
-		g.Expect(servers[i].release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}))
+		tn.Expect(servers[i].release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}))
 	}
 }
 
 // TestNothingIsHeldOfNothing deletes a stack whose add-on has no object yet, and has a failing add-on beside a removal that is held.
 func TestNothingIsHeldOfNothing(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, _, clusters, _ := newProdFleet(t)
 	failing := tn.writeChart("hooked", "1.0.0", chart{
 		"templates/text.yaml": configMap("text", "x"),
@@ -196,5 +192,5 @@ func TestNothingIsHeldOfNothing(t *testing.T) {
 	}
 	tn.remove(tn.newStack("platform", nil))
 	ca := tn.awaitCluster(clusters[0], "the other one is held", heldOn("platform", addonsv1.RemovalStackDeleted))
-	g.Expect(checkCondition(ca, addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, "beside: Failed, HookFailed")).To(Succeed())
+	tn.Expect(checkCondition(ca, addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, "beside: Failed, HookFailed")).To(Succeed())
 }

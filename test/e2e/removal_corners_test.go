@@ -30,7 +30,7 @@ func TestRevisionIsDeleted(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		t.Run(fmt.Sprintf("paused %t", paused), func(t *testing.T) {
 			t.Parallel()
-			tn, g := newTenant(t), NewWithT(t)
+			tn := newTenant(t)
 			clusters, servers := tn.prodClusters()
 			tn.startManager()
 			tn.install(tn.small("settings", withValues(map[string]any{"text": "one"})))
@@ -47,11 +47,11 @@ func TestRevisionIsDeleted(t *testing.T) {
 				deletions, newest := tn.watchDeletionsOn(servers), tn.latestRevision("platform")
 				tn.remove(&appsv1.ControllerRevision{ObjectMeta: tn.named(newest)})
 				tn.settle()
-				g.Expect(deletions()).To(BeEmpty())
+				tn.Expect(deletions()).To(BeEmpty())
 				for i, s := range servers {
-					g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{2, "deployed"}), clusters[i])
+					tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{2, "deployed"}), clusters[i])
 				}
-				g.Expect(tn.latestRevision("platform")).To(Equal(newest), "an older one isn't in force again")
+				tn.Expect(tn.latestRevision("platform")).To(Equal(newest), "an older one isn't in force again")
 				if paused {
 					tn.awaitCluster(clusters[0], "people are told that nobody knows what the stack wants",
 						condition(addonsv1.AddonsReadyCondition, metav1.ConditionFalse, "", "of AddonStack platform is gone"))
@@ -72,7 +72,7 @@ func TestOrphanBeforeTheClusterKnows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tn, g := newTenant(t), NewWithT(t)
+			tn := newTenant(t)
 			s := workloadServer(t, 0)
 			p := tn.startProxy("prod", s)
 			tn.makeClusterObject("prod", labels("env=prod"))
@@ -90,9 +90,9 @@ func TestOrphanBeforeTheClusterKnows(t *testing.T) {
 				return nil
 			})
 			take(tn, "prod")
-			g.Consistently(func() []addonsv1.StackRevision {
+			tn.Consistently(func() []addonsv1.StackRevision {
 				ca := tn.clusterAddon("prod")
-				g.Expect(world.hub.Get(t.Context(), tn.key("prod"), ca)).To(Succeed())
+				tn.Expect(world.hub.Get(t.Context(), tn.key("prod"), ca)).To(Succeed())
 				return ca.Spec.Stacks
 			}).WithTimeout(longerThanAnAbsence).WithPolling(time.Second).Should(HaveLen(1), "the cluster has to know the policy first")
 			tn.restart()
@@ -103,7 +103,7 @@ func TestOrphanBeforeTheClusterKnows(t *testing.T) {
 				}
 				return nil
 			})
-			g.Expect(s.Get(t.Context(), tn.key("settings"), tn.configMapOf("settings"))).To(Succeed())
+			tn.Expect(s.Get(t.Context(), tn.key("settings"), tn.configMapOf("settings"))).To(Succeed())
 		})
 	}
 }
@@ -111,7 +111,6 @@ func TestOrphanBeforeTheClusterKnows(t *testing.T) {
 // TestPresenceIsGuarded has an add-on be there during upgrades alone that was always there.
 func TestPresenceIsGuarded(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, _, clusters, servers := newProdFleet(t)
 	tn.settle()
 	deletions := tn.watchDeletionsOn(servers)
@@ -121,7 +120,7 @@ func TestPresenceIsGuarded(t *testing.T) {
 	for _, c := range clusters {
 		tn.awaitCluster(c, "it is held", heldOn("platform", addonsv1.RemovalAddonsDropped))
 	}
-	g.Expect(deletions()).To(BeEmpty())
+	tn.Expect(deletions()).To(BeEmpty())
 	tn.confirm(clusters[0], "platform")
 	tn.expectRemoved(t, servers[0], "settings")
 }
@@ -140,7 +139,7 @@ func TestGuardOutlivesARestart(t *testing.T) {
 // TestDependencyOfWhatStays confirms the removal of an add-on on which one depends whose removal is held.
 func TestDependencyOfWhatStays(t *testing.T) {
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
+	tn := newTenant(t)
 	clusters, servers := tn.prodClusters()
 	tn.startManager()
 	tn.makeStack("base", labels("env=prod"), tn.small("net"))
@@ -155,7 +154,7 @@ func TestDependencyOfWhatStays(t *testing.T) {
 	}
 	tn.confirm(clusters[0], "base")
 	tn.awaitCluster(clusters[0], "web needs it", phase("net", addonsv1.AddonRemoving, "WaitingForDependent", "apps/web"))
-	g.Expect(servers[0].release(t, tn.namespace, "net")).To(Equal(releaseState{1, "deployed"}))
+	tn.Expect(servers[0].release(t, tn.namespace, "net")).To(Equal(releaseState{1, "deployed"}))
 	tn.confirm(clusters[0], "apps")
 	tn.expectRemoved(t, servers[0], "net")
 	tn.expectRemoved(t, servers[0], "web")

@@ -48,7 +48,7 @@ metadata: {name: main, finalizers: [operator.example.com/backup]}
 func TestRemovalEnds(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
+	tn := newTenant(t)
 	s := workloadServer(t, 2)
 	settings, operator := tn.writeChart("settings", "1.0.0", configMapChart), tn.writeChart("operator", "1.0.0", operatorChart)
 	proxy := tn.startProxy("prod", s)
@@ -67,10 +67,10 @@ func TestRemovalEnds(t *testing.T) {
 	tn.awaitCluster("prod", "a custom resource goes before its operator and its CRD",
 		phase("operator", addonsv1.AddonRemoving, "WaitingForDeletion", "Database "+tn.namespace+"/main"))
 	_, err := s.clientset.AppsV1().Deployments(tn.namespace).Get(t.Context(), "operator", metav1.GetOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(database), database)).To(Succeed(), "its CRD is there")
+	tn.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(database), database)).To(Succeed(), "its CRD is there")
 	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-	g.Expect(s.Patch(t.Context(), database, free, client.FieldOwner("operator"))).To(Succeed())
+	tn.Expect(s.Patch(t.Context(), database, free, client.FieldOwner("operator"))).To(Succeed())
 	tn.expectRemoved(t, s, "operator")
 	tn.awaitCluster("prod", "the removal ends", ready("settings"))
 
@@ -84,14 +84,14 @@ func TestRemovalEnds(t *testing.T) {
 	})
 
 	t.Run("a record is edited", func(t *testing.T) {
-		tn, g := tn.in(t), NewWithT(t)
+		tn := tn.in(t)
 		record := &corev1.Secret{ObjectMeta: tn.named("sh.helm.release.v1.settings.v1")}
-		g.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(record), record)).To(Succeed())
+		tn.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(record), record)).To(Succeed())
 		whole := record.Data["release"]
 		changeOn(t, s, record, func(r *corev1.Secret) { r.Data["release"] = []byte("rubbish") })
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Values = valuesOf(map[string]any{"text": "new"}) })
 		tn.awaitCluster("prod", "it says so", phase("settings", addonsv1.AddonFailed, "RecordUnreadable", record.Name))
-		g.Expect(s.Get(t.Context(), tn.key("settings"), tn.configMapOf("settings"))).To(Succeed(), "and touches nothing")
+		tn.Expect(s.Get(t.Context(), tn.key("settings"), tn.configMapOf("settings"))).To(Succeed(), "and touches nothing")
 		changeOn(t, s, record, func(r *corev1.Secret) { r.Data["release"] = whole })
 		tn.awaitCluster("prod", "it continues once the record is restored", installedAs("settings", 2, "1.0.0"))
 	})
@@ -108,20 +108,20 @@ func TestRemovalEnds(t *testing.T) {
 	})
 
 	t.Run("a Cluster is deleted", func(t *testing.T) {
-		tn, g := tn.in(t), NewWithT(t)
+		tn := tn.in(t)
 		tn.install(tn.addon("settings", settings))
 		tn.settle()
 		deletions := tn.watchDeletions(s)
 		proxy.refuse() // the control plane goes first
 		ca := tn.clusterAddon("prod")
-		g.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
+		tn.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
 		tn.remove(&clusterv1.Cluster{ObjectMeta: tn.named("prod")})
 		tn.remove(ca) // as Kubernetes' garbage collector does by its owner reference
-		g.Expect(ca.OwnerReferences).To(ContainElement(And(HaveField("Kind", "Cluster"), HaveField("Name", "prod"))))
-		g.Expect(ca.Finalizers).To(BeEmpty(), "nothing holds it")
+		tn.Expect(ca.OwnerReferences).To(ContainElement(And(HaveField("Kind", "Cluster"), HaveField("Name", "prod"))))
+		tn.Expect(ca.Finalizers).To(BeEmpty(), "nothing holds it")
 		tn.settle()
-		g.Expect(deletions()).To(BeEmpty(), "nothing is uninstalled")
-		g.Expect(client.IgnoreNotFound(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca))).To(Succeed())
+		tn.Expect(deletions()).To(BeEmpty(), "nothing is uninstalled")
+		tn.Expect(client.IgnoreNotFound(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca))).To(Succeed())
 	})
 }
 
@@ -141,12 +141,11 @@ func TestWorkloadClusterIsRestored(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	tn, s := newProd(t, 18) // the server is nobody else's
-	g := NewWithT(t)
 	one, two := tn.writeChart("settings", "1.0.0", configMapChart), tn.writeChart("settings", "2.0.0", configMapChart)
 	tn.install(tn.addon("upgraded", one), tn.addon("removed", one))
 	tn.settle()
 	restore, err := s.Backup(t.Context())
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	tn.awaitReady("platform", "the API server is back")
 
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
@@ -157,16 +156,16 @@ func TestWorkloadClusterIsRestored(t *testing.T) {
 	tn.expectRemoved(t, s, "removed")
 	tn.settle()
 
-	g.Expect(restore(t.Context())).To(Succeed())
+	tn.Expect(restore(t.Context())).To(Succeed())
 	for _, addon := range []string{"upgraded", "installed"} {
 		await(t, s, tn.configMapOf(addon), patience, "it is to be as wanted", exists)
 	}
 	tn.awaitCluster("prod", "it continues from what is there", installedAs("upgraded", 2, "2.0.0"), installedAs("installed", 1, "1.0.0"),
 		phase("removed", addonsv1.AddonUnassigned, "StackUnknown", ""))
-	g.Expect(s.Get(t.Context(), tn.key("removed"), tn.configMapOf("removed"))).To(Succeed(), "in doubt, it is kept")
+	tn.Expect(s.Get(t.Context(), tn.key("removed"), tn.configMapOf("removed"))).To(Succeed(), "in doubt, it is kept")
 	change := tn.configMapOf("installed")
 	change.Data = map[string]string{"text": "mine"}
-	g.Expect(s.Patch(t.Context(), change, client.MergeFrom(tn.configMapOf("installed")), client.FieldOwner("kubectl"))).To(Succeed())
+	tn.Expect(s.Patch(t.Context(), change, client.MergeFrom(tn.configMapOf("installed")), client.FieldOwner("kubectl"))).To(Succeed())
 	await(t, s, tn.configMapOf("installed"), patience, "its watches go on, too", func(o *corev1.ConfigMap) error {
 		if o.Data["text"] != "default" {
 			return errors.New(o.Data["text"])

@@ -115,7 +115,6 @@ func TestLargeRemovalIsHeld(t *testing.T) {
 	}
 	for name, mistake := range mistakes {
 		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
 			tn, path, clusters, servers := newProdFleet(t)
 			tn.settle()
 			deletions := tn.watchDeletionsOn(servers)
@@ -134,7 +133,7 @@ func TestLargeRemovalIsHeld(t *testing.T) {
 			tn.restart()
 			tn.settle()
 			tn.awaitCluster(clusters[0], "also after a restart", heldOn("platform", mistake.cause))
-			g.Expect(deletions()).To(BeEmpty(), "nothing is removed before it is confirmed")
+			tn.Expect(deletions()).To(BeEmpty(), "nothing is removed before it is confirmed")
 
 			if mistake.gone {
 				mistake.undo = func(tn *tenant) { tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path)) }
@@ -143,9 +142,9 @@ func TestLargeRemovalIsHeld(t *testing.T) {
 			mistake.undo(tn)
 			tn.awaitReady("platform", "the mistake is undone")
 			tn.settle()
-			g.Expect(deletions()).To(BeEmpty(), "nothing was removed")
+			tn.Expect(deletions()).To(BeEmpty(), "nothing was removed")
 			for _, s := range servers {
-				g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}))
+				tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}))
 			}
 
 			mistake.make(tn)
@@ -166,8 +165,8 @@ func TestLargeRemovalIsHeld(t *testing.T) {
 			for i := range clusters {
 				tn.expectRemoved(t, servers[i], "settings")
 				ca := tn.clusterAddon(clusters[i])
-				g.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
-				g.Expect(ca.Annotations).NotTo(HaveKey(addonsv1.ConfirmRemovalAnnotation), "a confirmation is for one change")
+				tn.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
+				tn.Expect(ca.Annotations).NotTo(HaveKey(addonsv1.ConfirmRemovalAnnotation), "a confirmation is for one change")
 			}
 		})
 	}
@@ -199,7 +198,6 @@ func TestSmallRemovalGoes(t *testing.T) {
 func TestReplacedStack(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 2)
 	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	tn.install(tn.addon("settings", path))
@@ -210,8 +208,8 @@ func TestReplacedStack(t *testing.T) {
 		tn.install(tn.addon("settings", path))
 		tn.settle()
 	}
-	g.Expect(deletions()).To(BeEmpty())
-	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}), "and nothing was installed again")
+	tn.Expect(deletions()).To(BeEmpty())
+	tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}), "and nothing was installed again")
 
 	other := tn.addon("other", path)
 	for range 5 {

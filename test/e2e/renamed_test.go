@@ -17,7 +17,6 @@ func TestRenamedAddonKeepsPasswords(t *testing.T) {
 		return secretTemplate(name, "stringData:\n  password: {{ randAlphaNum 16 }}\n")
 	}
 	tn, s := newProd(t, 2)
-	g := NewWithT(t)
 	generates := tn.writeChart("generates", "1.0.0", chart{"templates/one.yaml": password("one"), "templates/two.yaml": password("two")})
 	one := tn.writeChart("one", "1.0.0", chart{"templates/one.yaml": password("one")})
 	two := tn.writeChart("two", "1.0.0", chart{"templates/two.yaml": password("two")})
@@ -43,6 +42,6 @@ func TestRenamedAddonKeepsPasswords(t *testing.T) {
 		tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = step.addons })
 		tn.awaitReady("platform", step.reason)
 		tn.awaitCluster("prod", step.reason, ready(step.names...))
-		g.Expect(secrets()).To(Equal(before), step.reason)
+		tn.Expect(secrets()).To(Equal(before), step.reason)
 	}
 }

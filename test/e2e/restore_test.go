@@ -37,7 +37,6 @@ type backup struct {
 func TestRestore(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	rounds := environmentNumber(t, "CHANDLER_RESTORES", restores)
 	seed := environmentNumber(t, "CHANDLER_RANDOM_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("CHANDLER_RANDOM_SEED=%d", seed)
@@ -81,9 +80,9 @@ func TestRestore(t *testing.T) {
 		tn.awaitReady("platform", "all is back")
 		tn.awaitCluster("prod", "all is back", ready(addons...))
 		tn.settle()
-		g.Expect(deletions()).To(BeEmpty(), "a restored management cluster removes nothing")
+		tn.Expect(deletions()).To(BeEmpty(), "a restored management cluster removes nothing")
 		for _, addon := range addons {
-			g.Expect(s.release(t, tn.namespace, addon)).To(Equal(releaseState{1, "deployed"}), "and installs nothing again")
+			tn.Expect(s.release(t, tn.namespace, addon)).To(Equal(releaseState{1, "deployed"}), "and installs nothing again")
 		}
 	}
 }

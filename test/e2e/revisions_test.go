@@ -104,23 +104,21 @@ func TestRevisions(t *testing.T) {
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			tn := tn.in(t)
-			g := NewWithT(t)
 			step.change(tn)
 			revision[step.addon] += step.raises
 			tn.awaitCluster("prod", "the change is to be taken up", installedAs(step.addon, revision[step.addon], ""))
 			tn.settle()
 			tn.awaitReady("platform", "all is ready after it")
 			for addon, wanted := range revision {
-				g.Expect(s.release(t, tn.namespace, addon)).To(Equal(releaseState{int(wanted), "deployed"}),
+				tn.Expect(s.release(t, tn.namespace, addon)).To(Equal(releaseState{int(wanted), "deployed"}),
 					"release %s has one revision for each change of what it uses, and no other", addon)
 			}
 		})
 	}
 	t.Run("the values are those of all sources", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		history := s.history(t, tn.namespace, "web")
-		g.Expect(history[len(history)-1].Config).To(Equal(map[string]any{
+		tn.Expect(history[len(history)-1].Config).To(Equal(map[string]any{
 			"text": "two", "fromSecret": "two", "region": "eu-2", "tier": "two",
 		}), "as `helm get values` shows")
 	})

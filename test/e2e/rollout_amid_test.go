@@ -75,7 +75,6 @@ func TestRolloutAmidAnUpgrade(t *testing.T) {
 // revisions. The newest revision is made again, and the rollout waits there, too. Nothing is installed or removed.
 func TestRolloutAmidAMove(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	r := newRolling(t, "move", 3)
 	before := r.latestRevision("platform")
 	r.edit("two", "none", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), Waves: []addonsv1.RolloutWave{
@@ -98,14 +97,14 @@ func TestRolloutAmidAMove(t *testing.T) {
 	}
 	r.startManager()
 	s := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the canary has it, and nobody approved the others")
-	g.Expect(s.Status.Rollout.Revision).To(Equal(target), "the same revision is made")
-	g.Expect(r.at(target)).To(Equal(canary))
+	r.Expect(s.Status.Rollout.Revision).To(Equal(target), "the same revision is made")
+	r.Expect(r.at(target)).To(Equal(canary))
 	r.settle()
 	r.awaitTextOn(canary, "two", "as it was")
 	r.awaitTextOn(others, "one", "as it was")
 	for _, name := range append(canary, others...) {
 		for _, written := range writes(workload.requests(t, r.clusterUser(name))) {
-			g.Expect(written).NotTo(ContainSubstring("configmaps"), name)
+			r.Expect(written).NotTo(ContainSubstring("configmaps"), name)
 		}
 	}
 	r.annotateRevision(target, addonsv1.RolloutApprovedAnnotation, "late")
@@ -129,7 +128,6 @@ func (tn *tenant) as(name string, rules []rbacv1.PolicyRule) client.Client {
 // edit nothing else, and who may edit AddonStacks can't approve.
 func TestRolloutApprover(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	r := newRolling(t, "approve", 2)
 	approver, editor := r.as("approver", shippedRole(t, "people/rollout_approver_role.yaml").Rules), r.as("editor", shippedRole(t, "people/editor_role.yaml").Rules)
 	r.edit("two", "none", rollsOut(addonsv1.Rollout{OnFailure: addonsv1.RolloutRollBack, Waves: []addonsv1.RolloutWave{
@@ -142,18 +140,18 @@ func TestRolloutApprover(t *testing.T) {
 	}
 	edits := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"rollout":null}}`))
 
-	g.Expect(editor.Patch(t.Context(), r.newStack("platform", nil), annotates("example.org/note", "any"))).To(Succeed())
-	g.Expect(apierrors.IsForbidden(editor.Patch(t.Context(), target.DeepCopy(), annotates(addonsv1.RolloutApprovedAnnotation, "canary")))).To(BeTrue(), "an editor can't approve")
-	g.Expect(apierrors.IsForbidden(approver.Patch(t.Context(), r.newStack("platform", nil), edits))).To(BeTrue(), "an approver can't edit")
-	g.Expect(apierrors.IsForbidden(approver.Patch(t.Context(), r.newStack("platform", nil), annotates("cluster.x-k8s.io/paused", "")))).To(BeTrue())
-	g.Expect(apierrors.IsForbidden(approver.List(t.Context(), &corev1.SecretList{}, client.InNamespace(r.namespace)))).To(BeTrue())
-	g.Expect(apierrors.IsForbidden(approver.Delete(t.Context(), target.DeepCopy()))).To(BeTrue())
+	r.Expect(editor.Patch(t.Context(), r.newStack("platform", nil), annotates("example.org/note", "any"))).To(Succeed())
+	r.Expect(apierrors.IsForbidden(editor.Patch(t.Context(), target.DeepCopy(), annotates(addonsv1.RolloutApprovedAnnotation, "canary")))).To(BeTrue(), "an editor can't approve")
+	r.Expect(apierrors.IsForbidden(approver.Patch(t.Context(), r.newStack("platform", nil), edits))).To(BeTrue(), "an approver can't edit")
+	r.Expect(apierrors.IsForbidden(approver.Patch(t.Context(), r.newStack("platform", nil), annotates("cluster.x-k8s.io/paused", "")))).To(BeTrue())
+	r.Expect(apierrors.IsForbidden(approver.List(t.Context(), &corev1.SecretList{}, client.InNamespace(r.namespace)))).To(BeTrue())
+	r.Expect(apierrors.IsForbidden(approver.Delete(t.Context(), target.DeepCopy()))).To(BeTrue())
 	content := client.RawPatch(types.MergePatchType, []byte(`{"data":{"addons":[]}}`))
-	g.Expect(apierrors.IsInvalid(approver.Patch(t.Context(), target.DeepCopy(), content))).To(BeTrue(), "nobody changes the content of a revision")
+	r.Expect(apierrors.IsInvalid(approver.Patch(t.Context(), target.DeepCopy(), content))).To(BeTrue(), "nobody changes the content of a revision")
 
-	g.Expect(approver.Patch(t.Context(), target.DeepCopy(), annotates(addonsv1.RolloutApprovedAnnotation, "canary"))).To(Succeed())
+	r.Expect(approver.Patch(t.Context(), target.DeepCopy(), annotates(addonsv1.RolloutApprovedAnnotation, "canary"))).To(Succeed())
 	r.awaitPhase(addonsv1.RolloutCompleted, 2, "it is approved")
-	g.Expect(approver.Patch(t.Context(), target.DeepCopy(), annotates(addonsv1.RolloutRejectedAnnotation, "INC-4711"))).To(Succeed())
+	r.Expect(approver.Patch(t.Context(), target.DeepCopy(), annotates(addonsv1.RolloutRejectedAnnotation, "INC-4711"))).To(Succeed())
 	s = r.awaitPhase(addonsv1.RolloutRolledBack, 2, "it is rejected after all")
-	g.Expect(approver.Get(t.Context(), client.ObjectKeyFromObject(s), s)).To(Succeed(), "they see how it is")
+	r.Expect(approver.Get(t.Context(), client.ObjectKeyFromObject(s), s)).To(Succeed(), "they see how it is")
 }

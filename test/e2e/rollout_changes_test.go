@@ -113,7 +113,6 @@ func (c *changing) write(text string) {
 // is in the wave before, also while that one is down.
 func TestSharedRollout(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	suffix := utilrand.String(5)
 	blue, green := "blue-"+suffix, "green-"+suffix
@@ -138,14 +137,14 @@ func TestSharedRollout(t *testing.T) {
 		{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: labels("stage=canary")}},
 	}}))
 	s := r.awaitPhase(addonsv1.RolloutWaitingForInstances, 0, "an instance that is down holds the other one")
-	g.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring(green))
-	g.Expect(s.Status.Rollout.Completed).NotTo(BeEmpty())
+	tn.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring(green))
+	tn.Expect(s.Status.Rollout.Completed).NotTo(BeEmpty())
 
 	ofGreen.startManager("--watch-filter=" + green)
 	s = r.awaitPhase(addonsv1.RolloutCompleted, 4, "it is back")
 	target := s.Status.Rollout.Revision
-	g.Expect(r.at(target)).To(HaveLen(4))
-	g.Expect(r.marks(target)).To(HaveKey(addonsv1.RolloutCompletedAnnotation))
+	tn.Expect(r.at(target)).To(HaveLen(4))
+	tn.Expect(r.marks(target)).To(HaveKey(addonsv1.RolloutCompletedAnnotation))
 	first := map[string]metav1.Time{}
 	for _, filter := range []string{blue, green} {
 		for _, wave := range []string{"-first", "-second"} {
@@ -155,7 +154,7 @@ func TestSharedRollout(t *testing.T) {
 	}
 	for _, filter := range []string{blue, green} {
 		for _, other := range []string{blue, green} {
-			g.Expect(first[filter+"-second"].Time).NotTo(BeTemporally("<", first[other+"-first"].Time), "no second wave begins before a first one")
+			tn.Expect(first[filter+"-second"].Time).NotTo(BeTemporally("<", first[other+"-first"].Time), "no second wave begins before a first one")
 		}
 	}
 }

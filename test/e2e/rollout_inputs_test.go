@@ -73,7 +73,6 @@ func replacedOn(want addonsv1.AddonPhase) clusterCheck {
 // applied is rolled back to values that no object has any more. No Secret is written for it in the management cluster.
 func TestRolloutOfASecret(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	r := newRolling(t, "secret", 3)
 	since := world.hub.mark(t)
 	r.create(r.secret("inputs", map[string]string{"values.yaml": "text: one"}))
@@ -89,19 +88,19 @@ func TestRolloutOfASecret(t *testing.T) {
 		spec.Rollout.Waves = append(spec.Rollout.Waves, addonsv1.RolloutWave{Name: "late", Size: ptr.To(intstr.FromString("100%")), Approval: addonsv1.RolloutApprovalRequired})
 	})
 	r.awaitPhase(addonsv1.RolloutCompleted, 3, "a limit makes no revision")
-	g.Expect(r.latestRevision("platform")).To(Equal(first))
+	r.Expect(r.latestRevision("platform")).To(Equal(first))
 
 	r.setValues("text: two")
 	s := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the canary has the other values")
 	second := s.Status.Rollout.Revision
-	g.Expect(second).NotTo(Equal(first))
-	g.Expect(r.marks(second)).To(HaveKeyWithValue(addonsv1.RolloutCauseAnnotation, "Followed"))
-	g.Expect(r.marks(first)).To(HaveKeyWithValue(addonsv1.RolloutInputsReplacedAnnotation, "Secret/inputs"))
+	r.Expect(second).NotTo(Equal(first))
+	r.Expect(r.marks(second)).To(HaveKeyWithValue(addonsv1.RolloutCauseAnnotation, "Followed"))
+	r.Expect(r.marks(first)).To(HaveKeyWithValue(addonsv1.RolloutInputsReplacedAnnotation, "Secret/inputs"))
 	canary, others := r.at(second), r.at(first)
 	r.awaitTextOn(canary, "two", "the canary has it")
 	for _, name := range others {
 		r.awaitCluster(name, "it stays, and says why", replacedOn(addonsv1.AddonReady))
-		g.Expect(r.textOn(name, "settings")).To(Equal("one"))
+		r.Expect(r.textOn(name, "settings")).To(Equal("one"))
 	}
 	r.awaitReady("platform", "each cluster has what it is meant to have")
 
@@ -115,12 +114,12 @@ func TestRolloutOfASecret(t *testing.T) {
 
 	r.setValues("text: three\nbad: true")
 	s = r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it can't be applied, and is rejected")
-	g.Expect(s.Status.Rollout.Revision).To(Equal(second))
+	r.Expect(s.Status.Rollout.Revision).To(Equal(second))
 	check := func(when string) {
 		for _, name := range all {
 			r.awaitCluster(name, when, replacedOn(addonsv1.AddonReady))
-			g.Expect(r.textOn(name, "settings")).To(Equal("two"), when)
-			g.Expect(r.textOn(name, "settings-made")).To(Equal(made[name]), when)
+			r.Expect(r.textOn(name, "settings")).To(Equal("two"), when)
+			r.Expect(r.textOn(name, "settings-made")).To(Equal(made[name]), when)
 		}
 	}
 	check("the values are as they were, generated ones too")
@@ -129,7 +128,7 @@ func TestRolloutOfASecret(t *testing.T) {
 	r.awaitPhase(addonsv1.RolloutRolledBack, 3, "a restart changes nothing")
 	r.settle()
 	check("after a restart, too")
-	g.Expect(r.releasesOf(all)).To(Equal(revisions), "nothing is installed again")
+	r.Expect(r.releasesOf(all)).To(Equal(revisions), "nothing is installed again")
 
 	r.setValues("text: four")
 	s = r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "it is right")
@@ -139,7 +138,7 @@ func TestRolloutOfASecret(t *testing.T) {
 
 	for _, e := range since.requests(t, r.user) {
 		if e.ObjectRef != nil && e.ObjectRef.Resource == "secrets" {
-			g.Expect([]string{"get", "list", "watch"}).To(ContainElement(e.Verb), "no Secret is written")
+			r.Expect([]string{"get", "list", "watch"}).To(ContainElement(e.Verb), "no Secret is written")
 		}
 	}
 	r.changeStack("platform", fromSecret(new(false)))
@@ -151,7 +150,7 @@ func TestRolloutOfASecret(t *testing.T) {
 	r.setValues("text: five")
 	r.awaitTextOn(all, "five", "all get it at once")
 	t.Logf("values that aren't staged reached %d clusters within %s", len(all), time.Since(began).Round(time.Millisecond))
-	g.Expect(r.latestRevision("platform")).To(Equal(revision), "it is no revision")
+	r.Expect(r.latestRevision("platform")).To(Equal(revision), "it is no revision")
 }
 
 // revisionsOf returns the revisions of the add-on on clusters.

@@ -98,7 +98,6 @@ func (r *rolling) generations() map[string]int64 {
 // clusters on their way than may, each assignment is written once, and nothing happens at rest.
 func TestRolloutThroughKills(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	clusters, kills := numberOf("CHANDLER_ROLLOUT_CLUSTERS", 12), numberOf("CHANDLER_ROLLOUT_KILLS", 4)
 	most := max(2, clusters/20)
 	r := newRolling(t, "kill", clusters)
@@ -128,17 +127,17 @@ func TestRolloutThroughKills(t *testing.T) {
 	r.awaitPhase(addonsv1.RolloutCompleted, int32(clusters), "it comes to all")
 	lasted := time.Since(began)
 	stop()
-	g.Expect(f.most).To(BeNumerically("<=", most), "never more than maxConcurrent are on their way")
-	g.Expect(f.underWay).To(BeEmpty())
+	r.Expect(f.most).To(BeNumerically("<=", most), "never more than maxConcurrent are on their way")
+	r.Expect(f.underWay).To(BeEmpty())
 	written := r.assignments(since) // without those whose answer a killed manager didn't wait for
 	for name, generation := range r.generations() {
-		g.Expect(generation).To(Equal(generations[name]+1), "%s is assigned once", name)
-		g.Expect(written[name]).To(BeNumerically("<=", 1), name)
+		r.Expect(generation).To(Equal(generations[name]+1), "%s is assigned once", name)
+		r.Expect(written[name]).To(BeNumerically("<=", 1), name)
 	}
 	r.settle()
 	rest := world.hub.mark(t)
 	r.settle()
-	g.Expect(writes(rest.requests(t, r.user))).To(BeEmpty())
+	r.Expect(writes(rest.requests(t, r.user))).To(BeEmpty())
 	t.Logf("%d clusters, 5 waves, %d kills: at most %d of %d on their way, %d assignments of which %d were heard of, in %s",
 		clusters, killed, f.most, most, f.started.Len(), len(written), lasted.Round(time.Millisecond))
 }

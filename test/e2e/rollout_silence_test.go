@@ -115,7 +115,6 @@ func (r *rolling) pass(cluster string, d time.Duration) {
 // slot, and the wave has shown nothing until one of them is back. Then the rollout ends without the others, which follow.
 func TestRolloutPassesSilentClusters(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	f := newFalling(t, "away")
 	seen := newFlights(f.before, 6)
 	stop := f.watchAll(world.hub, &addonsv1.ClusterAddonList{}, seen.see)
@@ -128,8 +127,8 @@ func TestRolloutPassesSilentClusters(t *testing.T) {
 	f.awaitSilence()
 	f.annotateRevision(target, addonsv1.RolloutApprovedAnnotation, "first")
 	s := f.awaitNamed(addonsv1.RolloutWaitingForClusters, 0, "no cluster of the wave answers", f.names)
-	g.Expect(s.Status.Rollout.Waves[0]).To(HaveField("Away", int32(3)))
-	g.Expect(f.at(target)).To(BeEmpty(), "the next wave doesn't begin")
+	f.Expect(s.Status.Rollout.Waves[0]).To(HaveField("Away", int32(3)))
+	f.Expect(f.at(target)).To(BeEmpty(), "the next wave doesn't begin")
 
 	f.proxies[f.names[0]].open(t)
 	s = f.awaitNamed(addonsv1.RolloutCompleted, 4, "one is back, and nothing waits for the others", f.names[1:])
@@ -137,9 +136,9 @@ func TestRolloutPassesSilentClusters(t *testing.T) {
 	for _, wave := range s.Status.Rollout.Waves {
 		done, away = done+wave.Done, away+wave.Away
 	}
-	g.Expect(done).To(Equal(int32(4)))
-	g.Expect(away).To(Equal(int32(2)))
-	g.Expect(f.at(f.before)).To(Equal(f.names[1:]))
+	f.Expect(done).To(Equal(int32(4)))
+	f.Expect(away).To(Equal(int32(2)))
+	f.Expect(f.at(f.before)).To(Equal(f.names[1:]))
 
 	for _, name := range f.names[1:] {
 		f.proxies[name].open(t)
@@ -148,9 +147,9 @@ func TestRolloutPassesSilentClusters(t *testing.T) {
 	f.awaitTextOn(f.names, "two", "they have it, too")
 	f.awaitReady("platform", "all have it")
 	stop()
-	g.Expect(seen.most).To(Equal(1), "maxConcurrent holds")
-	g.Expect(f.assignments(since)).To(HaveLen(6))
-	g.Expect(f.assignments(since)).To(HaveEach(1))
+	f.Expect(seen.most).To(Equal(1), "maxConcurrent holds")
+	f.Expect(f.assignments(since)).To(HaveLen(6))
+	f.Expect(f.assignments(since)).To(HaveEach(1))
 }
 
 // TestRolloutCutsClustersOff has three clusters fall silent once they have started: the change may have cut them off. They
@@ -168,7 +167,6 @@ func TestRolloutCutsClustersOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := NewWithT(t)
 			f := newFalling(t, "cut-"+name)
 			others := f.at(f.before)[3:]
 			for _, cluster := range f.names {
@@ -180,15 +178,15 @@ func TestRolloutCutsClustersOff(t *testing.T) {
 			f.awaitSilence()
 			s := f.awaitPhase(addonsv1.RolloutProgressing, 3, "ten minutes aren't over")
 			target := s.Status.Rollout.Revision
-			g.Expect(f.at(target)).To(Equal(f.names))
+			f.Expect(f.at(target)).To(Equal(f.names))
 
 			for _, cluster := range f.names {
 				f.pass(cluster, 11*time.Minute)
 			}
 			s = f.awaitNamed(tc.after, 3, "they have failed", f.names)
-			g.Expect(s.Status.Rollout.Waves[0].Away).To(Equal(tc.away), "%+v", s.Status.Rollout.Waves)
-			g.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(tc.after)))
-			g.Expect(f.at(target)).To(Or(Equal(f.names), BeEmpty()), "no other starts")
+			f.Expect(s.Status.Rollout.Waves[0].Away).To(Equal(tc.away), "%+v", s.Status.Rollout.Waves)
+			f.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(tc.after)))
+			f.Expect(f.at(target)).To(Or(Equal(f.names), BeEmpty()), "no other starts")
 
 			for _, cluster := range f.names {
 				f.proxies[cluster].open(t)
@@ -196,7 +194,7 @@ func TestRolloutCutsClustersOff(t *testing.T) {
 			f.awaitPhase(tc.end, 6, "they are back, and nobody has to do anything")
 			f.awaitTextOn(append(others, f.names...), tc.text, "all have the same")
 			for _, cluster := range others {
-				g.Expect(f.assignments(since)[cluster]).To(Equal(map[string]int{"one": 0, "two": 1}[tc.text]), cluster)
+				f.Expect(f.assignments(since)[cluster]).To(Equal(map[string]int{"one": 0, "two": 1}[tc.text]), cluster)
 			}
 		})
 	}

@@ -26,14 +26,13 @@ func (r *rolling) stays(phase addonsv1.RolloutPhase, updated int32, reason strin
 	r.t.Helper()
 	s := r.awaitPhase(phase, updated, reason)
 	r.settle()
-	NewWithT(r.t).Expect(r.at(s.Status.Rollout.Revision)).To(HaveLen(int(updated)), reason)
+	r.Expect(r.at(s.Status.Rollout.Revision)).To(HaveLen(int(updated)), reason)
 }
 
 // TestRolloutWaits has a rollout wait for a window, for a stack that isn't paused any more, for a cluster that is held, and
 // for one that is paused. Nothing starts meanwhile, also after a restart.
 func TestRolloutWaits(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	r := newRolling(t, "wait", 3)
 	newYear := addonsv1.RolloutWindow{Start: "0 0 1 1 *", Duration: metav1.Duration{Duration: 10 * time.Minute}}
 	r.edit("two", "none", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), Windows: []addonsv1.RolloutWindow{newYear}}))
@@ -52,8 +51,8 @@ func TestRolloutWaits(t *testing.T) {
 
 	r.annotate(&addonsv1.AddonStack{}, "platform", clusterv1.PausedAnnotation, "")
 	s := r.awaitPhase(addonsv1.RolloutCompleted, 1, "what is away comes later")
-	g.Expect(s.Status.Rollout.Waves).To(ConsistOf(HaveField("Away", int32(2))))
-	g.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("wait-0, wait-1"))
+	r.Expect(s.Status.Rollout.Waves).To(ConsistOf(HaveField("Away", int32(2))))
+	r.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("wait-0, wait-1"))
 	r.annotate(&addonsv1.ClusterAddon{}, held, addonsv1.HoldRolloutAnnotation, "")
 	r.awaitPhase(addonsv1.RolloutCompleted, 2, "the hold is off")
 	r.pauseCluster(paused, false)
@@ -65,20 +64,19 @@ func TestRolloutWaits(t *testing.T) {
 // up, tries it again, and continues for all its failures.
 func TestRolloutHalts(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	r := newRolling(t, "halt", 3)
 	before := r.latestRevision("platform")
 	r.edit("two", "env", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(1)}))
 	s := r.awaitPhase(addonsv1.RolloutHalted, 1, "one failed, and none may")
 	bad := s.Status.Rollout.Revision
-	g.Expect(r.at(bad)).To(HaveLen(1))
-	g.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(addonsv1.RolloutHalted)))
-	g.Expect(conditions.GetMessage(s, addonsv1.ReadyCondition)).To(And(ContainSubstring(r.at(bad)[0]), ContainSubstring(addonsv1.RolloutRejectedAnnotation)))
+	r.Expect(r.at(bad)).To(HaveLen(1))
+	r.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(addonsv1.RolloutHalted)))
+	r.Expect(conditions.GetMessage(s, addonsv1.ReadyCondition)).To(And(ContainSubstring(r.at(bad)[0]), ContainSubstring(addonsv1.RolloutRejectedAnnotation)))
 
 	r.annotateRevision(bad, addonsv1.RolloutRejectedAnnotation, "INC-4711")
 	s = r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it is given up")
-	g.Expect(s.Status.Rollout.Revision).To(Equal(before))
-	g.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("INC-4711"))
+	r.Expect(s.Status.Rollout.Revision).To(Equal(before))
+	r.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("INC-4711"))
 	for _, name := range r.at(before) {
 		r.awaitCluster(name, "it is as before", ready("settings"))
 	}
@@ -93,7 +91,6 @@ func TestRolloutHalts(t *testing.T) {
 // maxFailed. If two of the others fail, and one may, the rollout halts.
 func TestRolloutBudget(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	const well, poor = 2, 4
 	dead := numberOf("CHANDLER_ROLLOUT_DEAD", 5)
 	r := newRolling(t, "budget", well+poor)
@@ -123,13 +120,13 @@ func TestRolloutBudget(t *testing.T) {
 		return nil
 	})
 	wave := s.Status.Rollout.Waves[0]
-	g.Expect(wave.Failed).To(BeEquivalentTo(2), "%+v", wave)
-	g.Expect(wave.Away).To(BeEquivalentTo(dead))
-	g.Expect(wave.Updated).To(BeNumerically("<=", well+poor-1), "the third one of them never starts")
+	r.Expect(wave.Failed).To(BeEquivalentTo(2), "%+v", wave)
+	r.Expect(wave.Away).To(BeEquivalentTo(dead))
+	r.Expect(wave.Updated).To(BeNumerically("<=", well+poor-1), "the third one of them never starts")
 	at := r.at(s.Status.Rollout.Revision)
 	r.settle()
-	g.Expect(r.at(s.Status.Rollout.Revision)).To(Equal(at), "no other starts")
-	g.Expect(s.Status.Conditions).To(ContainElement(And(HaveField("Type", addonsv1.RolledOutCondition), HaveField("Status", metav1.ConditionFalse))))
+	r.Expect(r.at(s.Status.Rollout.Revision)).To(Equal(at), "no other starts")
+	r.Expect(s.Status.Conditions).To(ContainElement(And(HaveField("Type", addonsv1.RolledOutCondition), HaveField("Status", metav1.ConditionFalse))))
 	t.Logf("%d clusters that were dead before, 1 that failed before, %d that failed: %d have it", dead, wave.Failed, wave.Updated)
 }
 
@@ -161,7 +158,7 @@ func TestRolloutSeesACrashLoop(t *testing.T) {
 	r.settle()
 	r.pass(canary, 2*time.Minute)
 	r.awaitPhase(addonsv1.RolloutSoaking, 1, "it has been ready for two minutes")
-	d := &drifting{tenant: r.tenant, WithT: g, s: servers[canary]}
+	d := &drifting{tenant: r.tenant, s: servers[canary]}
 	d.breakPod("CrashLoopBackOff")
 	r.awaitCluster(canary, "a pod crashes", phase("web", addonsv1.AddonDegraded, illness.ReasonCrashLoopBackOff, ""))
 	s = r.awaitPhase(addonsv1.RolloutHalted, 1, "the wave isn't well any more")

@@ -40,7 +40,6 @@ func (r *rolling) makeForClass(name, class, text string, more ...func(*addonsv1.
 // the turn of the cluster. Nothing is uninstalled.
 func TestRolloutAmidASwitchOfClass(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	r := &rolling{
 		tenant: tn, authority: virtualcluster.NewAuthority(t), path: tn.writeChart("settings", "1.0.0", rollingChart), name: "class",
@@ -64,36 +63,36 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 	r.switchClass(comes, "b")
 	r.awaitTextOn([]string{comes}, "one", "it gets the completed revision at once")
 	s := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "and nobody's place")
-	g.Expect(r.at(before)).To(And(HaveLen(3), ContainElement(comes)))
-	g.Expect(s.Status.Rollout.Waves[1]).To(HaveField("Total", int32(3)))
+	tn.Expect(r.at(before)).To(And(HaveLen(3), ContainElement(comes)))
+	tn.Expect(s.Status.Rollout.Waves[1]).To(HaveField("Total", int32(3)))
 	leaves := r.at(before)[0]
 	r.switchClass(leaves, "a")
 	r.awaitTextOn([]string{leaves}, "previous", "it gets its class's")
 	s = r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "one has left")
-	g.Expect(s.Status.Rollout.Waves[1]).To(HaveField("Total", int32(2)))
+	tn.Expect(s.Status.Rollout.Waves[1]).To(HaveField("Total", int32(2)))
 	r.annotateRevision(target, addonsv1.RolloutApprovedAnnotation, "late")
 	r.awaitPhase(addonsv1.RolloutCompleted, 3, "all of its class have it")
 	r.awaitTextOn(r.at(target), "two", "also the one that came")
-	g.Expect(r.at(target)).To(ContainElement(comes))
+	tn.Expect(r.at(target)).To(ContainElement(comes))
 
 	r.makeForClass("next", "c", "next", approvedLate(), func(spec *addonsv1.AddonStackSpec) { spec.Rollout.Waves = spec.Rollout.Waves[1:] })
 	r.switchClass(waits, "c")
 	r.awaitStatus("next", "it has two clusters", counts(2, 0))
 	s = r.awaitStack("next", "nobody approved it", addonsv1.RolledOutCondition, metav1.ConditionFalse, string(addonsv1.RolloutWaitingForApproval), "")
 	r.settle()
-	g.Expect(r.textOn(waits, "settings")).To(Equal("previous"), "it keeps the add-ons of its previous class")
+	tn.Expect(r.textOn(waits, "settings")).To(Equal("previous"), "it keeps the add-ons of its previous class")
 	r.annotateRevision(s.Status.Rollout.Revision, addonsv1.RolloutApprovedAnnotation, "*")
 	r.awaitTextOn([]string{waits}, "next", "it is approved")
 	r.awaitStatus("next", "it is approved", counts(2, 2))
 
 	for name, text := range made {
-		g.Expect(r.textOn(name, "settings-made")).To(Equal(text), "%s: the release continues", name)
+		tn.Expect(r.textOn(name, "settings-made")).To(Equal(text), "%s: the release continues", name)
 	}
 	for name := range r.clients {
 		gone := described(workload.requests(t, r.clusterUser(name)), func(e auditEvent) bool {
 			return e.Verb == "delete" && strings.Contains(e.RequestURI, "/configmaps/")
 		})
-		g.Expect(gone).To(BeEmpty(), name)
+		tn.Expect(gone).To(BeEmpty(), name)
 	}
 }
 
@@ -101,7 +100,6 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 // wave waits doesn't end the rollout: it comes after it, to the canary first. It is given up, and the next one begins with the canary.
 func TestRolloutOfReleases(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	server := registry.Start(t, registry.Options{PlainHTTP: true})
 	const line, stage = "test-stack-1-31", "settings"
@@ -127,8 +125,8 @@ func TestRolloutOfReleases(t *testing.T) {
 		for _, name := range clusters {
 			r.awaitCluster(name, "it runs its release", ready(stage))
 			found := &corev1.ConfigMap{}
-			g.Expect(r.clients[name].Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: stage}, found)).To(Succeed())
-			g.Expect(found.Data).To(HaveKeyWithValue("text", tag), name)
+			tn.Expect(r.clients[name].Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: stage}, found)).To(Succeed())
+			tn.Expect(found.Data).To(HaveKeyWithValue("text", tag), name)
 		}
 	}
 	r.changeStack("platform", approvedLate())
@@ -138,7 +136,7 @@ func TestRolloutOfReleases(t *testing.T) {
 	r.lookNow("platform")
 	second := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the canary has the newer release").Status.Rollout.Revision
 	canary, others := r.at(second), r.at(first)
-	g.Expect(r.marks(second)).To(HaveKeyWithValue(addonsv1.RolloutCauseAnnotation, "Followed"))
+	tn.Expect(r.marks(second)).To(HaveKeyWithValue(addonsv1.RolloutCauseAnnotation, "Followed"))
 	runs(canary, eight)
 	runs(others, seven)
 
@@ -146,7 +144,7 @@ func TestRolloutOfReleases(t *testing.T) {
 	r.lookNow("platform")
 	r.awaitStatus("platform", "it is found", followsAt(addonsv1.FollowedSource, nine, ""))
 	s = r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "it waits for the one under way")
-	g.Expect(s.Status.Rollout.Revision).To(Equal(second))
+	tn.Expect(s.Status.Rollout.Revision).To(Equal(second))
 	runs(canary, eight)
 	r.annotateRevision(second, addonsv1.RolloutApprovedAnnotation, "late")
 	poll(t, patience, "the other one begins once the first one is completed", func() error {
@@ -157,8 +155,8 @@ func TestRolloutOfReleases(t *testing.T) {
 	})
 	s = r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "its canary has it")
 	third := s.Status.Rollout.Revision
-	g.Expect(s.Status.Rollout.Completed).To(Equal(second))
-	g.Expect(r.at(third)).To(Equal(canary))
+	tn.Expect(s.Status.Rollout.Completed).To(Equal(second))
+	tn.Expect(r.at(third)).To(Equal(canary))
 	runs(canary, nine)
 	runs(others, eight)
 
@@ -168,6 +166,6 @@ func TestRolloutOfReleases(t *testing.T) {
 	publish(10)
 	r.lookNow("platform")
 	s = r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "a release after it is a new beginning")
-	g.Expect(s.Status.Rollout.Revision).NotTo(Equal(third))
-	g.Expect(r.at(s.Status.Rollout.Revision)).To(Equal(canary))
+	tn.Expect(s.Status.Rollout.Revision).NotTo(Equal(third))
+	tn.Expect(r.at(s.Status.Rollout.Revision)).To(Equal(canary))
 }

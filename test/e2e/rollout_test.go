@@ -148,7 +148,6 @@ func ofNumber(n int32) *intstr.IntOrString { return ptr.To(intstr.FromInt32(n)) 
 // and a cluster joins. Each cluster's assignment is written once.
 func TestRolloutInWaves(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	r := newRolling(t, "wave", 5)
 	before := r.latestRevision("platform")
 
@@ -165,26 +164,26 @@ func TestRolloutInWaves(t *testing.T) {
 	})
 	s := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the canary is over")
 	target := s.Status.Rollout.Revision
-	g.Expect(target).NotTo(Equal(before))
-	g.Expect(s.Status.Rollout.Completed).To(Equal(before))
-	g.Expect(s.Status.Rollout.Waves[0]).To(HaveField("Done", int32(1)))
-	g.Expect(conditions.IsTrue(s, addonsv1.ReadyCondition)).To(BeTrue(), "a rollout that waits is no failure")
-	g.Expect(r.marks(before)).To(HaveKey(addonsv1.RolloutCompletedAnnotation))
-	g.Expect(r.marks(target)).To(HaveKey(addonsv1.RolloutStartedAnnotation))
+	r.Expect(target).NotTo(Equal(before))
+	r.Expect(s.Status.Rollout.Completed).To(Equal(before))
+	r.Expect(s.Status.Rollout.Waves[0]).To(HaveField("Done", int32(1)))
+	r.Expect(conditions.IsTrue(s, addonsv1.ReadyCondition)).To(BeTrue(), "a rollout that waits is no failure")
+	r.Expect(r.marks(before)).To(HaveKey(addonsv1.RolloutCompletedAnnotation))
+	r.Expect(r.marks(target)).To(HaveKey(addonsv1.RolloutStartedAnnotation))
 	message := conditions.GetMessage(s, addonsv1.RolledOutCondition)
-	g.Expect(message).To(And(ContainSubstring(target), ContainSubstring(addonsv1.RolloutApprovedAnnotation+"=late")))
+	r.Expect(message).To(And(ContainSubstring(target), ContainSubstring(addonsv1.RolloutApprovedAnnotation+"=late")))
 
 	r.manager.kill()
 	late := r.join(9)
 	r.startManager()
 	r.awaitCluster(late, "a new cluster gets the completed revision", ready("settings"))
-	g.Expect(r.at(before)).To(ContainElement(late))
+	r.Expect(r.at(before)).To(ContainElement(late))
 	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "a restart changes nothing")
 
 	r.annotateRevision(target, addonsv1.RolloutApprovedAnnotation, "late")
 	s = r.awaitPhase(addonsv1.RolloutCompleted, 6, "it is approved")
-	g.Expect(s.Status.Rollout.Completed).To(Equal(target))
-	g.Expect(conditions.IsTrue(s, addonsv1.RolledOutCondition)).To(BeTrue())
+	r.Expect(s.Status.Rollout.Completed).To(Equal(target))
+	r.Expect(conditions.IsTrue(s, addonsv1.RolledOutCondition)).To(BeTrue())
 	r.awaitReady("platform", "all have it")
 
 	assigned := map[string]int{}
@@ -194,32 +193,31 @@ func TestRolloutInWaves(t *testing.T) {
 		}
 	}
 	for name, writes := range assigned {
-		g.Expect(writes).To(Equal(1), name)
+		r.Expect(writes).To(Equal(1), name)
 	}
-	g.Expect(assigned).To(HaveLen(6))
+	r.Expect(assigned).To(HaveLen(6))
 }
 
 // TestRolloutRollsBack brings an edit to a canary on which it can't be applied: it is rejected, and the canary goes back.
 // No other cluster has seen it. An edit that is good reaches the canary first, and then all.
 func TestRolloutRollsBack(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	r := newRolling(t, "back", 3)
 	before := r.latestRevision("platform")
 	r.edit("one", "none", func(spec *addonsv1.AddonStackSpec) {
 		spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", Size: ofNumber(1)}}, OnFailure: addonsv1.RolloutRollBack}
 	})
 	r.awaitPhase(addonsv1.RolloutCompleted, 3, "a limit makes no revision")
-	g.Expect(r.latestRevision("platform")).To(Equal(before))
+	r.Expect(r.latestRevision("platform")).To(Equal(before))
 
 	r.edit("two", "env")
 	r.awaitPhase(addonsv1.RolloutProgressing, 1, "the canary has it")
 	bad := r.latestRevision("platform")
 	s := r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it failed, and is rejected")
-	g.Expect(s.Status.Rollout.Revision).To(Equal(before))
-	g.Expect(r.at(bad)).To(BeEmpty())
-	g.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(addonsv1.RolloutRolledBack)))
-	g.Expect(conditions.IsTrue(s, addonsv1.StalledCondition)).To(BeTrue())
+	r.Expect(s.Status.Rollout.Revision).To(Equal(before))
+	r.Expect(r.at(bad)).To(BeEmpty())
+	r.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(addonsv1.RolloutRolledBack)))
+	r.Expect(conditions.IsTrue(s, addonsv1.StalledCondition)).To(BeTrue())
 	for _, name := range r.at(before) {
 		r.awaitCluster(name, "it is as before", ready("settings"))
 	}
@@ -227,7 +225,7 @@ func TestRolloutRollsBack(t *testing.T) {
 
 	r.edit("three", "none")
 	s = r.awaitPhase(addonsv1.RolloutCompleted, 3, "it is good")
-	g.Expect(s.Status.Rollout.Revision).To(Equal(r.latestRevision("platform")))
+	r.Expect(s.Status.Rollout.Revision).To(Equal(r.latestRevision("platform")))
 	r.awaitReady("platform", "all have it")
-	g.Expect(strings.Join(r.at(bad), " ")).To(BeEmpty())
+	r.Expect(strings.Join(r.at(bad), " ")).To(BeEmpty())
 }

@@ -30,7 +30,6 @@ const mostRotation = 5 * time.Second
 func TestRotationWhileApplying(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	path := tn.writeChart("many", "1.0.0", chart{"values.yaml": "text: none\n", "templates/all.yaml": fmt.Sprintf("{{ range $i := until %d }}\n---\n%s{{ end }}\n",
@@ -60,7 +59,7 @@ func TestRotationWhileApplying(t *testing.T) {
 	errorsShown := tn.watchErrors("c")
 	front := tn.proxyAs(tn.userOn(s, "c"))
 	next, err := newCertificate()
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	both := append(append([]byte{}, mustCertificate(t).chain...), next.chain...)
 	token := tn.tokensOn(s)
 
@@ -97,9 +96,9 @@ func TestRotationWhileApplying(t *testing.T) {
 		writes[text]++
 	}
 	for text, n := range writes {
-		g.Expect(n).To(Equal(rotatedObjects), "writes of "+text)
+		tn.Expect(n).To(Equal(rotatedObjects), "writes of "+text)
 	}
-	g.Expect(writes).To(HaveLen(len(steps)))
+	tn.Expect(writes).To(HaveLen(len(steps)))
 }
 
 // watchErrors returns what tells how long a Cluster's add-ons showed an error at most, and which,

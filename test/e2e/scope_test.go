@@ -25,7 +25,6 @@ import (
 func TestNamespaceScope(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	foreign := *tn
@@ -46,15 +45,15 @@ func TestNamespaceScope(t *testing.T) {
 	tn.settle()
 
 	err := world.hub.Get(t.Context(), foreign.key("prod"), foreign.clusterAddon("prod"))
-	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no ClusterAddon is made in a namespace that the flag doesn't name: %v", err)
+	tn.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no ClusterAddon is made in a namespace that the flag doesn't name: %v", err)
 	stack := foreign.newStack("platform", nil)
-	g.Expect(world.hub.Get(t.Context(), foreign.key("platform"), stack)).To(Succeed())
-	g.Expect(stack.Status.Conditions).To(BeEmpty(), "a stack outside of the scope gets no status")
-	g.Expect(s.release(t, foreign.namespace, "settings")).To(BeZero(), "nothing is installed for it")
+	tn.Expect(world.hub.Get(t.Context(), foreign.key("platform"), stack)).To(Succeed())
+	tn.Expect(stack.Status.Conditions).To(BeEmpty(), "a stack outside of the scope gets no status")
+	tn.Expect(s.release(t, foreign.namespace, "settings")).To(BeZero(), "nothing is installed for it")
 	outside := described(start.requests(t, tn.user), func(e auditEvent) bool {
 		return !registers(e) && e.ObjectRef != nil && e.ObjectRef.Namespace != tn.namespace && e.ObjectRef.Namespace != second.namespace && e.ObjectRef.Resource != ""
 	})
-	g.Expect(outside).To(BeEmpty(), "not one request goes to another namespace, or to all: RBAC of an instance is a Role in its namespaces")
+	tn.Expect(outside).To(BeEmpty(), "not one request goes to another namespace, or to all: RBAC of an instance is a Role in its namespaces")
 }
 
 // TestWatchFilter has a manager with --watch-filter for all namespaces, and
@@ -62,7 +61,6 @@ func TestNamespaceScope(t *testing.T) {
 func TestWatchFilter(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	tn.allowEverywhere()
 	s := workloadServer(t, 1)
@@ -84,35 +82,34 @@ func TestWatchFilter(t *testing.T) {
 	tn.settle()
 
 	ca := tn.awaitCluster("ours", "the add-on is there", ready("settings"))
-	g.Expect(ca.Labels).To(HaveKeyWithValue(clusterv1.WatchLabel, filter), "the ClusterAddon carries the label, or its own instance wouldn't see it")
+	tn.Expect(ca.Labels).To(HaveKeyWithValue(clusterv1.WatchLabel, filter), "the ClusterAddon carries the label, or its own instance wouldn't see it")
 	revisions := &appsv1.ControllerRevisionList{}
-	g.Expect(world.hub.List(t.Context(), revisions, client.InNamespace(tn.namespace))).To(Succeed())
-	g.Expect(revisions.Items).To(HaveEach(HaveField("Labels", HaveKeyWithValue(clusterv1.WatchLabel, filter))), "so do the revisions")
+	tn.Expect(world.hub.List(t.Context(), revisions, client.InNamespace(tn.namespace))).To(Succeed())
+	tn.Expect(revisions.Items).To(HaveEach(HaveField("Labels", HaveKeyWithValue(clusterv1.WatchLabel, filter))), "so do the revisions")
 	for _, name := range []string{"theirs", "nobodys"} {
 		err := world.hub.Get(t.Context(), tn.key(name), tn.clusterAddon(name))
-		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "Cluster %s is none of this instance's: %v", name, err)
+		tn.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "Cluster %s is none of this instance's: %v", name, err)
 	}
-	g.Expect(world.hub.Get(t.Context(), tn.key("other"), other)).To(Succeed())
-	g.Expect(other.Status.Conditions).To(BeEmpty(), "a stack with another label gets no status")
-	g.Expect(s.release(t, tn.namespace, "other")).To(BeZero(), "nor is it installed")
+	tn.Expect(world.hub.Get(t.Context(), tn.key("other"), other)).To(Succeed())
+	tn.Expect(other.Status.Conditions).To(BeEmpty(), "a stack with another label gets no status")
+	tn.Expect(s.release(t, tn.namespace, "other")).To(BeZero(), "nor is it installed")
 	inAllNamespaces := func(e auditEvent) bool {
 		return isListOrWatchOf("clusters", "addonstacks", "clusteraddons", "controllerrevisions")(e) && e.ObjectRef.Namespace == ""
 	}
 	for _, request := range described(start.requests(t, tn.user), inAllNamespaces) {
-		g.Expect(request).To(ContainSubstring("labelSelector="), "the API server does the filtering: what is out of scope never reaches the process")
-		g.Expect(request).To(ContainSubstring(filter))
+		tn.Expect(request).To(ContainSubstring("labelSelector="), "the API server does the filtering: what is out of scope never reaches the process")
+		tn.Expect(request).To(ContainSubstring(filter))
 	}
 
 	t.Run("an object that leaves the scope is let go", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		before := s.release(t, tn.namespace, "settings")
 		mark := s.mark(t)
 		tn.relabel("ours", "env=prod", clusterv1.WatchLabel+"=green")
 		change(tn, tn.clusterAddon("ours"), func(ca *addonsv1.ClusterAddon) { ca.Labels[clusterv1.WatchLabel] = "green" })
 		tn.settle()
-		g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(before), "a cluster that another instance takes over keeps its add-ons")
-		g.Expect(writes(mark.requests(t, tn.clusterUser("ours")))).To(BeEmpty(), "nothing is written to it by the old instance")
+		tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(before), "a cluster that another instance takes over keeps its add-ons")
+		tn.Expect(writes(mark.requests(t, tn.clusterUser("ours")))).To(BeEmpty(), "nothing is written to it by the old instance")
 	})
 }
 

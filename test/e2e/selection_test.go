@@ -54,12 +54,11 @@ func TestSelection(t *testing.T) {
 	})
 	t.Run("by class", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		s := tn.newStack("by-class", nil, tn.small("by-class"))
 		s.Spec.ClusterSelector, s.Spec.ClassNames = nil, []string{"large", "small"}
 		tn.create(s)
 		s = tn.awaitReady("by-class", "the stack selects a cluster by its ClusterClass")
-		g.Expect(s.Status.Clusters.Total).To(BeEquivalentTo(1), "only one cluster has the class")
+		tn.Expect(s.Status.Clusters.Total).To(BeEquivalentTo(1), "only one cluster has the class")
 		tn.awaitCluster("dev", "it gets the add-on", ready("by-class"))
 	})
 	t.Run("nothing", func(t *testing.T) {
@@ -93,7 +92,6 @@ func TestSelection(t *testing.T) {
 	})
 	t.Run("a cluster stops matching a stack that orphans", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		tn.changeStack("by-label", func(spec *addonsv1.AddonStackSpec) { spec.DeletionPolicy = addonsv1.DeletionPolicyOrphan })
 		tn.awaitReady("by-label", "a change of the policy is no new revision")
 		tn.settle()
@@ -101,8 +99,8 @@ func TestSelection(t *testing.T) {
 		tn.relabel("prod", "env=test")
 		tn.awaitCluster("prod", "Chandler lets go of the add-on", condition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.NoStackMatchesReason, ""))
 		tn.settle()
-		g.Expect(prod.release(t, tn.namespace, "by-label")).To(Equal(before), "it stays as a Helm release, deployed")
-		g.Expect(prod.Get(t.Context(), tn.key("by-label"), tn.configMapOf("by-label"))).To(Succeed(), "with its objects")
+		tn.Expect(prod.release(t, tn.namespace, "by-label")).To(Equal(before), "it stays as a Helm release, deployed")
+		tn.Expect(prod.Get(t.Context(), tn.key("by-label"), tn.configMapOf("by-label"))).To(Succeed(), "with its objects")
 	})
 	t.Run("a stack is deleted", func(t *testing.T) {
 		tn := tn.in(t)

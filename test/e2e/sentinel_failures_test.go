@@ -60,7 +60,6 @@ func (tn *tenant) refuseWhatIsTold(s *server, resource, told string, names ...st
 func TestSentinelsOfFailures(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn, ss := newTenant(t), sentinels{}
 	s := workloadServer(t, 2)
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
@@ -81,7 +80,7 @@ func TestSentinelsOfFailures(t *testing.T) {
 	}
 	outside := &corev1.Secret{ObjectMeta: tn.named("outside"), StringData: map[string]string{"password": ss.plant("a Secret that a condition is about")}}
 	s.createNamespace(t, tn.namespace)
-	g.Expect(s.Create(t.Context(), outside)).To(Succeed())
+	tn.Expect(s.Create(t.Context(), outside)).To(Succeed())
 	tn.makeCluster("prod", s, nil)
 	tn.startManager(flags...)
 	tn.makeStack("platform", nil, addons...)
@@ -94,7 +93,7 @@ func TestSentinelsOfFailures(t *testing.T) {
 		ss.note("what "+name+" generated", string(held.Data["generated"]))
 		ss.note("the key that "+name+" generated", lineOf(held.Data["key"]))
 		held.Data["found"] = []byte(ss.plant("what lookup finds for " + name))
-		g.Expect(s.Update(t.Context(), held, client.FieldOwner("somebody"))).To(Succeed())
+		tn.Expect(s.Update(t.Context(), held, client.FieldOwner("somebody"))).To(Succeed())
 	}
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
 		for i := range spec.Addons {
@@ -132,7 +131,7 @@ func TestSentinelsOfFailures(t *testing.T) {
 	tn.stopManager()
 	held := tn.secretOn(s, "repair-held")
 	held.Data["generated"] = []byte(ss.plant("what somebody put into a live Secret"))
-	g.Expect(s.Update(t.Context(), held, client.FieldOwner("somebody"))).To(Succeed())
+	tn.Expect(s.Update(t.Context(), held, client.FieldOwner("somebody"))).To(Succeed())
 	changed := &corev1.ConfigMap{ObjectMeta: tn.named("repair-text")}
 	changeOn(t, s, changed, func(cm *corev1.ConfigMap) { cm.Data["text"] = "changed" })
 	tn.refuseWhatIsTold(s, "secrets", "'it has ' + string(object.data.generated) + string(oldObject.data.generated)", "repair-held")

@@ -40,7 +40,6 @@ import (
 func TestSentinels(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn, ss := newTenant(t), sentinels{}
 	s := workloadServer(t, 2)
 	foreign := faulty.Start(t, nil, http.NotFoundHandler())
@@ -123,7 +122,7 @@ func TestSentinels(t *testing.T) {
 	config := tn.userOn(s, "prod").Kubeconfig
 	tn.writeKubeconfig("prod", config)
 	parsed, err := clientcmd.Load(config)
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	for _, u := range parsed.AuthInfos {
 		ss.note("the key of a kubeconfig", lineOf(u.ClientKeyData))
 	}
@@ -142,7 +141,7 @@ func TestSentinels(t *testing.T) {
 	}
 	for _, where := range []string{"the proxy's password", "the password of a Secret"} {
 		arrived := ss.in(all(append(servers, proxy)))
-		g.Expect(arrived).To(ContainElement(ContainSubstring(where)), "a secret that isn't used can't leak")
+		tn.Expect(arrived).To(ContainElement(ContainSubstring(where)), "a secret that isn't used can't leak")
 	}
 
 	for place, text := range tn.exposed(s, cache) {
@@ -150,11 +149,11 @@ func TestSentinels(t *testing.T) {
 			t.Errorf("%s: %s", place, found)
 		}
 	}
-	g.Expect(foreign.Seen()).To(BeEmpty(), "no API server leads anywhere else")
+	tn.Expect(foreign.Seen()).To(BeEmpty(), "no API server leads anywhere else")
 	elsewhere := all([]*faulty.Server{foreignTLS})
-	g.Expect(elsewhere).NotTo(BeEmpty(), "sources do")
-	g.Expect(ss.in(elsewhere)).To(BeEmpty(), "but nothing secret is shown there")
-	g.Expect(string(elsewhere)).NotTo(ContainSubstring("it shows a certificate"))
+	tn.Expect(elsewhere).NotTo(BeEmpty(), "sources do")
+	tn.Expect(ss.in(elsewhere)).To(BeEmpty(), "but nothing secret is shown there")
+	tn.Expect(string(elsewhere)).NotTo(ContainSubstring("it shows a certificate"))
 }
 
 // all is what came to some hosts.

@@ -41,11 +41,10 @@ func TestSharedStack(t *testing.T) {
 	settle(tn)
 
 	t.Run("each instance has its part", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		revisions := tn.revisionsOf("platform")
-		g.Expect(revisions).To(HaveLen(1), "two instances that keep one spec keep it once")
-		g.Expect(revisions[0].Labels).To(HaveKeyWithValue(clusterv1.WatchLabel, addonsv1.SharedWatchFilter), "both have to see it")
+		tn.Expect(revisions).To(HaveLen(1), "two instances that keep one spec keep it once")
+		tn.Expect(revisions[0].Labels).To(HaveKeyWithValue(clusterv1.WatchLabel, addonsv1.SharedWatchFilter), "both have to see it")
 		tn.awaitCluster("one", "it is the first instance's", assignedTo("platform", blue), ready("settings"))
 		tn.awaitCluster("two", "it is the second instance's", assignedTo("platform", green), ready("settings"))
 	})
@@ -60,31 +59,29 @@ func TestSharedStack(t *testing.T) {
 	})
 
 	t.Run("a change is kept once, and each instance writes what is its own", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		start := world.hub.mark(t)
 		tn.changeAddon("platform", "settings", withValues(map[string]any{"text": "two"}))
 		tn.awaitStatus("platform", "the change reaches all", counts(2, 2), says(blue, 1, 1), says(green, 1, 1))
 		settle(tn)
 		byBlue, byGreen := start.requests(t, ofBlue.user), start.requests(t, ofGreen.user)
-		g.Expect(tn.revisionsOf("platform")).To(ConsistOf(HaveField("Revision", int64(1)), HaveField("Revision", int64(2))), "one of the two has made the revision")
-		g.Expect(reads(byBlue, "clusteraddons", "two", "get", "patch", "create", "delete")).To(BeEmpty(), "it is none of the first instance's")
-		g.Expect(reads(byGreen, "clusteraddons", "one", "get", "patch", "create", "delete")).To(BeEmpty(), "it is none of the second instance's")
+		tn.Expect(tn.revisionsOf("platform")).To(ConsistOf(HaveField("Revision", int64(1)), HaveField("Revision", int64(2))), "one of the two has made the revision")
+		tn.Expect(reads(byBlue, "clusteraddons", "two", "get", "patch", "create", "delete")).To(BeEmpty(), "it is none of the first instance's")
+		tn.Expect(reads(byGreen, "clusteraddons", "one", "get", "patch", "create", "delete")).To(BeEmpty(), "it is none of the second instance's")
 	})
 
 	t.Run("going back reuses the revision", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		before := tn.revisionsOf("platform")
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Values = nil })
 		s := tn.awaitStatus("platform", "the previous spec is back", counts(2, 2))
 		settle(tn)
 		after := tn.revisionsOf("platform")
-		g.Expect(after).To(HaveLen(2))
+		tn.Expect(after).To(HaveLen(2))
 		for _, r := range after {
 			if r.Name == s.Status.LatestRevision {
-				g.Expect(r.Revision).To(Equal(int64(3)), "it was raised once, by one of the two")
-				g.Expect(before).To(ContainElement(HaveField("Name", r.Name)))
+				tn.Expect(r.Revision).To(Equal(int64(3)), "it was raised once, by one of the two")
+				tn.Expect(before).To(ContainElement(HaveField("Name", r.Name)))
 			}
 		}
 	})
@@ -103,7 +100,6 @@ func TestSharedStack(t *testing.T) {
 	})
 
 	t.Run("a revision that a cluster of the other filter runs is kept", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		tn.pauseCluster("two", true)
 		tn.awaitCluster("two", "it is paused", condition(addonsv1.PausedCondition, metav1.ConditionTrue, "", ""))
@@ -116,15 +112,15 @@ func TestSharedStack(t *testing.T) {
 		}
 		settle(tn)
 		revisions := tn.revisionsOf("platform")
-		g.Expect(namesOf(revisions)).To(ContainElement(runs), "a cluster of the second instance runs it, which the first one can't see in its cache")
-		g.Expect(namesOf(revisions)).To(HaveLen(12), "the newest, ten more, and the one that is in use")
+		tn.Expect(namesOf(revisions)).To(ContainElement(runs), "a cluster of the second instance runs it, which the first one can't see in its cache")
+		tn.Expect(namesOf(revisions)).To(HaveLen(12), "the newest, ten more, and the one that is in use")
 		m := marks(t)
 		tn.poke("one", "2")
 		start := world.hub.mark(t)
 		tn.poke("two", "2")
 		settle(tn)
 		for _, user := range []string{ofBlue.user, ofGreen.user} {
-			g.Expect(reads(start.requests(t, user), "clusteraddons", "", "list")).To(BeEmpty(), "what can't be trimmed isn't asked about again")
+			tn.Expect(reads(start.requests(t, user), "clusteraddons", "", "list")).To(BeEmpty(), "what can't be trimmed isn't asked about again")
 		}
 		tn.quiet(t, m, "a long history is no work")
 		tn.pauseCluster("two", false)
@@ -156,7 +152,6 @@ func TestSharedStack(t *testing.T) {
 	})
 
 	t.Run("the stack is meant for one filter", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		m := marks(t)
 		change(tn, tn.newStack("platform", nil), func(s *addonsv1.AddonStack) { s.Labels[clusterv1.WatchLabel] = blue })
@@ -167,8 +162,8 @@ func TestSharedStack(t *testing.T) {
 			return nil
 		}, counts(2, 2))
 		settleAll(t, first)
-		g.Expect(tn.revisionsOf("platform")).To(HaveEach(HaveField("Labels", HaveKeyWithValue(clusterv1.WatchLabel, blue))), "all its revisions go with it")
-		g.Expect(s.Status.LatestRevision).NotTo(BeEmpty())
+		tn.Expect(tn.revisionsOf("platform")).To(HaveEach(HaveField("Labels", HaveKeyWithValue(clusterv1.WatchLabel, blue))), "all its revisions go with it")
+		tn.Expect(s.Status.LatestRevision).NotTo(BeEmpty())
 		tn.quiet(t, m, "a label is no business of the workload cluster")
 	})
 }

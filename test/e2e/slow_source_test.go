@@ -39,7 +39,6 @@ func silentHost(t *testing.T) (host *faulty.Server, credentials string, offered 
 func TestSilentBundles(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	host, credentials, _ := silentHost(t)
 	chart := tn.writeChart("calm", "1.0.0", configMapChart)
@@ -70,16 +69,16 @@ func TestSilentBundles(t *testing.T) {
 	})
 	held := time.Since(begun)
 	t.Logf("with %d stacks that wait, another has its revision after %s", stacks, held.Round(time.Millisecond))
-	g.Expect(held).To(BeNumerically("<", 15*time.Second))
+	tn.Expect(held).To(BeNumerically("<", 15*time.Second))
 
 	const lasts = 10 * time.Second
 	before, err := tn.manager.reconciled("addonstack")
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	time.Sleep(lasts)
 	after, err := tn.manager.reconciled("addonstack")
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	t.Logf("in %s, %d stacks were reconciled %.0f times", lasts, stacks, after-before)
-	g.Expect(after-before).To(BeNumerically("<", stacks*lasts.Seconds()/2), "they aren't looked at each second")
+	tn.Expect(after-before).To(BeNumerically("<", stacks*lasts.Seconds()/2), "they aren't looked at each second")
 }
 
 // TestSilentRegistry has clusters wait for a registry that doesn't answer, with few
@@ -90,7 +89,6 @@ func TestSilentRegistry(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	const clusters, lasts = 20, 40 * time.Second
-	g := NewWithT(t)
 	tn := newTenant(t)
 	host, credentials, offered := silentHost(t)
 	chart := tn.writeChart("calm", "1.0.0", configMapChart)
@@ -115,7 +113,7 @@ func TestSilentRegistry(t *testing.T) {
 	tn.awaitCluster("calm", "its chart is at hand", ready("calm"))
 	held := time.Since(begun)
 	t.Logf("with %d clusters that wait, another is ready after %s", clusters, held.Round(time.Millisecond))
-	g.Expect(held).To(BeNumerically("<", 15*time.Second))
+	tn.Expect(held).To(BeNumerically("<", 15*time.Second))
 
 	for i := range clusters {
 		tn.awaitCluster(fmt.Sprintf("slow-%d", i), "it is known to be silent", phase("settings", addonsv1.AddonPending, "SourceUnavailable", "doesn't answer in time"))
@@ -134,7 +132,7 @@ func TestSilentRegistry(t *testing.T) {
 		all += n
 	}
 	t.Logf("in %s, %d clusters were written %d times", lasts, clusters, all)
-	g.Expect(all).To(BeNumerically("<=", 4*clusters), "that it waits, that it is slow, that it is silent: %v", written)
+	tn.Expect(all).To(BeNumerically("<=", 4*clusters), "that it waits, that it is slow, that it is silent: %v", written)
 
 	host.Heal()
 	for i := range clusters {

@@ -90,7 +90,6 @@ const maxGrowth = 64 << 20
 func TestSourceFaults(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
 	credentials := trusting(t, authority.PEM)
@@ -163,16 +162,16 @@ func TestSourceFaults(t *testing.T) {
 	lasted := time.Since(begun)
 	grown := tn.manager.memory(t) - before
 	t.Logf("after %s the manager has %d MiB more", lasted.Round(time.Second), grown>>20)
-	g.Expect(grown).To(BeNumerically("<", maxGrowth))
+	tn.Expect(grown).To(BeNumerically("<", maxGrowth))
 	for name, server := range servers {
 		asked, total := map[string][]string{}, 0
 		for _, r := range server.Requests() {
 			asked[kindAsked(r)] = append(asked[kindAsked(r)], r.String())
 			total++
 		}
-		g.Expect(total).To(BeNumerically(">", 0), "%s is asked", name)
+		tn.Expect(total).To(BeNumerically(">", 0), "%s is asked", name)
 		for kind, requests := range asked {
-			g.Expect(len(requests)).To(BeNumerically("<=", attempts(lasted)*faults[name].perTry),
+			tn.Expect(len(requests)).To(BeNumerically("<=", attempts(lasted)*faults[name].perTry),
 				"in %s, however many clusters wait, %s of %s is asked seldom: %v", lasted, kind, name, requests)
 		}
 	}
@@ -193,7 +192,7 @@ func TestSourceFaults(t *testing.T) {
 	}
 	t.Logf("ready %s after the faults were gone", time.Since(healed).Round(time.Millisecond))
 	// What somebody has to fix is asked for again after as long as it has lasted.
-	g.Expect(time.Since(healed)).To(BeNumerically("<", lasted+45*time.Second))
+	tn.Expect(time.Since(healed)).To(BeNumerically("<", lasted+45*time.Second))
 	for _, cluster := range affected {
 		tn.awaitCluster(cluster, "the others, too", ready(names...))
 	}

@@ -28,7 +28,6 @@ func TestSourcesStopped(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	const clusters = 10
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
@@ -64,7 +63,7 @@ func TestSourcesStopped(t *testing.T) {
 	}
 	tn.settle()
 	tn.stopManager()
-	g.Expect(os.RemoveAll(cache)).To(Succeed())
+	tn.Expect(os.RemoveAll(cache)).To(Succeed())
 	start()
 	add("new")
 	var waiting []clusterCheck
@@ -94,15 +93,15 @@ func TestSourcesStopped(t *testing.T) {
 	back := time.Now()
 	tn.awaitCluster("new", "the sources are back", ready(sourceKinds...))
 	t.Logf("ready %s after the sources were back", time.Since(back).Round(time.Millisecond))
-	g.Expect(time.Since(back)).To(BeNumerically("<", 25*time.Second), "sources that don't answer are asked every 15 seconds at least")
+	tn.Expect(time.Since(back)).To(BeNumerically("<", 25*time.Second), "sources that don't answer are asked every 15 seconds at least")
 	tn.awaitStatus("new", "each source is there again", func(stack *addonsv1.AddonStack) error {
 		return errors.Join(
 			checkCondition(stack, addonsv1.SourcesReadyCondition, metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""),
 			sourcesAre(stack, metav1.ConditionTrue, addonsv1.SourceAvailableReason),
 		)
 	})
-	g.Expect(wrote).To(BeEmpty(), "nothing is written to a cluster whose add-ons are installed")
-	g.Expect(slices.DeleteFunc(unready(), func(found string) bool { return strings.HasPrefix(found, "new: ") })).To(BeEmpty(), "what is installed stays Ready")
+	tn.Expect(wrote).To(BeEmpty(), "nothing is written to a cluster whose add-ons are installed")
+	tn.Expect(slices.DeleteFunc(unready(), func(found string) bool { return strings.HasPrefix(found, "new: ") })).To(BeEmpty(), "what is installed stays Ready")
 }
 
 // sourcesAre expects the condition of each source of the stack, and its address.
@@ -125,7 +124,6 @@ func sourcesAre(s *addonsv1.AddonStack, status metav1.ConditionStatus, reason st
 func TestFleetSharesDownloads(t *testing.T) {
 	long.Test(t)
 	const clusters = 100
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 2)
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
@@ -149,15 +147,15 @@ func TestFleetSharesDownloads(t *testing.T) {
 	for kind, requests := range asked {
 		// A registry: a manifest and a blob; a repository: the index and the archive; a
 		// host: the archive; GitHub: the release and the file.
-		g.Expect(len(requests)).To(BeNumerically("<=", 2), "%s is asked once for all clusters: %s", kind, strings.Join(requests, ", "))
+		tn.Expect(len(requests)).To(BeNumerically("<=", 2), "%s is asked once for all clusters: %s", kind, strings.Join(requests, ", "))
 	}
-	g.Expect(asked).To(HaveLen(len(sourceKinds)))
+	tn.Expect(asked).To(HaveLen(len(sourceKinds)))
 	for _, kind := range sourceKinds {
 		bytes, err := m.sum("chandler_source_artifact_bytes_total", `kind="`+kind+`"`)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(bytes).To(Equal(float64(len(offered.archives[kind]))), "each archive came once")
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(bytes).To(Equal(float64(len(offered.archives[kind]))), "each archive came once")
 	}
 	unpacked, err := m.sum("chandler_source_unpackings_total")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(unpacked).To(Equal(float64(len(sourceKinds))), "each archive was unpacked once")
+	tn.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(unpacked).To(Equal(float64(len(sourceKinds))), "each archive was unpacked once")
 }

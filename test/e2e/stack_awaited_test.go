@@ -21,7 +21,6 @@ import (
 func TestAwaitedStack(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	addon := tn.namespace + "-a"
@@ -58,7 +57,7 @@ func TestAwaitedStack(t *testing.T) {
 		tn.awaitCluster("prod", "it is back", assigned("first", "other"), ready(addon, "more", "other"))
 	}
 	tn.settle()
-	g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "there and back nothing is written")
+	tn.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "there and back nothing is written")
 
 	tn.switchClass("prod", "later")
 	tn.awaitCluster("prod", "its stack has no revision", phase("more", addonsv1.AddonUnassigned, "StackUndecided", "AddonStack later"))
@@ -66,8 +65,8 @@ func TestAwaitedStack(t *testing.T) {
 	tn.create(bundle)
 	tn.awaitCluster("prod", "the bundle is there", ready(addon, "other"), installedAs(addon, 2, "2.0.0"))
 	tn.settle()
-	g.Expect(deletions()).To(Equal([]string{"two"}), "what the next one doesn't have goes only now")
-	g.Expect(tn.configMapsOn(s)["one"].UID).To(Equal(before["one"]))
+	tn.Expect(deletions()).To(Equal([]string{"two"}), "what the next one doesn't have goes only now")
+	tn.Expect(tn.configMapsOn(s)["one"].UID).To(Equal(before["one"]))
 }
 
 // TestAwaitedSpec widens a stack to another class, with a source that can't be read,
@@ -75,7 +74,6 @@ func TestAwaitedStack(t *testing.T) {
 func TestAwaitedSpec(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	path := tn.writeChart("net", "1.0.0", having("one"))
@@ -99,15 +97,15 @@ func TestAwaitedSpec(t *testing.T) {
 	ca := tn.awaitCluster("prod", "only the spec as it is written selects it",
 		phase("net", addonsv1.AddonUnassigned, "StackUndecided", "AddonStack platform"),
 		condition(addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.AddonsProgressingReason, "AddonStack platform"))
-	g.Expect(ca.Spec.Stacks).To(Equal(runs), "the assignment stays")
-	g.Expect(statusOf(ca, "net").Message).To(ContainSubstring("isn't in force yet"))
+	tn.Expect(ca.Spec.Stacks).To(Equal(runs), "the assignment stays")
+	tn.Expect(statusOf(ca, "net").Message).To(ContainSubstring("isn't in force yet"))
 
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
 		spec.Source, spec.Addons[0].Chart.Path = nil, path
 	})
 	tn.awaitCluster("prod", "the spec is in force", ready("net"))
-	g.Expect(deletions()).To(BeEmpty())
-	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before))
+	tn.Expect(deletions()).To(BeEmpty())
+	tn.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before))
 
 	tn.switchClass("prod", "none")
 	tn.awaitCluster("prod", "no spec selects it", ready())

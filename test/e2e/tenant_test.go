@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +22,7 @@ import (
 // name is unique, so add-ons go to the namespace of the same name in workload
 // clusters.
 type tenant struct {
+	*WithT
 	t         *testing.T
 	namespace string
 	charts    string // the artifact root
@@ -41,7 +44,7 @@ type processes struct {
 // in is the tenant within a subtest, which then fails instead of the whole test.
 func (tn *tenant) in(t *testing.T) *tenant {
 	sub := *tn
-	sub.t = t
+	sub.t, sub.WithT = t, NewWithT(t)
 	return &sub
 }
 
@@ -53,7 +56,7 @@ func newTenant(t *testing.T) *tenant {
 		name = name[:30]
 	}
 	namespace := strings.ReplaceAll(strings.Trim(name, "-_"), "_", "-") + "-" + utilrand.String(4)
-	tn := &tenant{t: t, namespace: namespace, charts: filepath.Join(t.TempDir(), "charts"), processes: &processes{root: t}}
+	tn := &tenant{WithT: NewWithT(t), t: t, namespace: namespace, charts: filepath.Join(t.TempDir(), "charts"), processes: &processes{root: t}}
 	tn.user = "chandler:" + tn.namespace
 	must(t, os.Mkdir(tn.charts, 0o755))
 	world.hub.createNamespace(t, tn.namespace)

@@ -28,7 +28,6 @@ import (
 // and nothing of that is news.
 func TestInvalidIsToldOnce(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
 	credentials := trusting(t, authority.PEM)
@@ -52,7 +51,7 @@ func TestInvalidIsToldOnce(t *testing.T) {
 	of := func() []int {
 		return []int{tn.warningsOf("ClusterAddon", "ArtifactInvalid"), tn.warningsOf("AddonStack", "ArtifactInvalid")}
 	}
-	g.Eventually(of, patience).Should(Equal([]int{1, 2}), "the add-on, and both stacks")
+	tn.Eventually(of, patience).Should(Equal([]int{1, 2}), "the add-on, and both stacks")
 
 	tn.stopManager()
 	host.Fail(faulty.Silent)
@@ -65,8 +64,8 @@ func TestInvalidIsToldOnce(t *testing.T) {
 	tn.awaitCluster("c", "its chart is none still", hasFailed)
 	tn.settle()
 	still := tn.awaitStatus("bundle", "it is a chart still", isInvalid)
-	g.Expect(conditions.GetLastTransitionTime(still, addonsv1.ValidCondition)).To(Equal(since), "it never was valid")
-	g.Expect(of()).To(Equal([]int{1, 2}), "%q", tn.warnings())
+	tn.Expect(conditions.GetLastTransitionTime(still, addonsv1.ValidCondition)).To(Equal(since), "it never was valid")
+	tn.Expect(of()).To(Equal([]int{1, 2}), "%q", tn.warnings())
 }
 
 // TestDeletedStacksSendNoWarning deletes stacks that are all right, 20 at once, 100 in all. Each third
@@ -74,7 +73,6 @@ func TestInvalidIsToldOnce(t *testing.T) {
 func TestDeletedStacksSendNoWarning(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn, _ := newProd(t, 0)
 	tn.makeStack("stays", nil, tn.small("stays"))
 	for round := range 5 {
@@ -98,14 +96,13 @@ func TestDeletedStacksSendNoWarning(t *testing.T) {
 		}
 		tn.awaitCluster("prod", "all but one are gone", ready("stays"))
 		tn.settle()
-		g.Expect(tn.warnings()).To(BeEmpty())
+		tn.Expect(tn.warnings()).To(BeEmpty())
 	}
 }
 
 // TestFailedHookStaysFailed watches a stack whose hook fails, until the hook has been tried three times.
 func TestFailedHookStaysFailed(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 0)
 	path := tn.writeChart("hooked", "1.0.0", chart{
 		"templates/hook.yaml": hookJob("pre-install", controlplane.PodFate+": "+controlplane.PodFails),
@@ -133,6 +130,6 @@ func TestFailedHookStaysFailed(t *testing.T) {
 	stop()
 	watching.Lock()
 	defer watching.Unlock()
-	g.Expect(slices.Compact(counts)).To(Equal([]int32{0, 1}))
-	g.Expect(tn.warningsOf("ClusterAddon", "HookFailed")).To(Equal(1), "that it still fails is no news")
+	tn.Expect(slices.Compact(counts)).To(Equal([]int32{0, 1}))
+	tn.Expect(tn.warningsOf("ClusterAddon", "HookFailed")).To(Equal(1), "that it still fails is no news")
 }

@@ -29,7 +29,6 @@ import (
 func TestUnsignedIsToldOnce(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	server := registry.Start(t, registry.Options{PlainHTTP: true})
@@ -65,7 +64,7 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 	tn.awaitEvent("SignatureMissing", "Add-on settings is pending: addons[settings].chart.oci: ")
 	tn.settle()
 	told := tn.warnings()
-	g.Expect(tn.warningsOf("ClusterAddon", "SignatureMissing")).To(Equal(1))
+	tn.Expect(tn.warningsOf("ClusterAddon", "SignatureMissing")).To(Equal(1))
 	for i := range 3 {
 		tn.poke("c", fmt.Sprint("again ", i))
 		tn.settle()
@@ -76,8 +75,8 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 	tn.awaitReconcile("clusteraddon", 0)
 	tn.settle()
 	tn.awaitCluster("c", "nothing changed", isUnsigned)
-	g.Expect(tn.warnings()).To(ConsistOf(told), "neither a reconcile nor a restart is news")
-	g.Expect(tn.warningsOf("ClusterAddon", "SignatureMissing")).To(Equal(1))
+	tn.Expect(tn.warnings()).To(ConsistOf(told), "neither a reconcile nor a restart is news")
+	tn.Expect(tn.warningsOf("ClusterAddon", "SignatureMissing")).To(Equal(1))
 
 	publish("1.17.8")
 	follow("1.17.x")
@@ -89,8 +88,8 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 		return nil
 	}
 	stack := tn.awaitStatus("platform", "no version is signed", takenUp, sources(metav1.ConditionFalse, "SignatureMissing", says))
-	g.Expect(stack.Status.Following).To(BeEmpty(), "neither of them was taken")
-	g.Expect(checkCondition(stack, addonsv1.SourcesReadyCondition, metav1.ConditionFalse, "", "addons[settings].chart.oci: "+server.URL("charts/settings"))).To(Succeed())
+	tn.Expect(stack.Status.Following).To(BeEmpty(), "neither of them was taken")
+	tn.Expect(checkCondition(stack, addonsv1.SourcesReadyCondition, metav1.ConditionFalse, "", "addons[settings].chart.oci: "+server.URL("charts/settings"))).To(Succeed())
 	tn.awaitCluster("c", "it runs what is signed", stillAt("settings", 1, "1.17.4"))
 
 	tn.makeStack("other", labels("env=test"), settings)
@@ -104,7 +103,6 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 // stack tells, and not each cluster; a restart with an emptied cache tells nothing.
 func TestStoppedSourceIsToldOnce(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	server := registry.Start(t, registry.Options{PlainHTTP: true})
@@ -115,16 +113,16 @@ func TestStoppedSourceIsToldOnce(t *testing.T) {
 	tn.makeCluster("old", s, labels("env=prod"))
 	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", inNamespace(tn.namespace), fromOCI(server.URL("charts/settings"), "1.0.0", plainHTTP)))
 	tn.awaitCluster("old", "it is there", ready("settings"))
-	g.Expect(tn.warnings()).To(BeEmpty())
+	tn.Expect(tn.warnings()).To(BeEmpty())
 
 	tn.stopManager()
 	server.Stop()
-	g.Expect(os.RemoveAll(cache)).To(Succeed())
+	tn.Expect(os.RemoveAll(cache)).To(Succeed())
 	start()
 	tn.awaitReconcile("clusteraddon", 0)
 	tn.settle()
 	tn.awaitCluster("old", "nothing changed", ready("settings"))
-	g.Expect(tn.warnings()).To(BeEmpty(), "no event tells of an error")
+	tn.Expect(tn.warnings()).To(BeEmpty(), "no event tells of an error")
 
 	names := []string{"new-1", "new-2", "new-3"}
 	for _, name := range names {
@@ -137,7 +135,7 @@ func TestStoppedSourceIsToldOnce(t *testing.T) {
 	tn.awaitStatus("platform", "the stack says so", sources(metav1.ConditionFalse, "SourceUnavailable", "refuses connections"))
 	tn.awaitEvent("SourceUnavailable", "addons[settings].chart.oci: ")
 	tn.stopManager()
-	g.Expect(os.RemoveAll(cache)).To(Succeed())
+	tn.Expect(os.RemoveAll(cache)).To(Succeed())
 	start()
 	for _, name := range names {
 		tn.poke(name, "restarted")
@@ -146,15 +144,14 @@ func TestStoppedSourceIsToldOnce(t *testing.T) {
 	for _, name := range names {
 		tn.awaitCluster(name, "the source is still down", waits)
 	}
-	g.Expect(tn.warnings()).To(ConsistOf(HavePrefix("AddonStack platform: SourceUnavailable: ")))
-	g.Expect(tn.warningsOf("AddonStack", "SourceUnavailable")).To(Equal(1))
+	tn.Expect(tn.warnings()).To(ConsistOf(HavePrefix("AddonStack platform: SourceUnavailable: ")))
+	tn.Expect(tn.warningsOf("AddonStack", "SourceUnavailable")).To(Equal(1))
 }
 
 // TestWaitingForABundleIsTold asks for a bundle that isn't there, and then for a chart
 // that isn't in it.
 func TestWaitingForABundleIsTold(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	tn.startManager()
 	bundle := &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "bundle", Key: "bundle.tgz"}}}
@@ -172,7 +169,7 @@ func TestWaitingForABundleIsTold(t *testing.T) {
 	const says = `The bundle is there, but can't be used as the spec says. addons[cni].chart.path: "cin" of the bundle: `
 	now := tn.awaitStatus("platform", "the path is wrong", sources(metav1.ConditionUnknown, "ArtifactNotFound", says))
 	tn.settle()
-	g.Expect(slices.ContainsFunc(now.Status.Sources, func(from addonsv1.StackSource) bool {
+	tn.Expect(slices.ContainsFunc(now.Status.Sources, func(from addonsv1.StackSource) bool {
 		return from.Addon == addonsv1.FollowedSource && from.Conditions[0].Status != metav1.ConditionTrue
 	})).To(BeFalse(), "the bundle itself is available")
 	tn.changeAddon("platform", "cni", func(a *addonsv1.Addon) { a.Chart.Path = "cni" })

@@ -27,7 +27,6 @@ import (
 // the CRDs of all tests, so it runs before those that run in parallel.
 func TestTwoVersions(t *testing.T) {
 	long.Test(t)
-	g := NewWithT(t)
 	newer := buildNewer(t)
 	installNewerCRDs(t)
 	tn := newTenant(t)
@@ -67,26 +66,23 @@ func TestTwoVersions(t *testing.T) {
 		}
 	})
 	t.Run("each writes what it knows", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
-		g.Expect(tomorrowIn(tn.read("ClusterAddon", "one"), "spec", "stacks")).To(HaveEach(""))
-		g.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "spec", "stacks")).To(HaveEach("newer"))
-		g.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "status", "addons")).To(HaveEach("newer"))
-		g.Expect(tomorrowIn(tn.read("AddonStack", "shared"), "status", "instances")).To(Equal([]string{"", "newer"}))
+		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "one"), "spec", "stacks")).To(HaveEach(""))
+		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "spec", "stacks")).To(HaveEach("newer"))
+		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "status", "addons")).To(HaveEach("newer"))
+		tn.Expect(tomorrowIn(tn.read("AddonStack", "shared"), "status", "instances")).To(Equal([]string{"", "newer"}))
 	})
 	t.Run("an edit by a user of the older version's API is kept", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		for i := range 3 {
 			tn.setText("shared", fmt.Sprint("edit ", i))
 			ready2(tn, "both versions take it up")
 		}
 		settleAll(t, managers...)
-		g.Expect(tn.revisionsOf("shared")).To(HaveLen(4), "one for each spec, whoever made it")
-		g.Expect(tomorrowIn(tn.read("AddonStack", "shared"), "status", "instances")).To(Equal([]string{"", "newer"}), "the older version leaves the newer one's entry as it is")
+		tn.Expect(tn.revisionsOf("shared")).To(HaveLen(4), "one for each spec, whoever made it")
+		tn.Expect(tomorrowIn(tn.read("AddonStack", "shared"), "status", "instances")).To(Equal([]string{"", "newer"}), "the older version leaves the newer one's entry as it is")
 	})
 	t.Run("Clusters change hands", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		m := map[string]mark{"one": servers["one"].mark(t), "two": servers["two"].mark(t)}
 		tn.refilter("one", green)
@@ -96,33 +92,31 @@ func TestTwoVersions(t *testing.T) {
 		ready2(tn, "all is as it was")
 		settleAll(t, managers...)
 		tn.quiet(t, m, "a hand-over is no business of the workload cluster")
-		g.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "spec", "stacks")).To(ContainElement("newer"), "what the newer version wrote stays")
+		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "spec", "stacks")).To(ContainElement("newer"), "what the newer version wrote stays")
 		tn.setText("shared", "after the hand-over")
 		ready2(tn, "the stack continues")
 		settleAll(t, managers...)
-		g.Expect(tn.tomorrowOf("two", "shared")).To(Equal("newer"), "also where the older version has written another revision")
-		g.Expect(tn.tomorrowOf("one", "shared")).To(Equal("newer"), "the newer version writes it where it wasn't")
+		tn.Expect(tn.tomorrowOf("two", "shared")).To(Equal("newer"), "also where the older version has written another revision")
+		tn.Expect(tn.tomorrowOf("one", "shared")).To(Equal("newer"), "the newer version writes it where it wasn't")
 	})
 	t.Run("a stack that uses what is new is for the newer version", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		use := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "add", "path": "/spec/addons/0/tomorrow", "value": "yes"}]`))
-		g.Expect(world.hub.Patch(t.Context(), tn.newStack("shared", nil), use)).To(Succeed())
+		tn.Expect(world.hub.Patch(t.Context(), tn.newStack("shared", nil), use)).To(Succeed())
 		tn.awaitStack("shared", "the older version refuses it", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.UnknownFieldsReason, "spec.addons[0].tomorrow")
 		settleAll(t, managers...)
 		usesIt := func(cluster string) bool { // as it is assigned
 			ca := &addonsv1.ClusterAddon{}
-			g.Expect(world.hub.Get(t.Context(), tn.key(cluster), ca)).To(Succeed())
+			tn.Expect(world.hub.Get(t.Context(), tn.key(cluster), ca)).To(Succeed())
 			return slices.ContainsFunc(tn.revisionsOf("shared"), func(r appsv1.ControllerRevision) bool {
 				return strings.Contains(string(r.Data.Raw), `"tomorrow":"yes"`) &&
 					slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Revision == r.Name })
 			})
 		}
-		g.Expect(usesIt("one")).To(BeTrue(), "the newer version takes it up")
-		g.Expect(usesIt("two")).To(BeFalse(), "the older version keeps what is there")
+		tn.Expect(usesIt("one")).To(BeTrue(), "the newer version takes it up")
+		tn.Expect(usesIt("two")).To(BeFalse(), "the older version keeps what is there")
 	})
 	t.Run("at rest nothing changes", func(t *testing.T) {
-		g := NewWithT(t)
 		tn := tn.in(t)
 		before, mark := tn.versions(), world.hub.mark(t)
 		for _, m := range managers {
@@ -130,12 +124,12 @@ func TestTwoVersions(t *testing.T) {
 		}
 		start() // which looks at everything, and remembers nothing
 		settleAll(t, managers...)
-		g.Expect(tn.versions()).To(Equal(before), "generations and resource versions")
+		tn.Expect(tn.versions()).To(Equal(before), "generations and resource versions")
 		for _, user := range []string{ofOld.user, ofNew.user} {
-			g.Expect(writes(mark.requests(t, user))).To(BeEmpty())
+			tn.Expect(writes(mark.requests(t, user))).To(BeEmpty())
 		}
 	})
-	g.Expect(managers).To(HaveLen(2))
+	tn.Expect(managers).To(HaveLen(2))
 }
 
 // startVersion starts another version of the manager. No other test may run at the

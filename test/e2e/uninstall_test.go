@@ -109,7 +109,6 @@ func TestUninstall(t *testing.T) {
 func TestRestoredClusterAddonWithoutStack(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn, s := newProd(t, 0)
 	tn.install(tn.small("settings"))
 	tn.settle()
@@ -117,22 +116,22 @@ func TestRestoredClusterAddonWithoutStack(t *testing.T) {
 	deletions := tn.watchDeletions(s)
 
 	backup := tn.clusterAddon("prod")
-	g.Expect(world.hub.Get(t.Context(), tn.key("prod"), backup)).To(Succeed())
+	tn.Expect(world.hub.Get(t.Context(), tn.key("prod"), backup)).To(Succeed())
 	tn.remove(tn.newStack("platform", nil))
 	tn.remove(tn.clusterAddon("prod"))
 	restored := backup.DeepCopy()
 	restored.ResourceVersion, restored.UID = "", ""
 	tn.create(restored)
 	restored.Status = backup.Status
-	g.Expect(world.hub.Status().Update(t.Context(), restored)).To(Succeed())
+	tn.Expect(world.hub.Status().Update(t.Context(), restored)).To(Succeed())
 
 	tn.startManager()
 	tn.awaitCluster("prod", "the stack isn't there", phase("settings", addonsv1.AddonUnassigned, "StackUnknown", ""))
-	g.Consistently(func() int { return s.release(t, tn.namespace, "settings").revision }).
+	tn.Consistently(func() int { return s.release(t, tn.namespace, "settings").revision }).
 		WithTimeout(longerThanGrace).WithPolling(time.Second).Should(Equal(1))
-	g.Expect(deletions()).To(BeEmpty(), "nobody here has asked for a removal")
+	tn.Expect(deletions()).To(BeEmpty(), "nobody here has asked for a removal")
 	tn.install(tn.small("settings"))
-	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}), "and nothing is installed again")
+	tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}), "and nothing is installed again")
 
 	tn.remove(tn.newStack("platform", nil))
 	tn.expectRemoved(t, s, "settings")

@@ -27,7 +27,6 @@ const soon = 15 * time.Second
 func TestUnreachable(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	path := tn.smallChart()
 	refusing, silent := tn.startProxy("refusing", workloadServer(t, 0)), tn.startProxy("silent", workloadServer(t, 1))
@@ -49,7 +48,7 @@ func TestUnreachable(t *testing.T) {
 		condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ConnectionTimedOut", silent.address),
 		condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "ConnectionTimedOut", ""))
 	stack := tn.awaitStack("platform", "the stack counts those as waiting", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, "1 of 3 clusters are ready; 2 can't be worked on now")
-	g.Expect(stack.Status.Clusters).To(HaveValue(Equal(addonsv1.ClusterCounts{Total: 3, Ready: 1, Waiting: 2})))
+	tn.Expect(stack.Status.Clusters).To(HaveValue(Equal(addonsv1.ClusterCounts{Total: 3, Ready: 1, Waiting: 2})))
 
 	before := transition(t, tn, "refusing")
 	throughout(t, 3*time.Second, "a condition doesn't flap while nothing changes", func() error {
@@ -148,7 +147,7 @@ func transition(t *testing.T, tn *tenant, cluster string) string {
 // dropped. Then the cluster is replaced for good.
 func TestKubeconfigOfAnotherCluster(t *testing.T) {
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
+	tn := newTenant(t)
 	right, wrong := workloadServer(t, 1), workloadServer(t, 2)
 	tn.makeCluster("prod", right, nil)
 	tn.startManager()
@@ -160,20 +159,20 @@ func TestKubeconfigOfAnotherCluster(t *testing.T) {
 	tn.awaitCluster("prod", "it is told", another)
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] })
 	tn.settle()
-	g.Expect(tn.configMapsOn(wrong)).NotTo(Or(HaveKey("one"), HaveKey("two")))
+	tn.Expect(tn.configMapsOn(wrong)).NotTo(Or(HaveKey("one"), HaveKey("two")))
 	tn.restart()
 	tn.awaitCluster("prod", "it is told again", another)
-	g.Expect(tn.configMapsOn(right)).To(And(HaveKey("one"), HaveKey("two")))
+	tn.Expect(tn.configMapsOn(right)).To(And(HaveKey("one"), HaveKey("two")))
 
 	tn.writeKubeconfig("prod", tn.userOn(right, "prod").Kubeconfig)
 	tn.expectRemoved(t, right, "two")
 	tn.awaitCluster("prod", "it is as before", ready("one"))
-	g.Expect(right.release(t, tn.namespace, "one")).To(Equal(releaseState{1, "deployed"}))
+	tn.Expect(right.release(t, tn.namespace, "one")).To(Equal(releaseState{1, "deployed"}))
 
 	tn.writeKubeconfig("prod", tn.userOn(wrong, "prod").Kubeconfig)
 	tn.awaitCluster("prod", "it is another again", another)
 	tn.remove(tn.clusterAddon("prod"))
 	tn.awaitCluster("prod", "somebody says that it was replaced", ready("one"))
-	g.Expect(tn.configMapsOn(wrong)).To(HaveKey("one"))
-	g.Expect(tn.configMapsOn(right)).To(HaveKey("one"), "it is left as it is")
+	tn.Expect(tn.configMapsOn(wrong)).To(HaveKey("one"))
+	tn.Expect(tn.configMapsOn(right)).To(HaveKey("one"), "it is left as it is")
 }

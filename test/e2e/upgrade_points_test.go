@@ -43,7 +43,6 @@ func (tn *tenant) runs(c *clusterv1.Cluster, controlPlane, workers []string) {
 func TestUpgradeWithoutTopology(t *testing.T) {
 	t.Parallel()
 	const previous, next = "v1.35.0", "v1.36.0"
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s, plain := workloadServer(t, 0), workloadServer(t, 1)
 	gated, ungated := tn.makeCluster("gated", s, labels("env=gated")), tn.makeCluster("plain", plain, labels("env=plain"))
@@ -75,7 +74,7 @@ func TestUpgradeWithoutTopology(t *testing.T) {
 		phase("ccm", addonsv1.AddonPending, "WaitingForControlPlane", next), phase("scaler", addonsv1.AddonPending, "WaitingForWorkers", next),
 		phase("comes", addonsv1.AddonPending, "WaitingForControlPlane", next), phase("leaves", addonsv1.AddonRemoving, "WaitingForUpgrade", next))
 	settings := tn.configMapOf("ccm")
-	g.Expect(s.Delete(t.Context(), settings)).To(Succeed())
+	tn.Expect(s.Delete(t.Context(), settings)).To(Succeed())
 	await(t, s, tn.configMapOf("ccm"), patience, "it is repaired as it was", exists)
 	tn.restart()
 	tn.settle()
@@ -104,9 +103,9 @@ func TestUpgradeWithoutTopology(t *testing.T) {
 	})
 
 	tn.settle()
-	g.Expect(writes(onPlain.requests(t, tn.clusterUser("plain")))).To(BeEmpty())
+	tn.Expect(writes(onPlain.requests(t, tn.clusterUser("plain")))).To(BeEmpty())
 	for _, written := range writes(onHub.requests(t, tn.user)) {
-		g.Expect(written).NotTo(ContainSubstring("clusteraddons/plain"))
+		tn.Expect(written).NotTo(ContainSubstring("clusteraddons/plain"))
 	}
 }
 
@@ -124,7 +123,6 @@ func upgrading(from, target string) clusterCheck {
 // there were any. The add-on takes values from a Secret.
 func TestWritesWithoutARollout(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
 	const clusters = 8
 	r := newRolling(t, "plain", clusters)
 	r.create(r.secret("inputs", map[string]string{"values.yaml": "text: one"}))
@@ -153,9 +151,9 @@ func TestWritesWithoutARollout(t *testing.T) {
 		delete(is, "patch events")
 		delete(is, "patch addonstacks/status") // as often as clusters are counted
 		delete(is, "patch clusteraddons/status")
-		g.Expect(is).To(Equal(hub))
+		r.Expect(is).To(Equal(hub))
 		for name := range r.clients {
-			g.Expect(kinds(workload.requests(t, r.clusterUser(name)))).To(Equal(cluster), name)
+			r.Expect(kinds(workload.requests(t, r.clusterUser(name)))).To(Equal(cluster), name)
 		}
 	}
 	onCluster := map[string]int{"create secrets": 1, "patch configmaps": 1, "update secrets": 2}
@@ -163,5 +161,5 @@ func TestWritesWithoutARollout(t *testing.T) {
 	r.changeStack("platform", fromSecret(nil))
 	r.awaitReady("platform", "back")
 	upgrade(func() { r.setValues("text: three") }, map[string]int{}, onCluster)
-	g.Expect(r.latestRevision("platform")).To(Equal(revision), "a Secret's change is no revision")
+	r.Expect(r.latestRevision("platform")).To(Equal(revision), "a Secret's change is no revision")
 }

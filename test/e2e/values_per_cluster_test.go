@@ -56,7 +56,7 @@ func TestValuesOfEachCluster(t *testing.T) {
 		tn.t.Helper()
 		tn.awaitCluster(cluster, "it has its own values", installedAs("settings", int32(revision), ""))
 		tn.awaitText(servers[cluster], "settings", text)
-		NewWithT(tn.t).Expect(servers[cluster].release(tn.t, tn.namespace, "settings")).To(Equal(releaseState{revision, "deployed"}))
+		tn.Expect(servers[cluster].release(tn.t, tn.namespace, "settings")).To(Equal(releaseState{revision, "deployed"}))
 	}
 	expectText(tn, 1, "bergen", "in bergen")
 	expectText(tn, 1, "genoa", "in genoa")
@@ -69,38 +69,38 @@ func TestValuesOfEachCluster(t *testing.T) {
 	tn.settle()
 
 	t.Run("a change of the Secret concerns one cluster", func(t *testing.T) {
-		tn, g := tn.in(t), NewWithT(t)
+		tn := tn.in(t)
 		hub, genoa, osaka := world.hub.mark(t), servers["genoa"].mark(t), servers["osaka"].mark(t)
 		tn.setSecretText("bergen-cloud-config", key, "another in bergen")
 		expectText(tn, 2, "bergen", "another in bergen")
 		tn.awaitReady("clouds", "it is taken up")
 		tn.settle()
-		g.Expect(described(genoa.requests(t, tn.clusterUser("genoa")), notProbe)).To(BeEmpty())
-		g.Expect(described(osaka.requests(t, tn.clusterUser("osaka")), notProbe)).To(BeEmpty())
-		g.Expect(reads(hub.requests(t, tn.user), "secrets", "", "get", "list")).To(HaveLen(1), "of all Secrets, the one that changed is read")
+		tn.Expect(described(genoa.requests(t, tn.clusterUser("genoa")), notProbe)).To(BeEmpty())
+		tn.Expect(described(osaka.requests(t, tn.clusterUser("osaka")), notProbe)).To(BeEmpty())
+		tn.Expect(reads(hub.requests(t, tn.user), "secrets", "", "get", "list")).To(HaveLen(1), "of all Secrets, the one that changed is read")
 	})
 
 	t.Run("reconciling costs nothing", func(t *testing.T) {
-		tn, g := tn.in(t), NewWithT(t)
+		tn := tn.in(t)
 		hub, bergen := world.hub.mark(t), servers["bergen"].mark(t)
 		for i := range 3 {
 			before, err := tn.manager.reconciled("clusteraddon")
-			g.Expect(err).NotTo(HaveOccurred())
+			tn.Expect(err).NotTo(HaveOccurred())
 			tn.poke("bergen", fmt.Sprint(i))
 			tn.awaitReconcile("clusteraddon", before)
 		}
 		tn.settle()
-		g.Expect(described(hub.requests(t, tn.user), func(e auditEvent) bool {
+		tn.Expect(described(hub.requests(t, tn.user), func(e auditEvent) bool {
 			return !registers(e) && e.Verb != "watch" && (e.ObjectRef == nil || e.ObjectRef.Resource != "leases")
 		})).To(BeEmpty(), "an unchanged reconcile asks the management cluster for nothing")
-		g.Expect(described(bergen.requests(t, tn.clusterUser("bergen")), notProbe)).To(BeEmpty())
+		tn.Expect(described(bergen.requests(t, tn.clusterUser("bergen")), notProbe)).To(BeEmpty())
 	})
 }
 
 // TestValuesByLabel has a label of the Cluster say which Secret it takes. Whoever writes labels may write anything there.
 func TestValuesByLabel(t *testing.T) {
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
+	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	for _, name := range []string{"blue-config", "green-config"} {
 		tn.create(tn.secret(name, map[string]string{"values.yaml": "text: " + name}))
@@ -127,13 +127,13 @@ func TestValuesByLabel(t *testing.T) {
 	expect(2, "green-config")
 	tn.settle()
 	before, err := tn.manager.reconciled("clusteraddon")
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	tn.setSecretText("blue-config", "values.yaml", "a change that concerns nobody")
 	tn.setSecretText("green-config", "values.yaml", "another green")
 	expect(3, "another green")
 	tn.settle()
 	after, err := tn.manager.reconciled("clusteraddon")
-	g.Expect(err).NotTo(HaveOccurred())
+	tn.Expect(err).NotTo(HaveOccurred())
 	t.Logf("%.0f reconciles of a change of one Secret", after-before)
 	tn.relabel("prod", "cloud=yellow")
 	expect(4, "default")
@@ -143,7 +143,7 @@ func TestValuesByLabel(t *testing.T) {
 		return phase(addon, addonsv1.AddonFailed, "ValuesInvalid", name)
 	}
 	tn.awaitCluster("prod", "no Secret has a capital in its name", refused("settings", `addons[settings].valuesFrom[0].name: the template "{{ .Cluster.metadata.labels.cloud }}-config" makes the name "Yellow-config"`))
-	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{4, "deployed"}), "it stays as it is")
+	tn.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{4, "deployed"}), "it stays as it is")
 	tn.relabel("prod", "cloud=green")
 	expect(5, "another green")
 	tn.relabel("prod")
@@ -156,7 +156,7 @@ func TestValuesByLabel(t *testing.T) {
 		})
 		tn.awaitCluster("prod", "it is refused", refused("careless", fmt.Sprintf("makes the name %+q", hostile)))
 	}
-	g.Expect(reads(hub.requests(t, tn.user), "secrets", "", "get", "list")).To(BeEmpty(), "no Secret is asked for by such a name")
+	tn.Expect(reads(hub.requests(t, tn.user), "secrets", "", "get", "list")).To(BeEmpty(), "no Secret is asked for by such a name")
 }
 
 // TestValuesByInfrastructure has the infrastructure object say which Secret a cluster takes.

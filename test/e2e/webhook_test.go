@@ -71,21 +71,19 @@ func TestWebhook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := tn.in(t)
-			g := NewWithT(t)
 			s := tn.newStack("new", nil, tn.addon("web", path))
 			tc.spoil(s)
-			g.Expect(world.hub.Create(t.Context(), s)).To(MatchError(ContainSubstring(tc.says)), "kubectl apply is to fail at once, and name the field")
+			tn.Expect(world.hub.Create(t.Context(), s)).To(MatchError(ContainSubstring(tc.says)), "kubectl apply is to fail at once, and name the field")
 		})
 	}
 	t.Run("what was stored before can be edited", func(t *testing.T) {
 		tn := tn.in(t)
-		g := NewWithT(t)
 		s := tn.newStack("stored-before", nil)
-		g.Expect(world.hub.Get(t.Context(), tn.key("stored-before"), s)).To(Succeed())
+		tn.Expect(world.hub.Get(t.Context(), tn.key("stored-before"), s)).To(Succeed())
 		s.Labels = labels("a=b")
-		g.Expect(world.hub.Update(t.Context(), s)).To(Succeed(), "an old mistake doesn't stop an edit that has nothing to do with it")
+		tn.Expect(world.hub.Update(t.Context(), s)).To(Succeed(), "an old mistake doesn't stop an edit that has nothing to do with it")
 		s.Spec.Addons = append(s.Spec.Addons, tn.addon("b", path, after("nobody-else")))
-		g.Expect(world.hub.Update(t.Context(), s)).To(MatchError(ContainSubstring("nobody-else")), "a new mistake does")
+		tn.Expect(world.hub.Update(t.Context(), s)).To(MatchError(ContainSubstring("nobody-else")), "a new mistake does")
 	})
 	t.Run("versions of Kubernetes", func(t *testing.T) { tn.in(t).refuseVersions(t) })
 	serving := start.requests(t, tn.user+":webhooks")
@@ -98,38 +96,37 @@ func TestWebhook(t *testing.T) {
 
 // refuseVersions tries versions of a Cluster whose add-ons say which they are for.
 func (tn *tenant) refuseVersions(t *testing.T) {
-	g := NewWithT(t)
 	c := newCluster(tn.namespace, "prod", nil)
 	c.Spec.Topology = clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Name: "small"}, Version: "v1.35.1"}
 	tn.create(c)
 	to := func(version string, more ...func(*clusterv1.Cluster)) error {
 		wanted := &clusterv1.Cluster{}
-		g.Expect(world.hub.Get(t.Context(), tn.key("prod"), wanted)).To(Succeed())
+		tn.Expect(world.hub.Get(t.Context(), tn.key("prod"), wanted)).To(Succeed())
 		wanted.Spec.Topology.Version = version
 		for _, m := range more {
 			m(wanted)
 		}
 		return world.hub.Update(t.Context(), wanted, client.DryRunAll)
 	}
-	g.Expect(to("v1.37.0")).To(Succeed(), "nobody knows of add-ons")
+	tn.Expect(to("v1.37.0")).To(Succeed(), "nobody knows of add-ons")
 
 	ca := &addonsv1.ClusterAddon{ObjectMeta: tn.named("prod"), Spec: addonsv1.ClusterAddonSpec{ClusterName: "prod"}}
 	tn.create(ca)
 	ca.Status.KubernetesVersions = &addonsv1.KubernetesVersions{Ranges: []addonsv1.KubernetesRange{
 		{Stack: "platform", Addon: "cni", Field: "lifecycle.kubernetesVersions", Versions: "<1.37 || 1.38.x"},
 	}}
-	g.Expect(world.hub.Status().Update(t.Context(), ca)).To(Succeed())
+	tn.Expect(world.hub.Status().Update(t.Context(), ca)).To(Succeed())
 	const says = "add-on cni of AddonStack platform: lifecycle.kubernetesVersions <1.37 || 1.38.x"
-	g.Expect(to("v1.36.4")).To(Succeed(), "all are for that")
-	g.Expect(to("v1.37.0")).To(MatchError(And(ContainSubstring("spec.topology.version"), ContainSubstring(says))))
-	g.Expect(to("v1.38.0")).To(MatchError(ContainSubstring("1.37: "+says)), "a control plane takes each minor version on its way")
+	tn.Expect(to("v1.36.4")).To(Succeed(), "all are for that")
+	tn.Expect(to("v1.37.0")).To(MatchError(And(ContainSubstring("spec.topology.version"), ContainSubstring(says))))
+	tn.Expect(to("v1.38.0")).To(MatchError(ContainSubstring("1.37: "+says)), "a control plane takes each minor version on its way")
 	skip := func(version string) func(*clusterv1.Cluster) {
 		return func(c *clusterv1.Cluster) { c.Annotations = map[string]string{addonsv1.SkipGatesAnnotation: version} }
 	}
-	g.Expect(to("v1.37.0", skip("v1.37.0"))).To(Succeed(), "who insists gets it")
-	g.Expect(to("v1.37.1", skip("v1.37.0"))).NotTo(Succeed(), "and nothing else")
-	g.Expect(to("v1.37.0", func(c *clusterv1.Cluster) { c.Spec.Topology.ClassRef.Name = "large" })).To(Succeed(), "another class may have other add-ons")
-	g.Expect(to("v1.35.1", func(c *clusterv1.Cluster) { c.Labels = labels("a=b") })).To(Succeed(), "other changes are nobody's business")
+	tn.Expect(to("v1.37.0", skip("v1.37.0"))).To(Succeed(), "who insists gets it")
+	tn.Expect(to("v1.37.1", skip("v1.37.0"))).NotTo(Succeed(), "and nothing else")
+	tn.Expect(to("v1.37.0", func(c *clusterv1.Cluster) { c.Spec.Topology.ClassRef.Name = "large" })).To(Succeed(), "another class may have other add-ons")
+	tn.Expect(to("v1.35.1", func(c *clusterv1.Cluster) { c.Labels = labels("a=b") })).To(Succeed(), "other changes are nobody's business")
 	tn.remove(c)
 	tn.remove(ca)
 }

@@ -20,11 +20,10 @@ import (
 func TestWrongAddons(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
-	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	good := tn.writeChart("good", "1.0.0", configMapChart)
-	g.Expect(os.WriteFile(filepath.Join(tn.charts, "text.tgz"), []byte("this is no archive"), 0o600)).To(Succeed())
+	tn.Expect(os.WriteFile(filepath.Join(tn.charts, "text.tgz"), []byte("this is no archive"), 0o600)).To(Succeed())
 	strict := tn.writeChart("strict", "1.0.0", chart{
 		"values.schema.json":  `{"type":"object","properties":{"replicas":{"type":"integer"}}}`,
 		"templates/text.yaml": configMap("{{ .Release.Name }}", "x"),
@@ -75,16 +74,15 @@ func TestWrongAddons(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tn := tn.in(t)
-			g := NewWithT(t)
 			ca := tn.awaitCluster("prod", "a mistake is to be told in the add-on's status", phase(name, tc.phase, "", ""))
 			status := statusOf(ca, name)
 			for _, part := range tc.says {
-				g.Expect(status.Message).To(ContainSubstring(part), "the message is to name what is wrong")
+				tn.Expect(status.Message).To(ContainSubstring(part), "the message is to name what is wrong")
 			}
 			if tc.reason != "" {
-				g.Expect(strings.Split(tc.reason, "|")).To(ContainElement(status.Reason), "reasons are stable: alerts name them. Message: %s", status.Message)
+				tn.Expect(strings.Split(tc.reason, "|")).To(ContainElement(status.Reason), "reasons are stable: alerts name them. Message: %s", status.Message)
 			}
-			g.Expect(status.Reason).NotTo(BeEmpty())
+			tn.Expect(status.Reason).NotTo(BeEmpty())
 		})
 	}
 	t.Run("what was missing is noticed when it comes", func(t *testing.T) {
@@ -130,7 +128,6 @@ func TestInvalidStack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := tn.in(t)
-			g := NewWithT(t)
 			tn.makeStack(name, nil, tn.addon(name, path))
 			tn.awaitReady(name, "the stack is sound at first")
 			before := s.release(t, tn.namespace, name)
@@ -138,7 +135,7 @@ func TestInvalidStack(t *testing.T) {
 			tn.awaitStack(name, "a mistake is to be told, with its field", addonsv1.ValidCondition, metav1.ConditionFalse, tc.reason, tc.says)
 			tn.awaitStack(name, "Ready sums up Valid", addonsv1.ReadyCondition, metav1.ConditionFalse, tc.reason, tc.says)
 			tn.settle()
-			g.Expect(s.release(t, tn.namespace, name)).To(Equal(before), "while a spec is invalid, clusters stay as they are")
+			tn.Expect(s.release(t, tn.namespace, name)).To(Equal(before), "while a spec is invalid, clusters stay as they are")
 		})
 	}
 }
