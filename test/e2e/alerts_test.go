@@ -45,7 +45,7 @@ func providePromtool(t *testing.T) string {
 // labels are those that Prometheus gives the manager's pod, unless the series has them itself.
 func scrape(t *testing.T, m *manager, job string, times int, series map[string][]string) {
 	t.Helper()
-	response, err := http.Get(m.metrics)
+	response, err := http.Get(m.Metrics)
 	must(t, err)
 	defer response.Body.Close()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
@@ -210,7 +210,7 @@ func TestAlerts(t *testing.T) {
 	}
 	scrapeBoth(0)
 
-	second.stop(t)
+	second.Stop(t)
 	second = other.launch("--namespace=" + r.namespace + "-none") // where it has no rights
 	poll(t, patience, "the second one doesn't", func() error { return shows(second, `chandler_instance_ready\{reason="\w+"\} 0`) })
 	change(r.tenant, newCluster(r.namespace, "alerts-1", nil), func(c *clusterv1.Cluster) { c.Labels["bad"] = "yes" })
@@ -224,7 +224,7 @@ func TestAlerts(t *testing.T) {
 	silent.refuse()
 	r.makeClusterObject("silent", labels("env=prod"))
 	poll(t, patience, "it is noticed", func() error {
-		n, err := first.sum("fleet_clusters", `phase="Unreachable"`)
+		n, err := first.Sum("fleet_clusters", `phase="Unreachable"`)
 		if err == nil && n != 1 {
 			err = fmt.Errorf("%v can't be reached", n)
 		}
@@ -240,7 +240,7 @@ func TestAlerts(t *testing.T) {
 	r.awaitReady("sourced", "it is well again")
 	r.awaitCluster("alerts-0", "what was held is removed", ready("settings", "sourced"))
 	r.awaitCluster("silent", "what was held is removed", ready("settings", "sourced"))
-	second.stop(t)
+	second.Stop(t)
 	second = other.startManager()
 	poll(t, patience, "the second one works again", func() error { return shows(second, working) })
 	scrapeBoth(2)
@@ -249,7 +249,7 @@ func TestAlerts(t *testing.T) {
 
 // shows says whether the metrics of a manager have a line that matches.
 func shows(m *manager, line string) error {
-	response, err := http.Get(m.metrics)
+	response, err := http.Get(m.Metrics)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func TestCache(t *testing.T) {
 		for i := range clusters {
 			tn.poke(name(i), "before the restart")
 		}
-		tn.manager.kill() // in the midst of it
+		tn.manager.Kill() // in the midst of it
 		tn.Expect(os.RemoveAll(dir)).To(Succeed())
 		start()
 		for i := range clusters {
@@ -120,10 +120,10 @@ func TestCache(t *testing.T) {
 			tn.awaitCluster(name(i), "nothing changed", ready("settings"))
 		}
 		tn.Expect(tn.warnings()).To(BeEmpty())
-		log, err := os.ReadFile(tn.manager.log)
+		log, err := os.ReadFile(tn.manager.LogFile)
 		tn.Expect(err).NotTo(HaveOccurred())
 		tn.Expect(strings.Count(string(log), "The cache can't be used")).To(Equal(1), "it is told once")
-		usable, err := tn.manager.sum("chandler_source_cache_usable")
+		usable, err := tn.manager.Sum("chandler_source_cache_usable")
 		tn.Expect(err).NotTo(HaveOccurred())
 		tn.Expect(usable).To(BeZero())
 	})

@@ -45,9 +45,7 @@ func TestReleasesOfManyMakers(t *testing.T) {
 
 	tn.awaitCluster("prod", "nobody runs the other hook", ready(stage))
 	tn.Expect(tn.eventNotes("made")).To(ContainElement(ContainSubstring(`not run, and couldn't be: stages of AfterClusterUpgrade: stage 0: name "Foo_Bar"`)))
-	object, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-addon-"+stage, metav1.GetOptions{})
-	tn.Expect(err).NotTo(HaveOccurred())
-	tn.Expect(object.Data).To(HaveKeyWithValue("text", "0"), "the Cluster has no endpoint yet")
+	tn.Expect(s.textIn(t, "kube-system", "cluster-addon-"+stage)).To(Equal("0"), "the Cluster has no endpoint yet")
 
 	publish(fmt.Sprintf("  AfterControlPlaneInitialized: [{name: %s, action: apply}, {name: lost, action: apply}]\n", stage))
 	tn.awaitStack("made", "a stage has no chart", addonsv1.ValidCondition, metav1.ConditionFalse, "ArtifactInvalid",

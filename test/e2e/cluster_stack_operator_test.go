@@ -128,9 +128,7 @@ func TestReleaseOfOneStage(t *testing.T) {
 		t.Helper()
 		tn.awaitCluster("prod", "it is of the release's class", ready("cluster-addon"), installedAs("cluster-addon", revision, "1.0.0"))
 		for name, text := range map[string]string{tn.namespace: "eu-2 of prod-nodes", "cluster-addon-" + tn.namespace: region} {
-			object, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), name, metav1.GetOptions{})
-			tn.Expect(err).NotTo(HaveOccurred())
-			tn.Expect(object.Data).To(HaveKeyWithValue("text", text))
+			tn.Expect(s.textIn(t, "kube-system", name)).To(Equal(text))
 		}
 	}
 	expect(1, "eu-1")

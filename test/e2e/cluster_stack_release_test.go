@@ -111,7 +111,7 @@ func switchReleases(tn *tenant, at *releasePlace, releases map[string]map[string
 	// Nothing that is installed needs what it came from.
 	unready := tn.watchReady()
 	start = s.mark(t)
-	tn.manager.kill()
+	tn.manager.Kill()
 	g.Expect(os.RemoveAll(cache)).To(Succeed())
 	if at.stop != nil {
 		at.stop()

@@ -45,9 +45,7 @@ func TestSwitchOfClass(t *testing.T) {
 	tn.awaitCluster("prod", "it is of class a", ready("base", "top"))
 	expectText := func(t *testing.T, text string) {
 		t.Helper()
-		object, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Get(t.Context(), "base", metav1.GetOptions{})
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(object.Data).To(HaveKeyWithValue("text", text))
+		NewWithT(t).Expect(s.textIn(t, tn.namespace, "base")).To(Equal(text))
 	}
 	expectText(t, "a on a")
 
@@ -56,8 +54,7 @@ func TestSwitchOfClass(t *testing.T) {
 		thaw := tn.freezeAssignments()
 		unready := tn.watchReady()
 		start := s.mark(t)
-		before, err := tn.manager.reconciled("clusteraddon")
-		tn.Expect(err).NotTo(HaveOccurred())
+		before := tn.reconciled("clusteraddon")
 		tn.switchClass("prod", "b")
 		tn.awaitReconcile("clusteraddon", before)
 		ca := tn.clusterAddon("prod")

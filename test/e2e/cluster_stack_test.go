@@ -126,9 +126,7 @@ func TestClusterStack(t *testing.T) {
 	}
 	expectText := func(text string) {
 		t.Helper()
-		object, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-addon-"+first, metav1.GetOptions{})
-		tn.Expect(err).NotTo(HaveOccurred())
-		tn.Expect(object.Data).To(HaveKeyWithValue("text", text))
+		tn.Expect(s.textIn(t, "kube-system", "cluster-addon-"+first)).To(Equal(text))
 	}
 
 	dir := filepath.Join(tn.charts, "releases", "v1")

@@ -14,10 +14,12 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -118,6 +120,14 @@ func textOf(t *testing.T, obj *unstructured.Unstructured) string {
 	text, err := json.Marshal(content)
 	must(t, err)
 	return string(text)
+}
+
+// textIn returns the text of a ConfigMap.
+func (s *server) textIn(t *testing.T, namespace, name string) string {
+	t.Helper()
+	found := &corev1.ConfigMap{}
+	must(t, s.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found))
+	return found.Data["text"]
 }
 
 // isRecord reports whether an object is a Helm release record.

@@ -54,7 +54,7 @@ func crash(l *lifeCycle, at crashPoint) func() {
 		p = l.hub
 	}
 	died, victim := make(chan struct{}), l.manager
-	p.atWrite(at.write, at.answered, func() { victim.kill(); close(died) })
+	p.atWrite(at.write, at.answered, func() { victim.Kill(); close(died) })
 	return func() {
 		if l.untilSprung(p, died) {
 			l.startManager()

@@ -5,7 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,10 +220,7 @@ func TestDriftIsRepaired(t *testing.T) {
 		refused := phase("web", addonsv1.AddonFailed, "ObjectExists", "ConfigMap "+d.namespace+"/web")
 		d.awaitCluster("prod", "it isn't taken", refused)
 		for i := range 5 {
-			before, err := d.manager.reconciled("clusteraddon")
-			d.Expect(err).NotTo(HaveOccurred())
-			d.poke("prod", fmt.Sprint("refused", i))
-			d.awaitReconcile("clusteraddon", before)
+			d.reconcileAgain("prod", fmt.Sprint("refused", i))
 		}
 		d.awaitCluster("prod", "it is told still", refused)
 		requests := mark.requests(t, d.clusterUser("prod"))
@@ -257,18 +253,6 @@ func TestDriftIsRepaired(t *testing.T) {
 // in is the same for a part of the test.
 func (d *drifting) in(t *testing.T) *drifting {
 	return &drifting{tenant: d.tenant.in(t), s: d.s, path: d.path}
-}
-
-// awaitEvent waits for an event of a reason whose note says something.
-func (d *drifting) awaitEvent(reason, says string) {
-	d.t.Helper()
-	poll(d.t, patience, "an event is to tell", func() error {
-		notes := d.notesThatBegin(reason, "")
-		if !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, says) }) {
-			return fmt.Errorf("no %q in %q", says, notes)
-		}
-		return nil
-	})
 }
 
 func TestDriftPolicies(t *testing.T) {
@@ -373,7 +357,7 @@ func TestDriftFight(t *testing.T) {
 	}))
 	d.settle()
 	d.Expect(len(writes(mark.requests(t, d.clusterUser("prod"))))).To(BeNumerically("<=", 6))
-	d.Expect(conditionsReady(ca)).To(Succeed(), "the add-on is installed, nevertheless")
+	d.Expect(ready("web")(ca)).To(Succeed(), "the add-on is installed, nevertheless")
 	d.awaitEvent("DriftFound", "stubborn")
 
 	// Others are repaired at once.
@@ -386,8 +370,6 @@ func TestDriftFight(t *testing.T) {
 	})
 	d.awaitCluster("prod", "a rule ends the fight", differing(0, ""), ready("web"))
 }
-
-func conditionsReady(ca *addonsv1.ClusterAddon) error { return ready("web")(ca) }
 
 // TestDriftOfRecordsOfOlderVersions finds records that don't say what was applied.
 func TestDriftOfRecordsOfOlderVersions(t *testing.T) {
@@ -402,7 +384,7 @@ func TestDriftOfRecordsOfOlderVersions(t *testing.T) {
 	d.startManager()
 	awaitObject(d, d.service(), func(*corev1.Service) error { return nil })
 	await(t, d.s, record, patience, "the record is to say it from now on", func(o *corev1.Secret) error {
-		if text := o.Annotations["addons.cluster.x-k8s.io/applied-fields"]; !slices.Contains([]int{2}, strings.Count(text, ",")) {
+		if text := o.Annotations["addons.cluster.x-k8s.io/applied-fields"]; strings.Count(text, ",") != 2 {
 			return fmt.Errorf("%q", text)
 		}
 		return nil

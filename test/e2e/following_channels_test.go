@@ -104,9 +104,7 @@ func TestFollowingChannels(t *testing.T) {
 		tn.t.Helper()
 		for i, cluster := range clusters {
 			tn.awaitCluster(cluster, "each cluster gets the release that the stack follows", installedAs(stage, revision, "1.0.0"))
-			object, err := workloads[i].clientset.CoreV1().ConfigMaps("kube-system").Get(tn.t.Context(), stage, metav1.GetOptions{})
-			tn.Expect(err).NotTo(HaveOccurred())
-			tn.Expect(object.Data).To(HaveKeyWithValue("text", text))
+			tn.Expect(workloads[i].textIn(t, "kube-system", stage)).To(Equal(text))
 		}
 	}
 	follows := func(version, available string) stackCheck {
@@ -232,9 +230,7 @@ func TestFollowingFiles(t *testing.T) {
 	tn.awaitStatus("mixed", "beside a bundle, too", followsAt("site", "1.11.0", ""))
 	tn.awaitCluster("prod", "a newer tag", installedAs("site", 2, "1.11.0"))
 	tn.awaitEvent("NewVersion", "Add-on site: 1.11.0, before 1.10.0; it follows the range 1.x")
-	page, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Get(t.Context(), "page", metav1.GetOptions{})
-	tn.Expect(err).NotTo(HaveOccurred())
-	tn.Expect(page.Data).To(HaveKeyWithValue("text", "1.11.0"))
+	tn.Expect(s.textIn(t, tn.namespace, "page")).To(Equal("1.11.0"))
 	kept := tn.keptOf("platform")
 	tn.Expect(*kept.Addons[0].Kustomization).To(HaveField("OCI.Digest", HavePrefix("sha256:")))
 	tn.Expect(kept.Addons[0].Kustomization.Version).To(Equal("1.11.0"))

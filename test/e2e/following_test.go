@@ -46,14 +46,6 @@ func TestFollowing(t *testing.T) {
 			server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
 		}
 	}
-	looks := 0
-	lookNow := func(tn *tenant, name string) {
-		tn.t.Helper()
-		looks++
-		change(tn, tn.newStack(name, nil), func(s *addonsv1.AddonStack) {
-			s.Annotations = map[string]string{addonsv1.LookNowAnnotation: fmt.Sprint(looks)}
-		})
-	}
 	follows := func(allowed string) addonsv1.Addon {
 		return tn.addon("settings", "", fromOCI(server.URL("charts/settings"), allowed))
 	}
@@ -74,7 +66,7 @@ func TestFollowing(t *testing.T) {
 	t.Run("the newest version that is allowed", func(t *testing.T) {
 		tn := tn.in(t)
 		upgraded(tn, 1, "1.4.1")
-		s := tn.awaitStatus("platform", "it says what it follows", at("1.4.1", ""), sources(metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""), counts(2, 2))
+		s := tn.awaitStatus("platform", "it says what it follows", followsAt("settings", "1.4.1", ""), sources(metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""), counts(2, 2))
 		tn.Expect(s.Status.Following[0].Since.Time).To(BeTemporally("~", time.Now(), time.Minute))
 		revisions := tn.revisionsOf("platform")
 		tn.Expect(revisions).To(HaveLen(1))
@@ -89,7 +81,7 @@ func TestFollowing(t *testing.T) {
 		tn.settle()
 		server.Requests(t)
 		hub := world.hub.mark(t)
-		lookNow(tn, "platform")
+		tn.lookNow("platform")
 		var asked []string
 		poll(t, patience, "somebody asks for a look", func() error {
 			if asked = append(asked, server.Requests(t)...); len(asked) == 0 {
@@ -106,9 +98,9 @@ func TestFollowing(t *testing.T) {
 	t.Run("a newer version", func(t *testing.T) {
 		tn := tn.in(t)
 		publish("1.4.2", "1.6.0")
-		lookNow(tn, "platform")
+		tn.lookNow("platform")
 		upgraded(tn, 2, "1.4.2")
-		tn.awaitStatus("platform", "it says what it follows now", at("1.4.2", ""), counts(2, 2))
+		tn.awaitStatus("platform", "it says what it follows now", followsAt("settings", "1.4.2", ""), counts(2, 2))
 		tn.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
 		tn.awaitEvent("NewVersion", "1.4.2, before 1.4.1")
 	})
@@ -116,14 +108,14 @@ func TestFollowing(t *testing.T) {
 	t.Run("a version that can't be used", func(t *testing.T) {
 		tn := tn.in(t)
 		server.Push(t, configMapChart.archive("settings", "0.1.0"), "charts/settings", "1.4.3")
-		lookNow(tn, "platform")
-		s := tn.awaitStatus("platform", "it isn't taken", at("1.4.2", "1.4.3"), sources(metav1.ConditionFalse, "DigestMismatch", "1.4.3 isn't taken"), counts(2, 2))
+		tn.lookNow("platform")
+		s := tn.awaitStatus("platform", "it isn't taken", followsAt("settings", "1.4.2", "1.4.3"), sources(metav1.ConditionFalse, "DigestMismatch", "1.4.3 isn't taken"), counts(2, 2))
 		tn.Expect(checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "1.4.3 isn't taken")).To(Succeed(), "all that is installed is ready")
 		tn.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
 		publish("1.4.4")
-		lookNow(tn, "platform")
+		tn.lookNow("platform")
 		upgraded(tn, 3, "1.4.4")
-		tn.awaitStatus("platform", "the next one is good", at("1.4.4", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
+		tn.awaitStatus("platform", "the next one is good", followsAt("settings", "1.4.4", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 	})
 
 	t.Run("suspended", func(t *testing.T) {
@@ -131,8 +123,8 @@ func TestFollowing(t *testing.T) {
 		before := tn.revisionsOf("platform")
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} })
 		publish("1.4.5")
-		lookNow(tn, "platform")
-		tn.awaitStatus("platform", "it says what it would take", at("1.4.4", "1.4.5"), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
+		tn.lookNow("platform")
+		tn.awaitStatus("platform", "it says what it would take", followsAt("settings", "1.4.4", "1.4.5"), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 		tn.settle()
 		tn.Expect(namesOf(tn.revisionsOf("platform"))).To(ConsistOf(namesOf(before)), "whether it is suspended is no part of what clusters run")
 		upgraded(tn, 3, "1.4.4")
@@ -140,7 +132,7 @@ func TestFollowing(t *testing.T) {
 		upgraded(tn, 4, "1.4.4")
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = nil })
 		upgraded(tn, 5, "1.4.5")
-		tn.awaitStatus("platform", "it continues", at("1.4.5", ""), counts(2, 2))
+		tn.awaitStatus("platform", "it continues", followsAt("settings", "1.4.5", ""), counts(2, 2))
 	})
 
 	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) { tn.in(t).restartsAtRest(server, start) })
@@ -154,8 +146,8 @@ func TestFollowing(t *testing.T) {
 	t.Run("a registry that is down", func(t *testing.T) {
 		tn := tn.in(t)
 		server.Stop()
-		lookNow(tn, "platform")
-		s := tn.awaitStatus("platform", "it says so", at("1.4.5", ""), sources(metav1.ConditionFalse, "SourceUnavailable", "refuses connections"), counts(2, 2))
+		tn.lookNow("platform")
+		s := tn.awaitStatus("platform", "it says so", followsAt("settings", "1.4.5", ""), sources(metav1.ConditionFalse, "SourceUnavailable", "refuses connections"), counts(2, 2))
 		tn.Expect(checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "refuses connections")).To(Succeed(), "what is installed stays ready")
 		waiting := follows("1.x")
 		waiting.Name = "more"
@@ -171,14 +163,14 @@ func TestFollowing(t *testing.T) {
 		back := time.Now()
 		tn.awaitStatus("later", "the registry is back", sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 		t.Logf("installed %s after the registry was back", time.Since(back).Round(time.Millisecond))
-		lookNow(tn, "platform")
-		tn.awaitStatus("platform", "the registry is back", at("1.4.5", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
+		tn.lookNow("platform")
+		tn.awaitStatus("platform", "the registry is back", followsAt("settings", "1.4.5", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 	})
 
 	t.Run("a range that nothing published is in", func(t *testing.T) {
 		tn := tn.in(t)
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.0" })
-		tn.awaitStatus("platform", "another range that allows it", at("1.4.5", ""), counts(2, 2))
+		tn.awaitStatus("platform", "another range that allows it", followsAt("settings", "1.4.5", ""), counts(2, 2))
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.6 || ~9" })
 		tn.awaitStatus("platform", "the spec waits, clusters keep what they have", sources(metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "the newest is"))
 		upgraded(tn, 5, "1.4.5")
@@ -206,19 +198,17 @@ func TestFollowingTogether(t *testing.T) {
 	second := ofGreen.startManager("--watch-filter="+green, "--credentials-dir="+dir)
 	publish("1.4.0")
 	tn.create(tn.stackWithFilter("platform", addonsv1.SharedWatchFilter, tn.addon("settings", "", fromOCI(server.URL("charts/settings"), "~1.4"))))
-	tn.awaitStatus("platform", "both instances install it", counts(2, 2), at("1.4.0", ""), sources(metav1.ConditionTrue, "", ""))
+	tn.awaitStatus("platform", "both instances install it", counts(2, 2), followsAt("settings", "1.4.0", ""), sources(metav1.ConditionTrue, "", ""))
 	settleAll(t, first, second)
 
 	for i, version := range []string{"1.4.1", "1.4.2"} {
 		start := world.hub.mark(t)
 		publish(version)
-		change(tn, tn.newStack("platform", nil), func(s *addonsv1.AddonStack) {
-			s.Annotations = map[string]string{addonsv1.LookNowAnnotation: version}
-		})
+		tn.lookNow("platform")
 		for _, cluster := range []string{"one", "two"} {
 			tn.awaitCluster(cluster, "what one finds, both take", installedAs("settings", int32(i)+2, version))
 		}
-		tn.awaitStatus("platform", "both say the same", counts(2, 2), at(version, ""), says(blue, 1, 1), says(green, 1, 1))
+		tn.awaitStatus("platform", "both say the same", counts(2, 2), followsAt("settings", version, ""), says(blue, 1, 1), says(green, 1, 1))
 		settleAll(t, first, second)
 		byBlue, byGreen := start.requests(t, ofBlue.user), start.requests(t, ofGreen.user)
 		NewWithT(t).Expect(len(creations(byBlue, "controllerrevisions", ""))+len(creations(byGreen, "controllerrevisions", ""))).To(
@@ -227,9 +217,7 @@ func TestFollowingTogether(t *testing.T) {
 	}
 
 	start := world.hub.mark(t)
-	change(tn, tn.newStack("platform", nil), func(s *addonsv1.AddonStack) {
-		s.Annotations = map[string]string{addonsv1.LookNowAnnotation: "again"}
-	})
+	tn.lookNow("platform")
 	settleAll(t, first, second)
 	NewWithT(t).Expect(append(writes(start.requests(t, ofBlue.user)), writes(start.requests(t, ofGreen.user))...)).To(BeEmpty(), "at rest nobody writes")
 }
@@ -250,17 +238,6 @@ func (tn *tenant) awaitEvent(reason, note string) {
 		}
 		return fmt.Errorf("no event %s with %q among %q", reason, note, notes)
 	})
-}
-
-// at expects the only range of a stack at a version, and another one available.
-func at(version, available string) stackCheck {
-	return func(s *addonsv1.AddonStack) error {
-		f := s.Status.Following
-		if len(f) != 1 || f[0].Addon != "settings" || f[0].Version != version || f[0].Available != available || f[0].Since.IsZero() {
-			return fmt.Errorf("following is %+v, expected %s, available %q", f, version, available)
-		}
-		return nil
-	}
 }
 
 // sources expects the SourcesReady condition.

@@ -129,8 +129,8 @@ func TestHandOverNamespace(t *testing.T) {
 	mark, installed := s.mark(t), s.release(t, tn.namespace, "settings")
 	before := tn.versions()
 
-	one.stop(t)
-	two.stop(t)
+	one.Stop(t)
+	two.Stop(t)
 	from := world.hub.mark(t)
 	one = first.launch("--namespace=" + stays)
 	two = second.launch("--namespace=" + others["second"].namespace + "," + goes)
@@ -146,7 +146,7 @@ func TestHandOverNamespace(t *testing.T) {
 	tn.Expect(described(from.requests(t, first.user), func(e auditEvent) bool {
 		return !registers(e) && e.ObjectRef != nil && e.ObjectRef.Namespace == goes
 	})).To(BeEmpty(), "the first instance has no business there any more")
-	one.stop(t)
+	one.Stop(t)
 }
 
 // assignedTo expects the stack among those that the cluster is to run, and the
@@ -181,23 +181,21 @@ func TestLeader(t *testing.T) {
 	standby := tn.startManager(replica...)
 	var done float64
 	poll(t, patience, "the second replica is to wait for the lease", func() (err error) {
-		if !bytes.Contains(standby.tail(), []byte("Attempting to acquire leader lease")) {
+		if !bytes.Contains(standby.Tail(), []byte("Attempting to acquire leader lease")) {
 			return errors.New("it doesn't say so")
 		}
-		done, err = standby.reconciled("clusteraddon")
+		done, err = reconciled(standby, "clusteraddon")
 		return err
 	})
 	tn.Expect(done).To(BeZero(), "only one replica works")
 	mark := s.mark(t)
 
-	leader.kill()
+	leader.Kill()
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) {
 		a.Values = &apiextensionsv1.JSON{Raw: []byte(`{"text": "of the second"}`)}
 	})
 	tn.awaitReady("platform", "the second replica takes over once the lease has run out")
-	settings := tn.configMapOf("settings")
-	tn.Expect(s.Get(t.Context(), tn.key("settings"), settings)).To(Succeed())
-	tn.Expect(settings.Data).To(HaveKeyWithValue("text", "of the second"))
+	tn.Expect(s.textIn(t, tn.namespace, "settings")).To(Equal("of the second"))
 	tn.Expect(s.release(t, tn.namespace, "settings").revision).To(Equal(2), "it knows what is installed, and makes one revision")
 	tn.Expect(writes(mark.requests(t, tn.clusterUser("prod")))).NotTo(BeEmpty())
 }

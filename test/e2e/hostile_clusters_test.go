@@ -171,7 +171,7 @@ func whatIsWrong(ca *addonsv1.ClusterAddon) string {
 
 func (f *fairness) goroutines(t *testing.T) int {
 	t.Helper()
-	n, err := f.manager.sum("go_goroutines")
+	n, err := f.manager.Sum("go_goroutines")
 	must(t, err)
 	return int(n)
 }

@@ -188,7 +188,7 @@ func TestSlowClusters(t *testing.T) {
 		return nil
 	})
 	poll(t, patience, "but half of them at most", func() error {
-		active, err := f.manager.sum("controller_runtime_active_workers", `controller="clusteraddon"`)
+		active, err := f.manager.Sum("controller_runtime_active_workers", `controller="clusteraddon"`)
 		if err == nil && active > 25 {
 			err = fmt.Errorf("%v workers are held", active)
 		}

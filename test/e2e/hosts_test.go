@@ -80,7 +80,7 @@ func TestOCI(t *testing.T) {
 	})
 
 	for _, m := range tn.managers {
-		log, err := os.ReadFile(m.log)
+		log, err := os.ReadFile(m.LogFile)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(string(log)).NotTo(ContainSubstring("sentinel"), "credentials stay out of the log")
 	}
@@ -150,7 +150,7 @@ func TestGitHub(t *testing.T) {
 
 	tn.Expect(server.Leaked()).To(BeEmpty(), "the host that has the files gets no credentials")
 	for _, m := range tn.managers {
-		log, err := os.ReadFile(m.log)
+		log, err := os.ReadFile(m.LogFile)
 		tn.Expect(err).NotTo(HaveOccurred())
 		tn.Expect(string(log)).NotTo(ContainSubstring("sentinel"), "credentials stay out of the log")
 	}

@@ -43,10 +43,7 @@ func TestIdle(t *testing.T) {
 		tn := tn.in(t)
 		hub, workload := world.hub.mark(t), s.mark(t)
 		for i := range 5 {
-			before, err := tn.manager.reconciled("clusteraddon")
-			tn.Expect(err).NotTo(HaveOccurred())
-			tn.poke("prod", fmt.Sprint(i))
-			tn.awaitReconcile("clusteraddon", before)
+			tn.reconcileAgain("prod", fmt.Sprint(i))
 		}
 		tn.settle()
 		onHub, onWorkload := hub.requests(t, tn.user), workload.requests(t, user)
@@ -150,8 +147,7 @@ func TestFleetAtRest(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		seen, err := tn.manager.reconciled("clusteraddon")
-		tn.Expect(err).NotTo(HaveOccurred())
+		seen := tn.reconciled("clusteraddon")
 		for _, cluster := range clusters {
 			tn.poke(cluster, fmt.Sprint(i))
 		}

@@ -7,6 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	chandler "github.com/cluster-chandler/chandler/test/manager"
 )
 
 // sourceInputs are wrong in the place that a chart is to come from.
@@ -33,7 +34,7 @@ func sourceInputs(charts inputCharts) map[string]func(*input) {
 		"version-missing":       repository("/charts", "settings", "9.9.9"),
 		"repository-path-wrong": repository("/chart", "settings", "1.0.0"),
 		"chart-name-wrong":      repository("/charts", "setting", "1.0.0"),
-		"port-dead":             unreachable(func(i *input) string { return freeAddress(i.t) }),
+		"port-dead":             unreachable(func(i *input) string { return chandler.FreeAddress(i.t) }),
 		"host-unknown":          unreachable(func(*input) string { return "charts.invalid" }),
 		"registry-is-web-server": func(i *input) {
 			host := i.webServer()

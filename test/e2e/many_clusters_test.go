@@ -27,7 +27,7 @@ func TestManyClustersAtRest(t *testing.T) {
 	}
 	tn := newTenant(t)
 	m := tn.startManager()
-	poll(t, patience, "it works", func() error { _, err := m.reconciled("assignment"); return err })
+	poll(t, patience, "it works", func() error { _, err := reconciled(m, "assignment"); return err })
 	before := memoryOf(t, m)
 	kubeconfig := tn.userOn(workloadServer(t, 3), "all").Kubeconfig
 	var making sync.WaitGroup
@@ -42,7 +42,7 @@ func TestManyClustersAtRest(t *testing.T) {
 	}
 	making.Wait()
 	poll(t, 10*time.Minute, "all are connected", func() error {
-		connected, err := m.sum("fleet_clusters", `phase="Connected"`)
+		connected, err := m.Sum("fleet_clusters", `phase="Connected"`)
 		if err == nil && int(connected) < n {
 			err = fmt.Errorf("%.0f are", connected)
 		}
@@ -61,7 +61,7 @@ func TestManyClustersAtRest(t *testing.T) {
 
 func requestsOf(t *testing.T, m *manager) float64 {
 	t.Helper()
-	all, err := m.sum("fleet_requests_total")
+	all, err := m.Sum("fleet_requests_total")
 	must(t, err)
 	return all
 }

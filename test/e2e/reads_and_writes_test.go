@@ -181,7 +181,7 @@ func runUnder(tn *tenant, c combination) (*tenant, []auditEvent) {
 	tn.setText(addonsv1.SharedWatchFilter, "another")
 	tn.awaitCluster("blue", "a change is taken up", installedAs(addonsv1.SharedWatchFilter, 2, ""))
 	settleAll(tn.t, m)
-	m.stop(tn.t)
+	m.Stop(tn.t)
 	return tn, start.requests(tn.t, tn.user)
 }
 

@@ -69,11 +69,9 @@ func TestRefusedThoughItWasInUse(t *testing.T) {
 	time.Sleep(5 * time.Second) // the first tries come soon
 	server.Requests(t)
 	hub := world.hub.mark(t)
-	before, err := tn.manager.reconciled("addonstack")
-	tn.Expect(err).NotTo(HaveOccurred())
+	before := tn.reconciled("addonstack")
 	time.Sleep(10 * time.Second)
-	after, err := tn.manager.reconciled("addonstack")
-	tn.Expect(err).NotTo(HaveOccurred())
+	after := tn.reconciled("addonstack")
 	asked, written := server.Requests(t), writes(hub.requests(t, tn.user))
 	t.Logf("in 10 s: %.0f reconciles of stacks, %d writes, and these requests: %q", after-before, len(written), asked)
 	tn.Expect(after-before).To(BeNumerically("<=", 5), "nothing is new of the bundle")

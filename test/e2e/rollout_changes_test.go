@@ -132,7 +132,7 @@ func TestSharedRollout(t *testing.T) {
 	tn.create(tn.stackWithFilter("platform", addonsv1.SharedWatchFilter, addon))
 	tn.awaitStatus("platform", "both instances install it", counts(4, 4))
 
-	second.stop(t)
+	second.Stop(t)
 	r.edit("two", "none", rollsOut(addonsv1.Rollout{Waves: []addonsv1.RolloutWave{
 		{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: labels("stage=canary")}},
 	}}))

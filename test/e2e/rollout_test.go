@@ -173,7 +173,7 @@ func TestRolloutInWaves(t *testing.T) {
 	message := conditions.GetMessage(s, addonsv1.RolledOutCondition)
 	r.Expect(message).To(And(ContainSubstring(target), ContainSubstring(addonsv1.RolloutApprovedAnnotation+"=late")))
 
-	r.manager.kill()
+	r.manager.Kill()
 	late := r.join(9)
 	r.startManager()
 	r.awaitCluster(late, "a new cluster gets the completed revision", ready("settings"))

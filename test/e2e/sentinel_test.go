@@ -246,11 +246,11 @@ func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 	t := tn.t
 	places := map[string][]byte{}
 	for _, m := range tn.managers {
-		log, err := os.ReadFile(m.log)
+		log, err := os.ReadFile(m.LogFile)
 		must(t, err)
-		places["the log "+filepath.Base(m.log)] = log
+		places["the log "+filepath.Base(m.LogFile)] = log
 	}
-	response, err := http.Get(tn.manager.metrics)
+	response, err := http.Get(tn.manager.Metrics)
 	must(t, err)
 	defer response.Body.Close()
 	if places["metrics"], err = io.ReadAll(response.Body); err != nil {

@@ -141,7 +141,7 @@ func TestSharedStack(t *testing.T) {
 	t.Run("an instance ends for good", func(t *testing.T) {
 		tn := tn.in(t)
 		m := marks(t)
-		second.stop(t)
+		second.Stop(t)
 		tn.refilter("one", blue)
 		tn.refilter("two", blue)
 		tn.awaitCluster("one", "the first instance takes it over", assignedTo("platform", blue), ready("settings"))

@@ -3,9 +3,6 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +80,7 @@ func sourceFaults() map[string]sourceFault {
 }
 
 // maxGrowth is how much memory the manager may take while all sources fail.
-const maxGrowth = 64 << 20
+const maxGrowth = 64 // MiB
 
 // TestSourceFaults has hosts that fail, each in its own way, for each kind of source;
 // and beside them one that doesn't.
@@ -119,7 +116,7 @@ func TestSourceFaults(t *testing.T) {
 	}
 	tn.awaitCluster("calm", "a sound source is used", ready(calm...))
 	tn.settle()
-	before := tn.manager.memory(t)
+	before := memoryOf(t, tn.manager)
 
 	faults, servers := sourceFaults(), map[string]*faulty.Server{}
 	var failing []addonsv1.Addon
@@ -160,8 +157,8 @@ func TestSourceFaults(t *testing.T) {
 	})
 
 	lasted := time.Since(begun)
-	grown := tn.manager.memory(t) - before
-	t.Logf("after %s the manager has %d MiB more", lasted.Round(time.Second), grown>>20)
+	grown := memoryOf(t, tn.manager) - before
+	t.Logf("after %s the manager has %d MiB more", lasted.Round(time.Second), grown)
 	tn.Expect(grown).To(BeNumerically("<", maxGrowth))
 	for name, server := range servers {
 		asked, total := map[string][]string{}, 0
@@ -207,22 +204,4 @@ func attempts(within time.Duration) int {
 		n++
 	}
 	return n
-}
-
-// memory is what the process has in use, without those that render for it, in bytes.
-func (m *manager) memory(t *testing.T) int64 {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
-	if err != nil {
-		t.Skipf("this system doesn't tell the memory of a process: %v", err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmRSS:" {
-			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			must(t, err)
-			return kib << 10
-		}
-	}
-	t.Fatal("no VmRSS in /proc")
-	return 0
 }

@@ -151,11 +151,11 @@ func TestFleetSharesDownloads(t *testing.T) {
 	}
 	tn.Expect(asked).To(HaveLen(len(sourceKinds)))
 	for _, kind := range sourceKinds {
-		bytes, err := m.sum("chandler_source_artifact_bytes_total", `kind="`+kind+`"`)
+		bytes, err := m.Sum("chandler_source_artifact_bytes_total", `kind="`+kind+`"`)
 		tn.Expect(err).NotTo(HaveOccurred())
 		tn.Expect(bytes).To(Equal(float64(len(offered.archives[kind]))), "each archive came once")
 	}
-	unpacked, err := m.sum("chandler_source_unpackings_total")
+	unpacked, err := m.Sum("chandler_source_unpackings_total")
 	tn.Expect(err).NotTo(HaveOccurred())
 	tn.Expect(unpacked).To(Equal(float64(len(sourceKinds))), "each archive was unpacked once")
 }

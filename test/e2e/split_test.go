@@ -76,7 +76,7 @@ func TestSplit(t *testing.T) {
 		if who.sleeps == ofGreen {
 			asleep, awake = green, blue
 		}
-		asleep.stop(t)
+		asleep.Stop(t)
 		tn.setText("base", "without "+who.filter)
 		tn.awaitStatus("base", "one instance has seen it", func(s *addonsv1.AddonStack) error {
 			return behind(s, who.filter)

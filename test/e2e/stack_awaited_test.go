@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	chandler "github.com/cluster-chandler/chandler/test/manager"
 )
 
 // TestAwaitedStack switches a cluster to a stack that has no revision yet: what runs
@@ -34,7 +35,7 @@ func TestAwaitedStack(t *testing.T) {
 	tn.create(later)
 	down := tn.stackForClass("down", "down")
 	down.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
-		OCI: &addonsv1.OCISource{URL: "oci://" + freeAddress(t) + "/stack", PlainHTTP: ptr.To(true)}, Version: "v1"}}
+		OCI: &addonsv1.OCISource{URL: "oci://" + chandler.FreeAddress(t) + "/stack", PlainHTTP: ptr.To(true)}, Version: "v1"}}
 	tn.create(down)
 	tn.makeStack("other", nil, tn.addon("other", tn.writeChart("other", "1.0.0", having("four"))))
 	tn.makeCluster("prod", s, nil, ofClass("first"))

@@ -133,7 +133,7 @@ func (tn *tenant) buryDead() {
 // restart kills the manager and starts another one with the same flags.
 func (tn *tenant) restart(flags ...string) *manager {
 	tn.t.Helper()
-	tn.manager.kill()
+	tn.manager.Kill()
 	return tn.startManager(flags...)
 }
 

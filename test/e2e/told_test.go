@@ -69,11 +69,7 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 		tn.poke("c", fmt.Sprint("again ", i))
 		tn.settle()
 	}
-	tn.stopManager()
-	tn.startManager()
-	tn.poke("c", "restarted")
-	tn.awaitReconcile("clusteraddon", 0)
-	tn.settle()
+	tn.restartAndLookAt("c")
 	tn.awaitCluster("c", "nothing changed", isUnsigned)
 	tn.Expect(tn.warnings()).To(ConsistOf(told), "neither a reconcile nor a restart is news")
 	tn.Expect(tn.warningsOf("ClusterAddon", "SignatureMissing")).To(Equal(1))
@@ -95,7 +91,7 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 	tn.makeStack("other", labels("env=test"), settings)
 	tn.awaitReady("other", "its version is exact")
 	tn.changeAddon("other", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.17.x" })
-	tn.awaitStatus("other", "the version that it named is signed", takenUp, at("1.17.4", "1.17.8"),
+	tn.awaitStatus("other", "the version that it named is signed", takenUp, followsAt("settings", "1.17.4", "1.17.8"),
 		sources(metav1.ConditionFalse, "SignatureMissing", "So 1.17.8 isn't taken, it stays at 1.17.4"))
 }
 

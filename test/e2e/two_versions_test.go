@@ -120,7 +120,7 @@ func TestTwoVersions(t *testing.T) {
 		tn := tn.in(t)
 		before, mark := tn.versions(), world.hub.mark(t)
 		for _, m := range managers {
-			m.stop(t)
+			m.Stop(t)
 		}
 		start() // which looks at everything, and remembers nothing
 		settleAll(t, managers...)

@@ -84,10 +84,7 @@ func TestValuesOfEachCluster(t *testing.T) {
 		tn := tn.in(t)
 		hub, bergen := world.hub.mark(t), servers["bergen"].mark(t)
 		for i := range 3 {
-			before, err := tn.manager.reconciled("clusteraddon")
-			tn.Expect(err).NotTo(HaveOccurred())
-			tn.poke("bergen", fmt.Sprint(i))
-			tn.awaitReconcile("clusteraddon", before)
+			tn.reconcileAgain("bergen", fmt.Sprint(i))
 		}
 		tn.settle()
 		tn.Expect(described(hub.requests(t, tn.user), func(e auditEvent) bool {
@@ -126,14 +123,12 @@ func TestValuesByLabel(t *testing.T) {
 	tn.relabel("prod", "cloud=green")
 	expect(2, "green-config")
 	tn.settle()
-	before, err := tn.manager.reconciled("clusteraddon")
-	tn.Expect(err).NotTo(HaveOccurred())
+	before := tn.reconciled("clusteraddon")
 	tn.setSecretText("blue-config", "values.yaml", "a change that concerns nobody")
 	tn.setSecretText("green-config", "values.yaml", "another green")
 	expect(3, "another green")
 	tn.settle()
-	after, err := tn.manager.reconciled("clusteraddon")
-	tn.Expect(err).NotTo(HaveOccurred())
+	after := tn.reconciled("clusteraddon")
 	t.Logf("%.0f reconciles of a change of one Secret", after-before)
 	tn.relabel("prod", "cloud=yellow")
 	expect(4, "default")

@@ -140,19 +140,33 @@ func (tn *tenant) settle() {
 // anything to do any more.
 func settleAll(t *testing.T, managers ...*manager) {
 	t.Helper()
-	processes := make([]*chandler.Process, 0, len(managers))
-	for _, m := range managers {
-		processes = append(processes, m.Process)
-	}
 	poll(t, 30*time.Second, "the managers are to begin", func() error {
-		for _, p := range processes {
+		for _, p := range managers {
 			if a, err := p.Activity(); err != nil || a.Reconciles > 0 {
 				return err
 			}
 		}
 		return errors.New("no reconcile so far")
 	})
-	chandler.AwaitRest(t, processes...)
+	chandler.AwaitRest(t, managers...)
+}
+
+// reconcileAgain has the manager look at a Cluster again, though nothing changed but an annotation.
+func (tn *tenant) reconcileAgain(cluster, value string) {
+	tn.t.Helper()
+	before := tn.reconciled("clusteraddon")
+	tn.poke(cluster, value)
+	tn.awaitReconcile("clusteraddon", before)
+}
+
+// restartAndLookAt stops the manager, and returns once another one has looked at a Cluster and has nothing left to do.
+func (tn *tenant) restartAndLookAt(cluster string) {
+	tn.t.Helper()
+	tn.stopManager()
+	tn.startManager()
+	tn.poke(cluster, "restarted")
+	tn.awaitReconcile("clusteraddon", 0)
+	tn.settle()
 }
 
 // awaitReconcile returns when the controller has reconciled since it had done
@@ -160,7 +174,7 @@ func settleAll(t *testing.T, managers ...*manager) {
 func (tn *tenant) awaitReconcile(controller string, before float64) {
 	tn.t.Helper()
 	poll(tn.t, 30*time.Second, "a change of an annotation is to be looked at", func() error {
-		now, err := tn.manager.reconciled(controller)
+		now, err := reconciled(tn.manager, controller)
 		if err == nil && now <= before {
 			err = fmt.Errorf("%.0f reconciles, as before", now)
 		}

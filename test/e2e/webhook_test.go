@@ -23,6 +23,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	chandler "github.com/cluster-chandler/chandler/test/manager"
 )
 
 // TestWebhook lets a process that serves webhooks alone, as config/shared does, look
@@ -169,7 +170,7 @@ func (s *servingWebhooks) addressOf(path string) string {
 func (tn *tenant) serveWebhooks(flags ...string) *servingWebhooks {
 	tn.t.Helper()
 	t := tn.t
-	s := &servingWebhooks{webhooks: freeAddress(t), hooks: freeAddress(t)}
+	s := &servingWebhooks{webhooks: chandler.FreeAddress(t), hooks: chandler.FreeAddress(t)}
 	certificate, dir := mustCertificate(t), t.TempDir()
 	for name, data := range map[string][]byte{"tls.crt": certificate.chain, "tls.key": certificate.key} {
 		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
