@@ -52,8 +52,7 @@ func TestCache(t *testing.T) {
 	}
 	NewWithT(t).Expect(archives()).To(HaveLen(1))
 
-	t.Run("a restart with an emptied cache disturbs nothing", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a restart with an emptied cache disturbs nothing", func(t *testing.T, tn *tenant) {
 		unready := tn.watchReady()
 		workload := s.mark(t)
 		for i := range clusters {
@@ -76,8 +75,7 @@ func TestCache(t *testing.T) {
 		tn.Expect(server.Requests(t)).To(BeEmpty(), "what is installed needs no archive")
 	})
 
-	t.Run("the cache is filled once somebody needs it", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("the cache is filled once somebody needs it", func(t *testing.T, tn *tenant) {
 		unready := tn.watchReady()
 		for i := range clusters {
 			tn.changeAddon(name(i), "settings", withValues(map[string]any{"text": "another one"}))
@@ -94,8 +92,7 @@ func TestCache(t *testing.T) {
 		tn.Expect(archives()).To(HaveLen(1))
 	})
 
-	t.Run("what is in the cache can be installed while the registry is down", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("what is in the cache can be installed while the registry is down", func(t *testing.T, tn *tenant) {
 		tn.stopManager()
 		server.Stop()
 		start()
@@ -108,8 +105,7 @@ func TestCache(t *testing.T) {
 		NewWithT(t).Expect(tn.warnings()).To(BeEmpty())
 	})
 
-	t.Run("a cache that can't be used is none", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a cache that can't be used is none", func(t *testing.T, tn *tenant) {
 		tn.stopManager()
 		tn.Expect(os.RemoveAll(dir)).To(Succeed())
 		tn.Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())

@@ -56,8 +56,7 @@ func TestReleasesOfManyMakers(t *testing.T) {
 	tn.awaitCluster("prod", "the release deletes all it had", ready())
 	tn.awaitReady("made", "it has nothing to install")
 
-	t.Run("manifests in a key", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("manifests in a key", func(t *testing.T, tn *tenant) {
 		install := &corev1.ConfigMap{ObjectMeta: tn.named("install"), Data: map[string]string{"install": "# nothing yet\n"}}
 		tn.create(install)
 		tn.makeStack("plain", nil, tn.addon("plain", "", withManifests("", ""), func(a *addonsv1.Addon) {

@@ -105,8 +105,7 @@ func TestBundlesThatAreRefused(t *testing.T) {
 		"signed-by-another": {atRegistry("v3", "credentials"),
 			addonsv1.SourcesReadyCondition, metav1.ConditionUnknown, "SignatureInvalid", "it is made with another key"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tn := tn.in(t)
+		tn.run(name, func(t *testing.T, tn *tenant) {
 			tn.makeBundleStack(name, tc.from)
 			if tc.kind == "" {
 				tn.awaitStack(name, "it can be used", addonsv1.ReadyCondition, metav1.ConditionTrue, "", "")
@@ -124,8 +123,8 @@ func TestBundlesThatAreRefused(t *testing.T) {
 		NewWithT(t).Expect(world.hub.Create(t.Context(), large, client.DryRunAll)).To(MatchError(ContainSubstring("may not be more than 1048576 bytes")))
 	})
 
-	t.Run("what runs stays until the next one is as it has to be", func(t *testing.T) {
-		tn, addon := tn.in(t), tn.namespace+"-a"
+	tn.run("what runs stays until the next one is as it has to be", func(t *testing.T, tn *tenant) {
+		addon := tn.namespace + "-a"
 		tn.makeCluster("prod", s, nil, ofClass("registry"))
 		tn.awaitCluster("prod", "it is signed", ready(addon), installedAs(addon, 1, "1.0.0"))
 		tn.awaitReady("registry", "its cluster is ready")

@@ -49,8 +49,7 @@ func TestSwitchOfClass(t *testing.T) {
 	}
 	expectText(t, "a on a")
 
-	t.Run("what is assigned waits for its class", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("what is assigned waits for its class", func(t *testing.T, tn *tenant) {
 		thaw := tn.freezeAssignments()
 		unready := tn.watchReady()
 		start := s.mark(t)
@@ -74,8 +73,7 @@ func TestSwitchOfClass(t *testing.T) {
 		tn.Expect(tn.notesThatBegin("AddonReady", "Installed add-on top ")).To(HaveLen(1), "nothing was done for it now")
 	})
 
-	t.Run("dependencies count in the stack that an add-on is of now", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("dependencies count in the stack that an add-on is of now", func(t *testing.T, tn *tenant) {
 		for _, name := range []string{"base", "top"} {
 			records := &corev1.SecretList{}
 			NewWithT(t).Expect(s.List(t.Context(), records, client.InNamespace(tn.namespace), client.MatchingLabels{"owner": "helm", "name": name, "status": "deployed"})).To(Succeed())

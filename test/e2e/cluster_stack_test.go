@@ -147,8 +147,7 @@ func TestClusterStack(t *testing.T) {
 	tn.awaitCluster("prod", "the gate is open", ready(first, second), installedAs(second, 1, "1.0.0"))
 	tn.awaitReady("test-stack-1-31-v1", "its cluster is ready")
 
-	t.Run("a release in a ConfigMap", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a release in a ConfigMap", func(t *testing.T, tn *tenant) {
 		bundle := &corev1.ConfigMap{ObjectMeta: tn.named("release"), BinaryData: map[string][]byte{"release.tgz": tarball(tn.stackRelease("v2", "two"))}}
 		tn.makeBundleStack("test-stack-1-31-v2", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 			ConfigMap: &addonsv1.ArtifactReference{Name: "release", Key: "release.tgz"}}})
@@ -172,8 +171,7 @@ func TestClusterStack(t *testing.T) {
 		NewWithT(t).Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "a restart changes nothing")
 	})
 
-	t.Run("a release in a registry, that deletes a stage", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a release in a registry, that deletes a stage", func(t *testing.T, tn *tenant) {
 		server := registry.Start(t, registry.Options{PlainHTTP: true})
 		release := tn.stackRelease("v3", "three")
 		release["clusteraddon.yaml"] = fmt.Appendf(nil, "addonStages: {AfterControlPlaneInitialized: [{name: %s, action: apply}, {name: %s, action: delete}]}", first, second)
@@ -190,8 +188,7 @@ func TestClusterStack(t *testing.T) {
 		NewWithT(t).Expect(blobs).To(HaveLen(3), "each file that is used is read once, and the ClusterClass not at all")
 	})
 
-	t.Run("a bundle that is none", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a bundle that is none", func(t *testing.T, tn *tenant) {
 		tn.Expect(os.MkdirAll(filepath.Join(tn.charts, "empty"), 0o750)).To(Succeed())
 		tn.Expect(os.WriteFile(filepath.Join(tn.charts, "empty", "README"), nil, 0o600)).To(Succeed())
 		tn.makeBundleStack("none", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "empty"}})

@@ -33,8 +33,7 @@ func TestColumns(t *testing.T) {
 	tn.awaitReady("platform", "the good stack is ready")
 	tn.settle()
 
-	t.Run("kubectl get as", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("kubectl get as", func(t *testing.T, tn *tenant) {
 		table := tn.kubectlGet(t, "as")
 		tn.Expect(table[0]).To(Equal([]string{"NAME", "CLUSTERS", "READY", "FAILED", "OK", "AGE", "MESSAGE"}))
 		rows := byName(table)
@@ -43,23 +42,20 @@ func TestColumns(t *testing.T) {
 		tn.Expect(rows["nobody"][:5]).To(Equal([]string{"nobody", "0", "0", "0", "True"}))
 		tn.Expect(strings.Join(rows["nobody"], " ")).To(And(ContainSubstring("No Cluster of this namespace matches"), ContainSubstring("the namespace has 1 cluster")))
 	})
-	t.Run("kubectl get -o wide", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("kubectl get -o wide", func(t *testing.T, tn *tenant) {
 		tn.Expect(tn.kubectlGet(t, "as", "-o", "wide")[0]).To(ContainElements("WAITING", "REVISION", "SOURCES"))
 		table := tn.kubectlGet(t, "ca", "-o", "wide", "-l", addonsv1.AssignedStackLabelPrefix+"platform", "-l", addonsv1.AssignedStackLabelPrefix+"wrong")
 		tn.Expect(table[0]).To(ContainElements("STACKS", "DRIFT"))
 		tn.Expect(byName(table)["prod"]).To(ContainElement("platform,wrong"))
 	})
-	t.Run("kubectl get ca", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("kubectl get ca", func(t *testing.T, tn *tenant) {
 		table := tn.kubectlGet(t, "ca")
 		tn.Expect(table[0]).To(Equal([]string{"NAME", "ADDONS", "READY", "REASON", "AGE", "MESSAGE"}))
 		row := byName(table)["prod"]
 		tn.Expect(row[:4]).To(Equal([]string{"prod", "1/2", "False", "AddonsProgressing"}))
 		tn.Expect(strings.Join(row, " ")).To(ContainSubstring("wrong: Pending, ArtifactNotFound"), "the message says what is missing")
 	})
-	t.Run("kubectl get cluster-api", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("kubectl get cluster-api", func(t *testing.T, tn *tenant) {
 		var names []string
 		for _, row := range tn.kubectlGet(t, "cluster-api") {
 			names = append(names, row[0])

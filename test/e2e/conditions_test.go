@@ -75,8 +75,7 @@ func TestConditionsOnObjects(t *testing.T) {
 	})
 	tn.awaitCluster("prod", "the namespaces are there", ready("pre", "post", "later"))
 
-	t.Run("other inputs before a revision is ready", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("other inputs before a revision is ready", func(t *testing.T, tn *tenant) {
 		text := func() string {
 			object, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Get(t.Context(), "held", metav1.GetOptions{})
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,12 +27,12 @@ func TestCrash(t *testing.T) {
 	t.Parallel()
 	undisturbed := newLifeCycle(t, "undisturbed", nil)
 	undisturbed.run(crashPoint{})
-	undisturbed.Expect(sortedKeys(undisturbed.content["install"])).To(ContainElements(
+	undisturbed.Expect(slices.Sorted(maps.Keys(undisturbed.content["install"]))).To(ContainElements(
 		ContainSubstring("CustomResourceDefinition.apiextensions.k8s.io /things."), ContainSubstring("CustomResourceDefinition.apiextensions.k8s.io /gadgets."),
 		ContainSubstring("Thing."), ContainSubstring("Deployment.apps"), ContainSubstring("/dependent"),
 		ContainSubstring("/only-in-one"), ContainSubstring("sh.helm.release.v1.crashing.v1")), "else the comparison would say little")
-	undisturbed.Expect(sortedKeys(undisturbed.content["upgrade"])).NotTo(ContainElement(ContainSubstring("/only-in-one")))
-	undisturbed.Expect(sortedKeys(undisturbed.content["removal"])).To(HaveEach(Or(HavePrefix("Job.batch "), ContainSubstring(" /gadgets."), Equal("Namespace. /NAMESPACE"))),
+	undisturbed.Expect(slices.Sorted(maps.Keys(undisturbed.content["upgrade"]))).NotTo(ContainElement(ContainSubstring("/only-in-one")))
+	undisturbed.Expect(slices.Sorted(maps.Keys(undisturbed.content["removal"]))).To(HaveEach(Or(HavePrefix("Job.batch "), ContainSubstring(" /gadgets."), Equal("Namespace. /NAMESPACE"))),
 		"but for the Jobs of hooks, what is in crds/, and the namespace, which Helm leaves, too, nothing stays")
 	writes, kept := 0, 0
 	for _, step := range steps {

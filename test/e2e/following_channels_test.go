@@ -111,8 +111,7 @@ func TestFollowingChannels(t *testing.T) {
 		return followsAt(addonsv1.FollowedSource, version, available)
 	}
 
-	t.Run("the newest release of the channel", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("the newest release of the channel", func(t *testing.T, tn *tenant) {
 		runs(tn, 1, beta(9))
 		tn.awaitStatus("platform", "it says what it follows", follows(beta(9), ""), sources(metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""), counts(2, 2))
 		tn.Expect(tn.revisionsOf("platform")).To(HaveLen(1))
@@ -122,8 +121,7 @@ func TestFollowingChannels(t *testing.T) {
 		}), "what is behind a revision is exact")
 	})
 
-	t.Run("the tenth comes after the ninth", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("the tenth comes after the ninth", func(t *testing.T, tn *tenant) {
 		publishBeta(10)
 		tn.lookNow("platform")
 		runs(tn, 2, beta(10))
@@ -131,8 +129,7 @@ func TestFollowingChannels(t *testing.T) {
 		tn.awaitEvent("NewVersion", "spec.source: "+beta(10)+", before "+beta(9)+"; it follows channel beta of "+line)
 	})
 
-	t.Run("a release that is none isn't taken", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a release that is none isn't taken", func(t *testing.T, tn *tenant) {
 		server.PushRelease(t, map[string][]byte{"README.md": []byte("#")}, "stacks", beta(11))
 		tn.lookNow("platform")
 		s := tn.awaitStatus("platform", "it says why", follows(beta(10), beta(11)), counts(2, 2),
@@ -154,8 +151,7 @@ func TestFollowingChannels(t *testing.T) {
 		tn.awaitStatus("platform", "it was published again", follows(beta(11), ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 	})
 
-	t.Run("suspended", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("suspended", func(t *testing.T, tn *tenant) {
 		before := tn.revisionsOf("platform")
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} })
 		publishBeta(12)
@@ -171,8 +167,7 @@ func TestFollowingChannels(t *testing.T) {
 
 	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) { tn.in(t).restartsAtRest(server, start) })
 
-	t.Run("another channel", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("another channel", func(t *testing.T, tn *tenant) {
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Source.Channel = "" })
 		tn.awaitStatus("platform", "the spec waits for a stable release, clusters keep what they have",
 			sources(metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "spec.source.oci: "+server.URL("stacks")+": it has no release in channel stable of "+line))

@@ -63,8 +63,7 @@ func TestFollowing(t *testing.T) {
 		}
 	}
 
-	t.Run("the newest version that is allowed", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("the newest version that is allowed", func(t *testing.T, tn *tenant) {
 		upgraded(tn, 1, "1.4.1")
 		s := tn.awaitStatus("platform", "it says what it follows", followsAt("settings", "1.4.1", ""), sources(metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""), counts(2, 2))
 		tn.Expect(s.Status.Following[0].Since.Time).To(BeTemporally("~", time.Now(), time.Minute))
@@ -76,8 +75,7 @@ func TestFollowing(t *testing.T) {
 		tn.Expect(kept.Addons[0].Chart.OCI.Digest).To(HavePrefix("sha256:"))
 	})
 
-	t.Run("a look that finds nothing writes nothing", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a look that finds nothing writes nothing", func(t *testing.T, tn *tenant) {
 		tn.settle()
 		server.Requests(t)
 		hub := world.hub.mark(t)
@@ -95,8 +93,7 @@ func TestFollowing(t *testing.T) {
 		tn.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty())
 	})
 
-	t.Run("a newer version", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a newer version", func(t *testing.T, tn *tenant) {
 		publish("1.4.2", "1.6.0")
 		tn.lookNow("platform")
 		upgraded(tn, 2, "1.4.2")
@@ -105,8 +102,7 @@ func TestFollowing(t *testing.T) {
 		tn.awaitEvent("NewVersion", "1.4.2, before 1.4.1")
 	})
 
-	t.Run("a version that can't be used", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a version that can't be used", func(t *testing.T, tn *tenant) {
 		server.Push(t, configMapChart.archive("settings", "0.1.0"), "charts/settings", "1.4.3")
 		tn.lookNow("platform")
 		s := tn.awaitStatus("platform", "it isn't taken", followsAt("settings", "1.4.2", "1.4.3"), sources(metav1.ConditionFalse, "DigestMismatch", "1.4.3 isn't taken"), counts(2, 2))
@@ -118,8 +114,7 @@ func TestFollowing(t *testing.T) {
 		tn.awaitStatus("platform", "the next one is good", followsAt("settings", "1.4.4", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 	})
 
-	t.Run("suspended", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("suspended", func(t *testing.T, tn *tenant) {
 		before := tn.revisionsOf("platform")
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} })
 		publish("1.4.5")
@@ -137,14 +132,12 @@ func TestFollowing(t *testing.T) {
 
 	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) { tn.in(t).restartsAtRest(server, start) })
 
-	t.Run("a range that is none", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a range that is none", func(t *testing.T, tn *tenant) {
 		tn.makeStack("wrong", labels("env=none"), follows("1.2 and more"))
 		tn.awaitStack("wrong", "it says what is wrong", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.InvalidVersionReason, "spec.addons[0].chart.version")
 	})
 
-	t.Run("a registry that is down", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a registry that is down", func(t *testing.T, tn *tenant) {
 		server.Stop()
 		tn.lookNow("platform")
 		s := tn.awaitStatus("platform", "it says so", followsAt("settings", "1.4.5", ""), sources(metav1.ConditionFalse, "SourceUnavailable", "refuses connections"), counts(2, 2))
@@ -167,8 +160,7 @@ func TestFollowing(t *testing.T) {
 		tn.awaitStatus("platform", "the registry is back", followsAt("settings", "1.4.5", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 	})
 
-	t.Run("a range that nothing published is in", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a range that nothing published is in", func(t *testing.T, tn *tenant) {
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.0" })
 		tn.awaitStatus("platform", "another range that allows it", followsAt("settings", "1.4.5", ""), counts(2, 2))
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.6 || ~9" })

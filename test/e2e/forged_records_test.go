@@ -230,8 +230,7 @@ func TestEditedRecord(t *testing.T) {
 				tn.in(t).awaitCluster("prod", "it is rendered again", installedAs("settings", 5, "1.0.0"))
 				m.expectNoRights()
 			})
-			t.Run("what is wanted no more, unseen", func(t *testing.T) {
-				tn := tn.in(t)
+			tn.run("what is wanted no more, unseen", func(t *testing.T, tn *tenant) {
 				edit(t, "other", add)
 				tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] })
 				tn.awaitCluster("prod", "it is left", phase("other", addonsv1.AddonUnassigned, "StackUnknown", ""))
@@ -241,8 +240,7 @@ func TestEditedRecord(t *testing.T) {
 					t.Errorf("its object: %v", err)
 				}
 			})
-			t.Run("what is left goes once it is wanted again and proven", func(t *testing.T) {
-				tn := tn.in(t)
+			tn.run("what is left goes once it is wanted again and proven", func(t *testing.T, tn *tenant) {
 				tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, tn.small("other")) })
 				tn.awaitCluster("prod", "it is rendered again", installedAs("other", 2, "1.0.0"))
 				tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] })

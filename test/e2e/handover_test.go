@@ -49,8 +49,7 @@ func TestHandOver(t *testing.T) {
 	tn.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(ConsistOf(ContainSubstring("/secrets/sh.helm.release.v1.settings.v1?")),
 		"its record names the other stack now: there it is read which stack's add-on it is, and nothing else is written")
 
-	t.Run("a stack that is relabelled takes nothing along", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a stack that is relabelled takes nothing along", func(t *testing.T, tn *tenant) {
 		mark := s.mark(t)
 		change(tn, tn.newStack(stackOf(green), nil), func(s *addonsv1.AddonStack) { s.Labels = labels(clusterv1.WatchLabel + "=" + blue) })
 		tn.awaitReady(stackOf(green), "the other instance manages the stack now, which selects no Cluster there")

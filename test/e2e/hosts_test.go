@@ -50,8 +50,7 @@ func TestOCI(t *testing.T) {
 	put("config.json", config)
 	tn.awaitCluster("first", "the credentials are there", ready("settings"), installedAs("settings", 1, "1.0.0"))
 
-	t.Run("a restart asks for nothing", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a restart asks for nothing", func(t *testing.T, tn *tenant) {
 		server.Requests(t)
 		tn.stopManager()
 		start()
@@ -62,8 +61,7 @@ func TestOCI(t *testing.T) {
 		NewWithT(t).Expect(server.Requests(t)).To(BeEmpty())
 	})
 
-	t.Run("a registry that is down", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a registry that is down", func(t *testing.T, tn *tenant) {
 		server.Stop()
 		tn.poke("first", "down")
 		tn.makeCluster("second", workloadServer(t, 1), labels("env=prod"))

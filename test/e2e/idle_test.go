@@ -39,8 +39,7 @@ func TestIdle(t *testing.T) {
 	tn.settle()
 	user := tn.clusterUser("prod")
 
-	t.Run("reconciling costs nothing", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("reconciling costs nothing", func(t *testing.T, tn *tenant) {
 		hub, workload := world.hub.mark(t), s.mark(t)
 		for i := range 5 {
 			tn.reconcileAgain("prod", fmt.Sprint(i))
@@ -54,8 +53,7 @@ func TestIdle(t *testing.T) {
 		tn.Expect(described(onWorkload, notProbe)).To(BeEmpty(), "it doesn't even read")
 	})
 
-	t.Run("a restart costs a look", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a restart costs a look", func(t *testing.T, tn *tenant) {
 		tn.stopManager()
 		hub, workload := world.hub.mark(t), s.mark(t)
 		tn.startManager()
@@ -70,8 +68,7 @@ func TestIdle(t *testing.T) {
 		t.Logf("after a restart: %d requests to the management cluster, %d to the workload cluster", len(onHub), len(onWorkload))
 	})
 
-	t.Run("a lost ClusterAddon costs nothing", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a lost ClusterAddon costs nothing", func(t *testing.T, tn *tenant) {
 		workload := s.mark(t)
 		tn.remove(tn.clusterAddon("prod"))
 		tn.awaitCluster("prod", "it is made again, and knows what is installed", ready("from-path", "from-object", "from-template"))
@@ -79,8 +76,7 @@ func TestIdle(t *testing.T) {
 		tn.Expect(writes(workload.requests(t, user))).To(BeEmpty(), "the records in the workload cluster tell that nothing is to be done")
 	})
 
-	t.Run("a move to another management cluster costs nothing", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a move to another management cluster costs nothing", func(t *testing.T, tn *tenant) {
 		tn.stopManager()
 		workload := s.mark(t)
 		tn.moveAway("prod", "platform")

@@ -84,8 +84,7 @@ func TestKubernetesVersions(t *testing.T) {
 		return nil
 	})
 
-	t.Run("what is installed stays", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("what is installed stays", func(t *testing.T, tn *tenant) {
 		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: after + ".x", Version: "1.2.0"}))
 		tn.awaitCluster("c", "no row is for what runs", phase("follows", addonsv1.AddonFailed, "NoCompatibleVersion", "addons[follows].chart.versions"))
 		settings := tn.configMapOf("follows")
@@ -94,8 +93,7 @@ func TestKubernetesVersions(t *testing.T) {
 		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: minor + ".x", Version: "1.2.0"}))
 		tn.awaitCluster("c", "another row", installedAs("follows", 2, "1.2.0"))
 	})
-	t.Run("a row names its digest", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a row names its digest", func(t *testing.T, tn *tenant) {
 		wrong := "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: "*", Version: "1.0.0", Digest: wrong}))
 		tn.awaitCluster("c", "there is no such content", phase("follows", addonsv1.AddonPending, "ArtifactNotFound", wrong))

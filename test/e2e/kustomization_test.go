@@ -150,8 +150,7 @@ func TestKustomizations(t *testing.T) {
 	})
 
 	user := tn.clusterUser("prod")
-	t.Run("reconciling costs nothing, also after a restart", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("reconciling costs nothing, also after a restart", func(t *testing.T, tn *tenant) {
 		tn.settle()
 		workload := s.mark(t)
 		tn.reconcileAgain("prod", "again")
@@ -206,8 +205,7 @@ func TestKustomizations(t *testing.T) {
 			tn.changeAddon("platform", "packed", func(a *addonsv1.Addon) { a.Manifests.ArtifactSource = addonsv1.ArtifactSource{Path: "other/f.yaml"} })
 		}, map[string]string{"g": "", "f": "manifest"}},
 	} {
-		t.Run(step.name, func(t *testing.T) {
-			tn := tn.in(t)
+		tn.run(step.name, func(t *testing.T, tn *tenant) {
 			step.change(tn)
 			revisions[step.addon]++
 			for name, text := range step.texts {
@@ -229,8 +227,7 @@ func TestKustomizations(t *testing.T) {
 		{"a path that isn't there", "plain", "ArtifactNotFound", "addons[plain].manifests.path", func(a *addonsv1.Addon) { a.Manifests.Path = "nowhere" }},
 		{"files that are no chart", "patched", "ArtifactInvalid", "addons[patched].chart.path", func(a *addonsv1.Addon) { a.Chart.Path = "plain" }},
 	} {
-		t.Run(mistake.name, func(t *testing.T) {
-			tn := tn.in(t)
+		tn.run(mistake.name, func(t *testing.T, tn *tenant) {
 			tn.writeFiles("remote", artifact{"kustomization.yaml": "resources: [github.com/org/repo]\n"})
 			var before addonsv1.Addon
 			tn.changeAddon("platform", mistake.addon, func(a *addonsv1.Addon) { before = *a.DeepCopy(); mistake.change(a) })
@@ -247,8 +244,7 @@ func TestKustomizations(t *testing.T) {
 		})
 	}
 
-	t.Run("removal", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("removal", func(t *testing.T, tn *tenant) {
 		tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[len(spec.Addons)-1:] })
 		all, revisions = ready("patched"), map[string]int32{"patched": revisions["patched"]}
 		expect(tn, "what the stack has no more is to be removed", map[string]string{"patched": "both", "patched-more": "both"})

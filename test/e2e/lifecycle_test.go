@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -171,19 +172,10 @@ func (l *lifeCycle) expectSame(undisturbed *lifeCycle, at crashPoint) {
 	l.t.Helper()
 	for _, step := range steps {
 		got, want := l.content[step], undisturbed.content[step]
-		l.Expect(sortedKeys(got)).To(Equal(sortedKeys(want)),
+		l.Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))),
 			"disturbed %s of %s, the same objects are to be there as without: none lost, none left over", at, step)
 		for object, text := range want {
 			l.Expect(got[object]).To(Equal(text), "disturbed %s of %s, the content of %s is to be that of a run without", at, step, object)
 		}
 	}
-}
-
-func sortedKeys(m map[string]string) []string {
-	var keys []string
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

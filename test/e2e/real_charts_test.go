@@ -69,8 +69,7 @@ func TestRealCharts(t *testing.T) {
 		}
 	}
 
-	t.Run("reconciling keeps generated certificates", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("reconciling keeps generated certificates", func(t *testing.T, tn *tenant) {
 		start := servers["prod-0"].mark(t)
 		for i := range 20 {
 			tn.reconcileAgain("prod-0", fmt.Sprint(i))
@@ -79,8 +78,7 @@ func TestRealCharts(t *testing.T) {
 		NewWithT(t).Expect(writes(start.requests(t, tn.clusterUser("prod-0")))).To(BeEmpty(), "nothing is written when nothing changed")
 	})
 
-	t.Run("a restart keeps generated certificates", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a restart keeps generated certificates", func(t *testing.T, tn *tenant) {
 		start := servers["prod-0"].mark(t)
 		tn.restart()
 		tn.settle()
@@ -88,8 +86,7 @@ func TestRealCharts(t *testing.T) {
 		NewWithT(t).Expect(writes(start.requests(t, tn.clusterUser("prod-0")))).To(BeEmpty(), "a restart writes nothing")
 	})
 
-	t.Run("a change of an unrelated value keeps generated certificates", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a change of an unrelated value keeps generated certificates", func(t *testing.T, tn *tenant) {
 		tn.changeAddon("platform", "cilium", withValues(map[string]any{"debug": map[string]any{"enabled": true}}))
 		tn.awaitReady("platform", "a change of a value is to be rolled out")
 		for name := range servers {
@@ -98,8 +95,7 @@ func TestRealCharts(t *testing.T) {
 		keptCertificates(t, "a change of debug.enabled")
 	})
 
-	t.Run("an upgrade changes only what differs", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("an upgrade changes only what differs", func(t *testing.T, tn *tenant) {
 		s := servers["prod-0"]
 		before := s.versionsOf(t, "cilium", ciliumNamespace)
 		tn.changeAddon("platform", "cilium", func(a *addonsv1.Addon) { a.Chart.Path = upgraded })
@@ -112,8 +108,7 @@ func TestRealCharts(t *testing.T) {
 		s.expectOnlyChanged(t, before, "cilium", ciliumNamespace, history[len(history)-2].Manifest, history[len(history)-1].Manifest)
 	})
 
-	t.Run("what people change is set right", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("what people change is set right", func(t *testing.T, tn *tenant) {
 		servers["prod-0"].expectRepaired(t, "cilium", ciliumNamespace)
 		servers["prod-0"].expectRepaired(t, "ingress-nginx", tn.namespace)
 		keptCertificates(t, "a repair")

@@ -74,8 +74,7 @@ func TestRemovalEnds(t *testing.T) {
 	tn.expectRemoved(t, s, "operator")
 	tn.awaitCluster("prod", "the removal ends", ready("settings"))
 
-	t.Run("a ClusterAddon is deleted", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a ClusterAddon is deleted", func(t *testing.T, tn *tenant) {
 		before := s.mark(t)
 		tn.remove(tn.clusterAddon("prod"))
 		tn.awaitCluster("prod", "it is made again", ready("settings"))
@@ -83,8 +82,7 @@ func TestRemovalEnds(t *testing.T) {
 		NewWithT(t).Expect(writes(before.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
 	})
 
-	t.Run("a record is edited", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a record is edited", func(t *testing.T, tn *tenant) {
 		record := &corev1.Secret{ObjectMeta: tn.named("sh.helm.release.v1.settings.v1")}
 		tn.Expect(s.Get(t.Context(), client.ObjectKeyFromObject(record), record)).To(Succeed())
 		whole := record.Data["release"]
@@ -96,8 +94,7 @@ func TestRemovalEnds(t *testing.T) {
 		tn.awaitCluster("prod", "it continues once the record is restored", installedAs("settings", 2, "1.0.0"))
 	})
 
-	t.Run("a stack is deleted while the cluster is down", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a stack is deleted while the cluster is down", func(t *testing.T, tn *tenant) {
 		proxy.refuse()
 		tn.awaitCluster("prod", "it is down", condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ConnectionRefused", ""))
 		tn.remove(tn.newStack("platform", nil))
@@ -107,8 +104,7 @@ func TestRemovalEnds(t *testing.T) {
 		tn.expectRemoved(t, s, "settings")
 	})
 
-	t.Run("a Cluster is deleted", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a Cluster is deleted", func(t *testing.T, tn *tenant) {
 		tn.install(tn.addon("settings", settings))
 		tn.settle()
 		deletions := tn.watchDeletions(s)

@@ -102,8 +102,7 @@ func TestRevisions(t *testing.T) {
 			tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, tn.addon("more", v1)) })
 		}},
 	} {
-		t.Run(step.name, func(t *testing.T) {
-			tn := tn.in(t)
+		tn.run(step.name, func(t *testing.T, tn *tenant) {
 			step.change(tn)
 			revision[step.addon] += step.raises
 			tn.awaitCluster("prod", "the change is to be taken up", installedAs(step.addon, revision[step.addon], ""))
@@ -115,8 +114,7 @@ func TestRevisions(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the values are those of all sources", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("the values are those of all sources", func(t *testing.T, tn *tenant) {
 		history := s.history(t, tn.namespace, "web")
 		tn.Expect(history[len(history)-1].Config).To(Equal(map[string]any{
 			"text": "two", "fromSecret": "two", "region": "eu-2", "tier": "two",

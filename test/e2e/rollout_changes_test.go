@@ -38,7 +38,7 @@ func TestRolloutAmidChanges(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	const first = 5
-	seed := uint64(numberOf("CHANDLER_RANDOM_SEED", int(time.Now().UnixNano()%1e6)))
+	seed := uint64(environmentNumber(t, "CHANDLER_RANDOM_SEED", int(time.Now().UnixNano()%1e6)))
 	c := &changing{rolling: newRolling(t, "any", first), random: rand.New(rand.NewPCG(seed, 1)), here: map[string]bool{}, joined: first, text: "one"}
 	for i := range first {
 		c.here[fmt.Sprint("any-", i)] = false
@@ -48,7 +48,7 @@ func TestRolloutAmidChanges(t *testing.T) {
 		{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: labels("stage=canary")}},
 		{Name: "few", Size: ofNumber(2), Soak: &metav1.Duration{Duration: time.Second}},
 	}}))
-	changes := numberOf("CHANDLER_ROLLOUT_CHANGES", 30)
+	changes := environmentNumber(t, "CHANDLER_ROLLOUT_CHANGES", 30)
 	for range changes {
 		c.disturb()
 	}

@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,14 +22,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/audit"
 )
-
-// numberOf returns what an environment variable says, or else a number for short runs.
-func numberOf(variable string, short int) int {
-	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
-		return n
-	}
-	return short
-}
 
 // flights are the clusters on their way to a revision other than the one before, by the events of a watch. Their way is from
 // the write of the assignment until they are ready.
@@ -98,7 +88,7 @@ func (r *rolling) generations() map[string]int64 {
 // clusters on their way than may, each assignment is written once, and nothing happens at rest.
 func TestRolloutThroughKills(t *testing.T) {
 	t.Parallel()
-	clusters, kills := numberOf("CHANDLER_ROLLOUT_CLUSTERS", 12), numberOf("CHANDLER_ROLLOUT_KILLS", 4)
+	clusters, kills := environmentNumber(t, "CHANDLER_ROLLOUT_CLUSTERS", 12), environmentNumber(t, "CHANDLER_ROLLOUT_KILLS", 4)
 	most := max(2, clusters/20)
 	r := newRolling(t, "kill", clusters)
 	f := newFlights(r.latestRevision("platform"), clusters)
@@ -147,7 +137,7 @@ func TestRolloutThroughKills(t *testing.T) {
 // least counts: what else runs on the machine only adds to it.
 func TestRolloutOfAllAtOnce(t *testing.T) {
 	t.Parallel()
-	clusters, rounds := numberOf("CHANDLER_ROLLOUT_CLUSTERS", 12), numberOf("CHANDLER_ROLLOUT_ROUNDS", 3)
+	clusters, rounds := environmentNumber(t, "CHANDLER_ROLLOUT_CLUSTERS", 12), environmentNumber(t, "CHANDLER_ROLLOUT_ROUNDS", 3)
 	r := newRolling(t, "once", clusters)
 	shortest, fewest := map[bool]time.Duration{}, map[bool]int{}
 	for round := range 2 * rounds {

@@ -92,7 +92,7 @@ func TestRolloutHalts(t *testing.T) {
 func TestRolloutBudget(t *testing.T) {
 	t.Parallel()
 	const well, poor = 2, 4
-	dead := numberOf("CHANDLER_ROLLOUT_DEAD", 5)
+	dead := environmentNumber(t, "CHANDLER_ROLLOUT_DEAD", 5)
 	r := newRolling(t, "budget", well+poor)
 	for i := range dead {
 		r.makeClusterObject(fmt.Sprint("budget-dead-", i), labels("env=prod"))

@@ -101,8 +101,7 @@ func TestWatchFilter(t *testing.T) {
 		tn.Expect(request).To(ContainSubstring(filter))
 	}
 
-	t.Run("an object that leaves the scope is let go", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("an object that leaves the scope is let go", func(t *testing.T, tn *tenant) {
 		before := s.release(t, tn.namespace, "settings")
 		mark := s.mark(t)
 		tn.relabel("ours", "env=prod", clusterv1.WatchLabel+"=green")

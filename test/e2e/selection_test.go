@@ -33,8 +33,7 @@ func TestSelection(t *testing.T) {
 		condition(addonsv1.AddonsReadyCondition, metav1.ConditionTrue, addonsv1.NoStackMatchesReason, "No AddonStack selects this Cluster"),
 		condition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.NoStackMatchesReason, ""))
 
-	t.Run("by labels", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("by labels", func(t *testing.T, tn *tenant) {
 		stack := tn.makeStack("by-label", labels("env=prod"), tn.small("by-label"), tn.small("second"))
 		await(t, world.hub, stack, patience, "the stack is to become Ready", func(s *addonsv1.AddonStack) error {
 			err := checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "")
@@ -52,8 +51,7 @@ func TestSelection(t *testing.T) {
 		tn.awaitCluster("prod", "it gets the add-ons", ready("by-label", "second"))
 		tn.awaitCluster("dev", "another cluster doesn't", condition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.NoStackMatchesReason, ""))
 	})
-	t.Run("by class", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("by class", func(t *testing.T, tn *tenant) {
 		s := tn.newStack("by-class", nil, tn.small("by-class"))
 		s.Spec.ClusterSelector, s.Spec.ClassNames = nil, []string{"large", "small"}
 		tn.create(s)
@@ -61,28 +59,24 @@ func TestSelection(t *testing.T) {
 		tn.Expect(s.Status.Clusters.Total).To(BeEquivalentTo(1), "only one cluster has the class")
 		tn.awaitCluster("dev", "it gets the add-on", ready("by-class"))
 	})
-	t.Run("nothing", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("nothing", func(t *testing.T, tn *tenant) {
 		tn.makeStack("nobody", labels("env=nowhere"), tn.small("nobody"))
 		tn.awaitStack("nobody", "a stack that selects nothing is to say so", addonsv1.ClustersReadyCondition, metav1.ConditionTrue, addonsv1.NoClusterMatchesReason, "No Cluster of this namespace matches")
 	})
-	t.Run("two stacks want one release", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("two stacks want one release", func(t *testing.T, tn *tenant) {
 		tn.makeStack("rival", labels("env=prod"), tn.small("by-label", withValues(map[string]any{"text": "rival"})))
 		tn.awaitStack("rival", "the one that came second is told who has the release", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersFailedReason, "AddonStack by-label")
 		tn.remove(tn.newStack("rival", nil))
 		tn.awaitCluster("prod", "when it goes, the first one's add-on stays", ready("by-label", "second"))
 		NewWithT(t).Expect(prod.release(t, tn.namespace, "by-label")).To(Equal(releaseState{1, "deployed"}), "and was never touched")
 	})
-	t.Run("an add-on is taken off the list", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("an add-on is taken off the list", func(t *testing.T, tn *tenant) {
 		tn.changeStack("by-label", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] })
 		tn.expectRemoved(t, prod, "second")
 		tn.awaitReady("by-label", "what is left is ready")
 		tn.awaitCluster("prod", "the status forgets it", ready("by-label"))
 	})
-	t.Run("a cluster stops matching", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a cluster stops matching", func(t *testing.T, tn *tenant) {
 		tn.relabel("prod", "env=test")
 		tn.expectRemoved(t, prod, "by-label")
 		tn.awaitCluster("prod", "it has nothing any more", condition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.NoStackMatchesReason, ""))
@@ -90,8 +84,7 @@ func TestSelection(t *testing.T) {
 		tn.relabel("prod", "env=prod")
 		tn.awaitCluster("prod", "and when it matches again, it gets the add-on again", ready("by-label"))
 	})
-	t.Run("a cluster stops matching a stack that orphans", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a cluster stops matching a stack that orphans", func(t *testing.T, tn *tenant) {
 		tn.changeStack("by-label", func(spec *addonsv1.AddonStackSpec) { spec.DeletionPolicy = addonsv1.DeletionPolicyOrphan })
 		tn.awaitReady("by-label", "a change of the policy is no new revision")
 		tn.settle()
@@ -102,8 +95,7 @@ func TestSelection(t *testing.T) {
 		tn.Expect(prod.release(t, tn.namespace, "by-label")).To(Equal(before), "it stays as a Helm release, deployed")
 		tn.Expect(prod.Get(t.Context(), tn.key("by-label"), tn.configMapOf("by-label"))).To(Succeed(), "with its objects")
 	})
-	t.Run("a stack is deleted", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a stack is deleted", func(t *testing.T, tn *tenant) {
 		tn.remove(tn.newStack("by-class", nil))
 		tn.expectRemoved(t, dev, "by-class")
 		tn.awaitCluster("dev", "it has nothing any more", condition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.NoStackMatchesReason, ""))

@@ -40,8 +40,7 @@ func TestSharedStack(t *testing.T) {
 	tn.awaitStatus("platform", "both instances install it", counts(2, 2), says(blue, 1, 1), says(green, 1, 1))
 	settle(tn)
 
-	t.Run("each instance has its part", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("each instance has its part", func(t *testing.T, tn *tenant) {
 		revisions := tn.revisionsOf("platform")
 		tn.Expect(revisions).To(HaveLen(1), "two instances that keep one spec keep it once")
 		tn.Expect(revisions[0].Labels).To(HaveKeyWithValue(clusterv1.WatchLabel, addonsv1.SharedWatchFilter), "both have to see it")
@@ -49,8 +48,7 @@ func TestSharedStack(t *testing.T) {
 		tn.awaitCluster("two", "it is the second instance's", assignedTo("platform", green), ready("settings"))
 	})
 
-	t.Run("at rest nobody writes", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("at rest nobody writes", func(t *testing.T, tn *tenant) {
 		start := world.hub.mark(t)
 		tn.poke("one", "1")
 		tn.poke("two", "1")
@@ -58,8 +56,7 @@ func TestSharedStack(t *testing.T) {
 		NewWithT(t).Expect(append(writes(start.requests(t, ofBlue.user)), writes(start.requests(t, ofGreen.user))...)).To(BeEmpty())
 	})
 
-	t.Run("a change is kept once, and each instance writes what is its own", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a change is kept once, and each instance writes what is its own", func(t *testing.T, tn *tenant) {
 		start := world.hub.mark(t)
 		tn.changeAddon("platform", "settings", withValues(map[string]any{"text": "two"}))
 		tn.awaitStatus("platform", "the change reaches all", counts(2, 2), says(blue, 1, 1), says(green, 1, 1))
@@ -70,8 +67,7 @@ func TestSharedStack(t *testing.T) {
 		tn.Expect(reads(byGreen, "clusteraddons", "one", "get", "patch", "create", "delete")).To(BeEmpty(), "it is none of the second instance's")
 	})
 
-	t.Run("going back reuses the revision", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("going back reuses the revision", func(t *testing.T, tn *tenant) {
 		before := tn.revisionsOf("platform")
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Values = nil })
 		s := tn.awaitStatus("platform", "the previous spec is back", counts(2, 2))
@@ -86,8 +82,7 @@ func TestSharedStack(t *testing.T) {
 		}
 	})
 
-	t.Run("a wrong spec is said by both, and changes nothing", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a wrong spec is said by both, and changes nothing", func(t *testing.T, tn *tenant) {
 		m := marks(t)
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) {
 			s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn}}}
@@ -99,8 +94,7 @@ func TestSharedStack(t *testing.T) {
 		tn.awaitStatus("platform", "and it is good again", counts(2, 2))
 	})
 
-	t.Run("a revision that a cluster of the other filter runs is kept", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a revision that a cluster of the other filter runs is kept", func(t *testing.T, tn *tenant) {
 		tn.pauseCluster("two", true)
 		tn.awaitCluster("two", "it is paused", condition(addonsv1.PausedCondition, metav1.ConditionTrue, "", ""))
 		runs := tn.awaitCluster("two", "it runs a revision", assignedTo("platform", green)).Spec.Stacks[0].Revision
@@ -127,8 +121,7 @@ func TestSharedStack(t *testing.T) {
 		tn.awaitStatus("platform", "it catches up", counts(2, 2), says(blue, 1, 1), says(green, 1, 1))
 	})
 
-	t.Run("a Cluster changes hands", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a Cluster changes hands", func(t *testing.T, tn *tenant) {
 		settle(tn)
 		m := marks(t)
 		tn.refilter("one", green)
@@ -138,8 +131,7 @@ func TestSharedStack(t *testing.T) {
 		tn.quiet(t, m, "a hand-over is no business of the workload cluster")
 	})
 
-	t.Run("an instance ends for good", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("an instance ends for good", func(t *testing.T, tn *tenant) {
 		m := marks(t)
 		second.Stop(t)
 		tn.refilter("one", blue)
@@ -151,8 +143,7 @@ func TestSharedStack(t *testing.T) {
 		tn.quiet(t, m, "a hand-over is no business of the workload cluster")
 	})
 
-	t.Run("the stack is meant for one filter", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("the stack is meant for one filter", func(t *testing.T, tn *tenant) {
 		m := marks(t)
 		change(tn, tn.newStack("platform", nil), func(s *addonsv1.AddonStack) { s.Labels[clusterv1.WatchLabel] = blue })
 		s := tn.awaitStatus("platform", "its status is that of one instance", func(s *addonsv1.AddonStack) error {

@@ -132,8 +132,7 @@ func TestSourceFaults(t *testing.T) {
 	begun := time.Now()
 	tn.makeStack("failing", labels("sources=all"), failing...)
 	for name, f := range faults {
-		t.Run(name, func(t *testing.T) {
-			tn := tn.in(t)
+		tn.run(name, func(t *testing.T, tn *tenant) {
 			for _, kind := range sourceKinds {
 				for _, cluster := range affected {
 					c := f.of(kind)
@@ -142,8 +141,7 @@ func TestSourceFaults(t *testing.T) {
 			}
 		})
 	}
-	t.Run("others", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("others", func(t *testing.T, tn *tenant) {
 		for _, cluster := range affected {
 			tn.awaitCluster(cluster, "what doesn't fail isn't held up",
 				installedAs("good-oci", 1, "1.0.0"), installedAs("good-helm", 1, "1.0.0"), installedAs("good-http", 1, "1.0.0"), installedAs("good-github", 1, "1.0.0"),

@@ -48,6 +48,11 @@ func (tn *tenant) in(t *testing.T) *tenant {
 	return &sub
 }
 
+// run runs a part of the test with the tenant.
+func (tn *tenant) run(name string, part func(*testing.T, *tenant)) {
+	tn.t.Run(name, func(t *testing.T) { part(t, tn.in(t)) })
+}
+
 // newTenant makes a tenant; its user has no more rights than config/rbac gives.
 func newTenant(t *testing.T) *tenant {
 	t.Helper()

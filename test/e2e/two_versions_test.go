@@ -65,15 +65,13 @@ func TestTwoVersions(t *testing.T) {
 			g.Expect(tn.in(t).revisionsOf(name)).To(HaveLen(1), "of stack %s", name)
 		}
 	})
-	t.Run("each writes what it knows", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("each writes what it knows", func(t *testing.T, tn *tenant) {
 		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "one"), "spec", "stacks")).To(HaveEach(""))
 		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "spec", "stacks")).To(HaveEach("newer"))
 		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "status", "addons")).To(HaveEach("newer"))
 		tn.Expect(tomorrowIn(tn.read("AddonStack", "shared"), "status", "instances")).To(Equal([]string{"", "newer"}))
 	})
-	t.Run("an edit by a user of the older version's API is kept", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("an edit by a user of the older version's API is kept", func(t *testing.T, tn *tenant) {
 		for i := range 3 {
 			tn.setText("shared", fmt.Sprint("edit ", i))
 			ready2(tn, "both versions take it up")
@@ -82,8 +80,7 @@ func TestTwoVersions(t *testing.T) {
 		tn.Expect(tn.revisionsOf("shared")).To(HaveLen(4), "one for each spec, whoever made it")
 		tn.Expect(tomorrowIn(tn.read("AddonStack", "shared"), "status", "instances")).To(Equal([]string{"", "newer"}), "the older version leaves the newer one's entry as it is")
 	})
-	t.Run("Clusters change hands", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("Clusters change hands", func(t *testing.T, tn *tenant) {
 		m := map[string]mark{"one": servers["one"].mark(t), "two": servers["two"].mark(t)}
 		tn.refilter("one", green)
 		tn.refilter("two", blue)
@@ -99,8 +96,7 @@ func TestTwoVersions(t *testing.T) {
 		tn.Expect(tn.tomorrowOf("two", "shared")).To(Equal("newer"), "also where the older version has written another revision")
 		tn.Expect(tn.tomorrowOf("one", "shared")).To(Equal("newer"), "the newer version writes it where it wasn't")
 	})
-	t.Run("a stack that uses what is new is for the newer version", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a stack that uses what is new is for the newer version", func(t *testing.T, tn *tenant) {
 		use := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "add", "path": "/spec/addons/0/tomorrow", "value": "yes"}]`))
 		tn.Expect(world.hub.Patch(t.Context(), tn.newStack("shared", nil), use)).To(Succeed())
 		tn.awaitStack("shared", "the older version refuses it", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.UnknownFieldsReason, "spec.addons[0].tomorrow")
@@ -116,8 +112,7 @@ func TestTwoVersions(t *testing.T) {
 		tn.Expect(usesIt("one")).To(BeTrue(), "the newer version takes it up")
 		tn.Expect(usesIt("two")).To(BeFalse(), "the older version keeps what is there")
 	})
-	t.Run("at rest nothing changes", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("at rest nothing changes", func(t *testing.T, tn *tenant) {
 		before, mark := tn.versions(), world.hub.mark(t)
 		for _, m := range managers {
 			m.Stop(t)

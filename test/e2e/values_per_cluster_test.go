@@ -68,8 +68,7 @@ func TestValuesOfEachCluster(t *testing.T) {
 	tn.awaitReady("clouds", "all have theirs")
 	tn.settle()
 
-	t.Run("a change of the Secret concerns one cluster", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("a change of the Secret concerns one cluster", func(t *testing.T, tn *tenant) {
 		hub, genoa, osaka := world.hub.mark(t), servers["genoa"].mark(t), servers["osaka"].mark(t)
 		tn.setSecretText("bergen-cloud-config", key, "another in bergen")
 		expectText(tn, 2, "bergen", "another in bergen")
@@ -80,8 +79,7 @@ func TestValuesOfEachCluster(t *testing.T) {
 		tn.Expect(reads(hub.requests(t, tn.user), "secrets", "", "get", "list")).To(HaveLen(1), "of all Secrets, the one that changed is read")
 	})
 
-	t.Run("reconciling costs nothing", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("reconciling costs nothing", func(t *testing.T, tn *tenant) {
 		hub, bergen := world.hub.mark(t), servers["bergen"].mark(t)
 		for i := range 3 {
 			tn.reconcileAgain("bergen", fmt.Sprint(i))

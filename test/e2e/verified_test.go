@@ -74,8 +74,7 @@ func TestVerified(t *testing.T) {
 	follow("2.0.0")
 	tn.awaitCluster("c", "it is signed now", ready("settings"), installedAs("settings", 2, "2.0.0"))
 
-	t.Run("other keys change nothing that is installed", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("other keys change nothing that is installed", func(t *testing.T, tn *tenant) {
 		change(tn, keys, func(c *corev1.ConfigMap) { c.Data["cosign.pub"] = string(signing.NewKey(t).Public) })
 		tn.poke("c", "rotated")
 		tn.settle()

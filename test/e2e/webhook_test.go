@@ -70,15 +70,13 @@ func TestWebhook(t *testing.T) {
 			says:  "spec.addons[0].dependsOn[0]",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tn := tn.in(t)
+		tn.run(name, func(t *testing.T, tn *tenant) {
 			s := tn.newStack("new", nil, tn.addon("web", path))
 			tc.spoil(s)
 			tn.Expect(world.hub.Create(t.Context(), s)).To(MatchError(ContainSubstring(tc.says)), "kubectl apply is to fail at once, and name the field")
 		})
 	}
-	t.Run("what was stored before can be edited", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("what was stored before can be edited", func(t *testing.T, tn *tenant) {
 		s := tn.newStack("stored-before", nil)
 		tn.Expect(world.hub.Get(t.Context(), tn.key("stored-before"), s)).To(Succeed())
 		s.Labels = labels("a=b")

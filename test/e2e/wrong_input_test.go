@@ -72,8 +72,7 @@ func TestWrongAddons(t *testing.T) {
 	tn.makeStack("platform", nil, addons...)
 	tn.awaitCluster("prod", "a good add-on isn't held up by wrong ones", installedAs("good", 1, "1.0.0"))
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			tn := tn.in(t)
+		tn.run(name, func(t *testing.T, tn *tenant) {
 			ca := tn.awaitCluster("prod", "a mistake is to be told in the add-on's status", phase(name, tc.phase, "", ""))
 			status := statusOf(ca, name)
 			for _, part := range tc.says {
@@ -85,8 +84,7 @@ func TestWrongAddons(t *testing.T) {
 			tn.Expect(status.Reason).NotTo(BeEmpty())
 		})
 	}
-	t.Run("what was missing is noticed when it comes", func(t *testing.T) {
-		tn := tn.in(t)
+	tn.run("what was missing is noticed when it comes", func(t *testing.T, tn *tenant) {
 		tn.create(tn.secret("none", map[string]string{"values.yaml": "text: here\n"}))
 		tn.writeChart("nowhere", "1.0.0", configMapChart)
 		tn.awaitCluster("prod", "a Secret and a chart that appear are to be used, without a change of the stack",
@@ -126,8 +124,7 @@ func TestInvalidStack(t *testing.T) {
 			reason: addonsv1.UnknownDependencyReason, says: "spec.addons[0].dependsOn[0]",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tn := tn.in(t)
+		tn.run(name, func(t *testing.T, tn *tenant) {
 			tn.makeStack(name, nil, tn.addon(name, path))
 			tn.awaitReady(name, "the stack is sound at first")
 			before := s.release(t, tn.namespace, name)
