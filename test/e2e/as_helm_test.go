@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -30,9 +29,7 @@ func TestLiveObjectsAsHelm(t *testing.T) {
 	tn := newTenant(t)
 	servers := map[string]*server{}
 	for _, name := range []string{"ours", "helms"} {
-		s, err := startServer(context.Background(), controlplane.Options{Name: name + "-" + tn.namespace, Workers: true, Nodes: 2})
-		must(t, err)
-		t.Cleanup(func() { _ = s.Stop() })
+		s := ownServer(t, controlplane.Options{Name: name + "-" + tn.namespace, Workers: true, Nodes: 2})
 		servers[name] = s
 	}
 	charts := []struct {

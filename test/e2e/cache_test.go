@@ -11,10 +11,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/cluster-api/util/conditions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
@@ -145,10 +143,8 @@ func (tn *tenant) watchReady() func() []string {
 // warnings are the events in the tenant's namespace that tell of something wrong.
 func (tn *tenant) warnings() []string {
 	tn.t.Helper()
-	events := &eventsv1.EventList{}
-	must(tn.t, world.hub.List(tn.t.Context(), events, client.InNamespace(tn.namespace)))
 	var found []string
-	for _, e := range events.Items {
+	for _, e := range tn.events() {
 		if e.Type != corev1.EventTypeNormal {
 			found = append(found, fmt.Sprintf("%s %s: %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Reason, e.Note))
 		}

@@ -3,22 +3,20 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
@@ -64,8 +62,7 @@ func TestRealClusterStack(t *testing.T) {
 func switchReleases(tn *tenant, at *releasePlace, releases map[string]map[string][]byte) {
 	t, g := tn.t, NewWithT(tn.t)
 	from := at.publish(tn, releases)
-	s, err := startServer(context.Background(), controlplane.Options{Name: "workload-" + tn.namespace, Workers: true, Nodes: 2})
-	g.Expect(err).NotTo(HaveOccurred())
+	s := ownServer(t, controlplane.Options{Name: "workload-" + tn.namespace, Workers: true, Nodes: 2})
 	cache := filepath.Join(t.TempDir(), "cache")
 	tn.makeBundleStack(releaseV1, from(releaseV1))
 	tn.makeBundleStack(releaseV2, from(releaseV2))
@@ -140,38 +137,22 @@ type installedObjects struct {
 // objectsOf finds the objects of an add-on by their label.
 func (s *server) objectsOf(t *testing.T, addon string) installedObjects {
 	t.Helper()
-	g := NewWithT(t)
 	found := installedObjects{uids: map[string]types.UID{}}
-	lists, err := s.clientset.Discovery().ServerPreferredResources()
-	if !discovery.IsGroupDiscoveryFailedError(err) { // as of metrics, which no pod serves
-		g.Expect(err).NotTo(HaveOccurred())
-	}
-	for _, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		g.Expect(err).NotTo(HaveOccurred())
-		for _, resource := range list.APIResources {
-			if !slices.Contains(resource.Verbs, "list") {
-				continue
-			}
-			objects, err := s.dynamic.Resource(gv.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{LabelSelector: addonsv1.AddonLabel + "=" + addon})
-			g.Expect(err).NotTo(HaveOccurred())
-			for _, o := range objects.Items {
-				if o.GetLabels()["owner"] == "helm" {
-					continue // a record
-				}
-				at := path.Join("/apis", list.GroupVersion)
-				if gv.Group == "" {
-					at = "/api/v1"
-				}
-				if resource.Namespaced {
-					at = path.Join(at, "namespaces", o.GetNamespace())
-				}
-				found.uids[path.Join(at, resource.Name, o.GetName())] = o.GetUID()
-			}
+	s.each(t, metav1.ListOptions{LabelSelector: addonsv1.AddonLabel + "=" + addon}, func(resource metav1.APIResource, gv schema.GroupVersion, o unstructured.Unstructured) {
+		if isRecord(&o) {
+			return
 		}
-	}
+		at := path.Join("/apis", gv.String())
+		if gv.Group == "" {
+			at = "/api/v1"
+		}
+		if resource.Namespaced {
+			at = path.Join(at, "namespaces", o.GetNamespace())
+		}
+		found.uids[path.Join(at, resource.Name, o.GetName())] = o.GetUID()
+	})
 	agents, err := s.clientset.AppsV1().DaemonSets("kube-system").Get(t.Context(), "cilium", metav1.GetOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
+	must(t, err)
 	found.agent = agents.Spec.Template.Spec.Containers[0].Image
 	return found
 }

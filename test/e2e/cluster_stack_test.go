@@ -48,10 +48,8 @@ func (tn *tenant) switchClass(cluster, class string) {
 // eventNotes are those of the events of a stack.
 func (tn *tenant) eventNotes(stack string) []string {
 	tn.t.Helper()
-	events, err := world.hub.clientset.EventsV1().Events(tn.namespace).List(tn.t.Context(), metav1.ListOptions{})
-	tn.Expect(err).NotTo(HaveOccurred())
 	var notes []string
-	for _, e := range events.Items {
+	for _, e := range tn.events() {
 		if e.Regarding.Kind == "AddonStack" && e.Regarding.Name == stack {
 			notes = append(notes, e.Note)
 		}

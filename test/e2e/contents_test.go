@@ -36,45 +36,42 @@ var madeByKubernetes = []string{"Event", "Endpoints", "EndpointSlice", "Pod", "R
 // lost it, and have the namespace's name in their own.
 func (s *server) contents(t *testing.T, namespace string) contents {
 	t.Helper()
-	lists, err := discovery.ServerPreferredResources(s.clientset.Discovery())
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		t.Fatal(err)
-	}
 	all := contents{}
+	s.each(t, metav1.ListOptions{}, func(resource metav1.APIResource, gv schema.GroupVersion, obj unstructured.Unstructured) {
+		isOurs := obj.GetNamespace() == namespace
+		if !resource.Namespaced {
+			isOurs = obj.GetLabels()[addonsv1.AddonNamespaceLabel] == namespace || strings.Contains(obj.GetName(), namespace)
+		}
+		if isOurs && !slices.Contains(madeByKubernetes, resource.Kind) && !isDefault(&obj) {
+			all[resource.Kind+"."+gv.Group+" "+obj.GetNamespace()+"/"+obj.GetName()] = obj
+		}
+	})
+	return all
+}
+
+// each calls see with the objects of all kinds.
+func (s *server) each(t *testing.T, of metav1.ListOptions, see func(metav1.APIResource, schema.GroupVersion, unstructured.Unstructured)) {
+	t.Helper()
+	lists, err := discovery.ServerPreferredResources(s.clientset.Discovery())
+	if !discovery.IsGroupDiscoveryFailedError(err) { // as of metrics, which no pod serves
+		must(t, err)
+	}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		must(t, err)
 		for _, resource := range list.APIResources {
-			if !slices.Contains(resource.Verbs, "list") || slices.Contains(madeByKubernetes, resource.Kind) {
+			if !slices.Contains(resource.Verbs, "list") {
 				continue
 			}
-			for _, obj := range s.listAll(t, gv.WithResource(resource.Name), resource.Namespaced, namespace) {
-				if !isDefault(&obj) {
-					all[resource.Kind+"."+gv.Group+" "+obj.GetNamespace()+"/"+obj.GetName()] = obj
-				}
+			found, err := s.dynamic.Resource(gv.WithResource(resource.Name)).List(t.Context(), of)
+			if err != nil {
+				continue // its CRD is going away, or its API doesn't answer
+			}
+			for _, obj := range found.Items {
+				see(resource, gv, obj)
 			}
 		}
 	}
-	return all
-}
-
-func (s *server) listAll(t *testing.T, resource schema.GroupVersionResource, namespaced bool, namespace string) []unstructured.Unstructured {
-	t.Helper()
-	o := metav1.ListOptions{}
-	if namespaced {
-		list, err := s.dynamic.Resource(resource).Namespace(namespace).List(t.Context(), o)
-		if err != nil {
-			return nil // its CRD is going away
-		}
-		return list.Items
-	}
-	list, err := s.dynamic.Resource(resource).List(t.Context(), o)
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(list.Items, func(obj unstructured.Unstructured) bool {
-		return obj.GetLabels()[addonsv1.AddonNamespaceLabel] != namespace && !strings.Contains(obj.GetName(), namespace)
-	})
 }
 
 // isDefault reports whether each namespace has such an object.

@@ -13,12 +13,10 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -218,13 +216,9 @@ func TestFollowingTogether(t *testing.T) {
 func (tn *tenant) awaitEvent(reason, note string) {
 	tn.t.Helper()
 	poll(tn.t, patience, "an event is to tell", func() error {
-		all := &eventsv1.EventList{}
-		if err := world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)); err != nil {
-			return err
-		}
 		var notes []string
-		for i := range all.Items {
-			if notes = append(notes, all.Items[i].Reason+": "+all.Items[i].Note); all.Items[i].Reason == reason && strings.Contains(all.Items[i].Note, note) {
+		for _, e := range tn.events() {
+			if notes = append(notes, e.Reason+": "+e.Note); e.Reason == reason && strings.Contains(e.Note, note) {
 				return nil
 			}
 		}

@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"maps"
-	"net/http"
-	"net/http/httptest"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,20 +83,11 @@ func (i *input) everyServer(do func(*server)) {
 // webServer starts a server of web pages, and returns its host and port. At /charts it is a Helm repository, too.
 func (i *input) webServer() string {
 	archive := configMapChart.archive("settings", "1.0.0")
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/charts/index.yaml":
-			answer(w, "apiVersion: v1\nentries:\n  settings:\n  - {apiVersion: v2, name: settings, version: 1.0.0, urls: [settings.tgz], digest: '"+digestOf(archive)[len("sha256:"):]+"'}\n")
-		case "/charts/settings.tgz":
-			_, _ = w.Write(archive)
-		case "/":
-			answer(w, "<html>a web page</html>")
-		default:
-			http.NotFound(w, r)
-		}
-	}))
-	i.t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
+	return serveFiles(i.t, map[string][]byte{
+		"/charts/index.yaml":   []byte("apiVersion: v1\nentries:\n  settings:\n  - {apiVersion: v2, name: settings, version: 1.0.0, urls: [settings.tgz], digest: '" + digestOf(archive)[len("sha256:"):] + "'}\n"),
+		"/charts/settings.tgz": archive,
+		"/":                    []byte("<html>a web page</html>"),
+	})
 }
 
 // inputs are all of them.

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -105,9 +104,7 @@ func TestUpgradeOfKubernetes(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
-	s, err := startServer(context.Background(), controlplane.Options{Name: tn.namespace, Version: previousKubernetes})
-	tn.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = s.Stop() })
+	s := ownServer(t, controlplane.Options{Name: tn.namespace, Version: previousKubernetes})
 	server := registryOf(t, "1.35.0", "1.36.0")
 	credentials := trusting(t, server.CA)
 	tn.makeCluster("c", s, nil)

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -74,9 +73,7 @@ func TestMovingOver(t *testing.T) {
 			m := newMoving(t, releases...)
 			for i := range count {
 				name := fmt.Sprintf("c%d", i)
-				s, err := startServer(context.Background(), controlplane.Options{Name: string(origin) + "-" + name, Workers: true, Nodes: 2})
-				must(t, err)
-				t.Cleanup(func() { _ = s.Stop() })
+				s := ownServer(t, controlplane.Options{Name: string(origin) + "-" + name, Workers: true, Nodes: 2})
 				m.joins(name, m.userOn(s, name).Kubeconfig)
 			}
 			m.install(origin)

@@ -9,8 +9,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -92,15 +90,7 @@ func newMoving(t *testing.T, releases ...previousRelease) *moving {
 		files["/"+r.chart+".tgz"] = r.archive
 	}
 	files["/index.yaml"] = []byte(index.String())
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if data, ok := files[r.URL.Path]; ok {
-			_, _ = w.Write(data)
-			return
-		}
-		http.NotFound(w, r)
-	}))
-	t.Cleanup(server.Close)
-	m.repository = server.URL
+	m.repository = "http://" + serveFiles(t, files)
 	return m
 }
 

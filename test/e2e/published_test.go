@@ -10,6 +10,7 @@ import (
 	"log"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
@@ -125,6 +126,20 @@ func (tn *tenant) makeClusterWithAll(name string, s *server, offered published, 
 		addons = append(addons, tn.addon(kind, "", inNamespace(tn.namespace+"-"+name), func(a *addonsv1.Addon) { a.Chart = offered.from(kind, at(kind)) }))
 	}
 	tn.makeStack(name, labels("cluster="+name), addons...)
+}
+
+// serveFiles starts a server of files, by their paths, and returns its host and port.
+func serveFiles(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if data, ok := files[r.URL.Path]; ok {
+			_, _ = w.Write(data)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
 }
 
 // trusting returns a directory of credentials by which an instance trusts an authority.

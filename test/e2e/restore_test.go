@@ -12,7 +12,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,18 +97,10 @@ func (tn *tenant) backUp(statuses bool) backup {
 		&clusterv1.ClusterList{}, &addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}, &appsv1.ControllerRevisionList{}, &corev1.SecretList{},
 	} {
 		must(tn.t, world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)))
-		switch l := list.(type) {
-		case *clusterv1.ClusterList:
-			b.objects = append(b.objects, pointers(l.Items)...)
-		case *addonsv1.AddonStackList:
-			b.objects = append(b.objects, pointers(l.Items)...)
-		case *addonsv1.ClusterAddonList:
-			b.objects = append(b.objects, pointers(l.Items)...)
-		case *appsv1.ControllerRevisionList:
-			b.objects = append(b.objects, pointers(l.Items)...)
-		case *corev1.SecretList:
-			b.objects = append(b.objects, pointers(l.Items)...)
-		}
+		must(tn.t, meta.EachListItem(list, func(obj runtime.Object) error {
+			b.objects = append(b.objects, obj.(client.Object))
+			return nil
+		}))
 	}
 	return b
 }
@@ -149,15 +143,4 @@ func (tn *tenant) restore(obj client.Object, statuses bool) {
 		return world.hub.Status().Update(tn.t.Context(), again)
 	})
 	must(tn.t, err)
-}
-
-func pointers[T any, P interface {
-	*T
-	client.Object
-}](items []T) []client.Object {
-	objects := make([]client.Object, 0, len(items))
-	for i := range items {
-		objects = append(objects, P(&items[i]))
-	}
-	return objects
 }

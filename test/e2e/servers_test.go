@@ -82,6 +82,15 @@ func workloadServer(t *testing.T, number int) *server {
 	return s
 }
 
+// ownServer starts a workload control plane for one test.
+func ownServer(t *testing.T, o controlplane.Options) *server {
+	t.Helper()
+	s, err := startServer(context.Background(), o)
+	must(t, err)
+	t.Cleanup(func() { _ = s.Stop() })
+	return s
+}
+
 // workloads are functions that start control planes once, by number.
 var workloads sync.Map
 

@@ -178,10 +178,8 @@ func TestWaitingForABundleIsTold(t *testing.T) {
 // counted as one.
 func (tn *tenant) warningsOf(kind, reason string) int {
 	tn.t.Helper()
-	all := &eventsv1.EventList{}
-	must(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)))
 	n := 0
-	for _, e := range all.Items {
+	for _, e := range tn.events() {
 		if e.Regarding.Kind != kind || e.Reason != reason || !strings.EqualFold(e.Type, corev1.EventTypeWarning) {
 			continue
 		}
@@ -192,13 +190,19 @@ func (tn *tenant) warningsOf(kind, reason string) int {
 	return n
 }
 
-// notesThatBegin are those of the tenant's events of a reason that begin so.
-func (tn *tenant) notesThatBegin(reason, start string) []string {
+// events are those of the tenant's namespace.
+func (tn *tenant) events() []eventsv1.Event {
 	tn.t.Helper()
 	all := &eventsv1.EventList{}
 	must(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)))
+	return all.Items
+}
+
+// notesThatBegin are those of the tenant's events of a reason that begin so.
+func (tn *tenant) notesThatBegin(reason, start string) []string {
+	tn.t.Helper()
 	var notes []string
-	for _, e := range all.Items {
+	for _, e := range tn.events() {
 		if e.Reason == reason && strings.HasPrefix(e.Note, start) {
 			notes = append(notes, e.Note)
 		}

@@ -11,8 +11,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -175,26 +177,11 @@ func (tn *tenant) versions() map[string]objectVersion {
 	versions := map[string]objectVersion{}
 	for _, list := range []client.ObjectList{&addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}, &appsv1.ControllerRevisionList{}, &clusterv1.ClusterList{}} {
 		must(tn.t, world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)))
-		switch list := list.(type) {
-		case *addonsv1.AddonStackList:
-			note(versions, list.Items)
-		case *addonsv1.ClusterAddonList:
-			note(versions, list.Items)
-		case *appsv1.ControllerRevisionList:
-			note(versions, list.Items)
-		case *clusterv1.ClusterList:
-			note(versions, list.Items)
-		}
+		must(tn.t, meta.EachListItem(list, func(o runtime.Object) error {
+			obj := o.(client.Object)
+			versions[fmt.Sprintf("%T %s", obj, obj.GetName())] = objectVersion{resourceVersion: obj.GetResourceVersion(), generation: obj.GetGeneration()}
+			return nil
+		}))
 	}
 	return versions
-}
-
-func note[T any, P interface {
-	*T
-	client.Object
-}](versions map[string]objectVersion, objects []T) {
-	for i := range objects {
-		obj := P(&objects[i])
-		versions[fmt.Sprintf("%T %s", obj, obj.GetName())] = objectVersion{resourceVersion: obj.GetResourceVersion(), generation: obj.GetGeneration()}
-	}
 }

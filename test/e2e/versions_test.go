@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -32,30 +31,14 @@ type objectVersion struct {
 // versionsOf reads the versions of all objects of an add-on, by "Kind namespace/name".
 func (s *server) versionsOf(t *testing.T, addon, namespace string) map[string]objectVersion {
 	t.Helper()
-	lists, err := discovery.ServerPreferredResources(s.clientset.Discovery())
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		t.Fatal(err)
-	}
 	selector := addonsv1.AddonLabel + "=" + addon + "," + addonsv1.AddonNamespaceLabel + "=" + namespace
 	versions := map[string]objectVersion{}
-	for _, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		must(t, err)
-		for _, resource := range list.APIResources {
-			if !slices.Contains(resource.Verbs, "list") || slices.Contains(madeByKubernetes, resource.Kind) {
-				continue
-			}
-			found, err := s.dynamic.Resource(gv.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
-			if err != nil {
-				continue // an aggregated API that doesn't answer
-			}
-			for i := range found.Items {
-				obj := &found.Items[i]
-				_, hasStatus := obj.Object["status"]
-				versions[objectName(obj)] = objectVersion{obj.GetResourceVersion(), obj.GetGeneration(), hasStatus}
-			}
+	s.each(t, metav1.ListOptions{LabelSelector: selector}, func(resource metav1.APIResource, _ schema.GroupVersion, obj unstructured.Unstructured) {
+		if !slices.Contains(madeByKubernetes, resource.Kind) {
+			_, hasStatus := obj.Object["status"]
+			versions[objectName(&obj)] = objectVersion{obj.GetResourceVersion(), obj.GetGeneration(), hasStatus}
 		}
-	}
+	})
 	return versions
 }
 
