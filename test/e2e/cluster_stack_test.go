@@ -185,11 +185,4 @@ func TestClusterStack(t *testing.T) {
 		blobs := slices.DeleteFunc(server.Requests(t), func(line string) bool { return !strings.Contains(line, "/blobs/") })
 		NewWithT(t).Expect(blobs).To(HaveLen(3), "each file that is used is read once, and the ClusterClass not at all")
 	})
-
-	tn.run("a bundle that is none", func(t *testing.T, tn *tenant) {
-		tn.Expect(os.MkdirAll(filepath.Join(tn.charts, "empty"), 0o750)).To(Succeed())
-		tn.Expect(os.WriteFile(filepath.Join(tn.charts, "empty", "README"), nil, 0o600)).To(Succeed())
-		tn.makeBundleStack("none", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "empty"}})
-		tn.awaitStack("none", "it is no release", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.InvalidSourceReason, "no metadata.yaml")
-	})
 }

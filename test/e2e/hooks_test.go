@@ -60,24 +60,6 @@ func TestHooksResume(t *testing.T) {
 	}
 }
 
-// TestFailedHook has a hook whose Job fails.
-func TestFailedHook(t *testing.T) {
-	t.Parallel()
-	tn, _ := newProd(t, 0)
-	path := tn.writeChart("hooked", "1.0.0", chart{
-		"templates/text.yaml": configMap("text", "x"),
-		"templates/hook.yaml": hookJob("pre-install", controlplane.PodFate+": "+controlplane.PodFails),
-	})
-	fixed := tn.writeChart("hooked", "1.0.1", chart{
-		"templates/text.yaml": configMap("text", "x"),
-		"templates/hook.yaml": hookJob("pre-install"),
-	})
-	tn.makeStack("platform", nil, tn.addon("hooked", path))
-	tn.awaitCluster("prod", "a failed hook is a failure that names the hook", phase("hooked", addonsv1.AddonFailed, "", "pre-install"))
-	tn.changeAddon("platform", "hooked", func(a *addonsv1.Addon) { a.Chart.Path = fixed })
-	tn.awaitReady("platform", "a chart whose hook works is to heal the add-on")
-}
-
 // finishJob lets the stuck pods of a Job run to their end.
 func (s *server) finishJob(t *testing.T, job *batchv1.Job) {
 	t.Helper()

@@ -125,17 +125,6 @@ func TestPresenceIsGuarded(t *testing.T) {
 	tn.expectRemoved(t, servers[0], "settings")
 }
 
-// TestGuardOutlivesARestart takes clusters out of a stack one by one, with a restart between.
-func TestGuardOutlivesARestart(t *testing.T) {
-	t.Parallel()
-	tn, _, clusters, servers := newProdFleet(t)
-	tn.relabel(clusters[0], "env=none")
-	tn.expectRemoved(t, servers[0], "settings")
-	tn.restart()
-	tn.relabel(clusters[1], "env=none")
-	tn.awaitCluster(clusters[1], "the second one within ten minutes is held", heldOn("platform", addonsv1.RemovalNotSelected))
-}
-
 // TestDependencyOfWhatStays confirms the removal of an add-on on which one depends whose removal is held.
 func TestDependencyOfWhatStays(t *testing.T) {
 	t.Parallel()

@@ -185,6 +185,10 @@ func TestSmallRemovalGoes(t *testing.T) {
 
 	tn.relabel(clusters[1], "env=prod")
 	tn.awaitCluster(clusters[1], "it is selected again", ready("settings"))
+	tn.restart()
+	tn.relabel(clusters[1], "env=test")
+	tn.awaitCluster(clusters[1], "also after a restart", heldOn("platform", addonsv1.RemovalNotSelected))
+	tn.relabel(clusters[1], "env=prod")
 	limit := intstr.FromString("100%")
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.RemovalLimit = &limit })
 	tn.awaitReady("platform", "the limit is lifted")

@@ -100,14 +100,16 @@ func TestDeletedStacksSendNoWarning(t *testing.T) {
 	}
 }
 
-// TestFailedHookStaysFailed watches a stack whose hook fails, until the hook has been tried three times.
+// TestFailedHookStaysFailed watches a stack whose hook fails, until the hook has been tried three times. A chart whose hook
+// works heals the add-on.
 func TestFailedHookStaysFailed(t *testing.T) {
 	t.Parallel()
 	tn, s := newProd(t, 0)
-	path := tn.writeChart("hooked", "1.0.0", chart{
-		"templates/hook.yaml": hookJob("pre-install", controlplane.PodFate+": "+controlplane.PodFails),
-		"templates/text.yaml": configMap("text", "x"),
-	})
+	hooked := func(version string, podAnnotations ...string) string {
+		return tn.writeChart("hooked", version, chart{
+			"templates/hook.yaml": hookJob("pre-install", podAnnotations...), "templates/text.yaml": configMap("text", "x"),
+		})
+	}
 	var watching sync.Mutex
 	var counts []int32
 	stop := tn.watchAll(world.hub, &addonsv1.AddonStackList{}, func(event watch.Event) {
@@ -117,7 +119,7 @@ func TestFailedHookStaysFailed(t *testing.T) {
 			counts = append(counts, stack.Status.Clusters.Failed)
 		}
 	})
-	tn.makeStack("platform", nil, tn.addon("hooked", path))
+	tn.makeStack("platform", nil, tn.addon("hooked", hooked("1.0.0", controlplane.PodFate+": "+controlplane.PodFails)))
 	seen := map[types.UID]bool{}
 	job := &batchv1.Job{ObjectMeta: tn.named("pre-install")}
 	await(t, s, job, patience, "it is tried again", func(j *batchv1.Job) error {
@@ -132,4 +134,7 @@ func TestFailedHookStaysFailed(t *testing.T) {
 	defer watching.Unlock()
 	tn.Expect(slices.Compact(counts)).To(Equal([]int32{0, 1}))
 	tn.Expect(tn.warningsOf("ClusterAddon", "HookFailed")).To(Equal(1), "that it still fails is no news")
+	tn.awaitCluster("prod", "the hook is named", phase("hooked", addonsv1.AddonFailed, "HookFailed", "pre-install"))
+	tn.changeAddon("platform", "hooked", func(a *addonsv1.Addon) { a.Chart.Path = hooked("1.0.1") })
+	tn.awaitReady("platform", "its hook works")
 }
