@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // The objects of each component have its name as prefix. Its chart says which of them there are.
@@ -71,12 +73,8 @@ func writeCharts(t *testing.T, root, seed string) {
 		}
 		for file, text := range files {
 			file = filepath.Join(root, name, file)
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			must.Succeed(t, os.WriteFile(file, []byte(text), 0o644))
 		}
 	}
 }

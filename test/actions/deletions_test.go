@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -24,9 +25,7 @@ func (f *fleet) deleteRevision() bool {
 	isAll, selects := f.random.IntN(2) == 0, client.MatchingLabels{addonsv1.StackNameLabel: stackName(s)}
 	f.act("delete ControllerRevisions of %s, all: %t", stackName(s), isAll)
 	all := &appsv1.ControllerRevisionList{}
-	if err := f.hub().List(f.ctx(), all, client.InNamespace(f.namespace), selects); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, f.hub().List(f.ctx(), all, client.InNamespace(f.namespace), selects))
 	newest := int64(0)
 	for i := range all.Items {
 		newest = max(newest, all.Items[i].Revision)
@@ -98,9 +97,7 @@ func (f *fleet) deleteCRD() bool {
 func (f *fleet) replaceCRD(s *apiserver.Server, name string, pause time.Duration) {
 	f.t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := s.Get(f.ctx(), client.ObjectKey{Name: name}, crd); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, s.Get(f.ctx(), client.ObjectKey{Name: name}, crd))
 	f.remove(s, crd)
 	wait.Until(f.t, time.Minute, "the CRD is gone", func() error {
 		err := s.Get(f.ctx(), client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
@@ -136,9 +133,7 @@ func (f *fleet) deleteInCluster() bool {
 	case 2:
 		release := f.now().release(x.component)
 		f.act("delete the records of %s of %s", release, clusterName(x.cluster))
-		if err := s.DeleteAllOf(f.ctx(), &corev1.Secret{}, client.InNamespace(f.namespace), client.MatchingLabels{"name": release, "owner": "helm"}); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Succeed(f.t, s.DeleteAllOf(f.ctx(), &corev1.Secret{}, client.InNamespace(f.namespace), client.MatchingLabels{"name": release, "owner": "helm"}))
 		f.judges[x.cluster].recordless[x.component] = time.Now()
 	default:
 		if x.component != withCRDs && x.component != withTemplate {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 var labelValues = map[string][]string{"env": {"prod", "test", "prod", "test", "none"}, "tier": {"gold", "silver"}}
@@ -159,9 +160,7 @@ func (f *fleet) unlink() bool {
 			f.writeKubeconfig(c)
 		}
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	return true
 }
 
@@ -182,7 +181,5 @@ func (f *fleet) link(c int) {
 			f.writeKubeconfig(c)
 		}
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 }

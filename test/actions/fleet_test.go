@@ -18,6 +18,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // fleet is what one seed works on: a namespace of its own on each server.
@@ -73,9 +74,7 @@ func newFleet(t *testing.T, s *servers, seed int) *fleet {
 	f.moments = []moment{{begin: time.Now(), end: time.Now(), model: first}}
 	for c, server := range s.workloads {
 		u, err := server.AddUser(user, "system:masters")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		f.kubeconf = append(f.kubeconf, u.Kubeconfig)
 		f.judges = append(f.judges, &judge{fleet: f, cluster: c, next: server.Audit.Mark(t), passwords: map[int]*password{}, recordless: map[int]time.Time{}})
 	}
@@ -86,13 +85,9 @@ func newFleet(t *testing.T, s *servers, seed int) *fleet {
 func (f *fleet) start(hub int) {
 	f.t.Helper()
 	u, err := f.hubs[hub].AddUser(user, "system:masters")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	// This one would wait for the registration of a killed one.
-	if err := f.hubs[hub].FreeScopes(f.t.Context(), f.namespace); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, f.hubs[hub].FreeScopes(f.t.Context(), f.namespace))
 	if f.managers[0] == nil && f.managers[1] == nil {
 		f.know()
 	}
@@ -124,9 +119,7 @@ func (f *fleet) settle(timeout time.Duration) bool {
 			if m == nil {
 				continue
 			}
-			if err := m.Running(); err != nil {
-				f.t.Fatal(err)
-			}
+			must.Succeed(f.t, m.Running())
 			a, err := m.Activity()
 			now.Started = now.Started && a.Started && err == nil
 			now.Reconciles, now.Backlog = now.Reconciles+a.Reconciles, now.Backlog+a.Backlog

@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // valuesSecret is the name of the Secret with the text of component withSecret.
@@ -58,9 +59,7 @@ func (f *fleet) addonOf(m *model, k int) addonsv1.Addon {
 		values["text"] = m.text(k)
 	}
 	raw, err := json.Marshal(values)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	a.Values = &apiextensionsv1.JSON{Raw: raw}
 	return a
 }
@@ -113,9 +112,7 @@ func (f *fleet) reportProvisioned(s *apiserver.Server, c int) {
 		object.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 		return s.Status().Update(f.ctx(), object)
 	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 }
 
 var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)

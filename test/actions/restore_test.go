@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -34,9 +35,7 @@ func (f *fleet) listAll(s *apiserver.Server) (objects []client.Object) {
 	for _, list := range []client.ObjectList{
 		&corev1.SecretList{}, &clusterv1.ClusterList{}, &addonsv1.AddonStackList{}, &appsv1.ControllerRevisionList{}, &addonsv1.ClusterAddonList{},
 	} {
-		if err := s.List(f.ctx(), list, client.InNamespace(f.namespace)); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Succeed(f.t, s.List(f.ctx(), list, client.InNamespace(f.namespace)))
 		_ = meta.EachListItem(list, func(o runtime.Object) error {
 			objects = append(objects, o.(client.Object))
 			return nil
@@ -147,9 +146,7 @@ func (f *fleet) backUpCluster(c int) *clusterBackup {
 	j := f.judges[c]
 	j.judge()
 	restore, err := f.workloads[c].Backup(f.ctx())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	j.judge()
 	b := &clusterBackup{restore: restore, passwords: map[int]*password{}}
 	for k := range components {
@@ -173,9 +170,7 @@ func (f *fleet) restoreCluster(c int, b *clusterBackup) {
 			}
 		}
 	}, func() {
-		if err := b.restore(f.ctx()); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Succeed(f.t, b.restore(f.ctx()))
 	})
 	for _, p := range b.passwords {
 		p.seen = time.Now()

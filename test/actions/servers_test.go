@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // user is Chandler's name in audit logs of workload clusters.
@@ -72,9 +73,7 @@ type servers struct {
 func startServers(t *testing.T, clusters int) *servers {
 	t.Helper()
 	crds, err := apiserver.ClusterAPICRDs(t.Context(), "clusters", "clusterclasses")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	crds = append(crds, filepath.Join(shared.root, "config/crd/bases"))
 	var passwords []string
 	for k := range components {
@@ -100,8 +99,6 @@ func startServers(t *testing.T, clusters int) *servers {
 			return err
 		})
 	}
-	if err := starting.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, starting.Wait())
 	return s
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // fleet is two management clusters, which clusterctl has initialized, and one workload cluster.
@@ -17,9 +19,7 @@ type fleet struct{ here, there, workload *server }
 func theFleet(t *testing.T) fleet {
 	t.Helper()
 	f, err := startFleet()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, hub := range []*server{f.here, f.there} {
 		initializeOnce(t, hub)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // rightsFor returns the manifest of a ClusterRoleBinding that no add-on has.
@@ -144,9 +145,7 @@ func TestMoveWithForgedRecords(t *testing.T) {
 func (tm *team) secrets() map[string]map[string][]byte {
 	tm.t.Helper()
 	list := &corev1.SecretList{}
-	if err := tm.workload.List(tm.t.Context(), list, client.InNamespace(tm.namespace)); err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, tm.workload.List(tm.t.Context(), list, client.InNamespace(tm.namespace)))
 	all := map[string]map[string][]byte{}
 	for _, s := range list.Items {
 		if s.Labels["owner"] != "helm" {

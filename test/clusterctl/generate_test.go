@@ -17,6 +17,7 @@ import (
 	utilyaml "sigs.k8s.io/cluster-api/util/yaml"
 
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestGenerateProvider has clusterctl read the release as it does before any installation.
@@ -107,9 +108,7 @@ func TestMoreArguments(t *testing.T) {
 func byName(t *testing.T, manifests []byte) map[string]*unstructured.Unstructured {
 	t.Helper()
 	objects, err := utilyaml.ToUnstructured(manifests)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	named := map[string]*unstructured.Unstructured{}
 	for i := range objects {
 		o := &objects[i]

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const systemNamespace = "chandler-system"
@@ -129,9 +130,7 @@ var variable = regexp.MustCompile(`\$\{(\w+):=([^}]*)\}`)
 func components(t *testing.T, version string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(repository("addon-chandler", version), "addon-components.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -145,9 +144,7 @@ func released(t *testing.T, version string) map[string]*unstructured.Unstructure
 func (s *server) provider(t *testing.T) *clusterctlv1.Provider {
 	t.Helper()
 	p := &clusterctlv1.Provider{}
-	if err := s.Get(t.Context(), client.ObjectKey{Namespace: systemNamespace, Name: "addon-chandler"}, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Get(t.Context(), client.ObjectKey{Namespace: systemNamespace, Name: "addon-chandler"}, p))
 	NewWithT(t).Expect(*p).To(And(HaveField("ProviderName", "chandler"), HaveField("Type", "AddonProvider")))
 	return p
 }
@@ -155,18 +152,14 @@ func (s *server) provider(t *testing.T) *clusterctlv1.Provider {
 func (s *server) deployments(t *testing.T) []appsv1.Deployment {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
-	if err := s.List(t.Context(), list, ours); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.List(t.Context(), list, ours))
 	return list.Items
 }
 
 func (s *server) crds(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	if err := s.List(t.Context(), list, ours); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.List(t.Context(), list, ours))
 	return list.Items
 }
 
@@ -174,8 +167,6 @@ func (s *server) crds(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 func (s *server) removeWebhooks(t *testing.T) {
 	t.Helper()
 	for _, kind := range []client.Object{&admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}} {
-		if err := s.DeleteAllOf(t.Context(), kind, client.HasLabels{clusterctlv1.ClusterctlLabel}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.DeleteAllOf(t.Context(), kind, client.HasLabels{clusterctlv1.ClusterctlLabel}))
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // move moves the team's namespace, and does what Cluster API then does on the other management cluster.
@@ -126,9 +127,7 @@ func (tm *team) list(hub *server, list client.ObjectList) (string, error) {
 func (tm *team) tenant(hub *server) client.Client {
 	tm.t.Helper()
 	user, err := hub.AddUser("tenant-of-" + tm.namespace)
-	if err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, err)
 	tm.create(hub, &rbacv1.Role{ObjectMeta: tm.named("tenant"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"clusteraddons"}, Verbs: []string{"*"}},
 	}})
@@ -137,9 +136,7 @@ func (tm *team) tenant(hub *server) client.Client {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant-of-" + tm.namespace}},
 	})
 	c, err := client.New(user.Config, client.Options{Scheme: apiserver.Scheme()})
-	if err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, err)
 	return c
 }
 
@@ -147,9 +144,7 @@ func (tm *team) tenant(hub *server) client.Client {
 func (tm *team) revision(hub *server) string {
 	tm.t.Helper()
 	s := newStack(tm.namespace)
-	if err := hub.Get(tm.t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, hub.Get(tm.t.Context(), client.ObjectKeyFromObject(s), s))
 	return s.Status.LatestRevision
 }
 

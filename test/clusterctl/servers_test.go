@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // certManagerVersion is the one that clusterctl would install. Only its CRDs are needed: in these tests nobody serves
@@ -62,8 +63,6 @@ func certManagerCRDs(ctx context.Context) (string, error) {
 func management(t *testing.T, name string) *server {
 	t.Helper()
 	s, err := startManagement(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s
 }

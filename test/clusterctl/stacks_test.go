@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // newStack is an AddonStack for all Clusters of the namespace.
@@ -55,17 +56,11 @@ func (tm *team) makeStack(hub *server) {
 func packed(t *testing.T, name string) []byte {
 	t.Helper()
 	chart, err := loader.LoadDir(filepath.Join(charts, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	file, err := chartutil.Save(chart, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 

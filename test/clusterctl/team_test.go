@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // patience is how long what takes seconds may take on a busy machine.
@@ -55,13 +56,9 @@ func (tm *team) user() string { return "chandler:" + tm.namespace }
 func (tm *team) run(hub *server, flags ...string) *manager.Process {
 	tm.t.Helper()
 	kubeconfig, err := manager.ServiceAccountKubeconfig(tm.t.Context(), hub.ControlPlane, systemNamespace, "chandler-manager")
-	if err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, err)
 	root, err := filepath.Abs(charts)
-	if err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, err)
 	return manager.Start(tm.t, manager.Options{
 		Binary:     world.managers[tm.version(hub)],
 		Kubeconfig: kubeconfig,
@@ -90,9 +87,7 @@ func (tm *team) makeCluster(hub *server) {
 	infrastructure.SetOwnerReferences(owner)
 	tm.create(hub, infrastructure)
 	user, err := tm.workload.AddUser(tm.user(), "system:masters")
-	if err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, err)
 	kubeconfig := &corev1.Secret{ObjectMeta: tm.named(clusterName + "-kubeconfig"), Type: clusterv1.ClusterSecretType}
 	kubeconfig.Labels = map[string]string{clusterv1.ClusterNameLabel: clusterName}
 	kubeconfig.Data = map[string][]byte{"value": user.Kubeconfig}
@@ -104,24 +99,18 @@ func (tm *team) makeCluster(hub *server) {
 func (tm *team) reportProvisioned(hub *server) {
 	tm.t.Helper()
 	cluster := &clusterv1.Cluster{}
-	if err := hub.Get(tm.t.Context(), tm.key(clusterName), cluster); err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, hub.Get(tm.t.Context(), tm.key(clusterName), cluster))
 	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	conditions.Set(cluster, metav1.Condition{Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue, Reason: "Initialized"})
-	if err := hub.Status().Update(tm.t.Context(), cluster); err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, hub.Status().Update(tm.t.Context(), cluster))
 }
 
 // releases are the status of each release in the workload cluster, by name and revision.
 func (tm *team) releases() map[string]string {
 	tm.t.Helper()
 	secrets := &corev1.SecretList{}
-	if err := tm.workload.List(tm.t.Context(), secrets, client.InNamespace(tm.namespace), client.MatchingLabels{"owner": "helm"}); err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, tm.workload.List(tm.t.Context(), secrets, client.InNamespace(tm.namespace), client.MatchingLabels{"owner": "helm"}))
 	found := map[string]string{}
 	for _, s := range secrets.Items {
 		found[s.Labels["name"]+"/"+s.Labels["version"]] = s.Labels["status"]

@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestMoveOfAnUpgradeUnderWay moves while a Deployment isn't available yet. The manager where it comes from is killed
@@ -52,9 +53,7 @@ func TestMoveOfAnUpgradeUnderWay(t *testing.T) {
 func (tm *team) deployment(name string) *appsv1.Deployment {
 	tm.t.Helper()
 	d := &appsv1.Deployment{}
-	if err := tm.workload.Get(tm.t.Context(), tm.key(name), d); err != nil {
-		tm.t.Fatal(err)
-	}
+	must.Succeed(tm.t, tm.workload.Get(tm.t.Context(), tm.key(name), d))
 	return d
 }
 

@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // helperEnv makes this test binary start a control plane, say so, and wait to be killed.
@@ -46,9 +47,7 @@ func scratch(t *testing.T) string {
 		t.Skip("processes are found in /proc")
 	}
 	dir, err := os.MkdirTemp("", "cleanup-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Setenv("GOTMPDIR", os.TempDir()) // go run, which says where the components are, leaves its own if it is killed
 	t.Setenv("TMPDIR", dir)

@@ -22,15 +22,14 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func start(t *testing.T, o controlplane.Options) *controlplane.ControlPlane {
 	t.Helper()
 	begin := time.Now()
 	c, err := controlplane.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Logf("control plane %q started in %s", c.Name(), time.Since(begin).Round(time.Millisecond))
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {
@@ -43,9 +42,7 @@ func start(t *testing.T, o controlplane.Options) *controlplane.ControlPlane {
 func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return client
 }
 
@@ -64,9 +61,7 @@ func TestWithoutWorkers(t *testing.T) {
 	dir := t.TempDir()
 	auditLog := filepath.Join(dir, "audit.log")
 	crdFile := filepath.Join(dir, "crd.yaml")
-	if err := os.WriteFile(crdFile, []byte(crd), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(crdFile, []byte(crd), 0o600))
 	c := start(t, controlplane.Options{Name: "mgmt", AuditLog: auditLog, CRDPaths: []string{crdFile}})
 	admin := clientset(t, c.Config())
 

@@ -5,6 +5,8 @@ package docs
 import (
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Command is a command line that a block of language "console" shows.
@@ -45,14 +47,10 @@ func (b Block) Commands() []Command {
 func EachProgram(t testing.TB, root string, do func(page string, shown Command, words []string)) {
 	t.Helper()
 	pages, err := Pages(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, page := range pages {
 		blocks, err := page.Blocks("console")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, block := range blocks {
 			for _, command := range block.Commands() {
 				for _, words := range command.Programs() {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestCommands finds commands of the pages that can't be run: targets that the Makefile doesn't have, and folders that
@@ -82,14 +83,10 @@ func checkFolder(folder string) error {
 // TestUntestedYAML reads blocks of YAML that no API server of the tests knows.
 func TestUntestedYAML(t *testing.T) {
 	pages, err := Pages(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, page := range pages {
 		blocks, err := page.AllBlocks()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, block := range blocks {
 			if block.Language == "yaml" {
 				if _, err := block.documents(); err != nil {

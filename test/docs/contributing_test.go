@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const contributing = "CONTRIBUTING.md"
@@ -32,9 +34,7 @@ func TestPlacesOfChanges(t *testing.T) {
 		}
 	})
 	page, err := Read(root, contributing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	places := 0
 	for _, code := range inCode.FindAllStringSubmatch(strings.Join(page.lines, "\n"), -1) {
 		switch named := code[1]; {
@@ -95,7 +95,5 @@ func eachGoFile(t *testing.T, do func(name, text string)) {
 		do(name, string(text))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }

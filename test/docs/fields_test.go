@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const root = "../.."
@@ -43,9 +44,7 @@ var postconditions = strings.NewReplacer("postconditions[].", "preconditions[]."
 // TestStackFields compares the tables of both pages with the CRD.
 func TestStackFields(t *testing.T) {
 	schema, err := Schema(root, "addonstacks", addonsv1.GroupVersion.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	compareFields(t, stackPlaces, schema)
 }
 
@@ -57,9 +56,7 @@ func TestInstanceAndClusterFields(t *testing.T) {
 		"clusteraddons":     {{cluster, "# ClusterAddon", regexp.MustCompile(`^`)}, {cluster, "## status.addons[]", regexp.MustCompile(`^status\.addons\[\]\.`)}},
 	} {
 		schema, err := Schema(root, plural, addonsv1.GroupVersion.Version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		compareFields(t, places, schema)
 	}
 }
@@ -136,9 +133,7 @@ func names(code []string) []string {
 // doesn't know, and refuse them all.
 func TestSpecHasNoDefaults(t *testing.T) {
 	schema, err := Schema(root, "addonstacks", addonsv1.GroupVersion.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var look func(path string, s apiextensionsv1.JSONSchemaProps)
 	look = func(path string, s apiextensionsv1.JSONSchemaProps) {
 		if s.Default != nil {

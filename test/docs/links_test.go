@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 var (
@@ -18,9 +20,7 @@ var (
 // TestLinks follows all links between the pages, and wants one to each of them.
 func TestLinks(t *testing.T) {
 	pages, err := Pages(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	headings := map[string]map[string]bool{}
 	for _, page := range pages {
 		headings[page.Path] = page.anchors()

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 var update = flag.Bool("update", false, "write generated tables into their pages")
@@ -37,17 +38,13 @@ func TestAddonReasons(t *testing.T) {
 
 	path, end := filepath.Join(root, "docs/reference/reasons.md"), "<!-- Generated from internal/reasons by make generate. -->\n"
 	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before, _, _ := strings.Cut(string(page), end)
 	generated := before + end + tablesOfReasons()
 	switch {
 	case generated == string(page):
 	case *update:
-		if err := os.WriteFile(path, []byte(generated), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(generated), 0o644))
 	default:
 		t.Errorf("%s isn't what internal/reasons says; run make generate", path)
 	}
@@ -175,18 +172,14 @@ var (
 func constantsOf(t *testing.T, dir string, names *regexp.Regexp) []reasonGroup {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var groups []reasonGroup
 	for _, file := range files {
 		if ok, _ := filepath.Match("*_test.go", filepath.Base(file)); ok {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, declaration := range parsed.Decls {
 			constants, ok := declaration.(*ast.GenDecl)
 			if !ok || constants.Tok != token.CONST {
@@ -208,9 +201,7 @@ func constantsOf(t *testing.T, dir string, names *regexp.Regexp) []reasonGroup {
 						continue
 					}
 					reason, err := strconv.Unquote(literal.Value)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, err)
 					if isName.MatchString(reason) {
 						group.reasons = append(group.reasons, reason)
 					}
@@ -225,12 +216,8 @@ func constantsOf(t *testing.T, dir string, names *regexp.Regexp) []reasonGroup {
 func mustSection(t *testing.T, path, heading string) Page {
 	t.Helper()
 	page, err := Read(root, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	section, err := page.Section(heading)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return section
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -68,9 +69,7 @@ func Start(t testing.TB, authority *registry.Authority, good http.Handler) *Serv
 	if authority != nil {
 		certificate, key := authority.Issue(t)
 		pair, err := tls.X509KeyPair(certificate, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
 	}
 	s.Resume(t)
@@ -82,9 +81,7 @@ func Start(t testing.TB, authority *registry.Authority, good http.Handler) *Serv
 func (s *Server) Resume(t testing.TB) {
 	t.Helper()
 	listener, err := net.Listen("tcp", s.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.Host = listener.Addr().String()
 	server := &http.Server{Handler: http.HandlerFunc(s.serve), TLSConfig: s.tls.Clone(), ErrorLog: log.New(io.Discard, "", 0)}
 	s.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -67,9 +68,7 @@ func Start(t testing.TB, options Options) *Server {
 		authority := registry.NewAuthority(t)
 		certificate, key := authority.Issue(t)
 		pair, err := tls.X509KeyPair(certificate, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		s.CA = authority.PEM
 		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	}
@@ -89,9 +88,7 @@ func (s *Server) Resume(t testing.TB) {
 func (s *Server) listen(t testing.TB, address string, handler http.Handler) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := listener.Addr().String()
 	if s.tls != nil {
 		listener = tls.NewListener(listener, s.tls)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestAPIServer has a real API server take all overlays, and then asks it what their ServiceAccounts, and people, may do.
@@ -167,9 +168,7 @@ func (s server) allowed(question string) bool {
 	}}}
 	review.SetAPIVersion(authorizationv1.SchemeGroupVersion.String())
 	review.SetKind("SubjectAccessReview")
-	if err := s.Create(s.t.Context(), review); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, s.Create(s.t.Context(), review))
 	allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed")
 	return allowed
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestCRDsFitAnAnnotation has `kubectl apply` keep each CRD in an annotation: all annotations of an object have 256 KiB.
@@ -17,9 +19,7 @@ func TestCRDsFitAnAnnotation(t *testing.T) {
 			continue
 		}
 		text, err := json.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if len(text) > apivalidation.TotalAnnotationSizeLimitB-others {
 			t.Errorf("CRD %s has %d bytes: docs/instances.md is to say `kubectl apply --server-side`", object.GetName(), len(text))
 		}

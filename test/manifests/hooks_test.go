@@ -17,6 +17,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Cluster API reaches the hooks where the API server reaches the webhooks, and trusts the certificate that is there. No
@@ -76,9 +77,7 @@ func admits(t *testing.T, policy *networkingv1.NetworkPolicy, port string, names
 func selects(t *testing.T, selector *metav1.LabelSelector, set map[string]string) bool {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s.Matches(labels.Set(set))
 }
 
@@ -86,12 +85,8 @@ func selects(t *testing.T, selector *metav1.LabelSelector, set map[string]string
 func clusterAPINamespace(t *testing.T) map[string]string {
 	t.Helper()
 	dir, err := apiserver.ModuleDir(t.Context(), "sigs.k8s.io/cluster-api")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	objects, err := kustomization.Build(filepath.Join(dir, "core/config/default"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return one[corev1.Namespace](t, objects, "Namespace").Labels
 }

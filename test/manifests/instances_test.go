@@ -15,6 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/docs"
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const root = "../.."
@@ -43,9 +44,7 @@ func shown(t *testing.T) map[string]string {
 func documented(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := kustomization.WriteFiles(root, dir, shown(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, kustomization.WriteFiles(root, dir, shown(t)))
 	return dir
 }
 
@@ -64,9 +63,7 @@ func TestDocumented(t *testing.T) {
 func buildInstance(t *testing.T, instance kustomization.Instance) []*unstructured.Unstructured {
 	t.Helper()
 	folder, err := instance.Write(root, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return build(t, folder)
 }
 

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/test/must"
+
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,9 +45,7 @@ func build(t *testing.T, path string) []*unstructured.Unstructured {
 		path = filepath.Join(documented(t), path)
 	}
 	objects, err := kustomization.Build(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return objects
 }
 
@@ -72,9 +72,7 @@ func withComponent(t *testing.T, path, component string) string {
 func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) []T {
 	t.Helper()
 	found, err := kustomization.Find[T](objects, kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return found
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestMonitoring adds the component to overlays: Prometheus finds the manager's metrics.
@@ -51,18 +52,14 @@ func TestMonitoring(t *testing.T) {
 // TestMonitoredMetricsExist compares rules and dashboard with the metrics that there are.
 func TestMonitoredMetricsExist(t *testing.T) {
 	page, err := docs.Read(root, "docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	documented := map[string]bool{}
 	for _, row := range page.Rows("metric") {
 		documented[row.Code(0)[0]] = true
 	}
 	for _, name := range []string{"rules.yaml", "dashboard.json"} {
 		data, err := os.ReadFile(filepath.Join("../../config/monitoring", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		used := regexp.MustCompile(`\b(chandler|fleet)_[a-z_]+`).FindAllString(string(data), -1)
 		for _, metric := range used {
 			if !documented[metric] {

@@ -14,6 +14,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // wideRights are all that an instance may do outside of namespaces. docs/instance-scopes.md
@@ -52,13 +54,9 @@ var people = []string{"chandler-viewer-role", "chandler-editor-role", "chandler-
 func generated(t *testing.T) []string {
 	t.Helper()
 	data, err := os.ReadFile("../../config/rbac/role.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(data, role); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalStrict(data, role))
 	return described(role.Rules)
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/render/worker"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
@@ -229,9 +230,7 @@ func TestHostsOfSamples(t *testing.T) {
 	}
 	for _, file := range written {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, text, _ := strings.Cut(string(data), "\n\n") // behind the licence
 		if first, _, _ := strings.Cut(text, "\n"); hostThatIsNot.MatchString(text) && !strings.HasPrefix(first, "# Change ") {
 			t.Errorf("%s names %s; its first comment is to say what to change", file, hostThatIsNot.FindString(text))

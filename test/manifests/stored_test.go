@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestStoredObjectsOutliveARule has a stack that was stored before there was a rule which
@@ -79,13 +80,9 @@ func cloned(name string) *addonsv1.AddonStack {
 func definitionOfStacks(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	data, err := os.ReadFile("../../config/crd/bases/addons.cluster.x-k8s.io_addonstacks.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	definition := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(data, &definition.Object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(data, &definition.Object))
 	return definition
 }
 

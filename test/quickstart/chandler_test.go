@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -14,18 +15,12 @@ import (
 func (d *desk) install() {
 	d.t.Helper()
 	chandler, err := manager.Prepare(filepath.Join(root, "config/default"), d.dir)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	d.run("kubectl apply --server-side -f chandler.yaml")
 	args, account, err := chandler.Container(d.t.Context(), d.management, "--artifact-root=")
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	binary, err := manager.Build(d.t.Context(), root, d.dir, version)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	d.manager = manager.New(d.t, manager.Options{Binary: binary, Kubeconfig: account, Args: args})
 	d.manager.Launch()
 	wait.Until(d.t, patience, "Chandler is ready", func() error {

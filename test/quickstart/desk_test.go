@@ -11,17 +11,17 @@ import (
 	"strings"
 	"testing"
 
+	helmrepo "helm.sh/helm/v4/pkg/repo/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	helmrepo "helm.sh/helm/v4/pkg/repo/v1"
-
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // version is the one that the page shows.
@@ -44,17 +44,13 @@ func start(t *testing.T, charts string, clusters ...string) *desk {
 	t.Helper()
 	d := &desk{t: t, dir: t.TempDir(), kubectl: kubectl(t), workload: map[string]*controlplane.ControlPlane{}}
 	crds, err := apiserver.ClusterAPICRDs(t.Context(), "clusters", "clusterclasses")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	options := []controlplane.Options{{Name: "management", Workers: true, CRDPaths: crds}}
 	for _, name := range clusters {
 		options = append(options, controlplane.Options{Name: name, Workers: true, Nodes: 2})
 	}
 	planes, err := controlplane.StartAll(t.Context(), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, plane := range planes {
 		t.Cleanup(func() { _ = plane.Stop() })
 		d.workload[plane.Name()] = plane
@@ -87,12 +83,8 @@ func (d *desk) serve(charts string) string {
 	server := httptest.NewServer(files)
 	d.t.Cleanup(server.Close)
 	index, err := helmrepo.IndexDirectory(charts, server.URL+"/archives")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if err := index.WriteFile(d.file("index.yaml"), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
+	must.Succeed(d.t, index.WriteFile(d.file("index.yaml"), 0o600))
 	files.Handle("/archives/", http.StripPrefix("/archives/", http.FileServer(http.Dir(charts))))
 	files.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if path.Base(r.URL.Path) != "index.yaml" {
@@ -122,27 +114,19 @@ spec: {clusterNetwork: {serviceDomain: cluster.local}}
 func (d *desk) provision(name string) {
 	d.t.Helper()
 	cluster := &clusterv1.Cluster{}
-	if err := d.client.Get(d.t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, cluster); err != nil {
-		d.t.Fatal(err)
-	}
-	if err := d.client.Create(d.t.Context(), kubeconfig.GenerateSecret(cluster, d.workload[name].Kubeconfig())); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, d.client.Get(d.t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, cluster))
+	must.Succeed(d.t, d.client.Create(d.t.Context(), kubeconfig.GenerateSecret(cluster, d.workload[name].Kubeconfig())))
 	cluster.Status.SetTypedPhase(clusterv1.ClusterPhaseProvisioned)
 	cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}
 	cluster.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: clusterv1.ClusterControlPlaneInitializedReason,
 	}}
-	if err := d.client.Status().Update(d.t.Context(), cluster); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, d.client.Status().Update(d.t.Context(), cluster))
 }
 
 func (d *desk) file(name string) string { return filepath.Join(d.dir, name) }
 
 func (d *desk) save(name, text string) {
 	d.t.Helper()
-	if err := os.WriteFile(d.file(name), []byte(text), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, os.WriteFile(d.file(name), []byte(text), 0o600))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -27,22 +28,16 @@ const patience = 3 * time.Minute
 func kubectl(t *testing.T) string {
 	t.Helper()
 	dir, err := controlplane.BinDir(t.Context(), os.Stderr, "kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return filepath.Join(dir, "kubectl")
 }
 
 // TestQuickStart does all that the page says, in its order, and compares what is printed with what the page shows.
 func TestQuickStart(t *testing.T) {
 	page, err := docs.Read(root, "docs/quick-start.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	blocks, err := page.AllBlocks()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := start(t, realdata.Path(t, "charts"), "prod-1")
 	commands := 0
 	for _, block := range blocks {

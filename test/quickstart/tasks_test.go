@@ -11,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/docs"
 	"github.com/cluster-chandler/chandler/test/gobuild"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -19,17 +20,11 @@ import (
 func TestHowDoI(t *testing.T) {
 	long.Test(t)
 	page, err := docs.Read(root, "docs/how-do-i.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	blocks, err := page.AllBlocks()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := start(t, realdata.Path(t, "charts"), "prod-1", "prod-2")
-	if err := gobuild.Build(t.Context(), root, filepath.Join(d.dir, "kubectl-chandler"), "./cmd/kubectl-chandler"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gobuild.Build(t.Context(), root, filepath.Join(d.dir, "kubectl-chandler"), "./cmd/kubectl-chandler"))
 	d.prepare()
 	for _, block := range blocks {
 		switch {
@@ -57,13 +52,9 @@ func (d *desk) prepare() {
 		d.provision(name)
 	}
 	page, err := docs.Read(root, "docs/quick-start.md")
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	blocks, err := page.Blocks("yaml")
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	at := slices.IndexFunc(blocks, func(b docs.Block) bool { return strings.HasPrefix(b.Text, "# platform.yaml") })
 	d.write(blocks[at])
 	d.run("kubectl create namespace team-a")

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/pki"
 )
 
@@ -22,9 +23,7 @@ type Authority struct {
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	authority, err := pki.NewAuthority("registry")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &Authority{PEM: authority.Certificate, authority: authority}
 }
 
@@ -32,9 +31,7 @@ func NewAuthority(t testing.TB) *Authority {
 func (a *Authority) Issue(t testing.TB) (certificate, key []byte) {
 	t.Helper()
 	pair, err := a.authority.Server("registry")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return pair.Certificate, pair.Key
 }
 

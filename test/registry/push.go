@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	helmregistry "helm.sh/helm/v4/pkg/registry"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Push puts a chart's archive into the registry with Helm's own client, as
@@ -37,12 +39,8 @@ func (r *Registry) push(t testing.TB, archive []byte, repository, tag string, wi
 		options = append(options, helmregistry.ClientOptPlainHTTP())
 	}
 	client, err := helmregistry.NewClient(options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pushed, err := client.Push(archive, r.Host+"/"+repository+":"+tag, append(with, helmregistry.PushOptStrictMode(false))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return pushed.Manifest.Digest
 }

@@ -15,6 +15,8 @@ import (
 	"oras.land/oras-go/v2/content"
 	orasremote "oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // clusterStackType is the type of a Cluster Stack's release.
@@ -30,9 +32,7 @@ func (r *Registry) PushRelease(t testing.TB, files map[string][]byte, repository
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		layer := content.NewDescriptorFromBytes(layerType(name), files[name])
 		layer.Annotations = map[string]string{ocispec.AnnotationTitle: name}
-		if err := target.Push(t.Context(), layer, bytes.NewReader(files[name])); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, target.Push(t.Context(), layer, bytes.NewReader(files[name])))
 		layers = append(layers, layer)
 	}
 	return pack(t, target, clusterStackType, layers, tag, "")
@@ -50,9 +50,7 @@ func (r *Registry) PushArchiveAs(t testing.TB, archive []byte, repository, tag, 
 	t.Helper()
 	target := r.Repository(t, repository)
 	layer := content.NewDescriptorFromBytes(ocispec.MediaTypeImageLayerGzip, archive)
-	if err := target.Push(t.Context(), layer, bytes.NewReader(archive)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, target.Push(t.Context(), layer, bytes.NewReader(archive)))
 	return pack(t, target, "application/vnd.example.archive", []ocispec.Descriptor{layer}, tag, version)
 }
 
@@ -60,9 +58,7 @@ func (r *Registry) PushArchiveAs(t testing.TB, archive []byte, repository, tag, 
 func (r *Registry) Repository(t testing.TB, name string) *orasremote.Repository {
 	t.Helper()
 	repository, err := orasremote.NewRepository(r.Host + "/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	transport := &http.Transport{TLSClientConfig: trust(t, r.CA)}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &auth.Client{Client: &http.Client{Transport: transport}}
@@ -80,12 +76,8 @@ func pack(t testing.TB, target *orasremote.Repository, kind string, layers []oci
 		options.ManifestAnnotations = map[string]string{ocispec.AnnotationVersion: version}
 	}
 	manifest, err := oras.PackManifest(t.Context(), target, oras.PackManifestVersion1_1, kind, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := target.Tag(t.Context(), manifest, tag); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, target.Tag(t.Context(), manifest, tag))
 	return manifest.Digest.String()
 }
 

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Options of Start.
@@ -45,9 +47,7 @@ type Registry struct {
 func Start(t testing.TB, options Options) *Registry {
 	t.Helper()
 	path, err := binary(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if options.Address == "" {
 		options.Address = "127.0.0.1:0"
 	}
@@ -71,12 +71,8 @@ func Start(t testing.TB, options Options) *Registry {
 		t.Fatal(err)
 	}
 	stdout, err := r.process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, r.process.Start())
 	t.Cleanup(r.Stop)
 	lines := bufio.NewScanner(stdout)
 	if !lines.Scan() {
@@ -108,16 +104,12 @@ func (r *Registry) SetUsers(t testing.TB, users map[string]string) {
 	var lines strings.Builder
 	for user, password := range users {
 		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		lines.WriteString(user + ":" + string(hash) + "\n")
 	}
 	// Renamed into place: the registry reads the file when its time has changed.
 	dir := filepath.Dir(r.htpasswd)
-	if err := os.Rename(write(t, dir, "htpasswd.new", []byte(lines.String())), r.htpasswd); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Rename(write(t, dir, "htpasswd.new", []byte(lines.String())), r.htpasswd))
 }
 
 // Requests are those answered since the last call, as "GET /v2/... 200".
@@ -131,13 +123,9 @@ func (r *Registry) Requests(t testing.TB) []string {
 		scheme = "http://"
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+r.Host+mark, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	response, err := r.client(t).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_ = response.Body.Close() // nothing is read from it
 	var requests []string
 	for line := range r.lines {
@@ -161,8 +149,6 @@ func (r *Registry) client(t testing.TB) *http.Client {
 func write(t testing.TB, dir, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, data, 0o600))
 	return path
 }

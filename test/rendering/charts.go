@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -25,25 +26,19 @@ func RealChart(t testing.TB, archive string) []artifact.File {
 func Unpack(t testing.TB, data []byte) []artifact.File {
 	t.Helper()
 	unzipped, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var files []artifact.File
 	for archive := tar.NewReader(unzipped); ; {
 		head, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if head.Typeflag != tar.TypeReg {
 			continue
 		}
 		content, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, name, _ := strings.Cut(head.Name, "/")
 		files = append(files, artifact.File{Name: name, Data: content})
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/test/must"
+
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -40,9 +42,7 @@ func SecretWith(name, key, value string) map[string]any {
 func MustChart(t *testing.T, r *render.Renderer, req job.Chart) *job.Result {
 	t.Helper()
 	result, err := r.Chart(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 

@@ -16,6 +16,7 @@ import (
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/registry/remote"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -48,9 +49,7 @@ func SignatureTag(manifest string) string { return strings.Replace(manifest, ":"
 func Refer(t testing.TB, to *remote.Repository, manifest string, bundle []byte) {
 	t.Helper()
 	subject, err := to.Manifests().Resolve(t.Context(), manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	PutManifest(t, to, "", ocispec.Manifest{
 		ArtifactType: bundleType, Subject: &subject, Layers: []ocispec.Descriptor{push(t, to, bundleType, bundle)},
 	})
@@ -63,18 +62,12 @@ func ReferOften(t testing.TB, to *remote.Repository, manifest string, bundle []b
 	Refer(t, to, manifest, bundle)
 	tag := strings.Replace(manifest, ":", "-", 1)
 	_, data, err := oras.FetchBytes(t.Context(), to, tag, oras.DefaultFetchBytesOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var list ocispec.Index
-	if err := json.Unmarshal(data, &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(data, &list))
 	list.Manifests = slices.Repeat(list.Manifests[:1], times)
 	data = marshalJSON(t, list)
-	if err := to.Manifests().PushReference(t.Context(), describe(ocispec.MediaTypeImageIndex, data), bytes.NewReader(data), tag); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, to.Manifests().PushReference(t.Context(), describe(ocispec.MediaTypeImageIndex, data), bytes.NewReader(data), tag))
 }
 
 // PutManifest puts a manifest into the registry, and returns its digest.
@@ -91,9 +84,7 @@ func PutManifest(t testing.TB, to *remote.Repository, tag string, manifest ocisp
 	} else {
 		err = to.Manifests().PushReference(t.Context(), described, bytes.NewReader(data), tag)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return described.Digest.String()
 }
 
@@ -104,9 +95,7 @@ func push(t testing.TB, to *remote.Repository, mediaType string, data []byte) oc
 	if there, err := to.Blobs().Exists(t.Context(), described); err == nil && there {
 		return described
 	}
-	if err := to.Blobs().Push(t.Context(), described, bytes.NewReader(data)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, to.Blobs().Push(t.Context(), described, bytes.NewReader(data)))
 	return described
 }
 

@@ -18,6 +18,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/tlog"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Authority is a Sigstore of its own: a certificate authority, a transparency log
@@ -38,9 +40,7 @@ type Certified struct {
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	sigstore, err := ca.NewVirtualSigstore()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &Authority{sigstore}
 }
 
@@ -62,13 +62,9 @@ func (a *Authority) TrustRoot(t testing.TB, with Trust) []byte {
 		certificateLogs = identified(t, a.sigstore.CTLogs())
 	}
 	trusted, err := root.NewTrustedRoot(root.TrustedRootMediaType01, a.sigstore.FulcioCertificateAuthorities(), certificateLogs, timestamps, logs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	data, err := trusted.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -77,9 +73,7 @@ func identified(t testing.TB, logs map[string]*root.TransparencyLog) map[string]
 	t.Helper()
 	for id, log := range logs {
 		binary, err := hex.DecodeString(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		log.ID = binary
 	}
 	return logs
@@ -90,14 +84,10 @@ func (a *Authority) Sign(t testing.TB, digest string, how Certified) Layer {
 	t.Helper()
 	payload := Payload(digest)
 	entity, err := a.sigstore.SignAtTime(how.Subject, how.Issuer, payload, how.loggedAt())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	content, material := parts(t, entity)
 	certificate, err := cryptoutils.MarshalCertificateToPEM(material.Certificate())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	layer := Layer{Payload: payload, Annotations: map[string]string{
 		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(content.Signature()),
 		"dev.sigstore.cosign/certificate":    string(certificate),
@@ -122,15 +112,11 @@ func (a *Authority) Sign(t testing.TB, digest string, how Certified) Layer {
 func (a *Authority) Bundle(t testing.TB, digest, predicate string, how Certified) []byte {
 	t.Helper()
 	entity, err := a.sigstore.AttestAtTime(how.Subject, how.Issuer, Statement(digest, predicate), how.loggedAt(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	content, certificate := parts(t, entity)
 	envelope := content.EnvelopeContent().RawEnvelope()
 	payload, err := envelope.DecodeB64Payload()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	material := &protobundle.VerificationMaterial{
 		Content: &protobundle.VerificationMaterial_Certificate{Certificate: &protocommon.X509Certificate{RawBytes: certificate.Certificate().Raw}},
 	}
@@ -155,22 +141,16 @@ func (a *Authority) Bundle(t testing.TB, digest, predicate string, how Certified
 func (a *Authority) entry(t testing.TB, entity *ca.TestEntity) *protorekor.TransparencyLogEntry {
 	t.Helper()
 	entries, err := entity.TlogEntries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	entry := entries[0].TransparencyLogEntry()
 	var kind struct{ Kind, APIVersion string }
-	if err := json.Unmarshal(entry.GetCanonicalizedBody(), &kind); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(entry.GetCanonicalizedBody(), &kind))
 	entry.KindVersion = &protorekor.KindVersion{Kind: kind.Kind, Version: kind.APIVersion}
 	promise, err := a.sigstore.RekorSignPayload(tlog.RekorPayload{
 		Body: base64.StdEncoding.EncodeToString(entry.GetCanonicalizedBody()), IntegratedTime: entry.GetIntegratedTime(),
 		LogIndex: entry.GetLogIndex(), LogID: hex.EncodeToString(entry.GetLogId().GetKeyId()),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	entry.InclusionPromise = &protorekor.InclusionPromise{SignedEntryTimestamp: promise}
 	return entry
 }
@@ -185,21 +165,15 @@ func (c Certified) loggedAt() time.Time {
 func parts(t testing.TB, entity *ca.TestEntity) (verify.SignatureContent, verify.VerificationContent) {
 	t.Helper()
 	content, err := entity.SignatureContent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	material, err := entity.VerificationContent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return content, material
 }
 
 func timestamps(t testing.TB, entity *ca.TestEntity) [][]byte {
 	t.Helper()
 	all, err := entity.Timestamps()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }

@@ -22,6 +22,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // SignaturePredicate is the type of statement that stands for a signature.
@@ -58,17 +60,11 @@ func NewEd25519Key(t testing.TB) Key {
 
 func keyOf(t testing.TB, private crypto.Signer, err error) Key {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	signer, err := signature.LoadSigner(private, crypto.SHA256)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	public, err := cryptoutils.MarshalPublicKeyToPEM(private.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return Key{Public: public, signer: signer}
 }
 
@@ -123,26 +119,20 @@ func (k Key) Bundle(t testing.TB, digest, predicate string) []byte {
 func (k Key) sign(t testing.TB, text []byte) []byte {
 	t.Helper()
 	signed, err := k.signer.SignMessage(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return signed
 }
 
 func marshal(t testing.TB, bundle *protobundle.Bundle) []byte {
 	t.Helper()
 	data, err := protojson.Marshal(bundle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
 func marshalJSON(t testing.TB, value any) []byte {
 	t.Helper()
 	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }

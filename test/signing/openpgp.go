@@ -13,6 +13,8 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"helm.sh/helm/v4/pkg/provenance"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // OpenPGPKey signs provenance files.
@@ -29,23 +31,15 @@ func NewOpenPGPKey(t testing.TB, valid time.Duration) OpenPGPKey {
 	t.Helper()
 	config := &packet.Config{KeyLifetimeSecs: uint32(valid / time.Second), Algorithm: packet.PubKeyAlgoEdDSA}
 	entity, err := openpgp.NewEntity("Demo", "", "demo@example.org", config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var public, armored bytes.Buffer
-	if err := entity.Serialize(&public); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, entity.Serialize(&public))
 	writer, err := armor.Encode(&armored, openpgp.PublicKeyType, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := writer.Write(public.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writer.Close())
 	return OpenPGPKey{Public: public.Bytes(), Armored: armored.Bytes(), entity: entity}
 }
 
@@ -54,15 +48,11 @@ func (k OpenPGPKey) SignText(t testing.TB, text string) []byte {
 	t.Helper()
 	var signed bytes.Buffer
 	writer, err := clearsign.Encode(&signed, k.entity.PrivateKey, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := io.WriteString(writer, text); err != nil {
 		t.Fatal(err)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writer.Close())
 	return signed.Bytes()
 }
 
@@ -71,8 +61,6 @@ func (k OpenPGPKey) SignText(t testing.TB, text string) []byte {
 func (k OpenPGPKey) Provenance(t testing.TB, archive []byte, name string) []byte {
 	t.Helper()
 	file, err := (&provenance.Signatory{Entity: k.entity}).ClearSign(archive, name, []byte("name: demo\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return []byte(file)
 }

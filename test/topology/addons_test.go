@@ -24,6 +24,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/topology"
 )
 
@@ -98,9 +99,7 @@ func servingFlags(t *testing.T) (address string, flags []string) {
 func (tn *tenant) write(name, text string) {
 	tn.Helper()
 	path := filepath.Join(tn.artifacts, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-		tn.Fatal(err)
-	}
+	must.Succeed(tn, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 }
 
 // register has Cluster API ask a server about the Clusters of namespaces.
@@ -138,9 +137,7 @@ func (tn *tenant) register(server string, namespaces ...string) {
 func (tn *tenant) start() {
 	tn.Helper()
 	user, err := world.AddUser(tn.namespace+"-chandler", "system:masters")
-	if err != nil {
-		tn.Fatal(err)
-	}
+	must.Succeed(tn, err)
 	tn.chandler = manager.Start(tn.T, manager.Options{
 		Name: tn.namespace, Binary: world.chandler, Kubeconfig: user.Kubeconfig, Args: tn.flags, Home: tn.home, LogDir: os.Getenv("CHANDLER_E2E_LOGS"),
 	})
@@ -184,9 +181,7 @@ func (tn *tenant) set(s *addonsv1.AddonStack) {
 		current.Spec = s.Spec
 		err = world.Patch(tn.Context(), current, client.MergeFrom(before))
 	}
-	if err != nil {
-		tn.Fatal(err)
-	}
+	must.Succeed(tn, err)
 }
 
 // ready returns once an add-on has a text on a Cluster, which makes it ready.

@@ -13,15 +13,14 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // createCluster makes a Cluster. If the test fails, it says what became of that.
 func createCluster(t *testing.T, name, class, version string, workers int32) {
 	t.Helper()
-	if err := world.Create(t.Context(), topology.NewCluster(key(name), class, version, workers)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, world.Create(t.Context(), topology.NewCluster(key(name), class, version, workers)))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("hooks of %s:\n%s\nthe end of the core manager's log:\n%s", name, strings.Join(world.hooks.calls(name), "\n"), world.Core.Tail())
@@ -31,9 +30,7 @@ func createCluster(t *testing.T, name, class, version string, workers int32) {
 
 func setVersion(t *testing.T, cluster, version string) {
 	t.Helper()
-	if err := world.SetVersion(t.Context(), key(cluster), version); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, world.SetVersion(t.Context(), key(cluster), version))
 }
 
 // forceVersion sets another version while the previous one isn't reached, in one write: a patch that another write
@@ -42,24 +39,18 @@ func forceVersion(t *testing.T, cluster, version string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: ""}}, "spec": {"topology": {"version": %q}}}`,
 		clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, version)
-	if err := world.Patch(t.Context(), topology.NewCluster(key(cluster), "", "", 0), client.RawPatch(types.MergePatchType, patch)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, world.Patch(t.Context(), topology.NewCluster(key(cluster), "", "", 0), client.RawPatch(types.MergePatchType, patch)))
 }
 
 // setClass switches a Cluster to a class and a version at once.
 func setClass(t *testing.T, cluster, class, version string) {
 	t.Helper()
-	if err := world.SetClass(t.Context(), key(cluster), class, version); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, world.SetClass(t.Context(), key(cluster), class, version))
 }
 
 func deleteCluster(t *testing.T, name string) {
 	t.Helper()
-	if err := world.Delete(t.Context(), topology.NewCluster(key(name), "", "", 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, world.Delete(t.Context(), topology.NewCluster(key(name), "", "", 0)))
 }
 
 // awaitGone returns when a Cluster, and its workload cluster, are gone.
@@ -84,7 +75,5 @@ func annotate(t *testing.T, cluster, name, value string) {
 	t.Helper()
 	obj := topology.NewCluster(key(cluster), "", "", 0)
 	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, name, value)
-	if err := world.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, world.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, patch)))
 }
