@@ -14,14 +14,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cluster-chandler/chandler/test/must"
-
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const (

@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/test/must"
-
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/chart"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Render renders without a worker, for what does not need one.
