@@ -3,6 +3,7 @@
 package manifests
 
 import (
+	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -102,6 +104,21 @@ func without(node any, says string) {
 	case []any:
 		for _, child := range node {
 			without(child, says)
+		}
+	}
+}
+
+// TestCRDsFitAnAnnotation has `kubectl apply` keep each CRD in an annotation: all annotations of an object have 256 KiB.
+func TestCRDsFitAnAnnotation(t *testing.T) {
+	const others = 1 << 10
+	for _, object := range build(t, shared) {
+		if object.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		text, err := json.Marshal(object)
+		must.Succeed(t, err)
+		if len(text) > apivalidation.TotalAnnotationSizeLimitB-others {
+			t.Errorf("CRD %s has %d bytes: docs/instances.md is to say `kubectl apply --server-side`", object.GetName(), len(text))
 		}
 	}
 }

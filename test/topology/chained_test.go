@@ -3,10 +3,14 @@
 package topology_test
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/topology"
@@ -51,4 +55,35 @@ func TestChainedUpgrade(t *testing.T) {
 		"AfterWorkersUpgrade v1.36.0: control plane v1.36.0, workers v1.36.0",
 		"AfterClusterUpgrade v1.36.0: control plane v1.36.0, workers v1.36.0",
 	}))
+}
+
+// TestAPIServerChangesItsMinor has the API server of a workload cluster really be of the version that its Cluster asks for.
+func TestAPIServerChangesItsMinor(t *testing.T) {
+	long.Test(t)
+	t.Parallel()
+	const name = "minor"
+	g := NewWithT(t)
+	code, err := world.Clientset.Discovery().ServerVersion()
+	g.Expect(err).NotTo(HaveOccurred())
+	newer, before := code.GitVersion, version.MustParseSemantic(code.GitVersion).SubtractMinor(1)
+	older := fmt.Sprintf("v%d.%d.9", before.Major(), before.Minor())
+	class := topology.Class{Namespace: namespace, Name: "real", KubernetesVersions: []string{older, newer}, RealVersions: true}
+	g.Expect(createClass(t.Context(), class)).To(Succeed())
+	createCluster(t, name, class.Name, older, 0)
+	awaitCondition(t, name, clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+	awaitCondition(t, name, clusterv1.ClusterTopologyReconciledCondition, true, "")
+
+	workload := world.Provider.Workload(key(name))
+	g.Expect(workload.Clientset.Discovery().ServerVersion()).To(And(HaveField("GitVersion", older), HaveField("Minor", fmt.Sprint(before.Minor()))))
+	kept := &corev1.ConfigMap{Data: map[string]string{"kept": "yes"}}
+	kept.Namespace, kept.Name = namespace, "kept"
+	g.Expect(workload.Create(t.Context(), kept)).To(Succeed())
+
+	setVersion(t, name, newer)
+	awaitState(t, name, state{controlPlane: newer, runs: newer})
+	awaitCondition(t, name, clusterv1.ClusterTopologyReconciledCondition, true, "")
+	g.Expect(workload.Clientset.Discovery().ServerVersion()).To(HaveField("GitVersion", newer))
+	after := &corev1.ConfigMap{}
+	g.Expect(workload.Get(t.Context(), client.ObjectKeyFromObject(kept), after)).To(Succeed())
+	g.Expect(after).To(And(HaveField("UID", kept.UID), HaveField("Data", kept.Data)), "it has the same data")
 }

@@ -107,3 +107,72 @@ func TestMishapsOfUpgrades(t *testing.T) {
 	}
 	tn.await(name, "the last upgrade is done", isDone)
 }
+
+// TestCoreManagerRestarts kills the core manager while a hook holds the creation of a Cluster. It runs before the other
+// tests, as they need Cluster API's webhooks.
+func TestCoreManagerRestarts(t *testing.T) {
+	long.Test(t)
+	const name = "restarted"
+	g := NewWithT(t)
+	world.hooks.block(name, "BeforeClusterCreate", "not now")
+	createCluster(t, name, localClass, v34, 0)
+	awaitBlocked(t, name, "BeforeClusterCreate", "not now")
+
+	world.Core.Kill()
+	other := topology.NewCluster(key("other"), localClass, v34, 0)
+	g.Expect(world.Create(t.Context(), other)).To(MatchError(ContainSubstring("connection refused")), "its webhooks are asked")
+	world.hooks.block(name, "BeforeClusterCreate", "still not")
+	g.Expect(world.Core.Start(t.Context())).To(Succeed())
+	awaitBlocked(t, name, "BeforeClusterCreate", "still not")
+	expectState(t, name, state{})
+	deleteCluster(t, name)
+	awaitGone(t, name)
+	g.Expect(world.hooks.calls(name)).To(Equal([]string{"BeforeClusterCreate: control plane , workers ", "BeforeClusterDelete: control plane , workers "}))
+}
+
+// TestHookServerDown has nobody answer for a while. New Clusters come up all the same; control planes aren't upgraded until
+// somebody answers.
+func TestHookServerDown(t *testing.T) {
+	long.Test(t)
+	t.Parallel()
+	tn := newTenant(t, "down", "--instance-heartbeat=4s")
+	const name, other = "c", "other"
+	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
+	createCluster(t, tn.at(name), localClass, v34, 0)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+	tn.ready(name, "cni", "first")
+	tn.await(name, "it is installed", isReady)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+
+	tn.chandler.Kill()
+	createCluster(t, tn.at(other), localClass, v34, 1)
+	awaitCondition(t, tn.at(other), clusterv1.ClusterAvailableCondition, true, "")
+	awaitCondition(t, tn.at(other), clusterv1.ClusterTopologyReconciledCondition, true, "")
+	setVersion(t, tn.at(name), v35)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "connection refused")
+	expectState(t, tn.at(name), state{controlPlane: v34, runs: v34})
+	tn.chandler.Launch()
+	awaitState(t, tn.at(name), state{controlPlane: v35, runs: v35})
+	tn.await(name, "the upgrade is done", isDone)
+}
+
+// TestHookServerDownAndIgnored has nobody answer, where upgrades aren't to wait for that.
+func TestHookServerDownAndIgnored(t *testing.T) {
+	t.Parallel()
+	long.Test(t)
+	tn := newTenant(t, "ignored", "--instance-heartbeat=4s", "--hook-failure-policy=Ignore")
+	const name = "c"
+	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
+	createCluster(t, tn.at(name), localClass, v34, 0)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+	tn.ready(name, "cni", "first")
+	tn.await(name, "it is installed", isReady)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+
+	tn.chandler.Kill()
+	setVersion(t, tn.at(name), v35)
+	awaitState(t, tn.at(name), state{controlPlane: v35, runs: v35})
+	tn.chandler.Launch()
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+	tn.await(name, "the upgrade is done", isDone)
+}
