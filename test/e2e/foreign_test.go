@@ -16,32 +16,6 @@ import (
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
-// TestForeignObject has an object in the cluster already that a chart wants to
-// make.
-func TestForeignObject(t *testing.T) {
-	t.Parallel()
-	tn, s := newProd(t, 1)
-	s.createNamespace(t, tn.namespace)
-	foreign := tn.configMapOf("settings")
-	foreign.Data = map[string]string{"text": "somebody's"}
-	tn.Expect(s.Create(t.Context(), foreign)).To(Succeed())
-	start := s.mark(t)
-	tn.makeStack("platform", nil, tn.small("settings"))
-	tn.awaitCluster("prod", "by default an object of somebody else is left alone, and named",
-		phase("settings", addonsv1.AddonFailed, "", "ConfigMap "+tn.namespace+"/settings"))
-	tn.settle()
-	tn.Expect(s.Get(t.Context(), tn.key("settings"), foreign)).To(Succeed())
-	tn.Expect(foreign.Data).To(HaveKeyWithValue("text", "somebody's"))
-	tn.Expect(creations(start.requests(t, tn.clusterUser("prod")), "configmaps", "")).To(BeEmpty())
-
-	uid := foreign.UID
-	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt })
-	tn.awaitReady("platform", "with the policy Adopt it is taken over")
-	tn.Expect(s.Get(t.Context(), tn.key("settings"), foreign)).To(Succeed())
-	tn.Expect(foreign.UID).To(Equal(uid), "in place")
-	tn.Expect(foreign.Data).To(HaveKeyWithValue("text", "default"))
-}
-
 // TestLostRecord deletes what Chandler installed behind its back, as "helm
 // uninstall" does.
 func TestLostRecord(t *testing.T) {

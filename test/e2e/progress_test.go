@@ -3,11 +3,9 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -57,26 +55,4 @@ func TestStuck(t *testing.T) {
 	for _, r := range s.history(t, tn.namespace, "first") {
 		tn.Expect(r.Info.Status.IsPending()).To(BeFalse(), "no revision stays pending, or Helm refuses to work on the release: revision %d is %s", r.Version, r.Info.Status)
 	}
-}
-
-// TestReadinessCheck has a check in CEL on top of what a kind's status says.
-func TestReadinessCheck(t *testing.T) {
-	t.Parallel()
-	tn, s := newProd(t, 1)
-	path := tn.writeChart("workload", "1.0.0", workloadChart)
-	tn.makeStack("platform", nil, tn.addon("web", path, func(a *addonsv1.Addon) {
-		a.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "apps/v1", Kind: "Deployment", Expression: "self.metadata.annotations['approved'] == 'yes'"}}
-	}))
-	deployment := &appsv1.Deployment{ObjectMeta: tn.named("web")}
-	await(t, s, deployment, patience, "the Deployment is to be available", func(d *appsv1.Deployment) error {
-		if d.Status.AvailableReplicas != 1 {
-			return fmt.Errorf("%d replicas are available", d.Status.AvailableReplicas)
-		}
-		return nil
-	})
-	tn.settle()
-	tn.awaitCluster("prod", "an available Deployment isn't enough", phase("web", addonsv1.AddonInstalling, "", "Deployment"))
-	changeOn(t, s, deployment, func(d *appsv1.Deployment) { d.Annotations["approved"] = "yes" })
-	tn.awaitReady("platform", "what somebody else writes on the object is noticed")
-	tn.Expect(s.release(t, tn.namespace, "web")).To(Equal(releaseState{1, "deployed"}))
 }

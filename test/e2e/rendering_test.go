@@ -12,20 +12,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// TestCertificateWithoutLifeIsNoReasonToUpgrade has a chart whose certificate is over when it is made.
-func TestCertificateWithoutLifeIsNoReasonToUpgrade(t *testing.T) {
-	tn, s := newProd(t, 2)
-	path := tn.writeChart("tls", "1.0.0", chart{
-		"templates/tls.yaml": "{{ $c := genSelfSignedCert \"a\" nil nil 0 }}\n" + secretTemplate("tls", "stringData: {crt: {{ $c.Cert | quote }}}\n"),
-	})
-	tn.install(tn.addon("tls", path))
-	for _, value := range []string{"1", "2"} {
-		tn.poke("prod", value)
-		tn.settle()
-	}
-	NewWithT(t).Expect(s.release(t, tn.namespace, "tls").revision).To(Equal(1))
-}
-
 // TestLenientTemplateTakesTheLastOfEqualKeys, as the Helm add-on provider does.
 func TestLenientTemplateTakesTheLastOfEqualKeys(t *testing.T) {
 	tn, s := newProd(t, 2)
