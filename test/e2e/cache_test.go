@@ -27,8 +27,7 @@ func TestCache(t *testing.T) {
 	clusters := environmentNumber(t, "CHANDLER_E2E_CLUSTERS", 20)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
-	server := registry.Start(t, registry.Options{PlainHTTP: true})
-	server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
+	server := registryOf(t, registry.Options{PlainHTTP: true}, "1.0.0")
 	server.Requests(t) // those of the push
 	dir := filepath.Join(t.TempDir(), "cache")
 	start := func() { tn.startManager("--cache-dir=" + dir) }

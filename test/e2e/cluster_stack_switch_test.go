@@ -96,8 +96,7 @@ func TestSwitchOfRegistry(t *testing.T) {
 	s := workloadServer(t, 1)
 	var servers []*registry.Registry
 	for range 2 {
-		server := registry.Start(t, registry.Options{PlainHTTP: true})
-		server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
+		server := registryOf(t, registry.Options{PlainHTTP: true}, "1.0.0")
 		servers = append(servers, server)
 	}
 	at := func(server *registry.Registry) func(*addonsv1.Addon) {

@@ -24,9 +24,9 @@ func forKubernetes(versions string) func(*addonsv1.Addon) {
 }
 
 // registryOf has versions of a chart.
-func registryOf(t *testing.T, versions ...string) *registry.Registry {
+func registryOf(t *testing.T, o registry.Options, versions ...string) *registry.Registry {
 	t.Helper()
-	server := registry.Start(t, registry.Options{})
+	server := registry.Start(t, o)
 	for _, version := range versions {
 		server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
 	}
@@ -55,7 +55,7 @@ func TestKubernetesVersions(t *testing.T) {
 	tn.Expect(err).NotTo(HaveOccurred())
 	before, after = fmt.Sprintf("%d.%d", major, number-1), fmt.Sprintf("%d.%d", major, number+1)
 
-	server := registryOf(t, "1.0.0", "1.1.0", "1.2.0")
+	server := registryOf(t, registry.Options{}, "1.0.0", "1.1.0", "1.2.0")
 	path := tn.writeChart("ranged", "1.0.0", chart{"Chart.yaml": "apiVersion: v2\nname: ranged\nversion: 1.0.0\nkubeVersion: '<" + after + ".5-0'\n",
 		"templates/text.yaml": configMap("{{ .Release.Name }}", "'x'")})
 	versions := func(rows ...addonsv1.ChartVersion) func(*addonsv1.Addon) { return byKubernetes(server, rows...) }
@@ -105,7 +105,7 @@ func TestUpgradeOfKubernetes(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	s := ownServer(t, controlplane.Options{Name: tn.namespace, Version: previousKubernetes})
-	server := registryOf(t, "1.35.0", "1.36.0")
+	server := registryOf(t, registry.Options{}, "1.35.0", "1.36.0")
 	credentials := trusting(t, server.CA)
 	tn.makeCluster("c", s, nil)
 	tn.startManager("--credentials-dir=" + credentials)

@@ -69,8 +69,7 @@ func TestOptionalValuesDisappear(t *testing.T) {
 func TestChangeWaitsForTheSource(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
-	server := registry.Start(t, registry.Options{})
-	server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
+	server := registryOf(t, registry.Options{}, "1.0.0")
 	tn.create(tn.secret("values", map[string]string{"values.yaml": "text: one"}))
 	tn.makeCluster("prod", workloadServer(t, 1), nil)
 	dir := trusting(t, server.CA)

@@ -25,7 +25,7 @@ import (
 )
 
 // TestUnsignedIsToldOnce asks for versions that nobody signed, exact ones and then a
-// range: what waits for somebody is an event, and nothing says that it was taken.
+// range: what waits for somebody is an event, and nothing says that it was taken. One is signed by somebody else.
 func TestUnsignedIsToldOnce(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
@@ -53,6 +53,16 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 	tn.awaitEvent("VerificationPolicyInvalid", "Add-on settings is pending: addons[settings].chart.verify.cosign.publicKeys[0]: ConfigMap "+tn.namespace+"/release-keys")
 	tn.trust(key)
 	tn.awaitCluster("c", "it is signed", ready("settings"), installedAs("settings", 1, "1.17.4"))
+	trustInstead := func(key signing.Key) {
+		t.Helper()
+		change(tn, &corev1.ConfigMap{ObjectMeta: tn.named("release-keys")}, func(c *corev1.ConfigMap) { c.Data["cosign.pub"] = string(key.Public) })
+	}
+	another := signing.NewKey(t)
+	trustInstead(another)
+	tn.poke("c", "rotated")
+	tn.settle()
+	tn.awaitCluster("c", "other keys change nothing that is installed", ready("settings"), installedAs("settings", 1, "1.17.4"))
+	trustInstead(key)
 
 	follow := func(version string) {
 		t.Helper()
@@ -74,6 +84,13 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 	tn.Expect(tn.warnings()).To(ConsistOf(told), "neither a reconcile nor a restart is news")
 	tn.Expect(tn.warningsOf("ClusterAddon", "SignatureMissing")).To(Equal(1))
 
+	foreign := publish("1.17.7")
+	signing.Attach(t, repository, foreign, another.Sign(t, foreign))
+	follow("1.17.7")
+	tn.awaitCluster("c", "somebody else signed it", phase("settings", addonsv1.AddonFailed, "SignatureInvalid", ""), stillAt("settings", 1, "1.17.4"))
+	tn.Expect(s.release(t, tn.namespace, "settings").revision).To(Equal(1))
+	follow("1.17.6")
+	tn.awaitCluster("c", "nobody signed it still", isUnsigned)
 	publish("1.17.8")
 	follow("1.17.x")
 	const says = "So 1.17.8 isn't taken, and 1.17.6, which the spec named before, hasn't been found good either; clusters keep what they run"
@@ -101,8 +118,7 @@ func TestStoppedSourceIsToldOnce(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
-	server := registry.Start(t, registry.Options{PlainHTTP: true})
-	server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
+	server := registryOf(t, registry.Options{PlainHTTP: true}, "1.0.0")
 	cache := filepath.Join(t.TempDir(), "cache")
 	start := func() { tn.startManager("--cache-dir=" + cache) }
 	start()
