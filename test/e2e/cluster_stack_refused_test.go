@@ -105,7 +105,7 @@ func TestBundlesThatAreRefused(t *testing.T) {
 		"signed-by-another": {atRegistry("v3", "credentials"),
 			addonsv1.SourcesReadyCondition, metav1.ConditionUnknown, "SignatureInvalid", "it is made with another key"},
 	} {
-		tn.run(name, func(t *testing.T, tn *tenant) {
+		tn.run(name, func(_ *testing.T, tn *tenant) {
 			tn.makeBundleStack(name, tc.from)
 			if tc.kind == "" {
 				tn.awaitStack(name, "it can be used", addonsv1.ReadyCondition, metav1.ConditionTrue, "", "")

@@ -79,17 +79,6 @@ func isDefault(obj *unstructured.Unstructured) bool {
 	return obj.GetKind() == "ServiceAccount" && obj.GetName() == "default" || obj.GetKind() == "ConfigMap" && obj.GetName() == "kube-root-ca.crt"
 }
 
-// names returns the keys, sorted, with the namespace's name taken out, so that
-// two namespaces can be compared.
-func (c contents) names(namespace string) []string {
-	var names []string
-	for name := range c {
-		names = append(names, strings.ReplaceAll(name, namespace, "NAMESPACE"))
-	}
-	slices.Sort(names)
-	return names
-}
-
 // texts returns what users and charts wrote of each object, comparable between namespaces:
 // no status, no identity, of records just the labels, and of Jobs just the name.
 func (c contents) texts(t *testing.T, namespace string) map[string]string {

@@ -111,7 +111,7 @@ func TestFollowingChannels(t *testing.T) {
 		return followsAt(addonsv1.FollowedSource, version, available)
 	}
 
-	tn.run("the newest release of the channel", func(t *testing.T, tn *tenant) {
+	tn.run("the newest release of the channel", func(_ *testing.T, tn *tenant) {
 		runs(tn, 1, beta(9))
 		tn.awaitStatus("platform", "it says what it follows", follows(beta(9), ""), sources(metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""), counts(2, 2))
 		tn.Expect(tn.revisionsOf("platform")).To(HaveLen(1))
@@ -121,7 +121,7 @@ func TestFollowingChannels(t *testing.T) {
 		}), "what is behind a revision is exact")
 	})
 
-	tn.run("the tenth comes after the ninth", func(t *testing.T, tn *tenant) {
+	tn.run("the tenth comes after the ninth", func(_ *testing.T, tn *tenant) {
 		publishBeta(10)
 		tn.lookNow("platform")
 		runs(tn, 2, beta(10))
@@ -151,7 +151,7 @@ func TestFollowingChannels(t *testing.T) {
 		tn.awaitStatus("platform", "it was published again", follows(beta(11), ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 	})
 
-	tn.run("suspended", func(t *testing.T, tn *tenant) {
+	tn.run("suspended", func(_ *testing.T, tn *tenant) {
 		before := tn.revisionsOf("platform")
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} })
 		publishBeta(12)
@@ -167,7 +167,7 @@ func TestFollowingChannels(t *testing.T) {
 
 	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) { tn.in(t).restartsAtRest(server, start) })
 
-	tn.run("another channel", func(t *testing.T, tn *tenant) {
+	tn.run("another channel", func(_ *testing.T, tn *tenant) {
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Source.Channel = "" })
 		tn.awaitStatus("platform", "the spec waits for a stable release, clusters keep what they have",
 			sources(metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "spec.source.oci: "+server.URL("stacks")+": it has no release in channel stable of "+line))

@@ -61,7 +61,7 @@ func TestFollowing(t *testing.T) {
 		}
 	}
 
-	tn.run("the newest version that is allowed", func(t *testing.T, tn *tenant) {
+	tn.run("the newest version that is allowed", func(_ *testing.T, tn *tenant) {
 		upgraded(tn, 1, "1.4.1")
 		s := tn.awaitStatus("platform", "it says what it follows", followsAt("settings", "1.4.1", ""), sources(metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""), counts(2, 2))
 		tn.Expect(s.Status.Following[0].Since.Time).To(BeTemporally("~", time.Now(), time.Minute))
@@ -91,7 +91,7 @@ func TestFollowing(t *testing.T) {
 		tn.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty())
 	})
 
-	tn.run("a newer version", func(t *testing.T, tn *tenant) {
+	tn.run("a newer version", func(_ *testing.T, tn *tenant) {
 		publish("1.4.2", "1.6.0")
 		tn.lookNow("platform")
 		upgraded(tn, 2, "1.4.2")
@@ -112,7 +112,7 @@ func TestFollowing(t *testing.T) {
 		tn.awaitStatus("platform", "the next one is good", followsAt("settings", "1.4.4", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 	})
 
-	tn.run("suspended", func(t *testing.T, tn *tenant) {
+	tn.run("suspended", func(_ *testing.T, tn *tenant) {
 		before := tn.revisionsOf("platform")
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} })
 		publish("1.4.5")
@@ -130,7 +130,7 @@ func TestFollowing(t *testing.T) {
 
 	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) { tn.in(t).restartsAtRest(server, start) })
 
-	tn.run("a range that is none", func(t *testing.T, tn *tenant) {
+	tn.run("a range that is none", func(_ *testing.T, tn *tenant) {
 		tn.makeStack("wrong", labels("env=none"), follows("1.2 and more"))
 		tn.awaitStack("wrong", "it says what is wrong", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.InvalidVersionReason, "spec.addons[0].chart.version")
 	})
@@ -158,7 +158,7 @@ func TestFollowing(t *testing.T) {
 		tn.awaitStatus("platform", "the registry is back", followsAt("settings", "1.4.5", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
 	})
 
-	tn.run("a range that nothing published is in", func(t *testing.T, tn *tenant) {
+	tn.run("a range that nothing published is in", func(_ *testing.T, tn *tenant) {
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.0" })
 		tn.awaitStatus("platform", "another range that allows it", followsAt("settings", "1.4.5", ""), counts(2, 2))
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.6 || ~9" })

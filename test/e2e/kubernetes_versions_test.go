@@ -92,7 +92,7 @@ func TestKubernetesVersions(t *testing.T) {
 		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: minor + ".x", Version: "1.2.0"}))
 		tn.awaitCluster("c", "another row", installedAs("follows", 2, "1.2.0"))
 	})
-	tn.run("a row names its digest", func(t *testing.T, tn *tenant) {
+	tn.run("a row names its digest", func(_ *testing.T, tn *tenant) {
 		wrong := "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: "*", Version: "1.0.0", Digest: wrong}))
 		tn.awaitCluster("c", "there is no such content", phase("follows", addonsv1.AddonPending, "ArtifactNotFound", wrong))

@@ -205,7 +205,7 @@ func TestKustomizations(t *testing.T) {
 			tn.changeAddon("platform", "packed", func(a *addonsv1.Addon) { a.Manifests.ArtifactSource = addonsv1.ArtifactSource{Path: "other/f.yaml"} })
 		}, map[string]string{"g": "", "f": "manifest"}},
 	} {
-		tn.run(step.name, func(t *testing.T, tn *tenant) {
+		tn.run(step.name, func(_ *testing.T, tn *tenant) {
 			step.change(tn)
 			revisions[step.addon]++
 			for name, text := range step.texts {
@@ -227,7 +227,7 @@ func TestKustomizations(t *testing.T) {
 		{"a path that isn't there", "plain", "ArtifactNotFound", "addons[plain].manifests.path", func(a *addonsv1.Addon) { a.Manifests.Path = "nowhere" }},
 		{"files that are no chart", "patched", "ArtifactInvalid", "addons[patched].chart.path", func(a *addonsv1.Addon) { a.Chart.Path = "plain" }},
 	} {
-		tn.run(mistake.name, func(t *testing.T, tn *tenant) {
+		tn.run(mistake.name, func(_ *testing.T, tn *tenant) {
 			tn.writeFiles("remote", artifact{"kustomization.yaml": "resources: [github.com/org/repo]\n"})
 			var before addonsv1.Addon
 			tn.changeAddon("platform", mistake.addon, func(a *addonsv1.Addon) { before = *a.DeepCopy(); mistake.change(a) })
@@ -244,7 +244,7 @@ func TestKustomizations(t *testing.T) {
 		})
 	}
 
-	tn.run("removal", func(t *testing.T, tn *tenant) {
+	tn.run("removal", func(_ *testing.T, tn *tenant) {
 		tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[len(spec.Addons)-1:] })
 		all, revisions = ready("patched"), map[string]int32{"patched": revisions["patched"]}
 		expect(tn, "what the stack has no more is to be removed", map[string]string{"patched": "both", "patched-more": "both"})

@@ -51,7 +51,7 @@ func TestSelection(t *testing.T) {
 		tn.awaitCluster("prod", "it gets the add-ons", ready("by-label", "second"))
 		tn.awaitCluster("dev", "another cluster doesn't", condition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.NoStackMatchesReason, ""))
 	})
-	tn.run("by class", func(t *testing.T, tn *tenant) {
+	tn.run("by class", func(_ *testing.T, tn *tenant) {
 		s := tn.newStack("by-class", nil, tn.small("by-class"))
 		s.Spec.ClusterSelector, s.Spec.ClassNames = nil, []string{"large", "small"}
 		tn.create(s)
@@ -59,7 +59,7 @@ func TestSelection(t *testing.T) {
 		tn.Expect(s.Status.Clusters.Total).To(BeEquivalentTo(1), "only one cluster has the class")
 		tn.awaitCluster("dev", "it gets the add-on", ready("by-class"))
 	})
-	tn.run("nothing", func(t *testing.T, tn *tenant) {
+	tn.run("nothing", func(_ *testing.T, tn *tenant) {
 		tn.makeStack("nobody", labels("env=nowhere"), tn.small("nobody"))
 		tn.awaitStack("nobody", "a stack that selects nothing is to say so", addonsv1.ClustersReadyCondition, metav1.ConditionTrue, addonsv1.NoClusterMatchesReason, "No Cluster of this namespace matches")
 	})

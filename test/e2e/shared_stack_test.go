@@ -40,7 +40,7 @@ func TestSharedStack(t *testing.T) {
 	tn.awaitStatus("platform", "both instances install it", counts(2, 2), says(blue, 1, 1), says(green, 1, 1))
 	settle(tn)
 
-	tn.run("each instance has its part", func(t *testing.T, tn *tenant) {
+	tn.run("each instance has its part", func(_ *testing.T, tn *tenant) {
 		revisions := tn.revisionsOf("platform")
 		tn.Expect(revisions).To(HaveLen(1), "two instances that keep one spec keep it once")
 		tn.Expect(revisions[0].Labels).To(HaveKeyWithValue(clusterv1.WatchLabel, addonsv1.SharedWatchFilter), "both have to see it")
@@ -67,7 +67,7 @@ func TestSharedStack(t *testing.T) {
 		tn.Expect(reads(byGreen, "clusteraddons", "one", "get", "patch", "create", "delete")).To(BeEmpty(), "it is none of the second instance's")
 	})
 
-	tn.run("going back reuses the revision", func(t *testing.T, tn *tenant) {
+	tn.run("going back reuses the revision", func(_ *testing.T, tn *tenant) {
 		before := tn.revisionsOf("platform")
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Values = nil })
 		s := tn.awaitStatus("platform", "the previous spec is back", counts(2, 2))

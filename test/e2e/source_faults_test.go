@@ -132,7 +132,7 @@ func TestSourceFaults(t *testing.T) {
 	begun := time.Now()
 	tn.makeStack("failing", labels("sources=all"), failing...)
 	for name, f := range faults {
-		tn.run(name, func(t *testing.T, tn *tenant) {
+		tn.run(name, func(_ *testing.T, tn *tenant) {
 			for _, kind := range sourceKinds {
 				for _, cluster := range affected {
 					c := f.of(kind)
@@ -141,7 +141,7 @@ func TestSourceFaults(t *testing.T) {
 			}
 		})
 	}
-	tn.run("others", func(t *testing.T, tn *tenant) {
+	tn.run("others", func(_ *testing.T, tn *tenant) {
 		for _, cluster := range affected {
 			tn.awaitCluster(cluster, "what doesn't fail isn't held up",
 				installedAs("good-oci", 1, "1.0.0"), installedAs("good-helm", 1, "1.0.0"), installedAs("good-http", 1, "1.0.0"), installedAs("good-github", 1, "1.0.0"),

@@ -67,7 +67,7 @@ func TestTwoVersions(t *testing.T) {
 			g.Expect(tn.in(t).revisionsOf(name)).To(HaveLen(1), "of stack %s", name)
 		}
 	})
-	tn.run("each writes what it knows", func(t *testing.T, tn *tenant) {
+	tn.run("each writes what it knows", func(_ *testing.T, tn *tenant) {
 		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "one"), "spec", "stacks")).To(HaveEach(""))
 		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "spec", "stacks")).To(HaveEach("newer"))
 		tn.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "status", "addons")).To(HaveEach("newer"))

@@ -58,7 +58,7 @@ func TestWrongAddons(t *testing.T) {
 	tn.makeStack("platform", nil, addons...)
 	tn.awaitCluster("prod", "a good add-on isn't held up by wrong ones", installedAs("good", 1, "1.0.0"))
 	for name, tc := range cases {
-		tn.run(name, func(t *testing.T, tn *tenant) {
+		tn.run(name, func(_ *testing.T, tn *tenant) {
 			ca := tn.awaitCluster("prod", "a mistake is to be told in the add-on's status", phase(name, tc.phase, "", ""))
 			status := statusOf(ca, name)
 			for _, part := range tc.says {
