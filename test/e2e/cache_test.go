@@ -102,7 +102,7 @@ func TestCache(t *testing.T) {
 		NewWithT(t).Expect(tn.warnings()).To(BeEmpty())
 	})
 
-	tn.run("a cache that can't be used is none", func(t *testing.T, tn *tenant) {
+	tn.run("a cache that can't be used is none", func(_ *testing.T, tn *tenant) {
 		tn.stopManager()
 		tn.Expect(os.RemoveAll(dir)).To(Succeed())
 		tn.Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())
