@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,21 +50,6 @@ func TestDegraded(t *testing.T) {
 	d.Expect(statusOf(ca, "web").Revision).To(Equal(revision), "nothing was delivered")
 	d.awaitReady("platform", "it has ended by itself")
 	d.awaitEvent("AddonReady", "Healthy again")
-}
-
-// TestWhyPodsWait installs an add-on whose image can't be pulled: that is on the stack in seconds, and at the deadline.
-func TestWhyPodsWait(t *testing.T) {
-	t.Parallel()
-	tn, _ := newProd(t, 0)
-	path := tn.writeChart("web", "1.0.0", webChart)
-	tn.makeStack("platform", nil, tn.addon("web", path, withValues(map[string]any{"fate": controlplane.PodNoImage}), func(a *addonsv1.Addon) {
-		a.ProgressDeadlineSeconds = ptr.To[int32](10)
-	}))
-	tn.awaitCluster("prod", "it says why", phase("web", addonsv1.AddonInstalling, illness.ReasonImagePullBackOff, "Container main of pod web-"))
-	tn.awaitStack("platform", "so does the stack", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, "prod: add-on web: "+illness.ReasonImagePullBackOff)
-	tn.awaitCluster("prod", "it takes too long", phase("web", addonsv1.AddonFailed, "ReadinessTimeout", illness.ReasonImagePullBackOff))
-	tn.changeAddon("platform", "web", func(a *addonsv1.Addon) { a.Values = nil })
-	tn.awaitReady("platform", "the image is there")
 }
 
 // setDegradedAfter sets how long an add-on of a stack may be ill.

@@ -106,14 +106,13 @@ func deliveredAs(addon, serviceAccount string) clusterCheck {
 	}
 }
 
-// makeClusterWithoutRights makes a Cluster whose kubeconfig's user may ask for no object but by the rules. It returns the
-// user's role.
-func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[string]string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+// makeClusterWithoutRights makes a Cluster whose kubeconfig's user may ask for no object. It returns the user's role.
+func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[string]string) *rbacv1.ClusterRole {
 	tn.t.Helper()
 	known, err := s.AddUser(tn.clusterUser(name))
 	must(tn.t, err)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "limited-" + tn.namespace}}
-	s.grant(tn.t, "", role.Name, user(tn.clusterUser(name)), append(rules, rbacv1.PolicyRule{NonResourceURLs: everyVerb, Verbs: everyVerb})...)
+	s.grant(tn.t, "", role.Name, user(tn.clusterUser(name)), rbacv1.PolicyRule{NonResourceURLs: everyVerb, Verbs: everyVerb})
 	tn.writeKubeconfig(name, known.Kubeconfig)
 	tn.makeClusterObject(name, labels)
 	return role
@@ -160,23 +159,4 @@ func TestStackNamesCauses(t *testing.T) {
 		"3 of 4 clusters are ready; 1 can't be worked on now. osaka: Paused")
 	is := tn.awaitCluster("bergen", "it is installed", ready("base", "above"))
 	tn.Expect(is.Status.Stacks[0].State).To(Equal(addonsv1.StackReady))
-}
-
-// TestRecordThatMayNotBeWritten has a kubeconfig whose user may read Secrets, and may not
-// make any. Once it may, the add-on is installed.
-func TestRecordThatMayNotBeWritten(t *testing.T) {
-	long.Test(t)
-	t.Parallel()
-	tn := newTenant(t)
-	s := workloadServer(t, 0)
-	role := tn.makeClusterWithoutRights("prod", s, nil,
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "namespaces"}, Verbs: everyVerb})
-	tn.startManager()
-	tn.makeStack("platform", nil, tn.small("settings"))
-	tn.awaitCluster("prod", "what may not be done is told",
-		phase("settings", addonsv1.AddonFailed, "Forbidden", "Secret "+tn.namespace+"/sh.helm.release.v1.settings.v1"),
-		phase("settings", addonsv1.AddonFailed, "Forbidden", "cannot create"))
-	changeOn(t, s, role, func(r *rbacv1.ClusterRole) { r.Rules[0].Verbs = everyVerb })
-	tn.awaitReady("platform", "it is tried again")
 }

@@ -12,17 +12,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// TestLenientTemplateTakesTheLastOfEqualKeys, as the Helm add-on provider does.
-func TestLenientTemplateTakesTheLastOfEqualKeys(t *testing.T) {
-	tn, s := newProd(t, 2)
-	tn.install(tn.small("settings", withTemplate("text: first\ntext: last\n"), func(a *addonsv1.Addon) {
-		a.ValuesTemplateMode = addonsv1.ValuesTemplateModeLenient
-	}))
-	g, settings := NewWithT(t), tn.configMapOf("settings")
-	g.Expect(s.Get(t.Context(), tn.key("settings"), settings)).To(Succeed())
-	g.Expect(settings.Data).To(HaveKeyWithValue("text", "last"))
-}
-
 // TestLenientTemplateThatDiffersEachTimeIsRefused leaves what is installed as it is.
 func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
 	tn, s := newProd(t, 2)
