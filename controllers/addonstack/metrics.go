@@ -54,24 +54,21 @@ func init() { metrics.Registry.MustRegister(stackSeries) }
 // collectSources makes the series of a stack's sources.
 func collectSources(series chan<- prometheus.Metric, by *source.Sources, s *addonsv1.AddonStack) {
 	for addon, ref := range sourcesIn(s) {
-		if checks, known := by.Checks(ref); known {
-			collectSource(series, checks, s.Namespace, s.Name, addon)
+		checks, known := by.Checks(ref)
+		if !known {
+			continue
 		}
-	}
-}
-
-// collectSource makes the series of one source.
-func collectSource(series chan<- prometheus.Metric, checks source.Checks, labels ...string) {
-	total := uint64(0)
-	for result, count := range checks.Results {
-		total += count
-		series <- prometheus.MustNewConstMetric(sourceChecks, prometheus.CounterValue, float64(count), append(labels[:3:3], result)...)
-	}
-	series <- prometheus.MustNewConstSummary(sourceSeconds, total, checks.Took.Seconds(), nil, labels...)
-	series <- prometheus.MustNewConstMetric(sourceBytes, prometheus.CounterValue, float64(checks.Bytes), labels...)
-	for desc, when := range map[*prometheus.Desc]time.Time{sourceLastCheck: checks.Last, sourceLastSuccess: checks.LastSuccess} {
-		if !when.IsZero() {
-			series <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(when.Unix()), labels...)
+		labels, total := []string{s.Namespace, s.Name, addon}, uint64(0)
+		for result, count := range checks.Results {
+			total += count
+			series <- prometheus.MustNewConstMetric(sourceChecks, prometheus.CounterValue, float64(count), append(labels[:3:3], result)...)
+		}
+		series <- prometheus.MustNewConstSummary(sourceSeconds, total, checks.Took.Seconds(), nil, labels...)
+		series <- prometheus.MustNewConstMetric(sourceBytes, prometheus.CounterValue, float64(checks.Bytes), labels...)
+		for desc, when := range map[*prometheus.Desc]time.Time{sourceLastCheck: checks.Last, sourceLastSuccess: checks.LastSuccess} {
+			if !when.IsZero() {
+				series <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(when.Unix()), labels...)
+			}
 		}
 	}
 }
