@@ -30,7 +30,7 @@ type plan struct {
 // confirmed. A removal that isn't held counts towards the limit. A cluster that hasn't been told that add-ons are left
 // behind is told first.
 func (r *Reconciler) hold(ctx context.Context, p *plan) error {
-	lost := losses(p.ca, p.wanted, p.candidates)
+	lost := p.losses()
 	for _, previous := range p.ca.Spec.Stacks {
 		switch {
 		case isUnreported(p.ca, r.Clock.Now()) && p.drops(previous):
@@ -67,7 +67,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 // confirmed, or another one comes in its place.
 func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackRevision, lost []string) (*addonsv1.HeldRemoval, error) {
 	key, target := stackKey(p.ca.Namespace, previous.Name), find(p.candidates, previous.Name)
-	lost = slices.Sorted(slices.Values(unallowed(p.cluster, p.ca, p.wanted, target, lost)))
+	lost = slices.Sorted(slices.Values(p.unallowed(target, lost)))
 	change, cause := changeOf(key, previous.Revision, target, p.wanted)
 	is := &addonsv1.HeldRemoval{Cause: cause}
 	isHeld := previous.HeldRemoval != nil && isOf(previous.HeldRemoval.Confirmation, change)
@@ -146,8 +146,8 @@ func (r *Reconciler) exceeds(ctx context.Context, p *plan, name string, limit *i
 
 // loses reports whether a cluster is to lose add-ons of a stack that nobody has allowed.
 func (p *plan) loses(cluster *member.Member, ca *addonsv1.ClusterAddon, name string) bool {
-	wanted := assign(cluster, p.candidates, ca)
-	return len(unallowed(cluster, ca, wanted, find(p.candidates, name), losses(ca, wanted, p.candidates)[name])) > 0
+	other := &plan{cluster: cluster, ca: ca, candidates: p.candidates, wanted: assign(cluster, p.candidates, ca)}
+	return len(other.unallowed(find(p.candidates, name), other.losses()[name])) > 0
 }
 
 // keepHeld leaves what is held. Add-ons that their stack has no more stay beside its newest revision; else the whole

@@ -20,12 +20,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// losses returns the add-ons that an assignment would take away from a cluster, as "namespace/name",
+// losses returns the add-ons that the plan would take away from the cluster, as "namespace/name",
 // by their stack. A stack that stays at a revision which isn't in force loses nothing.
-func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidates []candidate) map[string][]string {
+func (p *plan) losses() map[string][]string {
 	kept, unchanged := sets.New[string](), sets.New[string]()
-	for _, w := range wanted {
-		c, assigned := find(candidates, w.Name), stack.AssignedRevision(ca.Spec.Stacks, w.Name)
+	for _, w := range p.wanted {
+		c, assigned := find(p.candidates, w.Name), stack.AssignedRevision(p.ca.Spec.Stacks, w.Name)
 		if c == nil || w.Revision == "" || c.revision != w.Revision && (c.steps == nil || w.Revision == assigned) {
 			unchanged.Insert(w.Name)
 			continue
@@ -45,8 +45,8 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 		}
 	}
 	lost := map[string][]string{}
-	for i := range ca.Status.Addons {
-		a := &ca.Status.Addons[i]
+	for i := range p.ca.Status.Addons {
+		a := &p.ca.Status.Addons[i]
 		release := a.Namespace + "/" + a.Name
 		if isInstalled(a) && !unchanged.Has(a.Stack) && !kept.Has(release) {
 			lost[a.Stack] = append(lost[a.Stack], release)
@@ -72,13 +72,13 @@ func allowance(limit *intstr.IntOrString, all int) int {
 	return max(rollout.AtMost(*cmp.Or(limit, &addonsv1.DefaultRemovalLimit), all), 1)
 }
 
-// unallowed returns which of the losses of a stack, as [losses] has them, its spec.allowedRemovals doesn't allow.
-func unallowed(cluster *member.Member, ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, target *candidate, lost []string) []string {
+// unallowed returns which of a stack's losses its spec.allowedRemovals doesn't allow. The target is nil for a stack that is gone.
+func (p *plan) unallowed(target *candidate, lost []string) []string {
 	switch {
 	case target == nil || target.spec.AllowedRemovals == nil:
-	case names(wanted, target.name):
+	case names(p.wanted, target.name):
 		return slices.DeleteFunc(slices.Clone(lost), target.allowsDropping)
-	case target.allowsLeaving(cluster, stack.AssignedRevision(ca.Spec.Stacks, target.name)):
+	case target.allowsLeaving(p.cluster, stack.AssignedRevision(p.ca.Spec.Stacks, target.name)):
 		return nil
 	}
 	return lost

@@ -82,7 +82,7 @@ func TestLosses(t *testing.T) {
 		"there is no revision":                     {[]addonsv1.StackRevision{{Name: "a"}}, []candidate{in("a", "")}, map[string][]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, losses(ca, tc.wanted, tc.candidates)); diff != "" {
+			if diff := cmp.Diff(tc.want, (&plan{ca: ca, wanted: tc.wanted, candidates: tc.candidates}).losses()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -177,7 +177,8 @@ func TestAllowedRemovals(t *testing.T) {
 				})
 			}
 			cluster := &member.Member{Labels: map[string]string{"env": "test"}}
-			got := unallowed(cluster, ca, tc.wanted, &target, losses(ca, tc.wanted, []candidate{target})["a"])
+			p := &plan{cluster: cluster, ca: ca, candidates: []candidate{target}, wanted: tc.wanted}
+			got := p.unallowed(&target, p.losses()["a"])
 			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
