@@ -148,8 +148,7 @@ func TestStaticVolumeAndClaim(t *testing.T) {
 	e.Eventually(func() any {
 		return e.get("v1", "PersistentVolumeClaim", ns, "data").Object["status"].(map[string]any)["phase"]
 	}).WithTimeout(30 * time.Second).Should(Equal("Bound"))
-	o := e.remove(want.Release)
-	e.Expect(o.Gone).To(BeTrue(), "%+v", o)
+	o := e.removed(want.Release)
 	e.Expect(e.get("v1", "PersistentVolume", "", "pv-"+ns).GetDeletionTimestamp()).To(BeNil())
 	e.Expect(o.Message).To(ContainSubstring("pv-" + ns))
 }
@@ -181,8 +180,7 @@ spec:
 	e.install(e.want(ns, chart{version: "2", manifest: configMap("a", "x") + of(
 		fmt.Sprintf("conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: %s, name: gone, port: 443}}}}", ns))}))
 	e.restart()
-	o := e.remove(deliver.Release{Namespace: ns, Name: "demo"})
-	e.Expect(o.Gone).To(BeTrue(), "%+v", o)
+	o := e.removed(deliver.Release{Namespace: ns, Name: "demo"})
 	e.Expect(o.Message).To(ContainSubstring("widgets." + group))
 	kept := e.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+group)
 	e.Expect(kept).NotTo(BeNil())

@@ -326,6 +326,22 @@ func (e *env) remove(r deliver.Release, leaving ...deliver.Release) deliver.Outc
 		func(o deliver.Outcome) bool { return o.Gone || o.Phase == addonsv1.AddonFailed })
 }
 
+// removed is remove, and expects that the add-on is gone then.
+func (e *env) removed(r deliver.Release) deliver.Outcome {
+	e.t.Helper()
+	o := e.remove(r)
+	e.Expect(o.Gone).To(BeTrue(), "%+v", o)
+	return o
+}
+
+// expectStays expects an object that nobody has deleted.
+func (e *env) expectStays(apiVersion, kind, ns, name string) {
+	e.t.Helper()
+	live := e.get(apiVersion, kind, ns, name)
+	e.Expect(live).NotTo(BeNil(), name)
+	e.Expect(live.GetDeletionTimestamp()).To(BeNil(), name)
+}
+
 // removeOnce calls Remove once.
 func (e *env) removeOnce(r deliver.Release) deliver.Outcome {
 	e.t.Helper()

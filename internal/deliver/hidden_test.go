@@ -96,24 +96,57 @@ func (e *env) refuse(ns, operations, words string) {
 	}).WithTimeout(30*time.Second).ShouldNot(Succeed(), "it is to be in force")
 }
 
-// TestInstallationHidesSecrets installs charts with a password in a field that the API server refuses
-// and quotes, an object's and a hook's.
-func TestInstallationHidesSecrets(t *testing.T) {
-	for from, origin := range origins(t) {
-		for what, c := range map[string]chart{
-			"an object": {version: "1", manifest: withToken("a", password, "")},
-			"a hook": {version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{{
-				Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-install"), Events: []string{"pre-install"},
-			}}},
-		} {
-			t.Run(what+", "+from, func(t *testing.T) {
-				t.Parallel()
-				e := newEnv(t)
-				want := e.wantFrom(e.namespace(), c, origin)
-				e.tryAgain(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) })
+// hookWithPassword is a hook that the API server refuses for the password in its label.
+func hookWithPassword(event string) []job.Hook {
+	return []job.Hook{{Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: "+event), Events: []string{event}}}
+}
+
+// TestSecretsAreHidden has the API server refuse and quote what a password is in: an object or a hook of an installation, a
+// hook of a removal, when nothing says any more where the values came from, and an object of the revision before that is to
+// be pruned. The last is an upgrade that fails, and then what it is rolled back to.
+func TestSecretsAreHidden(t *testing.T) {
+	type origin = func(*deliver.Desired, *deliver.Rendering)
+	type act = func() (deliver.Outcome, error)
+	plain := configMap("a", "x")
+	for what, begin := range map[string]func(e *env, ns string, from origin) act{
+		"an object": func(e *env, ns string, from origin) act {
+			return e.ensuring(e.wantFrom(ns, chart{version: "1", manifest: withToken("a", password, "")}, from))
+		},
+		"a hook": func(e *env, ns string, from origin) act {
+			return e.ensuring(e.wantFrom(ns, chart{version: "1", manifest: plain, hooks: hookWithPassword("pre-install")}, from))
+		},
+		"a removal": func(e *env, ns string, from origin) act {
+			want := e.wantFrom(ns, chart{version: "1", manifest: plain, hooks: hookWithPassword("pre-delete")}, from)
+			e.install(want)
+			return func() (deliver.Outcome, error) { return e.d.Remove(e.ctx, e.target, want.Release) }
+		},
+		"pruning": func(e *env, ns string, from origin) act {
+			text := fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {text: %q}\n", password)
+			e.install(e.wantFrom(ns, chart{version: "1", manifest: plain + text}, from))
+			e.refuse(ns, "DELETE", "'it has ' + oldObject.data.text")
+			return e.ensuring(e.want(ns, chart{version: "2", manifest: plain}))
+		},
+		"a rollback": func(e *env, ns string, from origin) act {
+			e.install(e.wantFrom(ns, chart{version: "1", manifest: plain, hooks: hookWithPassword("pre-rollback")}, from))
+			want := e.wantFrom(ns, chart{version: "2", manifest: withToken("a", "another-"+password, "")},
+				func(want *deliver.Desired, _ *deliver.Rendering) { want.Sensitive = []string{"another-" + password} })
+			want.OnFailure = addonsv1.FailurePolicyRollBack
+			e.expectHidden(e.d.Ensure(e.ctx, e.target, want)) // the upgrade is refused
+			e.clock.step(time.Minute)
+			return e.ensuring(want)
+		},
+	} {
+		for title, from := range origins(t) {
+			t.Run(what+", "+title, func(t *testing.T) {
+				e, ns := beside(t)
+				e.tryAgain(begin(e, ns, from))
 			})
 		}
 	}
+}
+
+func (e *env) ensuring(want deliver.Desired) func() (deliver.Outcome, error) {
+	return func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }
 }
 
 // TestLookedUpSecretStaysHidden has a chart put what it read by lookup from its own Secret into a
@@ -130,22 +163,7 @@ func TestLookedUpSecretStaysHidden(t *testing.T) {
 		_, err := in.Lookup(ctx, []job.Lookup{{APIVersion: "v1", Kind: "Secret", Namespace: ns, Name: "s"}})
 		return next.render(t), err
 	}
-	e.tryAgain(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) })
-}
-
-// TestRemovalHidesSecrets has a pre-delete hook that the API server refuses. Nothing says any more
-// where the add-on's values came from.
-func TestRemovalHidesSecrets(t *testing.T) {
-	for from, origin := range origins(t) {
-		t.Run(from, func(t *testing.T) {
-			e, ns := beside(t)
-			want := e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{{
-				Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-delete"), Events: []string{"pre-delete"},
-			}}}, origin)
-			e.install(want)
-			e.tryAgain(func() (deliver.Outcome, error) { return e.d.Remove(e.ctx, e.target, want.Release) })
-		})
-	}
+	e.tryAgain(e.ensuring(want))
 }
 
 // TestRepairHidesSecrets has somebody change what is at a password of a ConfigMap. The change is
@@ -168,41 +186,6 @@ func TestRepairHidesSecrets(t *testing.T) {
 	e.Expect(found[0].Refused).To(And(ContainSubstring("it has [hidden]"), Not(ContainSubstring(key))))
 }
 
-// TestPruningHidesSecrets has the API server refuse to delete what a revision had that was before the
-// one that is installed.
-func TestPruningHidesSecrets(t *testing.T) {
-	for from, origin := range origins(t) {
-		t.Run(from, func(t *testing.T) {
-			e, ns := beside(t)
-			text := fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {text: %q}\n", password)
-			e.install(e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x") + text}, origin))
-			e.refuse(ns, "DELETE", "'it has ' + oldObject.data.text")
-			want := e.want(ns, chart{version: "2", manifest: configMap("a", "x")})
-			e.tryAgain(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) })
-		})
-	}
-}
-
-// TestRollbackHidesSecrets has an upgrade fail, and then what it is rolled back to.
-func TestRollbackHidesSecrets(t *testing.T) {
-	for from, origin := range origins(t) {
-		t.Run(from, func(t *testing.T) {
-			e, ns := beside(t)
-			hook := job.Hook{
-				Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-rollback"), Events: []string{"pre-rollback"},
-			}
-			e.install(e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook}}, origin))
-			want := e.wantFrom(ns, chart{version: "2", manifest: withToken("a", "another-"+password, "")}, func(want *deliver.Desired, _ *deliver.Rendering) {
-				want.Sensitive = []string{"another-" + password}
-			})
-			want.OnFailure = addonsv1.FailurePolicyRollBack
-			e.expectHidden(e.d.Ensure(e.ctx, e.target, want)) // the upgrade is refused
-			e.clock.step(time.Minute)
-			e.tryAgain(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) })
-		})
-	}
-}
-
 // TestRecordKeepsFewSecrets has an add-on with more text in Secrets than a record keeps. The shortest stay hidden after
 // a restart, as hardly a message has all of a long one.
 func TestRecordKeepsFewSecrets(t *testing.T) {
@@ -211,8 +194,7 @@ func TestRecordKeepsFewSecrets(t *testing.T) {
 	for i := range 100 {
 		sensitive = append(sensitive, fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 1<<10)))
 	}
-	hook := job.Hook{Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-delete"), Events: []string{"pre-delete"}}
-	want := e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook}},
+	want := e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: hookWithPassword("pre-delete")},
 		func(want *deliver.Desired, _ *deliver.Rendering) { want.Sensitive = sensitive })
 	e.install(want)
 	store := &record.Store{Client: e.target.Client, Release: want.Release, Clock: e.clock}

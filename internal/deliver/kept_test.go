@@ -120,12 +120,9 @@ func TestNamespaceStaysWithWhatIsSomebodyElses(t *testing.T) {
 			e.install(want)
 			admin := e.get("rbac.authorization.k8s.io/v1", "ClusterRole", "", "cluster-admin")
 			e.apply("kubectl", strings.NewReplacer("NS", extra, "UID", string(admin.GetUID())).Replace(manifest))
-			o := e.remove(want.Release)
-			e.Expect(o.Gone).To(BeTrue())
+			o := e.removed(want.Release)
 			e.Expect(o.Message).To(And(ContainSubstring("Namespace "+extra), ContainSubstring(name+" theirs")))
-			left := e.get("v1", "Namespace", "", extra)
-			e.Expect(left).NotTo(BeNil())
-			e.Expect(left.GetDeletionTimestamp()).To(BeNil())
+			e.expectStays("v1", "Namespace", "", extra)
 		})
 	}
 }
@@ -138,9 +135,7 @@ func TestNamespaceStaysWithWhatIsStillWanted(t *testing.T) {
 	inside := strings.Replace(configMap("x", "a"), "name: x", "name: x\n  namespace: "+extra, 1)
 	e.install(e.want(ns, chart{version: "1", manifest: namespace(extra) + inside}))
 	e.install(e.want(ns, chart{version: "2", manifest: inside}))
-	left := e.get("v1", "Namespace", "", extra)
-	e.Expect(left).NotTo(BeNil())
-	e.Expect(left.GetDeletionTimestamp()).To(BeNil())
+	e.expectStays("v1", "Namespace", "", extra)
 	e.Expect(e.get("v1", "ConfigMap", extra, "x").GetDeletionTimestamp()).To(BeNil())
 }
 
@@ -153,8 +148,7 @@ func TestNamespaceGoesWithWhatItsObjectsMade(t *testing.T) {
 	want := e.want(ns, chart{version: "1", manifest: namespace(extra) +
 		strings.Replace(deployment("app"), "{name: app}", "{name: app, namespace: "+extra+"}", 1)})
 	e.install(want)
-	o := e.remove(want.Release)
-	e.Expect(o.Gone).To(BeTrue(), "%s: %s", o.Reason, o.Message)
+	o := e.removed(want.Release)
 	e.Expect(o.Message).To(BeEmpty())
 	e.Expect(e.get("v1", "Namespace", "", extra)).To(BeNil())
 }
@@ -178,8 +172,7 @@ func TestNamespaceStaysWhileAnAPIDoesNotAnswer(t *testing.T) {
 		return err
 	}
 	e.Eventually(discovery).WithTimeout(30*time.Second).Should(HaveOccurred(), "it is to tell of the group")
-	o := e.remove(other.Release)
-	e.Expect(o.Gone).To(BeTrue())
+	o := e.removed(other.Release)
 	e.Expect(o.Message).To(BeEmpty())
 	e.Eventually(discovery).WithTimeout(30 * time.Second).Should(Succeed())
 
@@ -218,8 +211,7 @@ func TestNamespaceGoesThoughDiscoveryIsBehind(t *testing.T) {
 	e.target.Discovery = func(context.Context) (discovery.DiscoveryInterface, error) {
 		return staleDiscovery{shown, lists}, nil
 	}
-	o := e.remove(want.Release)
-	e.Expect(o.Gone).To(BeTrue(), "%s: %s", o.Reason, o.Message)
+	o := e.removed(want.Release)
 	e.Expect(o.Message).To(BeEmpty())
 	e.Expect(e.get("v1", "Namespace", "", extra)).To(BeNil())
 }
@@ -276,9 +268,7 @@ func TestNamespaceOfSomebodyIsShared(t *testing.T) {
 	e.Expect(e.get("v1", "Namespace", "", theirs)).NotTo(BeNil(), "it isn't pruned")
 	e.install(want)
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-	left := e.get("v1", "Namespace", "", theirs)
-	e.Expect(left).NotTo(BeNil())
-	e.Expect(left.GetDeletionTimestamp()).To(BeNil())
+	e.expectStays("v1", "Namespace", "", theirs)
 }
 
 // TestNamespaceOfAnotherAddonIsShared: removal of who shares it runs its hooks, as nothing
@@ -346,9 +336,7 @@ func TestSharedNamespaceIsNeverDeleted(t *testing.T) {
 	e.install(want)
 	e.edit("somebody", e.get("v1", "Namespace", "", theirs), fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:"demo"}}}`, addonsv1.AddonNamespaceLabel, ns, addonsv1.AddonLabel))
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-	live := e.get("v1", "Namespace", "", theirs)
-	e.Expect(live).NotTo(BeNil())
-	e.Expect(live.GetDeletionTimestamp()).To(BeNil())
+	e.expectStays("v1", "Namespace", "", theirs)
 }
 
 // TestOrphanWaitsForWebhook lets go of an add-on while a webhook keeps its objects from
@@ -405,8 +393,7 @@ func TestOrphanOfALargeRelease(t *testing.T) {
 	want := e.want(ns, chart{version: "1", manifest: manifest + configMap("old", "x")})
 	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	e.install(want)
-	o := e.remove(want.Release)
-	e.Expect(o.Gone).To(BeTrue())
+	o := e.removed(want.Release)
 	e.Expect(o.Message).To(And(ContainSubstring(ns+"/demo"), ContainSubstring("helm uninstall")))
 	releases, err := action.NewList(helm(e, ns)).Run()
 	e.Expect(err).NotTo(HaveOccurred())

@@ -4,6 +4,7 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -90,13 +92,17 @@ func (s *Store) Plain(ctx context.Context, r *Record) error {
 
 // disown takes our labels off a continuation Secret.
 func (s *Store) disown(ctx context.Context, name string) error {
+	labels := map[string]any{}
+	for _, label := range ownLabels {
+		labels[label] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err != nil {
+		return err
+	}
 	part := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: name}}
 	part.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	labelled := part.DeepCopy()
-	for _, label := range ownLabels {
-		metav1.SetMetaDataLabel(&labelled.ObjectMeta, label, "")
-	}
-	if err := s.Client.Patch(ctx, part, client.MergeFrom(labelled), client.FieldOwner(s.FieldManager)); err != nil {
+	if err := s.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(s.FieldManager)); err != nil {
 		return fmt.Errorf("writing the metadata of %s/%s: %w", s.Release.Namespace, name, err)
 	}
 	return nil
