@@ -63,7 +63,8 @@ func TestCrash(t *testing.T) {
 // what is in the cluster then.
 func crashAt(t *testing.T, phase string, k int, done bool) ([]string, int) {
 	t.Helper()
-	e, ns := alone(t)
+	e := newEnv(t)
+	ns := e.namespace()
 	one, two := crashCharts(ns)
 	release := deliver.Release{Namespace: ns, Name: "demo"}
 	last := e.want(ns, one)
