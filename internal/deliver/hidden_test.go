@@ -101,9 +101,9 @@ func hookWithPassword(event string) []job.Hook {
 	return []job.Hook{{Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: "+event), Events: []string{event}}}
 }
 
-// TestSecretsAreHidden has the API server refuse and quote what a password is in: an object or a hook of an installation, a
-// hook of a removal, when nothing says any more where the values came from, and an object of the revision before that is to
-// be pruned. The last is an upgrade that fails, and then what it is rolled back to.
+// TestSecretsAreHidden has the API server refuse and quote what a password is in. This is an object or a hook, of an
+// installation or of a removal, when nothing says any more where the values came from. It is an object to be pruned, too. The
+// last is an upgrade that fails, and then what it is rolled back to.
 func TestSecretsAreHidden(t *testing.T) {
 	type origin = func(*deliver.Desired, *deliver.Rendering)
 	type act = func() (deliver.Outcome, error)
