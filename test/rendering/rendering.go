@@ -29,6 +29,16 @@ func Render(t testing.TB, req job.Chart) (*job.Result, error) {
 	return result, err
 }
 
+// MustRender renders without a worker, and without an error.
+func MustRender(t testing.TB, req job.Chart) *job.Result {
+	t.Helper()
+	result, err := Render(t, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
 // SecretWith returns a Secret as a cluster serves it.
 func SecretWith(name, key, value string) map[string]any {
 	return map[string]any{

@@ -46,8 +46,7 @@ func TestCapabilities(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap + `data: {a: "{{ ` + c.expression + ` }}"}`))
 			req.Facts = now
-			result, err := rendering.Render(t, req)
-			must.Succeed(t, err)
+			result := rendering.MustRender(t, req)
 			must.Equal[any](t, c.want, result.Objects[0].Object["data"].(map[string]any)["a"])
 			must.Equal(t, c.used, result.FactsUsed)
 			if !result.FactsUsed.Holds(now) {
@@ -66,8 +65,7 @@ func TestChartSeesItsOwnCRDs(t *testing.T) {
 			` all: '{{ has "example.com/v1" .Capabilities.APIVersions }}'}` + "\n",
 	}
 	req := rendering.ChartJob(rendering.ChartOf(files))
-	before, err := rendering.Render(t, req)
-	must.Succeed(t, err)
+	before := rendering.MustRender(t, req)
 	data, _, _ := unstructured.NestedStringMap(before.Objects[0].Object, "data")
 	if want := map[string]string{"has": "true true false false", "all": "true"}; !cmp.Equal(data, want) {
 		t.Errorf("got %v, want %v", data, want)
@@ -76,8 +74,7 @@ func TestChartSeesItsOwnCRDs(t *testing.T) {
 	if !before.FactsUsed.Holds(req.Facts) {
 		t.Error("once they are in the cluster, the answers hold no more")
 	}
-	after, err := rendering.Render(t, req)
-	must.Succeed(t, err)
+	after := rendering.MustRender(t, req)
 	must.Equal(t, before, after, "once they are in the cluster, it differs")
 }
 

@@ -26,8 +26,7 @@ import (
 // dataOf renders a ConfigMap whose data are the given lines, and returns those.
 func dataOf(t *testing.T, req job.Chart) map[string]any {
 	t.Helper()
-	result, err := rendering.Render(t, req)
-	must.Succeed(t, err)
+	result := rendering.MustRender(t, req)
 	if len(result.Objects) != 1 {
 		t.Fatalf("got %d objects, want 1", len(result.Objects))
 	}
@@ -100,8 +99,7 @@ func testSubcharts(t *testing.T, version string) {
 	names := func(values map[string]any) (objects []string, crds []string) {
 		req := rendering.ChartJob(rendering.ChartOf(files))
 		req.Values = values
-		result, err := rendering.Render(t, req)
-		must.Succeed(t, err)
+		result := rendering.MustRender(t, req)
 		for _, o := range result.Objects {
 			data, _ := json.Marshal(o.Object["data"])
 			objects = append(objects, o.GetName()+string(data))
@@ -129,8 +127,7 @@ func TestNotes(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		req := rendering.ChartJob(rendering.ChartOf(files))
 		req.Values = map[string]any{"long": long}
-		result, err := rendering.Render(t, req)
-		must.Succeed(t, err)
+		result := rendering.MustRender(t, req)
 		if got := result.Notes; !strings.HasPrefix(got, "See "+req.Release.Name) || strings.Contains(got, "another") || len(got) > job.MaxNotes ||
 			long && len(got) < job.MaxNotes-4 || !utf8.ValidString(got) || len(result.Objects) != 1 {
 			t.Errorf("%d objects, %d bytes of notes: %.40q", len(result.Objects), len(got), got)
@@ -285,8 +282,7 @@ func TestHooksOfOtherHelmsAreLeftOut(t *testing.T) {
 
 func TestMetadataAsInHelmsRecord(t *testing.T) {
 	files := rendering.ChartOf(map[string]string{"Chart.yaml": "{apiVersion: v1, name: old, version: 1.0.0, description: Some text, keywords: [a]}"})
-	result, err := rendering.Render(t, rendering.ChartJob(files))
-	must.Succeed(t, err)
+	result := rendering.MustRender(t, rendering.ChartJob(files))
 	want := &chart.Metadata{APIVersion: "v1", Name: "old", Version: "1.0.0", Description: "Some text", Keywords: []string{"a"}}
 	got := &chart.Metadata{}
 	must.Succeed(t, json.Unmarshal(result.Metadata, got))
@@ -307,12 +303,11 @@ func TestSensitiveStringsStayOutOfErrors(t *testing.T) {
 func TestGeneratedValuesStayOutOfErrors(t *testing.T) {
 	generating := rendering.ConfigMap + `data: {key: {{ $key := randAlphaNum 20 }}{{ $key }}, ca: {{ $ca := genCA "ca" 365 }}{{ $ca.Key | b64enc }}}`
 	r := rendering.NewRenderer(t)
-	first, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartWith(generating)))
-	must.Succeed(t, err)
+	first := rendering.MustChart(t, r, rendering.ChartJob(rendering.ChartWith(generating)))
 	for name, generated := range map[string]job.Generated{"made up now": nil, "earlier": first.Generated} {
 		req := rendering.ChartJob(rendering.ChartWith(generating + `{{ fail (printf "bad: %s, %s" $key $ca.Key) }}`))
 		req.Generated = generated
-		_, err = r.Chart(t.Context(), req)
+		_, err := r.Chart(t.Context(), req)
 		if err == nil || !strings.HasSuffix(err.Error(), "bad: [hidden], [hidden]") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -337,8 +332,7 @@ func TestNumbersKeepTheirTypeOnTheWire(t *testing.T) {
 	r := rendering.NewRenderer(t)
 	req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap + `data: {a: "{{ kindOf .Values.i }} {{ kindOf .Values.f }} {{ .Values.i }} {{ .Values.f }}"}`))
 	req.Values = map[string]any{"i": int64(1000000), "f": float64(1000000)}
-	result, err := r.Chart(t.Context(), req)
-	must.Succeed(t, err)
+	result := rendering.MustChart(t, r, req)
 	must.Equal[any](t, "int64 float64 1000000 1e+06", result.Objects[0].Object["data"].(map[string]any)["a"])
 }
 

@@ -56,8 +56,7 @@ func TestRealChartsAsHelm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := rendering.ChartJob(rendering.RealChart(t, c.archive))
 			req.Values, req.Facts = c.values, helmFacts()
-			got, err := r.Chart(t.Context(), req)
-			must.Succeed(t, err)
+			got := rendering.MustChart(t, r, req)
 			want := helmTemplate(t, realdata.Read(t, "charts", c.archive), c.values)
 			must.Equal(t, want.Manifest, got.Manifest, "manifest differs from Helm's")
 			if len(got.Objects) != c.objects {
@@ -68,8 +67,7 @@ func TestRealChartsAsHelm(t *testing.T) {
 				t.Errorf("got version %q and metadata %s", got.Version, got.Metadata)
 			}
 			req.Generated = got.Generated
-			again, err := r.Chart(t.Context(), req)
-			must.Succeed(t, err)
+			again := rendering.MustChart(t, r, req)
 			must.Equal(t, got, again, "a second rendering differs")
 		})
 	}
@@ -133,8 +131,7 @@ func TestCiliumCertificatesStay(t *testing.T) {
 		t.Helper()
 		req := rendering.ChartJob(rendering.RealChart(t, archive))
 		req.Values, req.Generated = values, generated
-		result, err := r.Chart(t.Context(), req)
-		must.Succeed(t, err)
+		result := rendering.MustChart(t, r, req)
 		return result
 	}
 	first := render("cilium-1.19.5.tgz", nil, nil)
@@ -211,8 +208,7 @@ func verify(t *testing.T, ca, cert, name string) {
 
 func TestFactsThatRealChartsAsk(t *testing.T) {
 	r := rendering.NewRenderer(t)
-	result, err := r.Chart(t.Context(), rendering.ChartJob(rendering.RealChart(t, "ingress-nginx-4.15.1.tgz")))
-	must.Succeed(t, err)
+	result := rendering.MustChart(t, r, rendering.ChartJob(rendering.RealChart(t, "ingress-nginx-4.15.1.tgz")))
 	used := result.FactsUsed
 	t.Logf("%+v", used)
 	if used.KubeRange[">=1.21.0-0"] != true {

@@ -23,9 +23,7 @@ func inWorker(t testing.TB, templates map[string]string, values map[string]any, 
 	t.Helper()
 	req := rendering.ChartJob(rendering.ChartOf(templates))
 	req.Values, req.Generated = values, earlier
-	result, _, err := chart.Render(&req, rendering.Limits, func(job.Stage) {})
-	must.Succeed(t, err)
-	return result
+	return rendering.MustRender(t, req)
 }
 
 // fieldsOf are the strings in all objects, by object and field.

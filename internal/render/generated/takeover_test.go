@@ -38,8 +38,7 @@ func asLive(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructur
 
 func TestValuesThatLiveObjectsDisagreeAboutAreNotTakenOver(t *testing.T) {
 	templates := map[string]string{"templates/a.yaml": "{{ $p := randAlphaNum 12 }}" + secret("a", "  p: {{ $p }}\n") + secret("b", "  p: {{ $p }}\n")}
-	helms, err := rendering.Render(t, rendering.ChartJob(rendering.ChartOf(templates)))
-	must.Succeed(t, err)
+	helms := rendering.MustRender(t, rendering.ChartJob(rendering.ChartOf(templates)))
 	a, b := asLive(t, helms.Objects[0]), asLive(t, helms.Objects[1])
 	result, err := takenOver(t, templates, []*unstructured.Unstructured{a, b})
 	if err != nil || result.Made || result.Manifest != helms.Manifest {
@@ -53,15 +52,13 @@ func TestValuesThatLiveObjectsDisagreeAboutAreNotTakenOver(t *testing.T) {
 // TestLostValuesAreRenewed has what can't be taken over made again, and nothing else.
 func TestLostValuesAreRenewed(t *testing.T) {
 	templates := map[string]string{"templates/a.yaml": secret("a", "  hash: {{ randAlphaNum 12 | sha256sum }}\n  kept: {{ randAlphaNum 16 }}\n")}
-	helms, err := rendering.Render(t, rendering.ChartJob(rendering.ChartOf(templates)))
-	must.Succeed(t, err)
+	helms := rendering.MustRender(t, rendering.ChartJob(rendering.ChartOf(templates)))
 	live := []*unstructured.Unstructured{asLive(t, helms.Objects[0])}
-	_, err = takenOver(t, templates, live)
+	_, err := takenOver(t, templates, live)
 	rendering.WantReason(t, err, job.ReasonGeneratedValuesLost, "Secret a: data.hash", "generatedValuesPolicy: Renew")
 	req := rendering.ChartJob(rendering.ChartOf(templates))
 	req.LiveObjects, req.RenewLost = live, true
-	got, err := rendering.Render(t, req)
-	must.Succeed(t, err)
+	got := rendering.MustRender(t, req)
 	was, is := live[0].Object["data"].(map[string]any), asLive(t, got.Objects[0]).Object["data"].(map[string]any)
 	if was["kept"] != is["kept"] || was["hash"] == is["hash"] {
 		t.Error("the password is to stay, and the hash to change")

@@ -130,12 +130,10 @@ func TestPatches(t *testing.T) {
 			"ConfigMap", "one", []any{"data"}, map[string]any{"a": "on", "b": "no", "big": "9007199254740993"}},
 	}
 	r := rendering.NewRenderer(t)
-	plain, err := r.Chart(t.Context(), patched())
-	must.Succeed(t, err)
+	plain := rendering.MustChart(t, r, patched())
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			result, err := r.Chart(t.Context(), patched(c.patch))
-			must.Succeed(t, err)
+			result := rendering.MustChart(t, r, patched(c.patch))
 			must.Equal(t, c.want, at(t, result, c.kind, c.name, c.path...))
 			// All others stay, to the byte.
 			for _, object := range plain.Objects {
