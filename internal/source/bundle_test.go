@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 const bundledChart = "apiVersion: v2\nname: cni\nversion: 1.0.0\n"
@@ -29,13 +30,13 @@ func bundleRoot(t *testing.T) (*source.Sources, string) {
 	t.Helper()
 	root := t.TempDir()
 	files := map[string]string{
-		"metadata.yaml": "a: 1", "addons.tgz": string(packedFiles(t, inner())), "charts/one.tgz": string(packedFiles(t, map[string]string{"one/Chart.yaml": bundledChart})),
+		"metadata.yaml": "a: 1", "addons.tgz": string(targz.Files(t, inner())), "charts/one.tgz": string(targz.Files(t, map[string]string{"one/Chart.yaml": bundledChart})),
 		"plain/Chart.yaml": bundledChart, "none/README": "",
 	}
 	for name, text := range files {
 		write(t, filepath.Join(root, "bundle", name), text)
 	}
-	write(t, filepath.Join(root, "bundle.tgz"), string(packedFiles(t, files)))
+	write(t, filepath.Join(root, "bundle.tgz"), string(targz.Files(t, files)))
 	return newSources(t, source.Options{ArtifactRoot: root}), root
 }
 
@@ -118,7 +119,7 @@ func TestPinnedBundle(t *testing.T) {
 		t.Errorf("its version is %q", version)
 	}
 	expectFetched(t, sources, pinned)
-	write(t, filepath.Join(root, "bundle.tgz"), string(packedFiles(t, map[string]string{"metadata.yaml": "another"})))
+	write(t, filepath.Join(root, "bundle.tgz"), string(targz.Files(t, map[string]string{"metadata.yaml": "another"})))
 	expectFetched(t, sources, pinned) // it is in the cache
 
 	restarted := newSources(t, source.Options{ArtifactRoot: root})
@@ -140,8 +141,8 @@ func TestChartWithTheWrongDigest(t *testing.T) {
 func TestArchivesOfABundleAreBoundedTogether(t *testing.T) {
 	root := t.TempDir()
 	files := map[string]string{"cni/Chart.yaml": bundledChart, "cni/a": strings.Repeat("a", 3000), "cni/b": "", "cni/c": ""}
-	one := string(packedFiles(t, files))
-	write(t, filepath.Join(root, "bundle.tgz"), string(packedFiles(t, map[string]string{"a.tgz": one, "b.tgz": one + " ", "c.tgz": one + "  "})))
+	one := string(targz.Files(t, files))
+	write(t, filepath.Join(root, "bundle.tgz"), string(targz.Files(t, map[string]string{"a.tgz": one, "b.tgz": one + " ", "c.tgz": one + "  "})))
 	for name, test := range map[string]struct {
 		limits artifact.Limits
 		reason string

@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/versions"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 func rangeOf(t testing.TB, text string) versions.Line {
@@ -93,7 +94,7 @@ func TestFollowAChannel(t *testing.T) {
 func TestFollowFiles(t *testing.T) {
 	server := registry.Start(t, registry.Options{})
 	for _, version := range []string{"1.4.0", "1.4.10", "1.5.0", "latest"} {
-		server.PushArchive(t, packedFiles(t, map[string]string{"kustomization.yaml": "# " + version}), "rules", version)
+		server.PushArchive(t, targz.Files(t, map[string]string{"kustomization.yaml": "# " + version}), "rules", version)
 	}
 	sources, clock := remoteSources(t, source.Options{CredentialsDir: trusting(t, server.CA)})
 	for _, ref := range []reference.Reference{

@@ -150,16 +150,6 @@ func hostileVersion(t testing.TB) []byte {
 		targz.Entry{Name: "demo/templates/x.yaml", Link: "../../../etc/passwd", Kind: '2'})
 }
 
-// packedFiles is an archive with these files.
-func packedFiles(t testing.TB, files map[string]string) []byte {
-	t.Helper()
-	var entries []targz.Entry
-	for name, text := range files {
-		entries = append(entries, targz.Entry{Name: name, Data: text})
-	}
-	return targz.Of(t, entries...)
-}
-
 // digestOf is what sha256sum prints.
 func digestOf[T string | []byte](data T) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(data)))

@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 func TestArchiveAtAnAddress(t *testing.T) {
@@ -106,13 +107,13 @@ func TestPlainManifestsAtPaths(t *testing.T) {
 	files := map[string]string{
 		"install.yaml": installYAML, "deep/install.yml": installYAML, "install.json": installJSON, "notes.txt": installYAML,
 		"web/kustomization.yaml": "resources: []\n", "page.yaml": "<html>",
-		"a.tgz": string(packedFiles(t, map[string]string{"install.yaml": installYAML})),
+		"a.tgz": string(targz.Files(t, map[string]string{"install.yaml": installYAML})),
 	}
 	for name, text := range files {
 		write(t, filepath.Join(root, name), text)
 		write(t, filepath.Join(root, "bundle", name), text)
 	}
-	write(t, filepath.Join(root, "bundle.tgz"), string(packedFiles(t, files)))
+	write(t, filepath.Join(root, "bundle.tgz"), string(targz.Files(t, files)))
 	sources := newSources(t, source.Options{ArtifactRoot: root})
 	for _, bundle := range []string{"", "bundle", "bundle.tgz"} {
 		at := func(path string, kind artifact.Kind) reference.Reference {

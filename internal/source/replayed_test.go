@@ -93,7 +93,7 @@ func TestReplayedFiles(t *testing.T) {
 	w := startSigned(t)
 	manifests := map[string]string{}
 	for tag, says := range map[string]string{"1.0.0": "1.0.0", "v1.1.0": "1.1.0", "1.2.0_build.7": "1.2.0+build.7", "2.0.0": "1.0.0", "3.0.0": "", "latest": "1.0.0"} {
-		manifest := w.server.PushArchiveAs(t, packedFiles(t, map[string]string{"kustomization.yaml": "# " + tag}), "files", tag, says)
+		manifest := w.server.PushArchiveAs(t, targz.Files(t, map[string]string{"kustomization.yaml": "# " + tag}), "files", tag, says)
 		signing.Attach(t, w.repository(t, "files"), manifest, w.key.Sign(t, manifest))
 		manifests[tag] = manifest
 	}

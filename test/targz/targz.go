@@ -76,3 +76,13 @@ func Chart(t testing.TB, entries ...Entry) []byte {
 	t.Helper()
 	return Of(t, append([]Entry{{Name: "demo/Chart.yaml", Data: ChartYAML}}, entries...)...)
 }
+
+// Files is an archive of files, by their names.
+func Files(t testing.TB, files map[string]string) []byte {
+	t.Helper()
+	var entries []Entry
+	for name, text := range files {
+		entries = append(entries, Entry{Name: name, Data: text})
+	}
+	return Of(t, entries...)
+}

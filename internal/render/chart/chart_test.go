@@ -3,11 +3,7 @@
 package chart_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // dataOf renders a ConfigMap whose data are the given lines, and returns those.
@@ -53,18 +50,11 @@ func TestChartSeesRelease(t *testing.T) {
 
 func packed(t *testing.T, folder string, files map[string]string) string {
 	t.Helper()
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	archive := tar.NewWriter(zipped)
+	below := map[string]string{}
 	for name, text := range files {
-		must.Succeed(t, archive.WriteHeader(&tar.Header{Name: folder + "/" + name, Size: int64(len(text)), Mode: 0o644}))
-		if _, err := archive.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		below[folder+"/"+name] = text
 	}
-	archive.Close()
-	zipped.Close()
-	return out.String()
+	return string(targz.Files(t, below))
 }
 
 // Charts of apiVersion v3 have the structure of those of v2 (helm.sh/helm/v4/internal/chart/v3).
@@ -181,7 +171,7 @@ func TestChartRefused(t *testing.T) {
 }
 
 func TestObjectsAndOrder(t *testing.T) {
-	result, err := rendering.Render(t, rendering.ChartJob(rendering.ChartOf(map[string]string{
+	result := rendering.MustRender(t, rendering.ChartJob(rendering.ChartOf(map[string]string{
 		"templates/z.yaml": `
 apiVersion: apps/v1
 kind: Deployment
@@ -212,7 +202,6 @@ items:
 		"templates/_helpers.tpl": `{{ define "x" }}{{ end }}`,
 		"templates/empty.yaml":   "\n{{- if false }}a: b{{ end }}\n",
 	})))
-	must.Succeed(t, err)
 	var got []string
 	for _, o := range result.Objects {
 		got = append(got, o.GetKind()+"/"+o.GetName())
@@ -230,14 +219,13 @@ func TestHooks(t *testing.T) {
 	hook := func(name, annotations string) string {
 		return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + ", annotations: {" + annotations + "}}\n---\n"
 	}
-	result, err := rendering.Render(t, rendering.ChartJob(rendering.ChartWith(
+	result := rendering.MustRender(t, rendering.ChartJob(rendering.ChartWith(
 		hook("late", `helm.sh/hook: "post-install, Post-Upgrade", helm.sh/hook-weight: "5", helm.sh/hook-delete-policy: "hook-succeeded,hook-failed"`)+
 			hook("b", `helm.sh/hook: pre-install`)+
 			hook("a", `helm.sh/hook: "pre-install,test", helm.sh/hook-weight: "no number"`)+
 			hook("early", `helm.sh/hook: pre-delete, helm.sh/hook-weight: "-5"`)+
 			hook("test", `helm.sh/hook: test`)+hook("old-test", `helm.sh/hook: test-success`)+
 			hook("kept", `helm.sh/resource-policy: keep`))))
-	must.Succeed(t, err)
 	type summary struct {
 		Name             string
 		Events, Policies []string
@@ -352,27 +340,17 @@ func TestMapsComeInOrder(t *testing.T) {
 
 // TestLastNewline has a block of text at the end of a template. It is applied as it is recorded, and as Helm installs it.
 func TestLastNewline(t *testing.T) {
-	got, err := rendering.NewRenderer(t).Chart(t.Context(), job.Chart{
-		Files: []artifact.File{
-			{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: a\nversion: 1.0.0\n")},
-			{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  rules: |\n    {}\n{{- \"\" }}")},
-		},
-		Release: job.Release{Name: "a", Namespace: "a", Revision: 1}, Facts: job.Facts{KubeVersion: "v1.36.3"},
-	})
-	must.Succeed(t, err)
-	if data := got.Objects[0].Object["data"]; !reflect.DeepEqual(data, map[string]any{"rules": "{}\n"}) {
-		t.Errorf("%q", data)
-	}
+	req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap + "data:\n  rules: |\n    {}\n{{- \"\" }}"))
+	must.Equal(t, map[string]any{"rules": "{}\n"}, dataOf(t, req))
 }
 
 // A chart may write a key twice, as published ones do: nobody but its authors can correct it. The last one counts, for
 // Helm and for who reads the record.
 func TestKeyTwiceInAChart(t *testing.T) {
-	got, err := rendering.Render(t, rendering.ChartJob(rendering.ChartOf(map[string]string{
+	got := rendering.MustRender(t, rendering.ChartJob(rendering.ChartOf(map[string]string{
 		"templates/a.yaml":    rendering.ConfigMap + "data: {a: x, b: w, a: z}",
 		"templates/hook.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-install}}\ndata: {a: x, a: z}",
 	})))
-	must.Succeed(t, err)
 	recorded, err := record.ParseManifest(got.Manifest)
 	must.Succeed(t, err)
 	want := map[string]any{"a": "z", "b": "w"}
