@@ -23,6 +23,16 @@ import (
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
+// aliases multiply by fifty on each level.
+var aliases = func() string {
+	text := "a: &a [" + strings.Repeat("x,", 50) + "x]\n"
+	for i, prev := range strings.Split("abcdefgh", "") {
+		next := string(rune('b' + i))
+		text += next + ": &" + next + " [" + strings.TrimSuffix(strings.Repeat("*"+prev+",", 50), ",") + "]\n"
+	}
+	return text
+}()
+
 func TestKustomizationBombs(t *testing.T) {
 	long.Test(t)
 	levels := func(n, each int) map[string]string {
@@ -44,11 +54,6 @@ func TestKustomizationBombs(t *testing.T) {
 			}
 		}
 		return files
-	}
-	aliases := "a: &a [" + strings.Repeat("x,", 50) + "x]\n"
-	for i, prev := range strings.Split("abcdefgh", "") {
-		next := string(rune('b' + i))
-		aliases += next + ": &" + next + " [" + strings.TrimSuffix(strings.Repeat("*"+prev+",", 50), ",") + "]\n"
 	}
 	object := "&o {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
 	million := "apiVersion: v1\nkind: List\nitems:\n- &l {apiVersion: v1, kind: List, items: [" + object + strings.Repeat(", *o", 999) + "]}\n" + strings.Repeat("- *l\n", 1000)
@@ -114,11 +119,7 @@ func doubling(levels int) string {
 
 func TestBombs(t *testing.T) {
 	deepYAML := rendering.ConfigMap + "data: " + strings.Repeat("[", 200_000)
-	aliases := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\na: &a [" + strings.Repeat("x,", 50) + "x]\n"
-	for i, prev := range strings.Split("abcdefgh", "") {
-		next := string(rune('b' + i))
-		aliases += next + ": &" + next + " [" + strings.TrimSuffix(strings.Repeat("*"+prev+",", 50), ",") + "]\n"
-	}
+	aliases := rendering.ConfigMap + aliases
 	nested := rendering.ConfigMap + "data: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000)
 	manyObjects := `{{ range until 6000 }}---` + "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a{{ . }}}\n{{ end }}"
 
