@@ -33,7 +33,8 @@ type addonMemory struct {
 
 func newAddonMemory() *addonMemory {
 	return &addonMemory{
-		unmetSince: map[string]time.Time{}, agreed: sets.New[string](), drift: newDriftMemory(), health: healthMemory{objects: map[deliver.ObjectKey]objectHealth{}},
+		unmetSince: map[string]time.Time{}, agreed: sets.New[string](),
+		drift: newDriftMemory(), health: healthMemory{objects: map[deliver.ObjectKey]objectHealth{}},
 	}
 }
 

@@ -75,14 +75,16 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 	case decide.StayForUpgrade:
 		reason, text = reasons.WaitingForUpgrade, fmt.Sprintf("It is removed once the upgrade to Kubernetes %s is done", q.upgrade.Target)
 	case decide.AwaitStack:
-		reason, text = reasons.WaitingForSuccessor, fmt.Sprintf("Waiting for AddonStack %s, which may want objects of this one. %s", awaited, q.unresolved[awaited].why)
+		reason, text = reasons.WaitingForSuccessor, fmt.Sprintf(
+			"Waiting for AddonStack %s, which may want objects of this one. %s", awaited, q.unresolved[awaited].why)
 	case decide.AwaitSuccessor:
 		reason, text = reasons.WaitingForSuccessor, fmt.Sprintf(
 			"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack", message.List(names, ", ", named))
 	case decide.AwaitDependent:
 		text = fmt.Sprintf("Waiting for add-on %s to be removed", dependent)
 	default: // StayForDependent
-		text = fmt.Sprintf("Left as it is, because add-on %s depends on it and stays. Remove that one as well, or take this one out of its dependsOn", dependent)
+		text = fmt.Sprintf(
+			"Left as it is, because add-on %s depends on it and stays. Remove that one as well, or take this one out of its dependsOn", dependent)
 	}
 	one := because(q.unwantedStatus(record, addonsv1.AddonRemoving), reason, text)
 	if reason == reasons.WaitingForSuccessor {

@@ -144,7 +144,9 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 func (a *assignedStack) addons(outdated bool) []addon {
 	wanted := make([]addon, 0, len(a.spec.Addons))
 	for _, each := range a.spec.Addons {
-		wanted = append(wanted, addon{Addon: each, stack: a.Name, spec: *a.spec, outdated: outdated, sources: each.ValuesFrom, pinned: a.pinned})
+		wanted = append(wanted, addon{
+			Addon: each, stack: a.Name, spec: *a.spec, outdated: outdated, sources: each.ValuesFrom, pinned: a.pinned,
+		})
 	}
 	return wanted
 }
