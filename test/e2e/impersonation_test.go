@@ -49,7 +49,7 @@ func TestImpersonation(t *testing.T) {
 	tn.awaitCluster("prod", "what is beyond its rights is refused", phase("settings", addonsv1.AddonReady, "", ""),
 		phase("greedy", addonsv1.AddonFailed, "Forbidden", account),
 		phase("elsewhere", addonsv1.AddonFailed, "Forbidden", "create Secrets in namespace kube-system"),
-		phase("made", addonsv1.AddonFailed, "Forbidden", "Making namespace"))
+		phase("made", addonsv1.AddonFailed, "Forbidden", "Namespace "+tn.namespace+"-made"))
 	g.Expect(s.release(t, "kube-system", "elsewhere")).To(Equal(releaseState{}), "a namespace gets no record that it may not write")
 
 	g.Expect(s.Delete(t.Context(), settings.DeepCopy())).To(Succeed())
