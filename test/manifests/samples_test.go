@@ -149,6 +149,8 @@ func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) 
 		req.Kustomization = true
 	case addon.Manifests != nil:
 		req.Files, req.Directory = files(t, filepath.Join(samples, "kustomizations", addon.Manifests.Path)), addon.Manifests.Directory
+	default:
+		return nil
 	}
 	_, err := renderer.Files(t.Context(), req)
 	return err
