@@ -120,8 +120,10 @@ func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1
 			was = before.Stacks[at]
 		}
 		switch of, isUnresolved := unresolved[a.Name]; {
-		case was.State != "" && (isUnresolved && (of.state.KeepsStatus() || of.isNew) || !isWhole && was.Revision == is.Revision):
+		case was.State != "" && (of.state.KeepsStatus() || (of.isNew || !isWhole) && was.Revision == is.Revision):
 			is.State = was.State
+		case was.State != "" && of.isNew: // nobody has seen yet which add-ons the new revision has
+			is.State = addonsv1.StackProgressing
 		case isUnresolved:
 			is.State = addonsv1.StackUnknown
 		case !isWhole:

@@ -57,6 +57,7 @@ func TestSince(t *testing.T) {
 		"a revision changes nothing":   {is: seen{phase: addonsv1.AddonReady, revision: "platform-2"}, stackNow: true, state: addonsv1.StackReady},
 		"its stack can't be read":      {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{state: decide.Undecided})}, stackNow: true, state: addonsv1.StackUnknown},
 		"it can't for a moment":        {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{state: decide.Undecided, isNew: true})}, state: addonsv1.StackReady},
+		"a new one, for a moment":      {is: seen{phase: addonsv1.AddonReady, revision: "platform-2", unresolved: undecided(unresolvedStack{state: decide.Undecided, isNew: true})}, stackNow: true, state: addonsv1.StackProgressing},
 		"its removal is held":          {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{state: decide.Held})}, state: addonsv1.StackReady},
 		"nobody wants it":              {is: seen{phase: addonsv1.AddonUnassigned, revision: "platform-1"}, addonNow: true, stackNow: true, state: addonsv1.StackUnknown},
 		"the status is from a backup":  {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", uid: "other"}, addonNow: true, stackNow: true, state: addonsv1.StackReady},
