@@ -23,7 +23,7 @@ const (
 //
 // Key: the add-on, as it is in addonMemory.
 // Bound: the objects of the add-on that others change.
-// Lost with it: fights begin anew, and objects are compared once more.
+// Lost with it: fights are counted from the beginning, and objects are compared once more.
 type driftMemory struct {
 	contests map[deliver.ObjectKey]*drift.Contest
 	// failed is what came of a repair that is to be tried again, nil if the last went well.
