@@ -229,7 +229,8 @@ func TestOwnerOutlivesHelm(t *testing.T) {
 
 			other := want
 			other.Owner += "-other"
-			e.settleAs(other, deliver.ReasonReleaseOwnedByOther)
+			o := e.settleAs(other, deliver.ReasonReleaseOwnedByOther)
+			e.Expect(o.Message).To(ContainSubstring(summary.Owner), "it says whose it is")
 			e.restart()
 			_, err := e.d.Remove(e.ctx, e.target, want.Release)
 			e.Expect(err).To(MatchError(deliver.ErrUnproven))
