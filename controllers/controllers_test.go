@@ -12,19 +12,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/controllers"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // An instance waits until it has the rights in Reads: they have to be those that its
 // role gives, else it waits for ever, or collects refusals.
 func TestReadsAreInTheRole(t *testing.T) {
 	data, err := os.ReadFile("../config/rbac/role.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(data, role); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalStrict(data, role))
 	has := func(group, resource, verb string) bool {
 		return slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
 			return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)

@@ -16,6 +16,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/admission"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/webhooks"
 )
 
@@ -41,9 +42,7 @@ func TestRefusals(t *testing.T) {
 			}
 			file := strings.TrimSuffix(input, ".yaml") + ".txt"
 			if os.Getenv(updateRefusals) != "" {
-				if err := os.WriteFile(file, printed, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(file, printed, 0o644))
 			}
 			if want, err := os.ReadFile(file); err != nil || !bytes.Equal(printed, want) {
 				t.Errorf("kubectl prints\n%s\ninstead of\n%s (%v)", printed, want, err)
@@ -66,9 +65,7 @@ func TestRefusals(t *testing.T) {
 		Version: "latest", OCI: &addonsv1.OCISource{URL: "oci://example.org/rules"},
 	}}}}
 	written, err := yaml.Marshal(moving)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	file := filepath.Join(t.TempDir(), "moving.yaml")
 	if err := os.WriteFile(file, append([]byte("apiVersion: addons.cluster.x-k8s.io/v1beta1\nkind: AddonStack\n"), written...), 0o600); err != nil {
 		t.Fatal(err)
@@ -101,13 +98,9 @@ func TestUpdatesMayKeepOldProblems(t *testing.T) {
 func kubectlOf(t *testing.T, cp *controlplane.ControlPlane) func(args ...string) ([]byte, error) {
 	t.Helper()
 	dir, err := controlplane.BinDir(t.Context(), os.Stderr, "kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, cp.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(kubeconfig, cp.Kubeconfig(), 0o600))
 	return func(args ...string) ([]byte, error) {
 		return exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), append([]string{"--kubeconfig=" + kubeconfig}, args...)...).CombinedOutput()
 	}

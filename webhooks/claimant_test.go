@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const patience = 30 * time.Second
@@ -27,9 +28,7 @@ func (s *shared) account(t *testing.T, namespace string, readsIn ...string) *sha
 	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "manager"}}
 	create := func(obj client.Object) {
 		t.Helper()
-		if err := client.IgnoreAlreadyExists(s.Create(t.Context(), obj)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, client.IgnoreAlreadyExists(s.Create(t.Context(), obj)))
 	}
 	for _, name := range append([]string{namespace}, readsIn...) {
 		if name != "" {
@@ -91,9 +90,7 @@ func TestClaimsNeedRights(t *testing.T) {
 		}
 	}
 	ours, err := claim(one, "chandler-one", "ours", "team-b", "team-a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := claim(two, "chandler-two", "theirs", "team-c"); err != nil {
 		t.Error(err)
 	}
@@ -118,9 +115,7 @@ func TestClaimsNeedRights(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "writes-instances"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "chandler-one", Name: "manager"}},
 	}
-	if err := s.Create(t.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Create(t.Context(), foreign))
 	NewWithT(t).Eventually(func() *metav1.StatusCause {
 		_, err := claim(one, "chandler-two", "foreign", "team-e")
 		return s.refusal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/admission"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 	"github.com/cluster-chandler/chandler/webhooks"
 )
@@ -45,14 +46,10 @@ func startShared(t *testing.T) *shared {
 		APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"},
 	})
 	reviews, err := client.New(config, client.Options{Scheme: apiserver.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	authority, dir := admission.Certificate(t)
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &shared{Client: plane, config: plane.Config()}
 	s.server = httptest.NewUnstartedServer(ctrladmission.WithValidator(apiserver.Scheme(), &webhooks.ProviderInstance{Reviews: reviews}))
 	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
@@ -66,9 +63,7 @@ func startShared(t *testing.T) *shared {
 // server calls the webhook.
 func (s *shared) configure(t *testing.T, ca []byte) {
 	t.Helper()
-	if err := s.Create(t.Context(), admission.Configuration(t, "..", s.server.URL, ca, instanceHook)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Create(t.Context(), admission.Configuration(t, "..", s.server.URL, ca, instanceHook)))
 	stranger := s.as(t, rest.ImpersonationConfig{UserName: "system:serviceaccount:elsewhere:manager", Groups: []string{"system:masters"}})
 	wait.Until(t, patience, "the API server is to call the webhook", func() error {
 		err := stranger.Create(t.Context(), newInstance("probe", "nowhere"), client.DryRunAll)
@@ -85,9 +80,7 @@ func (s *shared) as(t *testing.T, user rest.ImpersonationConfig) client.Client {
 	config := rest.CopyConfig(s.config)
 	config.Impersonate = user
 	c, err := client.New(config, client.Options{Scheme: s.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
@@ -112,9 +105,7 @@ func newInstance(name string, namespaces ...string) *addonsv1.ProviderInstance {
 func (s *shared) edit(t *testing.T, pi *addonsv1.ProviderInstance, change func(*addonsv1.ProviderInstance)) error {
 	t.Helper()
 	now := &addonsv1.ProviderInstance{}
-	if err := s.Get(t.Context(), client.ObjectKeyFromObject(pi), now); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Get(t.Context(), client.ObjectKeyFromObject(pi), now))
 	change(now)
 	return s.Update(t.Context(), now)
 }
@@ -132,9 +123,7 @@ func TestProviderInstanceSchema(t *testing.T) {
 	s := startShared(t)
 	pi := newInstance("first", "team-a")
 	pi.Spec.LeaseName = "lease"
-	if err := s.Create(t.Context(), pi); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Create(t.Context(), pi))
 	const (
 		granted = `{"grant":{"holder":"first-1","state":"Granted"}}`
 		gone    = `{"conditions":[{"type":"Ready","status":"Unknown","reason":"HeartbeatExpired","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`
@@ -183,9 +172,7 @@ func TestProviderInstanceSchema(t *testing.T) {
 func TestWithoutWebhooks(t *testing.T) {
 	s := startShared(t)
 	running := newInstance("running", "team-a")
-	if err := s.Create(t.Context(), running); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Create(t.Context(), running))
 	s.server.Close()
 
 	err := s.Create(t.Context(), newInstance("new", "team-b"))

@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/worker"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -43,9 +44,7 @@ func bundled(t *testing.T) (*Reconciler, *addonsv1.AddonStack, string) {
 	renderer := render.New(render.Options{Workers: 1})
 	t.Cleanup(renderer.Close)
 	sources, err := source.New(source.Options{Opener: renderer, ArtifactRoot: root, Clock: clocktesting.NewFakeClock(time.Now())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", UID: "1", Generation: 1}}
 	s.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "release"}}
 	return &Reconciler{Sources: sources, Recorder: events.NewFakeRecorder(100)}, s, root
@@ -54,12 +53,8 @@ func bundled(t *testing.T) (*Reconciler, *addonsv1.AddonStack, string) {
 func put(t *testing.T, root, name, text string) {
 	t.Helper()
 	name = filepath.Join(root, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(name), 0o750))
+	must.Succeed(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // What a release is, and what of it isn't used, stays in the status: the event is gone
@@ -71,9 +66,7 @@ func TestNotesOfABundleStay(t *testing.T) {
 		t.Helper()
 		e, err := bundles{r}.expand(t.Context(), s, &resolution{}, revisions)
 		if err != nil {
-			if err := r.reportNoBundle(s, &resolution{}, err); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, r.reportNoBundle(s, &resolution{}, err))
 		} else {
 			reportValid(s, e)
 			newest := revisionOf(t, &e.of(s).Spec)
@@ -96,12 +89,8 @@ func TestNotesOfABundleStay(t *testing.T) {
 	if conditions.IsTrue(s, addonsv1.ValidCondition) {
 		t.Error("it is valid")
 	}
-	if err := os.Remove(filepath.Join(root, "release/clusteraddon.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(root, "release/docker-scs-1-31-cluster-class-v1.tgz")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(root, "release/clusteraddon.yaml")))
+	must.Succeed(t, os.Remove(filepath.Join(root, "release/docker-scs-1-31-cluster-class-v1.tgz")))
 	expand("it is as it was", is)
 	put(t, root, "release/metadata.yaml", "versions: {clusterStack: v2, kubernetes: v1.31.7, components: {clusterAddon: v1}}\n")
 	expand("it is another one", "docker-scs-1-31-v2")
@@ -121,9 +110,7 @@ func TestFollowingBesideABundle(t *testing.T) {
 	pins := stack.Pins{"web": {Version: "1.4.1", Digest: "sha256:1"}}
 	kept := pins.Into(&e.of(s).Spec)
 	data, err := json.Marshal(kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	revision := stack.Snapshot(s, data, 1)
 
 	addons, complete := keptAddons(s.Spec.Addons, kept.Addons)

@@ -26,6 +26,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // keeping is a reconciler of a stack in its second generation, which a revision keeps.
@@ -33,16 +34,12 @@ func keeping(t *testing.T) (*Reconciler, *addonsv1.AddonStack, *appsv1.Controlle
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(scheme))
 	}
 	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", UID: "1", Generation: 2}}
 	s.Spec.Addons = []addonsv1.Addon{{Name: "web", Chart: addonsv1.ChartSource{Path: "web"}}}
 	content, err := json.Marshal(s.Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	revision := stack.Snapshot(s, content, 1)
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s, revision).Build()
 	return &Reconciler{
@@ -54,9 +51,7 @@ func keeping(t *testing.T) (*Reconciler, *addonsv1.AddonStack, *appsv1.Controlle
 
 func read(t *testing.T, c client.Client, o client.Object) {
 	t.Helper()
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Get(t.Context(), client.ObjectKeyFromObject(o), o))
 }
 
 // A spec is kept only as it is there now, and in no place of a newer one. A spec that is kept already isn't written again, but
@@ -83,14 +78,10 @@ func TestKeepRevision(t *testing.T) {
 			read(t, r.Client, revision)
 			if tc.generation > 0 {
 				stack.SetGeneration(revision, tc.generation)
-				if err := r.Client.Update(t.Context(), revision); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, r.Client.Update(t.Context(), revision))
 			}
 			if tc.newest {
-				if err := r.Client.Create(t.Context(), stack.Snapshot(s, []byte("{}"), 7)); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, r.Client.Create(t.Context(), stack.Snapshot(s, []byte("{}"), 7)))
 			}
 			read(t, r.Client, s)
 			if tc.seen != nil {
@@ -147,9 +138,7 @@ func TestLostRevisionStaysTheLatest(t *testing.T) {
 func TestBundleOfAnotherSpec(t *testing.T) {
 	r, s, _ := bundled(t)
 	e, err := bundles{r}.expand(t.Context(), s, &resolution{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	kept := e.of(s).Spec.DeepCopy()
 	kept.Addons = append(kept.Addons, addonsv1.Addon{Name: "of the previous spec"})
 	revision := revisionOf(t, kept)
@@ -157,9 +146,7 @@ func TestBundleOfAnotherSpec(t *testing.T) {
 		stack.SetGeneration(revision, 1)
 		s.Generation = generation
 		again, err := bundles{r}.expandPinned(t.Context(), s, &resolution{}, kept, []appsv1.ControllerRevision{*revision})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if len(again.Addons) != addons {
 			t.Errorf("of generation %d: %d add-ons, want %d", generation, len(again.Addons), addons)
 		}

@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Two instances that manage one stack agree on what is followed, whoever
@@ -131,8 +132,6 @@ func TestAvailableVersionsOutliveARestart(t *testing.T) {
 func revisionOf(t *testing.T, spec *addonsv1.AddonStackSpec) *appsv1.ControllerRevision {
 	t.Helper()
 	data, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}
 }

@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Each source of a stack has its series, as long as the stack is there.
@@ -130,9 +131,7 @@ func fleetOf(clusters int) objects {
 func collectorOf(t *testing.T, o objects) *collector {
 	t.Helper()
 	sources, err := source.New(source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := &collector{}
 	c.of.Store(&Reconciler{Client: o, Sources: sources})
 	return c

@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -47,9 +48,7 @@ func TestPollEndsOnABusyMachine(t *testing.T) {
 	renderer := render.New(render.Options{Workers: 1})
 	t.Cleanup(renderer.Close)
 	sources, err := source.New(source.Options{Opener: busyMachine{renderer}, AllowLoopback: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := &Reconciler{Sources: sources, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{}}
 	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", UID: "1", Generation: 1}}
 	s.Spec.Source = &addonsv1.BundleSource{ClusterStack: "docker-scs-1-31", ArtifactSource: addonsv1.ArtifactSource{
@@ -95,9 +94,7 @@ func TestBundlesAreOpenedForTheirNamespace(t *testing.T) {
 	t.Cleanup(renderer.Close)
 	counting := &openerOf{Opener: renderer, tenant: shares.Tenant{Namespace: s.Namespace}}
 	sources, err := source.New(source.Options{Opener: counting, ArtifactRoot: root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := &Reconciler{Sources: sources, Recorder: events.NewFakeRecorder(100)}
 	if _, err := (bundles{r}).expand(r.waiting(t.Context(), client.ObjectKeyFromObject(s)), s, &resolution{}, nil); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Each message names the field just as it is in the spec.
@@ -28,9 +29,7 @@ func TestFieldsOfBundles(t *testing.T) {
 	} {
 		s := followingStack()
 		r := &Reconciler{Recorder: events.NewFakeRecorder(10)}
-		if err := r.reportNoBundle(s, &resolution{}, err); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.reportNoBundle(s, &resolution{}, err))
 		if got := conditions.GetMessage(s, addonsv1.ValidCondition); got != want+". Clusters stay as they are" {
 			t.Errorf("got %q, want %q", got, want)
 		}

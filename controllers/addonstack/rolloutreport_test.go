@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Each wave's beginning and end are told once, and a rollout that stops is a warning.
@@ -63,23 +64,15 @@ func TestHistoryKeepsTheWayBack(t *testing.T) {
 			annotation = addonsv1.RolloutCompletedAnnotation
 		}
 		metav1.SetMetaDataAnnotation(&revision.ObjectMeta, annotation, "2026-01-01T00:00:00Z")
-		if err := r.Client.Create(t.Context(), revision); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.Client.Create(t.Context(), revision))
 		revisions = append(revisions, *revision)
 	}
 	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod"}}
 	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: s.Name, Revision: revisions[historyLimit+2].Name}}
-	if err := r.Client.Create(t.Context(), ca); err != nil {
-		t.Fatal(err)
-	}
-	if err := (revisionHistory{r}).trimHistory(t.Context(), s, revisions); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Client.Create(t.Context(), ca))
+	must.Succeed(t, (revisionHistory{r}).trimHistory(t.Context(), s, revisions))
 	left := &appsv1.ControllerRevisionList{}
-	if err := r.Client.List(t.Context(), left); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Client.List(t.Context(), left))
 	for i, want := range map[int]bool{0: true, historyLimit: true, historyLimit + 1: false, historyLimit + 2: true, historyLimit + 3: true} {
 		if has := slices.ContainsFunc(left.Items, func(is appsv1.ControllerRevision) bool { return is.Name == revisions[i].Name }); has != want {
 			t.Errorf("revision %d is there: %t", i, has)

@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 	"github.com/cluster-chandler/chandler/test/wait"
@@ -65,9 +66,7 @@ func TestLookNowAsksForWhatWasRejected(t *testing.T) {
 	look := func(change func()) {
 		read(t, r.Client, s)
 		change()
-		if err := r.Client.Update(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.Client.Update(t.Context(), s))
 		_, _ = r.Reconcile(t.Context(), mcreconcile.Request{Request: requestOf(s)}) // this client has no statuses to write
 	}
 	look(func() {

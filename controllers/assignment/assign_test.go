@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func selecting(selector *metav1.LabelSelector) addonsv1.AddonStackSpec {
@@ -30,9 +31,7 @@ func written(selector *metav1.LabelSelector) *addonsv1.AddonStackSpec {
 func kept(t *testing.T, name string, spec addonsv1.AddonStackSpec) appsv1.ControllerRevision {
 	t.Helper()
 	raw, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: raw}}
 }
 

@@ -29,6 +29,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // hub is a management cluster in which stack "platform" runs on clusters, with one add-on on each.
@@ -58,9 +59,7 @@ func newHub(t *testing.T, clusters int, policy addonsv1.DeletionPolicy) *hub {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(scheme))
 	}
 	h := &hub{T: t, clock: testingclock.NewFakeClock(time.Now())}
 	h.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "platform", UID: "platform", Generation: 1}}

@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // inRegistry returns an add-on of a chart in a registry that nobody answers for, and its record, of an older spec. Its digest
@@ -149,9 +150,7 @@ func TestInstalledAsWanted(t *testing.T) {
 func hubScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), addonsv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(clientgoscheme.AddToScheme(scheme), addonsv1.AddToScheme(scheme)))
 	return scheme
 }
 
@@ -166,9 +165,7 @@ func TestRevisionWithUnknownFieldsIsNotRead(t *testing.T) {
 		revision("a-1", `{"addons":[{"name":"web"}]}`), revision("b-1", `{"addons":[{"name":"web"}],"later":true}`)).Build()
 	q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "b", Revision: "b-1"}}
 	all, err := q.readStacks(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if all[0].spec == nil || len(all[0].unknown) > 0 {
 		t.Errorf("a: %+v", all[0])
 	}

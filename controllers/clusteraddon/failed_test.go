@@ -24,6 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // The failures of several add-ons stand side by side in the stack's conditions: each one
@@ -34,9 +35,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	sources, err := source.New(source.Options{AllowLoopback: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := &addonsv1.HTTPSource{URL: server.URL + "/web.tgz", Digest: "sha256:" + strings.Repeat("a", 64), PlainHTTP: ptr.To(true)}
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
 	q := &clusterRun{

@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Words of the table of docs/upgrades.md for kinds of changes.
@@ -37,13 +38,9 @@ const (
 // TestFieldsOfAddons changes each field of an add-on, and compares what comes of it with the table of docs/upgrades.md.
 func TestFieldsOfAddons(t *testing.T) {
 	page, err := docs.Read("../..", "docs/upgrades.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	section, err := page.Section("## Which changes upgrade")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	documented, met := map[string]string{}, map[string]bool{}
 	for _, row := range section.Rows("field") {
 		for _, field := range row.Code(0) {
@@ -100,9 +97,7 @@ func changeBetween(t *testing.T, q *clusterRun, before, after addonsv1.Addon) st
 		a := &addon{Addon: written, sources: written.ValuesFrom, stack: "platform"}
 		a.fit("v1.34.0", nil)
 		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:a"}
-		if err := (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}))
 		ins[i], terms[i] = in, termsOf(a, deliver.Summary{}, in, true)
 		terms[i].Postconditions = postconditionsDigest(a) // once they hold
 	}
@@ -125,9 +120,7 @@ func samplesOf(t *testing.T, path string, of reflect.Type) (before, after addons
 	for i, a := range []*addonsv1.Addon{&before, &after} {
 		fields := map[string]any{}
 		if at := slices.IndexFunc(besides, func(b beside) bool { return strings.HasPrefix(path, b.path) }); at >= 0 {
-			if err := json.Unmarshal([]byte(besides[at].fields), &fields); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(besides[at].fields), &fields))
 		}
 		text := []string{"one", "two"}[i]
 		if special, is := specialTexts[path]; is {
@@ -149,9 +142,7 @@ func samplesOf(t *testing.T, path string, of reflect.Type) (before, after addons
 		}
 		set(fields, path, value)
 		data, err := json.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if a.Name = "web"; json.Unmarshal(data, a) != nil {
 			t.Fatalf("%s isn't %s", path, data)
 		}

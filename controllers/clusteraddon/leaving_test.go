@@ -25,6 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/connection"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // recordsOf are those of a cluster.
@@ -48,9 +49,7 @@ func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, aske
 	asked = new(int)
 	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { *asked++; w.WriteHeader(http.StatusInternalServerError) })
 	sources, err := source.New(source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	q = &clusterRun{
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{}), Sources: sources, records: recordsOf{}, Clock: testingclock.NewFakePassiveClock(time.Now())},
 		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, name: "team/prod", conn: conn,
@@ -182,9 +181,7 @@ func TestReadyWhileItsSourceIsDown(t *testing.T) {
 		a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "web"}}, stack: "platform"}
 		q, _ := askedCluster(t)
 		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:1"}
-		if err := (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}))
 		record := installedAddon("platform", "web")
 		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.artifact, specDigest(a), in.digest(factsNone)
 		q.proofs = proofsOf(record)

@@ -24,36 +24,25 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/test/connection"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // refused returns a function that returns why an API server would refuse a ClusterAddon.
 func refused(t testing.TB) func(*addonsv1.ClusterAddon) field.ErrorList {
 	t.Helper()
 	data, err := os.ReadFile("../../config/crd/bases/addons.cluster.x-k8s.io_clusteraddons.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	crd, props := &apiextensionsv1.CustomResourceDefinition{}, &apiextensions.JSONSchemaProps{}
-	if err := yaml.Unmarshal(data, crd); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(data, crd))
 	of := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(of, props, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(of, props, nil))
 	schema, _, err := validation.NewSchemaValidator(props)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	structural, err := structuralschema.NewStructural(props)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return func(ca *addonsv1.ClusterAddon) field.ErrorList {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ca)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return append(validation.ValidateCustomResource(nil, object, schema), listtype.ValidateListSetsAndMaps(nil, structural, object)...)
 	}
 }
@@ -175,9 +164,7 @@ func TestStatusOfManyRecords(t *testing.T) {
 				ranges[fmt.Sprintf(">=1.%d || >=1.%d%s", i, j, strings.Repeat(" ", 200))] = true
 			}
 			facts, err := json.Marshal(map[string]any{"kubeRange": ranges})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			s.facts = string(facts)
 		}
 		records = append(records, s.secret("team/prod"))

@@ -26,6 +26,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/connection"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestSince has an add-on and its stack that change, or don't.
@@ -162,9 +163,7 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 		}
 	})
 	sources, err := source.New(source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := &Reconciler{
 		Client: hub, statuses: management.Statuses{Client: hub}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
 		Sources: sources, records: recordsOf{}, lanes: newLanes(2),

@@ -31,6 +31,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // reading is a request for a ConfigMap to a server that may fail in many ways.
@@ -62,9 +63,7 @@ func (r reading) do(t *testing.T) error {
 		options.Mapper = mapper
 	}
 	made, err := client.New(config, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if r.cancelled {

@@ -27,6 +27,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/changes"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func clusterAddon() *addonsv1.ClusterAddon {
@@ -83,17 +84,11 @@ func TestChangesSayOnlyWhatDiffers(t *testing.T) {
 			after := before.DeepCopy()
 			tc.change(after)
 			patch, err := management.Changes(before, after)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			data, err := patch.Data(after)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			var operations []changes.Operation
-			if err := json.Unmarshal(data, &operations); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(data, &operations))
 			got := []string{}
 			for _, o := range operations {
 				value, _ := json.Marshal(o.Value)
@@ -122,16 +117,12 @@ spec:
 `), newer); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Create(t.Context(), newer); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Create(t.Context(), newer))
 	seen := clusterAddonOf(t, c)
 	after := seen.DeepCopy()
 	after.Spec.Stacks = []addonsv1.StackRevision{{Name: "0", Revision: "0-1"}, {Name: "a", Revision: "a-2"}, {Name: "c"}}
 	write(t, c, seen, after)
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(newer), newer); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Get(t.Context(), client.ObjectKeyFromObject(newer), newer))
 	stacks, _, _ := unstructured.NestedSlice(newer.Object, "spec", "stacks")
 	want := []any{
 		map[string]any{"name": "0", "revision": "0-1"},
@@ -158,9 +149,7 @@ spec:
 			if moved.Labels[clusterv1.WatchLabel] = label; label == "" {
 				moved.Labels = nil
 			}
-			if err := c.Update(t.Context(), moved); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, c.Update(t.Context(), moved))
 			late := seen.DeepCopy()
 			late.Status.ReadyAddons = "1/1"
 			err := (&management.Statuses{Client: c}).Patch(t.Context(), seen, late)
@@ -168,9 +157,7 @@ spec:
 				t.Errorf("Patch() = %v with label %q; want it refused", err, label)
 			}
 			moved.Labels = seen.Labels
-			if err := c.Update(t.Context(), moved); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, c.Update(t.Context(), moved))
 			seen.ResourceVersion = moved.ResourceVersion
 		}
 	})
@@ -221,9 +208,7 @@ spec:
 func clusterAddonOf(t *testing.T, c client.Client) *addonsv1.ClusterAddon {
 	t.Helper()
 	ca := &addonsv1.ClusterAddon{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "prod"}, ca); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "prod"}, ca))
 	return ca
 }
 
@@ -235,17 +220,13 @@ type patcher[O any] interface {
 func patch[O any](t *testing.T, c patcher[O], before, after client.Object) error {
 	t.Helper()
 	changed, err := management.Changes(before, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c.Patch(t.Context(), after, changed)
 }
 
 func write[O any](t *testing.T, c patcher[O], before, after client.Object) {
 	t.Helper()
-	if err := patch(t, c, before, after); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, patch(t, c, before, after))
 }
 
 // startWithNewerAPI starts an API server whose ClusterAddons have a field
@@ -253,34 +234,22 @@ func write[O any](t *testing.T, c patcher[O], before, after client.Object) {
 func startWithNewerAPI(t *testing.T) client.Client {
 	t.Helper()
 	data, err := os.ReadFile("../../config/crd/bases/addons.cluster.x-k8s.io_clusteraddons.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(data, crd); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(data, crd))
 	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	spec.Properties["stacks"].Items.Schema.Properties["tomorrow"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	if data, err = yaml.Marshal(crd); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "crd.yaml")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, data, 0o600))
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "hub", CRDPaths: []string{file}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = cp.Stop() })
 	scheme := runtime.NewScheme()
-	if err := addonsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, addonsv1.AddToScheme(scheme))
 	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }

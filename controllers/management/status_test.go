@@ -13,19 +13,16 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestStale has a cache that is behind the last write of a status: nothing is decided by it.
 func TestStale(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := addonsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, addonsv1.AddToScheme(scheme))
 	cached := clusterAddon()
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached).WithStatusSubresource(cached).Build()
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(cached), cached); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Get(t.Context(), client.ObjectKeyFromObject(cached), cached))
 	statuses := &management.Statuses{Client: c}
 	if statuses.Stale(cached) {
 		t.Error("nothing was written yet")
@@ -36,9 +33,7 @@ func TestStale(t *testing.T) {
 	}
 	written := cached.DeepCopy()
 	written.Status.ReadyAddons = "1/1"
-	if err := statuses.Patch(t.Context(), cached, written); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, statuses.Patch(t.Context(), cached, written))
 	if !statuses.Stale(cached) {
 		t.Error("the cache shows what was there before")
 	}
@@ -56,9 +51,7 @@ func TestWhatHasBegunComesFirst(t *testing.T) {
 	defer queue.ShutDown()
 	q := &management.Queue{}
 	q.Add(client.ObjectKey{Name: "too early"})
-	if err := q.Start(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, q.Start(t.Context(), queue))
 	for _, name := range []string{"a", "b", "c"} {
 		q.Add(client.ObjectKey{Name: name})
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const expirySeconds = 40
@@ -46,9 +47,7 @@ func newWorld(t *testing.T) *world {
 		rbacv1.PolicyRule{APIGroups: group, Resources: []string{"providerinstances/status"}, Verbs: []string{"patch"}})
 	for range 2 {
 		c, err := client.New(config, client.Options{Scheme: apiserver.Scheme()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		w.granters = append(w.granters, &providerinstance.Granter{Client: c, APIReader: c, Memory: grant.NewMemory(w.clock), Clock: w.clock})
 	}
 	return w
@@ -60,9 +59,7 @@ func (w *world) reconcile() (next time.Duration) {
 	for range 4 {
 		for _, g := range w.granters {
 			result, err := g.Reconcile(w.t.Context(), reconcile.Request{})
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			must.Succeed(w.t, err)
 			next = result.RequeueAfter
 		}
 	}
@@ -79,9 +76,7 @@ func (w *world) create(name string, namespaces ...string) *addonsv1.ProviderInst
 			Namespaces: namespaces, Version: "v1.2.3", APIVersions: []string{"v1beta1"}, Holder: name + "-1", Claim: addonsv1.ScopeClaiming, ExpirySeconds: expirySeconds,
 		},
 	}
-	if err := w.Create(w.t.Context(), pi); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.Create(w.t.Context(), pi))
 	return pi
 }
 
@@ -92,21 +87,15 @@ func (w *world) beat(pi *addonsv1.ProviderInstance) {
 		HeartbeatTime: metav1.NowMicro(),
 		Conditions:    []metav1.Condition{{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason, LastTransitionTime: metav1.Now()}},
 	}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := w.Status().Patch(w.t.Context(), pi.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
+	must.Succeed(w.t, w.Status().Patch(w.t.Context(), pi.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
 }
 
 // is expects a state of the grant, and returns the object.
 func (w *world) is(pi *addonsv1.ProviderInstance, state addonsv1.GrantState) *addonsv1.ProviderInstance {
 	w.t.Helper()
 	now := &addonsv1.ProviderInstance{}
-	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(pi), now); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.Get(w.t.Context(), client.ObjectKeyFromObject(pi), now))
 	if g := now.Status.Grant; g == nil || g.State != state || g.Holder != now.Spec.Holder {
 		w.t.Fatalf("the grant of %s is %+v, want %s", pi.Name, g, state)
 	}

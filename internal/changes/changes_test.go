@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/changes"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestOtherAddonsAreHeld changes the names in a held removal: a list of strings that has the name of a list of objects.
@@ -56,13 +57,9 @@ func TestListsOfTheAPI(t *testing.T) {
 	seen := 0
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(data, crd); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal(data, crd))
 		for _, version := range crd.Spec.Versions {
 			if version.Name == "v1beta1" {
 				status := version.Schema.OpenAPIV3Schema.Properties["status"]
@@ -109,9 +106,7 @@ func expectElement(t *testing.T, kind string, path, keys []string) {
 		return &unstructured.Unstructured{Object: map[string]any{"status": is}}
 	}
 	patch, err := changes.Between(with("before"), with("after"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(patch) != 1 || !strings.HasSuffix(patch[0].Path, "/0/changed") {
 		t.Errorf("status.%s of %s: %+v", strings.Join(path, "."), kind, patch)
 	}

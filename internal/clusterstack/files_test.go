@@ -139,9 +139,7 @@ const maxAllocated = 128 << 20
 // seeds adds the file, as the JSON that workers make of it.
 func seeds(f *testing.F, file string) {
 	asJSON, err := yaml.YAMLToJSON([]byte(file))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Add(asJSON)
 	f.Add([]byte(`{"addonStages":[` + strings.Repeat("0,", 30_000) + `0]}`))
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // config is that of the workload cluster of all tests. It has a controller
@@ -231,9 +232,7 @@ func (c chart) render(t *testing.T) *deliver.Rendering {
 	t.Helper()
 	parse := func(text string) []*unstructured.Unstructured {
 		objects, err := record.ParseManifest(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return objects
 	}
 	return &deliver.Rendering{

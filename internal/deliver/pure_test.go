@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/test/helmtemplate"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -138,13 +139,9 @@ func TestBackoff(t *testing.T) {
 func BenchmarkPlan(b *testing.B) {
 	for _, archive := range realdata.Measured {
 		release, err := helmtemplate.Of(realdata.Read(b, "charts", archive), nil, "v1.36.3")
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		wanted, err := record.ParseManifest(release.Manifest)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		var inventory []record.Entry
 		for _, o := range wanted {
 			e := record.EntryOf(o)
@@ -156,9 +153,7 @@ func BenchmarkPlan(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				objects, err := record.ParseManifest(release.Manifest)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, err)
 				if same := made.unchanged(objects, ""); len(same) != len(wanted) {
 					b.Fatalf("%d of %d objects are the same", len(same), len(wanted))
 				}

@@ -24,6 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestRecordThatIsRefused has something in the cluster that refuses Secrets. The add-on says
@@ -91,17 +92,11 @@ func TestRecordLosesItsLabels(t *testing.T) {
 func repack(t *testing.T, data []byte, change func(map[string]any)) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plain, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	content := map[string]any{}
-	if err := json.Unmarshal(plain, &content); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(plain, &content))
 	change(content)
 	if plain, err = json.Marshal(content); err != nil {
 		t.Fatal(err)
@@ -123,9 +118,7 @@ func TestDamagedRecordIsTold(t *testing.T) {
 		},
 		"a hook that is null": func(t *testing.T, data map[string][]byte) {
 			packed, err := base64.StdEncoding.DecodeString(string(data["release"]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			packed = repack(t, packed, func(release map[string]any) { release["hooks"] = []any{nil} })
 			data["release"] = []byte(base64.StdEncoding.EncodeToString(packed))
 		},

@@ -13,6 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/expression"
 	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 )
 
@@ -22,9 +23,7 @@ func TestHolds(t *testing.T) {
 		Expression: "agents.status.numberReady == agents.status.desiredNumberScheduled",
 	}
 	condition, err := expression.Of(wait)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	agents := func(ready int64) map[string]any {
 		return map[string]any{"agents": map[string]any{"status": map[string]any{"numberReady": ready, "desiredNumberScheduled": int64(2)}}}
 	}
@@ -38,9 +37,7 @@ func TestHolds(t *testing.T) {
 	}
 	endless := &addonsv1.ObjectsCondition{Expression: "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, [1,2,3,4,5,6,7,8,9].all(e, [1,2,3,4,5,6,7,8,9].all(f, [1,2,3,4,5,6,7,8,9].all(g, a+b+c+d+e+f+g > 0)))))))"}
 	costly, err := expression.Of(endless)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := costly.Holds(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "too many steps") {
 		t.Errorf("a costly expression ends with %v, want the limit of its steps", err)
 	}

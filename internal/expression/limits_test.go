@@ -11,6 +11,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/expression"
 	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const sentinel = "aHVudGVyMi1pcy1zZWNyZXQ="
@@ -91,9 +92,7 @@ func TestFunctionsThatAreNotOffered(t *testing.T) {
 func TestManyExpressionsAreCompiledOnce(t *testing.T) {
 	look := func() {
 		for i := range 3000 {
-			if err := expression.Check(about(fmt.Sprintf("s.status.replicas == %d", i))); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, expression.Check(about(fmt.Sprintf("s.status.replicas == %d", i))))
 		}
 	}
 	first := cost.Quick(look).Allocated
@@ -104,9 +103,7 @@ func TestManyExpressionsAreCompiledOnce(t *testing.T) {
 
 func TestEvaluationEndsWithItsCaller(t *testing.T) {
 	program, err := expression.Of(about(nested(4, "all", "s.data.password != ''")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if held, err := program.Holds(t.Context(), secret()); err != nil && !strings.Contains(err.Error(), "steps") {
 		t.Fatalf("%t, %v", held, err)
 	}

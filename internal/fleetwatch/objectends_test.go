@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/test/connection"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // awaitWatches waits until there are so many watches of ConfigMaps and of Deployments.
@@ -138,9 +139,7 @@ func TestNothingIsLeftOfClustersThatLeave(t *testing.T) {
 	connect, end := connection.Again(t, server.ServeHTTP)
 	cycle := func(i int) {
 		w := &watched{t: t, server: server, Objects: objects, conn: connect()}
-		if err := records.Engage(w.conn.Context(), "ns/prod", w.conn); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, records.Engage(w.conn.Context(), "ns/prod", w.conn))
 		w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"))}})
 		if i%4 > 0 { // others leave before anything is known
 			w.awaitListed(settings())

@@ -16,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // BenchmarkObjectsKept measures what is kept of an object that is watched, and how long it
@@ -50,17 +51,11 @@ func BenchmarkObjectsKept(b *testing.B) {
 		c := &clusterObjects{limit: maxObjects, notify: func() {}, kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*watchedAddon{}}
 		store := &kindOfObjects{cluster: c, kind: kind}
 		c.kinds[kind] = store
-		if err := store.replace(map[types.NamespacedName]seenObject{}, map[deliver.Release]drift.Sum{}); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, store.replace(map[types.NamespacedName]seenObject{}, map[deliver.Release]drift.Sum{}))
 		for _, text := range texts {
 			o := &metav1.PartialObjectMetadata{}
-			if err := json.Unmarshal(text, o); err != nil {
-				b.Fatal(err)
-			}
-			if err := store.change(o, true); err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, json.Unmarshal(text, o))
+			must.Succeed(b, store.change(o, true))
 		}
 		kept, last = heap()-before, store
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/connection"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // awaited is how long a test waits for what should take milliseconds.
@@ -52,9 +53,7 @@ func follow(t *testing.T, handler http.HandlerFunc, change ...func(*Records)) *R
 		f(w)
 	}
 	conn := connection.To(t, handler)
-	if err := w.Engage(conn.Context(), "ns/prod", conn); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Engage(conn.Context(), "ns/prod", conn))
 	return w
 }
 
@@ -270,9 +269,7 @@ func TestRecordsOfAFormerTime(t *testing.T) {
 					writeListAt(w, tc.version, "", tc.record)
 				}
 			})
-			if err := w.Engage(conn.Context(), "ns/prod", conn); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, w.Engage(conn.Context(), "ns/prod", conn))
 			if tc.restored {
 				eventually(t, "the connection is given up", func() bool { return conn.Context().Err() != nil && restored.Load() == 1 })
 				return

@@ -19,6 +19,7 @@ import (
 
 	_ "github.com/cluster-chandler/chandler/internal/manager" // all that has metrics is put together there
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const repository = "../.."
@@ -26,9 +27,7 @@ const repository = "../.."
 // TestMetrics compares the tables of docs/reference/metrics.md with the metrics that are registered.
 func TestMetrics(t *testing.T) {
 	page, err := docs.Read(repository, "docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	documented := map[string]string{} // to type and labels
 	for _, row := range page.Rows("metric") {
 		documented[row.Code(0)[0]] = row.Text(1)
@@ -102,14 +101,10 @@ func typesInSource(t *testing.T) map[string]string {
 	found := map[string]string{}
 	for _, pattern := range []string{"*/metrics.go", "*/*/metrics.go", "*/*/*/metrics.go"} {
 		files, err := filepath.Glob(filepath.Join(repository, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, name := range files {
 			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			ast.Inspect(file, func(n ast.Node) bool {
 				if options, is := n.(*ast.CompositeLit); is {
 					maps.Copy(found, typeIn(t, options))
@@ -132,9 +127,7 @@ func typeIn(t *testing.T, options *ast.CompositeLit) map[string]string {
 		field := element.(*ast.KeyValueExpr)
 		if field.Key.(*ast.Ident).Name == "Name" {
 			name, err := strconv.Unquote(field.Value.(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return map[string]string{name: strings.ToLower(strings.TrimSuffix(of.Sel.Name, "Opts"))}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestParse(t *testing.T) {
@@ -94,9 +96,7 @@ func TestParse(t *testing.T) {
 // Cluster API's managers have these; tools and people rely on them.
 func TestContractFlags(t *testing.T) {
 	_, fs, err := Parse(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, name := range []string{
 		"namespace", "watch-filter", "leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline",
 		"leader-elect-retry-period", "diagnostics-address", "insecure-diagnostics", "tls-min-version", "tls-cipher-suites",
@@ -129,9 +129,7 @@ func TestIdentity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _, err := Parse(tc.args)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if i := o.identity(); i.Namespace != tc.namespace || i.Name != tc.name || i.LeaseName != tc.lease {
 				t.Errorf("identity() = %s/%s with lease %q, want %s/%s with lease %q", i.Namespace, i.Name, i.LeaseName, tc.namespace, tc.name, tc.lease)
 			}
@@ -142,9 +140,7 @@ func TestIdentity(t *testing.T) {
 // TestDefaultLease says that a leader outlives as long a stall as its instance does.
 func TestDefaultLease(t *testing.T) {
 	o, _, err := Parse(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if left := *o.manager.RenewDeadline - *o.manager.RetryPeriod - 27*time.Second; left < *o.manager.RetryPeriod {
 		t.Errorf("after a stall of 27 s there are %s left to renew the lease", left)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/elastic/go-seccomp-bpf"
 
 	"github.com/cluster-chandler/chandler/internal/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // withoutSeccomp has this test's program refuse itself seccomp, as some hosts of containers do.
@@ -22,13 +23,9 @@ func TestSeccompIsRequired(t *testing.T) {
 			DefaultAction: seccomp.ActionAllow,
 			Syscalls:      []seccomp.SyscallGroup{{Names: []string{"seccomp"}, Action: seccomp.ActionErrno}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		options, _, err := manager.Parse(strings.Fields(os.Getenv(withoutSeccomp)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Log(manager.Run(t.Context(), options))
 		return
 	}

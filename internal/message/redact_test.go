@@ -14,15 +14,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const secret = `hunter2"<&+%\ 'é`
 
 func TestHide(t *testing.T) {
 	asJSON, err := json.Marshal(map[string]string{"password": secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, text := range map[string]string{
 		"plain":          secret,
 		"twice":          secret + secret,
@@ -97,9 +96,7 @@ func TestHideLines(t *testing.T) {
 func TestHideAtCuts(t *testing.T) {
 	const secret, most = "Zb7Q/k1x+Tq9\"w4M&v2Jc8HdPz5Rg0LnYs3E", 8
 	asJSON, err := json.Marshal(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, form := range map[string]string{
 		"plain":  secret,
 		"JSON":   strings.Trim(string(asJSON), `"`),

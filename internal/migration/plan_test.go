@@ -19,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/migration"
 	"github.com/cluster-chandler/chandler/internal/render/values"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 const namespace = "team-a"
@@ -157,9 +158,7 @@ func TestValuesAreThoseOfEachCluster(t *testing.T) {
 		}
 		plans := found(releases...).Plans()
 		documents, err := migration.YAML(plans)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		stack, secrets := read(t, documents)
 		for _, r := range releases {
 			var layers []map[string]any
@@ -185,19 +184,13 @@ func read(t *testing.T, documents string) (*addonsv1.AddonStack, map[string]map[
 			StringData map[string]string
 		}{}
 		document += "\n" // of the last line
-		if err := yaml.Unmarshal([]byte(document), is); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal([]byte(document), is))
 		if is.Kind == "AddonStack" {
-			if err := yaml.UnmarshalStrict([]byte(document), stack); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, yaml.UnmarshalStrict([]byte(document), stack))
 			continue
 		}
 		in := map[string]any{}
-		if err := yaml.Unmarshal([]byte(is.StringData["values.yaml"]), &in); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal([]byte(is.StringData["values.yaml"]), &in))
 		secrets[is.Metadata.Name] = in
 	}
 	return stack, secrets

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
 
@@ -16,9 +17,7 @@ func BenchmarkWorker(b *testing.B) {
 	files := rendering.RealChart(b, "cilium-1.19.6.tgz")
 	r := rendering.NewRenderer(b)
 	first, err := r.Chart(b.Context(), rendering.ChartJob(files))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	run := func(name string, generated job.Generated, one func() *render.Renderer) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestWindows(t *testing.T) {
@@ -41,9 +42,7 @@ func TestWindows(t *testing.T) {
 				t.Fatal(errs)
 			}
 			moment, err := time.Parse(time.RFC3339, tc.now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			closed, until := rollout.Closed(s.Windows, moment)
 			text := ""
 			if !until.IsZero() {

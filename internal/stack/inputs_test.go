@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // A revision keeps the digests of inputs beside the spec, and is another one with each of them.
@@ -18,9 +19,7 @@ func TestARevisionPinsInputs(t *testing.T) {
 	s := newStack()
 	contentOf := func(inputs stack.Inputs) []byte {
 		content, err := stack.Content(servedObject(t, s, nil), &s.Spec, stack.Pins{}.Into(&s.Spec), inputs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return content
 	}
 	one, two := stack.Inputs{"Secret/db/values.yaml": "1"}, stack.Inputs{"Secret/db/values.yaml": ""}

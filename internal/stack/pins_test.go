@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // followingStack has a bundle, a chart of a registry, one of a repository, one of a
@@ -60,9 +61,7 @@ func TestARevisionIsExact(t *testing.T) {
 	content, err := stack.Content(servedObject(t, s, func(spec map[string]any) {
 		spec["addons"].([]any)[1].(map[string]any)["chart"].(map[string]any)["oci"].(map[string]any)["tomorrow"] = "yes"
 	}), &s.Spec, allPins.Into(&s.Spec), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, gone := range []string{"~1.4", "1.x", "updates", "clusterStack", "channel"} {
 		if text := string(content); strings.Contains(text, gone) || !strings.Contains(text, "tomorrow") {
 			t.Errorf("content has %q, or not what is newer: %s", gone, text)
@@ -70,9 +69,7 @@ func TestARevisionIsExact(t *testing.T) {
 	}
 	revision := stack.Snapshot(s, content, 1)
 	kept, err := stack.SpecOf(revision)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if left := stack.Followers(kept); len(left) > 0 {
 		t.Errorf("%d parts of a revision follow versions", len(left))
 	}

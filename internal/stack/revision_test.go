@@ -19,6 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func newStack() *addonsv1.AddonStack {
@@ -40,9 +41,7 @@ func newStack() *addonsv1.AddonStack {
 func served(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]any)) []byte {
 	t.Helper()
 	content, err := stack.Content(servedObject(t, s, change), &s.Spec, stack.Pins{}.Into(&s.Spec), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return content
 }
 
@@ -51,9 +50,7 @@ func served(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]an
 func servedObject(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]any)) *unstructured.Unstructured {
 	t.Helper()
 	data, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(append([]byte(`{"apiVersion":"addons.cluster.x-k8s.io/v1beta1","kind":"AddonStack",`), data[1:]...)); err != nil {
 		t.Fatal(err)
@@ -68,9 +65,7 @@ func TestSnapshotKeepsTheSpec(t *testing.T) {
 	s := newStack()
 	revision := stack.Snapshot(s, served(t, s, nil), 7)
 	spec, err := stack.SpecOf(revision)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(s.Spec.ClassNames, spec.ClassNames); diff != "" || spec.Addons[0].ValuesTemplate != "a: 1" {
 		t.Errorf("the spec came back otherwise:\n%s", diff)
 	}
@@ -123,9 +118,7 @@ func TestKeepsComparesContent(t *testing.T) {
 	content := served(t, s, nil)
 	revision := stack.Snapshot(s, content, 1)
 	var indented bytes.Buffer
-	if err := json.Indent(&indented, content, "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Indent(&indented, content, "", "  "))
 	revision.Data.Raw = bytes.ReplaceAll(indented.Bytes(), []byte(`\u003c`), []byte("<"))
 	if !stack.Keeps(revision, content) || !stack.IsOf(revision, s, nil, nil) {
 		t.Errorf("%s isn't taken for %s", revision.Data.Raw, content)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/versions"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func TestNewest(t *testing.T) {
@@ -39,9 +40,7 @@ func TestNewest(t *testing.T) {
 	} {
 		t.Run(tc.allowed, func(t *testing.T) {
 			allowed, err := versions.ParseRange(tc.allowed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for range 5 {
 				if got, err := allowed.Newest(published); got != tc.want || (err == nil) != (tc.want != "") {
 					t.Errorf("got %q, want %q", got, tc.want)
@@ -92,9 +91,7 @@ func TestWhatLooksLikeARange(t *testing.T) {
 
 func TestWhatARangeLacks(t *testing.T) {
 	allowed, err := versions.ParseRange("~7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if allowed.String() != "the range ~7" {
 		t.Errorf("it is called %q", allowed)
 	}
@@ -128,9 +125,7 @@ func TestManyTags(t *testing.T) {
 	}
 	rand.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
 	allowed, err := versions.ParseRange("^7.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got, _ := allowed.Newest(tags); got != "7.99.9" {
 		t.Errorf("got %s", got)
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/pki"
 	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/wait"
@@ -54,15 +55,11 @@ type Server struct {
 func Start(t *testing.T, root string) *Server {
 	t.Helper()
 	address, err := process.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	authority, directory := Certificate(t)
 	plane := apiserver.Own(t, controlplane.Options{Name: "admission", CRDPaths: []string{crdAt(t, root, "https://"+address, authority)}})
 	s := &Server{Server: plane, StopWebhooks: serve(t, plane.Config(), address, directory)}
-	if err := s.Create(t.Context(), Configuration(t, root, "https://"+address, authority)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Create(t.Context(), Configuration(t, root, "https://"+address, authority)))
 	s.awaitWebhooks(t)
 	return s
 }
@@ -71,18 +68,12 @@ func Start(t *testing.T, root string) *Server {
 func Certificate(t *testing.T) (authority []byte, directory string) {
 	t.Helper()
 	issuer, err := pki.NewAuthority("webhooks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pair, err := issuer.Server("webhooks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	directory = t.TempDir()
 	for name, data := range map[string][]byte{"tls.crt": pair.Certificate, "tls.key": pair.Key} {
-		if err := os.WriteFile(filepath.Join(directory, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(directory, name), data, 0o600))
 	}
 	return issuer.Certificate, directory
 }
@@ -96,30 +87,20 @@ func crdAt(t *testing.T, root, address string, authority []byte) string {
 		read(t, filepath.Join(root, file), crd)
 	}
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	kustomization.Redirect(tree, address, base64.StdEncoding.EncodeToString(authority))
 	data, err := yaml.Marshal(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, data, 0o600))
 	return file
 }
 
 func read(t *testing.T, file string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, yaml.Unmarshal(data, into))
 }
 
 // serve runs the webhooks until they are stopped, or the test ends.
@@ -127,31 +108,19 @@ func serve(t *testing.T, config *rest.Config, address, directory string) (stop f
 	t.Helper()
 	host, text, _ := net.SplitHostPort(address)
 	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server, err := reviews.New(reviews.Options{Options: webhook.Options{Host: host, Port: port, CertDir: directory}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	scheme := runtime.NewScheme() // without v1alpha1, as the manager's
-	if err := addonsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, addonsv1.AddToScheme(scheme))
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:        scheme,
 		Metrics:       metricsserver.Options{BindAddress: "0"},
 		WebhookServer: server,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
-		t.Fatal(err)
-	}
-	if err := conversion.SetupWithManager(mgr); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager(mgr))
+	must.Succeed(t, conversion.SetupWithManager(mgr))
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Server is a running API server, and how an admin talks to it.
@@ -63,9 +64,7 @@ func Start(ctx context.Context, dir string, o controlplane.Options) (*Server, er
 func Own(t *testing.T, o controlplane.Options) *Server {
 	t.Helper()
 	s, err := Start(t.Context(), t.TempDir(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = s.Stop() })
 	return s
 }
@@ -79,9 +78,7 @@ func (s *Server) Allow(t *testing.T, user string, rules ...rbacv1.PolicyRule) *r
 	}
 	role.Name, binding.Name = user, user
 	added, err := s.AddUser(user)
-	if err := errors.Join(err, s.Create(t.Context(), role), s.Create(t.Context(), binding)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err, s.Create(t.Context(), role), s.Create(t.Context(), binding)))
 	return added.Config
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // The floor applies objects of so many clusters at once, and so many objects of each. No other setting was faster.
@@ -58,9 +59,7 @@ func (f *fleet) installed() [][]*unstructured.Unstructured {
 // config leads to the cluster.
 func (c *cluster) config(t testing.TB) *rest.Config {
 	config, err := clientcmd.RESTConfigFromKubeConfig(c.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	config.QPS = -1
 	return config
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
@@ -61,9 +62,7 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	if out := os.Getenv(outEnv); out != "" {
-		if err := write(out, all); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, write(out, all))
 	}
 }
 

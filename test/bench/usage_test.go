@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 )
 
@@ -13,9 +14,7 @@ import (
 func (f *fleet) cpu() (own, all time.Duration) {
 	f.Helper()
 	running, err := process.List()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	managers := f.pids()
 	for _, p := range running {
 		switch {
@@ -47,9 +46,7 @@ func (f *fleet) memory(figure string) (sum float64) {
 	f.Helper()
 	for _, pid := range f.pids() {
 		mib, err := process.Memory(pid, figure)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		sum += mib
 	}
 	return sum
@@ -63,9 +60,7 @@ func (f *fleet) metric(name string, labels ...string) (sum float64) {
 			continue // its successor counts again
 		}
 		value, err := m.Sum(name, labels...)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		sum += value
 	}
 	return sum

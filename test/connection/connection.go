@@ -22,6 +22,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // source finds no clusters by itself: a test reports them.
@@ -66,9 +67,7 @@ func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connec
 	kubeconfig := fleettest.Kubeconfig(server.URL, ca, &clientcmdapi.AuthInfo{Token: "t"})
 	reported := &source{}
 	clusters := fleet.NewProvider(fleet.Options{AllowLoopback: true, DirectReads: true, Sources: []fleet.Source{reported}})
-	if err := clusters.SetupWithManager(nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, clusters.SetupWithManager(nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = clusters.Start(ctx, nobody{}) }()

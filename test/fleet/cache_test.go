@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/limits"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -29,18 +30,14 @@ import (
 func (h *hub) inWorkload(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cached-"}}
-	if err := h.workloads.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.Create(t.Context(), namespace))
 	return namespace.Name
 }
 
 func (h *hub) configMap(t *testing.T, namespace, name string, labels, data map[string]string) {
 	t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Data: data}
-	if err := h.workloads.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.Create(t.Context(), object))
 }
 
 // cached waits until a cache has listed, and returns the error of a read otherwise.
@@ -85,9 +82,7 @@ func TestCacheOptions(t *testing.T) {
 		t.Errorf("the cache of another cluster has %+v", list.Items)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "direct"}}
-	if err := h.workloads.Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.Create(t.Context(), secret))
 	if err := conn.GetClient().Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
 		t.Errorf("a kind that isn't cached: %v", err)
 	}
@@ -97,9 +92,7 @@ func TestCacheOptions(t *testing.T) {
 func TestCauseOfACacheThatIsNotSynced(t *testing.T) {
 	h := newHub(t)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "nobody-"}}
-	if err := h.workloads.Create(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.Create(t.Context(), account))
 	h.configMap(t, h.inWorkload(t), "large", nil, map[string]string{"a": strings.Repeat("x", 200<<10)})
 	o := quick(secrets.New(secrets.Options{}))
 	o.Limits = limits.Limits{List: 150 << 10}
@@ -196,8 +189,6 @@ func pods(t *testing.T, in client.Client, namespace string, count int) {
 	}
 	close(names)
 	for range cap(failed) {
-		if err := <-failed; err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, <-failed)
 	}
 }

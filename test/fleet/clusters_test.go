@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/capi"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -56,9 +57,7 @@ func (h *hub) kubeconfigOf(cluster string, data []byte) *corev1.Secret {
 // kubeconfig writes a Cluster's Secret.
 func (h *hub) kubeconfig(t *testing.T, name string, data []byte) {
 	t.Helper()
-	if err := store(t.Context(), h.Client, h.kubeconfigOf(name, data)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store(t.Context(), h.Client, h.kubeconfigOf(name, data)))
 }
 
 func (h *hub) name(cluster string) multicluster.ClusterName {
@@ -69,17 +68,13 @@ func (h *hub) name(cluster string) multicluster.ClusterName {
 func (h *hub) tokens(t *testing.T) func() string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "chandler-"}}
-	if err := h.workloads.Create(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.Create(t.Context(), account))
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "chandler-"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 	}
-	if err := h.workloads.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.Create(t.Context(), binding))
 	return func() string { return h.tokenOf(t, account) }
 }
 
@@ -88,15 +83,11 @@ func (h *hub) tokens(t *testing.T) func() string {
 func (h *hub) tokenOf(t *testing.T, account *corev1.ServiceAccount) string {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "token-"}}
-	if err := h.workloads.Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.Create(t.Context(), secret))
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID},
 	}}
-	if err := h.workloads.SubResource("token").Create(t.Context(), account, request); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.SubResource("token").Create(t.Context(), account, request))
 	return request.Status.Token
 }
 
@@ -104,9 +95,7 @@ func (h *hub) tokenOf(t *testing.T, account *corev1.ServiceAccount) string {
 func (h *hub) whoAmI(t *testing.T, conn *fleet.Connection) string {
 	t.Helper()
 	review := &authenticationv1.SelfSubjectReview{}
-	if err := conn.Client().Create(t.Context(), review); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, conn.Client().Create(t.Context(), review))
 	return fmt.Sprint(review.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"])
 }
 
@@ -198,17 +187,13 @@ func TestRotationOfTheSecret(t *testing.T) {
 
 	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	watch, err := conn.Dynamic().Resource(maps).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer watch.Stop()
 	first := h.whoAmI(t, conn)
 	h.kubeconfig(t, "one", h.withToken(newToken()))
 	h.awaitOtherToken(t, conn, first)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "x-"}}
-	if err := conn.Client().Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, conn.Client().Create(t.Context(), object))
 	for event := range watch.ResultChan() {
 		if o, ok := event.Object.(client.Object); ok && o.GetName() == object.Name {
 			break
@@ -219,9 +204,7 @@ func TestRotationOfTheSecret(t *testing.T) {
 	}
 
 	// Revoked: whoever deletes the Secrets that the tokens are bound to.
-	if err := h.workloads.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("default")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("default")))
 	h.expect(t, h.name("one"), fleet.PhaseUnreachable, fleet.ReasonUnauthorized)
 	start := time.Now()
 	h.kubeconfig(t, "one", h.withToken(newToken()))

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestConformance has multicluster-runtime's own cases for its kubeconfig provider pass with
@@ -50,9 +51,7 @@ func conform(t *testing.T, of func(*hub) fleettest.Subject, dead bool) []fleette
 		servers.Dead = fleettest.Start(t, fleettest.Misbehaviours("/api/v1/configmaps")["hangs"]).Kubeconfig(t)
 	}
 	results, err := fleettest.Conform(t.Context(), "conform-"+utilrand.String(5), of(h), servers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return results
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/profiles"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestConformanceOfSources has the cases pass for each source whose clusters come and go. A dead cluster is among them,
@@ -115,9 +116,7 @@ func profilesUnderTest(_ *testing.T, h *hub) fleettest.Subject {
 // selectedUnderTest has Secrets that are told by another value than "true".
 func selectedUnderTest(t *testing.T, h *hub) fleettest.Subject {
 	selector, err := labels.Parse(secrets.DefaultLabel + "=true,of in (" + h.namespace + ")")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return h.bySecrets(provider(secrets.New(secrets.Options{Selector: selector}), h.memberName))
 }
 
@@ -129,9 +128,7 @@ func filesUnderTest(t *testing.T, trusted bool) fleettest.Subject {
 		o = files.Options{TrustedPaths: []string{dir}}
 	}
 	source, err := files.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := provider(source, func(name string) multicluster.ClusterName {
 		return fleet.NameOf(files.Name, multicluster.ClusterName(name))
 	})

@@ -28,6 +28,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/test/gobuild"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -40,9 +41,7 @@ func TestWhatImportersGet(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "./...")
 	command.Dir, command.Env = examples, append(os.Environ(), "GOWORK=off")
 	out, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	packages := strings.Fields(string(out))
 	if len(packages) < 100 {
 		t.Fatalf("only %d packages", len(packages))
@@ -60,9 +59,7 @@ func TestWhatImportersGet(t *testing.T) {
 func TestExamplesAreShort(t *testing.T) {
 	for _, name := range []string{"controller", "source"} {
 		data, err := os.ReadFile(filepath.Join(examples, name, "main.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if lines := strings.Count(string(data), "\n"); lines > 150 {
 			t.Errorf("%s has %d lines", name, lines)
 		}
@@ -74,17 +71,13 @@ func runExample(t *testing.T, name string, kubeconfig []byte, args ...string) *p
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, name)
-	if err := gobuild.Build(t.Context(), examples, binary, "./"+name); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gobuild.Build(t.Context(), examples, binary, "./"+name))
 	write(t, filepath.Join(dir, "kubeconfig"), kubeconfig)
 	p, err := process.Start(process.Options{
 		Name: name, Binary: binary, Args: args, Home: dir, LogFile: filepath.Join(dir, "log"),
 		Env: []string{"KUBECONFIG=" + filepath.Join(dir, "kubeconfig")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
@@ -122,15 +115,11 @@ func TestExampleOfAController(t *testing.T) {
 	h.member(t, "one", h.workload.Kubeconfig())
 	p := runExample(t, "controller", adminOf(h), "--namespace", h.namespace, "--allow-loopback")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "copies-"}}
-	if err := h.workloads.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.Create(t.Context(), namespace))
 	copied(t, h.workloads, namespace.Name, h.namespace)
 
 	others, err := client.New(h.other.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.member(t, "two", h.other.Kubeconfig())
 	copied(t, others, "kube-public", h.namespace)
 	if err := p.Terminate(patience); err != nil {
@@ -188,13 +177,9 @@ func startGarden(t *testing.T, h *hub, kubeconfig func() []byte) *garden {
 	t.Helper()
 	g := &garden{}
 	transport, err := rest.TransportFor(h.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	target, err := url.Parse(h.config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	behind := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Header.Del("Authorization")

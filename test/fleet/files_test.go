@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/files"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
@@ -34,12 +35,8 @@ func expectNoFile(t *testing.T, path string) {
 // write replaces a file at once, as a mounted Secret or kubectl does.
 func write(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path+"~", data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+"~", path); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path+"~", data, 0o600))
+	must.Succeed(t, os.Rename(path+"~", path))
 }
 
 // kubeconfigWith returns a file with some contexts, each for a server.
@@ -48,17 +45,13 @@ func kubeconfigWith(t *testing.T, contexts map[string][]byte) []byte {
 	all := clientcmdapi.NewConfig()
 	for name, data := range contexts {
 		one, err := clientcmd.Load(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		current := one.Contexts[one.CurrentContext]
 		all.Clusters[name], all.AuthInfos[name] = one.Clusters[current.Cluster], one.AuthInfos[current.AuthInfo]
 		all.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	}
 	data, err := clientcmd.Write(*all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -66,9 +59,7 @@ func kubeconfigWith(t *testing.T, contexts map[string][]byte) []byte {
 func startFiles(t *testing.T, dir string, contexts ...string) *hub {
 	t.Helper()
 	source, err := files.New(files.Options{Paths: []string{dir}, Contexts: contexts, Interval: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return start(t, quick(source))
 }
 
@@ -110,9 +101,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("connected to %s", conn.GetConfig().Host)
 	}
 	h.expect(t, double, fleet.PhaseUnknown, fleet.ReasonClusterUnknown)
-	if err := os.Remove(filepath.Join(dir, "b")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(dir, "b")))
 	h.gone(t, one, conn)
 	h.gone(t, two, late)
 }
@@ -122,21 +111,13 @@ func TestMountedFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mounted")
 	h := startFiles(t, dir)
 	mount := func(version string, data []byte) {
-		if err := os.MkdirAll(filepath.Join(dir, version), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Join(dir, version), 0o700))
 		write(t, filepath.Join(dir, version, "config"), data)
-		if err := os.Symlink(version, filepath.Join(dir, "..next")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(dir, "..next"), filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Symlink(version, filepath.Join(dir, "..next")))
+		must.Succeed(t, os.Rename(filepath.Join(dir, "..next"), filepath.Join(dir, "..data")))
 	}
 	mount("..1", kubeconfigWith(t, map[string][]byte{"one": h.workload.Kubeconfig()}))
-	if err := os.Symlink(filepath.Join("..data", "config"), filepath.Join(dir, "config")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(filepath.Join("..data", "config"), filepath.Join(dir, "config")))
 	conn := h.connected(t, fleet.NameOf(files.Name, "one"))
 	mount("..2", kubeconfigWith(t, map[string][]byte{"one": h.other.Kubeconfig()}))
 	<-conn.Done()
@@ -152,9 +133,7 @@ func TestTrustedFiles(t *testing.T) {
 	tokens := h.tokens(t)
 	config := h.workload.Config()
 	script := "#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"" + tokens() + "\"}}'\n"
-	if err := os.WriteFile(filepath.Join(dir, ".plugin"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, ".plugin"), []byte(script), 0o700))
 	write(t, filepath.Join(dir, ".token"), []byte(tokens()))
 	contexts := map[string][]byte{
 		"exec": fleettest.Kubeconfig(config.Host, config.CAData, &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
@@ -165,9 +144,7 @@ func TestTrustedFiles(t *testing.T) {
 	file := filepath.Join(dir, "a")
 	write(t, file, kubeconfigWith(t, contexts))
 	source, err := files.New(files.Options{TrustedPaths: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.run(t, quick(source))
 	name := func(context string) multicluster.ClusterName {
 		return fleet.NameOf(files.Name, multicluster.ClusterName(context))

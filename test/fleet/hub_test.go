@@ -32,6 +32,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/suite"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -131,13 +132,9 @@ func (h *hub) run(t *testing.T, o fleet.Options) (stop func()) {
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.local = mgr.GetLocalManager()
-	if err := h.SetupWithManager(h.local); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.SetupWithManager(h.local))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -153,24 +150,18 @@ func (h *hub) run(t *testing.T, o fleet.Options) (stop func()) {
 
 func (h *hub) create(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := h.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Create(t.Context(), object))
 }
 
 func (h *hub) delete(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := h.Delete(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Delete(t.Context(), object))
 }
 
 // patch merges into an object.
 func (h *hub) patch(t *testing.T, object client.Object, patch string) {
 	t.Helper()
-	if err := h.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
 // expect waits for a phase and a reason, and returns the message.
@@ -211,7 +202,5 @@ func (h *hub) gone(t *testing.T, name multicluster.ClusterName, conn *fleet.Conn
 func works(t *testing.T, conn *fleet.Connection) {
 	t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "x-"}}
-	if err := conn.Client().Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, conn.Client().Create(t.Context(), object))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/fleet/profiles"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -56,9 +57,7 @@ func (h *hub) profile(t *testing.T, name, provider, config string, changes ...fu
 	t.Helper()
 	p := h.profileNamed(name)
 	h.create(t, p)
-	if err := h.provide(t.Context(), p, provider, config, changes...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.provide(t.Context(), p, provider, config, changes...))
 	return p
 }
 
@@ -168,9 +167,7 @@ func TestProfilePlugin(t *testing.T) {
 /usr/bin/env >>` + seen + `
 echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"'$(/bin/cat ` + token + `)'","expirationTimestamp":"'$(/bin/date -u -d '+15 seconds' +%Y-%m-%dT%H:%M:%SZ)'"}}'
 `
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(program, []byte(script), 0o700))
 	h.run(t, quick(profiles.New(profiles.Options{Plugins: map[string]profiles.Plugin{
 		"cloud": {Command: program, Env: []string{"REGION=north"}},
 		"fails": {Command: filepath.Join(dir, "missing")},
@@ -183,9 +180,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 	conn := h.connected(t, h.profileName("one"))
 	works(t, conn)
 	environment, err := os.ReadFile(seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for line, there := range map[string]bool{"REGION=north": true, `"config":{"cluster":"one"}`: true, "SENTINEL": false, "INJECTED=": false, "KUBECONFIG": false} {
 		if strings.Contains(string(environment), line) != there {
 			t.Errorf("%s in the environment: %t\n%s", line, !there, environment)

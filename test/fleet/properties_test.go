@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -22,9 +23,7 @@ func TestPropertiesOfACluster(t *testing.T) {
 	h.member(t, "one", h.workload.Kubeconfig())
 	conn := h.connected(t, h.memberName("one"))
 	system := &corev1.Namespace{}
-	if err := h.workloads.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.workloads.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
 	is := func(want string) {
 		t.Helper()
 		wait.Until(t, patience, "the ID", func() error {

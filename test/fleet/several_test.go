@@ -11,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/files"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/fleet/self"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -48,13 +49,9 @@ func TestSourcesAreAddedWhileTheManagerRuns(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a"), kubeconfigWith(t, map[string][]byte{"two": h.other.Kubeconfig(), "three": h.workload.Kubeconfig()}))
 	source, err := files.New(files.Options{Paths: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, added := range []fleet.Source{secrets.New(secrets.Options{}), source} {
-		if err := h.AddSource(h.local, added); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.AddSource(h.local, added))
 		wait.Until(t, patience, "all of "+added.Name(), func() error {
 			if !h.Synced(added.Name()) {
 				return errors.New("it isn't synced")

@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/test/gobuild"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestCachedOfManyTests has the tests of one process ask for a program at once on a machine that hasn't built it.
 func TestCachedOfManyTests(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	source := filepath.Join(t.TempDir(), "go.mod")
-	if err := os.WriteFile(source, []byte("module a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(source, []byte("module a\n"), 0o600))
 	var builds atomic.Int32
 	var callers sync.WaitGroup
 	for range 8 {

@@ -13,6 +13,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	"github.com/cluster-chandler/chandler/test/chartfiles"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -115,9 +116,7 @@ func lockOfMany(t testing.TB) []byte {
 		return &chart.Dependency{Name: "a", Version: "0.0.1", Repository: repository}
 	})
 	sum, err := json.Marshal([2][]*chart.Dependency{declared, locked})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	metadata, lock := &chart.Metadata{APIVersion: "v2", Name: "demo", Version: "1.0.0", Dependencies: declared},
 		&chart.Lock{Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(sum)), Dependencies: locked}
 	return targz.Of(t, file("Chart.yaml", chartfiles.YAML(t, metadata)), file("Chart.lock", chartfiles.YAML(t, lock)))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/pki"
 )
 
@@ -34,21 +35,13 @@ func (w *world) certManager(objects []*unstructured.Unstructured) []*unstructure
 			continue
 		}
 		names, _, err := unstructured.NestedStringSlice(o.Object, "spec", "dnsNames")
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		secretName, _, err := unstructured.NestedString(o.Object, "spec", "secretName")
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		authority, err := pki.NewAuthority("chandler")
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		pair, err := authority.Server("chandler", names...)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		w.certificates[key] = authority.Certificate
 		secret := &corev1.Secret{Type: corev1.SecretTypeTLS, Data: map[string][]byte{"tls.crt": pair.Certificate, "tls.key": pair.Key, "ca.crt": authority.Certificate}}
 		secret.Namespace, secret.Name = o.GetNamespace(), secretName

@@ -13,6 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	running "github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -41,9 +42,7 @@ func TestCost(t *testing.T) {
 	const clusters = 10
 	for n := range clusters {
 		name := restingName(n)
-		if err := w.makeCluster(t.Context(), "team-a", name, workload(t, n%3), map[string]string{"name": name}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.makeCluster(t.Context(), "team-a", name, workload(t, n%3), map[string]string{"name": name}))
 		addon := settings("settings-"+name, w.addonNamespace("team-a"), "one")
 		w.create(stackNamed("team-a", name, map[string]string{"name": name}, addon))
 	}
@@ -87,9 +86,7 @@ func TestCost(t *testing.T) {
 	}
 
 	all, err := running.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	own := 0.0
 	for _, p := range all {
 		if p.PID != m.PID() && p.Parent != m.PID() {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -34,9 +35,7 @@ func installed(ctx context.Context, s *server, namespace string) (map[string]str
 // that is installed.
 func (w *world) installSettings(s *server, namespace, cluster string) {
 	w.t.Helper()
-	if err := w.makeCluster(w.t.Context(), namespace, cluster, s, nil); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.makeCluster(w.t.Context(), namespace, cluster, s, nil))
 	w.create(stackNamed(namespace, "platform", nil, settings("settings", w.addonNamespace(namespace), "one")))
 	w.awaitInstalled(s, namespace, "settings", "one/none")
 	w.awaitClusterReady(namespace, cluster)

@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestIsolation has two instances, and does with the token of one what it never does
@@ -56,13 +57,9 @@ func TestIsolation(t *testing.T) {
 	})
 
 	kubeconfig, err := clientcmd.RESTConfigFromKubeConfig(one.last().kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	token, err := client.New(kubeconfig, client.Options{Scheme: apiserver.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx := t.Context()
 	secret, cluster := &corev1.Secret{}, &clusterv1.Cluster{}
 	t.Run("its own namespace is its to read", func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -21,9 +22,7 @@ import (
 func build(t *testing.T, path string) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := kustomization.Build(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return objects
 }
 
@@ -31,9 +30,7 @@ func build(t *testing.T, path string) []*unstructured.Unstructured {
 func deploymentIn(t *testing.T, objects []*unstructured.Unstructured) *appsv1.Deployment {
 	t.Helper()
 	found, err := kustomization.Find[*appsv1.Deployment](objects, "Deployment")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return found[0]
 }
 

@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestNamespaceChangesHands moves a namespace from the scope of one instance to that
@@ -64,9 +65,7 @@ func (w *world) inventory(s *server, namespace string) map[string]types.UID {
 		w.List(w.t.Context(), revisions, client.InNamespace(namespace)),
 		s.List(w.t.Context(), records, client.InNamespace(w.addonNamespace(namespace)), client.HasLabels{"owner"}),
 	} {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 	}
 	for i := range addons.Items {
 		found["ClusterAddon "+addons.Items[i].Name] = addons.Items[i].UID

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // overlay is what a user chooses for an instance.
@@ -22,8 +23,6 @@ func (o overlay) runsIn() string { return "chandler-" + o.name }
 func (o overlay) write(t *testing.T) string {
 	t.Helper()
 	folder, err := kustomization.Instance{Name: o.name, Namespaces: o.namespaces, Filter: o.filter}.Write(shared.root, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return folder
 }

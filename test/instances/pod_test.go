@@ -17,6 +17,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/kustomization"
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // certDirFlag has a default, and so isn't in the arguments of a Deployment.
@@ -38,9 +39,7 @@ func (w *world) newPod(d *appsv1.Deployment) *pod {
 	w.t.Helper()
 	p := &pod{w: w, deployment: d, name: fmt.Sprintf("%s-%d", d.Name, w.pods.Add(1))}
 	p.dir = filepath.Join(w.root.TempDir(), p.name)
-	if err := os.Mkdir(p.dir, 0o755); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, os.Mkdir(p.dir, 0o755))
 	return p
 }
 
@@ -52,9 +51,7 @@ func (p *pod) namespace() string            { return p.deployment.Namespace }
 func (p *pod) args() []string {
 	p.w.t.Helper()
 	args, err := kustomization.Args(p.deployment)
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
+	must.Succeed(p.w.t, err)
 	mounts := p.mount()
 	if _, ok := mounts[defaultCertDir]; ok {
 		args = append(args, certDirFlag+defaultCertDir)
@@ -75,14 +72,10 @@ func (p *pod) mount() map[string]string {
 	mounts := map[string]string{}
 	for _, m := range p.container().VolumeMounts {
 		dir := filepath.Join(p.dir, "volumes", m.Name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			p.w.t.Fatal(err)
-		}
+		must.Succeed(p.w.t, os.MkdirAll(dir, 0o755))
 		mounts[m.MountPath] = dir
 		for name, data := range p.files(m.Name) {
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-				p.w.t.Fatal(err)
-			}
+			must.Succeed(p.w.t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 		}
 	}
 	return mounts
@@ -130,9 +123,7 @@ func (p *pod) files(volume string) map[string][]byte {
 func (p *pod) kubeconfig() []byte {
 	p.w.t.Helper()
 	data, err := manager.ServiceAccountKubeconfig(p.w.t.Context(), p.w.ControlPlane, p.namespace(), p.spec().ServiceAccountName)
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
+	must.Succeed(p.w.t, err)
 	return data
 }
 

@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -79,9 +80,7 @@ func TestRandomEvents(t *testing.T) {
 
 	began := time.Now()
 	for _, part := range [][]step{m.steps[:start], m.steps[start:random], m.steps[random:]} {
-		if err := u.take(part, eventsPerSecond); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, u.take(part, eventsPerSecond))
 	}
 	took := time.Since(began)
 	converged := wait.Until(t, patience, "in the end each cluster has exactly what its stacks say", func() error { return u.converged(m) })

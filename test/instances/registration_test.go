@@ -19,6 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -142,13 +143,9 @@ func (i *instance) gone() error {
 func (w *world) kubectlGet(t *testing.T, args ...string) [][]string {
 	t.Helper()
 	dir, err := controlplane.BinDir(context.WithoutCancel(t.Context()), os.Stderr, "kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, w.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(kubeconfig, w.Kubeconfig(), 0o600))
 	args = append([]string{"--kubeconfig=" + kubeconfig, "get"}, args...)
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), args...).CombinedOutput()
 	if err != nil {

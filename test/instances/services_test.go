@@ -14,6 +14,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // services is the way from an API server to the pods behind Services, as kube-proxy
@@ -41,15 +43,11 @@ egressSelections:
 func startServices(t *testing.T) *services {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "services-") // the path of a socket has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &services{config: filepath.Join(dir, "egress.yaml"), backends: map[string]string{}}
 	socket := filepath.Join(dir, "socket")
-	if err := os.WriteFile(s.config, fmt.Appendf(nil, egressConfig, socket), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(s.config, fmt.Appendf(nil, egressConfig, socket), 0o600))
 	if s.listener, err = (&net.ListenConfig{}).Listen(t.Context(), "unix", socket); err != nil {
 		t.Fatal(err)
 	}

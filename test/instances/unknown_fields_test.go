@@ -23,6 +23,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -107,9 +108,7 @@ func TestUnknownFields(t *testing.T) {
 func (w *world) addTomorrow() {
 	w.t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := w.Get(w.t.Context(), client.ObjectKey{Name: stackCRD}, crd); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.Get(w.t.Context(), client.ObjectKey{Name: stackCRD}, crd))
 	before := crd.DeepCopy()
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Name == addonsv1.GroupVersion.Version {
@@ -118,9 +117,7 @@ func (w *world) addTomorrow() {
 			spec["addons"].Items.Schema.Properties["tomorrow"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 		}
 	}
-	if err := w.Patch(w.t.Context(), crd, client.MergeFrom(before)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.Patch(w.t.Context(), crd, client.MergeFrom(before)))
 	probe := anyStack("platform")
 	wait.Until(w.t, patience, "the API server is to keep the new fields", func() error {
 		err := w.Patch(w.t.Context(), probe, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"tomorrow":"yes"}}`)), client.DryRunAll)

@@ -18,6 +18,7 @@ import (
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/pki"
 	running "github.com/cluster-chandler/chandler/test/process"
 )
@@ -58,16 +59,12 @@ func TestAdmissionAnswersTheAPIServerAlone(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
 	ca, err := pki.NewAuthority("api-servers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
 	o := worldOptions{apiServerArgs: []string{"--admission-control-config-file=" + admissionConfiguration(t, dir, ca)}}
 	w := newWorld(t, o)
 	authorities := filepath.Join(dir, "ca.crt")
-	if err := os.WriteFile(authorities, ca.Certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(authorities, ca.Certificate, 0o600))
 	w.installShared("config/shared", "--webhook-client-ca-file="+authorities)
 
 	stack := &addonsv1alpha1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
@@ -92,9 +89,7 @@ func TestAdmissionAnswersTheAPIServerAlone(t *testing.T) {
 func admissionConfiguration(t *testing.T, dir string, ca *pki.Authority) string {
 	t.Helper()
 	pair, err := ca.Client("kube-apiserver")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	kubeconfig := fmt.Sprintf(`apiVersion: v1
 kind: Config
 users:
@@ -114,9 +109,7 @@ plugins:
 `, filepath.Join(dir, "webhooks.kubeconfig"))
 	file := filepath.Join(dir, "admission.yaml")
 	for name, content := range map[string]string{"webhooks.kubeconfig": kubeconfig, "admission.yaml": configuration} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return file
 }
@@ -127,9 +120,7 @@ func (m *process) send(t *testing.T, path string, size int64, tellLength bool) i
 	const begin, end = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"`, `"}}`
 	body := io.MultiReader(strings.NewReader(begin), io.LimitReader(letters{}, size), strings.NewReader(end))
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+m.serves+path, io.NopCloser(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	if tellLength {
 		request.ContentLength = int64(len(begin)) + size + int64(len(end))
@@ -137,9 +128,7 @@ func (m *process) send(t *testing.T, path string, size int64, tellLength bool) i
 	anybody := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
 	defer anybody.CloseIdleConnections()
 	response, err := anybody.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body)
 	return response.StatusCode

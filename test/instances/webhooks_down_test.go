@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -96,9 +97,7 @@ func TestWebhooksDown(t *testing.T) {
 		})
 		for _, i := range []*instance{blue, green} {
 			pi, err := i.registered()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if err := active(pi); err != nil {
 				t.Error(err)
 			}

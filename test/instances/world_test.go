@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -52,9 +53,7 @@ var usual = worldOptions{shared: "config/shared"}
 func newWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	crds, err := apiserver.ClusterAPICRDs(t.Context(), "clusters", "clusterclasses")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	services := startServices(t)
 	s := apiserver.Own(t, controlplane.Options{
 		Name: strings.ToLower(t.Name()), Workers: o.workers, CRDPaths: crds, AuditPolicy: auditPolicy,
@@ -90,9 +89,7 @@ func (w *world) startWebhooks(d *appsv1.Deployment, flags ...string) {
 		p := w.newPod(d)
 		address := manager.FreeAddress(w.t)
 		_, port, err := net.SplitHostPort(address)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		m := p.start(defaultVersion, append([]string{"--webhook-port=" + port, "--hook-port=0"}, flags...)...)
 		m.serves = address
 		*w.webhooks = append(*w.webhooks, m)

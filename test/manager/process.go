@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -71,9 +72,7 @@ func New(t testing.TB, o Options) *Process {
 		home = t.TempDir()
 	}
 	kubeconfig := filepath.Join(home, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, o.Kubeconfig, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(kubeconfig, o.Kubeconfig, 0o600))
 	log := filepath.Join(cmp.Or(o.LogDir, home), name+".log")
 	_ = os.Remove(log) // of an earlier run, if logs are kept
 	return &Process{t: t, options: process.Options{
@@ -132,8 +131,6 @@ func (p *Process) cleanUp() {
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	address, err := process.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return address
 }

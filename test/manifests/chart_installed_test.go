@@ -23,6 +23,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // certManagerCRD has a kind of cert-manager's, with any fields.
@@ -91,9 +92,7 @@ func (h *helm) configuration(name string) *action.Configuration {
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.KubeConfig, flags.Namespace = &h.kubeconfig, &name
 	config := action.NewConfiguration()
-	if err := config.Init(flags, name, "secret"); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, config.Init(flags, name, "secret"))
 	return config
 }
 

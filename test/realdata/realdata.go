@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Env names the folder that has charts/ and cluster-stacks/. By default it is shared/data
@@ -42,9 +44,7 @@ func Lookup(t testing.TB, parts ...string) string {
 func Read(t testing.TB, parts ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(Path(t, parts...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -52,9 +52,7 @@ func Read(t testing.TB, parts ...string) []byte {
 func checkout(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir

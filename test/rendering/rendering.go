@@ -33,9 +33,7 @@ func Render(t testing.TB, req job.Chart) (*job.Result, error) {
 func MustRender(t testing.TB, req job.Chart) *job.Result {
 	t.Helper()
 	result, err := Render(t, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 

@@ -9,6 +9,8 @@ import (
 	"compress/gzip"
 	"io"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Entry of an archive that a test builds.
@@ -43,9 +45,7 @@ func Tar(t testing.TB, entries ...Entry) []byte {
 			t.Fatalf("writing %q: %v", e.Name, err)
 		}
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, archive.Close())
 	return out.Bytes()
 }
 
@@ -59,9 +59,7 @@ func Gzip(t testing.TB, parts ...io.Reader) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := compressed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, compressed.Close())
 	return out.Bytes()
 }
 

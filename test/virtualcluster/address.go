@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Address leads to an API server.
@@ -30,9 +31,7 @@ func (a *Address) Bytes() int64 { return a.bytes.Load() }
 func listen(t testing.TB) *Address {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &Address{listener: l}
 }
 
@@ -41,9 +40,7 @@ func Direct(t testing.TB, user *controlplane.User) *Address {
 	t.Helper()
 	a := listen(t)
 	config, err := clientcmd.Load(user.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	target := user.Config.Host[len("https://"):]
 	for _, c := range config.Clusters {
 		c.Server = "https://" + a.listener.Addr().String()

@@ -19,6 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/pki"
 )
 
@@ -35,17 +36,11 @@ type Authority struct {
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	authority, err := pki.NewAuthority("virtual-clusters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server, err := authority.Server("virtual-clusters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pair, err := tls.X509KeyPair(server.Certificate, server.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &Authority{
 		certificate: authority.Certificate,
 		tls:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}},
@@ -72,9 +67,7 @@ func (authority *Authority) New(t testing.TB, user *controlplane.User, name stri
 		t.Fatal(err)
 	}
 	client, err := kubernetes.NewForConfig(user.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem} {
 		ns := &corev1.Namespace{}
 		ns.Name, ns.Labels = c.prefix+namespace, map[string]string{clusterLabel: name}
@@ -90,9 +83,7 @@ func (authority *Authority) New(t testing.TB, user *controlplane.User, name stri
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: "user"}},
 		CurrentContext: name,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	front := &http.Server{
 		Handler: c, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
 		// Each has its own: http.Server changes it.

@@ -18,19 +18,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
 
 func clientOf(t *testing.T, a *virtualcluster.Address) *kubernetes.Clientset {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(a.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return client
 }
 

@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/admission"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // What the pages show is what a real API server takes, with the project's webhooks.
@@ -41,19 +42,13 @@ func objectsOfPages(t *testing.T) []shownObject {
 	t.Helper()
 	const root = "../.."
 	stack, err := docs.Schema(root, "addonstacks", addonsv1.GroupVersion.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pages, err := docs.Pages(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var shown []shownObject
 	for _, page := range pages {
 		blocks, err := page.Blocks("yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, block := range blocks {
 			objects, err := block.Objects(stack)
 			if err != nil {
@@ -94,23 +89,17 @@ func policyOfSignatures(t *testing.T, s *server, shown []shownObject) {
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	for _, object := range shown {
 		if object.GetKind() == "ValidatingAdmissionPolicy" {
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy))
 		}
 	}
-	if err := s.Create(t.Context(), policy); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Create(t.Context(), policy))
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	}
-	if err := s.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Create(t.Context(), binding))
 	message := policy.Spec.Validations[0].Message
 
 	verify := map[string]any{"cosign": map[string]any{"publicKeys": []any{map[string]any{"kind": "ConfigMap", "name": "release-keys"}}}}

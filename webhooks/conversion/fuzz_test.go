@@ -19,6 +19,7 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
 
@@ -101,9 +102,7 @@ func testScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{addonsv1.AddToScheme, addonsv1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(scheme))
 	}
 	return scheme
 }
@@ -112,17 +111,13 @@ func testScheme(t *testing.T) *runtime.Scheme {
 func toHub(t *testing.T, spoke *addonsv1alpha1.AddonStack) *addonsv1.AddonStack {
 	t.Helper()
 	hub := &addonsv1.AddonStack{}
-	if err := conversion.ConvertAddonStackV1Alpha1ToHub(t.Context(), spoke.DeepCopy(), hub); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, conversion.ConvertAddonStackV1Alpha1ToHub(t.Context(), spoke.DeepCopy(), hub))
 	return hub
 }
 
 func toSpoke(t *testing.T, hub *addonsv1.AddonStack) *addonsv1alpha1.AddonStack {
 	t.Helper()
 	spoke := &addonsv1alpha1.AddonStack{}
-	if err := conversion.ConvertAddonStackHubToV1Alpha1(t.Context(), hub.DeepCopy(), spoke); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, conversion.ConvertAddonStackHubToV1Alpha1(t.Context(), hub.DeepCopy(), spoke))
 	return spoke
 }

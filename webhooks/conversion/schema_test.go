@@ -13,6 +13,7 @@ import (
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestRulesOfFields compares each field of v1alpha1 with its field in v1beta1. The API server asks the rules of the version
@@ -49,9 +50,7 @@ func TestRulesOfFields(t *testing.T) {
 func schemaOf(t *testing.T, version string) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	schema, err := docs.Schema("../..", "addonstacks", version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return schema
 }
 
@@ -60,8 +59,6 @@ func rulesOf(t *testing.T, schema apiextensionsv1.JSONSchemaProps) string {
 	t.Helper()
 	schema.Description = ""
 	text, err := json.MarshalIndent(schema, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return strings.ReplaceAll(string(text), `"message": "removalLimit is`, `"message": "limit is`)
 }

@@ -22,6 +22,7 @@ import (
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/admission"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestVersions has users of a real API server work in both versions.
@@ -323,9 +324,7 @@ func largeLists(t *testing.T, s *server) {
 		}}
 		stack.Spec.ClusterSelector = &metav1.LabelSelector{}
 		stack.Spec.Addons = []addonsv1.Addon{{Name: "a", Chart: addonsv1.ChartSource{Path: "chart"}}}
-		if err := s.Create(t.Context(), stack); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Create(t.Context(), stack))
 	}
 	for _, version := range []string{"", "0"} { // from etcd, and from the watch cache
 		list := &addonsv1alpha1.AddonStackList{}
@@ -373,26 +372,20 @@ func (s *server) addThings(t *testing.T, name string) {
 	hub.Spec.Addons = append(hub.Spec.Addons, addonsv1.Addon{Name: "web", DependsOn: []string{"cilium"}, Chart: addonsv1.ChartSource{Path: "web"}})
 	hub.Spec.Updates = &addonsv1.Updates{Interval: &metav1.Duration{Duration: time.Hour}, Suspend: ptr.To(true)}
 	hub.Spec.ServiceAccountName = "deployer"
-	if err := s.Update(t.Context(), hub, client.FieldOwner("another")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Update(t.Context(), hub, client.FieldOwner("another")))
 }
 
 func (s *server) hub(t *testing.T, name string) *addonsv1.AddonStack {
 	t.Helper()
 	hub := &addonsv1.AddonStack{}
-	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, hub); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, hub))
 	return hub
 }
 
 func (s *server) spoke(t *testing.T, name string) *addonsv1alpha1.AddonStack {
 	t.Helper()
 	spoke := &addonsv1alpha1.AddonStack{}
-	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, spoke); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, spoke))
 	return spoke
 }
 

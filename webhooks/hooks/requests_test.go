@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/webhooks/hooks"
 )
 
@@ -95,14 +96,10 @@ func TestAnnotationsOfRequests(t *testing.T) {
 				c["annotations"] = map[string]string{annotation: "v1.36.0"}
 			}
 			body, err := json.Marshal(map[string]any{"cluster": map[string]any{"metadata": c, "spec": map[string]any{"topology": map[string]any{"version": "v1.36.0"}}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			w := ask(handler, path, body)
 			answer := &hooksv1.BeforeClusterUpgradeResponse{}
-			if err := json.Unmarshal(w.Body.Bytes(), answer); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(w.Body.Bytes(), answer))
 			if held := answer.RetryAfterSeconds > 0; held == set {
 				t.Errorf("%s set: %t, held: %t: %s", annotation, set, held, w.Body)
 			}

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/pki"
 	"github.com/cluster-chandler/chandler/test/wait"
 	"github.com/cluster-chandler/chandler/webhooks/reviews"
@@ -186,9 +187,7 @@ func TestConnections(t *testing.T) {
 	for range 1000 {
 		s.dial(stranger)
 	}
-	if err := first.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.SetReadDeadline(time.Now().Add(patience)))
 	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the first connection is still open: %v", err)
 	}
@@ -207,13 +206,9 @@ func TestStreamsOfAConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	framer := http2.NewFramer(conn, conn)
-	if err := framer.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, framer.WriteSettings())
 	frame, err := framer.ReadFrame()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	settings, ok := frame.(*http2.SettingsFrame)
 	if !ok {
 		t.Fatalf("%T", frame)
@@ -228,13 +223,9 @@ func TestStreamsOfAConnection(t *testing.T) {
 // Admission and hooks answer those alone that an authority vouches for. API servers show no certificate when they convert.
 func TestClientCertificates(t *testing.T) {
 	authority, err := pki.NewAuthority("clients")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, authority.Certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, authority.Certificate, 0o600))
 	s := serve(t, echo, nil, func(o *reviews.Options) { o.ClientCAFile = file })
 	s.expect(admission, "{}", http.StatusUnauthorized)
 	s.expect(hook, "{}", http.StatusUnauthorized)

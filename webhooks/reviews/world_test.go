@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	testadmission "github.com/cluster-chandler/chandler/test/admission"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/wait"
 	"github.com/cluster-chandler/chandler/webhooks/reviews"
@@ -44,21 +45,15 @@ func serve(t *testing.T, answer http.HandlerFunc, limits map[reviews.Kind]review
 	_, directory := testadmission.Certificate(t)
 	o := reviews.Options{Limits: limits, Options: webhook.Options{Host: "127.0.0.1", CertDir: directory}}
 	address, err := process.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tcp, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	o.Port = tcp.Port
 	for _, option := range options {
 		option(&o)
 	}
 	server, err := reviews.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, path := range []string{admission, conversion, hook} {
 		server.Register(path, answer)
 	}
@@ -72,9 +67,7 @@ func serve(t *testing.T, answer http.HandlerFunc, limits map[reviews.Kind]review
 		}
 	})
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	wait.Until(t, patience, "the server is to start", func() error { return server.StartedChecker()(request) })
 	return &served{t: t, address: address}
 }
@@ -83,9 +76,7 @@ func serve(t *testing.T, answer http.HandlerFunc, limits map[reviews.Kind]review
 func (s *served) dial(from string) net.Conn {
 	s.t.Helper()
 	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext(s.t.Context(), "tcp", s.address)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -94,9 +85,7 @@ func (s *served) dial(from string) net.Conn {
 func (s *served) secure(conn net.Conn) net.Conn {
 	s.t.Helper()
 	secured := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
-	if err := secured.HandshakeContext(s.t.Context()); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, secured.HandshakeContext(s.t.Context()))
 	return secured
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/test/helmtemplate"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -15,13 +16,9 @@ import (
 func BenchmarkRecord(b *testing.B) {
 	for _, archive := range realdata.Measured {
 		release, err := helmtemplate.Of(realdata.Read(b, "charts", archive), nil, "v1.36.3")
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		objects, err := ParseManifest(release.Manifest)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		r := &Record{
 			Summary: Summary{Release: Release{Namespace: release.Namespace, Name: release.Name}, Revision: 1, Status: "deployed", Complete: true},
 			Helm:    release,
@@ -33,9 +30,7 @@ func BenchmarkRecord(b *testing.B) {
 		}
 		store := &Store{Clock: clock.RealClock{}}
 		secret, _, err := store.encode(r)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		b.Run(archive+"/write", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -19,6 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
 
@@ -61,9 +62,7 @@ func TestHostileRecords(t *testing.T) {
 	packed := func(plain string) []byte {
 		t.Helper()
 		data, err := deflate([]byte(plain))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return data
 	}
 	lengthened := func(data []byte) []byte { // says that it is smaller than it is
@@ -135,17 +134,11 @@ func TestLargeRecordIsSealedAndPackedInLittleMemory(t *testing.T) {
 	}
 
 	compressed, err := base64.StdEncoding.DecodeString(string(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plain, err := inflate(compressed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want, err := json.Marshal(r.Helm) // as Helm writes it
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !bytes.Equal(plain, want) {
 		t.Error("the release isn't encoded as Helm does")
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
 
@@ -98,9 +99,7 @@ func TestManifestRoundTrip(t *testing.T) {
 		t.Errorf("replicas is a %T", n)
 	}
 	again, err := FormatManifest(objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	parsed, err := ParseManifest(again)
 	if err != nil || !reflect.DeepEqual(objects, parsed) {
 		t.Errorf("%v, %v", parsed, err)
@@ -130,9 +129,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	packed, err := deflate([]byte(`{"hooks":[` + strings.Repeat("{},", 1<<20) + `{}]}`))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Add(packed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		allocated := yamlbombs.Allocated(func() {

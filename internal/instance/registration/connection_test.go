@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestOwnConnection has heartbeats wait for no request of the controllers: neither behind them on a connection, nor for
@@ -39,9 +40,7 @@ func TestOwnConnection(t *testing.T) {
 		config = rest.CopyConfig(config)
 		config.UserAgent = name
 		client, err := discovery.NewDiscoveryClientForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return client
 	}
 	done := make(chan error, 1)
@@ -57,9 +56,7 @@ func TestOwnConnection(t *testing.T) {
 		}
 	}
 	close(release)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-done)
 	if connections["heartbeat"] == connections["controllers"] {
 		t.Error("they share a connection")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
 
@@ -42,8 +43,6 @@ func prepare(ctx context.Context, _, dir string) error {
 func ownServer(t *testing.T, crdPaths ...string) *server {
 	t.Helper()
 	s := apiserver.Own(t, controlplane.Options{Name: "own", CRDPaths: crdPaths})
-	if err := s.GrantScopes(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.GrantScopes(t.Context()))
 	return s
 }

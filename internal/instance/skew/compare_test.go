@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cluster-chandler/chandler/internal/instance/skew"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 type inner struct {
@@ -60,9 +61,7 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			served, gap := &skew.Schema{}, &skew.Gap{}
-			if err := json.Unmarshal([]byte(tc.schema), served); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(tc.schema), served))
 			if gap.Compare(served, reflect.TypeFor[*known](), ""); !slices.Equal(gap.Fields, tc.missing) || !slices.Equal(gap.Unknown, tc.unknown) {
 				t.Errorf("Compare() = %q, %q, want %q, %q", gap.Fields, gap.Unknown, tc.missing, tc.unknown)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render/chart"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
@@ -22,25 +23,17 @@ func BenchmarkSteps(b *testing.B) {
 			return result, err
 		}
 		first, err := all()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		req.Generated = first.Generated
 		ch, err := chart.LoadChart(req.Files)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		values, err := chart.Coalesce(ch, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		measure := func(step string, do func() error) {
 			b.Run(archive+"/"+step, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if err := do(); err != nil {
-						b.Fatal(err)
-					}
+					must.Succeed(b, do())
 				}
 			})
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/command"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // run returns what a command line writes, and its exit code. No cluster is asked.
@@ -28,9 +29,7 @@ var inHelp = regexp.MustCompile(`(?m)^  ([a-z]+) `)
 // TestCommandsOfThePage compares the page of the plugin with the commands that there are.
 func TestCommandsOfThePage(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/kubectl-chandler.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := 0
 	for _, group := range []string{"", "get", "rollout"} {
 		args := append(strings.Fields(group), "--help")

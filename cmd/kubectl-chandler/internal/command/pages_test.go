@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // inText matches a whole command in a sentence.
@@ -28,9 +29,7 @@ func TestCommandLinesOfPages(t *testing.T) {
 	}
 	docs.EachProgram(t, root, parse)
 	pages, err := docs.Pages(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, page := range pages {
 		for _, line := range inText.FindAllStringSubmatch(strings.Join(page.Lines(), "\n"), -1) {
 			shown := docs.Command{Where: page.Path, Text: line[1]}

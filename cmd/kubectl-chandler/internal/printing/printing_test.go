@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -164,9 +165,7 @@ func TestNotes(t *testing.T) {
 func TestColors(t *testing.T) {
 	out := &bytes.Buffer{}
 	p := &printing.Printer{Out: out, Now: now, Color: true}
-	if err := p.Write("Cluster", &summary.Cluster{Name: "a", Ready: metav1.ConditionTrue}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Write("Cluster", &summary.Cluster{Name: "a", Ready: metav1.ConditionTrue}))
 	if !strings.Contains(out.String(), "\x1b[32mREADY\x1b[0m") {
 		t.Errorf("%q", out)
 	}

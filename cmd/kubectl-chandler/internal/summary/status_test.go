@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 var noon = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -153,9 +154,7 @@ func TestClusterAmongOthers(t *testing.T) {
 func revision(t *testing.T, name string, addons ...addonsv1.Addon) appsv1.ControllerRevision {
 	t.Helper()
 	data, err := json.Marshal(addonsv1.AddonStackSpec{Addons: addons})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: data}}
 }
 
@@ -170,9 +169,7 @@ func TestHistory(t *testing.T) {
 	f := fleet(cluster("a"), cluster("b"))
 	f.Clusters[0].Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-1", State: addonsv1.StackReady}}
 	h, err := summary.HistoryOf(&f.Stacks[0], revisions, f.Clusters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	is := h.Revisions[0]
 	if is.Clusters != 2 || is.Ready != 1 || h.Revisions[1].Clusters != 0 {
 		t.Errorf("%+v", h)
@@ -188,17 +185,11 @@ func TestAsJSON(t *testing.T) {
 	f := fleet(cluster("a", addon("cni", addonsv1.AddonFailed, "HookFailed", "x")))
 	for _, is := range []any{summary.StatusOf(f, false), summary.ClusterOf(f, &f.Clusters[0]), summary.StackStatus(f, &f.Stacks[0])} {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		data, err := json.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		direct, err := json.Marshal(is)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var a, b any
 		if json.Unmarshal(data, &a) != nil || json.Unmarshal(direct, &b) != nil || !reflect.DeepEqual(a, b) {
 			t.Errorf("%s\n%s", data, direct)
