@@ -24,12 +24,10 @@ func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addo
 	case decide.KeepWanted:
 		return addonResult{status: q.previousStatus(t.status), followUp: t.written}
 	case decide.RefuseTaken:
-		return because(t.addon.status(), reasons.ReleaseTaken, fmt.Sprintf(
-			"AddonStack %s has an add-on %s in namespace %s already; change spec.addons[].name or namespace of one of them", t.holder, t.addon.Name, t.addon.release().Namespace))
+		t.status = t.addon.status() // the record is another one's
+		return q.stay(t, step)
 	case decide.RefuseAccount:
-		return because(t.status, reasons.ServiceAccountRequired, withoutServiceAccount)
-	case decide.RefuseVersion:
-		return driftRepair(q).correctDrift(ctx, t.addon, t.record, because(t.status, reasons.NoCompatibleVersion, t.addon.incompatible))
+		return q.stay(t, step)
 	}
 	one := q.stillFailed(t.addon, q.proceed(ctx, t, step))
 	one = healthCheck(q).judgeHealth(ctx, t.addon, t.record, driftRepair(q).correctDrift(ctx, t.addon, t.record, one))
@@ -42,35 +40,53 @@ func (q delivery) proceed(ctx context.Context, t *turn, step decide.WantedStep) 
 	switch step {
 	case decide.ReportUnreadable:
 		return q.inputFailed(ctx, t)
-	case decide.ReportReplaced:
-		return because(t.status, deliver.ReasonInputReplaced, t.err.Error())
-	case decide.KeepReplaced:
-		one := because(t.status, deliver.ReasonInputReplaced, t.err.Error())
-		one.status.Phase = addonsv1.AddonReady
-		return one
 	case decide.AwaitPostcondition:
 		return awaitPostcondition(t.addon, t.unmet, t.status)
 	case decide.Settle:
 		return q.settle(t)
-	case decide.AwaitUpgrade:
-		return because(t.status, t.holdReason, t.holdMessage)
-	case decide.AwaitConfirmation:
-		return because(t.status, reasons.WaitingForConfirmation, fmt.Sprintf(
-			"Waiting until the removal of other add-ons of AddonStack %s is confirmed or undone: it may come in the place of one of them", t.addon.stack))
-	case decide.AwaitDependency:
-		return because(t.status, reasons.WaitingForDependency, q.describeMissing(t.addon, t.missing))
 	case decide.RetryPrecondition:
 		return requestFailed(t.err, q.previousStatus(t.status))
-	case decide.AwaitPrecondition:
-		one := because(t.status, reasons.WaitingForPrecondition, t.unmet.message)
-		one.retryAfter = t.unmet.retryAfter
-		return one
 	case decide.AwaitRecord:
 		return recordLost(t.addon, t.status, q.memory.installPause(t.addon.release(), q.now))
 	case decide.GoBack:
 		return q.goBack(ctx, t)
+	case decide.Deliver:
+		return q.change(ctx, t)
 	}
-	return q.change(ctx, t)
+	return q.stay(t, step)
+}
+
+// stay leaves an add-on as it is, and says why.
+func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
+	reason, text := deliver.ReasonInputReplaced, ""
+	switch step {
+	case decide.RefuseTaken:
+		reason, text = reasons.ReleaseTaken, fmt.Sprintf("AddonStack %s has an add-on %s in namespace %s already; change spec.addons[].name or namespace of one of them",
+			t.holder, t.addon.Name, t.status.Namespace)
+	case decide.RefuseAccount:
+		reason, text = reasons.ServiceAccountRequired, withoutServiceAccount
+	case decide.RefuseVersion:
+		reason, text = reasons.NoCompatibleVersion, t.addon.incompatible
+	case decide.AwaitUpgrade:
+		reason, text = t.holdReason, t.holdMessage
+	case decide.AwaitConfirmation:
+		reason, text = reasons.WaitingForConfirmation, fmt.Sprintf(
+			"Waiting until the removal of other add-ons of AddonStack %s is confirmed or undone: it may come in the place of one of them", t.addon.stack)
+	case decide.AwaitDependency:
+		reason, text = reasons.WaitingForDependency, q.describeMissing(t.addon, t.missing)
+	case decide.AwaitPrecondition:
+		reason, text = reasons.WaitingForPrecondition, t.unmet.message
+	default: // ReportReplaced, KeepReplaced
+		text = t.err.Error()
+	}
+	one := because(t.status, reason, text)
+	if step == decide.KeepReplaced {
+		one.status.Phase = addonsv1.AddonReady
+	}
+	if step == decide.AwaitPrecondition {
+		one.retryAfter = t.unmet.retryAfter
+	}
+	return one
 }
 
 // settle returns the result of an add-on that is installed as wanted.
