@@ -17,6 +17,9 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // of a heading, in the name that links have for it
 )
 
+// goFile matches the path of a Go file in a sentence, from the root.
+var goFile = regexp.MustCompile("`((?:internal|controllers|fleet|cmd|webhooks|hack|test|api)/[\\w/-]+\\.go)`")
+
 // TestLinks follows all links between the pages, and wants one to each of them.
 func TestLinks(t *testing.T) {
 	pages, err := Pages(root)
@@ -27,6 +30,11 @@ func TestLinks(t *testing.T) {
 	}
 	linked := map[string]bool{}
 	for _, page := range pages {
+		for _, found := range goFile.FindAllStringSubmatch(strings.Join(page.lines, "\n"), -1) {
+			if _, err := os.Stat(path.Join(root, found[1])); err != nil {
+				t.Errorf("%s: there is no %s", page.Path, found[1])
+			}
+		}
 		for _, found := range link.FindAllStringSubmatch(strings.Join(page.lines, "\n"), -1) {
 			file, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(file, "://") {
