@@ -169,12 +169,13 @@ func change[T client.Object](tn *tenant, obj T, mutate func(T)) T {
 
 func changeOn[T client.Object](t *testing.T, s *server, obj T, mutate func(T)) T {
 	t.Helper()
+	ctx := context.WithoutCancel(t.Context()) // a cleanup changes objects, too
 	err := retryOnConflict(func() error {
-		if err := s.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		if err := s.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err
 		}
 		mutate(obj)
-		return s.Update(t.Context(), obj)
+		return s.Update(ctx, obj)
 	})
 	if err != nil {
 		t.Fatalf("changing %T %s: %v", obj, obj.GetName(), err)

@@ -123,7 +123,10 @@ func TestTwoVersions(t *testing.T) {
 		settleAll(t, managers...)
 		tn.Expect(tn.versions()).To(Equal(before), "generations and resource versions")
 		for _, user := range []string{ofOld.user, ofNew.user} {
-			tn.Expect(writes(mark.requests(t, user))).To(BeEmpty())
+			written := slices.DeleteFunc(writes(mark.requests(t, user)), func(request string) bool {
+				return user == ofOld.user && strings.HasSuffix(request, "/events") // each process of the older one says that the CRDs are newer
+			})
+			tn.Expect(written).To(BeEmpty())
 		}
 	})
 	tn.Expect(managers).To(HaveLen(2))
