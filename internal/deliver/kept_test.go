@@ -433,6 +433,30 @@ func TestOrphanThatHelmHasFieldsOf(t *testing.T) {
 	e.Expect(x.GetManagedFields()[0].Manager).To(Equal("helm"))
 }
 
+// TestOrphanLeavesHelmsFieldsToHelm has Helm set a field of the add-on's object. The add-on writes after it, and leaves the
+// object. Helm keeps its field, and can drop it while it sets the add-on's.
+func TestOrphanLeavesHelmsFieldsToHelm(t *testing.T) {
+	e, ns := beside(t)
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})
+	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	e.install(want)
+	theirs := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: " + ns + "}\ndata: {"
+	e.apply(object.HelmManager, theirs+"more: theirs}\n")
+	live := e.get("v1", "ConfigMap", ns, "a")
+	fields := live.GetManagedFields()
+	for i := range fields {
+		if fields[i].Manager == object.HelmManager { // the add-on wrote after that
+			fields[i].Time = &metav1.Time{Time: fields[i].Time.Add(-time.Hour)}
+		}
+	}
+	live.SetManagedFields(fields)
+	e.Expect(e.target.Client.Update(e.ctx, live)).To(Succeed())
+	e.removed(want.Release)
+	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "ours", "more": "theirs"}))
+	e.apply(object.HelmManager, theirs+"key: theirs}\n")
+	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
+}
+
 // TestOrphanLeavesHelmItsFields lets go of objects of which Helm set a field that the add-on doesn't have, before or
 // after the add-on's last apply. Helm removes it once its chart drops it.
 func TestOrphanLeavesHelmItsFields(t *testing.T) {
