@@ -320,6 +320,23 @@ func TestCRDPolicy(t *testing.T) {
 	}
 }
 
+// TestRollBackThatFailsIsTriedAgainInTime upgrades to what can't be changed back, and is refused in part.
+func TestRollBackThatFailsIsTriedAgainInTime(t *testing.T) {
+	e, ns := beside(t)
+	e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("a", "1")}))
+	want := e.rollingBack(ns, chart{version: "2", manifest: configMap("a", "2") + "immutable: true\n" + refused})
+	failed := e.settleAs(want, object.ReasonImmutableField)
+	e.Expect(e.releaseStatuses(ns)).To(Equal("1 deployed, 2 failed, 3 failed"))
+	e.meter.reset()
+	waiting := e.ensureAs(want, object.ReasonImmutableField)
+	e.expectWrites(0, "it isn't time yet")
+	e.Expect(waiting.RetryAfter).To(BeNumerically("<=", failed.RetryAfter))
+	e.clock.step(failed.RetryAfter)
+	again := e.ensureAs(want, object.ReasonImmutableField)
+	e.expectWrites(1, "the object is applied again")
+	e.Expect(again.RetryAfter).To(BeNumerically(">", failed.RetryAfter))
+}
+
 // TestNoRollBackOfWhatWorks upgrades to what works, but for an old object that nobody may delete.
 func TestNoRollBackOfWhatWorks(t *testing.T) {
 	e, ns := beside(t)

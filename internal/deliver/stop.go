@@ -221,7 +221,11 @@ func (r *call) stopFor(ctx context.Context, f *object.Failure, rejection string)
 func (r *call) fail(ctx context.Context, reason, message string) error {
 	err := r.failed(ctx, reason, message, 0)
 	if o, ok := errors.AsType[*stopped](err); ok && o.RetryAfter == 0 {
-		o.Outcome = r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), o.Outcome)
+		digest := r.rec.Digest
+		if r.want != nil && r.rec.IsRollback() {
+			digest = r.rec.RolledBack // which is wanted still
+		}
+		o.Outcome = r.s.backoff.fail(r.now(), r.tried(digest), o.Outcome)
 	}
 	return err
 }
