@@ -164,7 +164,7 @@ func isNews(was, is addonsv1.AddonStatus) bool {
 	return was.Message != is.Message && (ofSource || is.Phase == addonsv1.AddonPending && !isPassing(is))
 }
 
-// troubles say of the phases of add-ons that have a Warning what was being done, and how such an add-on is.
+// troubles are the phases with a Warning: the action of the event, and how such an add-on is.
 var troubles = map[addonsv1.AddonPhase]struct{ action, is string }{
 	addonsv1.AddonFailed:     {"Install", "failed"},
 	addonsv1.AddonDegraded:   {"Watch", "is degraded"},
@@ -172,8 +172,8 @@ var troubles = map[addonsv1.AddonPhase]struct{ action, is string }{
 	addonsv1.AddonPending:    {"Install", "is pending"},
 }
 
-// addonEvent returns nil if there is nothing to tell. Of an add-on that is being installed or upgraded, the status says
-// so, and an event tells how it ends.
+// addonEvent returns nil if there is nothing to tell. While an add-on is installed or upgraded, the status says so; an
+// event tells how it ends.
 func addonEvent(was, is addonsv1.AddonStatus) *event {
 	if !isNews(was, is) {
 		return nil
