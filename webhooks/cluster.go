@@ -45,7 +45,7 @@ func (w *Cluster) ValidateCreate(context.Context, *clusterv1.Cluster) (admission
 }
 
 // ValidateUpdate refuses a version of spec.topology that an add-on isn't for. A class that is
-// switched in the same write may bring other add-ons, which nobody can judge yet.
+// switched in the same write may bring other add-ons, which nobody can evaluate yet.
 func (w *Cluster) ValidateUpdate(ctx context.Context, before, after *clusterv1.Cluster) (admission.Warnings, error) {
 	from, to := before.Spec.Topology.Version, after.Spec.Topology.Version
 	if from == to || to == "" || before.Spec.Topology.ClassRef != after.Spec.Topology.ClassRef || !after.DeletionTimestamp.IsZero() {

@@ -54,13 +54,13 @@ func (w *ProviderInstance) ValidateUpdate(ctx context.Context, before, after *ad
 	if err != nil {
 		return nil, err
 	}
-	return nil, w.judgeClaimant(ctx, &request.UserInfo, after)
+	return nil, w.evaluateClaimant(ctx, &request.UserInfo, after)
 }
 
-// judgeClaimant refuses the claim of a scope in which the user has no rights: who could
+// evaluateClaimant refuses the claim of a scope in which the user has no rights: who could
 // claim it would keep the rightful instance out. ServiceAccounts claim for instances of
 // their own namespace alone. Other users, as administrators, need the rights only.
-func (w *ProviderInstance) judgeClaimant(ctx context.Context, user *authenticationv1.UserInfo, pi *addonsv1.ProviderInstance) error {
+func (w *ProviderInstance) evaluateClaimant(ctx context.Context, user *authenticationv1.UserInfo, pi *addonsv1.ProviderInstance) error {
 	if namespace, _, err := serviceaccount.SplitUsername(user.Username); err == nil && namespace != pi.Namespace {
 		return forbidden(pi, "metadata.namespace", fmt.Sprintf(
 			"%s claims a scope for an instance of namespace %s. A ServiceAccount may do so in its own namespace only", user.Username, pi.Namespace))

@@ -18,7 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// act does a step. After that it repairs what others changed of an installed add-on, and judges its health.
+// act does a step. After that it repairs what others changed of an installed add-on, and evaluates its health.
 func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addonResult {
 	switch step {
 	case decide.KeepWanted:
@@ -30,7 +30,7 @@ func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addo
 		return q.stay(t, step)
 	}
 	one := q.stillFailed(t.addon, q.proceed(ctx, t, step))
-	one = healthCheck(q).judgeHealth(ctx, t.addon, t.record, driftRepair(q).correctDrift(ctx, t.addon, t.record, one))
+	one = healthCheck(q).evaluateHealth(ctx, t.addon, t.record, driftRepair(q).correctDrift(ctx, t.addon, t.record, one))
 	one.followUp = one.and(t.written)
 	return one
 }

@@ -50,9 +50,9 @@ func (q driftRepair) expected() map[deliver.Release]fleetwatch.Expected {
 		if !installed || record.Stack != a.stack || a.outdated || policy == addonsv1.DriftPolicyIgnore {
 			continue
 		}
-		judges := func(kind schema.GroupKind) bool { return health.Judges(kind, a.Readiness) }
+		evaluates := func(kind schema.GroupKind) bool { return health.Evaluates(kind, a.Readiness) }
 		expected[a.release()] = fleetwatch.Expected{
-			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Judges: judges, Busy: !record.Repairable(),
+			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Evaluates: evaluates, Busy: !record.Repairable(),
 		}
 	}
 	return expected

@@ -29,12 +29,12 @@ func (a *addon) degradedAfter() time.Duration {
 	return time.Duration(ptr.Deref(a.spec.DegradedAfterSeconds, int32(addonsv1.DefaultDegradedAfter/time.Second))) * time.Second
 }
 
-// healthCheck judges workloads of installed add-ons.
+// healthCheck evaluates workloads of installed add-ons.
 type healthCheck struct{ *clusterRun }
 
-// judgeHealth looks at the workloads that have changed of an add-on that is Ready, and returns it as Degraded once one
+// evaluateHealth looks at the workloads that have changed of an add-on that is Ready, and returns it as Degraded once one
 // of them hasn't been ready for long enough. It changes nothing on the cluster.
-func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
+func (q healthCheck) evaluateHealth(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
 	release := a.release()
 	if policy, _ := a.driftOf(); policy == addonsv1.DriftPolicyIgnore {
 		return one // nothing is watched
@@ -45,7 +45,7 @@ func (q healthCheck) judgeHealth(ctx context.Context, a *addon, record deliver.S
 	memory := &q.memory.of(release).health
 	memory.turnTo(int(one.status.Revision))
 	if one.found != nil { // each object was found ready just now
-		q.watched.Judged(q.conn, release, one.found)
+		q.watched.Evaluated(q.conn, release, one.found)
 		memory.noteReady(one.found)
 		return one
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 // Granter is the only writer of status.grant. Each replica runs it, without leader election: it relies
-// on the API server alone, which stores a status only over the version that was judged.
+// on the API server alone, which stores a status only over the version that was evaluated.
 type Granter struct {
 	client.Client
 	APIReader client.Reader // not a cache: no scope is given by what was once so
@@ -34,12 +34,12 @@ type Granter struct {
 	Memory    *grant.Memory
 }
 
-// Reconcile judges all instances at once, as they concern each other. If the cache shows something to do, it
+// Reconcile evaluates all instances at once, as they concern each other. If the cache shows something to do, it
 // asks the API server. Whatever is written there comes back as an event.
 func (g *Granter) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	changes, next, err := g.judge(ctx, g.Client, client.UnsafeDisableDeepCopy)
+	changes, next, err := g.evaluate(ctx, g.Client, client.UnsafeDisableDeepCopy)
 	if err == nil && len(changes) > 0 {
-		changes, next, err = g.judge(ctx, g.APIReader)
+		changes, next, err = g.evaluate(ctx, g.APIReader)
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -53,12 +53,12 @@ func (g *Granter) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	return reconcile.Result{RequeueAfter: next}, nil
 }
 
-func (g *Granter) judge(ctx context.Context, from client.Reader, options ...client.ListOption) ([]grant.Change, time.Duration, error) {
+func (g *Granter) evaluate(ctx context.Context, from client.Reader, options ...client.ListOption) ([]grant.Change, time.Duration, error) {
 	asOf, list := g.Clock.Now(), &addonsv1.ProviderInstanceList{}
 	if err := from.List(ctx, list, options...); err != nil {
 		return nil, 0, fmt.Errorf("listing ProviderInstances, to compare scopes: %w", err)
 	}
-	changes, next := g.Memory.Judge(list.Items, asOf)
+	changes, next := g.Memory.Evaluate(list.Items, asOf)
 	return changes, next, nil
 }
 

@@ -76,7 +76,7 @@ func (u *unpacking) files(archive *tar.Reader) ([]File, error) {
 		if errors.Is(err, io.EOF) {
 			return files, nil
 		}
-		// The name is ours to judge, whatever GODEBUG=tarinsecurepath says.
+		// The name is ours to check, whatever GODEBUG=tarinsecurepath says.
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
 			return nil, broken(err)
 		}

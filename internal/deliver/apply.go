@@ -209,7 +209,7 @@ func (r *application) leaveAsDeployed(ctx context.Context, o *unstructured.Unstr
 
 // noteApplied remembers what became of an object. Fields are the add-on's, zero for those that it owns now.
 func (r *application) noteApplied(o, result *unstructured.Unstructured, left bool, fields drift.Fields) error {
-	watched, err := r.scope.Observed(o, result, r.checks.For(o).Judge())
+	watched, err := r.scope.Observed(o, result, r.checks.For(o).Evaluate())
 	if err != nil {
 		return err
 	}

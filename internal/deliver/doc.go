@@ -23,7 +23,7 @@
 //
 // Each step is a type above [call], which has the data that all steps need, and knows none of them. The packages below
 // know of no revision. These are object (the known facts of one object), apply (writing it), and keep (the objects that
-// stay). Package repair brings an object back, observe watches it, and readiness judges it. Package record is Helm's
+// stay). Package repair brings an object back, observe watches it, and readiness evaluates it. Package record is Helm's
 // record of it all.
 //
 // Pruning comes last, unlike in Helm, which deletes before the post hooks: until the

@@ -200,7 +200,7 @@ func (r deletion) deleteLive(ctx context.Context, e record.Entry, live *metav1.P
 	g.entry, g.unlabelled = e, object.OwnerOf(&live.ObjectMeta) != r.release
 	g.object = observe.Object{
 		Resource: mapping.Resource, Key: client.ObjectKeyFromObject(live),
-		Judge: readiness.StillThere, Status: observe.Status{Version: live.ResourceVersion},
+		Evaluator: readiness.StillThere, Status: observe.Status{Version: live.ResourceVersion},
 	}
 	r.s.deleted[e.Key()] = g
 	return g, nil

@@ -111,7 +111,7 @@ func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transpo
 			}
 			return direct.DialContext(ctx, network, address)
 		},
-		OnProxyConnectResponse: judgeConnect,
+		OnProxyConnectResponse: evaluateConnect,
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    tlsTimeout,
 		ResponseHeaderTimeout:  headerTimeout,

@@ -91,8 +91,8 @@ func ofProxy(host, what string) *Fault {
 	return fault(failure.SourceUnavailable, "the proxy on the way to %s %s; check the proxy, or correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider", host, what)
 }
 
-// judgeConnect returns the fault in what a proxy answers when it has to connect to a host.
-func judgeConnect(_ context.Context, _ *url.URL, to *http.Request, answer *http.Response) error {
+// evaluateConnect returns the fault in what a proxy answers when it has to connect to a host.
+func evaluateConnect(_ context.Context, _ *url.URL, to *http.Request, answer *http.Response) error {
 	if answer.StatusCode == http.StatusOK {
 		return nil
 	}

@@ -126,7 +126,7 @@ func TestRateLimits(t *testing.T) {
 			for name, value := range tc.header {
 				response.Header.Set(name, value)
 			}
-			err := g.judge("api.example.org", response)
+			err := g.evaluate("api.example.org", response)
 			if tc.reason == "" {
 				if err != nil {
 					t.Error(err)

@@ -52,7 +52,7 @@ func (g *guardedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	if err != nil {
 		return nil, explain(request.Context(), host, err)
 	}
-	if problem := g.judge(host, response); problem != nil {
+	if problem := g.evaluate(host, response); problem != nil {
 		_ = response.Body.Close() // nothing was read from it
 		problem.From = &url.URL{Scheme: request.URL.Scheme, Host: host}
 		return nil, problem
@@ -61,8 +61,8 @@ func (g *guardedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, nil
 }
 
-// judge returns what is wrong with an answer.
-func (g *guardedTransport) judge(host string, response *http.Response) *Fault {
+// evaluate returns what is wrong with an answer.
+func (g *guardedTransport) evaluate(host string, response *http.Response) *Fault {
 	code := response.StatusCode
 	after := g.retryAfter(response.Header)
 	switch {

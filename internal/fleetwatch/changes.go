@@ -22,7 +22,7 @@ const (
 	changesGathered = 500 * time.Millisecond
 )
 
-// changes are those of an add-on's objects that are judged, since they were taken last. Losing them has all objects
+// changes are those of an add-on's objects that are evaluated, since they were taken last. Losing them has all objects
 // looked at once.
 type changes struct {
 	objects map[deliver.ObjectKey]bool
@@ -31,10 +31,10 @@ type changes struct {
 	waits   bool      // until somebody is
 }
 
-// noteChange notes that an object has changed in some way, if it is judged. The caller has the lock.
+// noteChange notes that an object has changed in some way, if it is evaluated. The caller has the lock.
 func (c *clusterObjects) noteChange(kind schema.GroupKind, name types.NamespacedName, release deliver.Release) {
 	f := c.releases[release]
-	if f == nil || f.Judges == nil || !f.Judges(kind) {
+	if f == nil || f.Evaluates == nil || !f.Evaluates(kind) {
 		return
 	}
 	if f.changes == nil {
@@ -89,8 +89,8 @@ func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (obje
 	return objects, listed
 }
 
-// Judged drops the changes of objects that were judged just now at these resourceVersions. Other changes are told of later.
-func (w *Objects) Judged(conn *fleet.Connection, release deliver.Release, found map[deliver.ObjectKey]observe.Status) {
+// Evaluated drops the changes of objects that were evaluated just now at these resourceVersions. Other changes are told of later.
+func (w *Objects) Evaluated(conn *fleet.Connection, release deliver.Release, found map[deliver.ObjectKey]observe.Status) {
 	w.withChanges(conn, release, func(c *clusterObjects, is *changes) {
 		maps.DeleteFunc(is.objects, func(key deliver.ObjectKey, _ bool) bool {
 			k := c.kinds[kindOf(key)]

@@ -14,9 +14,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 )
 
-// TestChangesThatAreJudged tells of any change of an object that is judged, at most once in ten seconds, and of none
+// TestChangesThatAreEvaluated tells of any change of an object that is evaluated, at most once in ten seconds, and of none
 // while nothing changes.
-func TestChangesThatAreJudged(t *testing.T) {
+func TestChangesThatAreEvaluated(t *testing.T) {
 	t.Parallel()
 	w := watchObjects(t)
 	took := func(why string, want ...deliver.ObjectKey) {
@@ -34,8 +34,8 @@ func TestChangesThatAreJudged(t *testing.T) {
 	}
 	w.server.put(deployment())
 	w.server.put(settings("a"))
-	judged := schema.GroupKind{Group: keyOf(deployment()).Group, Kind: "Deployment"}
-	expected := Expected{Objects: 2, Applied: sumsOf(deployment(), settings("a")), Judges: func(kind schema.GroupKind) bool { return kind == judged }}
+	evaluated := schema.GroupKind{Group: keyOf(deployment()).Group, Kind: "Deployment"}
+	expected := Expected{Objects: 2, Applied: sumsOf(deployment(), settings("a")), Evaluates: func(kind schema.GroupKind) bool { return kind == evaluated }}
 	w.follow(map[deliver.Release]Expected{web: expected})
 	w.awaitListed(deployment(), settings("a"))
 	w.clock.step(quietAfterUpgrade)
@@ -63,16 +63,16 @@ func TestChangesThatAreJudged(t *testing.T) {
 	took("after a pause", keyOf(deployment()))
 
 	changes(deployment())
-	judgedAt := w.server.versionOf(deployment())
-	w.Judged(w.conn, web, map[deliver.ObjectKey]observe.Status{keyOf(deployment()): {Version: judgedAt}})
+	evaluatedAt := w.server.versionOf(deployment())
+	w.Evaluated(w.conn, web, map[deliver.ObjectKey]observe.Status{keyOf(deployment()): {Version: evaluatedAt}})
 	w.clock.step(2 * lookPause)
-	w.expectTold(3, "it was judged just now, as it is")
-	took("it was judged")
+	w.expectTold(3, "it was evaluated just now, as it is")
+	took("it was evaluated")
 	changes(deployment())
-	w.Judged(w.conn, web, map[deliver.ObjectKey]observe.Status{keyOf(deployment()): {Version: judgedAt}})
+	w.Evaluated(w.conn, web, map[deliver.ObjectKey]observe.Status{keyOf(deployment()): {Version: evaluatedAt}})
 	w.clock.step(2 * lookPause)
-	w.expectTold(4, "it has changed since it was judged")
-	took("since it was judged", keyOf(deployment()))
+	w.expectTold(4, "it has changed since it was evaluated")
+	took("since it was evaluated", keyOf(deployment()))
 
 	w.clock.step(2 * lookPause)
 	changes(deployment())

@@ -28,7 +28,7 @@ const (
 
 // Objects watches the objects of add-ons: one watch for each kind that is installed on a
 // cluster. It keeps only a hash of the fields of an object that its add-on owns. So changes of the
-// object by others cost nothing, unless its health is judged. A single comparison shows whether an
+// object by others cost nothing, unless its health is evaluated. A single comparison shows whether an
 // add-on has all the objects that it applied.
 //
 // Key: the connection, the kind and the object.
@@ -59,8 +59,8 @@ type Expected struct {
 	// Terms identify what is said about drift: when they change, what was accepted before
 	// isn't any more.
 	Terms string
-	// Judges reports whether objects of a kind are judged when they change. Nil judges none.
-	Judges func(schema.GroupKind) bool
+	// Evaluates reports whether objects of a kind are evaluated when they change. Nil evaluates none.
+	Evaluates func(schema.GroupKind) bool
 	// Busy says that the add-on is being changed: nothing is compared until it isn't.
 	Busy bool
 }
@@ -137,7 +137,7 @@ func (c *clusterObjects) expect(release deliver.Release, expected Expected) {
 		f.Busy = true
 		return
 	case f != nil && f.isSame(expected):
-		f.Judges = expected.Judges
+		f.Evaluates = expected.Evaluates
 		return
 	}
 	next := &watchedAddon{Expected: expected}

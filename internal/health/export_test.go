@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Judge judges a workload that was read, with some of its pods.
-func Judge(o *unstructured.Unstructured, pods []corev1.Pod, before Before) (*Finding, Before) {
+// Evaluate returns the finding about a workload that was read, with some of its pods.
+func Evaluate(o *unstructured.Unstructured, pods []corev1.Pod, before Before) (*Finding, Before) {
 	is, err := replicasOf(o)
 	if err != nil {
 		return nil, before
 	}
-	return is.judge(pods, before)
+	return is.evaluate(pods, before)
 }

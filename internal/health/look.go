@@ -23,8 +23,8 @@ import (
 // maxPods is how many pods of a workload are looked at.
 const maxPods = 50
 
-// Judges reports whether objects of a kind are judged of an add-on with these readiness checks. Jobs aren't: they end.
-func Judges(kind schema.GroupKind, checks []addonsv1.ReadinessCheck) bool {
+// Evaluates reports whether objects of a kind are evaluated of an add-on with these readiness checks. Jobs aren't: they end.
+func Evaluates(kind schema.GroupKind, checks []addonsv1.ReadinessCheck) bool {
 	if kind.String() == "Job.batch" {
 		return false
 	}
@@ -69,11 +69,11 @@ func Look(ctx context.Context, c client.Client, key record.ObjectKey, checks rea
 	return finding, before, requests, err
 }
 
-// lookAtWorkload judges a workload that was read.
+// lookAtWorkload evaluates a workload that was read.
 func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstructured, before Before) (*Finding, Before, int, error) {
 	is, err := replicasOf(o)
 	if err != nil {
-		return nil, before, 1, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't judged
+		return nil, before, 1, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't evaluated
 	}
 	var pods []corev1.Pod
 	requests := 1
@@ -83,7 +83,7 @@ func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstru
 			return nil, before, requests, err
 		}
 	}
-	finding, before := is.judge(pods, before)
+	finding, before := is.evaluate(pods, before)
 	return finding, before, requests, nil
 }
 
@@ -92,7 +92,7 @@ func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstru
 func LookAtPods(ctx context.Context, c client.Client, o *unstructured.Unstructured) (*Finding, error) {
 	is, err := replicasOf(o)
 	if err != nil {
-		return nil, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't judged
+		return nil, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't evaluated
 	}
 	pods, err := podsOf(ctx, c, o, is.selector)
 	return whyNoneRuns(pods), err

@@ -28,7 +28,7 @@ type signed interface {
 type verification struct{ *Sources }
 
 // verify makes sure that content is signed by whom the reference trusts, and the instance,
-// before any of it is read. It judges a digest: whatever is taken after that, from wherever,
+// before any of it is read. It evaluates a digest: whatever is taken after that, from wherever,
 // has to have it. It returns the version that the signed text says.
 func (s verification) verify(ctx context.Context, ref reference.Reference, digest string) (says string, err error) {
 	if s.required.For(ref) {

@@ -69,7 +69,7 @@ func NewKeyless(identities []Identity, trusted *root.TrustedRoot) (*Keyless, err
 }
 
 // demands returns what the root can vouch for. Somebody has to say when a signature
-// was made: certificates are good for minutes, and are judged as of then.
+// was made: certificates are good for minutes, and are evaluated as of then.
 func demands(trusted root.TrustedMaterial) []verify.VerifierOption {
 	options := []verify.VerifierOption{verify.WithObserverTimestamps(1)}
 	if len(trusted.RekorLogs()) > 0 {

@@ -103,7 +103,7 @@ func (f *fleet) run(count int) {
 			time.Sleep(time.Duration(f.random.IntN(2000)) * time.Millisecond)
 		}
 		if len(f.actions)%10 == 0 {
-			f.judgeAll()
+			f.evaluateAll()
 		}
 	}
 	f.t.Logf("%d actions within %s, at rest after %d of them", count, time.Since(begin).Round(time.Second), rests)

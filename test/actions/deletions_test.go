@@ -134,7 +134,7 @@ func (f *fleet) deleteInCluster() bool {
 		release := f.now().release(x.component)
 		f.act("delete the records of %s of %s", release, clusterName(x.cluster))
 		must.Succeed(f.t, s.DeleteAllOf(f.ctx(), &corev1.Secret{}, client.InNamespace(f.namespace), client.MatchingLabels{"name": release, "owner": "helm"}))
-		f.judges[x.cluster].recordless[x.component] = time.Now()
+		f.evaluates[x.cluster].recordless[x.component] = time.Now()
 	default:
 		if x.component != withCRDs && x.component != withTemplate {
 			return false

@@ -145,8 +145,8 @@ func (f *fleet) unlink() bool {
 	}
 	to := []link{paused, paused, stopped, misled, without}[f.random.IntN(5)]
 	f.act("%s is %s", clusterName(c), to)
-	j := f.judges[c]
-	j.judge()
+	j := f.evaluates[c]
+	j.evaluate()
 	f.links[c] = to
 	var err error
 	switch to {
@@ -172,7 +172,7 @@ func (f *fleet) link(c int) {
 	var err error
 	switch was {
 	case paused:
-		f.judges[c].resumed = time.Now()
+		f.evaluates[c].resumed = time.Now()
 		err = f.workloads[c].ResumeAPIServer()
 	case stopped:
 		err = f.workloads[c].StartAPIServer(f.ctx())

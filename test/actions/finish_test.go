@@ -34,12 +34,12 @@ func (f *fleet) finish() {
 		}
 	}
 	f.settle(20 * time.Second)
-	f.judgeAll()
+	f.evaluateAll()
 	f.awaitWanted("all is as it should be in the end", true)
 	f.settle(20 * time.Second)
-	f.judgeAll()
+	f.evaluateAll()
 	deletions, left, forgotten := 0, 0, 0
-	for c, j := range f.judges {
+	for c, j := range f.evaluates {
 		deletions += j.deletions
 		for k := range components {
 			if x := (share{c, k}); f.now().shares[x].standing != wanted && f.has(x) {
@@ -49,7 +49,7 @@ func (f *fleet) finish() {
 			}
 		}
 	}
-	f.t.Logf("%d deletions judged; %d components are wanted, %d of them by a name that was forgotten, and %d others were left",
+	f.t.Logf("%d deletions evaluated; %d components are wanted, %d of them by a name that was forgotten, and %d others were left",
 		deletions, f.count(wanted), forgotten, left)
 	f.kill(0)
 	f.kill(1)

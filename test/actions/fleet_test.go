@@ -34,7 +34,7 @@ type fleet struct {
 	managers  [2]*manager.Process
 	launches  int
 	links     []link
-	judges    []*judge
+	evaluates []*evaluate
 	guard     guard
 	backup    *hubBackup
 	backups   map[int]*clusterBackup
@@ -76,7 +76,7 @@ func newFleet(t *testing.T, s *servers, seed int) *fleet {
 		u, err := server.AddUser(user, "system:masters")
 		must.Succeed(t, err)
 		f.kubeconf = append(f.kubeconf, u.Kubeconfig)
-		f.judges = append(f.judges, &judge{fleet: f, cluster: c, next: server.Audit.Mark(t), passwords: map[int]*password{}, recordless: map[int]time.Time{}})
+		f.evaluates = append(f.evaluates, &evaluate{fleet: f, cluster: c, next: server.Audit.Mark(t), passwords: map[int]*password{}, recordless: map[int]time.Time{}})
 	}
 	return f
 }

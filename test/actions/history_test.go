@@ -89,7 +89,7 @@ func (h *history) String() string { return strings.Join(h.actions, "\n") }
 
 // trail returns all writes to a component's objects, and to the records of its releases, with their owner and a mark of
 // each password that is in them. It is for people who look for the cause of a failure.
-func (j *judge) trail(k int) string {
+func (j *evaluate) trail(k int) string {
 	j.t.Helper()
 	events := j.workloads[j.cluster].Audit.Beginning().Requests(j.t, func(e *audit.Event) bool {
 		if e.ObjectRef == nil || !audit.Write(e) || strings.Contains(e.RequestURI, "dryRun") {
@@ -120,7 +120,7 @@ func (j *judge) trail(k int) string {
 }
 
 // plans returns what was written on the management cluster about a cluster's ClusterAddon, and about AddonStacks.
-func (j *judge) plans() string {
+func (j *evaluate) plans() string {
 	j.t.Helper()
 	events := j.hub().Audit.Beginning().Requests(j.t, func(e *audit.Event) bool {
 		if e.ObjectRef == nil || !audit.Write(e) || strings.Contains(e.RequestURI, "dryRun") || e.ObjectRef.Subresource != "" {

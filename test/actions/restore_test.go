@@ -143,11 +143,11 @@ type clusterBackup struct {
 // backUpCluster keeps all of a workload cluster.
 func (f *fleet) backUpCluster(c int) *clusterBackup {
 	f.t.Helper()
-	j := f.judges[c]
-	j.judge()
+	j := f.evaluates[c]
+	j.evaluate()
 	restore, err := f.workloads[c].Backup(f.ctx())
 	must.Succeed(f.t, err)
-	j.judge()
+	j.evaluate()
 	b := &clusterBackup{restore: restore, passwords: map[int]*password{}}
 	for k := range components {
 		secret := &corev1.Secret{}
@@ -162,7 +162,7 @@ func (f *fleet) backUpCluster(c int) *clusterBackup {
 // restoreCluster brings a workload cluster back to an earlier state. Components that were removed since are kept.
 func (f *fleet) restoreCluster(c int, b *clusterBackup) {
 	f.t.Helper()
-	f.judges[c].judge()
+	f.evaluates[c].evaluate()
 	f.change(func(m *model) {
 		for k := range components {
 			if x := (share{c, k}); m.shares[x].standing == lost && !f.has(x) {
@@ -175,5 +175,5 @@ func (f *fleet) restoreCluster(c int, b *clusterBackup) {
 	for _, p := range b.passwords {
 		p.seen = time.Now()
 	}
-	f.judges[c].passwords = b.passwords
+	f.evaluates[c].passwords = b.passwords
 }

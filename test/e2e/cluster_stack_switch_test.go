@@ -129,7 +129,7 @@ func TestSwitchOfRegistry(t *testing.T) {
 func (tn *tenant) freezeAssignments() (thaw func()) {
 	tn.t.Helper()
 	of := admissionv1.Rule{APIGroups: []string{addonsv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"clusteraddons"}}
-	binding := world.hub.judge(tn.t, tn.namespace, tn.namespace, of, admissionv1.Deny, admissionv1.Validation{
+	binding := world.hub.evaluate(tn.t, tn.namespace, tn.namespace, of, admissionv1.Deny, admissionv1.Validation{
 		Expression: "request.operation == 'CREATE' || object.spec == oldObject.spec", Message: "assignments are frozen",
 	})
 	tn.t.Cleanup(func() { tn.remove(binding) })

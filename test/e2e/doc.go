@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e tests Chandler as a user meets it: the manager's binary as a
-// process of its own, against real API servers. It is judged by what is in the
+// process of its own, against real API servers. It is evaluated by what is in the
 // clusters, what the conditions say, and what the audit logs show.
 //
 //	go test ./test/e2e

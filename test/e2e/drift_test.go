@@ -185,7 +185,7 @@ func TestDriftIsRepaired(t *testing.T) {
 		d.awaitCluster("prod", "a deletion is found that nobody saw", repaired(4, "", "Service"))
 		d.settle()
 		requests := mark.requests(t, d.clusterUser("prod"))
-		d.Expect(len(reads(requests, "deployments", "", "get"))).To(BeNumerically("<=", 1), "a watch shows that it is as it was, and its health is judged")
+		d.Expect(len(reads(requests, "deployments", "", "get"))).To(BeNumerically("<=", 1), "a watch shows that it is as it was, and its health is evaluated")
 		d.Expect(reads(requests, "configmaps", "", "get")).To(BeEmpty())
 		d.Expect(writes(requests)).To(HaveLen(1))
 	})

@@ -23,7 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/docs"
 )
 
-// health is how GitOps tools judge a stack.
+// health is how GitOps tools evaluate a stack.
 type health struct{ kstatus, flux, argo string }
 
 // TestGitOps brings stacks into all states of docs/gitops.md, and compares the verdicts of kstatus, and of the page's
@@ -33,7 +33,7 @@ func TestGitOps(t *testing.T) {
 	tn := newTenant(t)
 	page, err := docs.Read(filepath.Join("..", ".."), "docs/gitops.md")
 	tn.Expect(err).NotTo(HaveOccurred())
-	judge := judgeOf(t, page)
+	evaluate := evaluateOf(t, page)
 
 	settings := tn.writeChart("settings", "1.0.0", configMapChart)
 	stuck := tn.writeChart("stuck", "1.0.0", chart{"templates/hook.yaml": hookJob("pre-install", controlplane.PodFate+": "+controlplane.PodStuck)})
@@ -44,7 +44,7 @@ func TestGitOps(t *testing.T) {
 	tn.makeClusterObject("down", labels("down=yes"))
 	up := labels("up=yes")
 	tn.makeStack("new", up, tn.addon("new", settings))
-	seen := map[string]health{"new": judge(tn.read("AddonStack", "new"))}
+	seen := map[string]health{"new": evaluate(tn.read("AddonStack", "new"))}
 
 	tn.startManager()
 	tn.makeStack("edited", up, tn.addon("edited", settings))
@@ -95,11 +95,11 @@ func TestGitOps(t *testing.T) {
 		"invalid":        {metav1.ConditionFalse, addonsv1.UnknownDependencyReason},
 	} {
 		tn.awaitStack(name, "it comes into its state", addonsv1.ReadyCondition, is.status, is.reason, "")
-		seen[name] = judge(tn.read("AddonStack", name))
+		seen[name] = evaluate(tn.read("AddonStack", name))
 	}
 	tn.stopManager()
 	tn.changeStack("edited", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].Chart.Path = stuck })
-	seen["edited"] = judge(tn.read("AddonStack", "edited"))
+	seen["edited"] = evaluate(tn.read("AddonStack", "edited"))
 
 	want := map[string]health{}
 	for _, row := range page.Rows("state") {
@@ -109,8 +109,8 @@ func TestGitOps(t *testing.T) {
 	tn.Expect(seen).To(Equal(want))
 }
 
-// judgeOf returns how kstatus, and the page's checks for Flux and Argo CD, judge a stack.
-func judgeOf(t *testing.T, page docs.Page) func(*unstructured.Unstructured) health {
+// evaluateOf returns how kstatus, and the page's checks for Flux and Argo CD, evaluate a stack.
+func evaluateOf(t *testing.T, page docs.Page) func(*unstructured.Unstructured) health {
 	t.Helper()
 	g := NewWithT(t)
 	blocks, err := page.Blocks("yaml")

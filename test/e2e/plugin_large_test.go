@@ -82,7 +82,7 @@ func TestLargeFleetSeenWithKubectl(t *testing.T) {
 	}
 }
 
-// measured returns what a command line that judges a failure writes, how long it takes, and the most memory it has, in MiB.
+// measured returns what a command line that evaluates a failure writes, how long it takes, and the most memory it has, in MiB.
 func (p *plugin) measured(args ...string) (output string, took time.Duration, peak float64) {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.t.Context(), p.binary, args...)

@@ -124,7 +124,7 @@ func TestReadsAndWrites(t *testing.T) {
 	for _, c := range combinations {
 		t.Run(c.name, func(t *testing.T) {
 			tn, requests := runUnder(newTenant(t), c)
-			judge(t, tn, c, requests)
+			evaluate(t, tn, c, requests)
 		})
 	}
 }
@@ -202,8 +202,8 @@ func withInfraCluster(name string) func(*clusterv1.Cluster) {
 	}
 }
 
-// judge compares what was asked of the API server with the table.
-func judge(t *testing.T, tn *tenant, c combination, requests []auditEvent) {
+// evaluate compares what was asked of the API server with the table.
+func evaluate(t *testing.T, tn *tenant, c combination, requests []auditEvent) {
 	places := []string{""}
 	if c.namespaced {
 		places = []string{tn.namespace, tn.namespace + "-b"}

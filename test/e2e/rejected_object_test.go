@@ -71,7 +71,7 @@ func (s *server) mapsWith(t *testing.T, namespace, text string) int {
 func (s *server) refuseConfigMap(t *testing.T, namespace, name, message string) client.Object {
 	t.Helper()
 	s.createNamespace(t, namespace)
-	binding := s.judge(t, "refuse-"+namespace, namespace, coreResource("configmaps"), admissionv1.Deny, admissionv1.Validation{
+	binding := s.evaluate(t, "refuse-"+namespace, namespace, coreResource("configmaps"), admissionv1.Deny, admissionv1.Validation{
 		Expression: "object.metadata.name != " + quoted(name), Message: message,
 	})
 	refused := &corev1.ConfigMap{}

@@ -152,7 +152,7 @@ func (s *server) quote(t *testing.T, namespace, resource string, action admissio
 	for _, name := range names {
 		quotedNames = append(quotedNames, quoted(name))
 	}
-	s.judge(t, strings.ToLower(fmt.Sprintf("quote-%s-%s-%s", action, names[0], namespace)), namespace, coreResource(resource), action, admissionv1.Validation{
+	s.evaluate(t, strings.ToLower(fmt.Sprintf("quote-%s-%s-%s", action, names[0], namespace)), namespace, coreResource(resource), action, admissionv1.Validation{
 		Expression: "!(object.metadata.name in [" + strings.Join(quotedNames, ", ") + "])", MessageExpression: expression,
 	})
 }
@@ -161,8 +161,8 @@ func coreResource(resource string) admissionv1.Rule {
 	return admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}}
 }
 
-// judge has a policy judge what is made and changed in a namespace. It returns what puts the policy in force.
-func (s *server) judge(t *testing.T, name, namespace string, of admissionv1.Rule, action admissionv1.ValidationAction, by admissionv1.Validation) client.Object {
+// evaluate has a policy evaluate what is made and changed in a namespace. It returns what puts the policy in force.
+func (s *server) evaluate(t *testing.T, name, namespace string, of admissionv1.Rule, action admissionv1.ValidationAction, by admissionv1.Validation) client.Object {
 	t.Helper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	policy.Spec = admissionv1.ValidatingAdmissionPolicySpec{

@@ -47,12 +47,12 @@ func TestIsolation(t *testing.T) {
 			}
 			expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(user), audit.Forbidden)), "no instance asks for what it may not have")
 		}
-		j := newJudge(w, events, one, two)
+		j := newEvaluate(w, events, one, two)
 		j.management(events)
 		j.versions = map[string]*instance{defaultVersion: one}
 		j.workload(begin.Requests(t, func(e *event) bool { return wrote(e) && e.User.Username == w.clusterUser("team-a", "secluded") }))
-		if len(j.verdicts) > 0 || j.judged == 0 {
-			t.Errorf("of %d writes, these are out of scope:\n%s", j.judged, lines(j.verdicts))
+		if len(j.verdicts) > 0 || j.evaluated == 0 {
+			t.Errorf("of %d writes, these are out of scope:\n%s", j.evaluated, lines(j.verdicts))
 		}
 	})
 

@@ -90,13 +90,13 @@ func TestRandomEvents(t *testing.T) {
 	t.Logf("%d Clusters compared, with %d add-ons", compared, addons)
 
 	log := w.Audit.Beginning().Requests(t, func(*event) bool { return true })
-	j := newJudge(w, log, all...)
+	j := newEvaluate(w, log, all...)
 	j.management(log)
 	for _, s := range begin {
 		j.workload(s.Requests(t, wrote))
 	}
 	t.Logf("%d writes by instances; the latest one was %s after its scope had ended; up to %s are allowed",
-		j.judged, j.latest.Round(time.Millisecond), j.grace.Round(time.Millisecond))
+		j.evaluated, j.latest.Round(time.Millisecond), j.grace.Round(time.Millisecond))
 	if len(j.verdicts) > 0 {
 		t.Errorf("instances did %d things outside of their scopes, the first are:\n%s", len(j.verdicts), lines(j.verdicts[:min(len(j.verdicts), 20)]))
 	}

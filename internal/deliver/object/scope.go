@@ -101,12 +101,12 @@ func (s *Scope) Metadata(ctx context.Context, reader client.Reader, e record.Ent
 }
 
 // Observed returns how an object is watched that was applied, or is to go, as it is now.
-func (s *Scope) Observed(o, now *unstructured.Unstructured, judge observe.Judge) (observe.Object, error) {
+func (s *Scope) Observed(o, now *unstructured.Unstructured, evaluate observe.Evaluator) (observe.Object, error) {
 	mapping, err := s.Mapping(o.GroupVersionKind())
 	if err != nil {
 		return observe.Object{}, err
 	}
-	status := judge(now)
+	status := evaluate(now)
 	status.Version = now.GetResourceVersion()
-	return observe.Object{Resource: mapping.Resource, Key: client.ObjectKeyFromObject(now), Judge: judge, Status: status}, nil
+	return observe.Object{Resource: mapping.Resource, Key: client.ObjectKeyFromObject(now), Evaluator: evaluate, Status: status}, nil
 }

@@ -42,22 +42,22 @@ type Status struct {
 	Final bool
 	// Available is how many replicas of a workload are available.
 	Available int32
-	// Version is the resourceVersion that the object was judged at, "" if that isn't known. Judges leave it out.
+	// Version is the resourceVersion that the object was evaluated at, "" if that isn't known. Evaluators leave it out.
 	Version string
 }
 
-// Judge tells an object's status. It is called for each change of the object, so
+// Evaluator tells an object's status. It is called for each change of the object, so
 // it has to be quick. It must neither change nor keep the object.
-type Judge func(*unstructured.Unstructured) Status
+type Evaluator func(*unstructured.Unstructured) Status
 
 // Key of an object among those of one resource.
 type Key = types.NamespacedName
 
 // Object is an object to watch.
 type Object struct {
-	Resource schema.GroupVersionResource
-	Key      Key
-	Judge    Judge
+	Resource  schema.GroupVersionResource
+	Key       Key
+	Evaluator Evaluator
 	// Status as far as it is known. States older than its Version are ignored, and none that is newer is missed.
 	Status Status
 }
@@ -91,8 +91,8 @@ type kind struct {
 }
 
 type tracked struct {
-	judge  Judge
-	status Status
+	evaluator Evaluator
+	status    Status
 }
 
 // New returns a Tracker. It calls notify, never with a lock held, when the phase
@@ -103,7 +103,7 @@ func New(selector string, notify func(), c clock.WithDelayedExecution) *Tracker 
 
 // Track watches objects until Stop, or until root ends. A watch that has ended
 // with its root starts again on the new one. An object that is tracked already
-// gets the new judge and status.
+// gets the new evaluator and status.
 func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects ...Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,11 +114,11 @@ func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects
 			k = &kind{objects: make(map[Key]*tracked), stop: func() {}}
 			t.kinds[o.Resource] = k
 		}
-		// Its events until now went by unseen, or were judged otherwise.
+		// Its events until now went by unseen, or were evaluated otherwise.
 		if old, known := k.objects[o.Key]; !known || o.Status.version() < old.status.version() || !k.live() {
 			start[o.Resource] = true
 		}
-		k.objects[o.Key] = &tracked{judge: o.Judge, status: o.Status}
+		k.objects[o.Key] = &tracked{evaluator: o.Evaluator, status: o.Status}
 	}
 	for resource := range start {
 		k := t.kinds[resource]

@@ -90,7 +90,7 @@ func (t *Tracker) note(k *kind, err error) {
 // may have told.
 func (t *Tracker) seen(ctx context.Context, k *kind, u *unstructured.Unstructured, deleted bool) {
 	t.change(ctx, func() bool {
-		changed := t.judge(k, u)
+		changed := t.evaluate(k, u)
 		if o, ok := k.objects[keyOf(u)]; ok && deleted {
 			changed = t.observe(o, goneAt(u.GetResourceVersion())) || changed
 		}
@@ -107,7 +107,7 @@ func (t *Tracker) listed(ctx context.Context, k *kind, list *unstructured.Unstru
 		for i := range list.Items {
 			u := &list.Items[i]
 			there[keyOf(u)] = true
-			changed = t.judge(k, u) || changed
+			changed = t.evaluate(k, u) || changed
 		}
 		for key, o := range k.objects {
 			if isNewer := at == 0 || at >= o.status.version(); isNewer && !there[key] && o.status.Phase != Gone {
@@ -118,12 +118,12 @@ func (t *Tracker) listed(ctx context.Context, k *kind, list *unstructured.Unstru
 	})
 }
 
-func (t *Tracker) judge(k *kind, u *unstructured.Unstructured) bool {
+func (t *Tracker) evaluate(k *kind, u *unstructured.Unstructured) bool {
 	o, ok := k.objects[keyOf(u)]
 	if !ok {
 		return false
 	}
-	status := o.judge(u)
+	status := o.evaluator(u)
 	status.Version = u.GetResourceVersion()
 	return t.observe(o, status)
 }
@@ -132,7 +132,7 @@ func (t *Tracker) judge(k *kind, u *unstructured.Unstructured) bool {
 func (t *Tracker) change(ctx context.Context, f func() bool) {
 	changed := func() bool {
 		t.mu.Lock()
-		defer t.mu.Unlock() // also if a judge panics
+		defer t.mu.Unlock() // also if an evaluator panics
 		return ctx.Err() == nil && f()
 	}()
 	if changed {

@@ -59,7 +59,7 @@ func TestEndOfAJobOutlivesIt(t *testing.T) {
 			tracker := observe.New("", func() {}, clock.RealClock{})
 			defer tracker.Stop()
 			tracker.Track(t.Context(), cluster, observe.Object{
-				Resource: jobs, Key: observe.Key{Namespace: "ns", Name: "job"}, Judge: readiness.HookDone, Status: observe.Status{Version: "10"},
+				Resource: jobs, Key: observe.Key{Namespace: "ns", Name: "job"}, Evaluator: readiness.HookDone, Status: observe.Status{Version: "10"},
 			})
 			g.Eventually(versions).WithTimeout(20*time.Second).Should(Receive(Equal("10")), "nothing that came after the object was applied may be missed")
 			for _, event := range c.events {

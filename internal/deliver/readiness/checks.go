@@ -85,14 +85,14 @@ func (c Check) matches(o *unstructured.Unstructured) bool {
 	return c.APIVersion == o.GetAPIVersion() && c.Kind == o.GetKind() && (c.Name == "" || c.Name == o.GetName())
 }
 
-// Judge returns how to tell whether an object is ready, given its checks.
-func (c Checks) Judge() observe.Judge {
+// Evaluate returns how to tell whether an object is ready, given its checks.
+func (c Checks) Evaluate() observe.Evaluator {
 	return func(o *unstructured.Unstructured) observe.Status {
 		s := byKind(o)
 		if s.Phase != observe.Current {
 			return s
 		}
-		// Objects are judged as they come from a watch, which is in no reconcile.
+		// Objects are evaluated as they come from a watch, which is in no reconcile.
 		if check, err := c.FirstUnmet(context.Background(), o); check != nil {
 			s.Phase, s.Final = observe.InProgress, false
 			s.Message = fmt.Sprintf("Readiness check is not true: %s", check.Expression)

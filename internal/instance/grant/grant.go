@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package grant decides which instance gets its scope, so that no two that run at the same time
-// manage one object. A [Memory] knows who is silent, and [Memory.Judge] has the rules. Why they are
+// manage one object. A [Memory] knows who is silent, and [Memory.Evaluate] has the rules. Why they are
 // safe with several processes that grant: docs/design/instances.md.
 package grant
 

@@ -27,7 +27,7 @@ type Memory struct {
 
 	mu        sync.Mutex
 	sightings map[types.UID]sighting
-	// vanished has when a watch showed the end of objects, until no list is judged that may still show them.
+	// vanished has when a watch showed the end of objects, until no list is evaluated that may still show them.
 	vanished map[types.UID]time.Time
 }
 
@@ -46,12 +46,12 @@ func NewMemory(c clock.PassiveClock) *Memory {
 	return &Memory{clock: c, sightings: map[types.UID]sighting{}, vanished: map[types.UID]time.Time{}}
 }
 
-// Change is a status that is to be written over the version that was judged, and over no other.
+// Change is a status that is to be written over the version that was evaluated, and over no other.
 type Change struct{ Before, After *addonsv1.ProviderInstance }
 
-// Judge takes in all ProviderInstances, as a list showed them that was asked for at asOf, after all earlier lists were
-// judged. It returns how their statuses are to change, and after which time a silent one expires.
-func (m *Memory) Judge(stored []addonsv1.ProviderInstance, asOf time.Time) (changes []Change, next time.Duration) {
+// Evaluate takes in all ProviderInstances, as a list showed them that was asked for at asOf, after all earlier lists were
+// evaluated. It returns how their statuses are to change, and after which time a silent one expires.
+func (m *Memory) Evaluate(stored []addonsv1.ProviderInstance, asOf time.Time) (changes []Change, next time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.vanished, func(_ types.UID, at time.Time) bool { return at.Before(asOf) })

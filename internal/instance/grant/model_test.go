@@ -119,7 +119,7 @@ func TestScopeIsGrantedInTheEnd(t *testing.T) {
 			for g := range w.granters {
 				w.watchDeletion(g)
 				w.list(g)
-				w.judge(g)
+				w.evaluate(g)
 				for len(w.granters[g].changes) > 0 {
 					w.storeChange(g)
 				}

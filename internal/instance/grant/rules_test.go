@@ -92,7 +92,7 @@ func TestAnswers(t *testing.T) {
 		"a filter beside one for all namespaces": {mine: pi("m", scope("blue", "team-b")), others: []addonsv1.ProviderInstance{pi("a", has(granted), scope(""))}, want: refused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changes, _ := grant.NewMemory(testclock.NewFakePassiveClock(time.Now())).Judge(append(tc.others, tc.mine), time.Now())
+			changes, _ := grant.NewMemory(testclock.NewFakePassiveClock(time.Now())).Evaluate(append(tc.others, tc.mine), time.Now())
 			got := addonsv1.GrantState("")
 			for _, c := range changes {
 				if c.After.Name == "m" {
@@ -132,12 +132,12 @@ func TestDeletedObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := testclock.NewFakePassiveClock(time.Now())
 			memory := grant.NewMemory(clock)
-			memory.Judge([]addonsv1.ProviderInstance{tc.deleted}, clock.Now())
+			memory.Evaluate([]addonsv1.ProviderInstance{tc.deleted}, clock.Now())
 			if tc.watched {
 				memory.Vanish(&tc.deleted)
 			}
 			clock.SetTime(clock.Now().Add(tc.passes))
-			changes, _ := memory.Judge([]addonsv1.ProviderInstance{tc.mine}, clock.Now())
+			changes, _ := memory.Evaluate([]addonsv1.ProviderInstance{tc.mine}, clock.Now())
 			if len(changes) != 1 || changes[0].After.Status.Grant.State != tc.want {
 				t.Errorf("%+v, want %s", changes, tc.want)
 			}
@@ -153,9 +153,9 @@ func TestLateLists(t *testing.T) {
 	clock.SetTime(asOf.Add(time.Second))
 	last := pi("a", has(granted), waits)
 	memory.Vanish(&last)
-	memory.Judge([]addonsv1.ProviderInstance{pi("a", has(granted))}, asOf)
+	memory.Evaluate([]addonsv1.ProviderInstance{pi("a", has(granted))}, asOf)
 	clock.SetTime(asOf.Add(2 * time.Second))
-	changes, _ := memory.Judge([]addonsv1.ProviderInstance{pi("m")}, clock.Now())
+	changes, _ := memory.Evaluate([]addonsv1.ProviderInstance{pi("m")}, clock.Now())
 	if len(changes) != 1 || changes[0].After.Status.Grant.State != reserved {
 		t.Errorf("the next instance isn't granted the scope that is free: %+v", changes)
 	}
@@ -171,7 +171,7 @@ func TestDeletedObjectsAreFew(t *testing.T) {
 	}
 	remembered := 0
 	for i := range 100 {
-		changes, _ := memory.Judge([]addonsv1.ProviderInstance{pi("m", scope("", fmt.Sprint("team-", i)))}, clock.Now())
+		changes, _ := memory.Evaluate([]addonsv1.ProviderInstance{pi("m", scope("", fmt.Sprint("team-", i)))}, clock.Now())
 		if changes[0].After.Status.Grant.State == refused {
 			remembered++
 		}
@@ -199,7 +199,7 @@ func TestSilence(t *testing.T) {
 		{100, 79, 3, true}, {101, 101, 4, false}, {140, 140, 4, false}, {141, 141, 4, true},
 	} {
 		clock.SetTime(start.Add(time.Duration(step.second) * time.Second))
-		changes, _ := memory.Judge([]addonsv1.ProviderInstance{beat(step.heartbeat)}, start.Add(time.Duration(step.asOf)*time.Second))
+		changes, _ := memory.Evaluate([]addonsv1.ProviderInstance{beat(step.heartbeat)}, start.Add(time.Duration(step.asOf)*time.Second))
 		if (len(changes) > 0) != step.expires {
 			t.Errorf("%+v: %d changes", step, len(changes))
 		}
@@ -213,7 +213,7 @@ func TestRefusalsNameTheHolder(t *testing.T) {
 	want := "ProviderInstance elsewhere/rival (objects with watch filter blue in namespaces team-a, team-b; version v9) holds objects with watch filter blue in namespace team-b, and 1 more overlap. " +
 		"The scope is free when that instance ends, or 40s after its last heartbeat; or start this one with another --namespace or --watch-filter"
 	for _, list := range [][]addonsv1.ProviderInstance{{mine, rival, second}, {second, rival, mine}} {
-		changes, _ := grant.NewMemory(testclock.NewFakePassiveClock(time.Now())).Judge(list, time.Now())
+		changes, _ := grant.NewMemory(testclock.NewFakePassiveClock(time.Now())).Evaluate(list, time.Now())
 		if len(changes) != 1 || changes[0].After.Status.Grant.Message != want {
 			t.Errorf("%+v; want\n%s", changes[0].After.Status.Grant, want)
 		}

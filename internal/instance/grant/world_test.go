@@ -108,7 +108,7 @@ func (w *world) try() string {
 	case n < 66:
 		return w.list(g)
 	case n < 79:
-		return w.judge(g)
+		return w.evaluate(g)
 	case n < 92:
 		return w.storeChange(g)
 	case n < 94:
@@ -242,7 +242,7 @@ func (w *world) put(slot int, pi *addonsv1.ProviderInstance) {
 	w.objects[slot] = pi
 	for _, g := range w.granters {
 		if w.watches || w.random.IntN(4) == 0 {
-			g.memory.Judge(w.stored(), w.clock.Now()) // as the cache shows it
+			g.memory.Evaluate(w.stored(), w.clock.Now()) // as the cache shows it
 		}
 	}
 }
@@ -331,7 +331,7 @@ func (w *world) list(g int) string {
 		}
 	}
 	if w.random.IntN(3) > 0 { // mostly nothing comes in between
-		return w.judge(g)
+		return w.evaluate(g)
 	}
 	return fmt.Sprintf("granter %d lists", g)
 }
@@ -346,22 +346,22 @@ func (w *world) stored() []addonsv1.ProviderInstance {
 	return list
 }
 
-func (w *world) judge(g int) string {
+func (w *world) evaluate(g int) string {
 	n := w.granters[g]
 	if n.listed == nil {
 		return "nothing"
 	}
-	n.changes, _ = n.memory.Judge(n.listed, n.asOf)
+	n.changes, _ = n.memory.Evaluate(n.listed, n.asOf)
 	if w.weak != mixedList {
 		n.listed = nil
 	}
 	if len(n.changes) > 0 && w.random.IntN(3) > 0 {
 		return w.storeChange(g)
 	}
-	return fmt.Sprintf("granter %d judges: %d changes", g, len(n.changes))
+	return fmt.Sprintf("granter %d evaluates: %d changes", g, len(n.changes))
 }
 
-// storeChange stores a status over the version that was judged.
+// storeChange stores a status over the version that was evaluated.
 func (w *world) storeChange(g int) string {
 	n := w.granters[g]
 	if len(n.changes) == 0 {

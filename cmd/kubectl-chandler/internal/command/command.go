@@ -26,7 +26,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
-// exitError is the exit code of a command that couldn't do its work. A command that judges has a [summary.Verdict].
+// exitError is the exit code of a command that couldn't do its work. A command that gives a verdict has a [summary.Verdict].
 const exitError = 3
 
 // call is one run of a command line.

@@ -19,7 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// Verdict says whether all is well. It is the exit code of commands that judge.
+// Verdict says whether all is well. It is the exit code of commands that give one.
 type Verdict int
 
 // Verdicts, the better first.

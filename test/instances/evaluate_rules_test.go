@@ -17,8 +17,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// TestJudge shows that the judge of audit logs finds what it is there for.
-func TestJudge(t *testing.T) {
+// TestEvaluate shows that the evaluate of audit logs finds what it is there for.
+func TestEvaluate(t *testing.T) {
 	t.Parallel()
 	red, blue := instanceOf(overlay{name: "red", namespaces: []string{"team-a"}}, 0), instanceOf(overlay{name: "blue", namespaces: []string{"team-c"}, filter: "blue"}, 1)
 	const admin = "kubernetes-admin"
@@ -66,11 +66,11 @@ func TestJudge(t *testing.T) {
 			on(blue.user(), "patch", "clusteraddons", "", "team-c", "c", "blue", time.Minute+26*time.Second)), found: "isn't in charge"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := newJudge(&world{id: "w"}, tc.events, red, blue)
+			j := newEvaluate(&world{id: "w"}, tc.events, red, blue)
 			j.management(tc.events)
 			j.workload(tc.workload)
 			if found := lines(j.verdicts); (len(j.verdicts) > 0) != (tc.found != "") || !strings.Contains(found, tc.found) {
-				t.Errorf("the judge finds %q, expected %q", found, tc.found)
+				t.Errorf("the evaluate finds %q, expected %q", found, tc.found)
 			}
 		})
 	}

@@ -21,9 +21,9 @@ type Finding struct {
 // then. Zero means that this isn't known.
 type Before struct{ Available int32 }
 
-// judge returns what is wrong with a workload, nil if nothing is known to be, and what is to be given to the next call.
+// evaluate returns what is wrong with a workload, nil if nothing is known to be, and what is to be given to the next call.
 // Pods are its own, or some of them.
-func (is replicas) judge(pods []corev1.Pod, before Before) (*Finding, Before) {
+func (is replicas) evaluate(pods []corev1.Pod, before Before) (*Finding, Before) {
 	if !is.lacks() {
 		return nil, Before{Available: is.available}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/test/audit"
 )
 
-// judge reads the audit log of a workload cluster.
-type judge struct {
+// evaluate reads the audit log of a workload cluster.
+type evaluate struct {
 	*fleet
 	cluster   int
 	next      audit.Mark // up to which it was read
@@ -37,18 +37,18 @@ type password struct {
 
 var objectName = regexp.MustCompile(`^(?:things\.)?k(\d)[.-]`)
 
-// judgeAll judges all clusters that answer, up to now.
-func (f *fleet) judgeAll() {
+// evaluateAll evaluates all clusters that answer, up to now.
+func (f *fleet) evaluateAll() {
 	f.t.Helper()
-	for c := range f.judges {
+	for c := range f.evaluates {
 		if f.links[c] != paused && f.links[c] != stopped {
-			f.judges[c].judge()
+			f.evaluates[c].evaluate()
 		}
 	}
 }
 
-// judge looks at all writes up to now.
-func (j *judge) judge() {
+// evaluate looks at all writes up to now.
+func (j *evaluate) evaluate() {
 	j.t.Helper()
 	server := j.workloads[j.cluster]
 	mark := server.Audit.Mark(j.t)
@@ -72,10 +72,10 @@ func (j *judge) judge() {
 		k, _ := strconv.Atoi(match[1])
 		if isDeletion && e.User.Username == user {
 			j.deletions++
-			j.judgeDeletion(k, e)
+			j.evaluateDeletion(k, e)
 		}
 		if e.ObjectRef.Resource == "secrets" {
-			j.judgePassword(k, e, isDeletion)
+			j.evaluatePassword(k, e, isDeletion)
 		}
 	}
 	if j.t.Failed() {
@@ -83,8 +83,8 @@ func (j *judge) judge() {
 	}
 }
 
-// judgeDeletion expects a reason to delete an object of a component.
-func (j *judge) judgeDeletion(k int, e *audit.Event) {
+// evaluateDeletion expects a reason to delete an object of a component.
+func (j *evaluate) evaluateDeletion(k int, e *audit.Event) {
 	j.t.Helper()
 	at, since := e.RequestReceivedTimestamp.Time, time.Time{}
 	if at.After(j.resumed.Add(-time.Second)) && at.Before(j.resumed.Add(lag)) {
@@ -114,12 +114,12 @@ func (j *judge) judgeDeletion(k int, e *audit.Event) {
 			clusterName(j.cluster), e.RequestURI, at.UTC().Format("15:04:05.000"), seen, j.trail(k), j.plans())
 		return
 	}
-	j.guard.judge(j, reason, k, at)
+	j.guard.evaluate(j, reason, k, at)
 }
 
 // wantedLately reports whether a stack had the component for a cluster that has just been made, though not when it was made.
 // Chandler may know of the cluster before it knows of the stack's edit.
-func (j *judge) wantedLately(k int, at time.Time, seen []state) bool {
+func (j *evaluate) wantedLately(k int, at time.Time, seen []state) bool {
 	if slices.ContainsFunc(seen, func(is state) bool { return is.standing != kept }) {
 		return false
 	}
@@ -130,8 +130,8 @@ func (j *judge) wantedLately(k int, at time.Time, seen []state) bool {
 	})
 }
 
-// judgePassword expects each version of a Secret to have the same password, unless it was deleted for a reason.
-func (j *judge) judgePassword(k int, e *audit.Event, isDeletion bool) {
+// evaluatePassword expects each version of a Secret to have the same password, unless it was deleted for a reason.
+func (j *evaluate) evaluatePassword(k int, e *audit.Event, isDeletion bool) {
 	j.t.Helper()
 	known := j.passwords[k]
 	if isDeletion {
@@ -153,13 +153,13 @@ func (j *judge) judgePassword(k int, e *audit.Event, isDeletion bool) {
 }
 
 // mayRenew reports whether there is no password any more to go on with.
-func (j *judge) mayRenew(k int, known *password, at time.Time) bool {
+func (j *evaluate) mayRenew(k int, known *password, at time.Time) bool {
 	switch {
 	case j.recordless[k].After(known.seen): // the record has what a chart generated
 		return true
 	case known.deleted == "":
 		return false
-	case known.deleted == user: // for a reason, which was judged
+	case known.deleted == user: // for a reason, which was evaluated
 		return true
 	}
 	for _, m := range j.moments {
@@ -184,8 +184,8 @@ type loss struct {
 	epochs  [2]int
 }
 
-// judge counts a loss, and expects that no more clusters have some than removalLimit allows.
-func (g *guard) judge(j *judge, m *model, k int, at time.Time) {
+// evaluate counts a loss, and expects that no more clusters have some than removalLimit allows.
+func (g *guard) evaluate(j *evaluate, m *model, k int, at time.Time) {
 	j.t.Helper()
 	is := m.shares[share{j.cluster, k}]
 	if g.losses == nil {

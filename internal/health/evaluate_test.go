@@ -117,7 +117,7 @@ func TestWorkloads(t *testing.T) {
 			g := NewWithT(t)
 			o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tc.is)
 			g.Expect(err).NotTo(HaveOccurred())
-			found, before := health.Judge(&unstructured.Unstructured{Object: o}, tc.pods, health.Before{Available: tc.before})
+			found, before := health.Evaluate(&unstructured.Unstructured{Object: o}, tc.pods, health.Before{Available: tc.before})
 			if tc.want == "" {
 				g.Expect(found).To(BeNil())
 				g.Expect(before.Available).To(Equal(tc.before), "the most that were seen")

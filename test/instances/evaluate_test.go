@@ -22,14 +22,14 @@ import (
 // before, see grace.
 const minGrace = 5 * time.Second
 
-// judge finds, in audit logs, what instances did outside of their scopes.
+// evaluate finds, in audit logs, what instances did outside of their scopes.
 //
 // For each write by an instance it asks whose the object was at that time. The namespace
 // of an object never changes; there is no doubt. The label may change. An object that the
 // write left with the label of another instance wasn't this instance's to write. The API
 // server knows the order of writes to one object. A workload cluster has no label: its
 // Cluster's instance may write to it, as of grace before the write.
-type judge struct {
+type evaluate struct {
 	w         *world
 	instances map[string]*instance // by user on the management cluster
 	versions  map[string]*instance // by version of the program, which workload clusters are told
@@ -40,13 +40,13 @@ type judge struct {
 	// A write to an object that shows its scope itself has no grace at all.
 	grace time.Duration
 
-	verdicts []string
-	latest   time.Duration // that an instance wrote after its scope ended, within grace
-	judged   int
+	verdicts  []string
+	latest    time.Duration // that an instance wrote after its scope ended, within grace
+	evaluated int
 }
 
-func newJudge(w *world, events []event, all ...*instance) *judge {
-	j := &judge{w: w, instances: map[string]*instance{}, versions: map[string]*instance{}, history: historyOf(events)}
+func newEvaluate(w *world, events []event, all ...*instance) *evaluate {
+	j := &evaluate{w: w, instances: map[string]*instance{}, versions: map[string]*instance{}, history: historyOf(events)}
 	for _, i := range all {
 		j.instances[i.user()] = i
 		j.versions[i.version] = i
@@ -57,7 +57,7 @@ func newJudge(w *world, events []event, all ...*instance) *judge {
 
 // slowest returns the longest time between a Cluster's creation in an instance's
 // scope, and that of its ClusterAddon.
-func (j *judge) slowest(events []event) (longest time.Duration) {
+func (j *evaluate) slowest(events []event) (longest time.Duration) {
 	for k := range events {
 		e := &events[k]
 		i := j.instances[e.User.Username]
@@ -72,12 +72,12 @@ func (j *judge) slowest(events []event) (longest time.Duration) {
 	return longest
 }
 
-func (j *judge) find(e *event, format string, args ...any) {
+func (j *evaluate) find(e *event, format string, args ...any) {
 	j.verdicts = append(j.verdicts, describe(e)+": "+fmt.Sprintf(format, args...))
 }
 
-// management judges requests to the management cluster.
-func (j *judge) management(events []event) {
+// management evaluates requests to the management cluster.
+func (j *evaluate) management(events []event) {
 	for k := range events {
 		e := &events[k]
 		i := j.instances[e.User.Username]
@@ -88,13 +88,13 @@ func (j *judge) management(events []event) {
 			j.find(e, "instance %s asked for what it may not have", i.name)
 		}
 		if wrote(e) && succeeded(e) {
-			j.judged++
+			j.evaluated++
 			j.managementWrite(i, e)
 		}
 	}
 }
 
-func (j *judge) managementWrite(i *instance, e *event) {
+func (j *evaluate) managementWrite(i *instance, e *event) {
 	ref := e.ObjectRef
 	switch ref.Resource {
 	case "selfsubjectaccessreviews", "subjectaccessreviews", "tokenreviews":
@@ -136,7 +136,7 @@ func (j *judge) managementWrite(i *instance, e *event) {
 }
 
 // labelled expects the object, as the write left it, to have the instance's label.
-func (j *judge) labelled(i *instance, e *event, also ...string) {
+func (j *evaluate) labelled(i *instance, e *event, also ...string) {
 	object := &metav1.PartialObjectMetadata{}
 	if e.ResponseObject == nil || json.Unmarshal(e.ResponseObject.Raw, object) != nil || object.Name == "" {
 		return // a Status, as of a delete
@@ -154,9 +154,9 @@ func stackOfRevision(e *event) string {
 	return revision.Labels[addonsv1.StackNameLabel]
 }
 
-// workload judges writes to a workload cluster. The version of the program shows
+// workload evaluates writes to a workload cluster. The version of the program shows
 // which instance did it, and the user shows which Cluster it was for.
-func (j *judge) workload(events []event) {
+func (j *evaluate) workload(events []event) {
 	for k := range events {
 		e := &events[k]
 		namespace, cluster, ok := j.w.clusterOf(e.User.Username)
@@ -169,7 +169,7 @@ func (j *judge) workload(events []event) {
 			j.find(e, "an unknown program, %s", e.UserAgent)
 			continue
 		}
-		j.judged++
+		j.evaluated++
 		if !i.looksAfter(namespace) {
 			j.find(e, "the Cluster's namespace isn't in the scope of instance %s", i.name)
 			continue
@@ -180,7 +180,7 @@ func (j *judge) workload(events []event) {
 
 // inTime expects the instance to have been in charge of the object not longer than
 // grace before the request, and a Cluster not to have been paused, if that matters.
-func (j *judge) inTime(i *instance, e *event, resource, name string, unpaused bool) {
+func (j *evaluate) inTime(i *instance, e *event, resource, name string, unpaused bool) {
 	if !strings.Contains(name, "/") {
 		name = e.ObjectRef.Namespace + "/" + name
 	}
