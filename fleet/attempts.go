@@ -63,7 +63,7 @@ func (l *link) attempt(ctx context.Context, retry bool, a attempt) {
 	if retry {
 		slots, timeout = l.provider.retries, a.options.ConnectTimeout
 	}
-	if slots.Acquire(ctx, 1) != nil { // nobody wants the outcome any more
+	if slots.Acquire(ctx, 1) != nil { // nobody wants the connection any more
 		l.dialled <- attemptResult{kubeconfig: a.kubeconfig, fault: &transport.Fault{Reason: ReasonConnecting}}
 		return
 	}

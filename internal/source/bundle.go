@@ -11,7 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -52,7 +52,7 @@ func (s *Sources) resolveInBundle(ctx context.Context, ref reference.Reference) 
 	if err != nil {
 		return "", err
 	}
-	q := outcome.Question{Key: bundle.Digest + " " + ref.Chart.Path + ref.Kind.Suffix() + " from " + bundle.scope}
+	q := answers.Question{Key: bundle.Digest + " " + ref.Chart.Path + ref.Kind.Suffix() + " from " + bundle.scope}
 	return s.digests.Ask(ctx, q, func(ctx context.Context) (string, error) {
 		bundle.ctx = ctx
 		got, err := bundle.content(ref.Chart.Path, ref.Kind)
@@ -183,7 +183,7 @@ func (b *Bundle) open(archive *artifact.File) (*Bundle, error) {
 		return opened, nil
 	}
 	content := artifact.Content{Archive: archive.Data}
-	q := outcome.Question{Key: "archive " + content.Digest() + " from " + b.scope}
+	q := answers.Question{Key: "archive " + content.Digest() + " from " + b.scope}
 	got, err := b.sources.contents.Ask(b.ctx, q, func(ctx context.Context) (*Artifact, error) {
 		return fetching{b.sources}.unpack(ctx, content, artifact.KindBundle)
 	})

@@ -10,12 +10,12 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/oci"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/web"
 )
@@ -119,7 +119,7 @@ func visit[T any](ctx context.Context, s *Sources, ref reference.Reference, call
 }
 
 // ask asks the source of the reference, once for all callers.
-func ask[T any](ctx context.Context, s *Sources, memory *outcome.Memory[T], q outcome.Question, ref reference.Reference, call func(context.Context, *auth.Client) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, s *Sources, memory *answers.Memory[T], q answers.Question, ref reference.Reference, call func(context.Context, *auth.Client) (T, error)) (T, error) {
 	return memory.Ask(ctx, q, func(ctx context.Context) (T, error) {
 		return visit(ctx, s, ref, func(ctx context.Context, c *auth.Client) (T, error) {
 			c.NotBefore = q.NotBefore

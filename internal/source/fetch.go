@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -33,7 +33,7 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 		}
 	}
 	shared, kept := s.scope(ctx, ref)
-	q := outcome.Question{Key: digest + ref.Kind.Suffix() + " from " + shared}
+	q := answers.Question{Key: digest + ref.Kind.Suffix() + " from " + shared}
 	got, err := s.contents.Ask(ctx, q, func(ctx context.Context) (*Artifact, error) { return fetching{s}.load(ctx, ref, kept, digest) })
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -37,7 +37,7 @@ func impatient(ctx context.Context, t *testing.T, sources *source.Sources, clock
 			return asError(t, err)
 		default:
 			if clock.HasWaiters() {
-				clock.Step(outcome.Patience)
+				clock.Step(answers.Patience)
 			}
 			runtime.Gosched()
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -65,15 +65,15 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 	return digest, err
 }
 
-func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) outcome.Question {
+func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) answers.Question {
 	return s.question(ctx, ref.DigestQuestion(), ref)
 }
 
 // question names what is asked of the reference's host. Another credential makes another
 // question: what came of the previous says nothing.
-func (s *Sources) question(ctx context.Context, what string, ref reference.Reference) outcome.Question {
+func (s *Sources) question(ctx context.Context, what string, ref reference.Reference) answers.Question {
 	identity, _ := s.access.Identity(ctx, ref)
-	return outcome.Question{Key: what + " as " + identity}
+	return answers.Question{Key: what + " as " + identity}
 }
 
 // resolveObject returns the digest of the content of a ConfigMap or Secret. The content of a
@@ -89,7 +89,7 @@ func (s *Sources) resolveObject(ctx context.Context, ref reference.Reference) (s
 	if version == "" {
 		return read(ctx)
 	}
-	return s.digests.Ask(ctx, outcome.Question{Key: key.String() + ref.Kind.Suffix() + " at " + version}, read)
+	return s.digests.Ask(ctx, answers.Question{Key: key.String() + ref.Kind.Suffix() + " at " + version}, read)
 }
 
 // readObject reads what a ConfigMap or Secret holds.

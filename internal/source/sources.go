@@ -23,12 +23,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/local"
 	"github.com/cluster-chandler/chandler/internal/source/object"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
@@ -86,10 +86,10 @@ type Sources struct {
 	releases *github.Releases
 	checks   *lru.Cache[string, Checks] // by source, of those that were asked last
 
-	digests  *outcome.Memory[string]    // that references were resolved to
-	lists    *outcome.Memory[[]string]  // of versions
-	verified *outcome.Memory[string]    // versions that signed texts say
-	contents *outcome.Memory[*Artifact] // unpacked
+	digests  *answers.Memory[string]    // that references were resolved to
+	lists    *answers.Memory[[]string]  // of versions
+	verified *answers.Memory[string]    // versions that signed texts say
+	contents *answers.Memory[*Artifact] // unpacked
 	refused  *lru.Cache[string, bool]   // digests that callers can't use, with the question
 }
 
@@ -105,10 +105,10 @@ func New(options Options) (*Sources, error) {
 		indexes:  helm.NewIndexes(options.Opener, options.Clock),
 		releases: github.NewReleases(options.Clock),
 		checks:   lru.New[string](remembered, lru.One[Checks]),
-		digests:  outcome.New(options.Clock, remembered, lru.One[string]),
-		lists:    outcome.New(options.Clock, listBytes, lru.Strings),
-		verified: outcome.New(options.Clock, remembered, lru.One[string]),
-		contents: outcome.New(options.Clock, contentBytes, (*Artifact).bytes),
+		digests:  answers.New(options.Clock, remembered, lru.One[string]),
+		lists:    answers.New(options.Clock, listBytes, lru.Strings),
+		verified: answers.New(options.Clock, remembered, lru.One[string]),
+		contents: answers.New(options.Clock, contentBytes, (*Artifact).bytes),
 		refused:  lru.New[string](remembered, lru.One[bool]),
 	}
 	s.objects = object.NewReader(options.Client, options.Metadata)
@@ -135,7 +135,7 @@ func (s *Sources) Watch(ctx context.Context, notify func(path string)) error {
 // Waiting returns a context for the calls of one reconcile: they don't wait long for a slow
 // source, and wake is called when it has answered.
 func (s *Sources) Waiting(ctx context.Context, object string, wake func()) context.Context {
-	return outcome.WithWaiter(ctx, object, s.Clock.Now(), wake)
+	return answers.WithWaiter(ctx, object, s.Clock.Now(), wake)
 }
 
 // Version identifies the content that the reference means now, without any request: while it is the

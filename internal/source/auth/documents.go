@@ -11,13 +11,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 )
 
 // Documents are parsed answers that may change, as indexes and lists do, by address and
 // credential.
 type Documents[T any] struct {
-	known *outcome.Memory[document[T]]
+	known *answers.Memory[document[T]]
 	cost  func(parsed T, bytes int64) int64
 }
 
@@ -31,14 +31,14 @@ type document[T any] struct {
 // the cost of each document by its parsed value, and by the bytes that it had before.
 func NewDocuments[T any](clock clock.Clock, capacity int64, cost func(parsed T, bytes int64) int64) *Documents[T] {
 	const overhead = 256 // of key and validators
-	return &Documents[T]{outcome.New(clock, capacity, func(d document[T]) int64 { return d.cost + overhead }), cost}
+	return &Documents[T]{answers.New(clock, capacity, func(d document[T]) int64 { return d.cost + overhead }), cost}
 }
 
 // Get returns the document at an address as it was a moment ago, or since c.NotBefore. The host is
 // asked whether the answer before is still good (RFC 9110, section 13).
 func (d *Documents[T]) Get(ctx context.Context, c *Client, at *url.URL, what string, missing *failure.Error, parse func(context.Context, Answer) (T, error)) (T, error) {
 	const moment = 30 * time.Second
-	q := outcome.Question{Key: d.key(c, at), NotBefore: c.clock.Now().Add(-moment)}
+	q := answers.Question{Key: d.key(c, at), NotBefore: c.clock.Now().Add(-moment)}
 	if c.NotBefore.After(q.NotBefore) {
 		q.NotBefore = c.NotBefore
 	}

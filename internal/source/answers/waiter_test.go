@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package outcome_test
+package answers_test
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // waits asks as a reconcile, lets so much time pass while it waits, and returns what it is told.
-func (w *world) waits(ctx context.Context, asked outcome.Question, step time.Duration) *failure.Error {
+func (w *world) waits(ctx context.Context, asked answers.Question, step time.Duration) *failure.Error {
 	told := make(chan error, 1)
 	go func() {
 		_, err := w.ask(ctx, asked)
@@ -40,15 +40,15 @@ func TestReconcilesWaitForAMoment(t *testing.T) {
 	w := newWorld()
 	w.let = make(chan struct{})
 	woken := make(chan string, 10)
-	ctx := outcome.WithWaiter(t.Context(), "me", w.clock.Now(), func() { woken <- "me" })
+	ctx := answers.WithWaiter(t.Context(), "me", w.clock.Now(), func() { woken <- "me" })
 	begun := w.clock.Now()
 	for _, key := range []string{"a", "b", "c"} {
-		failed := w.waits(ctx, outcome.Question{Key: key}, 10*time.Millisecond)
+		failed := w.waits(ctx, answers.Question{Key: key}, 10*time.Millisecond)
 		if failed == nil || failed.Reason != failure.ArtifactPending || !failed.Wait || failed.RetryAfter < 30*time.Second {
 			t.Errorf("%s: got %+v", key, failed)
 		}
 	}
-	if waited := w.clock.Since(begun); waited < outcome.Patience || waited > outcome.Patience*3/2 {
+	if waited := w.clock.Since(begun); waited < answers.Patience || waited > answers.Patience*3/2 {
 		t.Errorf("it waited for %s", waited)
 	}
 	if len(woken) > 0 {
@@ -58,7 +58,7 @@ func TestReconcilesWaitForAMoment(t *testing.T) {
 	for range 3 {
 		<-woken
 	}
-	w.expect(t, outcome.Question{Key: "a"}, "one", "", 3)
+	w.expect(t, answers.Question{Key: "a"}, "one", "", 3)
 }
 
 // A reconcile hardly waits for what others have waited for already.
@@ -66,13 +66,13 @@ func TestSlowAnswersAreHardlyWaitedForAgain(t *testing.T) {
 	w := newWorld()
 	w.let = make(chan struct{})
 	defer close(w.let)
-	first := outcome.WithWaiter(t.Context(), "first", w.clock.Now(), func() {})
+	first := answers.WithWaiter(t.Context(), "first", w.clock.Now(), func() {})
 	_ = w.waits(first, q, 10*time.Millisecond)
-	w.clock.Step(outcome.Patience)
+	w.clock.Step(answers.Patience)
 	begun := w.clock.Now()
-	second := outcome.WithWaiter(t.Context(), "second", begun, func() {})
+	second := answers.WithWaiter(t.Context(), "second", begun, func() {})
 	_ = w.waits(second, q, 10*time.Millisecond)
-	if waited := w.clock.Since(begun); waited > outcome.Patience/2 {
+	if waited := w.clock.Since(begun); waited > answers.Patience/2 {
 		t.Errorf("it waited for %s", waited)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package outcome_test
+package answers_test
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // world is a memory, and what the host that it asks says.
 type world struct {
-	*outcome.Memory[string]
+	*answers.Memory[string]
 	clock *clocktesting.FakeClock
 	asked atomic.Int32
 
@@ -35,7 +35,7 @@ type world struct {
 func newWorld() *world {
 	clock := clocktesting.NewFakeClock(time.Now())
 	return &world{
-		Memory: outcome.New(clock, 100, func(string) int64 { return 1 }),
+		Memory: answers.New(clock, 100, func(string) int64 { return 1 }),
 		clock:  clock, answer: "one",
 	}
 }
@@ -61,12 +61,12 @@ func (w *world) call(ctx context.Context) (string, error) {
 	return answer, err
 }
 
-func (w *world) ask(ctx context.Context, q outcome.Question) (string, error) {
+func (w *world) ask(ctx context.Context, q answers.Question) (string, error) {
 	return w.Ask(ctx, q, w.call)
 }
 
 // expect asks, and expects an answer, or an error with that reason, and how often was asked in all.
-func (w *world) expect(t *testing.T, q outcome.Question, answer, reason string, asked int32) failure.Error {
+func (w *world) expect(t *testing.T, q answers.Question, answer, reason string, asked int32) failure.Error {
 	t.Helper()
 	got, err := w.ask(t.Context(), q)
 	failed, _ := errors.AsType[*failure.Error](err)
@@ -79,7 +79,7 @@ func (w *world) expect(t *testing.T, q outcome.Question, answer, reason string, 
 	return *failed
 }
 
-var q = outcome.Question{Key: "what"}
+var q = answers.Question{Key: "what"}
 
 func TestAnswersAreAsOldAsTheyMayBe(t *testing.T) {
 	w := newWorld()
@@ -92,7 +92,7 @@ func TestAnswersAreAsOldAsTheyMayBe(t *testing.T) {
 	w.expect(t, fresh, "two", "", 2)
 	w.expect(t, fresh, "two", "", 2)
 	w.expect(t, q, "two", "", 2)
-	w.expect(t, outcome.Question{Key: "else"}, "two", "", 3)
+	w.expect(t, answers.Question{Key: "else"}, "two", "", 3)
 	if answer, known := w.Peek("what"); answer != "two" || !known {
 		t.Errorf("the last one is %q (%v)", answer, known)
 	}
@@ -125,8 +125,8 @@ func TestFailuresAreRemembered(t *testing.T) {
 	answered := w.clock.Now()
 	w.says("", errors.New("the API server's"))
 	w.clock.Step(time.Minute)
-	w.expect(t, outcome.Question{Key: q.Key, NotBefore: w.clock.Now()}, "", failure.SourceUnavailable, 8)
-	w.expect(t, outcome.Question{Key: q.Key, NotBefore: answered}, "one", "", 8)
+	w.expect(t, answers.Question{Key: q.Key, NotBefore: w.clock.Now()}, "", failure.SourceUnavailable, 8)
+	w.expect(t, answers.Question{Key: q.Key, NotBefore: answered}, "one", "", 8)
 	w.expect(t, q, "one", "", 8)
 }
 
@@ -158,8 +158,8 @@ func TestAllAtOnce(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for round := range 200 {
-				asked := outcome.Question{Key: fmt.Sprint(round % 3), NotBefore: w.clock.Now()}
-				ctx := outcome.WithWaiter(t.Context(), fmt.Sprint(i), w.clock.Now(), func() { w.Peek(asked.Key) })
+				asked := answers.Question{Key: fmt.Sprint(round % 3), NotBefore: w.clock.Now()}
+				ctx := answers.WithWaiter(t.Context(), fmt.Sprint(i), w.clock.Now(), func() { w.Peek(asked.Key) })
 				_, err := w.ask(ctx, asked)
 				if failed, ok := errors.AsType[*failure.Error](err); err != nil && (!ok || failed.Reason != failure.ArtifactPending && failed.Reason != failure.SourceUnavailable) {
 					t.Errorf("got %v", err)

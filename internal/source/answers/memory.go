@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outcome asks each question once for all callers, and remembers the answers.
+// Package answers asks each question once for all callers, and remembers the answers.
 //
 // A source on another host may be slow, or down. A [Memory] shares one request among all who
 // ask the same, and tells failures again until it is time for the next try. A reconcile waits
 // a moment for an answer; after that the request continues, and its end wakes the object
 // ([WithWaiter]).
-package outcome
+package answers
 
 import (
 	"context"
