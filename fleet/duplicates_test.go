@@ -53,7 +53,8 @@ func connectedAs(t *testing.T, p *Provider, name, other multicluster.ClusterName
 	})
 }
 
-// TestOneClusterIsEngagedOnce has two sources name one server, the later one first. At no time both have it.
+// TestOneClusterIsEngagedOnce has two sources name one server, the later one first. At no time both have it. Another server
+// of the later source is its own.
 func TestOneClusterIsEngagedOnce(t *testing.T) {
 	s := newServer(t)
 	identified(s, "the cluster")
@@ -61,7 +62,13 @@ func TestOneClusterIsEngagedOnce(t *testing.T) {
 	o := quick()
 	o.Sources = []Source{first, second}
 	var engaged atomic.Int32
-	p, _ := startSources(t, o, oneAtATime(t, &engaged))
+	one := oneAtATime(t, &engaged)
+	p, _ := startSources(t, o, func(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+		if name == "second#c" {
+			return nil
+		}
+		return one(ctx, name, c)
+	})
 	p.Subscribe(func(multicluster.ClusterName) {
 		_, one := p.Connection("first#a")
 		_, two := p.Connection("second#b")
@@ -71,9 +78,14 @@ func TestOneClusterIsEngagedOnce(t *testing.T) {
 	})
 	second.sink.Set("b", Member{ID: "1", Kubeconfig: s.kubeconfig(), Origin: "Secret b"})
 	connectedAs(t, p, "second#b", "")
+	another := newServer(t)
+	identified(another, "another cluster")
 	for range 5 {
 		first.sink.Set("a", Member{ID: "1", Kubeconfig: s.kubeconfig(), Origin: "Secret a"})
 		connectedAs(t, p, "first#a", "second#b")
+		second.sink.Set("c", Member{ID: "1", Kubeconfig: another.kubeconfig(), Origin: "Secret c"})
+		connectedAs(t, p, "second#c", "")
+		second.sink.Remove("c")
 		first.sink.Remove("a")
 		connectedAs(t, p, "second#b", "")
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -41,8 +42,69 @@ func (p *parts) IndexField(_ context.Context, _ client.Object, field string, _ c
 	return nil
 }
 
+// Start implements multicluster.ProviderRunnable.
+func (p *parts) Start(ctx context.Context, to multicluster.Aware) error {
+	p.mu.Lock()
+	p.to = to
+	p.mu.Unlock()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 // idle is a manager that is never started.
 type idle struct{ manager.Manager }
+
+// Add drops what would be started.
+func (idle) Add(manager.Runnable) error { return nil }
+
+// starting is a manager that starts at once what is added.
+type starting struct {
+	manager.Manager
+	ctx context.Context //nolint:containedctx // which is that of the test
+}
+
+func (s starting) Add(r manager.Runnable) error {
+	go func() { _ = r.Start(s.ctx) }()
+	return nil
+}
+
+// TestClustersOfAnotherProvider get connections of ours: the one that is removed there is gone here.
+func TestClustersOfAnotherProvider(t *testing.T) {
+	one, two := newServer(t), newServer(t)
+	identified(one, "one")
+	identified(two, "two")
+	other := &parts{}
+	o := quick()
+	o.Identify = true
+	p, _ := startSources(t, o, func(context.Context, multicluster.ClusterName, cluster.Cluster) error { return nil })
+	if err := p.AddSource(starting{ctx: t.Context()}, From("parts", other, nil)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the provider isn't started", func() bool { other.mu.Lock(); defer other.mu.Unlock(); return other.to != nil })
+	engage := func(s *server) context.CancelFunc {
+		s.set("v1.36.3", "") // anybody may ask
+		ctx, cancel := context.WithCancel(t.Context())
+		config := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: s.ca()}}
+		if err := other.to.Engage(ctx, "a", &part{config: config}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "it isn't connected to "+s.URL, func() bool {
+			conn, ok := p.Connection("parts#a")
+			return ok && conn.GetConfig().Host == s.URL
+		})
+		return cancel
+	}
+	leave := engage(one)
+	leave()
+	await(t, "it is still there", func() bool { _, err := p.Get(t.Context(), "parts#a"); return err != nil })
+	leave = engage(one)
+	engage(two)
+	leave() // the earlier one is over
+	time.Sleep(50 * time.Millisecond)
+	if _, ok := p.Connection("parts#a"); !ok {
+		t.Error("the end of the earlier cluster removes the later one")
+	}
+}
 
 // TestClustersAreKept as other providers made them: all are one server, and each is engaged as it is.
 func TestClustersAreKept(t *testing.T) {
