@@ -51,29 +51,31 @@ func TestWavesAreToldOnce(t *testing.T) {
 }
 
 // However many revisions were rejected after it, the one that clusters go back to stays, also while none of them runs it. So does
-// one that a cluster runs.
+// one that a cluster runs, and it takes no place of those that none runs.
 func TestHistoryKeepsTheWayBack(t *testing.T) {
 	r, s, _ := keeping(t)
 	read(t, r.Client, s)
 	s.Spec.Rollout = &addonsv1.Rollout{}
 	var revisions []appsv1.ControllerRevision
-	for i := range historyLimit + 4 { // the newest first
+	for i := range historyLimit + 5 { // the newest first
 		revision := stack.Snapshot(s, fmt.Appendf(nil, `{"addons":[{"name":"a%d"}]}`, i), int64(100-i))
 		annotation := addonsv1.RolloutRejectedAnnotation
-		if i == historyLimit+3 {
+		if i == historyLimit+4 {
 			annotation = addonsv1.RolloutCompletedAnnotation
 		}
 		metav1.SetMetaDataAnnotation(&revision.ObjectMeta, annotation, "2026-01-01T00:00:00Z")
 		must.Succeed(t, r.Client.Create(t.Context(), revision))
 		revisions = append(revisions, *revision)
 	}
-	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod"}}
-	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: s.Name, Revision: revisions[historyLimit+2].Name}}
-	must.Succeed(t, r.Client.Create(t.Context(), ca))
+	for name, runs := range map[string]int{"prod": historyLimit + 3, "test": 5} {
+		ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: s.Name, Revision: revisions[runs].Name}}
+		must.Succeed(t, r.Client.Create(t.Context(), ca))
+	}
 	must.Succeed(t, (revisionHistory{r}).trimHistory(t.Context(), s, revisions))
 	left := &appsv1.ControllerRevisionList{}
 	must.Succeed(t, r.Client.List(t.Context(), left))
-	for i, want := range map[int]bool{0: true, historyLimit: true, historyLimit + 1: false, historyLimit + 2: true, historyLimit + 3: true} {
+	for i, want := range map[int]bool{0: true, 5: true, historyLimit + 1: true, historyLimit + 2: false, historyLimit + 3: true, historyLimit + 4: true} {
 		if has := slices.ContainsFunc(left.Items, func(is appsv1.ControllerRevision) bool { return is.Name == revisions[i].Name }); has != want {
 			t.Errorf("revision %d is there: %t", i, has)
 		}
