@@ -16,8 +16,11 @@ import (
 func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
 	tn, s := newProd(t, 2)
 	lenient := func(a *addonsv1.Addon) { a.ValuesTemplateMode = addonsv1.ValuesTemplateModeLenient }
-	stack := tn.makeStack("platform", nil, tn.small("settings", withTemplate("text: fixed\n"), lenient))
+	stack := tn.makeStack("platform", nil, tn.small("settings", withTemplate("text: first\ntext: last\n"), lenient))
 	tn.awaitReady("platform", "installed")
+	settings := tn.configMapOf("settings")
+	must(t, s.Get(t.Context(), tn.key("settings"), settings))
+	NewWithT(t).Expect(settings.Data).To(HaveKeyWithValue("text", "last"), "of equal keys the last one counts, as for the Helm add-on provider")
 	change(tn, stack, func(s *addonsv1.AddonStack) {
 		s.Spec.Addons[0] = tn.small("settings", withTemplate("text: '{{ randAlphaNum 8 }}'\n"), lenient)
 	})
