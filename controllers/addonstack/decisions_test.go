@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -111,6 +112,36 @@ func TestRevisionOfANewerProgramIsNotUsed(t *testing.T) {
 	_, err := revisionHistory{r}.snapshot(t.Context(), s, []appsv1.ControllerRevision{*revision})
 	if unknown, ok := errors.AsType[*failure.Error](err); !ok || unknown.Reason != addonsv1.UnknownFieldsReason {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestInvalidSpecIsNotTakenUp tells what is wrong with a spec, and keeps no revision of it: the previous one stays in force.
+func TestInvalidSpecIsNotTakenUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil        func(*addonsv1.AddonStackSpec)
+		reason, says string
+	}{
+		"selector": {func(spec *addonsv1.AddonStackSpec) {
+			spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Is", Values: []string{"prod"}}}}
+		}, addonsv1.InvalidSelectorReason, "spec.clusterSelector"},
+		"cycle":      {func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].DependsOn = []string{"web"} }, addonsv1.DependencyCycleReason, "web -> web"},
+		"dependency": {func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].DependsOn = []string{"nobody"} }, addonsv1.UnknownDependencyReason, "spec.addons[0].dependsOn[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, revision := keeping(t)
+			read(t, r.Client, s)
+			tc.spoil(&s.Spec)
+			must.Succeed(t, r.Client.Update(t.Context(), s))
+			_, err := r.inspect(t.Context(), s)
+			must.Succeed(t, err)
+			if is := conditions.Get(s, addonsv1.ValidCondition); is == nil || is.Status != metav1.ConditionFalse || is.Reason != tc.reason || !strings.Contains(is.Message, tc.says) {
+				t.Errorf("Valid is %+v", is)
+			}
+			kept := &appsv1.ControllerRevisionList{}
+			must.Succeed(t, r.Client.List(t.Context(), kept))
+			must.Len(t, 1, kept.Items, "no revision is made")
+			must.Equal(t, revision.Name, s.Status.LatestRevision, "the latest revision")
+		})
 	}
 }
 
