@@ -145,6 +145,7 @@ func runUnder(tn *tenant, c combination) (*tenant, []auditEvent) {
 		flags = append(flags, "--namespace="+tn.namespace+","+b.namespace)
 	} else {
 		tn.allowEverywhere()
+		must(tn.t, world.hub.FreeScopes(tn.t.Context(), "")) // of tests before this one, whose managers were killed
 	}
 	start := world.hub.mark(tn.t)
 	var mine []string
