@@ -92,21 +92,17 @@ func (p *process) awaitReady(ctx context.Context) error {
 
 // exchange sends one request and reads its answer. On any error the process is of no more use.
 func (p *process) exchange(ctx context.Context, t *task, limit int64) (*protocol.Response, error) {
-	payload, err := t.withFiles()
-	if err != nil {
-		return nil, err
-	}
 	stop := context.AfterFunc(ctx, p.kill)
-	resp, err := p.ask(payload, limit)
+	resp, err := p.ask(t, limit)
 	if !stop() && err == nil {
 		return nil, context.Cause(ctx) // killed in the moment of its answer
 	}
 	return resp, err
 }
 
-func (p *process) ask(payload []byte, limit int64) (*protocol.Response, error) {
+func (p *process) ask(t *task, limit int64) (*protocol.Response, error) {
 	p.stage = job.StageStart
-	if err := protocol.WriteFrame(p.stdin, protocol.FrameRequest, payload); err != nil {
+	if err := p.send(t); err != nil {
 		return nil, err
 	}
 	for {
@@ -127,6 +123,21 @@ func (p *process) ask(payload []byte, limit int64) (*protocol.Response, error) {
 			return nil, protocol.ErrUnexpected
 		}
 	}
+}
+
+// send writes the files of a task as they are in memory, and then the request. To encode them would leave a copy of a whole
+// chart to the garbage collector for each rendering.
+func (p *process) send(t *task) error {
+	out := bufio.NewWriter(p.stdin)
+	for _, file := range t.files {
+		if err := protocol.WriteFrame(out, protocol.FrameFile, file.Data); err != nil {
+			return err
+		}
+	}
+	if err := protocol.WriteFrame(out, protocol.FrameRequest, t.payload); err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // kill is safe at any time, also twice.

@@ -9,40 +9,32 @@ import (
 
 // task is a request on its way to a worker.
 type task struct {
-	req   *protocol.Request
-	files []artifact.File
-	// payload is the request without its files, but with their digest.
+	req *protocol.Request
+	// payload is the request with the names of its files, and the digest of all of them.
 	payload []byte
+	files   []artifact.File
 }
 
 func newTask(req *protocol.Request) (*task, error) {
 	t := &task{req: req}
-	var err error
-	files := req.Files()
-	if files == nil {
-		t.payload, err = protocol.Encode(req)
-		return t, err
+	if files := req.Files(); files != nil {
+		t.files, req.FilesDigest = *files, artifact.Content{Files: *files}.Digest()
+		*files = make([]artifact.File, len(t.files))
+		for i := range t.files {
+			(*files)[i].Name = t.files[i].Name
+		}
+		defer func() { *files = t.files }() // it may be asked again, with the answers to lookups
 	}
-	t.files, req.FilesDigest = *files, artifact.Content{Files: *files}.Digest()
-	*files = nil
+	var err error
 	t.payload, err = protocol.Encode(req)
-	*files = t.files
 	return t, err
 }
 
-// size returns the bytes of the whole request.
+// size returns the bytes of the request.
 func (t *task) size() int64 {
 	bytes := int64(len(t.payload))
 	for _, file := range t.files {
-		bytes += int64(len(file.Name) + len(file.Data))
+		bytes += int64(len(file.Data))
 	}
 	return bytes
-}
-
-// withFiles returns the whole request. While others have the workers, it takes no memory.
-func (t *task) withFiles() ([]byte, error) {
-	if t.files == nil {
-		return t.payload, nil
-	}
-	return protocol.Encode(t.req)
 }

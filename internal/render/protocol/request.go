@@ -38,6 +38,21 @@ func (req *Request) Files() *[]artifact.File {
 	return nil
 }
 
+// Fill gives the files their contents, in the order of the names. It reports whether each has one.
+func (req *Request) Fill(contents [][]byte) bool {
+	files := req.Files()
+	if files == nil {
+		return len(contents) == 0
+	}
+	if len(*files) != len(contents) {
+		return false
+	}
+	for i := range *files {
+		(*files)[i].Data = contents[i]
+	}
+	return true
+}
+
 // Response is a worker's answer to one request; one of the pointers is set.
 type Response struct {
 	Failure  *Failure

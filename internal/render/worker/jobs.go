@@ -46,7 +46,7 @@ func (w *worker) enter(s job.Stage) {
 }
 
 // answer handles one request; it does not panic.
-func (w *worker) answer(payload []byte) (resp *protocol.Response) {
+func (w *worker) answer(r received) (resp *protocol.Response) {
 	w.stage = job.StageStart
 	defer func() {
 		if recover() != nil { // the panic's value may hold secrets
@@ -55,7 +55,7 @@ func (w *worker) answer(payload []byte) (resp *protocol.Response) {
 		}
 	}()
 	req := &protocol.Request{}
-	if err := protocol.Decoding.Unmarshal(payload, req); err != nil {
+	if err := protocol.Decoding.Unmarshal(r.payload, req); err != nil || !req.Fill(r.files) {
 		return &protocol.Response{Failure: w.failure(errors.New("the request cannot be decoded"), nil)}
 	}
 	w.frameSize = req.Limits.FrameBytes()

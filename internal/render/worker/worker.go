@@ -57,10 +57,10 @@ func run(memoryBytes int64) int {
 		return 1
 	}
 	go guardMemory(memoryBytes)
-	requests := make(chan []byte)
+	requests := make(chan received)
 	go readRequests(in, requests)
-	for payload := range requests {
-		resp := w.answer(payload)
+	for request := range requests {
+		resp := w.answer(request)
 		resp.MemoryBytes = memoryInUse()
 		if err := w.sendResponse(resp); err != nil {
 			return 1
@@ -76,13 +76,26 @@ func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("a render worker has no network")
 }
 
+// received is a request in CBOR, with the contents of its files.
+type received struct {
+	payload []byte
+	files   [][]byte
+}
+
 // readRequests ends the process when its parent is gone, also in the middle of a rendering.
-func readRequests(in io.Reader, requests chan<- []byte) {
+func readRequests(in io.Reader, requests chan<- received) {
+	var next received
 	for {
-		kind, payload, err := protocol.ReadFrame(in, math.MaxUint32)
-		if err != nil || kind != protocol.FrameRequest {
+		kind, data, err := protocol.ReadFrame(in, math.MaxUint32)
+		switch {
+		case err == nil && kind == protocol.FrameFile:
+			next.files = append(next.files, data)
+		case err == nil && kind == protocol.FrameRequest:
+			next.payload = data
+			requests <- next
+			next = received{}
+		default:
 			os.Exit(0)
 		}
-		requests <- payload
 	}
 }
