@@ -3,21 +3,27 @@
 package worker
 
 import (
+	"context"
 	"os"
 	"runtime/metrics"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
 
 // guardMemory ends the process soon after it passes its limit. A faster
-// growth, by one huge allocation, meets the kernel's limit (enterSandbox).
-func guardMemory(limit int64) {
-	for range time.Tick(10 * time.Millisecond) {
+// growth, by one huge allocation, meets the kernel's limit (enterSandbox). It looks on while a request is answered: a
+// worker that waits for one is to cost nothing.
+func guardMemory(limit int64) (stop func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	go wait.UntilWithContext(ctx, func(context.Context) {
 		if memoryInUse() > limit {
 			os.Exit(protocol.ExitOutOfMemory)
 		}
-	}
+	}, 10*time.Millisecond)
+	return stop
 }
 
 // memoryInUse returns the memory of Go's runtime, without the part that it has given back, in bytes.

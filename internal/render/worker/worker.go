@@ -56,11 +56,12 @@ func run(memoryBytes int64) int {
 	if err := w.send(protocol.FrameReady, nil); err != nil {
 		return 1
 	}
-	go guardMemory(memoryBytes)
 	requests := make(chan received)
 	go readRequests(in, requests)
 	for request := range requests {
+		stop := guardMemory(memoryBytes)
 		resp := w.answer(request)
+		stop()
 		resp.MemoryBytes = memoryInUse()
 		if err := w.sendResponse(resp); err != nil {
 			return 1
