@@ -54,7 +54,7 @@ func TestFleet(t *testing.T) {
 			for i := range numbers(t, runsEnv, 1)[0] {
 				t.Run(fmt.Sprintf("%d clusters/%d instances/%d", clusters, instances, i), func(t *testing.T) { m.Runs = append(m.Runs, measure(t, m.Size)) })
 			}
-			if t.Failed() {
+			if t.Failed() || len(m.Runs) == 0 { // skipped, without real charts
 				return
 			}
 			t.Log("\n" + m.markdown())
