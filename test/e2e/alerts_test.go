@@ -28,6 +28,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/gobuild"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // providePromtool returns the path of promtool, which is built once for each set of pins.
@@ -37,7 +38,7 @@ func providePromtool(t *testing.T) string {
 	path, err := gobuild.Cached("promtool", []string{filepath.Join(pins, "go.mod"), filepath.Join(pins, "go.sum")}, func(path string) error {
 		return gobuild.Build(context.Background(), pins, path, "-tags", "remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool")
 	})
-	must(t, err)
+	must.Succeed(t, err)
 	return path
 }
 
@@ -46,11 +47,11 @@ func providePromtool(t *testing.T) string {
 func scrape(t *testing.T, m *manager, job string, times int, series map[string][]string) {
 	t.Helper()
 	response, err := http.Get(m.Metrics)
-	must(t, err)
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(response.Body)
-	must(t, err)
+	must.Succeed(t, err)
 	for name, family := range families {
 		if !strings.HasPrefix(name, "chandler_") && !strings.HasPrefix(name, "fleet_") || family.GetType().String() != "GAUGE" {
 			continue
@@ -111,7 +112,7 @@ type sample struct {
 func alertsOf(t *testing.T, file string) (names []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/monitoring/rules.yaml"))
-	must(t, err)
+	must.Succeed(t, err)
 	var rules struct {
 		Spec struct {
 			Groups []struct {
@@ -120,11 +121,11 @@ func alertsOf(t *testing.T, file string) (names []string) {
 			} `json:"groups"`
 		} `json:"spec"`
 	}
-	must(t, yaml.Unmarshal(data, &rules))
+	must.Succeed(t, yaml.Unmarshal(data, &rules))
 	if data, err = yaml.Marshal(rules.Spec); err != nil {
 		t.Fatal(err)
 	}
-	must(t, os.WriteFile(file, data, 0o600))
+	must.Succeed(t, os.WriteFile(file, data, 0o600))
 	for _, rule := range rules.Spec.Groups[0].Rules {
 		names = append(names, rule["alert"].(string))
 	}
@@ -135,13 +136,13 @@ func alertsOf(t *testing.T, file string) (names []string) {
 func dashboardAsRules(t *testing.T, file string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/monitoring/dashboard.json"))
-	must(t, err)
+	must.Succeed(t, err)
 	var dashboard struct {
 		Panels []struct {
 			Targets []struct{ Expr string }
 		}
 	}
-	must(t, json.Unmarshal(data, &dashboard))
+	must.Succeed(t, json.Unmarshal(data, &dashboard))
 	var rules []map[string]string
 	for i, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
@@ -149,8 +150,8 @@ func dashboardAsRules(t *testing.T, file string) {
 		}
 	}
 	data, err = yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
-	must(t, err)
-	must(t, os.WriteFile(file, data, 0o600))
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(file, data, 0o600))
 }
 
 // testAlerts has promtool evaluate the rules on samples of hours that were good, bad and good.

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -44,7 +45,7 @@ func TestCache(t *testing.T) {
 	NewWithT(t).Expect(server.Requests(t)).To(HaveLen(2), "one request for the manifest and one for the archive, for all clusters")
 	archives := func() []string {
 		found, err := filepath.Glob(filepath.Join(dir, "*", strings.Repeat("[0-9a-f]", 64)))
-		must(t, err)
+		must.Succeed(t, err)
 		return found
 	}
 	NewWithT(t).Expect(archives()).To(HaveLen(1))

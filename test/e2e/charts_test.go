@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -24,10 +25,10 @@ func (tn *tenant) writeChart(name, version string, c chart) string {
 	staged := filepath.Join(tn.t.TempDir(), path)
 	for file, text := range c.complete(name, version) {
 		file = filepath.Join(staged, file)
-		must(tn.t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(tn.t, os.WriteFile(file, []byte(text), 0o644))
+		must.Succeed(tn.t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Succeed(tn.t, os.WriteFile(file, []byte(text), 0o644))
 	}
-	must(tn.t, os.Rename(staged, filepath.Join(tn.charts, path)))
+	must.Succeed(tn.t, os.Rename(staged, filepath.Join(tn.charts, path)))
 	return path
 }
 
@@ -60,7 +61,7 @@ func (c chart) complete(name, version string) map[string]string {
 // path. It skips the test where there are none.
 func (tn *tenant) realChart(file string) string {
 	tn.t.Helper()
-	must(tn.t, os.WriteFile(filepath.Join(tn.charts, file), realdata.Read(tn.t, "charts", file), 0o644))
+	must.Succeed(tn.t, os.WriteFile(filepath.Join(tn.charts, file), realdata.Read(tn.t, "charts", file), 0o644))
 	return file
 }
 

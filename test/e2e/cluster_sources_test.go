@@ -23,6 +23,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // allSources are the flags of an instance that has each kind of cluster.
@@ -105,14 +106,14 @@ func TestClusterKinds(t *testing.T) {
 	tn.expectRemoved(t, workloadServer(t, 0), "settings")
 
 	// What goes is disconnected, and keeps its add-ons.
-	must(t, os.Remove(filepath.Join(files, "kind-three")))
+	must.Succeed(t, os.Remove(filepath.Join(files, "kind-three")))
 	poll(t, patience, "its ClusterAddon goes with the context", func() error {
 		if tn.clusterAddonExists("kind-three.kubeconfigcontext") {
 			return errors.New("it is still there")
 		}
 		return nil
 	})
-	must(t, world.hub.Delete(t.Context(), profile))
+	must.Succeed(t, world.hub.Delete(t.Context(), profile))
 	tn.awaitCluster("two.clusterprofile", "its profile is gone", condition(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, addonsv1.ClusterNotFoundReason, "ClusterProfile two"))
 	change(tn, secret, func(s *corev1.Secret) { delete(s.Labels, "sigs.k8s.io/multicluster-runtime-kubeconfig") })
 	tn.awaitCluster("one.secret", "it is no cluster any more", condition(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, addonsv1.ClusterNotFoundReason, "Secret one"))
@@ -183,7 +184,7 @@ func (tn *tenant) memberProfile(name string, s *server) *inventoryv1alpha1.Clust
 		Server: s.Config().Host, CertificateAuthorityData: s.Config().CAData,
 		Extensions: []clientcmdv1.NamedExtension{{Name: "client.authentication.k8s.io/exec", Extension: runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"name":%q,"key":"config"}`, credentials.Name))}}},
 	}}}
-	must(tn.t, world.hub.Status().Update(tn.t.Context(), p))
+	must.Succeed(tn.t, world.hub.Status().Update(tn.t.Context(), p))
 	return p
 }
 
@@ -191,14 +192,14 @@ func (tn *tenant) memberProfile(name string, s *server) *inventoryv1alpha1.Clust
 func (tn *tenant) writeContext(dir, context string, s *server) {
 	tn.t.Helper()
 	config, err := clientcmd.Load(tn.userOn(s, context).Kubeconfig)
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	current := config.Contexts[config.CurrentContext]
 	config.Contexts, config.CurrentContext = map[string]*clientcmdapi.Context{context: current}, context
 	data, err := clientcmd.Write(*config)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, context), data, 0o600)
 	}
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 }
 
 // clusterAddonExists reports whether there is a ClusterAddon.

@@ -21,6 +21,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
@@ -152,7 +153,7 @@ func (s *server) objectsOf(t *testing.T, addon string) installedObjects {
 		found.uids[path.Join(at, resource.Name, o.GetName())] = o.GetUID()
 	})
 	agents, err := s.clientset.AppsV1().DaemonSets("kube-system").Get(t.Context(), "cilium", metav1.GetOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	found.agent = agents.Spec.Template.Spec.Containers[0].Image
 	return found
 }
@@ -163,7 +164,7 @@ func realRelease(t *testing.T, name string) map[string][]byte {
 	files := map[string][]byte{}
 	dir := os.DirFS(realdata.Path(t, "cluster-stacks", name))
 	entries, err := fs.ReadDir(dir, ".")
-	must(t, err)
+	must.Succeed(t, err)
 	for _, entry := range entries {
 		if files[entry.Name()], err = fs.ReadFile(dir, entry.Name()); err != nil {
 			t.Fatal(err)

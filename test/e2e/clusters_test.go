@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // makeCluster makes a Cluster whose control plane is up, with a kubeconfig
@@ -57,14 +58,14 @@ func (tn *tenant) setInitialized(c *clusterv1.Cluster, is bool) {
 	tn.t.Helper()
 	c.Status.Initialization.ControlPlaneInitialized = ptr.To(is)
 	c.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
-	must(tn.t, world.hub.Status().Update(tn.t.Context(), c))
+	must.Succeed(tn.t, world.hub.Status().Update(tn.t.Context(), c))
 }
 
 // userOn makes the user that a Cluster's kubeconfig has on a server.
 func (tn *tenant) userOn(s *server, cluster string) *controlplane.User {
 	tn.t.Helper()
 	user, err := s.AddUser(tn.clusterUser(cluster), "system:masters")
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	return user
 }
 

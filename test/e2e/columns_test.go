@@ -18,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestColumns looks at what kubectl shows.
@@ -84,9 +85,9 @@ func (tn *tenant) kubectlGet(t *testing.T, what ...string) [][]string {
 func (tn *tenant) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	dir, err := controlplane.BinDir(context.WithoutCancel(t.Context()), os.Stderr, "kubectl")
-	must(t, err)
+	must.Succeed(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(kubeconfig, world.hub.Kubeconfig(), 0o600))
+	must.Succeed(t, os.WriteFile(kubeconfig, world.hub.Kubeconfig(), 0o600))
 	args = append([]string{"--kubeconfig=" + kubeconfig, "--namespace=" + tn.namespace}, args...)
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), args...).CombinedOutput()
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // contents is what is in a cluster because of the add-ons of one namespace, by
@@ -54,11 +55,11 @@ func (s *server) each(t *testing.T, of metav1.ListOptions, see func(metav1.APIRe
 	t.Helper()
 	lists, err := discovery.ServerPreferredResources(s.clientset.Discovery())
 	if !discovery.IsGroupDiscoveryFailedError(err) { // as of metrics, which no pod serves
-		must(t, err)
+		must.Succeed(t, err)
 	}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		must(t, err)
+		must.Succeed(t, err)
 		for _, resource := range list.APIResources {
 			if !slices.Contains(resource.Verbs, "list") {
 				continue
@@ -104,7 +105,7 @@ func textOf(t *testing.T, obj *unstructured.Unstructured) string {
 	delete(content, "status")
 	content["metadata"] = map[string]any{"labels": obj.GetLabels(), "annotations": obj.GetAnnotations(), "name": obj.GetName()}
 	text, err := json.Marshal(content)
-	must(t, err)
+	must.Succeed(t, err)
 	return string(text)
 }
 
@@ -112,7 +113,7 @@ func textOf(t *testing.T, obj *unstructured.Unstructured) string {
 func (s *server) textIn(t *testing.T, namespace, name string) string {
 	t.Helper()
 	found := &corev1.ConfigMap{}
-	must(t, s.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found))
+	must.Succeed(t, s.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found))
 	return found.Data["text"]
 }
 

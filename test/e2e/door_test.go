@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // door is a listener that can refuse connections, or take them and be silent,
@@ -56,7 +58,7 @@ func (d *door) open(t *testing.T) {
 func (d *door) listen(t *testing.T, silent bool) {
 	t.Helper()
 	inner, err := net.Listen("tcp", d.address)
-	must(t, err)
+	must.Succeed(t, err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.inner, d.silent = inner, silent

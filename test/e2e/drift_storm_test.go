@@ -19,6 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestDriftStorm has people edit and delete objects at random, on five clusters at once.
@@ -179,7 +180,7 @@ func (s *storm) lost(t *testing.T) []string {
 	var lost []string
 	for _, addon := range s.addons {
 		for _, obj := range s.objects(addon) {
-			must(t, s.s.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
+			must.Succeed(t, s.s.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
 			name := fmt.Sprintf("%T/%s", obj, addon)
 			if want, is := s.foreign[name], obj.GetAnnotations()["people.example/note"]; want != is {
 				lost = append(lost, fmt.Sprintf("%s has the note %q, not %q", name, is, want))
@@ -187,7 +188,7 @@ func (s *storm) lost(t *testing.T) []string {
 		}
 	}
 	sets := &appsv1.ReplicaSetList{}
-	must(t, s.s.List(t.Context(), sets, client.InNamespace(s.namespace)))
+	must.Succeed(t, s.s.List(t.Context(), sets, client.InNamespace(s.namespace)))
 	revisions := map[string]int{}
 	for _, set := range sets.Items {
 		if set.DeletionTimestamp == nil {

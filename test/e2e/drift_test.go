@@ -19,6 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // webChart has a Deployment of .Values.replicas with an image of .Values.tag, a Service and a
@@ -79,7 +80,7 @@ func (d *drifting) configMap() *corev1.ConfigMap {
 // patch changes an object as a manager does that updates.
 func (d *drifting) patch(obj client.Object, manager string, patch string) {
 	d.t.Helper()
-	must(d.t, d.s.Patch(d.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager)))
+	must.Succeed(d.t, d.s.Patch(d.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager)))
 }
 
 // driftStatus expects the status of drift to pass a check.

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // One stack follows many charts, of which each has as many tags as may be, of as many
@@ -29,7 +30,7 @@ func TestMemoryOfManyLists(t *testing.T) {
 		tags = append(tags, fmt.Sprintf("1.%d.0-%s", i, strings.Repeat("a", 100)))
 	}
 	page, err := json.Marshal(map[string]any{"tags": tags})
-	must(t, err)
+	must.Succeed(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v2/" {
 			return // it is a registry

@@ -20,6 +20,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -35,7 +36,7 @@ func newMallory(t *testing.T, s *server, namespace string) *mallory {
 	t.Helper()
 	m := &mallory{t: t, s: s, name: "mallory-" + namespace}
 	known, err := s.AddUser(m.name)
-	must(t, err)
+	must.Succeed(t, err)
 	s.grant(t, namespace, "mallory", user(m.name), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: everyVerb})
 	m.Client = clientFor(t, known.Kubeconfig)
 	poll(t, patience, "the API server is to know the Role", func() error {
@@ -195,7 +196,7 @@ func TestEditedRecord(t *testing.T) {
 					mutate(rec)
 					return store.Update(t.Context(), rec)
 				})
-				must(t, err)
+				must.Succeed(t, err)
 			}
 			add := func(rec *record.Record) {
 				rec.Helm.Manifest += "---\n" + m.rights()
@@ -212,7 +213,7 @@ func TestEditedRecord(t *testing.T) {
 			})
 			t.Run("its data, and an object goes", func(t *testing.T) {
 				edit(t, "settings", add)
-				must(t, s.Delete(t.Context(), tn.configMapOf("settings")))
+				must.Succeed(t, s.Delete(t.Context(), tn.configMapOf("settings")))
 				tn.in(t).awaitCluster("prod", "it is rendered again", installedAs("settings", 3, "1.0.0"))
 				await(t, s, tn.configMapOf("settings"), patience, "the object is made again", exists)
 				m.expectNoRights()

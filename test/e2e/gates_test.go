@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestGates has a cluster for each reason to leave a cluster alone: the
@@ -88,6 +89,6 @@ func TestGates(t *testing.T) {
 // refreshed reads the Cluster again.
 func refreshed(tn *tenant, c *clusterv1.Cluster) *clusterv1.Cluster {
 	tn.t.Helper()
-	must(tn.t, world.hub.Get(tn.t.Context(), tn.key(c.Name), c))
+	must.Succeed(tn.t, world.hub.Get(tn.t.Context(), tn.key(c.Name), c))
 	return c
 }

@@ -21,6 +21,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // health is how GitOps tools evaluate a stack.
@@ -157,9 +158,9 @@ func evaluateOf(t *testing.T, page docs.Page) func(*unstructured.Unstructured) h
 func luaOf(t *testing.T, state *lua.LState, o *unstructured.Unstructured) lua.LValue {
 	t.Helper()
 	data, err := json.Marshal(o.Object)
-	must(t, err)
+	must.Succeed(t, err)
 	var plain any
-	must(t, json.Unmarshal(data, &plain))
+	must.Succeed(t, json.Unmarshal(data, &plain))
 	var convert func(any) lua.LValue
 	convert = func(value any) lua.LValue {
 		switch v := value.(type) {

@@ -18,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	illness "github.com/cluster-chandler/chandler/internal/health"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // degradedSoon is the least that spec.degradedAfterSeconds may be.
@@ -57,7 +58,7 @@ func (tn *tenant) setDegradedAfter(stack string, after time.Duration) {
 	tn.t.Helper()
 	s := &addonsv1.AddonStack{ObjectMeta: tn.named(stack)}
 	patch := fmt.Sprintf(`{"spec":{"degradedAfterSeconds":%d}}`, int(after.Seconds()))
-	must(tn.t, world.hub.Patch(tn.t.Context(), s, client.RawPatch(types.MergePatchType, []byte(patch))))
+	must.Succeed(tn.t, world.hub.Patch(tn.t.Context(), s, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // stays expects a check of the ClusterAddon to hold for a while.

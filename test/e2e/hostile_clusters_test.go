@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 )
 
@@ -28,7 +29,7 @@ func hostileFor(t *testing.T) time.Duration {
 		return 20 * time.Second
 	}
 	d, err := time.ParseDuration(value)
-	must(t, err)
+	must.Succeed(t, err)
 	return d
 }
 
@@ -93,7 +94,7 @@ func TestHostileClusters(t *testing.T) {
 func memoryOf(t *testing.T, m *manager) int {
 	t.Helper()
 	mib, err := process.Memory(m.PID(), process.Resident)
-	must(t, err)
+	must.Succeed(t, err)
 	return int(mib)
 }
 
@@ -172,6 +173,6 @@ func whatIsWrong(ca *addonsv1.ClusterAddon) string {
 func (f *fairness) goroutines(t *testing.T) int {
 	t.Helper()
 	n, err := f.manager.Sum("go_goroutines")
-	must(t, err)
+	must.Succeed(t, err)
 	return int(n)
 }

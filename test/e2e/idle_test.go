@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestIdle lets a manager look at what is as it should be.
@@ -95,9 +96,9 @@ func (tn *tenant) moveAway(cluster, stack string) {
 	ctx := tn.t.Context()
 	c, s := newCluster(tn.namespace, cluster, nil), tn.newStack(stack, nil)
 	for _, obj := range []client.Object{c, s} {
-		must(tn.t, world.hub.Get(ctx, tn.key(obj.GetName()), obj))
+		must.Succeed(tn.t, world.hub.Get(ctx, tn.key(obj.GetName()), obj))
 	}
-	must(tn.t, world.hub.DeleteAllOf(ctx, &appsv1.ControllerRevision{}, client.InNamespace(tn.namespace)))
+	must.Succeed(tn.t, world.hub.DeleteAllOf(ctx, &appsv1.ControllerRevision{}, client.InNamespace(tn.namespace)))
 	for _, obj := range []client.Object{c, s, tn.clusterAddon(cluster)} {
 		tn.remove(obj)
 	}
@@ -164,7 +165,7 @@ func (tn *tenant) footprint() string {
 	tn.t.Helper()
 	value := func(metric string) float64 {
 		v, err := tn.manager.Sum(metric)
-		must(tn.t, err)
+		must.Succeed(tn.t, err)
 		return v
 	}
 	return fmt.Sprintf("%.1f MiB resident, %.1f MiB of heap, %.0f goroutines",

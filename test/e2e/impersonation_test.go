@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestImpersonation has an instance deliver with the rights of a ServiceAccount that may write
@@ -110,7 +111,7 @@ func deliveredAs(addon, serviceAccount string) clusterCheck {
 func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[string]string) *rbacv1.ClusterRole {
 	tn.t.Helper()
 	known, err := s.AddUser(tn.clusterUser(name))
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "limited-" + tn.namespace}}
 	s.grant(tn.t, "", role.Name, user(tn.clusterUser(name)), rbacv1.PolicyRule{NonResourceURLs: everyVerb, Verbs: everyVerb})
 	tn.writeKubeconfig(name, known.Kubeconfig)

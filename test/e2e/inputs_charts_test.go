@@ -9,6 +9,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // inputCharts are paths of charts.
@@ -70,7 +71,7 @@ func (i *input) changed(mutate func(*addonsv1.Addon)) func() {
 // createOn makes an object on a server.
 func (i *input) createOn(s *server, obj client.Object) {
 	i.t.Helper()
-	must(i.t, s.Create(i.t.Context(), obj))
+	must.Succeed(i.t, s.Create(i.t.Context(), obj))
 }
 
 // everyServer calls do with the servers of the Clusters of everywhere.

@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // updateInputs names the variable for a regular expression: TestWhatIsWrongIsOnTheStack writes the files of inputs with such
@@ -89,12 +90,12 @@ func (i *input) saysIn(namespace string, wrong func()) {
 			}
 			return nil
 		})
-		must(i.t, os.WriteFile(file, []byte(printed), 0o644))
+		must.Succeed(i.t, os.WriteFile(file, []byte(printed), 0o644))
 		i.t.Logf("told after %s\n%s", since.Sub(start).Round(10*time.Millisecond), printed)
 		return
 	}
 	want, err := os.ReadFile(file)
-	must(i.t, err)
+	must.Succeed(i.t, err)
 	poll(i.t, patience, "the stack's line is as in "+file, func() error {
 		if printed := i.printed(namespace); printed != string(want) {
 			return fmt.Errorf("it is\n%s\ninstead of\n%s", printed, want)
@@ -144,9 +145,9 @@ func (i *input) printed(namespace string) string {
 	if apierrors.IsNotFound(err) {
 		return ""
 	}
-	must(i.t, err)
+	must.Succeed(i.t, err)
 	table := &metav1.Table{}
-	must(i.t, json.Unmarshal(data, table))
+	must.Succeed(i.t, json.Unmarshal(data, table))
 	for at, column := range table.ColumnDefinitions {
 		for _, row := range table.Rows {
 			text, is := row.Cells[at].(string)
@@ -162,6 +163,6 @@ func (i *input) printed(namespace string) string {
 		}
 	}
 	var printed bytes.Buffer
-	must(i.t, printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, &printed))
+	must.Succeed(i.t, printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, &printed))
 	return printed.String()
 }

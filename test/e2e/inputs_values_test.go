@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // valueInputs are wrong in values, templates and what is made of them.
@@ -140,7 +141,7 @@ func objectInputs(charts inputCharts) map[string]func(*input) {
 			i.everyServer(func(s *server) {
 				foreign := i.configMapOf(i.name)
 				foreign.Data = map[string]string{"text": "somebody's"}
-				must(i.t, s.Create(i.t.Context(), foreign, client.FieldOwner("kubectl-create")))
+				must.Succeed(i.t, s.Create(i.t.Context(), foreign, client.FieldOwner("kubectl-create")))
 			})
 			i.says(i.made(i.addon(i.name, charts.settings)))
 			i.fixed(i.changed(func(a *addonsv1.Addon) { a.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt }))

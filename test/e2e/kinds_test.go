@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestKindComes has somebody install a CRD that a chart asks about, and one that no
@@ -73,7 +74,7 @@ func TestClusterScopedKindComesLater(t *testing.T) {
 func makeKind(t *testing.T, s *server, group, kind string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := definitionOf(group, "v1", kind, apiextensionsv1.NamespaceScoped)
-	must(t, s.Create(t.Context(), crd))
+	must.Succeed(t, s.Create(t.Context(), crd))
 	return crd
 }
 

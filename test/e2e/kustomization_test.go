@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // artifact is the texts of files by their paths.
@@ -33,8 +34,8 @@ func (tn *tenant) writeFiles(directory string, files artifact) {
 	tn.t.Helper()
 	for name, text := range files {
 		file := filepath.Join(tn.charts, directory, name)
-		must(tn.t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(tn.t, os.WriteFile(file, []byte(text), 0o644))
+		must.Succeed(tn.t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Succeed(tn.t, os.WriteFile(file, []byte(text), 0o644))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // lifeCycle is the life of two add-ons on one cluster, the second of which depends on the
@@ -49,7 +50,7 @@ func newLifeCycle(t *testing.T, name string, disturb disturbance) *lifeCycle {
 	l.proxy = l.startProxy(name, l.server)
 	l.makeClusterObject(name, labels("env=prod"))
 	user, err := world.hub.AddUser(l.user)
-	must(t, err)
+	must.Succeed(t, err)
 	l.hub = l.proxyAs(user)
 	l.hub.counts = isWriteOfAddons
 	l.startManager()
@@ -159,7 +160,7 @@ func (l *lifeCycle) expectRuns(hook string, runs int) {
 func (l *lifeCycle) expectRunsOf(hook string, left, runs int) {
 	l.t.Helper()
 	jobs, err := l.server.clientset.BatchV1().Jobs(l.namespace).List(l.t.Context(), metav1.ListOptions{LabelSelector: "hook=" + hook})
-	must(l.t, err)
+	must.Succeed(l.t, err)
 	l.Expect(jobs.Items).To(HaveLen(left), "Jobs of hook %s that are left", hook)
 	events := l.begin.requests(l.t, l.clusterUser(l.cluster))
 	created := creations(events, "jobs", hook)

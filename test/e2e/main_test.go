@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	chandler "github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
 
@@ -91,7 +92,7 @@ func (tn *tenant) stopManager() {
 func (tn *tenant) reconciled(controller string) float64 {
 	tn.t.Helper()
 	n, err := reconciled(tn.manager, controller)
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	return n
 }
 

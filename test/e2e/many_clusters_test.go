@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 )
 
@@ -62,7 +63,7 @@ func TestManyClustersAtRest(t *testing.T) {
 func requestsOf(t *testing.T, m *manager) float64 {
 	t.Helper()
 	all, err := m.Sum("fleet_requests_total")
-	must(t, err)
+	must.Succeed(t, err)
 	return all
 }
 
@@ -70,6 +71,6 @@ func requestsOf(t *testing.T, m *manager) float64 {
 func cpuOf(t *testing.T, m *manager) time.Duration {
 	t.Helper()
 	used, err := process.CPU(m.PID())
-	must(t, err)
+	must.Succeed(t, err)
 	return used
 }

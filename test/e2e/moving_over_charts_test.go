@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/migration"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -197,12 +198,12 @@ func (m *moving) workloads() map[string]string {
 	all := map[string]string{}
 	for cluster, config := range m.clusters {
 		workload, err := client.New(config, client.Options{})
-		must(m.t, err)
+		must.Succeed(m.t, err)
 		for _, kind := range []string{"Deployment", "DaemonSet", "StatefulSet"} {
 			l := &unstructured.UnstructuredList{}
 			l.SetAPIVersion("apps/v1")
 			l.SetKind(kind)
-			must(m.t, workload.List(m.t.Context(), l))
+			must.Succeed(m.t, workload.List(m.t.Context(), l))
 			for _, o := range l.Items {
 				text, _ := json.Marshal(o.Object["spec"])
 				all[fmt.Sprintf("%s %s %s/%s", cluster, kind, o.GetNamespace(), o.GetName())] = fmt.Sprint(o.GetUID(), o.GetAnnotations()["deployment.kubernetes.io/revision"], string(text))

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // installPreviousKinds installs the kinds of the Helm add-on provider and of Flux once, without their schemas.
@@ -64,7 +65,7 @@ func (r previousRelease) version(t *testing.T) string {
 func (r previousRelease) load(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	ch, err := loader.LoadArchive(bytes.NewReader(r.archive))
-	must(t, err)
+	must.Succeed(t, err)
 	return ch
 }
 
@@ -79,7 +80,7 @@ type moving struct {
 // newMoving returns a fleet without clusters, and serves the charts.
 func newMoving(t *testing.T, releases ...previousRelease) *moving {
 	t.Helper()
-	must(t, installPreviousKinds())
+	must.Succeed(t, installPreviousKinds())
 	m := &moving{tenant: newTenant(t), clusters: map[string]*rest.Config{}, releases: releases}
 	files := map[string][]byte{}
 	index := &strings.Builder{}
@@ -98,7 +99,7 @@ func newMoving(t *testing.T, releases ...previousRelease) *moving {
 func (m *moving) joins(name string, kubeconfig []byte) {
 	m.t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	must(m.t, err)
+	must.Succeed(m.t, err)
 	m.clusters[name] = config
 	m.writeKubeconfig(name, kubeconfig)
 	m.makeClusterObject(name, labels("env=prod"))
@@ -119,7 +120,7 @@ func storageOf(origin migration.Origin, r previousRelease) string {
 func (m *moving) helmOn(cluster, namespace, storage string) *action.Configuration {
 	m.t.Helper()
 	config := action.NewConfiguration()
-	must(m.t, config.Init(helmGetter{m.clusters[cluster], namespace}, storage, "secret"))
+	must.Succeed(m.t, config.Init(helmGetter{m.clusters[cluster], namespace}, storage, "secret"))
 	return config
 }
 
@@ -150,7 +151,7 @@ func (m *moving) install(origin migration.Origin) {
 func (m *moving) make(text string) {
 	m.t.Helper()
 	o := &unstructured.Unstructured{}
-	must(m.t, yaml.Unmarshal([]byte(text), &o.Object))
+	must.Succeed(m.t, yaml.Unmarshal([]byte(text), &o.Object))
 	o.SetNamespace(m.namespace)
 	m.create(o)
 }
@@ -176,7 +177,7 @@ spec: {clusterSelector: {matchLabels: {env: prod}}, repoURL: '%s', chartName: %s
 func (m *moving) makeOwned(origin migration.Origin, r previousRelease, cluster string) {
 	m.t.Helper()
 	text, err := yaml.Marshal(r.values(cluster))
-	must(m.t, err)
+	must.Succeed(m.t, err)
 	switch origin {
 	case migration.Provider:
 		m.make(fmt.Sprintf(`apiVersion: addons.cluster.x-k8s.io/v1alpha1

@@ -17,6 +17,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	chandler "github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // newerVersion is what the newer manager says its version is.
@@ -48,7 +49,7 @@ var writesTomorrow = []struct{ file, from, to string }{
 func TestNextVersionCanBeMade(t *testing.T) {
 	for _, change := range writesTomorrow {
 		source, err := os.ReadFile(filepath.Join(world.root, change.file))
-		must(t, err)
+		must.Succeed(t, err)
 		if n := strings.Count(string(source), change.from); n != 1 {
 			t.Errorf("%s has %q %d times", change.file, change.from, n)
 		}
@@ -72,11 +73,11 @@ func buildNewer(t *testing.T) string {
 			source = copied
 		}
 		data, err := os.ReadFile(source)
-		must(t, err)
+		must.Succeed(t, err)
 		if n := strings.Count(string(data), from); n != 1 {
 			t.Fatalf("%s has %q %d times: say here how the next version is made", file, from, n)
 		}
-		must(t, os.WriteFile(copied, []byte(strings.Replace(string(data), from, to, 1)), 0o600))
+		must.Succeed(t, os.WriteFile(copied, []byte(strings.Replace(string(data), from, to, 1)), 0o600))
 	}
 	for _, field := range tomorrow {
 		begin := "type " + field.inType + " struct {\n"
@@ -87,10 +88,10 @@ func buildNewer(t *testing.T) string {
 	}
 	file := filepath.Join(dir, "overlay.json")
 	data, err := json.Marshal(overlay)
-	must(t, err)
-	must(t, os.WriteFile(file, data, 0o600))
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(file, data, 0o600))
 	binary, err := chandler.Build(t.Context(), world.root, dir, newerVersion, "-overlay="+file)
-	must(t, err)
+	must.Succeed(t, err)
 	return binary
 }
 

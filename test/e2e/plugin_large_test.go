@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 )
 
@@ -89,7 +90,7 @@ func (p *plugin) measured(args ...string) (output string, took time.Duration, pe
 	out := &bytes.Buffer{}
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "KUBECONFIG="+p.kubeconfig), out, out
 	start := time.Now()
-	must(p.t, cmd.Start())
+	must.Succeed(p.t, cmd.Start())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -25,6 +25,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/gobuild"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
 
@@ -53,15 +54,15 @@ func (tn *tenant) newPlugin(rules ...rbacv1.PolicyRule) *plugin {
 func (tn *tenant) newPluginAs(name string, rules ...rbacv1.PolicyRule) *plugin {
 	tn.t.Helper()
 	binary, err := buildPlugin()
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	p := &plugin{tenant: tn, binary: binary, user: name + ":" + tn.namespace}
 	known, err := world.hub.AddUser(p.user)
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	p.kubeconfig = filepath.Join(tn.t.TempDir(), "kubeconfig")
 	config, err := clientcmd.Load(known.Kubeconfig)
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	config.Contexts[config.CurrentContext].Namespace = tn.namespace
-	must(tn.t, clientcmd.WriteToFile(*config, p.kubeconfig))
+	must.Succeed(tn.t, clientcmd.WriteToFile(*config, p.kubeconfig))
 	see := []string{"get", "list", "watch"}
 	world.hub.grant(tn.t, tn.namespace, name, user(p.user), append(rules,
 		rbacv1.PolicyRule{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"addonstacks", "clusteraddons", "providerinstances"}, Verbs: see},
@@ -99,14 +100,14 @@ func (p *plugin) follows(args ...string) func() string {
 	p.t.Helper()
 	file := filepath.Join(p.t.TempDir(), "output")
 	out, err := os.Create(file)
-	must(p.t, err)
+	must.Succeed(p.t, err)
 	cmd := exec.CommandContext(p.t.Context(), p.binary, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "KUBECONFIG="+p.kubeconfig), out, out
-	must(p.t, cmd.Start())
+	must.Succeed(p.t, cmd.Start())
 	p.t.Cleanup(func() { _ = cmd.Wait() }) // the context has ended
 	return func() string {
 		data, err := os.ReadFile(file)
-		must(p.t, err)
+		must.Succeed(p.t, err)
 		return string(data)
 	}
 }
@@ -133,11 +134,11 @@ func (p *plugin) golden(name string, args ...string) {
 	is := fmt.Sprintf("$ kubectl chandler %s\n%sexit %d\n", strings.Join(args, " "), out, code)
 	file := filepath.Join("testdata", "kubectl-chandler", name+".txt")
 	if *update {
-		must(p.t, os.WriteFile(file, []byte(is), 0o644))
+		must.Succeed(p.t, os.WriteFile(file, []byte(is), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
-	must(p.t, err)
+	must.Succeed(p.t, err)
 	p.Expect(is).To(Equal(string(want)), "run with -update to write %s", file)
 }
 
@@ -148,7 +149,7 @@ func fleetOf200(t *testing.T) *tenant {
 	tn := newTenant(t)
 	authority := virtualcluster.NewAuthority(t)
 	user, err := workloadServer(t, 3).AddUser(tn.clusterUser("all"), "system:masters")
-	must(t, err)
+	must.Succeed(t, err)
 	for i := range 200 {
 		name, has := fmt.Sprintf("prod-%03d", i), labels("env=prod")
 		switch {

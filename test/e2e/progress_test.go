@@ -18,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // workloadChart is a Deployment whose pods are stuck if .Values.stuck.
@@ -110,9 +111,9 @@ func TestHooksResume(t *testing.T) {
 func (s *server) finishJob(t *testing.T, job *batchv1.Job) {
 	t.Helper()
 	pods := &corev1.PodList{}
-	must(t, s.List(t.Context(), pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}))
+	must.Succeed(t, s.List(t.Context(), pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}))
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{controlplane.PodFate: nil}}})
-	must(t, err)
+	must.Succeed(t, err)
 	for _, pod := range pods.Items {
 		if _, err := s.clientset.CoreV1().Pods(pod.Namespace).Patch(t.Context(), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)

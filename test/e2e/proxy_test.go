@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // proxy stands in front of a workload API server. It ends TLS, so that it can
@@ -68,9 +69,9 @@ func (tn *tenant) startProxy(cluster string, s *server) *proxy {
 func (tn *tenant) proxyAs(user *controlplane.User) *proxy {
 	tn.t.Helper()
 	transport, err := rest.TransportFor(user.Config)
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	target, err := url.Parse(user.Config.Host)
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	p := &proxy{door: openDoor(tn.t), user: user.Kubeconfig, counts: isWrite}
 	p.server = &http.Server{
 		Handler: p.intercept(&httputil.ReverseProxy{
@@ -93,7 +94,7 @@ func (tn *tenant) proxyAs(user *controlplane.User) *proxy {
 func mustCertificate(t *testing.T) certificate {
 	t.Helper()
 	pair, err := proxyCertificate()
-	must(t, err)
+	must.Succeed(t, err)
 	return pair
 }
 
@@ -101,7 +102,7 @@ func mustCertificate(t *testing.T) certificate {
 func (p *proxy) show(t *testing.T, c certificate) {
 	t.Helper()
 	pair, err := tls.X509KeyPair(c.chain, c.key)
-	must(t, err)
+	must.Succeed(t, err)
 	p.shown.Store(&pair)
 }
 
@@ -115,12 +116,12 @@ func (p *proxy) kubeconfig(t *testing.T) []byte {
 func (p *proxy) kubeconfigWith(t *testing.T, authorities []byte) []byte {
 	t.Helper()
 	config, err := clientcmd.Load(p.user)
-	must(t, err)
+	must.Succeed(t, err)
 	for _, c := range config.Clusters {
 		c.Server, c.CertificateAuthorityData = "https://"+p.address, authorities
 	}
 	data, err := clientcmd.Write(*config)
-	must(t, err)
+	must.Succeed(t, err)
 	return data
 }
 

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // readsAndWrites is the table of docs/instance-scopes.md, line by line: what an instance
@@ -145,7 +146,7 @@ func runUnder(tn *tenant, c combination) (*tenant, []auditEvent) {
 		flags = append(flags, "--namespace="+tn.namespace+","+b.namespace)
 	} else {
 		tn.allowEverywhere()
-		must(tn.t, world.hub.FreeScopes(tn.t.Context(), "")) // of tests before this one, whose managers were killed
+		must.Succeed(tn.t, world.hub.FreeScopes(tn.t.Context(), "")) // of tests before this one, whose managers were killed
 	}
 	start := world.hub.mark(tn.t)
 	var mine []string
@@ -285,7 +286,7 @@ func selectorIn(cell string) string {
 func TestReadsAndWritesAreDocumented(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(world.root, "docs/instance-scopes.md"))
-	must(t, err)
+	must.Succeed(t, err)
 	var lines [][]string
 	for _, c := range combinations {
 		lines = append(lines, []string{c.flags, c.where})

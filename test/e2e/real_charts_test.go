@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // ciliumNamespace is where Cilium goes, as its documentation has it.
@@ -139,7 +140,7 @@ func TestRealCharts(t *testing.T) {
 func (s *server) secretsOf(t *testing.T, names []string) map[string]map[string][]byte {
 	t.Helper()
 	list, err := s.clientset.CoreV1().Secrets(ciliumNamespace).List(t.Context(), metav1.ListOptions{FieldSelector: "type!=helm.sh/release.v1"})
-	must(t, err)
+	must.Succeed(t, err)
 	found := map[string]corev1.Secret{}
 	for _, secret := range list.Items {
 		found[secret.Name] = secret
@@ -163,7 +164,7 @@ func TestInstalledAgainAndAgain(t *testing.T) {
 	}
 	for range 2 {
 		busy := exec.Command("sh", "-c", "while :; do :; done")
-		must(t, busy.Start())
+		must.Succeed(t, busy.Start())
 		defer func() {
 			_ = busy.Process.Kill()
 			_ = busy.Wait() // killed

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // manyConfigMaps is the number of ConfigMaps of manyChart.
@@ -56,7 +57,7 @@ func TestRefusedByPolicy(t *testing.T) {
 func (s *server) mapsWith(t *testing.T, namespace, text string) int {
 	t.Helper()
 	list, err := s.clientset.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	n := 0
 	for _, c := range list.Items {
 		if strings.HasPrefix(c.Name, "map-") && c.Data["text"] == text {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // longerThanAnAbsence is longer than a stack has to be gone before its add-ons go.
@@ -21,7 +22,7 @@ const longerThanAnAbsence = 6 * time.Second
 func (tn *tenant) latestRevision(stack string) string {
 	tn.t.Helper()
 	s := tn.newStack(stack, nil)
-	must(tn.t, world.hub.Get(tn.t.Context(), tn.key(stack), s))
+	must.Succeed(tn.t, world.hub.Get(tn.t.Context(), tn.key(stack), s))
 	return s.Status.LatestRevision
 }
 

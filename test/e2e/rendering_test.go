@@ -10,6 +10,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestLenientTemplateThatDiffersEachTimeIsRefused leaves what is installed as it is.
@@ -19,7 +20,7 @@ func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
 	stack := tn.makeStack("platform", nil, tn.small("settings", withTemplate("text: first\ntext: last\n"), lenient))
 	tn.awaitReady("platform", "installed")
 	settings := tn.configMapOf("settings")
-	must(t, s.Get(t.Context(), tn.key("settings"), settings))
+	must.Succeed(t, s.Get(t.Context(), tn.key("settings"), settings))
 	NewWithT(t).Expect(settings.Data).To(HaveKeyWithValue("text", "last"), "of equal keys the last one counts, as for the Helm add-on provider")
 	change(tn, stack, func(s *addonsv1.AddonStack) {
 		s.Spec.Addons[0] = tn.small("settings", withTemplate("text: '{{ randAlphaNum 8 }}'\n"), lenient)

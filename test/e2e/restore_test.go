@@ -20,6 +20,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // restores is the number of orders that TestRestore tries, in which the management
@@ -96,8 +97,8 @@ func (tn *tenant) backUp(statuses bool) backup {
 	for _, list := range []client.ObjectList{
 		&clusterv1.ClusterList{}, &addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}, &appsv1.ControllerRevisionList{}, &corev1.SecretList{},
 	} {
-		must(tn.t, world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)))
-		must(tn.t, meta.EachListItem(list, func(obj runtime.Object) error {
+		must.Succeed(tn.t, world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)))
+		must.Succeed(tn.t, meta.EachListItem(list, func(obj runtime.Object) error {
 			b.objects = append(b.objects, obj.(client.Object))
 			return nil
 		}))
@@ -125,7 +126,7 @@ func (tn *tenant) restore(obj client.Object, statuses bool) {
 	if apierrors.IsAlreadyExists(err) {
 		return
 	}
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	_, isCluster := obj.(*clusterv1.Cluster) // its own controllers find out how it is
 	_, isSecret := obj.(*corev1.Secret)
 	_, isRevision := obj.(*appsv1.ControllerRevision)
@@ -142,5 +143,5 @@ func (tn *tenant) restore(obj client.Object, statuses bool) {
 		again.SetUID(now.GetUID())
 		return world.hub.Status().Update(tn.t.Context(), again)
 	})
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // everyVerb is all that may be done.
@@ -39,7 +40,7 @@ func (s *server) grant(t *testing.T, namespace, name string, who rbacv1.Subject,
 	}
 	role.SetNamespace(namespace)
 	role.SetName(name)
-	must(t, s.Create(t.Context(), role))
+	must.Succeed(t, s.Create(t.Context(), role))
 	return s.bind(t, namespace, name, who, kind, name)
 }
 
@@ -53,7 +54,7 @@ func (s *server) bind(t *testing.T, namespace, name string, who rbacv1.Subject, 
 	}
 	binding.SetNamespace(namespace)
 	binding.SetName(name)
-	must(t, s.Create(t.Context(), binding))
+	must.Succeed(t, s.Create(t.Context(), binding))
 	return binding
 }
 
@@ -61,9 +62,9 @@ func (s *server) bind(t *testing.T, namespace, name string, who rbacv1.Subject, 
 func shippedRole(t *testing.T, file string) *rbacv1.ClusterRole {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac", file))
-	must(t, err)
+	must.Succeed(t, err)
 	role := &rbacv1.ClusterRole{}
-	must(t, yaml.UnmarshalStrict(bytes.SplitN(data, []byte("\n---\n"), 2)[0], role))
+	must.Succeed(t, yaml.UnmarshalStrict(bytes.SplitN(data, []byte("\n---\n"), 2)[0], role))
 	return role
 }
 
@@ -77,8 +78,8 @@ func (tn *tenant) instance(name string) *tenant {
 	isTenant := func(s rbacv1.Subject) bool { return s.Name == tn.user }
 	everywhere := &rbacv1.ClusterRoleBindingList{}
 	inNamespaces := &rbacv1.RoleBindingList{}
-	must(tn.t, world.hub.List(tn.t.Context(), everywhere))
-	must(tn.t, world.hub.List(tn.t.Context(), inNamespaces))
+	must.Succeed(tn.t, world.hub.List(tn.t.Context(), everywhere))
+	must.Succeed(tn.t, world.hub.List(tn.t.Context(), inNamespaces))
 	for _, b := range everywhere.Items {
 		if slices.ContainsFunc(b.Subjects, isTenant) {
 			world.hub.bind(tn.t, "", b.Name+"-"+name, user(sub.user), b.RoleRef.Kind, b.RoleRef.Name)

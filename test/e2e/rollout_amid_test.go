@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestRolloutAmidAnUpgrade rolls an edit out while the Kubernetes of one cluster is upgraded. Its add-on waits for a point
@@ -117,10 +118,10 @@ func (tn *tenant) as(name string, rules []rbacv1.PolicyRule) client.Client {
 	tn.t.Helper()
 	name = tn.namespace + "-" + name
 	known, err := world.hub.AddUser(name)
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	world.hub.grant(tn.t, tn.namespace, name, user(name), rules...)
 	c, err := client.New(known.Config, client.Options{Scheme: scheme()})
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	return c
 }
 

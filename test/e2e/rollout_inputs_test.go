@@ -16,15 +16,16 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // clientFor returns a client for a kubeconfig.
 func clientFor(t *testing.T, kubeconfig []byte) client.Client {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	must(t, err)
+	must.Succeed(t, err)
 	c, err := client.New(config, client.Options{})
-	must(t, err)
+	must.Succeed(t, err)
 	return c
 }
 
@@ -32,7 +33,7 @@ func clientFor(t *testing.T, kubeconfig []byte) client.Client {
 func (r *rolling) textOn(cluster, name string) string {
 	r.t.Helper()
 	found := &corev1.ConfigMap{}
-	must(r.t, r.clients[cluster].Get(r.t.Context(), r.key(name), found))
+	must.Succeed(r.t, r.clients[cluster].Get(r.t.Context(), r.key(name), found))
 	return found.Data["text"]
 }
 

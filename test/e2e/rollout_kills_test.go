@@ -21,6 +21,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // flights are the clusters on their way to a revision other than the one before, by the events of a watch. Their way is from
@@ -76,7 +77,7 @@ func (r *rolling) assignments(since mark) map[string]int {
 func (r *rolling) generations() map[string]int64 {
 	r.t.Helper()
 	all := &addonsv1.ClusterAddonList{}
-	must(r.t, world.hub.List(r.t.Context(), all, client.InNamespace(r.namespace)))
+	must.Succeed(r.t, world.hub.List(r.t.Context(), all, client.InNamespace(r.namespace)))
 	generations := map[string]int64{}
 	for i := range all.Items {
 		generations[all.Items[i].Name] = all.Items[i].Generation

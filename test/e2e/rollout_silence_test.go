@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // falling is a fleet of six clusters, of which the first three can fall silent. They are those of wave "first".
@@ -44,7 +45,7 @@ func newFalling(t *testing.T, name string) *falling {
 func (f *falling) putBehindProxy(cluster string) {
 	f.t.Helper()
 	secret := f.secret(cluster+"-kubeconfig", nil)
-	must(f.t, world.hub.Get(f.t.Context(), f.key(secret.Name), secret))
+	must.Succeed(f.t, world.hub.Get(f.t.Context(), f.key(secret.Name), secret))
 	user := &controlplane.User{Kubeconfig: secret.Data["value"]}
 	var err error
 	if user.Config, err = clientcmd.RESTConfigFromKubeConfig(user.Kubeconfig); err != nil {
@@ -108,7 +109,7 @@ func (r *rolling) pass(cluster string, d time.Duration) {
 		}
 		return world.hub.Status().Update(r.t.Context(), ca)
 	})
-	must(r.t, err)
+	must.Succeed(r.t, err)
 }
 
 // TestRolloutPassesSilentClusters has the three clusters of the first wave fall silent before their turn. They hold no

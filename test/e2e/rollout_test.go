@@ -19,6 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
 
@@ -105,7 +106,7 @@ func (r *rolling) awaitPhase(phase addonsv1.RolloutPhase, updated int32, reason 
 func (r *rolling) at(revision string) (names []string) {
 	r.t.Helper()
 	all := &addonsv1.ClusterAddonList{}
-	must(r.t, world.hub.List(r.t.Context(), all, client.InNamespace(r.namespace)))
+	must.Succeed(r.t, world.hub.List(r.t.Context(), all, client.InNamespace(r.namespace)))
 	for i := range all.Items {
 		if stack.AssignedRevision(all.Items[i].Spec.Stacks, "platform") == revision {
 			names = append(names, all.Items[i].Name)
@@ -119,7 +120,7 @@ func (r *rolling) at(revision string) (names []string) {
 func (r *rolling) marks(revision string) map[string]string {
 	r.t.Helper()
 	obj := &appsv1.ControllerRevision{}
-	must(r.t, world.hub.Get(r.t.Context(), r.key(revision), obj))
+	must.Succeed(r.t, world.hub.Get(r.t.Context(), r.key(revision), obj))
 	return obj.Annotations
 }
 
@@ -133,7 +134,7 @@ func (r *rolling) annotate(obj client.Object, name, annotation, value string) {
 		text = "null"
 	}
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, annotation, text))
-	must(r.t, world.hub.Patch(r.t.Context(), obj, patch))
+	must.Succeed(r.t, world.hub.Patch(r.t.Context(), obj, patch))
 }
 
 // annotateRevision does so with a revision.

@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
 	chandler "github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // rotatedObjects is how many objects the add-on has that is applied meanwhile.
@@ -156,12 +157,12 @@ func (tn *tenant) tokensOn(s *server) func() []byte {
 	tn.t.Helper()
 	s.createNamespace(tn.t, tn.namespace)
 	account := &corev1.ServiceAccount{ObjectMeta: tn.named("chandler")}
-	must(tn.t, s.Create(tn.t.Context(), account))
+	must.Succeed(tn.t, s.Create(tn.t.Context(), account))
 	s.bind(tn.t, "", tn.namespace, serviceAccount(account.Namespace, account.Name), "ClusterRole", "cluster-admin")
 	return func() []byte {
 		tn.t.Helper()
 		kubeconfig, err := chandler.ServiceAccountKubeconfig(tn.t.Context(), s.ControlPlane, account.Namespace, account.Name)
-		must(tn.t, err)
+		must.Succeed(tn.t, err)
 		return kubeconfig
 	}
 }

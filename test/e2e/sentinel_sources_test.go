@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/test/faulty"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -166,7 +167,7 @@ func (ss sentinels) guardedSources(tn *tenant, authority *registry.Authority, fo
 			}
 		}
 		data, err := json.Marshal(map[string]any{"auths": auths})
-		must(t, err)
+		must.Succeed(t, err)
 		return data
 	}
 
@@ -289,5 +290,5 @@ func lineOf(key []byte) string {
 
 func write(t *testing.T, dir, name string, data []byte) {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 }

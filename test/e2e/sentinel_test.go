@@ -31,6 +31,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/faulty"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -231,7 +232,7 @@ func (ss sentinels) kubeconfigs(tn *tenant, good *clientcmdapi.Config, foreign *
 			}
 		}
 		data, err := clientcmd.Write(*config)
-		must(tn.t, err)
+		must.Succeed(tn.t, err)
 		tn.writeKubeconfig(name, data)
 		reasons[name] = with.reason
 	}
@@ -247,23 +248,23 @@ func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 	places := map[string][]byte{}
 	for _, m := range tn.managers {
 		log, err := os.ReadFile(m.LogFile)
-		must(t, err)
+		must.Succeed(t, err)
 		places["the log "+filepath.Base(m.LogFile)] = log
 	}
 	response, err := http.Get(tn.manager.Metrics)
-	must(t, err)
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	if places["metrics"], err = io.ReadAll(response.Body); err != nil {
 		t.Fatal(err)
 	}
 	put := func(place string, content any) {
 		data, err := json.Marshal(content)
-		must(t, err)
+		must.Succeed(t, err)
 		places[place] = append(places[place], data...)
 	}
 	for _, on := range []*server{world.hub, s} {
 		for _, list := range []client.ObjectList{&eventsv1.EventList{}, &corev1.EventList{}} {
-			must(t, on.List(t.Context(), list, client.InNamespace(tn.namespace)))
+			must.Succeed(t, on.List(t.Context(), list, client.InNamespace(tn.namespace)))
 			put("events of "+on.Name(), list)
 		}
 	}
@@ -273,7 +274,7 @@ func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 	var revisions appsv1.ControllerRevisionList
 	var clusters clusterv1.ClusterList
 	for _, list := range []client.ObjectList{&stacks, &clusterAddons, &instances, &revisions, &clusters} {
-		must(t, world.hub.List(t.Context(), list, client.InNamespace(tn.namespace)))
+		must.Succeed(t, world.hub.List(t.Context(), list, client.InNamespace(tn.namespace)))
 	}
 	for i := range stacks.Items { // what is in its spec, as a signed URL, was written by who may see it
 		put("AddonStack "+stacks.Items[i].Name, []any{stacks.Items[i].ObjectMeta, stacks.Items[i].Status})
@@ -295,7 +296,7 @@ func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 		places["the cache"] = append(append(places["the cache"], path...), data...)
 		return err
 	})
-	must(t, err)
+	must.Succeed(t, err)
 	return places
 }
 

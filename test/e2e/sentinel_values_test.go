@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // misfortune is a chart that fails because of a value from a Secret, in a way that
@@ -116,7 +117,7 @@ func (ss sentinels) fromSecret(tn *tenant, name string) func(*addonsv1.Addon) {
 		"password": ss.plant("a value of " + name), "word": ss.plantPlain("a word of " + name),
 		"nested": map[string]any{"list": []string{ss.plant("a listed value of " + name)}},
 	})
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	tn.create(tn.secret(name, map[string]string{"values.yaml": string(values) + "pin: " + pin + "\n"}))
 	return valuesFromSecrets(name)
 }
@@ -177,8 +178,8 @@ func (s *server) evaluate(t *testing.T, name, namespace string, of admissionv1.R
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{action}}
-	must(t, s.Create(t.Context(), policy))
-	must(t, s.Create(t.Context(), binding))
+	must.Succeed(t, s.Create(t.Context(), policy))
+	must.Succeed(t, s.Create(t.Context(), binding))
 	return binding
 }
 

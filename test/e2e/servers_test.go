@@ -19,6 +19,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // server is a running API server and how tests talk to it, as an admin.
@@ -78,7 +79,7 @@ func workloadServer(t *testing.T, number int) *server {
 		return startServer(context.Background(), o)
 	}))
 	s, err := start.(func() (*server, error))()
-	must(t, err)
+	must.Succeed(t, err)
 	return s
 }
 
@@ -86,7 +87,7 @@ func workloadServer(t *testing.T, number int) *server {
 func ownServer(t *testing.T, o controlplane.Options) *server {
 	t.Helper()
 	s, err := startServer(context.Background(), o)
-	must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = s.Stop() })
 	return s
 }

@@ -17,6 +17,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestSharedStack has two instances that split one namespace by filters, and an
@@ -234,7 +235,7 @@ func silent(filter string) stackCheck {
 func (tn *tenant) revisionsOf(stack string) []appsv1.ControllerRevision {
 	tn.t.Helper()
 	all := &appsv1.ControllerRevisionList{}
-	must(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace), client.MatchingLabels{addonsv1.StackNameLabel: stack}))
+	must.Succeed(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace), client.MatchingLabels{addonsv1.StackNameLabel: stack}))
 	return all.Items
 }
 

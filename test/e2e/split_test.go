@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // split is the table of docs/instance-scopes.md about one namespace that two instances
@@ -118,7 +119,7 @@ func dealings(t *testing.T, requests []auditEvent, resource, name, label string)
 		switch e.Verb {
 		case "watch":
 			selector, err := k8slabels.Parse(labelSelectorOf(t, e))
-			must(t, err)
+			must.Succeed(t, err)
 			watches = watches || selector.Matches(has)
 		case "get":
 			gets = gets || isMeant(e.ObjectRef.Name) && !second
@@ -156,6 +157,6 @@ func behind(s *addonsv1.AddonStack, filter string) error {
 func labelSelectorOf(t *testing.T, e auditEvent) string {
 	t.Helper()
 	u, err := url.Parse(e.RequestURI)
-	must(t, err)
+	must.Succeed(t, err)
 	return u.Query().Get("labelSelector")
 }

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // tenant is a test's share of the world: a namespace of the management cluster,
@@ -63,7 +65,7 @@ func newTenant(t *testing.T) *tenant {
 	namespace := strings.ReplaceAll(strings.Trim(name, "-_"), "_", "-") + "-" + utilrand.String(4)
 	tn := &tenant{WithT: NewWithT(t), t: t, namespace: namespace, charts: filepath.Join(t.TempDir(), "charts"), processes: &processes{root: t}}
 	tn.user = "chandler:" + tn.namespace
-	must(t, os.Mkdir(tn.charts, 0o755))
+	must.Succeed(t, os.Mkdir(tn.charts, 0o755))
 	world.hub.createNamespace(t, tn.namespace)
 	tn.allowIn(tn.namespace)
 	tn.allowToRun()
@@ -108,7 +110,7 @@ func (tn *tenant) startManager(flags ...string) *manager {
 func (tn *tenant) launch(flags ...string) *manager {
 	tn.t.Helper()
 	user, err := world.hub.AddUser(tn.user)
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	kubeconfig := user.Kubeconfig
 	if tn.hub != nil {
 		kubeconfig = tn.hub.kubeconfig(tn.t)
@@ -132,7 +134,7 @@ func (tn *tenant) buryDead() {
 			return // one lives
 		}
 	}
-	must(tn.t, world.hub.FreeScopes(tn.t.Context(), tn.namespace))
+	must.Succeed(tn.t, world.hub.FreeScopes(tn.t.Context(), tn.namespace))
 }
 
 // restart kills the manager and starts another one with the same flags.

@@ -20,6 +20,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
@@ -210,7 +211,7 @@ func (tn *tenant) warningsOf(kind, reason string) int {
 func (tn *tenant) events() []eventsv1.Event {
 	tn.t.Helper()
 	all := &eventsv1.EventList{}
-	must(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)))
+	must.Succeed(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)))
 	return all.Items
 }
 

@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestTwoVersions has two instances beside each other under newer CRDs: one of them
@@ -147,8 +148,8 @@ func (tn *tenant) startVersion(binary string, flags ...string) *manager {
 func (tn *tenant) setText(stack, text string) {
 	tn.t.Helper()
 	patch, err := json.Marshal([]map[string]any{{"op": "add", "path": "/spec/addons/0/values", "value": map[string]string{"text": text}}})
-	must(tn.t, err)
-	must(tn.t, world.hub.Patch(tn.t.Context(), tn.newStack(stack, nil), client.RawPatch(types.JSONPatchType, patch)))
+	must.Succeed(tn.t, err)
+	must.Succeed(tn.t, world.hub.Patch(tn.t.Context(), tn.newStack(stack, nil), client.RawPatch(types.JSONPatchType, patch)))
 }
 
 // read returns an object with all its fields.
@@ -156,7 +157,7 @@ func (tn *tenant) read(kind, name string) *unstructured.Unstructured {
 	tn.t.Helper()
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(addonsv1.GroupVersion.WithKind(kind))
-	must(tn.t, world.hub.Get(tn.t.Context(), tn.key(name), u))
+	must.Succeed(tn.t, world.hub.Get(tn.t.Context(), tn.key(name), u))
 	return u
 }
 
@@ -179,8 +180,8 @@ func (tn *tenant) versions() map[string]objectVersion {
 	tn.t.Helper()
 	versions := map[string]objectVersion{}
 	for _, list := range []client.ObjectList{&addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}, &appsv1.ControllerRevisionList{}, &clusterv1.ClusterList{}} {
-		must(tn.t, world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)))
-		must(tn.t, meta.EachListItem(list, func(o runtime.Object) error {
+		must.Succeed(tn.t, world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)))
+		must.Succeed(tn.t, meta.EachListItem(list, func(o runtime.Object) error {
 			obj := o.(client.Object)
 			versions[fmt.Sprintf("%T %s", obj, obj.GetName())] = objectVersion{resourceVersion: obj.GetResourceVersion(), generation: obj.GetGeneration()}
 			return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/kustomization"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // longerThanGrace is how long nothing may be deleted after all that asks for add-ons is
@@ -30,7 +31,7 @@ func TestUninstall(t *testing.T) {
 	previous := world.hub
 	defer func() { world.hub = previous }()
 	hub, err := startHub(t.Context(), controlplane.Options{Name: "management-of-uninstall", Workers: true})
-	must(t, err)
+	must.Succeed(t, err)
 	defer func() { _ = hub.Stop() }()
 	world.hub = hub
 	crds := filepath.Join(world.root, "config/crd/bases")
@@ -87,7 +88,7 @@ func TestUninstall(t *testing.T) {
 	t.Run("what kustomize built", func(t *testing.T) {
 		tn, deletions := install(t, 0)
 		objects, err := kustomization.Build(filepath.Join(world.root, "config/default"))
-		must(t, err)
+		must.Succeed(t, err)
 		var all bytes.Buffer
 		for _, o := range objects {
 			if o.GroupVersionKind().Group == "cert-manager.io" {
@@ -97,7 +98,7 @@ func TestUninstall(t *testing.T) {
 			all.Write(mustYAML(t, o))
 		}
 		file := filepath.Join(t.TempDir(), "all.yaml")
-		must(t, os.WriteFile(file, all.Bytes(), 0o600))
+		must.Succeed(t, os.WriteFile(file, all.Bytes(), 0o600))
 		tn.kubectl(t, "apply", "--namespace=chandler-system", "--server-side", "--force-conflicts", "-f", file)
 		tn.kubectl(t, "delete", "--namespace=chandler-system", "-f", file)
 		expectKept(t, tn, 0, deletions)
@@ -140,6 +141,6 @@ func TestRestoredClusterAddonWithoutStack(t *testing.T) {
 func mustYAML(t *testing.T, o *unstructured.Unstructured) []byte {
 	t.Helper()
 	data, err := yaml.Marshal(o.Object)
-	must(t, err)
+	must.Succeed(t, err)
 	return data
 }

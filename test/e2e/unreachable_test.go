@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // soon is within seconds: long enough for a busy machine, too short for a
@@ -138,7 +139,7 @@ func (tn *tenant) makeStackFor(cluster, path string) {
 func transition(t *testing.T, tn *tenant, cluster string) string {
 	t.Helper()
 	ca := tn.clusterAddon(cluster)
-	must(t, world.hub.Get(t.Context(), tn.key(cluster), ca))
+	must.Succeed(t, world.hub.Get(t.Context(), tn.key(cluster), ca))
 	c := conditions.Get(ca, addonsv1.ClusterReachableCondition)
 	return fmt.Sprintf("%s %s %s %q", c.LastTransitionTime, c.Status, c.Reason, c.Message)
 }

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // atPoint has changes of the add-on delivered at a point of upgrades.
@@ -35,7 +36,7 @@ func (tn *tenant) runs(c *clusterv1.Cluster, controlPlane, workers []string) {
 	before := c.DeepCopy()
 	c.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{Versions: list(controlPlane)}
 	c.Status.Workers = &clusterv1.WorkersStatus{Versions: list(workers)}
-	must(tn.t, world.hub.Status().Patch(tn.t.Context(), c, client.MergeFrom(before)))
+	must.Succeed(tn.t, world.hub.Status().Patch(tn.t.Context(), c, client.MergeFrom(before)))
 }
 
 // TestUpgradeWithoutTopology has Clusters whose machines are upgraded by somebody who asks nobody. Changes wait for their

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // objectVersion tells whether an object was written, or its spec changed.
@@ -89,12 +90,12 @@ func documents(t *testing.T, manifest, namespace string) map[string][]byte {
 		if errors.Is(err, io.EOF) {
 			return all
 		}
-		must(t, err)
+		must.Succeed(t, err)
 		if len(obj.Object) == 0 {
 			continue
 		}
 		text, err := obj.MarshalJSON()
-		must(t, err)
+		must.Succeed(t, err)
 		if !isClusterScoped(obj.GetKind()) {
 			obj.SetNamespace(cmp.Or(obj.GetNamespace(), namespace))
 		}

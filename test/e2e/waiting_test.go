@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	chandler "github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -56,7 +57,7 @@ func (tn *tenant) watchAll(s *server, list client.ObjectList, see func(watch.Eve
 	tn.t.Helper()
 	ctx, cancel := context.WithCancel(tn.t.Context())
 	watcher, err := s.Watch(ctx, list, client.InNamespace(tn.namespace))
-	must(tn.t, err)
+	must.Succeed(tn.t, err)
 	var failed error
 	done := make(chan struct{})
 	go func() {
@@ -89,10 +90,10 @@ func (tn *tenant) watchAll(s *server, list client.ObjectList, see func(watch.Eve
 func followUntil[T client.Object](ctx context.Context, t *testing.T, s *server, obj T, verdict *error, check func(T) error) bool {
 	t.Helper()
 	gvk, err := apiutil.GVKForObject(obj, scheme())
-	must(t, err)
+	must.Succeed(t, err)
 	gvk.Kind += "List"
 	list, err := scheme().New(gvk)
-	must(t, err)
+	must.Succeed(t, err)
 	watcher, err := s.Watch(ctx, list.(client.ObjectList), client.InNamespace(obj.GetNamespace()), client.MatchingFields{"metadata.name": obj.GetName()})
 	if err != nil {
 		return false
@@ -116,14 +117,6 @@ func followUntil[T client.Object](ctx context.Context, t *testing.T, s *server, 
 
 // What can't be watched is asked again and again.
 var poll, throughout = wait.Until, wait.Throughout
-
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // retryOnConflict writes again when somebody else wrote in between.
 func retryOnConflict(write func() error) error {

@@ -24,6 +24,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
 	chandler "github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestWebhook lets a process that serves webhooks alone, as config/shared does, look
@@ -135,10 +136,10 @@ func (tn *tenant) refuseVersions(t *testing.T) {
 func (tn *tenant) webhookAt(t *testing.T, address string, authority []byte) *admissionv1.ValidatingWebhookConfiguration {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(world.root, "config/webhook/manifests.yaml"))
-	must(t, err)
+	must.Succeed(t, err)
 	configuration := &admissionv1.ValidatingWebhookConfiguration{}
 	validating := data[bytes.LastIndex(data, []byte("\n---\n"))+1:]
-	must(t, yaml.Unmarshal(validating, configuration))
+	must.Succeed(t, yaml.Unmarshal(validating, configuration))
 	configuration.Name = tn.namespace
 	for i := range configuration.Webhooks {
 		w := &configuration.Webhooks[i]
@@ -171,10 +172,10 @@ func (tn *tenant) serveWebhooks(flags ...string) *servingWebhooks {
 	s := &servingWebhooks{webhooks: chandler.FreeAddress(t), hooks: chandler.FreeAddress(t)}
 	certificate, dir := mustCertificate(t), t.TempDir()
 	for name, data := range map[string][]byte{"tls.crt": certificate.chain, "tls.key": certificate.key} {
-		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	server, err := world.hub.AddUser(tn.user + ":webhooks")
-	must(t, err)
+	must.Succeed(t, err)
 	role := shippedRole(t, "webhooks/role.yaml")
 	world.hub.grant(t, "", role.Name+"-"+tn.namespace, user(tn.user+":webhooks"), role.Rules...)
 	s.manager = launch(t, tn.namespace+"-webhooks", server.Kubeconfig, append([]string{
@@ -194,6 +195,6 @@ func (tn *tenant) serveWebhooks(flags ...string) *servingWebhooks {
 func portOf(t *testing.T, address string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)
-	must(t, err)
+	must.Succeed(t, err)
 	return port
 }
