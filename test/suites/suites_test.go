@@ -10,8 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestSuites runs each suite as it is in the module proxy's copy, with this folder's packages in place of the providers.
@@ -50,7 +48,9 @@ func folder(t *testing.T, suite string) string {
 	if err != nil {
 		t.Skipf("%s %s can't be had: %s", own, module.Version, out)
 	}
-	must.Succeed(t, json.Unmarshal(out, &module))
+	if err := json.Unmarshal(out, &module); err != nil {
+		t.Fatal(err)
+	}
 	return module.Dir
 }
 
@@ -63,7 +63,9 @@ func exists(path string) bool {
 func overlay(t *testing.T, suite string) string {
 	t.Helper()
 	here, err := os.Getwd()
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	files, err := filepath.Glob(filepath.Join(folder(t, suite), "*_test.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests of %s: %v", suite, err)
@@ -73,9 +75,13 @@ func overlay(t *testing.T, suite string) string {
 		replace[filepath.Join(here, suite, filepath.Base(file))] = file
 	}
 	data, err := json.Marshal(map[string]any{"Replace": replace})
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(t.TempDir(), "overlay.json")
-	must.Succeed(t, os.WriteFile(path, data, 0o600))
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return path
 }
 
