@@ -160,19 +160,8 @@ func TestCRDWithConversionInUse(t *testing.T) {
 	ns, other := e.namespace(), e.namespace()
 	group := ns + ".example.com"
 	of := func(conversion string) string {
-		return fmt.Sprintf(`---
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.%[1]s}
-spec:
-  group: %[1]s
-  scope: Namespaced
-  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
-  %[2]s
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`, group, conversion)
+		return strings.Replace(crd(group), "  versions:\n", "  "+conversion+"\n  versions:\n", 1) +
+			"  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
 	}
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "x") + of("")}))
 	theirs := strings.Replace(widget(group, "theirs"), "{name: theirs}", "{name: theirs, namespace: "+other+"}", 1)

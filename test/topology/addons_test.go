@@ -211,6 +211,14 @@ func (tn *tenant) expectText(cluster, addon, text string) {
 	}
 }
 
+// awaitFirst makes the first version of the network ready on a Cluster that comes up, and waits until nothing is left to do.
+func (tn *tenant) awaitFirst(cluster string) {
+	tn.Helper()
+	awaitCondition(tn.T, tn.at(cluster), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+	tn.ready(cluster, "cni", "first")
+	tn.await(cluster, "it is installed", isReady)
+}
+
 // await returns once a ClusterAddon is so.
 func (tn *tenant) await(cluster, reason string, check func(*addonsv1.ClusterAddon) error) {
 	tn.Helper()

@@ -152,9 +152,7 @@ func TestClosedInTheMiddle(t *testing.T) {
 	}
 	tn.set(stack("1.34.x || 1.36.x"))
 	createCluster(t, tn.at(name), localClass, v34, 0)
-	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
-	tn.ready(name, "cni", "first")
-	tn.await(name, "it is installed", isReady)
+	tn.awaitFirst(name)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 	setVersion(t, tn.at(name), v36)
 	const isnt = "Kubernetes 1.35 isn't allowed by add-on cni of AddonStack platform"

@@ -32,9 +32,7 @@ func TestHoldExpires(t *testing.T) {
 	}
 	createCluster(t, tn.at(name), localClass, v34, 0)
 	tn.set(stack("first", 1, addonsv1.AfterHoldHold))
-	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
-	tn.ready(name, "cni", "first")
-	tn.await(name, "it is installed", isReady)
+	tn.awaitFirst(name)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	tn.set(stack("second", 1, addonsv1.AfterHoldHold))

@@ -139,9 +139,7 @@ func TestHookServerDown(t *testing.T) {
 	const name, other = "c", "other"
 	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
 	createCluster(t, tn.at(name), localClass, v34, 0)
-	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
-	tn.ready(name, "cni", "first")
-	tn.await(name, "it is installed", isReady)
+	tn.awaitFirst(name)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	tn.chandler.Kill()
@@ -164,9 +162,7 @@ func TestHookServerDownAndIgnored(t *testing.T) {
 	const name = "c"
 	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
 	createCluster(t, tn.at(name), localClass, v34, 0)
-	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
-	tn.ready(name, "cni", "first")
-	tn.await(name, "it is installed", isReady)
+	tn.awaitFirst(name)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	tn.chandler.Kill()

@@ -44,9 +44,7 @@ func TestTwoInstancesOneServer(t *testing.T) {
 		}
 		g.Expect(world.Create(t.Context(), c)).To(Succeed())
 		tn.set(stack(tn, "first"))
-		awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
-		tn.ready(name, "cni", "first")
-		tn.await(name, "it is installed", isReady)
+		tn.awaitFirst(name)
 		awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 		tn.set(stack(tn, "second"))
 		setVersion(t, tn.at(name), v35)
