@@ -165,7 +165,7 @@ const (
 	UpgradeAllowedReason = "UpgradeAllowed"
 	// UpgradeAddonsNotReadyReason: the upgrade waits for add-ons to be ready.
 	UpgradeAddonsNotReadyReason = "AddonsNotReady"
-	// UpgradeStackUndecidedReason: an assigned stack has no valid revision.
+	// UpgradeStackUndecidedReason: an assigned stack has no valid revision, or the assignment is to follow a change.
 	UpgradeStackUndecidedReason = "StackUndecided"
 	// UpgradeClusterUnreachableReason: whether the add-ons are ready can't be seen.
 	UpgradeClusterUnreachableReason = "ClusterUnreachable"

@@ -145,7 +145,9 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 		return false, err
 	}
 	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
-	upgradeGate(q).observeUpgrade()
+	if err := upgradeGate(q).observeUpgrade(ctx, assigned); err != nil {
+		return false, err
+	}
 	for i := range q.wanted {
 		q.wanted[i].fit(q.conn.Version(), q.upgrade)
 	}

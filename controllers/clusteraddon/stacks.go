@@ -34,6 +34,8 @@ type assignedStack struct {
 	written *addonsv1.AddonStack
 	// spec is that of the revision, nil if it can't be found, or isn't known in full.
 	spec *addonsv1.AddonStackSpec
+	// generation is the stack's last one that the revision is for.
+	generation int64
 	// pinned are the digests of values that the revision was made with.
 	pinned stack.Inputs
 	// unknown are the fields of the revision that this program doesn't know.
@@ -59,6 +61,8 @@ type stacks struct {
 	heldRemovals []string
 	// outdatedSince says since when assignments don't follow, by stack.
 	outdatedSince map[string]time.Time
+	// following are the stacks for which an upgrade of Kubernetes waits until the assignment has had time to follow.
+	following []string
 	// recheckAfter is when one of them won't be given more time; zero if none is.
 	recheckAfter time.Duration
 }
@@ -81,6 +85,7 @@ func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 			}
 			if err == nil {
 				one.pinned, err = stack.InputsOf(revision)
+				one.generation = stack.Generation(revision)
 			}
 			if len(one.unknown) > 0 {
 				one.spec = nil
@@ -98,16 +103,7 @@ func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 // its add-ons stay. So is one whose assignment is outdated for longer than assignmentGrace.
 func resolveStacks(all []assignedStack, cluster *member.Member, since map[string]time.Time, now time.Time) stacks {
 	s := stacks{unresolved: map[string]unresolvedStack{}, outdatedSince: map[string]time.Time{}}
-	isGiven := func(name string) bool { // more time
-		began, known := since[name]
-		if !known {
-			began = now
-		}
-		s.outdatedSince[name] = began
-		left := max(0, assignmentGrace-now.Sub(began))
-		s.recheckAfter = retry.Sooner(s.recheckAfter, left)
-		return left > 0
-	}
+	isGiven := func(name string) bool { return s.isGiven(name, since, now) }
 	for i := range all {
 		a := &all[i]
 		if a.HeldRemoval != nil {
@@ -137,6 +133,18 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		(*addon).qualified,
 		func(a *addon) []string { return stack.QualifiedAll(a.stack, a.DependsOn) })
 	return s
+}
+
+// isGiven reports whether the assignment of a stack is given more time to follow.
+func (s *stacks) isGiven(name string, since map[string]time.Time, now time.Time) bool {
+	began, known := since[name]
+	if !known {
+		began = now
+	}
+	s.outdatedSince[name] = began
+	left := max(0, assignmentGrace-now.Sub(began))
+	s.recheckAfter = retry.Sooner(s.recheckAfter, left)
+	return left > 0
 }
 
 // addons returns what the stack wants. An outdated revision doesn't select the Cluster any more, so

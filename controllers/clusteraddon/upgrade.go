@@ -3,6 +3,7 @@
 package clusteraddon
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +26,7 @@ type upgradeGate struct{ *clusterRun }
 
 // observeUpgrade finds out how far an upgrade of the cluster's Kubernetes is, if add-ons have a
 // say in it. Add-ons of a stack that can't be read may have one, as before.
-func (q upgradeGate) observeUpgrade() {
+func (q upgradeGate) observeUpgrade(ctx context.Context, assigned []assignedStack) error {
 	q.gates = slices.ContainsFunc(q.wanted, func(a addon) bool { return a.hasSay() })
 	if _, awaited := firstAwaited(q.unresolved); awaited && ptr.Deref(q.ca.Status.GatesUpgrades, false) {
 		q.gates = true
@@ -42,6 +43,15 @@ func (q upgradeGate) observeUpgrade() {
 		q.absent[a.qualified()] = true
 		return true
 	})
+	if !q.upgrade.AtControlPlane() {
+		return nil
+	}
+	written := &addonsv1.AddonStackList{}
+	if err := q.Client.List(ctx, written, client.InNamespace(q.ca.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing AddonStacks of namespace %s: %w", q.ca.Namespace, err)
+	}
+	q.awaitAssignments(written.Items, assigned)
+	return nil
 }
 
 // heldBack returns why a change of an add-on isn't delivered yet. A change that began before
@@ -127,6 +137,12 @@ func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 				a.Name, a.stack, describePhase(&status), q.ca.Name)
 		}
 		causes.Waiting = append(causes.Waiting, cause)
+	}
+	for _, name := range q.following {
+		causes.Waiting = append(causes.Waiting, upgrade.Cause{
+			Point: addonsv1.UpgradeBeforeControlPlane, Reason: addonsv1.UpgradeStackUndecidedReason, Hold: upgrade.HoldOf(nil),
+			Message: fmt.Sprintf("AddonStack %s or the Cluster was changed a moment ago, and spec.stacks of ClusterAddon %s is to follow", name, q.ca.Name),
+		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.unresolved)) {
 		if s := q.unresolved[name]; s.state.IsAwaited() {

@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/series"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
@@ -114,5 +117,58 @@ func TestSeriesOfHoldsAreLimited(t *testing.T) {
 	}
 	if got := testutil.ToFloat64(upgradeHolds.WithLabelValues(string(point), series.Other)); got < maxHolders {
 		t.Errorf("%v holds of others", got)
+	}
+}
+
+// TestUpgradesWaitForAssignments has a class and a version set at once: Cluster API asks before the stack of the new class
+// is assigned.
+func TestUpgradesWaitForAssignments(t *testing.T) {
+	const previous, next = "previous", "next"
+	now, release := time.Unix(1000, 0), addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeBeforeControlPlane}
+	of := func(class string, generation int64) addonsv1.AddonStack {
+		s := addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "of-" + class, Generation: generation}}
+		s.Spec = addonsv1.AddonStackSpec{ClassNames: []string{class}, Addons: []addonsv1.Addon{{Name: "cni", Lifecycle: &release}}}
+		return s
+	}
+	all := addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "all"}}
+	all.Spec.ClusterSelector = &metav1.LabelSelector{}
+	deleted := of(next, 1)
+	deleted.DeletionTimestamp = &metav1.Time{Time: now}
+	for name, tc := range map[string]struct {
+		class   string // of the Cluster
+		written []addonsv1.AddonStack
+		since   time.Duration
+		want    string
+	}{
+		"nothing changed":                         {previous, []addonsv1.AddonStack{of(previous, 1), of(next, 1)}, 0, ""},
+		"another class is set":                    {next, []addonsv1.AddonStack{of(previous, 1)}, 0, "of-previous"},
+		"another class is set, which has a stack": {next, []addonsv1.AddonStack{of(previous, 1), of(next, 1)}, 0, "of-previous, of-next"},
+		"another stack selects it, too":           {previous, []addonsv1.AddonStack{of(previous, 1), all}, 0, "all"},
+		"that one is being deleted":               {next, []addonsv1.AddonStack{deleted}, 0, ""},
+		"the stack was changed":                   {previous, []addonsv1.AddonStack{of(previous, 2)}, 0, "of-previous"},
+		"it was, and its rollout isn't here":      {previous, []addonsv1.AddonStack{of(previous, 2)}, assignmentGrace, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}
+			cluster.Spec.Topology.ClassRef.Name = tc.class
+			own := of(previous, 1)
+			q := &clusterRun{
+				ca: &addonsv1.ClusterAddon{}, cluster: member.OfCluster(cluster), now: now,
+				upgrade:   &upgrade.Upgrade{From: "v1.24.0", Reached: "v1.24.0", Target: "v1.25.0", Step: "v1.25.0", Steps: []string{"v1.25.0"}},
+				memory:    &memory{outdatedSince: map[string]time.Time{own.Name: now.Add(-tc.since)}},
+				installed: map[deliver.Release]deliver.Summary{},
+			}
+			assigned := []assignedStack{{StackRevision: addonsv1.StackRevision{Name: own.Name, Revision: "1"}, written: &own, spec: &own.Spec, generation: 1}}
+			q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, now)
+			upgradeGate{q}.awaitAssignments(tc.written, assigned)
+			if got := strings.Join(q.following, ", "); got != tc.want {
+				t.Errorf("it waits for %q; want %q", got, tc.want)
+			}
+			ready := (&addon{stack: own.Name, Addon: own.Spec.Addons[0]}).status()
+			ready.Phase = addonsv1.AddonReady
+			if got := (upgradeGate{q}).causes([]addonsv1.AddonStatus{ready}).Waiting; len(got) != len(q.following) {
+				t.Errorf("it waits for %+v", got)
+			}
+		})
 	}
 }

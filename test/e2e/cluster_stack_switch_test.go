@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
 	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -157,4 +158,43 @@ func (tn *tenant) freezeAssignments() (thaw func()) {
 			c.Annotations = labels("e2e.chandler.test/poked=thawed") // or it is tried again later
 		})
 	}
+}
+
+// TestClassAndVersionAtOnce has somebody set another class and another version of Kubernetes in one write. Cluster API may
+// ask before the stack of that class is assigned, and the control plane is not to go on before its network.
+func TestClassAndVersionAtOnce(t *testing.T) {
+	t.Parallel()
+	const before, after = "v1.31.6", "v1.31.7"
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	for _, class := range []string{"a", "b"} {
+		stack := tn.newStack(class, nil, tn.small("cni", atPoint(addonsv1.UpgradeBeforeControlPlane), withValues(map[string]any{"text": class})))
+		stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{class}
+		tn.create(stack)
+	}
+	cluster := tn.makeCluster("prod", s, nil, ofClass("a"))
+	tn.startManager()
+	tn.runs(cluster, []string{before}, []string{before})
+	tn.awaitCluster("prod", "it is of class a", ready("cni"))
+
+	gate := func(state addonsv1.GateState, reason string) clusterCheck {
+		return func(ca *addonsv1.ClusterAddon) error {
+			got := upgrade.GateOf(ca.Status.Upgrade, addonsv1.UpgradeBeforeControlPlane, after)
+			if got == nil || got.State != state || got.Reason != reason {
+				return fmt.Errorf("the gate is %+v", got)
+			}
+			return nil
+		}
+	}
+	thaw := tn.freezeAssignments()
+	change(tn, newCluster(tn.namespace, "prod", nil), func(c *clusterv1.Cluster) {
+		ofClass("b")(c)
+		c.Spec.Topology.Version = after
+	})
+	tn.awaitCluster("prod", "the upgrade is seen", upgrading(before, after))
+	ca := tn.clusterAddon("prod")
+	tn.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
+	tn.Expect(gate(addonsv1.GateWaiting, addonsv1.UpgradeStackUndecidedReason)(ca)).To(Succeed())
+	thaw()
+	tn.awaitCluster("prod", "the network is b's", installedAs("cni", 2, ""), gate(addonsv1.GateOpen, addonsv1.UpgradeAllowedReason))
 }
