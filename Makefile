@@ -43,7 +43,7 @@ export CGO_ENABLED ?= 0
 
 # PKG limits the tests to some packages, as in `make test PKG=./internal/...`.
 PKG      ?= ./...
-TEST_P   ?= 2
+TEST_P   ?= 4
 FLEETS   := /test/(e2e|instances|clusterctl|topology)$$
 # The library is a module of its own, and so are what shows its use, and other projects' tests of it.
 MODULES  := . fleet examples test/suites
@@ -115,8 +115,9 @@ test test-all:
 	@if [ '$(PKG)' = ./... ] || [ -n "$$(go list -test -deps $(PKG) | sed -n '\|^$(MODULE)/test/controlplane$$|p')" ]; then $(MAKE) controlplane; fi
 	go test -vet=off -p $(TEST_P) -timeout 30m $$(go list $(PKG) | grep -vE '$(FLEETS)' || echo ./api/...)
 	@if [ '$(PKG)' = ./... ]; then $(MAKE) test-library; fi
-	@# Those that start many processes run one after the other.
-	@for pkg in $$(go list $(PKG) | grep -E '$(FLEETS)' || true); do go test -vet=off -timeout 30m $$pkg; done
+	@# Those that start many processes mostly wait: the largest runs by itself, and the others beside each other.
+	@for pkgs in $$(go list $(PKG) | grep -E '$(FLEETS)' | awk '/e2e$$/ {print; next} {rest = rest "," $$0} END {print rest}'); do \
+		go test -vet=off -timeout 30m -p 3 $${pkgs//,/ }; done
 
 .PHONY: test-library
 test-library: ## Run the tests of the library, whose examples need a control plane.

@@ -79,6 +79,7 @@ func TestKeysThatAreTwiceAreRefusedBesideMergeKeys(t *testing.T) {
 // Values and patches are read by workers, and cost the manager nothing. So are manifests, which
 // the manager decodes again from the release record.
 func TestYAMLThatGrows(t *testing.T) {
+	long.Test(t)
 	r := rendering.NewRenderer(t)
 	for name, parse := range map[string]func(text string) error{
 		"values": func(text string) error {

@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -75,6 +76,7 @@ func expectNothingLeft(t *testing.T, dir string) {
 }
 
 func TestStopLeavesNothing(t *testing.T) {
+	long.Test(t)
 	g := NewWithT(t)
 	dir := scratch(t)
 	c, err := controlplane.Start(t.Context(), controlplane.Options{Workers: true})
@@ -88,6 +90,7 @@ func TestStopLeavesNothing(t *testing.T) {
 }
 
 func TestFailedStartLeavesNothing(t *testing.T) {
+	long.Test(t)
 	for name, test := range map[string]struct {
 		options controlplane.Options
 		want    []string
@@ -137,6 +140,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 }
 
 func TestDeathOfTheParentLeavesNothing(t *testing.T) {
+	long.Test(t)
 	for name, test := range map[string]struct {
 		signal      syscall.Signal
 		whileStarts bool

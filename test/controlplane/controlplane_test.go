@@ -3,6 +3,7 @@
 package controlplane_test
 
 import (
+	"github.com/cluster-chandler/chandler/test/long"
 	"net"
 	"os"
 	"path/filepath"
@@ -58,6 +59,7 @@ spec:
 `
 
 func TestWithoutWorkers(t *testing.T) {
+	long.Test(t)
 	dir := t.TempDir()
 	auditLog := filepath.Join(dir, "audit.log")
 	crdFile := filepath.Join(dir, "crd.yaml")
@@ -152,6 +154,7 @@ func TestOutage(t *testing.T) {
 }
 
 func TestStartAll(t *testing.T) {
+	long.Test(t)
 	g := NewWithT(t)
 	planes, err := controlplane.StartAll(t.Context(), controlplane.Options{Name: "a"}, controlplane.Options{Name: "b"})
 	g.Expect(err).NotTo(HaveOccurred())

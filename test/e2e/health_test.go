@@ -27,6 +27,7 @@ const degradedSoon = 10 * time.Second
 // TestDegraded has a Deployment that was ready crash, and run again. Nothing is delivered for it, also when the manager
 // is restarted. A rolling update that doesn't end, and takes no replica away, is no alarm.
 func TestDegraded(t *testing.T) {
+	t.Parallel()
 	d := newDrifting(t, 0, nil, func(a *addonsv1.Addon) { a.Values = valuesOf(map[string]any{"replicas": 2}) })
 	d.setDegradedAfter("platform", degradedSoon)
 	d.awaitReady("platform", "a field of the stack changes nothing")

@@ -98,6 +98,7 @@ func definitionOf(group, version, kind string, scope apiextensionsv1.ResourceSco
 
 // TestChartThatWantsItsOwnCRDs is installed at once, as with Helm: its CRDs are there before its templates.
 func TestChartThatWantsItsOwnCRDs(t *testing.T) {
+	t.Parallel()
 	tn, s := newProd(t, 2)
 	group := tn.namespace + ".example.com"
 	asks := fmt.Sprintf(".Capabilities.APIVersions.Has %q", group+"/v1/Widget")

@@ -90,6 +90,7 @@ var keepsByLookup = chart{
 }
 
 func TestHelmReleaseKeepsWhatItsChartGenerated(t *testing.T) {
+	t.Parallel()
 	s := workloadServer(t, 2)
 	for name, c := range map[string]struct {
 		chart  chart
@@ -128,6 +129,7 @@ func (tn *tenant) secretOn(s *server, name string) *corev1.Secret {
 // TestHelmReleaseWithAHashIsLeftAlone has a chart whose generated value is nowhere to be read: to take
 // it over would change it. The user gives it a value.
 func TestHelmReleaseWithAHashIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	tn, s := newProd(t, 2)
 	s.createNamespace(t, tn.namespace)
 	c := chart{
@@ -149,6 +151,7 @@ func TestHelmReleaseWithAHashIsLeftAlone(t *testing.T) {
 
 // TestLookupFindsTheAddonsOwnObjectsAlone changes what a chart generated, and upgrades.
 func TestLookupFindsTheAddonsOwnObjectsAlone(t *testing.T) {
+	t.Parallel()
 	tn, s := newProd(t, 2)
 	s.createNamespace(t, tn.namespace)
 	tn.Expect(s.Create(t.Context(), &corev1.Secret{ObjectMeta: tn.named("foreign"), Data: map[string][]byte{"a": []byte("b")}})).To(Succeed())

@@ -28,6 +28,7 @@ func (tn *tenant) latestRevision(stack string) string {
 
 // TestRevisionIsDeleted deletes the newest ControllerRevision of a stack.
 func TestRevisionIsDeleted(t *testing.T) {
+	t.Parallel()
 	for _, paused := range []bool{false, true} {
 		t.Run(fmt.Sprintf("paused %t", paused), func(t *testing.T) {
 			t.Parallel()
@@ -67,6 +68,7 @@ func TestRevisionIsDeleted(t *testing.T) {
 // TestOrphanBeforeTheClusterKnows says that add-ons are to stay, and takes them out of the assignment, while the
 // clusters don't answer.
 func TestOrphanBeforeTheClusterKnows(t *testing.T) {
+	t.Parallel()
 	for name, take := range map[string]func(*tenant, string){
 		"the stack is deleted":            func(tn *tenant, _ string) { tn.remove(tn.newStack("platform", nil)) },
 		"the Cluster isn't selected more": func(tn *tenant, cluster string) { tn.relabel(cluster, "env=none") },

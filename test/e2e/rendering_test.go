@@ -15,6 +15,7 @@ import (
 
 // TestLenientTemplateThatDiffersEachTimeIsRefused leaves what is installed as it is.
 func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
+	t.Parallel()
 	tn, s := newProd(t, 2)
 	lenient := func(a *addonsv1.Addon) { a.ValuesTemplateMode = addonsv1.ValuesTemplateModeLenient }
 	stack := tn.makeStack("platform", nil, tn.small("settings", withTemplate("text: first\ntext: last\n"), lenient))
@@ -34,6 +35,7 @@ func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
 // TestChartWhoseSchemaRefersToTheWeb is installed once its user does without the schema, at once, and
 // an upgrade isn't made for that alone.
 func TestChartWhoseSchemaRefersToTheWeb(t *testing.T) {
+	t.Parallel()
 	tn, s := newProd(t, 2)
 	path := tn.writeChart("settings", "1.0.0", chart{
 		"values.schema.json":  `{"properties": {"text": {"$ref": "https://example.com/definitions.json#/text"}}}`,

@@ -91,7 +91,7 @@ func TestRolloutHalts(t *testing.T) {
 // maxFailed. If two of the others fail, and one may, the rollout halts.
 func TestRolloutBudget(t *testing.T) {
 	t.Parallel()
-	const well, poor = 2, 4
+	const well, poor = 2, 6
 	dead := environmentNumber(t, "CHANDLER_ROLLOUT_DEAD", 5)
 	r := newRolling(t, "budget", well+poor)
 	for i := range dead {
@@ -111,7 +111,7 @@ func TestRolloutBudget(t *testing.T) {
 		r.awaitCluster(fmt.Sprint("budget-", i+1), "all others are well", ready("settings"))
 	}
 
-	r.edit("three", "poor", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(1), MaxFailed: ofNumber(1)}))
+	r.edit("three", "poor", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(2), MaxFailed: ofNumber(1)}))
 	s := r.newStack("platform", nil)
 	await(t, world.hub, s, 4*patience, "a second one failed", func(s *addonsv1.AddonStack) error {
 		if is := s.Status.Rollout; is == nil || is.Phase != addonsv1.RolloutHalted {
@@ -133,6 +133,7 @@ func TestRolloutBudget(t *testing.T) {
 // TestRolloutSeesACrashLoop has a Deployment of the canary crash two minutes after it was ready, while the wave soaks. The
 // next wave never begins, also once that time is over, and the cluster is named.
 func TestRolloutSeesACrashLoop(t *testing.T) {
+	t.Parallel()
 	g := NewWithT(t)
 	r := &rolling{tenant: newTenant(t), name: "loop"}
 	path := r.writeChart("web", "1.0.0", webChart)
