@@ -361,12 +361,6 @@ type AddonStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	Revision int32 `json:"revision,omitempty"`
 
-	// digest of everything that went into the installation: chart, values, facts
-	// of the cluster, options. Equal digests mean equal objects.
-	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	Digest string `json:"digest,omitempty"`
-
 	// recordDigest proves the add-on's release record in the workload cluster: it is the digest of what this
 	// ClusterAddon wrote there last, as "sha256:" and 64 hex digits. A record with another one, or an add-on
 	// without this field, is rendered again before anything is done by the record.

@@ -157,7 +157,7 @@ func availabilityIn(status *addonsv1.AddonStatus) metav1.Condition {
 		return sourceCondition(metav1.ConditionUnknown, status.Reason, status.Message)
 	case reasons.Of(status.Reason).Is(reasons.SourceBad):
 		return sourceCondition(metav1.ConditionFalse, status.Reason, status.Message)
-	case status.Digest != "" || wasRead(status):
+	case status.RecordDigest != "" || wasRead(status):
 		return availableCondition()
 	}
 	return notAsked()

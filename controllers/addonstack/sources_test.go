@@ -22,8 +22,8 @@ func TestSourcesOf(t *testing.T) {
 	unread := addonsv1.AddonStatus{Reason: failure.SourceUnavailable, Message: down}
 	other := addonsv1.AddonStatus{Reason: failure.SourceUnauthorized, Message: "a"}
 	slow := addonsv1.AddonStatus{Reason: failure.ArtifactPending, Message: "slow"}
-	given := addonsv1.AddonStatus{Phase: addonsv1.AddonReady, Digest: "sha256:1"}
-	givenAndFailed := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: "ObjectRejected", Digest: "sha256:1"}
+	given := addonsv1.AddonStatus{Phase: addonsv1.AddonReady, RecordDigest: "sha256:1"}
+	givenAndFailed := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: "ObjectRejected", RecordDigest: "sha256:1"}
 	unfit := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonManifestInvalid, Message: "no object"}
 	broken := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonTemplateFailed, Message: "templates/a.yaml: no"}
 	novalues := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonTemplateFailed, Message: "addons[cni].valuesTemplate: no"}
@@ -184,7 +184,7 @@ func TestPendingSources(t *testing.T) {
 			}
 			f := resolve(s, stack.Followers(&s.Spec), nil, &versionPoll{results: map[string]pollResult{"web": tc.found}})
 			f.bundle = tc.bundle
-			clusters := clustersWith("dns", []addonsv1.AddonStatus{{Phase: addonsv1.AddonReady, Digest: "sha256:1"}})
+			clusters := clustersWith("dns", []addonsv1.AddonStatus{{Phase: addonsv1.AddonReady, RecordDigest: "sha256:1"}})
 			if got := told(sourcesOf(s, inForce, clusters, f)); !slices.Equal(got, tc.want) {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}

@@ -127,7 +127,7 @@ func statusOf(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonS
 
 // describe fills the status with what a record says.
 func describe(status *addonsv1.AddonStatus, record deliver.Summary) {
-	status.Version, status.Revision, status.Digest = record.Version, int32(record.Revision), record.Digest
+	status.Version, status.Revision = record.Version, int32(record.Revision)
 	status.Objects = &addonsv1.ObjectCounts{Total: record.Objects}
 	if record.Status == deliver.StatusDeployed {
 		status.Objects.Ready = record.Objects

@@ -82,7 +82,7 @@ func delivered(outcome deliver.Outcome, status addonsv1.AddonStatus) addonResult
 		status.Version = outcome.Version
 	}
 	if outcome.Revision != 0 {
-		status.Revision, status.Digest = outcome.Revision, outcome.Digest
+		status.Revision = outcome.Revision
 		status.Objects = nil
 		if !outcome.Untouched {
 			status.Objects = &addonsv1.ObjectCounts{Total: outcome.Total, Ready: outcome.Ready}

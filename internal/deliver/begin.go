@@ -122,10 +122,10 @@ func (r revisionMaker) isSame(deployed, made *record.Record) bool {
 	if deployed == nil || deployed.Transferred() || deployed.IsRollback() || r.want.Again {
 		return false
 	}
-	return made.Holds() != "" && made.Holds() == deployed.Holds() && made.Spec == deployed.Spec && made.RenewAt.Equal(deployed.RenewAt) &&
+	return made.Spec == deployed.Spec && made.RenewAt.Equal(deployed.RenewAt) &&
 		made.Artifact == deployed.Artifact && made.Chart == deployed.Chart && made.Version == deployed.Version &&
 		made.AppVersion == deployed.AppVersion && reflect.DeepEqual(inJSON(made.Helm.Config), inJSON(deployed.Helm.Config)) &&
-		reflect.DeepEqual(made.State.Generated, deployed.State.Generated)
+		deployed.State != nil && reflect.DeepEqual(made.State.Generated, deployed.State.Generated) && made.SealAs(deployed)
 }
 
 // takeFacts brings new facts of the cluster into the record of what is deployed, which stays. Hooks don't run for them.

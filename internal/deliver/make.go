@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,7 +147,7 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 			return nil, err
 		}
 	}
-	rec.Seal()
+	rec.Seal(rand.Text())
 	return rec, nil
 }
 
@@ -208,6 +209,6 @@ func (r revisionMaker) copyOf(old *record.Record, number int, failed *Summary) *
 		Summary: summary, Helm: &release, WatchFilter: r.want.WatchFilter,
 		State: &record.State{Format: 1, Generated: old.State.Generated, Sensitive: old.State.Sensitive},
 	}
-	rec.Seal()
+	rec.Seal(rand.Text())
 	return rec
 }

@@ -21,10 +21,9 @@ type Outcome struct {
 	// Gone says that the add-on was removed. Phase is empty then.
 	Gone bool
 
-	// Version of the chart, Revision of the release, and Digest of its inputs.
+	// Version of the chart, and Revision of the release.
 	Version  string
 	Revision int32
-	Digest   string
 	// Proof is the proof of the newest record, if that record is proven, or has been written by the call. Else it is
 	// the given proof. A caller that keeps it where the cluster can't write has to give it to the next call.
 	Proof string

@@ -68,7 +68,7 @@ func (r revisionMaker) prove(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	adopted := rec.State.Adopted
-	if rec.Holds() == "" || rec.Holds() != made.Holds() || rec.Digest != made.Digest || adopted != nil && adopted.String() != made.Adopts {
+	if !made.SealAs(rec) || rec.Digest != made.Digest || adopted != nil && adopted.String() != made.Adopts {
 		return false, nil
 	}
 	is := withProgressOf(made.Summary, rec.Summary)

@@ -38,7 +38,7 @@ func (r *call) settled(o Outcome) Outcome {
 func readyOutcome(s Summary) Outcome {
 	return Outcome{
 		Phase: addonsv1.AddonReady, Reason: ReasonReady,
-		Version: s.Version, Revision: int32(s.Revision), Digest: s.Digest, Kinds: s.Kinds,
+		Version: s.Version, Revision: int32(s.Revision), Kinds: s.Kinds,
 		Total: s.Objects, Ready: s.Objects,
 	}
 }
@@ -99,7 +99,7 @@ func (r *call) withRevision(o Outcome) Outcome {
 			o.Ready = r.readyCount(revision)
 		}
 	}
-	o.Version, o.Revision, o.Digest, o.Total = revision.Version, int32(revision.Revision), revision.Digest, revision.Objects
+	o.Version, o.Revision, o.Total = revision.Version, int32(revision.Revision), revision.Objects
 	return o
 }
 

@@ -79,7 +79,7 @@ func trim(ca *addonsv1.ClusterAddon) {
 	ca.ObjectMeta = metav1.ObjectMeta{Namespace: ca.Namespace, Name: ca.Name}
 	for i := range ca.Status.Addons {
 		a := &ca.Status.Addons[i]
-		a.Digest, a.RecordDigest, a.ServiceAccountName = "", "", ""
+		a.RecordDigest, a.ServiceAccountName = "", ""
 		if a.Drift != nil && a.Drift.Objects == 0 {
 			a.Drift.LastManagers, a.Drift.Message = nil, ""
 		}

@@ -63,7 +63,7 @@ func (tm *team) forge(release string, more func(*record.Record)) {
 			Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRoleBinding", Name: tm.namespace, UID: "1", Fields: 1,
 		})
 		more(rec)
-		rec.Seal()
+		rec.Seal(rec.State.Salt)
 		return store.Update(tm.t.Context(), rec)
 	}).Should(Succeed())
 }
@@ -116,7 +116,7 @@ func TestMoveWithForgedRecords(t *testing.T) {
 		},
 		State: &record.State{Format: 1},
 	}
-	removal.Seal()
+	removal.Seal("")
 	g.Expect(tm.recordsOf(corner, "evil").Create(t.Context(), removal)).To(Succeed())
 	tm.forge("settings", func(rec *record.Record) { rec.Artifact = "sha256:" + strings.Repeat("1", 64) })
 	tm.forge("vault", func(rec *record.Record) { rec.Applied = "" })

@@ -132,7 +132,7 @@ func TestForgedRecordElsewhere(t *testing.T) {
 			s.createNamespace(t, corner.Namespace)
 			m := newMallory(t, s, corner.Namespace)
 			forged := m.forge(corner, tn.namespace+"/prod", tc.claimed)
-			forged.Seal()
+			forged.Seal("")
 			g.Expect(m.store(corner).Create(t.Context(), forged)).To(Succeed())
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: corner.Namespace, Name: forged.SecretName}}
 			left := func(ca *addonsv1.ClusterAddon) error {
@@ -219,7 +219,7 @@ func TestEditedRecord(t *testing.T) {
 				m.expectNoRights()
 			})
 			t.Run("all, with digests that fit", func(t *testing.T) {
-				edit(t, "settings", func(rec *record.Record) { add(rec); rec.Seal() })
+				edit(t, "settings", func(rec *record.Record) { add(rec); rec.Seal(rec.State.Salt) })
 				tn.in(t).awaitCluster("prod", "it is rendered again", installedAs("settings", 4, "1.0.0"))
 				m.expectNoRights()
 			})
@@ -277,7 +277,7 @@ func TestForgedChart(t *testing.T) {
 			}
 			g.Expect(rec.ArtifactVersion).NotTo(BeEmpty(), "what the digest is of is in the record")
 			rec.Artifact, rec.Digest = evil, "sha256:1"
-			rec.Seal()
+			rec.Seal(rec.State.Salt)
 			return store.Update(t.Context(), rec)
 		})).To(Succeed())
 	}

@@ -34,7 +34,7 @@ func madeClusterAddon(tn *tenant, number int) *addonsv1.ClusterAddon {
 		a := addonsv1.AddonStatus{
 			Name: fmt.Sprintf("addon-%02d", i), Namespace: "kube-system", Stack: "platform", Phase: addonsv1.AddonReady, Since: metav1.Now(),
 			Version: "1.19.6", Revision: 3, Objects: &addonsv1.ObjectCounts{Total: 20, Ready: 20},
-			Digest: "sha256:" + strings.Repeat("a", 64), RecordDigest: "sha256:" + strings.Repeat("b", 64),
+			RecordDigest: "sha256:" + strings.Repeat("b", 64),
 			Drift: &addonsv1.AddonDrift{Repaired: 1, LastTime: metav1.Now(), LastManagers: []string{"kubectl"}, Message: "Deployment kube-system/x: .spec.replicas by kubectl"},
 		}
 		if number%400 == 17 && i == 7 {

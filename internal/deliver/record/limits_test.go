@@ -123,7 +123,7 @@ func TestLargeRecordIsSealedAndPackedInLittleMemory(t *testing.T) {
 	var packed []byte
 	var err error
 	took := cost.Quick(func() {
-		r.Seal()
+		r.Seal("")
 		packed, err = encodeRelease(r.Helm)
 	})
 	if err != nil || r.Helm.Manifest != manifest {

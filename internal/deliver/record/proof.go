@@ -69,13 +69,10 @@ func (r *Record) IsIntact() bool {
 	return r.holds != "" && r.holds == r.Content && (r.State.Adopted == nil || r.State.Adopted.String() == r.Adopts)
 }
 
-// Holds returns the digest of what the record would have applied and run, whatever its metadata says of
-// that. It is "" for a record of Helm's, and for one whose parts don't fit together.
-func (r *Record) Holds() string { return r.holds }
-
 // Seal notes the digest of the record's data, and the release that it adopts, in its metadata. The maker of a record
-// seals it once.
-func (r *Record) Seal() {
+// seals it once, with a salt of its own.
+func (r *Record) Seal(salt string) {
+	r.State.Salt = salt
 	if r.State.CRDsDigest = ""; len(r.CRDs) > 0 {
 		r.State.CRDsDigest = digestOf(r.CRDs)
 	}
@@ -84,6 +81,15 @@ func (r *Record) Seal() {
 	}
 	r.holds = r.contentDigest()
 	r.Content = r.holds
+}
+
+// SealAs seals the record with the salt of another one, and reports whether both hold the same.
+func (r *Record) SealAs(other *Record) bool {
+	if other.holds == "" {
+		return false
+	}
+	r.Seal(other.State.Salt)
+	return r.holds == other.holds
 }
 
 // contentDigest returns the digest of the manifest, the hooks and the CRDs. The CRDs may be gone: they
@@ -99,6 +105,9 @@ func (r *Record) contentDigest() string {
 		hooks = append(hooks, hook)
 	}
 	pieces := []any{hooks, r.State.CRDsDigest}
+	if r.State.Salt != "" {
+		pieces = append(pieces, r.State.Salt)
+	}
 	for line := range strings.Lines(r.Helm.Manifest) { // as a whole it would be encoded in ten times its memory
 		pieces = append(pieces, line)
 	}

@@ -35,13 +35,16 @@ type Record struct {
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter.
 	WatchFilter string
 
-	holds string // see Holds
+	// holds is the digest of the manifest, hooks and CRDs. It is "" for a record of Helm's, and for parts that don't fit.
+	holds string
 }
 
 // State is what Chandler keeps beside Helm's record.
 type State struct {
 	// Format of this structure: 1.
 	Format int `json:"format"`
+	// Salt is random. With it, who can read a proof can't try out which passwords the record has.
+	Salt string `json:"salt,omitempty"`
 	// Inventory is every object that may be in the cluster because of this add-on.
 	Inventory []Entry `json:"inventory,omitempty"`
 	// Generated are values that were made up while rendering, to be kept.
