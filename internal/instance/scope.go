@@ -78,7 +78,7 @@ func (s Scope) LeaderElectionID() string {
 	if len(s.Namespaces) == 0 && s.WatchFilter == "" {
 		return "controller-leader-election-chandler"
 	}
-	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(s.Namespaces)), ",") + "/" + s.WatchFilter))
+	sum := sha256.Sum256([]byte(strings.Join(s.Canonical().Namespaces, ",") + "/" + s.WatchFilter))
 	return "controller-leader-election-chandler-" + hex.EncodeToString(sum[:5])
 }
 
