@@ -72,7 +72,8 @@ func TestOneOfManyRejected(t *testing.T) {
 	e, ns := alone(t)
 	good := e.want(ns, chart{version: "1", manifest: configMap("old", "x")})
 	e.install(good)
-	manifest := "---\napiVersion: v1\nkind: Service\nmetadata: {name: broken}\nspec: {ports: [{port: 99999}]}\n"
+	manifest := "---\napiVersion: v1\nkind: Service\nmetadata: {name: broken}\nspec: {ports: [{port: 99999}]}\n" +
+		"---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: later}\nspec: {defaultBackend: {service: {name: a, port: {number: 80}}}}\n"
 	for i := range 39 {
 		manifest += configMap(fmt.Sprintf("c%02d", i), "x")
 	}
@@ -80,9 +81,10 @@ func TestOneOfManyRejected(t *testing.T) {
 	o := e.settleAs(bad, object.ReasonObjectRejected)
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
 	e.Expect(o.Message).To(And(ContainSubstring("Service "+ns+"/broken"), ContainSubstring("spec.ports[0].port")))
-	e.Expect([]int32{o.Total, o.Ready}).To(Equal([]int32{40, 39}))
+	e.Expect([]int32{o.Total, o.Ready}).To(Equal([]int32{41, 40}))
 	e.Expect(o.RetryAfter).To(BeNumerically("~", 10*time.Second, time.Second))
 	e.Expect(e.get("v1", "ConfigMap", ns, "c38")).NotTo(BeNil())
+	e.Expect(e.get("networking.k8s.io/v1", "Ingress", ns, "later")).NotTo(BeNil(), "so are those that come after it")
 	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil(), "nothing is pruned")
 	e.Expect(e.records(ns)[good.Release].Status).To(Equal("failed"))
 
