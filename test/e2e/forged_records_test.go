@@ -185,6 +185,9 @@ func TestEditedRecord(t *testing.T) {
 			tn.create(stack)
 			tn.awaitCluster("prod", "it is installed", ready("settings", "other"))
 			m := newMallory(t, s, tn.namespace)
+			copied := tn.configMapOf("copied")
+			copied.Labels = map[string]string{addonsv1.AddonLabel: "settings", addonsv1.AddonNamespaceLabel: tn.namespace}
+			must.Succeed(t, s.Create(t.Context(), copied))
 			edit := func(t *testing.T, addon string, mutate func(*record.Record)) {
 				t.Helper()
 				store := m.store(record.Release{Namespace: tn.namespace, Name: addon})
@@ -203,7 +206,7 @@ func TestEditedRecord(t *testing.T) {
 				rec.Helm.Hooks = append(rec.Helm.Hooks, m.hook(helmrelease.HookPreDelete, helmrelease.HookPreUpgrade))
 				rec.State.Inventory = append(rec.State.Inventory, record.Entry{
 					Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRoleBinding", Name: m.name, UID: "1", Fields: 1,
-				})
+				}, record.Entry{Version: "v1", Kind: "ConfigMap", Namespace: copied.Namespace, Name: copied.Name, UID: copied.UID})
 			}
 
 			t.Run("its data, and what has it compared", func(t *testing.T) {
@@ -222,6 +225,7 @@ func TestEditedRecord(t *testing.T) {
 				edit(t, "settings", func(rec *record.Record) { add(rec); rec.Seal(rec.State.Salt) })
 				tn.in(t).awaitCluster("prod", "it is rendered again", installedAs("settings", 4, "1.0.0"))
 				m.expectNoRights()
+				NewWithT(t).Expect(s.Get(t.Context(), client.ObjectKeyFromObject(copied), copied)).To(Succeed(), "labels and an inventory make nobody an owner")
 			})
 			t.Run("its status", func(t *testing.T) {
 				edit(t, "settings", func(rec *record.Record) {
