@@ -35,7 +35,7 @@ func madeClusterAddon(tn *tenant, number int) *addonsv1.ClusterAddon {
 			Name: fmt.Sprintf("addon-%02d", i), Namespace: "kube-system", Stack: "platform", Phase: addonsv1.AddonReady, Since: metav1.Now(),
 			Version: "1.19.6", Revision: 3, Objects: &addonsv1.ObjectCounts{Total: 20, Ready: 20},
 			RecordDigest: "sha256:" + strings.Repeat("b", 64),
-			Drift: &addonsv1.AddonDrift{Repaired: 1, LastTime: metav1.Now(), LastManagers: []string{"kubectl"}, Message: "Deployment kube-system/x: .spec.replicas by kubectl"},
+			Drift:        &addonsv1.AddonDrift{Repaired: 1, LastTime: metav1.Now(), LastManagers: []string{"kubectl"}, Message: "Deployment kube-system/x: .spec.replicas by kubectl"},
 		}
 		if number%400 == 17 && i == 7 {
 			a.Phase, a.Reason, a.Message = addonsv1.AddonFailed, "HookFailed", "pre-install hook Job kube-system/x: BackoffLimitExceeded"
