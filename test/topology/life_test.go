@@ -7,10 +7,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
-// TestLifeOfACluster takes a Cluster with a worker through all hooks, some of which hold it for a while.
+// TestLifeOfACluster takes a Cluster with a worker through all hooks, some of which hold it for a while. It has no part of
+// Chandler: the other tests rely on what Cluster API does here.
 func TestLifeOfACluster(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const name = "life"
 	g := NewWithT(t)
