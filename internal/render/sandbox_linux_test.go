@@ -106,6 +106,9 @@ func runEscapesIfAsked() {
 }
 
 func TestWorkersMayDoNothingElse(t *testing.T) {
+	if sandbox.RaceDetector {
+		t.Skip("the race detector needs more system calls")
+	}
 	exe, err := os.Executable()
 	must.Succeed(t, err)
 	cmd := exec.CommandContext(t.Context(), exe)
