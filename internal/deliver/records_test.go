@@ -211,3 +211,29 @@ func TestRecordThatIsHelmsAloneNow(t *testing.T) {
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordUnreadable))
 }
+
+// TestLostProofs has a ClusterAddon that has lost what it knew of its records, as after a move. A record that holds what is
+// made once more is proven without a write, whatever its salt is: those of an earlier version have none.
+func TestLostProofs(t *testing.T) {
+	for name, change := range map[string]func(*record.Record){
+		"as it was made": func(*record.Record) {}, "without a salt": func(rec *record.Record) { rec.Seal("") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, ns := beside(t)
+			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
+			e.install(want)
+			store := &record.Store{Client: e.target.Client, Release: want.Release, Clock: e.clock}
+			rec, err := store.Newest(e.ctx)
+			e.Expect(err).NotTo(HaveOccurred())
+			change(rec)
+			e.Expect(store.Update(e.ctx, rec)).To(Succeed())
+			e.restart()
+			e.proofs.kept = map[deliver.Release]string{}
+			e.meter.reset()
+			o := e.install(want)
+			e.Expect(o.Revision).To(BeEquivalentTo(1))
+			e.expectWrites(0, "it is proven")
+			e.Expect(o.Proof).NotTo(BeEmpty())
+		})
+	}
+}
