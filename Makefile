@@ -117,7 +117,7 @@ test test-all:
 	@if [ '$(PKG)' = ./... ]; then $(MAKE) test-library; fi
 	@# Those that start many processes mostly wait: the largest runs by itself, and the others beside each other.
 	@for pkgs in $$(go list $(PKG) | grep -E '$(FLEETS)' | awk '/e2e$$/ {print; next} {rest = rest "," $$0} END {print rest}'); do \
-		go test -vet=off -timeout 30m -p 2 $${pkgs//,/ }; done
+		go test -vet=off -timeout 30m -p 3 $${pkgs//,/ }; done
 
 .PHONY: test-library
 test-library: ## Run the tests of the library, whose examples need a control plane.

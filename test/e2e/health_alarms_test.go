@@ -119,6 +119,7 @@ func (d *drifting) setReady(p *corev1.Pod, status corev1.ConditionStatus) {
 
 // TestDegradedByCluster has nodes, images and addresses go that an installed add-on needs.
 func TestDegradedByCluster(t *testing.T) {
+	long.Test(t)
 	d := newScaled(t, 1)
 	lost := d.pods()[0]
 	d.setReady(&lost, corev1.ConditionFalse)

@@ -25,7 +25,7 @@ var world struct {
 	hub    *server
 }
 
-func TestMain(m *testing.M) { suite.Suite{Name: "e2e", Parallel: 10, Prepare: prepare}.Run(m) }
+func TestMain(m *testing.M) { suite.Suite{Name: "e2e", Parallel: 12, Prepare: prepare}.Run(m) }
 
 func prepare(ctx context.Context, root, dir string) error {
 	world.root, world.dir = root, dir
