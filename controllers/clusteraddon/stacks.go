@@ -61,8 +61,8 @@ type stacks struct {
 	heldRemovals []string
 	// outdatedSince says since when assignments don't follow, by stack.
 	outdatedSince map[string]time.Time
-	// following are the stacks for which an upgrade of Kubernetes waits until the assignment has had time to follow.
-	following []string
+	// outdated are the stacks for which an upgrade of Kubernetes waits until the assignment has had time to follow.
+	outdated []string
 	// recheckAfter is when one of them won't be given more time; zero if none is.
 	recheckAfter time.Duration
 }

@@ -138,7 +138,7 @@ func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 		}
 		causes.Waiting = append(causes.Waiting, cause)
 	}
-	for _, name := range q.following {
+	for _, name := range q.outdated {
 		causes.Waiting = append(causes.Waiting, upgrade.Cause{
 			Point: addonsv1.UpgradeBeforeControlPlane, Reason: addonsv1.UpgradeStackUndecidedReason, Hold: upgrade.HoldOf(nil),
 			Message: fmt.Sprintf("AddonStack %s or the Cluster was changed a moment ago, and spec.stacks of ClusterAddon %s is to follow", name, q.ca.Name),

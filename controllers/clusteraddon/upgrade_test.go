@@ -161,12 +161,12 @@ func TestUpgradesWaitForAssignments(t *testing.T) {
 			assigned := []assignedStack{{StackRevision: addonsv1.StackRevision{Name: own.Name, Revision: "1"}, written: &own, spec: &own.Spec, generation: 1}}
 			q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, now)
 			upgradeGate{q}.awaitAssignments(tc.written, assigned)
-			if got := strings.Join(q.following, ", "); got != tc.want {
+			if got := strings.Join(q.outdated, ", "); got != tc.want {
 				t.Errorf("it waits for %q; want %q", got, tc.want)
 			}
 			ready := (&addon{stack: own.Name, Addon: own.Spec.Addons[0]}).status()
 			ready.Phase = addonsv1.AddonReady
-			if got := (upgradeGate{q}).causes([]addonsv1.AddonStatus{ready}).Waiting; len(got) != len(q.following) {
+			if got := (upgradeGate{q}).causes([]addonsv1.AddonStatus{ready}).Waiting; len(got) != len(q.outdated) {
 				t.Errorf("it waits for %+v", got)
 			}
 		})

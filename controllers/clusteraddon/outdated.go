@@ -10,20 +10,20 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// awaitAssignments finds the stacks whose assignment is to follow what was just written. Somebody may set another class
+// awaitAssignments finds the stacks whose assignment is older than what was just written. Somebody may set another class
 // and another version of Kubernetes at once, and Cluster API asks before the add-ons of that class are assigned. An
 // assignment that doesn't follow, as while a rollout hasn't come so far, is waited for no longer than assignmentGrace.
 func (q upgradeGate) awaitAssignments(written []addonsv1.AddonStack, assigned []assignedStack) {
 	for i := range written {
 		s := &written[i]
-		if mayFollow(s, assigned, q.cluster) && q.isGiven(s.Name, q.memory.outdatedSince, q.now) {
-			q.following = append(q.following, s.Name)
+		if isOutdated(s, assigned, q.cluster) && q.isGiven(s.Name, q.memory.outdatedSince, q.now) {
+			q.outdated = append(q.outdated, s.Name)
 		}
 	}
 }
 
-// mayFollow reports whether an assignment may become another one by what a stack and the cluster are like now.
-func mayFollow(written *addonsv1.AddonStack, assigned []assignedStack, cluster *member.Member) bool {
+// isOutdated reports whether the assignment of a stack may become another one by what the stack and the cluster are like now.
+func isOutdated(written *addonsv1.AddonStack, assigned []assignedStack, cluster *member.Member) bool {
 	at := slices.IndexFunc(assigned, func(a assignedStack) bool { return a.Name == written.Name })
 	switch {
 	case !written.DeletionTimestamp.IsZero():
