@@ -116,8 +116,10 @@ test test-all:
 	go test -vet=off -p $(TEST_P) -timeout 30m $$(go list $(PKG) | grep -vE '$(FLEETS)' || echo ./api/...)
 	@if [ '$(PKG)' = ./... ]; then $(MAKE) test-library; fi
 	@# Those that start many processes mostly wait: the largest runs by itself, and the others beside each other.
-	@for pkgs in $$(go list $(PKG) | grep -E '$(FLEETS)' | awk '/e2e$$/ {print; next} {rest = rest "," $$0} END {print rest}'); do \
-		go test -vet=off -timeout 30m -p 3 $${pkgs//,/ }; done
+	@for tests in e2e 'instances|clusterctl|topology'; do \
+		pkgs=$$(go list $(PKG) | grep -E "/test/($$tests)\$$" || true); \
+		if [ -n "$$pkgs" ]; then go test -vet=off -timeout 30m -p 3 $$pkgs; fi; \
+	done
 
 .PHONY: test-library
 test-library: ## Run the tests of the library, whose examples need a control plane.
