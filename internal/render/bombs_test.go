@@ -149,7 +149,7 @@ func TestBombs(t *testing.T) {
 		"an expression of great nesting": {rendering.ChartWith("{{ " + strings.Repeat("(", 200_000) + "1" + strings.Repeat(")", 200_000) + " }}"), job.ReasonTemplateFailed},
 	}
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Timeout = 5 * time.Second })
-	patient := rendering.NewRenderer(t, func(o *render.Options) { o.Timeout = 2 * time.Minute }) // all but what has no end, which takes long on a busy machine
+	patient := rendering.NewRenderer(t, func(o *render.Options) { o.Timeout = 2 * time.Minute }) // for what ends by itself, which takes long on a busy machine
 
 	// Other people's renderings go on meanwhile, and all of them succeed.
 	others := newGoodNeighbour(t, r)

@@ -35,11 +35,9 @@ func TestSwitchOfClass(t *testing.T) {
 	s := workloadServer(t, 1)
 	base, top := tn.writeChart("settings", "1.0.0", configMapChart), tn.writeChart("held", "1.0.0", heldChart)
 	for _, class := range []string{"a", "b"} {
-		stack := tn.newStack(class, nil,
+		tn.create(tn.stackForClass(class, class,
 			tn.addon("base", base, withTemplate("text: "+class+" on {{ .Cluster.spec.topology.classRef.name }}")),
-			tn.addon("top", top, after("base")))
-		stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{class}
-		tn.create(stack)
+			tn.addon("top", top, after("base"))))
 	}
 	tn.makeCluster("prod", s, nil, ofClass("a"))
 	tn.startManager()
@@ -168,9 +166,7 @@ func TestClassAndVersionAtOnce(t *testing.T) {
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
 	for _, class := range []string{"a", "b"} {
-		stack := tn.newStack(class, nil, tn.small("cni", atPoint(addonsv1.UpgradeBeforeControlPlane), withValues(map[string]any{"text": class})))
-		stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{class}
-		tn.create(stack)
+		tn.create(tn.stackForClass(class, class, tn.small("cni", atPoint(addonsv1.UpgradeBeforeControlPlane), withValues(map[string]any{"text": class}))))
 	}
 	cluster := tn.makeCluster("prod", s, nil, ofClass("a"))
 	tn.startManager()

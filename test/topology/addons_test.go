@@ -211,12 +211,14 @@ func (tn *tenant) expectText(cluster, addon, text string) {
 	}
 }
 
-// awaitFirst makes the first version of the network ready on a Cluster that comes up, and waits until nothing is left to do.
+// awaitFirst makes the first version of the network ready on a Cluster that comes up, and waits until Cluster API has nothing
+// left to do.
 func (tn *tenant) awaitFirst(cluster string) {
 	tn.Helper()
 	awaitCondition(tn.T, tn.at(cluster), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
 	tn.ready(cluster, "cni", "first")
 	tn.await(cluster, "it is installed", isReady)
+	awaitCondition(tn.T, tn.at(cluster), clusterv1.ClusterTopologyReconciledCondition, true, "")
 }
 
 // await returns once a ClusterAddon is so.

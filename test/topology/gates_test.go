@@ -153,7 +153,6 @@ func TestClosedInTheMiddle(t *testing.T) {
 	tn.set(stack("1.34.x || 1.36.x"))
 	createCluster(t, tn.at(name), localClass, v34, 0)
 	tn.awaitFirst(name)
-	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 	setVersion(t, tn.at(name), v36)
 	const isnt = "Kubernetes 1.35 isn't allowed by add-on cni of AddonStack platform"
 	tn.await(name, "it isn't for what is between", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeNoCompatibleVersionReason, isnt))

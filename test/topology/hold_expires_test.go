@@ -33,7 +33,6 @@ func TestHoldExpires(t *testing.T) {
 	createCluster(t, tn.at(name), localClass, v34, 0)
 	tn.set(stack("first", 1, addonsv1.AfterHoldHold))
 	tn.awaitFirst(name)
-	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	tn.set(stack("second", 1, addonsv1.AfterHoldHold))
 	setVersion(t, tn.at(name), v35)

@@ -140,7 +140,6 @@ func TestHookServerDown(t *testing.T) {
 	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
 	createCluster(t, tn.at(name), localClass, v34, 0)
 	tn.awaitFirst(name)
-	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	tn.chandler.Kill()
 	createCluster(t, tn.at(other), localClass, v34, 1)
@@ -163,7 +162,6 @@ func TestHookServerDownAndIgnored(t *testing.T) {
 	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
 	createCluster(t, tn.at(name), localClass, v34, 0)
 	tn.awaitFirst(name)
-	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	tn.chandler.Kill()
 	setVersion(t, tn.at(name), v35)

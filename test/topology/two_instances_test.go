@@ -45,7 +45,6 @@ func TestTwoInstancesOneServer(t *testing.T) {
 		g.Expect(world.Create(t.Context(), c)).To(Succeed())
 		tn.set(stack(tn, "first"))
 		tn.awaitFirst(name)
-		awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 		tn.set(stack(tn, "second"))
 		setVersion(t, tn.at(name), v35)
 	}
