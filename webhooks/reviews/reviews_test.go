@@ -96,7 +96,7 @@ func TestRoomIsForTheQuick(t *testing.T) {
 			for range 8 {
 				slow = append(slow, s.begin(from, admission, 1<<20, strings.Repeat(" ", part)))
 			}
-			s.expect(admission, strings.Repeat(" ", 400<<10)+"{}", http.StatusOK)
+			s.awaitRoom(api, strings.Repeat(" ", 400<<10)+"{}")
 			ended := make(chan int, len(slow))
 			for _, conn := range slow {
 				go func() { ended <- statusOf(conn) }()
@@ -116,9 +116,7 @@ func TestShareOfEachClient(t *testing.T) {
 	for range 20 {
 		s.begin(stranger, admission, 1<<20, strings.Repeat(" ", 200<<10))
 	}
-	if status, err := s.ask(stranger, admission, strings.Repeat(" ", 500<<10)+"{}"); err != nil || status != http.StatusOK {
-		t.Errorf("%d, %v", status, err)
-	}
+	s.awaitRoom(stranger, strings.Repeat(" ", 500<<10)+"{}")
 	if _, err := io.WriteString(slow, body[50<<10:]); err != nil {
 		t.Fatal(err)
 	}

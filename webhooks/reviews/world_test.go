@@ -131,5 +131,18 @@ func (s *served) expect(path, body string, status int, change ...func(*http.Requ
 	}
 }
 
+// awaitRoom asks from an address until there is room for the body. On a busy machine it comes slower at first than bodies of
+// which nothing more comes.
+func (s *served) awaitRoom(from, body string) {
+	s.t.Helper()
+	wait.Until(s.t, patience, "the quick are to get room", func() error {
+		status, err := s.ask(from, admission, body)
+		if err == nil && status != http.StatusOK {
+			return fmt.Errorf("the answer is %d", status)
+		}
+		return err
+	})
+}
+
 // echo is a hook that sends the request back.
 func echo(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }
