@@ -107,5 +107,8 @@ func (r *call) contained(ctx context.Context, work func(context.Context, *call) 
 		o, err = work(ctx, r)
 	}
 	err = recordFault{r}.stop(err)
+	if f, ok := errors.AsType[*object.Failure](err); ok && f.Kind == object.Rejected {
+		err = r.refuse(f.Reason, f.Message)
+	}
 	return o, r.hidden.concealAll(err)
 }

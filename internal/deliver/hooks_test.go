@@ -18,11 +18,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
 )
@@ -68,6 +71,33 @@ func TestHooks(t *testing.T) {
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 	e.Expect(e.get("batch/v1", "Job", ns, "bye")).NotTo(BeNil(), "Helm doesn't delete hooks")
 	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())
+}
+
+// TestHookThatMayNotBeDeleted names the object of a hook that is done, and that nobody may delete.
+func TestHookThatMayNotBeDeleted(t *testing.T) {
+	e, ns := beside(t)
+	e.deny(ns, "DELETE", "configmaps", "oldObject.metadata.namespace != '"+ns+"' || oldObject.metadata.name == 'a'", "'it has to stay'")
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "probe"}}
+	e.Expect(e.target.Client.Create(e.ctx, probe)).To(Succeed())
+	e.Eventually(func() error { return e.target.Client.Delete(e.ctx, probe, client.DryRunAll) }).WithTimeout(30 * time.Second).ShouldNot(Succeed())
+
+	done := hook("done", 0, configMap("done", "x"), []string{"pre-install"}, "hook-succeeded")
+	done.Kind = "ConfigMap"
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{done}})
+	o := e.settle(want)
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
+	e.Expect(o.Reason).To(BeElementOf(object.ReasonForbidden, object.ReasonObjectRejected))
+	e.Expect(o.Message).To(And(ContainSubstring("ConfigMap "+ns+"/done"), ContainSubstring("it has to stay")))
+	e.Expect(o.RetryAfter).To(BeNumerically(">", 0))
+
+	e.Expect(e.target.Client.Delete(e.ctx, e.get("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "", ns))).To(Succeed())
+	e.drive(func() (deliver.Outcome, error) {
+		e.clock.step(time.Minute)
+		o, err := e.d.Ensure(e.ctx, e.target, want)
+		o.RetryAfter = min(o.RetryAfter, time.Second) // policies take a moment
+		return o, err
+	}, func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady })
+	e.Expect(e.get("v1", "ConfigMap", ns, "done")).To(BeNil())
 }
 
 func TestFailedHook(t *testing.T) {

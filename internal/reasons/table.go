@@ -101,7 +101,7 @@ var Table = []Reason{
 		"a field can't be changed; set `immutableFieldPolicy: Recreate`, delete the object by hand if no data is lost with it, or undo the change"},
 	{object.ReasonKindMissing, failed, SourceRead, "the cluster doesn't know a kind: install its CRD first, as with `dependsOn`"},
 	{object.ReasonForbidden, failed, 0,
-		"the kubeconfig's user may not do this: apply or delete an object, or write the Secret of the release record; or " +
+		"the kubeconfig's user may not do this: apply, read or delete an object, or write the Secret of the release record; or " +
 			"a quota or a webhook refuses that"},
 	{object.ReasonObjectRejected, failed, SourceRead,
 		"the API server refused an object; all others were applied, and nothing was pruned"},
