@@ -35,6 +35,7 @@ func TestFor(t *testing.T) {
 		"own authority for all":         {map[string][]byte{"ca.crt": []byte("c")}, true, "a", "", Credential{CA: []byte("c")}},
 		"own keys of the host":          {map[string][]byte{"a_8443.username": []byte("u"), "a_8443.password": []byte("p"), "a.token": []byte("t")}, true, "A:8443", "", Credential{Username: "u", Password: "p"}},
 		"own keys of an IPv6 address":   {map[string][]byte{"__1_5000.token": []byte("t")}, true, "[::1]:5000", "", Credential{Token: "t"}},
+		"own keys of one without port":  {map[string][]byte{"__1_5000.token": []byte("t")}, true, "[::1:5000]", "", Credential{}},
 		"own keys of Docker Hub":        {map[string][]byte{"docker.io.username": []byte("u"), "index.docker.io.password": []byte("other")}, true, "registry-1.docker.io", "library/x", Credential{Username: "u"}},
 		"own keys of a host like them":  {map[string][]byte{"a_8443.token": []byte("t")}, true, "a_8443", "", Credential{}},
 		"a Secret of a host like that":  {map[string][]byte{"a_8443.token": []byte("t"), "token": []byte("mine")}, false, "a_8443", "", Credential{Token: "mine"}},

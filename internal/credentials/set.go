@@ -105,10 +105,10 @@ func (s Set) For(at Host) (Credential, error) {
 	return found, nil
 }
 
-// prefixes returns those that keys for the host may have. A name with "_" has none: it could be
-// chosen to be that of another host with its port.
+// prefixes returns those that keys for the host may have. A name with "_" has none, and neither has an IPv6 address without
+// a port: they could be chosen to be that of another host with its port.
 func prefixes(host string) []string {
-	if strings.Contains(host, "_") {
+	if strings.Contains(host, "_") || strings.HasSuffix(host, "]") {
 		return nil
 	}
 	names := []string{host}
