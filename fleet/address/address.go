@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/net/idna"
 )
 
 // metadataServices are addresses outside the link-local ranges at which clouds
@@ -106,8 +108,12 @@ func carriedBy(addr netip.Addr) []netip.Addr {
 
 // RefusedName reports whether a host is written as an address that nobody may name. A
 // proxy would be asked for it, and is free to go there. A host that ends in a number is no name,
-// but some clients take it for an address: 2852039166 is 169.254.169.254 to them.
+// but some clients take it for an address: 2852039166 is 169.254.169.254 to them. Digits and dots of other scripts are
+// those of ASCII, as net/http reads them (Unicode Technical Standard 46).
 func RefusedName(host string, allowLoopback bool) bool {
+	if inASCII, err := idna.Lookup.ToASCII(host); err == nil {
+		host = inASCII
+	}
 	host = strings.TrimSuffix(host, ".")
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return Refused(addr, allowLoopback) != ""

@@ -28,6 +28,7 @@ func TestNoProxyForRefusedAddresses(t *testing.T) {
 	for _, host := range []string{
 		"169.254.169.254", "169.254.169.254.", "[fd00:ec2::254]", "[64:ff9b::a9fe:a9fe]", "[fe80::1%25eth0]", "0.0.0.0",
 		"2852039166", "0xa9fea9fe", "169.254.43518", "0251.0376.0251.0376", "169.254.169.0xfe",
+		"169.254.169.25\uff14", "169\u3002254\u3002169\u3002254", "169.254.169.254\uff0e", "\u2461852039166",
 	} {
 		fault := ask(t, client, "http://"+host+"/latest")
 		if fault == nil || fault.Reason != failure.ArtifactRefused || !strings.Contains(fault.Error(), "which no object may name") {
