@@ -3,7 +3,9 @@
 package source_test
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,7 +13,9 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/signing"
@@ -145,4 +149,36 @@ func TestSwappedCharts(t *testing.T) {
 		expectRefused(t, get(t, w.sources(t), ref), failure.SignatureInvalid)
 	}
 	expectRefused(t, get(t, w.sources(t), w.ref("charts/cilium", nil)), "")
+}
+
+// interrupted has jobs with YAML fail, as where no worker has time for them.
+type interrupted struct {
+	opener.Opener
+	fails atomic.Bool
+}
+
+func (i *interrupted) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error) {
+	if job.YAML != nil && i.fails.Load() {
+		return nil, context.DeadlineExceeded
+	}
+	return i.Opener.Open(ctx, job)
+}
+
+// A worker that fails says nothing of the release, which is read again.
+func TestInterruptedRelease(t *testing.T) {
+	w := startSigned(t)
+	for tag, version := range map[string]string{"docker-scs-1-31-v1": "v1", "docker-scs-1-31-v2": "v1"} {
+		manifest := w.server.PushRelease(t, releaseAs("docker-scs-1-31", version), "stacks", tag)
+		signing.Attach(t, w.repository(t, "stacks"), manifest, w.key.Sign(t, manifest))
+	}
+	for tag, reason := range map[string]string{"docker-scs-1-31-v1": "", "docker-scs-1-31-v2": failure.SignatureInvalid} {
+		o := &interrupted{Opener: workers}
+		o.fails.Store(true)
+		sources, clock := remoteSources(t, source.Options{Client: w.cluster, Metadata: w.metadata(), Opener: o})
+		ref := reference.BundleOf("team-a", w.bundle("stacks", tag, byKeys("")))
+		expectRefused(t, get(t, sources, ref), failure.SourceUnavailable)
+		o.fails.Store(false)
+		clock.Step(10 * time.Minute)
+		expectRefused(t, get(t, sources, ref), reason)
+	}
 }

@@ -4,10 +4,12 @@ package source
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 )
 
@@ -42,21 +44,24 @@ func (s fetching) unpack(ctx context.Context, content artifact.Content, kind art
 	}
 	got := &Artifact{Digest: content.Digest(), Files: opened.Files, name: opened.Name, version: opened.Version}
 	if kind == artifact.KindBundle {
-		got.metadata = s.metadataOf(ctx, got.Files)
+		got.metadata, err = s.metadataOf(ctx, got.Files)
 	}
-	return got, nil
+	return got, err
 }
 
-// metadataOf returns what the release of a Cluster Stack says it is, as JSON; nil if it says
-// nothing, or what can't be read: package bundle tells of that.
-func (s fetching) metadataOf(ctx context.Context, files []artifact.File) []byte {
+// metadataOf returns what the release of a Cluster Stack says it is, as JSON. It is nil for a release that says nothing, or
+// in no YAML: package bundle tells of that. An error of a worker says nothing of the release.
+func (s fetching) metadataOf(ctx context.Context, files []artifact.File) ([]byte, error) {
 	file := artifact.Find(files, layout.OnlyDirectory(artifact.Names(files))+clusterstack.MetadataFile)
 	if file == nil {
-		return nil
+		return nil, nil
 	}
 	opened, err := s.Opener.Open(ctx, &opener.Job{YAML: &opener.YAML{Data: file.Data}})
-	if err != nil {
-		return nil
+	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactInvalid {
+		return nil, nil
 	}
-	return opened.JSON
+	if err != nil {
+		return nil, err
+	}
+	return opened.JSON, nil
 }
