@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/cost"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -43,7 +45,8 @@ func TestHostileReleases(t *testing.T) {
 		"many files":       {release(many[:128+1]...), failure.ArtifactTooLarge},
 		"large in sum":     {release(strings.Replace(asset(1, "a"), "3", "9000000", 1), strings.Replace(asset(2, "b"), "3", "9000000", 1), strings.Replace(asset(4, "c"), "3", "9000000", 1), strings.Replace(asset(5, "d"), "3", "9000000", 1)), failure.ArtifactTooLarge},
 		"a huge answer":    {`{"tag_name": "1", "body": "` + strings.Repeat("x", 32<<20) + `"}`, failure.ArtifactTooLarge},
-		"a deep answer":    {strings.Repeat("[", 1<<20), failure.ArtifactInvalid},
+		"a deep answer":    {strings.Repeat("[", 1<<18), failure.ArtifactInvalid},
+		"a long name":      {release(asset(1, strings.Repeat("x", 16<<20))), failure.ArtifactInvalid},
 		"still on its way": {release(`{"id": 1, "name": "a", "state": "starter"}`), failure.ArtifactNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +85,32 @@ func TestHostileListsOfReleases(t *testing.T) {
 			_, err := newest(t, w.sources(t, ""), w.chart("1.x"), w.clock.Now())
 			expectRefused(t, err, tc.reason)
 			must.Equal(t, tc.requests, len(w.Requests()), "requests")
+		})
+	}
+}
+
+// Empty releases and files take three bytes each in an answer, and hundreds where they are decoded.
+func TestMemoryOfReleases(t *testing.T) {
+	empty := strings.Repeat("{},", 8<<20/3) + "{}"
+	for name, tc := range map[string]struct {
+		answer string
+		ask    func(*githubWorld) error
+	}{
+		"files": {`{"tag_name": "1", "assets": [` + empty + `]}`, func(w *githubWorld) error { return get(t, w.sources(t, ""), w.bundle("1")) }},
+		"releases": {"[" + empty + "]", func(w *githubWorld) error {
+			_, err := newest(t, w.sources(t, ""), w.chart("1.x"), w.clock.Now())
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := startGitHub(t, github.Options{})
+			w.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
+				_, _ = w.Write([]byte(tc.answer)) // who asked may have read enough
+				return true
+			})
+			var err error
+			cost.OfAll(func() { err = tc.ask(w) }).Expect(t, time.Minute, 128<<20)
+			expectRefused(t, err, failure.ArtifactTooLarge)
 		})
 	}
 }

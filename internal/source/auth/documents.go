@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 )
 
@@ -30,8 +31,14 @@ type document[T any] struct {
 // NewDocuments returns a memory that keeps documents up to a total cost. The function cost tells
 // the cost of each document by its parsed value, and by the bytes that it had before.
 func NewDocuments[T any](clock clock.Clock, capacity int64, cost func(parsed T, bytes int64) int64) *Documents[T] {
-	const overhead = 256 // of key and validators
-	return &Documents[T]{answers.New(clock, capacity, func(d document[T]) int64 { return d.cost + overhead }), cost}
+	const overhead = 256 // with the key
+	return &Documents[T]{answers.New(clock, capacity, func(d document[T]) int64 {
+		all := d.cost + overhead
+		for _, validator := range d.validators {
+			all += lru.Strings(validator)
+		}
+		return all
+	}), cost}
 }
 
 // Get returns the document at an address as it was a moment ago, or since c.NotBefore. The host is
@@ -56,7 +63,7 @@ func (d *Documents[T]) Get(ctx context.Context, c *Client, at *url.URL, what str
 		parsed, err := parse(ctx, answer)
 		return document[T]{parsed, answer.Validators, d.cost(parsed, int64(len(answer.Data)))}, c.Explain(ctx, err)
 	})
-	return got.parsed, err
+	return got.parsed, c.inOwnWords(err)
 }
 
 // Forget has the document read again.

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/google/go-github/v89/github"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 const (
@@ -29,7 +29,30 @@ const (
 	maxReleasePages = 100
 	// releasesPerPage is the most that the API gives at once.
 	releasesPerPage = 100
+	// maxValues bounds the JSON of an answer, keys included. A file of a release has about 80, and a page may have 10,000 files.
+	maxValues = 1_000_000
+	// maxFileName is how long the name of a file may be, in bytes: as GitHub, and file systems, have it.
+	maxFileName = 255
 )
+
+// answeredRelease has fields of a release, as the API answers it (GitHub REST API, "Get a release").
+type answeredRelease struct {
+	TagName string `json:"tag_name"`
+	Draft   bool   `json:"draft"`
+	Assets  []struct {
+		ID     int64  `json:"id"`
+		Name   string `json:"name"`
+		State  string `json:"state"`
+		Size   int64  `json:"size"`
+		Digest string `json:"digest"`
+	} `json:"assets"`
+}
+
+// listedRelease has fields of a release in a list.
+type listedRelease struct {
+	TagName string `json:"tag_name"`
+	Draft   bool   `json:"draft"`
+}
 
 // Releases are what servers said of releases, and lists of them.
 type Releases struct {
@@ -39,7 +62,7 @@ type Releases struct {
 
 // NewReleases returns the releases of no repository yet.
 func NewReleases(clock clock.Clock) *Releases {
-	const ofAsset = 256 // bytes, with its name
+	const ofAsset = 512 // bytes, with its name
 	return &Releases{
 		files: auth.NewDocuments(clock, remembered, func(assets []asset, _ int64) int64 { return int64(len(assets)) * ofAsset }),
 		pages: auth.NewDocuments(clock, remembered, func(p page, _ int64) int64 { return lru.Strings(p.tags) }),
@@ -66,10 +89,10 @@ func (r Release) find(ctx context.Context, c *auth.Client) ([]asset, error) {
 		"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource))
 	at := r.at(c)
 	return r.releases.files.Get(ctx, c, at, "an answer of "+at.Host, missing, func(_ context.Context, answer auth.Answer) ([]asset, error) {
-		var read github.RepositoryRelease
-		switch {
-		case json.Unmarshal(answer.Data, &read) != nil:
-			return nil, notGitHub()
+		var read answeredRelease
+		switch err := decode(answer.Data, &read); {
+		case err != nil:
+			return nil, err
 		case read.TagName != r.tag() || read.Draft:
 			return nil, missing
 		}
@@ -88,13 +111,13 @@ func (r Release) repository(c *auth.Client) *url.URL {
 }
 
 // assetsOf returns the files of a release that are there in whole.
-func assetsOf(read *github.RepositoryRelease) (found []asset, err error) {
+func assetsOf(read *answeredRelease) (found []asset, err error) {
 	for _, file := range read.Assets {
-		if file.GetName() == "" || file.GetState() != "" && file.GetState() != "uploaded" { // it is still on its way
+		if file.Name == "" || file.State != "" && file.State != "uploaded" { // it is still on its way
 			continue
 		}
-		is := asset{id: file.GetID(), name: file.GetName(), size: int64(file.GetSize()), digest: strings.ToLower(file.GetDigest())}
-		if is.id <= 0 || is.size < 0 {
+		is := asset{id: file.ID, name: file.Name, size: file.Size, digest: strings.ToLower(file.Digest)}
+		if is.id <= 0 || is.size < 0 || len(is.name) > maxFileName {
 			return nil, notGitHub()
 		}
 		if !artifact.IsDigest(is.digest) {
@@ -103,6 +126,17 @@ func assetsOf(read *github.RepositoryRelease) (found []asset, err error) {
 		found = append(found, is)
 	}
 	return found, nil
+}
+
+// decode reads an answer.
+func decode(data []byte, into any) error {
+	if yamllimit.CountJSON(data) > maxValues {
+		return failure.New(failure.ArtifactTooLarge, "an answer has more than %d values, the most that is accepted; publish fewer files with a release", maxValues)
+	}
+	if json.Unmarshal(data, into) != nil {
+		return notGitHub()
+	}
+	return nil
 }
 
 // notGitHub returns the error of an answer that the API wouldn't give.
@@ -120,13 +154,13 @@ func (r Release) page(ctx context.Context, c *auth.Client, number string) (page,
 	at := r.repository(c).JoinPath("releases")
 	at.RawQuery = fmt.Sprintf("per_page=%d&page=%s", releasesPerPage, number)
 	return r.releases.pages.Get(ctx, c, at, "an answer of "+at.Host, missing, func(_ context.Context, answer auth.Answer) (got page, _ error) {
-		var listed []*github.RepositoryRelease
-		if json.Unmarshal(answer.Data, &listed) != nil {
-			return got, notGitHub()
+		var listed []listedRelease
+		if err := decode(answer.Data, &listed); err != nil {
+			return got, err
 		}
 		for _, one := range listed {
-			if !one.GetDraft() { // nobody but its authors may see one
-				got.tags = append(got.tags, one.GetTagName())
+			if !one.Draft { // nobody but its authors may see one
+				got.tags = append(got.tags, one.TagName)
 			}
 		}
 		if next := nextPage.FindStringSubmatch(answer.Link); next != nil {
