@@ -3,13 +3,18 @@
 package source_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -115,5 +120,22 @@ func TestSecretsThatTheCacheDoesNotKnowYet(t *testing.T) {
 	theirs.Namespace = "team-b"
 	if err := get(t, sources, theirs); err == nil {
 		t.Error("they got what only team-a's credentials give")
+	}
+}
+
+// References that show the same credentials, none here, share a refusal. Each is told what it can do itself.
+func TestSharedRefusalsNameNoSecretOfOthers(t *testing.T) {
+	repository := serving(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	sources, _ := remoteSources(t, source.Options{Client: newCluster(t, secret("other-host", credentials.KeyConfig, `{"auths": {}}`))})
+	theirs := plainly(inRepository(repository.URL, "1.0.0"))
+	theirs.Chart.Helm.SecretRef = &addonsv1.CredentialsReference{Name: "other-host"}
+	ours := plainly(inRepository(repository.URL, "1.0.0"))
+	ours.Namespace = "team-b"
+	for _, ref := range []reference.Reference{theirs, ours, theirs} {
+		_, err := sources.Resolve(t.Context(), ref)
+		expectRefused(t, err, failure.SourceUnauthorized)
+		if names := strings.Contains(err.Error(), "team-a/other-host"); names != (ref.Namespace == "team-a") {
+			t.Errorf("%s is told: %v", ref.Namespace, err)
+		}
 	}
 }

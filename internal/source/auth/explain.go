@@ -76,8 +76,27 @@ func (c *Client) unauthorized(by *url.URL, said string) *failure.Error {
 	default:
 		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have those in the provider instance's own Secret %s corrected (%s)", said, ownSecret, ownKeys(c.Ref))
 	}
-	refused.Wait = true
+	refused.Wait, refused.Err = true, &refusal{refused.Err, by, said}
 	return refused
+}
+
+// refusal is how a host refused credentials, and which. References with the same credentials share it.
+type refusal struct {
+	error
+	by   *url.URL
+	said string
+}
+
+// inOwnWords returns an error that may have been explained to another reference: a refusal names its own Secret then.
+func (c *Client) inOwnWords(err error) error {
+	told, isTold := errors.AsType[*failure.Error](err)
+	shared, isShared := errors.AsType[*refusal](err)
+	if !isTold || !isShared {
+		return err
+	}
+	own := c.unauthorized(shared.by, shared.said)
+	own.Again, own.RetryAfter = told.Again, told.RetryAfter
+	return own
 }
 
 // atCredentials returns an error about the credentials of the reference, not about the source.
