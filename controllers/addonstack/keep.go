@@ -167,8 +167,11 @@ func (r revisionHistory) reuse(ctx context.Context, s *addonsv1.AddonStack, know
 	if goesBack {
 		known.Revision = next
 	}
-	if s.Spec.Rollout == nil { // all clusters get it at once
+	switch {
+	case s.Spec.Rollout == nil: // all clusters get it at once
 		delete(known.Annotations, addonsv1.RolloutCauseAnnotation)
+	case goesBack && stack.Generation(newest) != s.Generation: // a revert is an edit
+		metav1.SetMetaDataAnnotation(&known.ObjectMeta, addonsv1.RolloutCauseAnnotation, rollout.CauseEdited)
 	}
 	if err := r.Client.Patch(ctx, known, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err

@@ -30,6 +30,9 @@ func TestCauseOfRevisions(t *testing.T) {
 		"a version without a rollout":          {newest: 2, without: true},
 		"a limit is edited":                    {kept: 1, is: rollout.CauseFollowed, want: rollout.CauseFollowed},
 		"the rollout is new, not the revision": {kept: 1},
+		"an edit is reverted":                  {newest: 1, kept: 1, is: rollout.CauseFollowed, want: rollout.CauseEdited},
+		"it is back without an edit":           {newest: 2, kept: 1, is: rollout.CauseFollowed, want: rollout.CauseFollowed},
+		"an edit is back without another one":  {newest: 2, kept: 1, is: rollout.CauseEdited, want: rollout.CauseEdited},
 		"the rollout is taken out":             {kept: 1, is: rollout.CauseEdited, without: true},
 	} {
 		t.Run(name, func(t *testing.T) {
