@@ -51,7 +51,8 @@ const ConfirmRemovalAnnotation = "addons.cluster.x-k8s.io/confirm-removal"
 
 // Annotations on a ControllerRevision of an AddonStack with spec.rollout. People approve, reject and promote by them.
 const (
-	// RolloutCauseAnnotation says how the revision came: Followed, if no edit of the AddonStack brought it.
+	// RolloutCauseAnnotation says how the revision came: Edited by an edit of the AddonStack, or else Followed. It isn't there
+	// if the revision was made without a rollout.
 	RolloutCauseAnnotation = "addons.cluster.x-k8s.io/rollout-cause"
 	// RolloutStartedAnnotation says when the first cluster was brought to it, in RFC 3339.
 	RolloutStartedAnnotation = "addons.cluster.x-k8s.io/rollout-started"

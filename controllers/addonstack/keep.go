@@ -60,8 +60,12 @@ func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStac
 	known := first(revisions, func(known *appsv1.ControllerRevision) bool { return stack.Keeps(known, content) }).DeepCopy()
 	if known == nil {
 		known = stack.Snapshot(s, content, next)
-		if s.Spec.Rollout != nil && len(revisions) > 0 && stack.Generation(&revisions[0]) == s.Generation {
-			metav1.SetMetaDataAnnotation(&known.ObjectMeta, addonsv1.RolloutCauseAnnotation, rollout.CauseFollowed)
+		if s.Spec.Rollout != nil {
+			cause := rollout.CauseEdited
+			if len(revisions) > 0 && stack.Generation(&revisions[0]) == s.Generation {
+				cause = rollout.CauseFollowed
+			}
+			metav1.SetMetaDataAnnotation(&known.ObjectMeta, addonsv1.RolloutCauseAnnotation, cause)
 		}
 		err = r.create(ctx, s, known)
 	} else {
@@ -162,6 +166,12 @@ func (r revisionHistory) reuse(ctx context.Context, s *addonsv1.AddonStack, know
 	stack.SetGeneration(known, s.Generation)
 	if goesBack {
 		known.Revision = next
+	}
+	switch {
+	case s.Spec.Rollout == nil: // all clusters get it at once
+		delete(known.Annotations, addonsv1.RolloutCauseAnnotation)
+	case goesBack && stack.Generation(newest) != s.Generation: // a revert is an edit
+		metav1.SetMetaDataAnnotation(&known.ObjectMeta, addonsv1.RolloutCauseAnnotation, rollout.CauseEdited)
 	}
 	if err := r.Client.Patch(ctx, known, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err

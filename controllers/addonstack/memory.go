@@ -16,13 +16,16 @@ import (
 //
 // Key: the AddonStack, and its UID.
 // Bound: until it is gone.
-// Lost with it: versions are looked for once more, and its clusters are counted at once.
+// Lost with it: versions are looked for once more, its clusters are counted at once, and no event tells how a rollout of
+// several instances differs from before.
 type memory struct {
 	uid     types.UID
 	request request
 	poll    versionPoll
 	// knowsTurns says that turns of an earlier process were looked for.
 	knowsTurns bool
+	// told is the rollout as events told it last, nil before the first look.
+	told *addonsv1.RolloutStatus
 	// counted is when the clusters were counted last.
 	counted time.Time
 }

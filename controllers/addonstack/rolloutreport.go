@@ -3,6 +3,7 @@
 package addonstack
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +21,7 @@ import (
 // each phase that somebody has to know of.
 func (r rollouts) report(q *gathered, in rollout.Input, d rollout.Decision) {
 	s := q.stack
-	before := ptr.Deref(s.Status.Rollout, addonsv1.RolloutStatus{})
-	if before.Revision != q.revision() {
-		before = addonsv1.RolloutStatus{}
-	}
+	m, before := r.memoryOf(s), ptr.Deref(s.Status.Rollout, addonsv1.RolloutStatus{})
 	is := &addonsv1.RolloutStatus{Revision: q.revision(), Phase: d.Phase, WavesDone: int32(d.WavesDone)}
 	if at := rollout.Completed(q.marked); at >= 0 {
 		is.Completed = q.marked[at].Name
@@ -34,7 +32,13 @@ func (r rollouts) report(q *gathered, in rollout.Input, d rollout.Decision) {
 	for _, c := range d.Waves {
 		is.Waves = append(is.Waves, statusOf(c))
 	}
-	s.Status.Rollout = is
+	if r.shares(s) { // its status is of all instances
+		before = *cmp.Or(m.told, is)
+	}
+	if before.Revision != is.Revision {
+		before = addonsv1.RolloutStatus{}
+	}
+	m.told, s.Status.Rollout = is.DeepCopy(), is
 	c := newCondition(addonsv1.RolledOutCondition, metav1.ConditionFalse, string(d.Phase), message.Shorten(rollout.Describe(s.Namespace, in, d, q.rejection()), maxProblem))
 	if d.Phase == addonsv1.RolloutCompleted {
 		c.Status = metav1.ConditionTrue
@@ -87,7 +91,7 @@ func (r rollouts) tell(s *addonsv1.AddonStack, before *addonsv1.RolloutStatus, t
 
 // endRollout takes out what a rollout has left in the status of a stack that has none any more.
 func (r *Reconciler) endRollout(s *addonsv1.AddonStack) {
-	s.Status.Rollout = nil
+	r.memoryOf(s).told, s.Status.Rollout = &addonsv1.RolloutStatus{}, nil
 	conditions.Delete(s, addonsv1.RolledOutCondition)
 	r.Turns.Give(client.ObjectKeyFromObject(s), "", nil)
 }

@@ -11,8 +11,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -47,6 +50,54 @@ func TestWavesAreToldOnce(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// An instance tells once how far its own clusters of a shared stack are, whose status is of all instances. What was so when the
+// process began isn't told.
+func TestSharedRolloutIsToldOnce(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	instance := func() *Reconciler {
+		return &Reconciler{Recorder: recorder, WatchFilter: "blue", Turns: &management.Turns{}}
+	}
+	decided := func(phase addonsv1.RolloutPhase, done, canary int) *rollout.Decision {
+		return &rollout.Decision{Phase: phase, WavesDone: done, Waves: []rollout.Count{{Name: "canary", Total: 1, Updated: canary}, {Name: "rest"}}}
+	}
+	strategy := rollout.Strategy{Waves: []rollout.Wave{{Name: "canary"}, {Name: "rest"}}}
+	var r *Reconciler
+	for _, step := range []struct {
+		name    string
+		starts  bool // the process
+		target  string
+		decides *rollout.Decision // nil without a rollout
+		want    []string
+	}{
+		{"no rollout yet", true, "1", nil, nil},
+		{"the first one", false, "1", decided(addonsv1.RolloutProgressing, 0, 0), []string{"Normal RolloutProgressing"}},
+		{"a wave begins", false, "1", decided(addonsv1.RolloutProgressing, 0, 1), []string{"Normal WaveStarted Wave canary of 1"}},
+		{"it soaks", false, "1", decided(addonsv1.RolloutSoaking, 0, 1), []string{"Normal RolloutSoaking"}},
+		{"a restart", true, "1", decided(addonsv1.RolloutSoaking, 0, 1), nil},
+		{"the wave is done", false, "1", decided(addonsv1.RolloutCompleted, 2, 1), []string{"Normal WaveDone Wave canary of 1", "Normal RolloutCompleted"}},
+		{"another target", false, "2", decided(addonsv1.RolloutProgressing, 0, 0), []string{"Normal RolloutProgressing"}},
+		{"it waits for others", false, "2", decided(addonsv1.RolloutWaitingForInstances, 1, 1), []string{"Normal WaveStarted Wave canary of 2", "Normal WaveDone Wave canary of 2", "Normal RolloutWaitingForInstances"}},
+		{"one more target", false, "3", decided(addonsv1.RolloutWaitingForInstances, 1, 1), []string{"Normal RolloutWaitingForInstances"}},
+	} {
+		if step.starts {
+			r = instance()
+		}
+		for _, want := range [][]string{step.want, nil} {
+			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", Labels: map[string]string{clusterv1.WatchLabel: addonsv1.SharedWatchFilter}}}
+			s.Status.Rollout = &addonsv1.RolloutStatus{Revision: step.target, Phase: addonsv1.RolloutHalted} // by another instance
+			q := &gathered{stack: s, revisions: []appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: step.target}}}, marked: []rollout.Revision{{Name: step.target}}}
+			if step.decides != nil {
+				rollouts{r}.report(q, rollout.Input{Target: step.target, Strategy: strategy}, *step.decides)
+			} else {
+				r.endRollout(s)
+			}
+			if got := notesOf(recorder); !slices.EqualFunc(got, want, strings.HasPrefix) {
+				t.Errorf("%s: got %q, want %q", step.name, got, want)
+			}
+		}
 	}
 }
 

@@ -36,8 +36,10 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 		if !s.DeletionTimestamp.IsZero() {
 			continue
 		}
+		own := stack.OwnRevisions(s, revisions.Items)
 		c := candidate{name: s.Name, spec: s.Spec}
-		if own := stack.OwnRevisions(s, revisions.Items); len(own) > 0 {
+		c.lost = s.Status.LatestRevision != "" && !slices.ContainsFunc(own, func(r appsv1.ControllerRevision) bool { return r.Name == s.Status.LatestRevision })
+		if len(own) > 0 {
 			target := 0
 			if s.Spec.Rollout != nil {
 				c.steps, target = r.stepsOf(s, own)
@@ -51,7 +53,7 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 				c.written = &s.Spec
 			}
 			c.revisions = own
-			c.lost = len(unknown) > 0 || s.Status.LatestRevision != "" && !slices.ContainsFunc(own, func(r appsv1.ControllerRevision) bool { return r.Name == s.Status.LatestRevision })
+			c.lost = c.lost || len(unknown) > 0
 		}
 		candidates = append(candidates, c)
 	}
@@ -89,7 +91,8 @@ func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, cand
 
 // assign decides which revisions the cluster is to run. While a stack's selector can't be read, or it
 // has no revision, the cluster keeps the revision that it has, or none: what is installed stays. A stack
-// whose newest revision is lost stays assigned as it is, and is assigned to no other cluster.
+// whose newest revision is lost stays assigned as it is, and is assigned to no other cluster. If none is left of it, other
+// clusters that the written spec selects wait for it.
 //
 // A spec that isn't kept as a revision yet selects nothing. But its stack stays assigned, or is
 // assigned without a revision and waited for, if add-ons of another stack would be removed. So is a stack whose rollout
@@ -101,9 +104,9 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		at := slices.IndexFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == c.name })
 		selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
 		switch isKnown := !c.lost && err == nil; {
-		case !isKnown && at < 0: // nobody can say what it selects
-		case !isKnown, selects && c.revision == "" && at >= 0:
+		case at >= 0 && c.stays(isKnown, selects):
 			wanted = append(wanted, assigned[at]) // what is held of it stays held, too
+		case !isKnown && c.revision != "": // nobody can say what it selects
 		case !selects && !c.mayCome(cluster):
 		case !selects && at >= 0:
 			wanted = append(wanted, c.at(assigned[at].Revision))
@@ -126,6 +129,11 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 	}
 	awaitTransfers(cluster, candidates, assigned, wanted)
 	return wanted
+}
+
+// stays reports whether a cluster keeps the revision that it has: nobody knows which one is in force.
+func (c *candidate) stays(isKnown, selects bool) bool {
+	return !isKnown || selects && c.revision == ""
 }
 
 // mayCome reports whether the written spec selects the Cluster, and isn't in force yet.

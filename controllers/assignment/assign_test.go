@@ -77,6 +77,15 @@ func TestAssign(t *testing.T) {
 		"nor is it assigned to another cluster": {
 			candidates: []candidate{{name: "a", spec: selecting(everyone), revision: "a-1", lost: true}},
 		},
+		"all of its revisions are gone, and nobody knows whether what is written is in force": {
+			candidates: []candidate{{name: "a", spec: selecting(nobody), lost: true}},
+			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-2"}},
+			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-2"}},
+		},
+		"it is named then, as what is installed of it stays": {
+			candidates: []candidate{{name: "a", spec: selecting(everyone), lost: true}, {name: "b", spec: selecting(nobody), lost: true}},
+			want:       []addonsv1.StackRevision{{Name: "a"}},
+		},
 		"add-ons that are to be left behind": {
 			candidates: []candidate{{name: "a", spec: addonsv1.AddonStackSpec{ClusterSelector: everyone, DeletionPolicy: addonsv1.DeletionPolicyOrphan}, revision: "a-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1", DeletionPolicy: addonsv1.DeletionPolicyOrphan}},

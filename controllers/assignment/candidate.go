@@ -110,13 +110,13 @@ func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevi
 // stepFor returns the revision that a selected cluster is to have now, "" while it is to have none:
 //
 //   - the target, if it is the cluster's turn;
-//   - the newest completed revision, if the cluster has none, or is behind, and its values are still there;
+//   - the newest completed revision, if the cluster has none, or is behind and not held, and its values are still there;
 //   - the target, if no such revision was completed, and the cluster is younger than the stack: it can't wait for its network;
 //   - else the one that it has.
 func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) string {
 	previous := stack.AssignedRevision(ca.Spec.Stacks, c.name)
 	at := slices.IndexFunc(c.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == previous })
-	isBehind := at > c.steps.completed && (c.steps.completed >= 0 && c.revisions[c.steps.completed].Name != c.revision)
+	isBehind := !rollout.IsHeld(ca, c.name) && at > c.steps.completed && (c.steps.completed >= 0 && c.revisions[c.steps.completed].Name != c.revision)
 	isYoung := ca.Name == "" || ca.CreationTimestamp.After(c.steps.made)
 	switch {
 	case c.steps.turns.Has(cluster.ClusterAddon().Name):

@@ -39,6 +39,12 @@ func TestAssignmentOutlivesWhatIsNotKnown(t *testing.T) {
 			change(h, &addonsv1.AddonStack{}, "platform", func(s *addonsv1.AddonStack) { s.Status.LatestRevision = "platform-2" })
 			relabel(h, "prod-0")
 		},
+		"no revision is there, and the written selector isn't in force": func(h *hub) {
+			change(h, &addonsv1.AddonStack{}, "platform", func(s *addonsv1.AddonStack) {
+				s.Status.LatestRevision, s.Spec.ClusterSelector.MatchLabels["env"] = "platform-1", "none"
+			})
+			h.must(h.Delete(h.Context(), h.revision))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t, 1, "")

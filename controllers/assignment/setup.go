@@ -32,10 +32,15 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(areOrphansTold), management.Updated(isReported))).
-		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(hasAnotherRevision))).
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.queue).
 		Complete(r)
+}
+
+// hasAnotherRevision passes when the newest revision is another one than the stack said: it isn't lost any more.
+func hasAnotherRevision(before, after *addonsv1.AddonStack) bool {
+	return before.Status.LatestRevision != after.Status.LatestRevision
 }
 
 // isReported passes when a new ClusterAddon says what its cluster runs.

@@ -31,6 +31,7 @@ func TestStepFor(t *testing.T) {
 		young     bool
 		none      bool // no target
 		replaced  bool // the completed one can't be had any more
+		held      string
 		want      string
 	}{
 		"it waits for its turn":          {previous: "2", target: "3", completed: 1, want: "2"},
@@ -50,6 +51,10 @@ func TestStepFor(t *testing.T) {
 		"it is behind one that can't be had":                    {previous: "1", target: "3", completed: 1, replaced: true, want: "1"},
 		"all revisions are rejected":                            {target: "3", completed: -1, young: true, none: true, want: ""},
 		"all revisions are rejected, and it has one":            {previous: "2", target: "3", completed: -1, none: true, want: "2"},
+		"it is held, and behind the completed one":              {previous: "1", target: "3", completed: 1, held: "other, platform", want: "1"},
+		"it is held out of another stack's rollouts":            {previous: "1", target: "3", completed: 1, held: "other", want: "2"},
+		"it is held out of all rollouts":                        {previous: "1", target: "3", completed: 1, held: "*", want: "1"},
+		"it is held, and joins":                                 {target: "3", completed: 1, held: "platform", want: "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &candidate{name: "platform", revision: tc.target, revisions: all, steps: &steps{made: made, completed: tc.completed, replaced: tc.replaced, hasTarget: !tc.none}}
@@ -63,6 +68,9 @@ func TestStepFor(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(made.Add(-time.Hour))}}
 			if tc.young {
 				ca.CreationTimestamp = metav1.NewTime(made.Add(time.Hour))
+			}
+			if tc.held != "" {
+				ca.Annotations = map[string]string{addonsv1.HoldRolloutAnnotation: tc.held}
 			}
 			if tc.previous != "" {
 				ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.previous}}

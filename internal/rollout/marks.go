@@ -13,16 +13,20 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// CauseFollowed is the value of the annotation rollout-cause for a revision that no edit brought.
-const CauseFollowed = "Followed"
+// CauseEdited and CauseFollowed are the values of the annotation rollout-cause: an edit brought the revision, or none did. A
+// revision that was made without a rollout has no such annotation.
+const (
+	CauseEdited   = "Edited"
+	CauseFollowed = "Followed"
+)
 
 // Revisions returns revisions by their marks.
 //
-// A stack may have run without a rollout before. Then no revision has marks, and each one reached all clusters at once:
-// the revision before the newest one counts as completed.
+// A stack may have run without a rollout before. Then no revision has marks, and those without a cause reached all clusters
+// at once. The newest of these counts as completed, but for the newest revision of all.
 func Revisions(revisions []appsv1.ControllerRevision) []Revision {
 	all := make([]Revision, 0, len(revisions))
-	marked := false
+	marked, unstaged := false, 0
 	for i := range revisions {
 		has := func(annotation string) bool { _, found := revisions[i].Annotations[annotation]; return found }
 		r := Revision{
@@ -34,10 +38,13 @@ func Revisions(revisions []appsv1.ControllerRevision) []Revision {
 			Replaced:  has(addonsv1.RolloutInputsReplacedAnnotation),
 		}
 		marked = marked || r.Started || r.Completed
+		if unstaged == 0 && !has(addonsv1.RolloutCauseAnnotation) {
+			unstaged = i
+		}
 		all = append(all, r)
 	}
-	if !marked && len(all) > 1 {
-		all[1].Completed = true
+	if !marked && unstaged > 0 {
+		all[unstaged].Completed = true
 	}
 	return all
 }

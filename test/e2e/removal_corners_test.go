@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/must"
@@ -26,7 +28,8 @@ func (tn *tenant) latestRevision(stack string) string {
 	return s.Status.LatestRevision
 }
 
-// TestRevisionIsDeleted deletes the newest ControllerRevision of a stack.
+// TestRevisionIsDeleted deletes the newest ControllerRevision of a stack. A stack that is paused loses all of them, and gets
+// another one with an edit once it isn't.
 func TestRevisionIsDeleted(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{false, true} {
@@ -57,6 +60,20 @@ func TestRevisionIsDeleted(t *testing.T) {
 				if paused {
 					tn.awaitCluster(clusters[0], "people are told that nobody knows what the stack wants",
 						condition(addonsv1.AddonsReadyCondition, metav1.ConditionFalse, "", "of AddonStack platform is gone"))
+					tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
+						spec.ClusterSelector, spec.RemovalLimit = &metav1.LabelSelector{MatchLabels: labels("env=none")}, ptr.To(intstr.FromString("100%"))
+					})
+					for _, revision := range tn.revisionsOf("platform") {
+						tn.remove(&revision)
+					}
+					tn.settle()
+					tn.awaitCluster(clusters[0], "it stays as it is", assignedTo("platform", ""))
+					tn.Expect(deletions()).To(BeEmpty())
+					change(tn, tn.newStack("platform", nil), func(s *addonsv1.AddonStack) {
+						s.Annotations, s.Spec.ClusterSelector = nil, &metav1.LabelSelector{MatchLabels: labels("env=prod")}
+						s.Spec.Addons[0].Values = valuesOf(map[string]any{"text": "three"})
+					})
+					tn.awaitReady("platform", "the edit reaches all clusters")
 					return
 				}
 				tn.awaitReady("platform", "the revision is made again")

@@ -34,6 +34,7 @@ func (r *rolling) stays(phase addonsv1.RolloutPhase, updated int32, reason strin
 func TestRolloutWaits(t *testing.T) {
 	t.Parallel()
 	r := newRolling(t, "wait", 3)
+	before := r.latestRevision("platform")
 	newYear := addonsv1.RolloutWindow{Start: "0 0 1 1 *", Duration: metav1.Duration{Duration: 10 * time.Minute}}
 	r.edit("two", "none", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), Windows: []addonsv1.RolloutWindow{newYear}}))
 	r.stays(addonsv1.RolloutWaitingForWindow, 0, "no window is open")
@@ -53,6 +54,10 @@ func TestRolloutWaits(t *testing.T) {
 	s := r.awaitPhase(addonsv1.RolloutCompleted, 1, "what is away comes later")
 	r.Expect(s.Status.Rollout.Waves).To(ConsistOf(HaveField("Away", int32(2))))
 	r.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("wait-0, wait-1"))
+	r.edit("three", "none")
+	r.awaitPhase(addonsv1.RolloutCompleted, 1, "the next edit")
+	r.settle()
+	r.Expect(r.at(before)).To(Equal([]string{held, paused}), "they stay out of it, too")
 	r.annotate(&addonsv1.ClusterAddon{}, held, addonsv1.HoldRolloutAnnotation, "")
 	r.awaitPhase(addonsv1.RolloutCompleted, 2, "the hold is off")
 	r.pauseCluster(paused, false)

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -79,10 +80,17 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 	r.switchClass(waits, "c")
 	r.awaitStatus("next", "it has two clusters", counts(2, 0))
 	s = r.awaitStack("next", "nobody approved it", addonsv1.RolledOutCondition, metav1.ConditionFalse, string(addonsv1.RolloutWaitingForApproval), "")
+	r.changeAddon("next", "settings", func(a *addonsv1.Addon) { a.ValuesTemplate = valuesFor("edited", "none") })
+	r.awaitStatus("next", "an edit waits as well", func(is *addonsv1.AddonStack) error {
+		if is.Status.Rollout.Revision == s.Status.Rollout.Revision {
+			return errors.New("it isn't the target")
+		}
+		return nil
+	})
 	r.settle()
 	tn.Expect(r.textOn(waits, "settings")).To(Equal("previous"), "it keeps the add-ons of its previous class")
-	r.annotateRevision(s.Status.Rollout.Revision, addonsv1.RolloutApprovedAnnotation, "*")
-	r.awaitTextOn([]string{waits}, "next", "it is approved")
+	r.annotateRevision(r.latestRevision("next"), addonsv1.RolloutApprovedAnnotation, "*")
+	r.awaitTextOn([]string{waits}, "edited", "it is approved")
 	r.awaitStatus("next", "it is approved", counts(2, 2))
 
 	for name, text := range made {
