@@ -3,15 +3,18 @@
 package addonstack
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
@@ -69,7 +72,11 @@ func (q *gathered) cluster(ca *addonsv1.ClusterAddon, of *member.Member) rollout
 	case is.Revision == c.Assigned:
 		c.State, c.Since, c.Started, c.WasReady = is.State, is.Since.Time, is.Started.Time, ptr.Deref(is.WasReady, true)
 		if state, _ := standing.Of(ca, q.stack.Name, c.Assigned, q.addonsOf(c.Assigned)); c.State == addonsv1.StackReady && state == standing.Progressing {
-			c.State = addonsv1.StackProgressing // an add-on isn't in the status yet
+			if b := conditions.Get(ca, addonsv1.AddonsReadyCondition); b != nil && b.Status == metav1.ConditionUnknown {
+				c.Away = cmp.Or(c.Away, b.Reason) // as one that falls silent after it was ready
+			} else {
+				c.State = addonsv1.StackProgressing // an add-on isn't in the status yet
+			}
 		}
 	default:
 		c.WasReady = ptr.Deref(rollout.WasReady(*is), true)

@@ -29,6 +29,7 @@ func TestClusterOfARollout(t *testing.T) {
 			conditions.Set(ca, metav1.Condition{Type: kind, Status: status, Reason: reason})
 		}
 	}
+	unread := set(addonsv1.AddonsReadyCondition, metav1.ConditionUnknown, addonsv1.AddonsUnknownReason)
 	at := func(revision string) func(*addonsv1.ClusterAddon) {
 		return func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = revision, revision
@@ -65,11 +66,16 @@ func TestClusterOfARollout(t *testing.T) {
 		"its Cluster goes":           {change: set(addonsv1.DeletingCondition, metav1.ConditionTrue, "Deleting"), assigned: "new", state: addonsv1.StackReady, away: "Deleting"},
 		"its control plane comes":    {change: set(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "Early"), assigned: "new", state: addonsv1.StackReady, away: "Early"},
 		"it doesn't answer":          {change: set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "Gone"), assigned: "new", state: addonsv1.StackReady, away: "Gone", unreachable: true},
+		"its records can't be read":  {change: unread, assigned: "new", state: addonsv1.StackReady, away: addonsv1.AddonsUnknownReason},
+		"nor before its turn":        {change: both(at("old"), unread), assigned: "old", state: addonsv1.StackReady, away: addonsv1.AddonsUnknownReason},
 		"it is held":                 {change: both(at("old"), hold), assigned: "old", state: addonsv1.StackReady, away: heldReason},
 		"it is held, and has it":     {change: hold, assigned: "new", state: addonsv1.StackReady},
 		"a removal is held": {change: both(at("old"), func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{}
 		}), assigned: "old", state: addonsv1.StackReady, away: addonsv1.RemovalHeldReason},
+		"its records can't be read on its way": {change: both(unread, func(ca *addonsv1.ClusterAddon) {
+			ca.Status.Stacks[0].State = addonsv1.StackProgressing
+		}), assigned: "new", state: addonsv1.StackProgressing},
 		"an add-on waits for the control plane": {change: waits(reasons.WaitingForControlPlane), assigned: "new", state: addonsv1.StackPending, away: reasons.WaitingForUpgrade},
 		"an add-on waits for workers":           {change: waits(reasons.WaitingForWorkers), assigned: "new", state: addonsv1.StackPending, away: reasons.WaitingForUpgrade},
 		"an add-on that goes waits":             {change: waits(reasons.WaitingForUpgrade), assigned: "new", state: addonsv1.StackPending, away: reasons.WaitingForUpgrade},

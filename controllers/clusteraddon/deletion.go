@@ -126,7 +126,6 @@ func setDeletion(ca *addonsv1.ClusterAddon, left []string, hold upgrade.Hold, at
 	if ca.Status.Deletion != nil {
 		d.Since = ca.Status.Deletion.Since
 	}
-	c := conditions.Get(ca, addonsv1.DeletingCondition)
 	if len(left) > 0 {
 		deadline := d.Since.Add(hold.Time)
 		if !atMost.IsZero() && (hold.Forever || atMost.Before(deadline)) {
@@ -141,27 +140,34 @@ func setDeletion(ca *addonsv1.ClusterAddon, left []string, hold upgrade.Hold, at
 			d.State, d.Message = addonsv1.GateExpired, "The Cluster is deleted, and these add-ons weren't removed: "+message.List(left, ", ", named)
 		}
 		d.Message = shorten(d.Message)
-		if c != nil {
-			c.Message = d.Message
-			conditions.Set(ca, *c)
-		}
 	}
 	ca.Status.Deletion = d
+	tellDeletion(ca)
 }
 
-// deletionUnseen writes that the deletion waits for a cluster that doesn't answer.
-func deletionUnseen(ca *addonsv1.ClusterAddon, now time.Time) ctrl.Result {
+// tellDeletion writes into the condition Deleting what the deletion waits for.
+func tellDeletion(ca *addonsv1.ClusterAddon) {
+	c, d := conditions.Get(ca, addonsv1.DeletingCondition), ca.Status.Deletion
+	if c != nil && d != nil && d.Message != "" {
+		c.Message = d.Message
+		conditions.Set(ca, *c)
+	}
+}
+
+// deletionUnseen writes that the deletion waits for a cluster of which nothing can be seen since a time.
+func deletionUnseen(ca *addonsv1.ClusterAddon, unseenSince, now time.Time) ctrl.Result {
 	hold := upgrade.HoldOf(nil)
 	since := now
 	if d := ca.Status.Deletion; d != nil {
 		since = d.Since.Time
+		hold.Time = max(hold.Time, d.Deadline.Sub(since))
 		hold.Forever = d.State == addonsv1.GateWaiting && d.Deadline.IsZero()
 		if d.State == addonsv1.GateOpen {
 			return ctrl.Result{}
 		}
 	}
-	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.LastTransitionTime.After(since) {
-		since = c.LastTransitionTime.Time
+	if unseenSince.After(since) {
+		since = unseenSince
 	}
 	setDeletion(ca, []string{fmt.Sprintf("the cluster doesn't answer since %s", since.UTC().Format(time.RFC3339))}, hold, since.Add(unreachableDeletion), now)
 	return ctrl.Result{RequeueAfter: until(ca.Status.Deletion.Deadline.Time, now)}

@@ -144,42 +144,6 @@ func TestSetDeletion(t *testing.T) {
 	}
 }
 
-// The deletion of a Cluster waits ten minutes for one that doesn't answer, also if it was to wait for ever.
-func TestDeletionOfAClusterThatDoesNotAnswer(t *testing.T) {
-	now := time.Unix(1e9, 0)
-	waits := func(since time.Duration, deadline time.Time) *addonsv1.ClusterDeletion {
-		return &addonsv1.ClusterDeletion{State: addonsv1.GateWaiting, Since: metav1.NewTime(now.Add(-since)), Deadline: metav1.NewTime(deadline)}
-	}
-	for name, tc := range map[string]struct {
-		before *addonsv1.ClusterDeletion
-		silent time.Duration // since when it doesn't answer, 0 if nobody has noted that
-		state  addonsv1.GateState
-		again  time.Duration
-	}{
-		"it begins":                     {before: nil, state: addonsv1.GateWaiting, again: unreachableDeletion},
-		"it continues":                  {before: waits(time.Minute, now.Add(time.Hour)), state: addonsv1.GateWaiting, again: unreachableDeletion - time.Minute},
-		"it fell silent meanwhile":      {before: waits(4*time.Minute, now.Add(time.Hour)), silent: time.Minute, state: addonsv1.GateWaiting, again: unreachableDeletion - time.Minute},
-		"it was silent before":          {before: waits(time.Minute, now.Add(time.Hour)), silent: time.Hour, state: addonsv1.GateWaiting, again: unreachableDeletion - time.Minute},
-		"for too long":                  {before: waits(unreachableDeletion, now.Add(time.Hour)), state: addonsv1.GateExpired},
-		"it was to wait for ever":       {before: waits(time.Hour, time.Time{}), silent: time.Minute, state: addonsv1.GateWaiting, again: unreachableDeletion - time.Minute},
-		"nothing was to be waited for":  {before: &addonsv1.ClusterDeletion{State: addonsv1.GateOpen}, silent: time.Minute, state: addonsv1.GateOpen},
-		"it had waited for long enough": {before: &addonsv1.ClusterDeletion{State: addonsv1.GateExpired, Since: metav1.NewTime(now.Add(-time.Hour))}, state: addonsv1.GateExpired},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Deletion: tc.before}}
-			if tc.silent > 0 {
-				conditions.Set(ca, metav1.Condition{
-					Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionFalse, Reason: "ConnectionTimedOut", LastTransitionTime: metav1.NewTime(now.Add(-tc.silent)),
-				})
-			}
-			again := deletionUnseen(ca, now).RequeueAfter
-			if ca.Status.Deletion.State != tc.state || again != tc.again {
-				t.Errorf("again after %s, %+v", again, ca.Status.Deletion)
-			}
-		})
-	}
-}
-
 // Another management cluster continues with the release that says so, and with no other one.
 func TestTakenOverIsOneRelease(t *testing.T) {
 	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{UID: "1"}, Status: addonsv1.ClusterAddonStatus{ObservedUID: "1", Addons: []addonsv1.AddonStatus{

@@ -8,17 +8,20 @@ import (
 	"net/http"
 	"reflect"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/test/connection"
 )
 
-// Add-ons that are installed on one cluster aren't looked for on another. Each connection is asked once.
+// Add-ons that are installed on one cluster aren't looked for on another. Each connection is asked once. Another reconcile
+// changes nothing, before it has asked and after that.
 func TestClusterIsTheSame(t *testing.T) {
 	installed := func(ca *addonsv1.ClusterAddon) {
 		ca.Status.ClusterUID, ca.Status.Addons = "previous", []addonsv1.AddonStatus{{Name: "web", Revision: 1}}
@@ -42,7 +45,7 @@ func TestClusterIsTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) {
+			clusters := connection.Fleet(t, func(w http.ResponseWriter, _ *http.Request) {
 				asked++
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(tc.answer)
@@ -51,14 +54,29 @@ func TestClusterIsTheSame(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{UID: "own"}}
 			ca.Status.ObservedUID = "own"
 			tc.change(ca)
-			q := &clusterRun{ca: ca, name: "team/prod", conn: conn, memory: newMemory()}
+			q := &clusterRun{Reconciler: &Reconciler{Fleet: clusters}, ca: ca, name: "ns/prod", memory: newMemory()}
+			long := metav1.NewTime(time.Unix(1e9, 0))
+			var told metav1.Condition
 			for range 2 {
+				q.conn = q.reach(ca, q.name)
+				if is := ca.Status.Conditions[0]; told.Type != "" && !reflect.DeepEqual(is, told) {
+					t.Errorf("before it is asked: %+v", is)
+				}
 				if same := q.isSame(t.Context()); same != tc.same || string(ca.Status.ClusterUID) != tc.noted {
 					t.Errorf("same %t, noted %s", same, ca.Status.ClusterUID)
 				}
+				if is := ca.Status.Conditions[0]; told.Type != "" && !reflect.DeepEqual(is, told) {
+					t.Errorf("once it was asked: %+v", is)
+				}
+				ca.Status.Conditions[0].LastTransitionTime = long
+				told = ca.Status.Conditions[0]
 			}
-			if told := conditions.GetReason(ca, addonsv1.ClusterReachableCondition) == addonsv1.AnotherClusterReason; told == tc.same {
-				t.Errorf("told: %t", told)
+			if isTold := told.Reason == addonsv1.AnotherClusterReason; told.Type != addonsv1.ClusterReachableCondition || isTold == tc.same || conditions.IsTrue(ca, told.Type) != tc.same {
+				t.Errorf("told: %+v", told)
+			}
+			ca.Status.ClusterUID = "this"
+			if !q.isSame(t.Context()) || conditions.GetReason(ca, told.Type) != fleet.ReasonConnected || !conditions.IsTrue(ca, told.Type) {
+				t.Errorf("it is the right one: %+v", ca.Status.Conditions)
 			}
 			if tc.answer == http.StatusOK && tc.says == "" && asked != 1 {
 				t.Errorf("asked %d times", asked)

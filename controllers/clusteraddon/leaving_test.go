@@ -11,8 +11,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -202,30 +200,5 @@ func TestDeletionWithKnownRecords(t *testing.T) {
 	}
 	if d := q.ca.Status.Deletion; d == nil || d.State != addonsv1.GateOpen {
 		t.Errorf("deletion: %+v", d)
-	}
-}
-
-// unreadRecords are those of a cluster that nobody has read yet.
-type unreadRecords struct{ recordsOf }
-
-func (unreadRecords) Of(multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool) {
-	return nil, false
-}
-
-// While the records aren't read, an upgrade and the deletion of a Cluster wait for them, and are looked at again at their deadline.
-func TestUnreadRecordsAreWaitedForForATime(t *testing.T) {
-	for _, removes := range []bool{false, true} {
-		q, _ := askedCluster(t)
-		cluster := &clusterv1.Cluster{}
-		cluster.Spec.Topology.Version = "v1.25.0"
-		cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{Versions: []clusterv1.StatusVersion{{Version: "v1.24.0"}}}
-		q.cluster, q.ca.Status.GatesUpgrades = member.OfCluster(cluster), ptr.To(true)
-		q.records, q.lanes, q.Queue, q.removes = unreadRecords{}, newLanes(2), &Queue{}, removes
-		if result, err := q.deliver(t.Context(), q); err != nil || result.RequeueAfter == 0 || (q.ca.Status.Deletion != nil) != removes {
-			t.Errorf("deletion %t: %+v, %v, %+v", removes, result, err, q.ca.Status.Deletion)
-		}
-		if told := conditions.Has(q.ca, addonsv1.AddonsReadyCondition); told == removes {
-			t.Errorf("deletion %t: told that the records are read: %t", removes, told)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,12 +73,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	})
 }
 
-// unseen writes that the deletion of a Cluster, or an upgrade, waits for a cluster of which nothing can be seen.
+// unseen writes that the deletion of a Cluster, or an upgrade, waits for a cluster of which nothing can be seen. While no
+// condition says so, as after each restart, both stay as they are.
 func (r *Reconciler) unseen(ca *addonsv1.ClusterAddon, cluster *member.Member, removes bool) ctrl.Result {
-	if removes {
-		return deletionUnseen(ca, r.Clock.Now())
+	switch why := whyUnseen(ca); {
+	case why != nil && removes:
+		return deletionUnseen(ca, why.LastTransitionTime.Time, r.Clock.Now())
+	case why != nil:
+		return ctrl.Result{RequeueAfter: r.upgradeUnseen(ca, cluster)}
+	case removes:
+		tellDeletion(ca)
 	}
-	return ctrl.Result{RequeueAfter: r.upgradeUnseen(ca, cluster)}
+	return ctrl.Result{}
+}
+
+// whyUnseen returns the condition that says that nothing can be seen of the cluster, nil while none does.
+func whyUnseen(ca *addonsv1.ClusterAddon) *metav1.Condition {
+	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.Status != metav1.ConditionTrue {
+		return c
+	}
+	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Status == metav1.ConditionUnknown {
+		return c
+	}
+	return nil
 }
 
 // deliver compares what the cluster is to run with what it runs, and acts on that.
@@ -101,7 +119,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 		return ctrl.Result{}, err
 	}
 	if !known { // once they are, the record watch starts the next reconcile
-		if err := r.records.Failure(q.name); !q.removes && (err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition)) {
+		if err := r.records.Failure(q.name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
 			conditions.Set(q.ca, recordsUnread(err))
 		}
 		return q.unseen(q.ca, q.cluster, q.removes), nil

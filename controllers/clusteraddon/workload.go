@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -23,6 +24,7 @@ import (
 )
 
 // reach returns the connection to the workload cluster, nil if there is none, and writes the ClusterReachable condition.
+// While that says AnotherCluster, only isSame takes it back.
 func (r *Reconciler) reach(ca *addonsv1.ClusterAddon, name multicluster.ClusterName) *fleet.Connection {
 	state := r.Fleet.State(name)
 	c := metav1.Condition{
@@ -33,12 +35,10 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon, name multicluster.ClusterN
 	}
 	conn, connected := r.Fleet.Connection(name)
 	switch {
+	case connected && conditions.GetReason(ca, c.Type) == addonsv1.AnotherClusterReason:
+		return conn
 	case connected:
-		c.Status = metav1.ConditionTrue
-		c.Reason, c.Message = fleet.ReasonConnected, ""
-		if state.Reason != fleet.ReasonConnected {
-			c.Message = state.Message // why a newer kubeconfig isn't in use
-		}
+		c = connectedIn(state)
 	case state.Phase == fleet.PhaseConnecting || state.Phase == fleet.PhaseUnknown:
 		if conditions.IsTrue(ca, c.Type) {
 			return nil // as after each restart: nothing says that it is otherwise now
@@ -47,6 +47,15 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon, name multicluster.ClusterN
 	}
 	conditions.Set(ca, c)
 	return conn
+}
+
+// connectedIn returns ClusterReachable of a cluster that has a connection.
+func connectedIn(state fleet.State) metav1.Condition {
+	c := metav1.Condition{Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionTrue, Reason: fleet.ReasonConnected}
+	if state.Reason != fleet.ReasonConnected {
+		c.Message = state.Message // why a newer kubeconfig isn't in use
+	}
+	return c
 }
 
 // target returns the cluster as the deliverer takes it.
@@ -115,9 +124,27 @@ func (q *clusterRun) unwantedStatus(record deliver.Summary, phase addonsv1.Addon
 const identifyTimeout = 10 * time.Second
 
 // isSame reports whether the connection leads to the cluster that the status is about, and notes that cluster in the
-// status. If it leads to another one, the condition ClusterReachable says so. While nobody can tell, it counts as the
-// same. Each connection is asked once.
+// status. If it leads to another one, the condition ClusterReachable says so.
 func (q *clusterRun) isSame(ctx context.Context) bool {
+	other := q.otherCluster(ctx)
+	if other == "" {
+		if conditions.GetReason(q.ca, addonsv1.ClusterReachableCondition) == addonsv1.AnotherClusterReason {
+			conditions.Set(q.ca, connectedIn(q.Fleet.State(q.name)))
+		}
+		return true
+	}
+	conditions.Set(q.ca, metav1.Condition{
+		Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionFalse, Reason: addonsv1.AnotherClusterReason,
+		Message: fmt.Sprintf("The kubeconfig leads to another cluster (namespace kube-system has UID %s) than to that of the add-ons (%s). "+
+			"Nothing is done there. Correct the kubeconfig. Or, if the cluster was replaced, delete this ClusterAddon: it is made again, and installs the add-ons there",
+			other, q.ca.Status.ClusterUID),
+	})
+	return false
+}
+
+// otherCluster returns the UID of the cluster to which the connection leads, "" if the status is about that one. It notes
+// that UID in the status then. While nobody can tell, it counts as the same. Each connection is asked once.
+func (q *clusterRun) otherCluster(ctx context.Context) types.UID {
 	known := &q.memory.identity
 	if known.conn != q.conn {
 		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
@@ -127,24 +154,18 @@ func (q *clusterRun) isSame(ctx context.Context) bool {
 		case apierrors.IsForbidden(err): // until there is another connection
 			system = &metav1.PartialObjectMetadata{}
 		case err != nil || len(content.IsLabelValue(string(system.UID))) > 0: // which keeps a hostile text out of the status
-			return true
+			return ""
 		}
 		*known = identity{conn: q.conn, uid: system.UID}
 	}
 	if known.uid == "" {
-		return true
+		return ""
 	}
 	status := &q.ca.Status
 	isInstalled := status.ObservedUID == q.ca.UID && slices.ContainsFunc(status.Addons, func(a addonsv1.AddonStatus) bool { return a.Revision > 0 })
 	if !isInstalled || status.ClusterUID == "" || status.ClusterUID == known.uid {
 		status.ClusterUID = known.uid
-		return true
+		return ""
 	}
-	conditions.Set(q.ca, metav1.Condition{
-		Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionFalse, Reason: addonsv1.AnotherClusterReason,
-		Message: fmt.Sprintf("The kubeconfig leads to another cluster (namespace kube-system has UID %s) than to that of the add-ons (%s). "+
-			"Nothing is done there. Correct the kubeconfig. Or, if the cluster was replaced, delete this ClusterAddon: it is made again, and installs the add-ons there",
-			known.uid, status.ClusterUID),
-	})
-	return false
+	return known.uid
 }

@@ -156,7 +156,8 @@ func sinceOf(point addonsv1.UpgradePoint, version string, before *addonsv1.Clust
 // Since returns a time as a status keeps it: in seconds.
 func Since(now time.Time) metav1.Time { return metav1.NewTime(now.Truncate(time.Second)) }
 
-// Unseen returns the causes while the cluster doesn't answer. Closed gates stay closed.
+// Unseen returns the causes while the cluster doesn't answer. Closed gates stay closed, and none is given up before its
+// deadline.
 func Unseen(before *addonsv1.ClusterUpgrade, skip bool) Causes {
 	causes := Causes{Skip: skip}
 	hold := HoldOf(nil)
@@ -165,6 +166,7 @@ func Unseen(before *addonsv1.ClusterUpgrade, skip bool) Causes {
 			if gate.State == addonsv1.GateClosed {
 				causes.Closed = Closed{gate.Reason, gate.Message}
 			}
+			hold.Time = max(hold.Time, gate.Deadline.Sub(gate.Since.Time))
 			hold.Forever = hold.Forever || gate.State == addonsv1.GateWaiting && gate.Deadline.IsZero()
 		}
 	}

@@ -296,7 +296,7 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// A cluster that doesn't answer opens nothing that was closed, or that waits for ever.
+// A cluster that doesn't answer opens nothing that was closed, or that waits for longer.
 func TestUnseen(t *testing.T) {
 	c := cluster("v1.36.0", []string{"v1.35.0"}, nil, nil)
 	u := upgrade.Observe(c, nil)
@@ -306,6 +306,7 @@ func TestUnseen(t *testing.T) {
 		state  addonsv1.GateState
 	}{
 		"ready":    {upgrade.Causes{}, addonsv1.GateExpired},
+		"a day":    {upgrade.Causes{Waiting: []upgrade.Cause{{Point: before, Message: "x", Hold: upgrade.Hold{Time: 24 * time.Hour}}}}, addonsv1.GateWaiting},
 		"for ever": {upgrade.Causes{Waiting: []upgrade.Cause{{Point: before, Message: "x", Hold: upgrade.Hold{Time: 1, Forever: true}}}}, addonsv1.GateWaiting},
 		"closed":   {upgrade.Causes{Closed: upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: "not for 1.36"}}, addonsv1.GateClosed},
 	} {

@@ -51,6 +51,20 @@ func To(t testing.TB, handler http.HandlerFunc) *fleet.Connection {
 // ended.
 func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connection, end func()) {
 	t.Helper()
+	_, connect, end = with(t, handler)
+	return connect, end
+}
+
+// Fleet returns the provider of a connection to such a server, the cluster ns/prod.
+func Fleet(t testing.TB, handler http.HandlerFunc) *fleet.Provider {
+	t.Helper()
+	clusters, connect, _ := with(t, handler)
+	connect()
+	return clusters
+}
+
+func with(t testing.TB, handler http.HandlerFunc) (clusters *fleet.Provider, connect func() *fleet.Connection, end func()) {
+	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
 			_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
@@ -66,7 +80,7 @@ func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connec
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	kubeconfig := fleettest.Kubeconfig(server.URL, ca, &clientcmdapi.AuthInfo{Token: "t"})
 	reported := &source{}
-	clusters := fleet.NewProvider(fleet.Options{AllowLoopback: true, DirectReads: true, Sources: []fleet.Source{reported}})
+	clusters = fleet.NewProvider(fleet.Options{AllowLoopback: true, DirectReads: true, Sources: []fleet.Source{reported}})
 	must.Succeed(t, clusters.SetupWithManager(nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -83,5 +97,5 @@ func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connec
 		}
 		return conn
 	}
-	return connect, func() { reported.Remove("ns/prod") }
+	return clusters, connect, func() { reported.Remove("ns/prod") }
 }
