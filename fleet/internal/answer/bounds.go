@@ -97,7 +97,7 @@ func (b *Bounds) boundWatch(body *boundedBody, contentType string) {
 		body.clock, body.rate = b.clock, rate.NewLimiter(rate.Limit(b.limits.WatchRate), int(saved))
 	}
 	if b.limits.Object > 0 && strings.HasPrefix(contentType, "application/json") {
-		body.event, body.object = &eventSize{}, b.limits.Object
+		body.event, body.object = &jsonSize{}, b.limits.Object
 	}
 }
 
@@ -134,7 +134,7 @@ type boundedBody struct {
 	read    int64 // with the pages before, if it is a list
 	rate    *rate.Limiter
 	clock   clock.PassiveClock
-	event   *eventSize
+	event   *jsonSize
 	ended   func(read int64)
 	failed  error
 }
@@ -166,34 +166,4 @@ func (b *boundedBody) Close() error {
 		b.ended = nil
 	}
 	return b.ReadCloser.Close()
-}
-
-// eventSize counts the bytes of one JSON value in a stream of them. The decoder keeps
-// them all until the value ends.
-type eventSize struct {
-	bytes, depth    int
-	quoted, escaped bool
-}
-
-// add returns the size of the largest value that the data have a part of.
-func (e *eventSize) add(data []byte) int {
-	largest := 0
-	for _, c := range data {
-		e.bytes++
-		switch {
-		case e.escaped:
-			e.escaped = false
-		case e.quoted:
-			e.escaped, e.quoted = c == '\\', c != '"'
-		case c == '"':
-			e.quoted = true
-		case c == '{' || c == '[':
-			e.depth++
-		case c == '}' || c == ']':
-			if e.depth--; e.depth == 0 {
-				largest, e.bytes = max(largest, e.bytes), 0
-			}
-		}
-	}
-	return max(largest, e.bytes)
 }
