@@ -2,15 +2,6 @@
 
 package answer
 
-// Bytes that values count at least, however short their text: they are what values take once they are decoded. A "{}" may
-// stand for a struct of hundreds of bytes.
-const (
-	anyValue = 4   // a value, a key, a list, or a field in protobuf
-	object   = 32  // an object of JSON that has a key
-	element  = 64  // an object in a list, or a further element of a field in protobuf
-	item     = 256 // an element of a list that the answer itself has, as each object of a list of them
-)
-
 // jsonSize counts the bytes of one JSON value in a stream of them. The decoder keeps
 // them all until the value ends.
 type jsonSize struct {
@@ -20,7 +11,7 @@ type jsonSize struct {
 }
 
 // add returns the size of the largest value that the data have a part of: of its text, or of what it has, whichever is larger.
-func (j *jsonSize) add(data []byte) int {
+func (j *jsonSize) add(data []byte, _ bool) int {
 	largest := 0
 	for _, c := range data {
 		j.bytes++

@@ -15,12 +15,12 @@ func TestJSONSizeCountsWhatADecoderKeeps(t *testing.T) {
 		`{"a":[{},{"b":[{}, 1]}]}`: 10*anyValue + 2*object + 2*item + element, `{"a" : [ {} , [ {} ] ] }`: 7*anyValue + object + item + element,
 	} {
 		whole, parts := &jsonSize{}, &jsonSize{}
-		if got := whole.add([]byte(stream)); got != want {
+		if got := whole.add([]byte(stream), false); got != want {
 			t.Errorf("%s has %d, want %d", stream, got, want)
 		}
 		got := 0
 		for _, b := range []byte(stream) {
-			got = max(got, parts.add([]byte{b}))
+			got = max(got, parts.add([]byte{b}, false))
 		}
 		if got != want {
 			t.Errorf("%s, byte by byte, has %d, want %d", stream, got, want)

@@ -23,14 +23,6 @@ const (
 // maxDepth is how deep messages in protobuf are looked at, which bounds the stack. Kubernetes' own have some 15 levels.
 const maxDepth = 100
 
-// sizeOf returns the size of a whole body, in protobuf or in JSON.
-func sizeOf(body []byte) int {
-	if bytes.HasPrefix(body, protobufPrefix) {
-		return protobufSize(body)
-	}
-	return (&jsonSize{}).add(body)
-}
-
 // protobufSize returns the size of a message: of its bytes, or of the values that it may be decoded into, whichever is larger.
 // Nothing tells a message in it from a string, so what may be either is taken for a message. A text is none.
 func protobufSize(message []byte) int { return max(len(message), protobufValues(message, 0)) }

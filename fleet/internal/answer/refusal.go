@@ -77,7 +77,7 @@ func (r *refusal) Read(into []byte) (int, error) {
 // wordsOf returns a Status in JSON whose texts are short, or the first and last words of what is none.
 func wordsOf(body []byte) []byte {
 	status := &metav1.Status{}
-	readable := sizeOf(body) <= maxRefusal
+	readable := SizeOf(body) <= maxRefusal
 	if readable {
 		_, _, err := statuses.Decode(body, &statusKind, status)
 		readable = err == nil
