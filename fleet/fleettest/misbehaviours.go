@@ -31,8 +31,8 @@ func Misbehaviours(path string) map[string]Misbehaviour {
 			return nil
 		}
 	}
-	spaces := strings.Repeat(" ", 1<<20)
-	groups := manyGroups(50_000)
+	spaces, empty := strings.Repeat(" ", 1<<20), strings.Repeat("{},", 1<<18)
+	groups := manyGroups(5_000)
 	event := func(name string) string {
 		return fmt.Sprintf(`{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":%q,"namespace":"x","uid":%q,"resourceVersion":"2","annotations":{"addons.cluster.x-k8s.io/digest":"%s"}}}}`+"\n",
 			name, name, strings.Repeat("x", 4000))
@@ -45,6 +45,9 @@ func Misbehaviours(path string) map[string]Misbehaviour {
 		}),
 		"endless-list": when(listing, func(w http.ResponseWriter, _ *http.Request) {
 			endless(w, head, func(int) string { return item + "," })
+		}),
+		"empty-objects": when(listing, func(w http.ResponseWriter, _ *http.Request) {
+			endless(w, head, func(int) string { return empty })
 		}),
 		"endless-pages": when(listing, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, head+item+`]}`)

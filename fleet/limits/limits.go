@@ -6,7 +6,7 @@ package limits
 import "cmp"
 
 // Limits of the answers of one API server, after unpacking. A field that is 0 has its default. A field
-// below 0 means that there is no limit.
+// below 0 means that there is no limit. Small values count as more than their text, as they take more memory than that.
 type Limits struct {
 	// Object is how many bytes an object, an event of a watch, or a discovery document may have.
 	// Defaults to 4 MiB: an object has at most 1.5 MiB in etcd, and the discovery document of a

@@ -70,25 +70,27 @@ func (b *Bounds) boundBody(request *http.Request, response *http.Response) {
 	list, _ := resourceOf(request.URL.Path)
 	switch {
 	case IsWatch(request):
-		b.boundWatch(body, response.Header.Get("Content-Type"))
+		b.boundWatch(body)
 	case request.URL.Path == "/version":
 		body.limit = maxVersion
 	case !list || request.Method != http.MethodGet && request.Method != http.MethodDelete:
 		body.limit = max(b.limits.Object, 0)
 	case b.limits.List > 0:
 		of := request.URL.Path + "?" + query.Get("labelSelector") + "&" + query.Get("fieldSelector")
-		var had int64 // of the pages before
 		if query.Get("continue") != "" {
 			known, _ := b.pages.Get(of)
-			had, _ = known.(int64)
+			body.had, _ = known.(int64)
 		}
-		body.read, body.limit = had, b.limits.List
-		body.ended = func(read int64) { b.pages.Add(of, max(read, had+minPage)) }
+		body.limit = b.limits.List
+		body.ended = func(size int64) { b.pages.Add(of, body.had+max(size, minPage)) }
+	}
+	if body.limit > 0 || body.object > 0 {
+		body.sizer = sizerOf(response.Header, body.object > 0)
 	}
 }
 
-// boundWatch limits the events of a watch. Client-go bounds an event in protobuf.
-func (b *Bounds) boundWatch(body *boundedBody, contentType string) {
+// boundWatch limits the events of a watch.
+func (b *Bounds) boundWatch(body *boundedBody) {
 	if b.limits.WatchRate > 0 {
 		saved := b.limits.List
 		if saved < 0 {
@@ -96,9 +98,7 @@ func (b *Bounds) boundWatch(body *boundedBody, contentType string) {
 		}
 		body.clock, body.rate = b.clock, rate.NewLimiter(rate.Limit(b.limits.WatchRate), int(saved))
 	}
-	if b.limits.Object > 0 && strings.HasPrefix(contentType, "application/json") {
-		body.event, body.object = &eventSize{}, b.limits.Object
-	}
+	body.object = max(b.limits.Object, 0)
 }
 
 // IsWatch reports whether a request watches.
@@ -130,12 +130,14 @@ type boundedBody struct {
 	io.ReadCloser
 	request *http.Request
 	limit   int64 // 0: none
-	object  int64 // limit of an event
-	read    int64 // with the pages before, if it is a list
+	object  int64 // limit of an event; 0: none
+	had     int64 // size of the pages before, if it is a list
+	read    int64
+	largest int64 // size of the largest object, event or list in it
+	sizer   sizer // nil: there is no limit
 	rate    *rate.Limiter
 	clock   clock.PassiveClock
-	event   *eventSize
-	ended   func(read int64)
+	ended   func(size int64)
 	failed  error
 }
 
@@ -146,10 +148,15 @@ func (b *boundedBody) Read(into []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(into)
 	b.read += int64(n)
+	if b.sizer != nil {
+		b.largest = max(b.largest, int64(b.sizer.add(into[:n], err == io.EOF)))
+	}
 	switch {
-	case b.limit > 0 && b.read > b.limit:
+	case b.limit > 0 && b.had+b.read > b.limit:
 		b.failed = tooLarge(b.request, "more than %d KiB", b.limit>>10)
-	case b.event != nil && int64(b.event.add(into[:n])) > b.object:
+	case b.limit > 0 && b.had+b.largest > b.limit:
+		b.failed = tooLarge(b.request, "values that take more than %d KiB", b.limit>>10)
+	case b.object > 0 && b.largest > b.object:
 		b.failed = tooLarge(b.request, "an event of more than %d KiB", b.object>>10)
 	case b.rate != nil && !b.rate.AllowN(b.clock.Now(), n):
 		b.failed = tooLarge(b.request, "events of more than %d KiB per second", int64(b.rate.Limit())>>10)
@@ -162,38 +169,8 @@ func (b *boundedBody) Read(into []byte) (int, error) {
 // Close implements io.Closer.
 func (b *boundedBody) Close() error {
 	if b.ended != nil {
-		b.ended(b.read)
+		b.ended(max(b.read, b.largest))
 		b.ended = nil
 	}
 	return b.ReadCloser.Close()
-}
-
-// eventSize counts the bytes of one JSON value in a stream of them. The decoder keeps
-// them all until the value ends.
-type eventSize struct {
-	bytes, depth    int
-	quoted, escaped bool
-}
-
-// add returns the size of the largest value that the data have a part of.
-func (e *eventSize) add(data []byte) int {
-	largest := 0
-	for _, c := range data {
-		e.bytes++
-		switch {
-		case e.escaped:
-			e.escaped = false
-		case e.quoted:
-			e.escaped, e.quoted = c == '\\', c != '"'
-		case c == '"':
-			e.quoted = true
-		case c == '{' || c == '[':
-			e.depth++
-		case c == '}' || c == ']':
-			if e.depth--; e.depth == 0 {
-				largest, e.bytes = max(largest, e.bytes), 0
-			}
-		}
-	}
-	return max(largest, e.bytes)
 }

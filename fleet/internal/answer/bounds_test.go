@@ -24,7 +24,7 @@ func TestWatchSavesUpBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(make([]byte, 2*list)))}
+	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(bytes.Repeat([]byte("{}"), list)))}
 	answer.NewBounds(limits.Limits{}.Defaulted(), clock).Bound(request, response)
 	read := func(n int) error {
 		_, err := io.ReadFull(response.Body, make([]byte, n))

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
+	serializerjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/runtime/serializer/recognizer"
 )
 
 // Limits of the texts with which an API server refuses a request, in bytes. Errors have these texts, and are kept and
@@ -26,6 +28,16 @@ const (
 )
 
 var statusKind = schema.GroupVersionKind{Version: "v1", Kind: "Status"}
+
+// statuses decodes a Status, in JSON and in protobuf, and no other kind: the server names the kind. It decodes no YAML, whose
+// aliases make much of little.
+var statuses = func() runtime.Decoder {
+	known := runtime.NewScheme()
+	known.AddKnownTypes(statusKind.GroupVersion(), &metav1.Status{})
+	return recognizer.NewDecoder(
+		serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, known, known, serializerjson.SerializerOptions{}), protobuf.NewSerializer(known, known),
+	)
+}()
 
 // refusal is the body of an answer that isn't a success. It is read to its end when somebody reads of it, and has
 // the first and last words alone of what the server says.
@@ -64,9 +76,13 @@ func (r *refusal) Read(into []byte) (int, error) {
 
 // wordsOf returns a Status in JSON whose texts are short, or the first and last words of what is none.
 func wordsOf(body []byte) []byte {
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, &statusKind, nil)
-	status, ok := object.(*metav1.Status)
-	if err != nil || !ok {
+	status := &metav1.Status{}
+	readable := SizeOf(body) <= maxRefusal
+	if readable {
+		_, _, err := statuses.Decode(body, &statusKind, status)
+		readable = err == nil
+	}
+	if !readable {
 		return []byte(shorten(string(body), maxWords))
 	}
 	shortenStatus(status)

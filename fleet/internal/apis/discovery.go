@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -81,6 +82,9 @@ func oneByOne(ctx context.Context, client discovery.DiscoveryInterface, groups [
 			if ctx.Err() != nil {
 				return nil, nil, context.Cause(ctx)
 			}
+			if limit, ok := errors.AsType[*limits.Error](err); ok {
+				return nil, nil, limit
+			}
 			if err != nil {
 				failed = append(failed, schema.GroupVersion{Group: group.Name, Version: version.Version})
 				continue
@@ -102,15 +106,16 @@ func (c *Cluster) client(ctx context.Context, tag *apisTag) (*discovery.Discover
 	config := rest.CopyConfig(c.config)
 	config.RateLimiter = transport.Waiter{RateLimiter: config.RateLimiter, Under: ctx}
 	return discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
-		Transport: kinds{under: ctx, base: c.base, tag: tag}, Timeout: config.Timeout,
+		Transport: kinds{under: ctx, base: c.base, tag: tag, read: newDocuments()}, Timeout: config.Timeout,
 	})
 }
 
-// kinds refuses a list of more API versions than are ever asked for.
+// kinds refuses a list of more API versions than are ever asked for, and documents that are too large in all.
 type kinds struct {
 	under context.Context //nolint:containedctx // no request outlives it
 	base  http.RoundTripper
 	tag   *apisTag // of what is read; nil for who doesn't want it
+	read  *documents
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -124,7 +129,7 @@ func (k kinds) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = transport.Cancelling(response.Body, done)
-	if response.StatusCode != http.StatusOK || request.URL.Path != "/api" && request.URL.Path != apisPath {
+	if response.StatusCode != http.StatusOK || !isDocument(request.URL.Path) {
 		return response, nil
 	}
 	if k.tag != nil && request.URL.Path == apisPath {
@@ -133,6 +138,9 @@ func (k kinds) RoundTrip(request *http.Request) (*http.Response, error) {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
+		return nil, err
+	}
+	if err := k.read.add(request, body); err != nil {
 		return nil, err
 	}
 	if n := groupVersions(body); n > maxGroupVersions {
@@ -147,7 +155,7 @@ func (k kinds) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &answer, nil
 }
 
-// groupVersions counts the API versions in a discovery document, aggregated or not.
+// groupVersions counts the API versions in a discovery document, aggregated or not. A group without any counts, too.
 func groupVersions(document []byte) int {
 	type group struct {
 		Versions []struct{} `json:"versions"`
@@ -159,7 +167,7 @@ func groupVersions(document []byte) int {
 	_ = json.Unmarshal(document, &list) // what is of another type is left out, and the rest counted
 	n := len(list.Versions)
 	for _, g := range append(list.Groups, list.Items...) {
-		n += len(g.Versions)
+		n += max(len(g.Versions), 1)
 	}
 	return n
 }

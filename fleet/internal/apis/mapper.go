@@ -24,9 +24,11 @@ type mapper struct {
 
 // NewMapper implements cluster.Options.MapperProvider.
 func (c *Cluster) NewMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
-	bounded := *client
-	bounded.Transport = kinds{under: c.ctx, base: client.Transport}
-	c.mapper = &mapper{of: c, make: func() (meta.RESTMapper, error) { return apiutil.NewDynamicRESTMapper(config, &bounded) }}
+	c.mapper = &mapper{of: c, make: func() (meta.RESTMapper, error) {
+		bounded := *client
+		bounded.Transport = kinds{under: c.ctx, base: client.Transport, read: newDocuments()}
+		return apiutil.NewDynamicRESTMapper(config, &bounded)
+	}}
 	return c.mapper, c.mapper.renew()
 }
 
