@@ -171,14 +171,18 @@ func (r deletion) whyStays(ctx context.Context, e record.Entry, live *metav1.Par
 	case live.DeletionTimestamp != nil:
 		return "", false, nil
 	}
-	keeper := &keep.Keeper{
-		Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.scope, DataPolicy: r.dataPolicy(), IsApplied: r.s.hasApplied,
-	}
-	why, err := keeper.Reason(ctx, e, live)
+	why, err := r.keeper().Reason(ctx, e, live)
 	if err != nil || why == "" {
 		return "", false, err
 	}
 	return why, true, client.IgnoreNotFound(r.applier.Disown(ctx, live, true))
+}
+
+// keeper returns what tells which objects of the add-on stay.
+func (r deletion) keeper() *keep.Keeper {
+	return &keep.Keeper{
+		Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.scope, DataPolicy: r.dataPolicy(), IsApplied: r.s.hasApplied,
+	}
 }
 
 // deleteLive deletes an object unless that is under way, and returns what is waited for. The object is going since
