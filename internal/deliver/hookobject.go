@@ -118,6 +118,10 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 		result, err = r.replaceHook(ctx, h, o)
 	}
 	if err == nil {
+		if previous, asked := r.s.deleted[record.KeyOf(o)]; asked { // and is gone now
+			r.s.tracker.Untrack(previous.object.Resource, previous.object.Key)
+			delete(r.s.deleted, record.KeyOf(o))
+		}
 		object, err := r.scope.Observed(o, result, readiness.HookDone)
 		r.s.hooks[h.key] = &applied{Object: object, uid: result.GetUID()}
 		return err

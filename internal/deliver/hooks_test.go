@@ -161,19 +161,22 @@ func TestFailedHookIsTriedAgainInTime(t *testing.T) {
 			quiet = true
 		}
 	}
-	e.clock.step(11 * time.Second)
-	for limit := time.After(30 * time.Second); e.meter.made("migrate") < 2; {
-		o := e.ensureAs(want, deliver.ReasonHookFailed)
-		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
-		e.Expect(o.Message).To(Equal(failed.Message), "what is wrong stays to be read")
-		if e.meter.made("migrate") == 2 {
-			break
+	for attempt := 2; attempt <= 3; attempt++ {
+		e.clock.step(3 * time.Minute) // longer than the previous Job may take to be gone
+		for limit := time.After(30 * time.Second); e.meter.made("migrate") < attempt; {
+			o := e.ensureAs(want, deliver.ReasonHookFailed)
+			e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
+			e.Expect(o.Message).To(Equal(failed.Message), "what is wrong stays to be read")
+			if e.meter.made("migrate") == attempt {
+				break
+			}
+			select {
+			case <-e.wakeup:
+			case <-limit:
+				t.Fatalf("the hook isn't tried again: %+v", o)
+			}
 		}
-		select {
-		case <-e.wakeup:
-		case <-limit:
-			t.Fatalf("the hook isn't tried again: %+v", o)
-		}
+		e.ensureUntil(want, func(o deliver.Outcome) bool { return o.RetryAfter == 10*time.Second<<(attempt-1) })
 	}
 }
 
@@ -371,6 +374,31 @@ func TestDataAsHook(t *testing.T) {
 			e.expectStays("v1", "PersistentVolumeClaim", ns, "data")
 			e.expectStays("v1", "Namespace", "", ns+"-data")
 			e.Expect(uids()).To(Equal(before))
+			if tc.reason == deliver.ReasonReady {
+				e.Expect(e.get("v1", "PersistentVolumeClaim", ns, "data").GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, next.Name))
+			}
+		})
+	}
+}
+
+// TestTemplateBecomesAHook upgrades to a chart in which an object of a template is a hook. What the hook has made stays,
+// also if the instance ends before the prune, or other objects are waited for in it.
+func TestTemplateBecomesAHook(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart=%t", restart), func(t *testing.T) {
+			e, ns := beside(t)
+			e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "1") + configMap("x", "1") + namespace(ns+"-extra")}))
+			want := e.want(ns, chart{version: "2", manifest: configMap("a", "2"), hooks: []job.Hook{settingsHook("pre-upgrade")}})
+			want.Postcondition = func(context.Context) (string, time.Duration, error) { return "a word", 0, nil }
+			e.reach(want, deliver.ReasonWaitingForPostcondition)
+			if restart {
+				e.restart()
+			}
+			want.Postcondition = nil
+			e.install(want)
+			e.expectStays("v1", "ConfigMap", ns, "x")
+			e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "hook"}))
+			e.Eventually(func() any { return e.get("v1", "Namespace", "", ns+"-extra") }).WithTimeout(20 * time.Second).Should(BeNil())
 		})
 	}
 }

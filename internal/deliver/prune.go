@@ -36,11 +36,18 @@ func (r deletion) prune(ctx context.Context, isTime bool) error {
 	return nil
 }
 
-// obsolete returns what earlier revisions had and this one hasn't.
+// obsolete returns what earlier revisions had and this one hasn't, not as a hook either.
 func (r deletion) obsolete() []record.Entry {
+	before, after, _ := installation(r).hookEvents()
+	hooks := map[record.ObjectKey]bool{}
+	for _, h := range slices.Concat(hooksFor(r.rec.Helm.Hooks, before), hooksFor(r.rec.Helm.Hooks, after)) {
+		if o, err := hookRunner(r).hookObject(h.Hook); err == nil { // else it can't be there
+			hooks[record.KeyOf(o)] = true
+		}
+	}
 	return slices.DeleteFunc(record.Minus(r.rec.State.Inventory, r.wanted()), func(e record.Entry) bool {
 		_, applied := r.s.applied[e.Key()]
-		return applied
+		return applied || hooks[e.Key()]
 	})
 }
 
