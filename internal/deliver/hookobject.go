@@ -184,13 +184,18 @@ func (r hookRunner) staysAsHook(ctx context.Context, e record.Entry, live *metav
 	switch {
 	case !mayHoldData(e.GroupVersionKind().GroupKind()):
 		return false, nil
-	case object.OwnerOf(&live.ObjectMeta) != r.release:
+	case !r.isOwn(live):
 		return true, nil
 	case live.DeletionTimestamp != nil:
 		return false, nil
 	}
 	why, err := deletion(r).keeper().Reason(ctx, e, live)
 	return why != "", err
+}
+
+// isOwn reports whether an object in the place of a hook's is the add-on's. Labels alone don't make it so.
+func (r hookRunner) isOwn(live *metav1.PartialObjectMetadata) bool {
+	return object.IsOwned(&live.ObjectMeta, record.Entry{}, r.release, nil)
 }
 
 // dataPolicy is that of the add-on as it is wanted, or else of its record.
@@ -206,8 +211,8 @@ func (r hookRunner) clearLive(ctx context.Context, h hook, e record.Entry, live 
 	owner := object.OwnerOf(&live.ObjectMeta)
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
 	// The objects of a leaving add-on are about to be deleted anyway.
-	ours := owner == r.release || r.want != nil && slices.Contains(r.want.Leaving, owner)
-	if !ours && (!isHook || owner != Release{}) {
+	ours := r.isOwn(live) || r.want != nil && slices.Contains(r.want.Leaving, owner)
+	if !ours && (!isHook || owner != Release{} && owner != r.release) {
 		return r.failHook(ctx, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. Rename one of the two", e.Key()))
 	}
 	allowed := len(h.DeletePolicies) == 0 || slices.Contains(h.DeletePolicies, helmrelease.HookBeforeHookCreation)
@@ -250,7 +255,7 @@ func (r hookRunner) deleteHook(ctx context.Context, h hook) error {
 		if live, err = r.applier.Metadata(ctx, e); err == nil {
 			stays, err = r.staysAsHook(ctx, e, live)
 		}
-		if err == nil && !stays && object.OwnerOf(&live.ObjectMeta) == r.release && live.DeletionTimestamp == nil {
+		if err == nil && !stays && r.isOwn(live) && live.DeletionTimestamp == nil {
 			err = r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
 		}
 	}

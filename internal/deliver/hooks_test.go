@@ -188,6 +188,9 @@ func TestHookSparesWhatIsSomebodyElses(t *testing.T) {
 		value  string
 	}{
 		"somebody's object": {func(e *env, ns string) { e.apply("kubectl", theirConfigMap(ns, "x", "theirs")) }, "theirs"},
+		"a copy that has the add-on's labels": {func(e *env, ns string) {
+			e.apply("kubectl", theirConfigMap(ns, "x", "copy", addonsv1.AddonLabel+": demo", addonsv1.AddonNamespaceLabel+": "+ns))
+		}, "copy"},
 		"another add-on's hook": {func(e *env, ns string) {
 			h := settingsHook("pre-install")
 			h.Manifest = strings.Replace(configMap("x", "other"), "name: x", "name: x\n  annotations: {helm.sh/hook: pre-install}", 1)

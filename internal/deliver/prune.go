@@ -167,7 +167,7 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 func (r deletion) whyStays(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (why string, stays bool, _ error) {
 	owner := object.OwnerOf(&live.ObjectMeta)
 	switch owns := object.IsOwned(&live.ObjectMeta, e, r.release, r.adopted); {
-	case !owns && owner != Release{}:
+	case !owns && owner != Release{} && owner != r.release:
 		return fmt.Sprintf("belongs to add-on %s now", owner), true, nil
 	case owns && r.calledOff && e.Helm:
 		return "is left to Helm's release, as the add-on never had it whole", true, client.IgnoreNotFound(r.applier.Disown(ctx, live, false))
