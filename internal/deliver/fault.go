@@ -107,7 +107,7 @@ func (r recordFault) stopForWrite(ctx context.Context, err error, write *record.
 	}
 	f.Message += ". It is to hold the release record"
 	if f.Reason == object.ReasonForbidden || f.Reason == object.ReasonObjectRejected {
-		f.Message += fmt.Sprintf(": let the kubeconfig's user create, update and delete Secrets in namespace %s", namespace)
+		f.Message += fmt.Sprintf(": let the kubeconfig's user create, update, patch and delete Secrets in namespace %s", namespace)
 	}
 	return r.refuse(f.Reason, f.Message)
 }
