@@ -22,7 +22,7 @@ import (
 func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addonResult {
 	switch step {
 	case decide.KeepWanted:
-		return addonResult{status: q.previousStatus(t.status), followUp: t.written}
+		return addonResult{status: q.previousStatus(t.status), followUp: t.written.followUp}
 	case decide.RefuseTaken:
 		t.status = t.addon.status() // the record is another one's
 		return q.stay(t, step)
@@ -31,7 +31,10 @@ func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addo
 	}
 	one := q.stillFailed(t.addon, q.proceed(ctx, t, step))
 	one = healthCheck(q).evaluateHealth(ctx, t.addon, t.record, driftRepair(q).correctDrift(ctx, t.addon, t.record, one))
-	one.followUp = one.and(t.written)
+	if t.written.err != nil && one.status.Phase == addonsv1.AddonReady { // a removal would go by the previous terms
+		one.status = t.written.status
+	}
+	one.followUp = one.and(t.written.followUp)
 	return one
 }
 

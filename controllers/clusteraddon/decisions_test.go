@@ -64,6 +64,26 @@ func TestHeldBackAddonKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
+// The record of an add-on says what a removal does. An add-on isn't Ready while its record can't be brought up to date.
+func TestUnwrittenTerms(t *testing.T) {
+	for _, unwritten := range []bool{false, true} {
+		q, _ := askedCluster(t) // which refuses each write
+		a, record := inRegistry(t, q, "web", func(*addon) {})
+		in, err := inputReader{q}.inputs(t.Context(), &a, record)
+		must.Succeed(t, err)
+		record.Digest, record.Terms = in.digest(factsNone), termsOf(&a, record, in, true)
+		if unwritten {
+			record.DataPolicy = addonsv1.DataPolicyDelete
+		}
+		q.installed[record.Release], q.proofs[record.Release] = record, record.Proof()
+		q.ca.Status.Addons = []addonsv1.AddonStatus{statusOf(record, addonsv1.AddonReady)}
+		one := delivery{q}.ensure(t.Context(), delivery{q}.turnOf(&a, "platform", false, nil))
+		if is := one.status; (is.Phase == addonsv1.AddonReady) == unwritten || (is.Reason == reasons.Retrying) != unwritten || (one.err != nil) != unwritten {
+			t.Errorf("unwritten=%t: %+v, %v", unwritten, is, one.err)
+		}
+	}
+}
+
 // While a removal of its stack is held, an add-on that may come in the place of another one isn't installed.
 func TestNothingIsInstalledBesideAHeldRemoval(t *testing.T) {
 	for _, held := range []bool{true, false} {

@@ -91,8 +91,8 @@ type turn struct {
 	unmet *unmetCondition
 	// holdReason and holdMessage say why its change waits for an upgrade of Kubernetes.
 	holdReason, holdMessage string
-	// written is what is left by the write of the record's terms.
-	written followUp
+	// written is the result of the write of the record's terms.
+	written addonResult
 }
 
 // turnOf gathers what is known of an add-on without a request. Ready are the add-ons that others may depend on.
@@ -131,7 +131,7 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 		}
 	}
 	if err := q.setTerms(ctx, t.record, terms); err != nil {
-		t.written = requestFailed(err, t.status).followUp
+		t.written = upgradeFailed(err, q.previousStatus(t.status))
 	}
 	t.facts.Unreachable = t.written.unreachable
 	switch {

@@ -106,7 +106,7 @@ func (r *call) contained(ctx context.Context, work func(context.Context, *call) 
 	if err = r.claim(ctx); err == nil {
 		o, err = work(ctx, r)
 	}
-	err = recordFault{r}.stop(err)
+	err = recordFault{r}.stop(ctx, err)
 	if f, ok := errors.AsType[*object.Failure](err); ok && f.Kind == object.Rejected {
 		err = r.refuse(f.Reason, f.Message)
 	}

@@ -104,13 +104,32 @@ func TestStrippedManagersLeaveNothing(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"keep": "a"}))
 }
 
-// TestLabelsMakeNoOwner has an object of somebody's carry the add-on's labels, as a copy does.
+// TestLabelsMakeNoOwner has an object of somebody's carry the add-on's labels, as a copy does. It stays as it is when the
+// add-on goes, or goes back, or doesn't want an object of that name any more.
 func TestLabelsMakeNoOwner(t *testing.T) {
-	e, ns := beside(t)
-	e.apply("kubectl", fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %[1]s, labels: {%[2]s: demo, %[3]s: %[1]s}}\ndata: {key: theirs}\n",
-		ns, addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel))
-	e.settleAs(e.want(ns, chart{version: "1", manifest: configMap("a", "ours")}), object.ReasonObjectExists)
-	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
+	for name, end := range map[string]func(e *env, ns string, refused deliver.Desired){
+		"removed": func(e *env, _ string, refused deliver.Desired) {
+			e.settleAs(refused, object.ReasonObjectExists)
+			e.removed(refused.Release)
+		},
+		"rolled back": func(e *env, _ string, refused deliver.Desired) {
+			refused.OnFailure = addonsv1.FailurePolicyRollBack
+			e.reach(refused, deliver.ReasonRolledBack)
+		},
+		"dropped": func(e *env, ns string, refused deliver.Desired) {
+			e.settleAs(refused, object.ReasonObjectExists)
+			e.install(e.want(ns, chart{version: "3", manifest: configMap("b", "ours")}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, ns := beside(t)
+			e.install(e.want(ns, chart{version: "1", manifest: configMap("b", "ours")}))
+			e.apply("kubectl", theirConfigMap(ns, "a", "theirs", addonsv1.AddonLabel+": demo", addonsv1.AddonNamespaceLabel+": "+ns))
+			end(e, ns, e.want(ns, chart{version: "2", manifest: configMap("a", "ours") + configMap("b", "ours")}))
+			e.expectStays("v1", "ConfigMap", ns, "a")
+			e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
+		})
+	}
 }
 
 // TestExportedManifests installs manifests as `kubectl get -o yaml` writes them, and what has nulls.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,7 +63,7 @@ func (h *hidden) conceal(err error) error {
 
 // stop returns an error about a release record that can't be read or written as what stops
 // the call, if somebody has to change something. All else is returned as it is, to be tried again.
-func (r recordFault) stop(err error) error {
+func (r recordFault) stop(ctx context.Context, err error) error {
 	fault, ok := errors.AsType[*record.Fault](err)
 	if !ok {
 		return err
@@ -76,16 +77,22 @@ func (r recordFault) stop(err error) error {
 		return r.refuse(ReasonAnswerInvalid, fmt.Sprintf(
 			"%v. See whether the kubeconfig's server is the cluster's API server, and what is between", fault))
 	default:
-		return r.stopForWrite(err, fault)
+		return r.stopForWrite(ctx, err, fault)
 	}
 }
 
 // stopForWrite returns the error of a Secret that wasn't written as what stops the call, unless another try may help.
-func (r recordFault) stopForWrite(err error, write *record.Fault) error {
-	if apierrors.IsAlreadyExists(err) {
-		return err // another write came first
-	}
+func (r recordFault) stopForWrite(ctx context.Context, err error, write *record.Fault) error {
 	namespace, name, _ := strings.Cut(write.Secret, "/")
+	if apierrors.IsAlreadyExists(err) {
+		cause := r.list(ctx)
+		if cause != nil || slices.ContainsFunc(r.records, func(s Summary) bool { return s.SecretName == name }) {
+			return err // another write came first
+		}
+		return r.refuse(ReasonRecordUnreadable, fmt.Sprintf(
+			"Secret %s is in the place of the next release record, and isn't one: it lacks labels, or somebody made it. "+
+				"If it was a record, set its labels again, as other records have them. If not, delete it", write.Secret))
+	}
 	f := object.Classify(write.Err, record.ObjectKey{Kind: "Secret", Namespace: namespace, Name: name}, false)
 	gone := apierrors.IsNotFound(err) && f.Reason != object.ReasonNamespaceMissing
 	switch {
@@ -100,7 +107,7 @@ func (r recordFault) stopForWrite(err error, write *record.Fault) error {
 	}
 	f.Message += ". It is to hold the release record"
 	if f.Reason == object.ReasonForbidden || f.Reason == object.ReasonObjectRejected {
-		f.Message += fmt.Sprintf(": let the kubeconfig's user create, update and delete Secrets in namespace %s", namespace)
+		f.Message += fmt.Sprintf(": let the kubeconfig's user create, update, patch and delete Secrets in namespace %s", namespace)
 	}
 	return r.refuse(f.Reason, f.Message)
 }

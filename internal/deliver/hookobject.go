@@ -118,6 +118,10 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 		result, err = r.replaceHook(ctx, h, o)
 	}
 	if err == nil {
+		if previous, asked := r.s.deleted[record.KeyOf(o)]; asked { // and is gone now
+			r.s.tracker.Untrack(previous.object.Resource, previous.object.Key)
+			delete(r.s.deleted, record.KeyOf(o))
+		}
 		object, err := r.scope.Observed(o, result, readiness.HookDone)
 		r.s.hooks[h.key] = &applied{Object: object, uid: result.GetUID()}
 		return err
@@ -149,19 +153,49 @@ func (r hookRunner) replaceHook(ctx context.Context, h hook, o *unstructured.Uns
 		if live, err := r.applier.Get(ctx, o); !apierrors.IsNotFound(err) && (err != nil || isRun(live, o)) {
 			return live, err
 		}
-	case r.staysAsHook(o.GroupVersionKind().GroupKind()) && (object.OwnerOf(&there.ObjectMeta) == r.release || o.GroupVersionKind().GroupKind() == object.CRDKind):
+	case e.GroupVersionKind().GroupKind() == object.CRDKind: // it stays, as in Helm
 	default:
-		if err := r.clearLive(ctx, h, e, there); err != nil {
+		stays, err := r.staysAsHook(ctx, e, there)
+		if err == nil && !stays {
+			err = r.clearLive(ctx, h, e, there)
+		}
+		if err != nil {
 			return nil, err
+		}
+		if stays {
+			if r.rec.Revision > 1 { // the add-on may have had it
+				e.UID = there.UID
+			}
+			result, _, err := (&application{call: r.call}).applyFirst(ctx, o, e, false)
+			return result, err
 		}
 	}
 	return r.applier.Apply(ctx, o, false)
 }
 
-// staysAsHook reports whether a hook's object of a kind isn't deleted to be made again: a CRD, as in Helm, and what
-// holds data, unless the add-on's dataPolicy is Delete.
-func (r hookRunner) staysAsHook(gk schema.GroupKind) bool {
-	return gk == object.CRDKind || (gk == object.ClaimKind || gk == object.NamespaceKind) && r.dataPolicy() != addonsv1.DataPolicyDelete
+// mayHoldData reports whether objects of a kind may hold data of people.
+func mayHoldData(gk schema.GroupKind) bool {
+	return gk == object.ClaimKind || gk == object.NamespaceKind
+}
+
+// staysAsHook reports whether an object in the place of a hook's isn't deleted. It may hold data, and not be the add-on's.
+// Or it is kept as objects of templates are.
+func (r hookRunner) staysAsHook(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (bool, error) {
+	switch {
+	case !mayHoldData(e.GroupVersionKind().GroupKind()):
+		return false, nil
+	case !r.isOwn(live):
+		return true, nil
+	case live.DeletionTimestamp != nil:
+		return false, nil
+	}
+	why, err := deletion(r).keeper().Reason(ctx, e, live)
+	return why != "", err
+}
+
+// isOwn reports whether an object in the place of a hook's is the add-on's. Labels alone don't make it so.
+func (r hookRunner) isOwn(live *metav1.PartialObjectMetadata) bool {
+	return object.IsOwned(&live.ObjectMeta, record.Entry{}, r.release, nil)
 }
 
 // dataPolicy is that of the add-on as it is wanted, or else of its record.
@@ -177,8 +211,8 @@ func (r hookRunner) clearLive(ctx context.Context, h hook, e record.Entry, live 
 	owner := object.OwnerOf(&live.ObjectMeta)
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
 	// The objects of a leaving add-on are about to be deleted anyway.
-	ours := owner == r.release || r.want != nil && slices.Contains(r.want.Leaving, owner)
-	if !ours && (!isHook || owner != Release{}) {
+	ours := r.isOwn(live) || r.want != nil && slices.Contains(r.want.Leaving, owner)
+	if !ours && (!isHook || owner != Release{} && owner != r.release) {
 		return r.failHook(ctx, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. Rename one of the two", e.Key()))
 	}
 	allowed := len(h.DeletePolicies) == 0 || slices.Contains(h.DeletePolicies, helmrelease.HookBeforeHookCreation)
@@ -207,18 +241,21 @@ func (r hookRunner) deleteHooks(ctx context.Context, hooks []hook) error {
 // deleteHook deletes a hook's object by its delete policy.
 func (r hookRunner) deleteHook(ctx context.Context, h hook) error {
 	o, err := r.hookObject(h.Hook)
-	if err != nil || r.staysAsHook(o.GroupVersionKind().GroupKind()) {
+	if err != nil || o.GroupVersionKind().GroupKind() == object.CRDKind {
 		return nil //nolint:nilerr // it can't be there
 	}
 	e := record.EntryOf(o)
 	made, ok := r.s.hooks[h.key]
-	if ok {
+	if ok = ok && !mayHoldData(e.GroupVersionKind().GroupKind()); ok {
 		err = r.applier.Delete(ctx, o, made.uid, metav1.DeletePropagationBackground)
 	}
 	if !ok || apierrors.IsConflict(err) { // another one is in its place
 		var live *metav1.PartialObjectMetadata
-		live, err = r.applier.Metadata(ctx, e)
-		if err == nil && object.OwnerOf(&live.ObjectMeta) == r.release && live.DeletionTimestamp == nil {
+		stays := false
+		if live, err = r.applier.Metadata(ctx, e); err == nil {
+			stays, err = r.staysAsHook(ctx, e, live)
+		}
+		if err == nil && !stays && r.isOwn(live) && live.DeletionTimestamp == nil {
 			err = r.applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
 		}
 	}

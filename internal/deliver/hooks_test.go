@@ -161,19 +161,22 @@ func TestFailedHookIsTriedAgainInTime(t *testing.T) {
 			quiet = true
 		}
 	}
-	e.clock.step(11 * time.Second)
-	for limit := time.After(30 * time.Second); e.meter.made("migrate") < 2; {
-		o := e.ensureAs(want, deliver.ReasonHookFailed)
-		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
-		e.Expect(o.Message).To(Equal(failed.Message), "what is wrong stays to be read")
-		if e.meter.made("migrate") == 2 {
-			break
+	for attempt := 2; attempt <= 3; attempt++ {
+		e.clock.step(3 * time.Minute) // longer than the previous Job may take to be gone
+		for limit := time.After(30 * time.Second); e.meter.made("migrate") < attempt; {
+			o := e.ensureAs(want, deliver.ReasonHookFailed)
+			e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
+			e.Expect(o.Message).To(Equal(failed.Message), "what is wrong stays to be read")
+			if e.meter.made("migrate") == attempt {
+				break
+			}
+			select {
+			case <-e.wakeup:
+			case <-limit:
+				t.Fatalf("the hook isn't tried again: %+v", o)
+			}
 		}
-		select {
-		case <-e.wakeup:
-		case <-limit:
-			t.Fatalf("the hook isn't tried again: %+v", o)
-		}
+		e.ensureUntil(want, func(o deliver.Outcome) bool { return o.RetryAfter == 10*time.Second<<(attempt-1) })
 	}
 }
 
@@ -185,6 +188,9 @@ func TestHookSparesWhatIsSomebodyElses(t *testing.T) {
 		value  string
 	}{
 		"somebody's object": {func(e *env, ns string) { e.apply("kubectl", theirConfigMap(ns, "x", "theirs")) }, "theirs"},
+		"a copy that has the add-on's labels": {func(e *env, ns string) {
+			e.apply("kubectl", theirConfigMap(ns, "x", "copy", addonsv1.AddonLabel+": demo", addonsv1.AddonNamespaceLabel+": "+ns))
+		}, "copy"},
 		"another add-on's hook": {func(e *env, ns string) {
 			h := settingsHook("pre-install")
 			h.Manifest = strings.Replace(configMap("x", "other"), "name: x", "name: x\n  annotations: {helm.sh/hook: pre-install}", 1)
@@ -305,30 +311,121 @@ func TestHooksOfOneNameInTwoNamespaces(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", other, "seed")).NotTo(BeNil())
 }
 
-// TestDataAsHook upgrades a chart whose claim and namespace are hooks.
-func TestDataAsHook(t *testing.T) {
-	e, ns := beside(t)
-	claim := "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
-	space := fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s-data}\n", ns)
-	events := []string{"pre-install", "pre-upgrade"}
-	hooks := []job.Hook{
-		{Name: "data", Kind: "PersistentVolumeClaim", Path: "demo/templates/data.yaml", Manifest: claim, Events: events, DeletePolicies: []string{"before-hook-creation"}},
-		{Name: ns + "-data", Kind: "Namespace", Path: "demo/templates/ns.yaml", Manifest: space, Events: events, DeletePolicies: []string{"hook-succeeded"}},
+// dataChart returns a chart with a claim, and a namespace of its own, in its templates or as its hooks.
+func dataChart(ns, version string, asHooks bool) chart {
+	claim := "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteMany], storageClassName: '', volumeName: pv-" + ns + ", resources: {requests: {storage: 1Gi}}}\n"
+	c := chart{version: version, manifest: configMap("a", version)}
+	if !asHooks {
+		c.manifest += claim + namespace(ns+"-data")
+		return c
 	}
-	of := func(version string) deliver.Desired {
-		want := e.want(ns, chart{version: version, manifest: configMap("a", version), hooks: hooks})
+	events := []string{"pre-install", "pre-upgrade"}
+	c.hooks = []job.Hook{
+		{Name: "data", Kind: "PersistentVolumeClaim", Path: "demo/templates/data.yaml", Manifest: claim, Events: events, DeletePolicies: []string{"before-hook-creation"}},
+		{Name: ns + "-data", Kind: "Namespace", Path: "demo/templates/ns.yaml", Manifest: namespace(ns + "-data"), Events: events, DeletePolicies: []string{"hook-succeeded"}},
+	}
+	return c
+}
+
+// TestDataAsHook has a claim and a namespace where hooks are to make theirs. They stay, whoever had them.
+func TestDataAsHook(t *testing.T) {
+	of := func(e *env, ns string, c chart) deliver.Desired {
+		want := e.want(ns, c)
 		want.DataPolicy = addonsv1.DataPolicyKeep
 		return want
 	}
-	e.install(of("1"))
-	uids := func() []any {
-		return []any{e.get("v1", "PersistentVolumeClaim", ns, "data").GetUID(), e.get("v1", "Namespace", "", ns+"-data").GetUID()}
+	for name, tc := range map[string]struct {
+		before func(e *env, ns string) (next deliver.Desired)
+		reason string
+	}{
+		"they are hooks already": {func(e *env, ns string) deliver.Desired {
+			e.install(of(e, ns, dataChart(ns, "1", true)))
+			return of(e, ns, dataChart(ns, "2", true))
+		}, deliver.ReasonReady},
+		"they were in templates": {func(e *env, ns string) deliver.Desired {
+			e.install(of(e, ns, dataChart(ns, "1", false)))
+			return of(e, ns, dataChart(ns, "2", true))
+		}, deliver.ReasonReady},
+		"they were in templates, and kept": {func(e *env, ns string) deliver.Desired {
+			e.install(of(e, ns, dataChart(ns, "1", false)))
+			e.install(of(e, ns, configMaps("2", "x")))
+			return of(e, ns, dataChart(ns, "3", true))
+		}, deliver.ReasonReady},
+		"the add-on has another name now": {func(e *env, ns string) deliver.Desired {
+			previous := of(e, ns, dataChart(ns, "1", true))
+			e.install(previous)
+			later := of(e, ns, dataChart(ns, "1", true))
+			later.Name, later.Leaving = "later", []deliver.Release{previous.Release}
+			return later
+		}, deliver.ReasonReady},
+		"Helm left them": {func(e *env, ns string) deliver.Desired {
+			claim := strings.Replace(dataChart(ns, "1", true).hooks[0].Manifest, "name: data", "name: data, namespace: "+ns+", annotations: {helm.sh/hook: pre-install}", 1)
+			e.apply("helm", claim+namespace(ns+"-data"))
+			return of(e, ns, dataChart(ns, "1", true))
+		}, deliver.ReasonHookFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, ns := beside(t)
+			e.apply("somebody", "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv-"+ns+"}\n"+
+				"spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: '', nfs: {server: nfs.example.com, path: /x}}\n")
+			next := tc.before(e, ns)
+			uids := func() []any {
+				return []any{e.get("v1", "PersistentVolumeClaim", ns, "data").GetUID(), e.get("v1", "Namespace", "", ns+"-data").GetUID()}
+			}
+			before := uids()
+			e.settleAs(next, tc.reason)
+			e.expectStays("v1", "PersistentVolumeClaim", ns, "data")
+			e.expectStays("v1", "Namespace", "", ns+"-data")
+			e.Expect(uids()).To(Equal(before))
+			if tc.reason == deliver.ReasonReady {
+				e.Expect(e.get("v1", "PersistentVolumeClaim", ns, "data").GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, next.Name))
+			}
+		})
 	}
-	before := uids()
-	e.install(of("2"))
-	e.Expect(uids()).To(Equal(before))
-	e.Expect(e.get("v1", "PersistentVolumeClaim", ns, "data").GetDeletionTimestamp()).To(BeNil())
-	e.Expect(e.get("v1", "Namespace", "", ns+"-data").GetDeletionTimestamp()).To(BeNil())
+}
+
+// TestTemplateBecomesAHook upgrades to a chart in which an object of a template is a hook. What the hook has made stays,
+// also if the instance ends before the prune, or other objects are waited for in it.
+func TestTemplateBecomesAHook(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart=%t", restart), func(t *testing.T) {
+			e, ns := beside(t)
+			e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "1") + configMap("x", "1") + namespace(ns+"-extra")}))
+			want := e.want(ns, chart{version: "2", manifest: configMap("a", "2"), hooks: []job.Hook{settingsHook("pre-upgrade")}})
+			want.Postcondition = func(context.Context) (string, time.Duration, error) { return "a word", 0, nil }
+			e.reach(want, deliver.ReasonWaitingForPostcondition)
+			if restart {
+				e.restart()
+			}
+			want.Postcondition = nil
+			e.install(want)
+			e.expectStays("v1", "ConfigMap", ns, "x")
+			e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "hook"}))
+			e.Eventually(func() any { return e.get("v1", "Namespace", "", ns+"-extra") }).WithTimeout(20 * time.Second).Should(BeNil())
+		})
+	}
+}
+
+// TestNamespaceAsHook has the namespace of a hook go, unless there is something of others in it.
+func TestNamespaceAsHook(t *testing.T) {
+	e, ns := beside(t)
+	extra := ns + "-extra"
+	of := func(version string, policies ...string) deliver.Desired {
+		h := job.Hook{Name: extra, Kind: "Namespace", Path: "demo/templates/ns.yaml", Manifest: namespace(extra), Events: []string{"pre-install", "pre-upgrade"}, DeletePolicies: policies}
+		return e.want(ns, chart{version: version, manifest: configMap("a", version), hooks: []job.Hook{h}})
+	}
+	e.install(of("1", "before-hook-creation"))
+	uid := e.get("v1", "Namespace", "", extra).GetUID()
+	e.apply("kubectl", theirConfigMap(extra, "theirs", "x"))
+	e.install(of("2", "before-hook-creation", "hook-succeeded"))
+	e.expectStays("v1", "Namespace", "", extra)
+	e.Expect(e.get("v1", "Namespace", "", extra).GetUID()).To(Equal(uid))
+
+	e.delete(e.get("v1", "ConfigMap", extra, "theirs"))
+	e.install(of("3", "before-hook-creation"))
+	e.Expect(e.get("v1", "Namespace", "", extra).GetUID()).NotTo(Equal(uid))
+	e.install(of("4", "before-hook-creation", "hook-succeeded"))
+	e.Eventually(func() any { return e.get("v1", "Namespace", "", extra) }).WithTimeout(20 * time.Second).Should(BeNil())
 }
 
 // TestRollbackIsRenewed tries again what was rolled back, when its certificates are to be renewed: once a day.

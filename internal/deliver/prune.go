@@ -36,11 +36,18 @@ func (r deletion) prune(ctx context.Context, isTime bool) error {
 	return nil
 }
 
-// obsolete returns what earlier revisions had and this one hasn't.
+// obsolete returns what earlier revisions had and this one hasn't, not as a hook either.
 func (r deletion) obsolete() []record.Entry {
+	before, after, _ := installation(r).hookEvents()
+	hooks := map[record.ObjectKey]bool{}
+	for _, h := range slices.Concat(hooksFor(r.rec.Helm.Hooks, before), hooksFor(r.rec.Helm.Hooks, after)) {
+		if o, err := hookRunner(r).hookObject(h.Hook); err == nil { // else it can't be there
+			hooks[record.KeyOf(o)] = true
+		}
+	}
 	return slices.DeleteFunc(record.Minus(r.rec.State.Inventory, r.wanted()), func(e record.Entry) bool {
 		_, applied := r.s.applied[e.Key()]
-		return applied
+		return applied || hooks[e.Key()]
 	})
 }
 
@@ -160,7 +167,7 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 func (r deletion) whyStays(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (why string, stays bool, _ error) {
 	owner := object.OwnerOf(&live.ObjectMeta)
 	switch owns := object.IsOwned(&live.ObjectMeta, e, r.release, r.adopted); {
-	case !owns && owner != Release{}:
+	case !owns && owner != Release{} && owner != r.release:
 		return fmt.Sprintf("belongs to add-on %s now", owner), true, nil
 	case owns && r.calledOff && e.Helm:
 		return "is left to Helm's release, as the add-on never had it whole", true, client.IgnoreNotFound(r.applier.Disown(ctx, live, false))
@@ -171,14 +178,18 @@ func (r deletion) whyStays(ctx context.Context, e record.Entry, live *metav1.Par
 	case live.DeletionTimestamp != nil:
 		return "", false, nil
 	}
-	keeper := &keep.Keeper{
-		Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.scope, DataPolicy: r.dataPolicy(), IsApplied: r.s.hasApplied,
-	}
-	why, err := keeper.Reason(ctx, e, live)
+	why, err := r.keeper().Reason(ctx, e, live)
 	if err != nil || why == "" {
 		return "", false, err
 	}
 	return why, true, client.IgnoreNotFound(r.applier.Disown(ctx, live, true))
+}
+
+// keeper returns what tells which objects of the add-on stay.
+func (r deletion) keeper() *keep.Keeper {
+	return &keep.Keeper{
+		Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.scope, DataPolicy: r.dataPolicy(), IsApplied: r.s.hasApplied,
+	}
 }
 
 // deleteLive deletes an object unless that is under way, and returns what is waited for. The object is going since

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,6 +73,57 @@ func TestRecordThatIsRefused(t *testing.T) {
 			}, func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady })
 		})
 	}
+}
+
+// TestSecretInPlaceOfARecord has a Secret of the next record's name in the cluster. The add-on names it, unless another
+// write just made that very record.
+func TestSecretInPlaceOfARecord(t *testing.T) {
+	for name, there := range map[string]func(e *env, want deliver.Desired) (secret string){
+		"somebody made it": func(e *env, want deliver.Desired) string {
+			secret := record.SecretName(want.Name, 1)
+			e.Expect(e.target.Client.Create(e.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: secret}})).To(Succeed())
+			return secret
+		},
+		"a record that lost its labels": func(e *env, want deliver.Desired) string {
+			e.install(want)
+			e.install(e.want(want.Namespace, chart{version: "2", manifest: configMap("a", "y")}))
+			newest := e.records(want.Namespace)[want.Release].SecretName
+			e.edit("somebody", e.get("v1", "Secret", want.Namespace, newest), `{"metadata":{"labels":null}}`)
+			e.restart()
+			return newest
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, ns := beside(t)
+			secret := there(e, e.want(ns, chart{version: "1", manifest: configMap("a", "x")}))
+			want := e.want(ns, chart{version: "3", manifest: configMap("a", "z")})
+			o := e.settleAs(want, deliver.ReasonRecordUnreadable)
+			e.Expect(o.Message).To(ContainSubstring("Secret " + ns + "/" + secret))
+			e.Expect(o.RetryAfter).To(Equal(10 * time.Second))
+			e.delete(e.get("v1", "Secret", ns, secret))
+			e.clock.step(time.Minute)
+			e.install(want)
+		})
+	}
+	t.Run("another write came first", func(t *testing.T) {
+		e, ns := beside(t)
+		target := e.through(func(next http.RoundTripper) roundTrip {
+			return func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") {
+					again := r.Clone(r.Context())
+					again.Body, _ = r.GetBody()
+					first, err := next.RoundTrip(again)
+					if err != nil {
+						return nil, err
+					}
+					_ = first.Body.Close()
+				}
+				return next.RoundTrip(r)
+			}
+		})
+		_, err := e.d.Ensure(e.ctx, target, e.want(ns, chart{version: "1", manifest: configMap("a", "x")}))
+		e.Expect(apierrors.IsAlreadyExists(err)).To(BeTrue(), "%v", err)
+	})
 }
 
 // TestRecordLosesItsLabels sets the status of a record that was one when the records were listed.

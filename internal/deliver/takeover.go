@@ -59,8 +59,9 @@ func (r *application) applyFirst(
 		return nil, false, err
 	}
 	force := true
-	c := object.Claimant{
-		Release: r.release, Key: key, Policy: r.want.Adoption, CRD: crd, Had: entry.UID != "", Helm: entry.Helm, Leaving: r.want.Leaving,
+	c := object.Claimant{Release: r.release, Key: key, CRD: crd, Had: entry.UID != "", Helm: entry.Helm}
+	if r.want != nil { // else a hook of a removal makes it
+		c.Policy, c.Leaving = r.want.Adoption, r.want.Leaving
 	}
 	switch verdict, reason, message := c.Decide(&live.ObjectMeta); verdict {
 	case object.ClaimRefuse:

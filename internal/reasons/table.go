@@ -117,7 +117,8 @@ var Table = []Reason{
 	{deliver.ReasonReadinessInvalid, failed, 0, "a check of `readiness` can't be used"},
 	{deliver.ReasonRecordTooLarge, failed, 0, "the release record doesn't fit"},
 	{deliver.ReasonRecordUnreadable, failed, 0,
-		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it instead"},
+		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it instead. Or a Secret " +
+			"that is no record is in the place of the next one: the message names it"},
 	{deliver.ReasonPruneFailed, failed, 0,
 		"an object couldn't be deleted, or isn't gone within `progressDeadlineSeconds` (a removal: 600 seconds), mostly " +
 			"for a finalizer; it is still waited for"},

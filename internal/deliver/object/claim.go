@@ -162,12 +162,14 @@ func HelmOwner(m *metav1.ObjectMeta) record.Release {
 }
 
 // IsOwned reports whether an object of a release's inventory is the release's to delete. If that was made again since,
-// or its entry isn't proven, it has to be the release's by its field manager, too: copies keep labels. Adopted is the
-// release of Helm that was taken over, nil for none.
+// or its entry isn't proven, it has to be the release's by its field manager, too: copies keep labels. One whose UID was
+// never noted may have begun to go over to another add-on. Adopted is the release of Helm that was taken over, nil for
+// none.
 func IsOwned(m *metav1.ObjectMeta, e record.Entry, release record.Release, adopted *record.AdoptedRelease) bool {
 	switch OwnerOf(m) {
 	case release:
-		return !e.Unproven && (e.UID == "" || e.UID == m.UID) || ManagedBy(m, FieldManager(release))
+		isNoted := e.UID != "" && e.UID == m.UID || e.UID == "" && slices.ContainsFunc(m.ManagedFields, isOfAddon)
+		return !e.Unproven && isNoted || ManagedBy(m, FieldManager(release))
 	case record.Release{}:
 		owner := HelmOwner(m)
 		return e.Helm && (owner == release || adopted != nil && owner == record.Release{Namespace: release.Namespace, Name: adopted.Name})
@@ -179,6 +181,9 @@ func IsOwned(m *metav1.ObjectMeta, e record.Entry, release record.Release, adopt
 func ManagedBy(m *metav1.ObjectMeta, manager string) bool {
 	return slices.ContainsFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 }
+
+// isOfAddon reports whether an add-on set the fields.
+func isOfAddon(e metav1.ManagedFieldsEntry) bool { return strings.HasPrefix(e.Manager, managerPrefix) }
 
 // ManagersAmong returns the field managers of those releases that set a field.
 func ManagersAmong(m *metav1.ObjectMeta, releases []record.Release) []string {

@@ -111,7 +111,10 @@ func TestOwns(t *testing.T) {
 		want   bool
 	}{
 		"ours":                             {made(me, nobody), record.Entry{UID: "now"}, true},
-		"ours, from before a crash":        {made(me, nobody), record.Entry{}, true},
+		"ours, from before a crash":        {made(me, nobody, object.FieldManager(me)), record.Entry{}, true},
+		"ours, and begins to go over":      {made(me, nobody, object.FieldManager(other)), record.Entry{}, true},
+		"a copy":                           {made(me, nobody, "kubectl"), record.Entry{}, false},
+		"a copy, while nothing is proven":  {made(me, nobody, object.FieldManager(other)), record.Entry{Unproven: true}, false},
 		"we made it again":                 {made(me, nobody, object.FieldManager(me)), record.Entry{UID: "previous"}, true},
 		"somebody made it again":           {made(me, nobody, "kubectl"), record.Entry{UID: "previous"}, false},
 		"another add-on's":                 {made(other, me), record.Entry{UID: "now", Helm: true}, false},

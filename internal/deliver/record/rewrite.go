@@ -26,7 +26,7 @@ func (s *Store) Rewrite(ctx context.Context, before, after Summary) (Summary, er
 	was.SetGroupVersionKind(is.GroupVersionKind())
 	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
 	if err := s.Client.Patch(ctx, is, patch, client.FieldOwner(s.FieldManager)); err != nil {
-		return before, fmt.Errorf("writing the metadata of record %s/%s: %w", s.Release.Namespace, before.SecretName, err)
+		return before, unwritten(is, err)
 	}
 	after.ResourceVersion = is.ResourceVersion
 	if r, ok := s.cache[after.UID]; ok && r.ResourceVersion == before.ResourceVersion {
@@ -103,7 +103,7 @@ func (s *Store) disown(ctx context.Context, name string) error {
 	part := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: name}}
 	part.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if err := s.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the metadata of %s/%s: %w", s.Release.Namespace, name, err)
+		return unwritten(part, err)
 	}
 	return nil
 }

@@ -3,11 +3,19 @@
 package record_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -43,6 +51,30 @@ func TestSecretsOfARecord(t *testing.T) {
 		}
 		if slices.Sort(found); !slices.Equal(found, tc.want) {
 			t.Errorf("%s: found %s, expected %s", title, strings.Join(found, " "), strings.Join(tc.want, " "))
+		}
+	}
+}
+
+// TestMetadataThatIsRefused has an API server that lets nobody patch a Secret. The error names the Secret as each other
+// refused write does.
+func TestMetadataThatIsRefused(t *testing.T) {
+	t.Parallel()
+	refused := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "it", nil)
+		},
+	}).Build()
+	release := record.Release{Namespace: "apps", Name: "web"}
+	store := &record.Store{Client: refused, Release: release, Clock: clock.RealClock{}}
+	before := record.Summary{Release: release, Revision: 1, SecretName: record.SecretName("web", 1)}
+	large := &record.Record{Summary: before, Helm: &helmrelease.Release{}, State: &record.State{Parts: []record.Part{{Name: "web.part1"}}}}
+	for secret, write := range map[string]func() error{
+		"apps/" + before.SecretName: func() error { _, err := store.Rewrite(t.Context(), before, before); return err },
+		"apps/web.part1":            func() error { return store.Plain(t.Context(), large) },
+	} {
+		fault, ok := errors.AsType[*record.Fault](write())
+		if !ok || fault.Kind != record.Unwritten || fault.Secret != secret || !apierrors.IsForbidden(fault) {
+			t.Errorf("%s: %+v", secret, fault)
 		}
 	}
 }
