@@ -130,7 +130,7 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 	g := r.s.deleted[e.Key()] // zero if it wasn't asked to go yet, which isn't watched
 	r.s.noting.Unlock()
 	status, watched := r.s.tracker.Status(g.object.Resource, g.object.Key)
-	if watched && !g.unlabelled && status.Phase != observe.Gone && r.s.tracker.Live(g.object.Resource) {
+	if watched && !g.unlabelled && status.Phase != observe.Gone && r.s.tracker.Live(g.object.Resource) && !r.s.tracker.Fails(g.object.Resource) {
 		return nil
 	}
 	live, err := r.scope.Metadata(ctx, r.t.own(), e)
