@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -79,6 +80,8 @@ type meter struct {
 	// never. With done, that one is done and only its answer lost.
 	failFrom int
 	done     bool
+	// unwatchable is a resource that the API server refuses to watch.
+	unwatchable string
 }
 
 var errCut = errors.New("connection cut by the test")
@@ -103,7 +106,15 @@ func (m metered) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	cut := m.failFrom > 0 && m.writes >= m.failFrom
 	last := write && m.writes == m.failFrom && m.done
+	refused := verb == "WATCH" && strings.HasSuffix(r.URL.Path, "/"+m.unwatchable) && m.unwatchable != ""
 	m.mu.Unlock()
+	if refused {
+		refusal := `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403}`
+		return &http.Response{
+			StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(refusal)), Request: r,
+		}, nil
+	}
 	if cut && !last {
 		return nil, errCut
 	}
@@ -137,6 +148,13 @@ func (m *meter) cut(k int, done bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failFrom, m.done = k, done
+}
+
+// refuseWatch has the API server refuse to watch a resource from now on.
+func (m *meter) refuseWatch(resource string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unwatchable = resource
 }
 
 // env is a Deliverer with a connection of its own.

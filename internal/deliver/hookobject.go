@@ -118,6 +118,7 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 		result, err = r.replaceHook(ctx, h, o)
 	}
 	if err == nil {
+		r.s.deferredSince = time.Time{}
 		if previous, asked := r.s.deleted[record.KeyOf(o)]; asked { // and is gone now
 			r.s.tracker.Untrack(previous.object.Resource, previous.object.Key)
 			delete(r.s.deleted, record.KeyOf(o))
@@ -130,7 +131,7 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 		return err
 	}
 	f := r.failureOf(record.KeyOf(o), err)
-	if f.Kind == object.Rejected {
+	if f.Kind == object.Rejected || f.Kind == object.Deferred && r.overdue() {
 		return r.failHook(ctx, h, f.Message)
 	}
 	return r.stopFor(ctx, f, "")

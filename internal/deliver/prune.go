@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,6 +78,7 @@ func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toT
 		}
 		return r.waitGone(ctx, remaining, ReasonPruneFailed, "")
 	}
+	r.s.deferredSince = time.Time{}
 	return nil
 }
 
@@ -84,6 +86,7 @@ func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toT
 // as failed for a reason, with words on what they are in front of the message, yet they are
 // still waited for.
 func (r deletion) waitGone(ctx context.Context, remaining []going, late, what string) error {
+	r.s.deferredSince = time.Time{} // all were asked to go
 	var watch []observe.Object
 	var texts []string
 	again, left := retry.Deletion, r.deadline
@@ -137,7 +140,7 @@ func (r deletion) deleteOne(ctx context.Context, e record.Entry) error {
 	g := r.s.deleted[e.Key()] // zero if it wasn't asked to go yet, which isn't watched
 	r.s.noting.Unlock()
 	status, watched := r.s.tracker.Status(g.object.Resource, g.object.Key)
-	if watched && !g.unlabelled && status.Phase != observe.Gone && r.s.tracker.Live(g.object.Resource) {
+	if watched && !g.unlabelled && status.Phase != observe.Gone && r.s.tracker.Live(g.object.Resource) && !r.s.tracker.Fails(g.object.Resource) {
 		return nil
 	}
 	live, err := r.scope.Metadata(ctx, r.t.own(), e)

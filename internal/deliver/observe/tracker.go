@@ -96,7 +96,7 @@ type tracked struct {
 }
 
 // New returns a Tracker. It calls notify, never with a lock held, when the phase
-// of an object changes, and within seconds when only its message does.
+// of an object changes, or a watch begins to fail, and within seconds when only a message does.
 func New(selector string, notify func(), c clock.WithDelayedExecution) *Tracker {
 	return &Tracker{selector: selector, notify: notify, clock: c, kinds: make(map[schema.GroupVersionResource]*kind)}
 }
@@ -192,6 +192,14 @@ func (t *Tracker) Failing() error {
 		}
 	}
 	return nil
+}
+
+// Fails reports whether a resource can't be watched at present.
+func (t *Tracker) Fails(resource schema.GroupVersionResource) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[resource]
+	return k != nil && k.failing != nil
 }
 
 // Stop ends all watches and forgets all objects. The Tracker can be used again.

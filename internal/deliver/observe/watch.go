@@ -47,7 +47,7 @@ func (t *Tracker) watchOnce(ctx context.Context, objects dynamic.ResourceInterfa
 	options := metav1.ListOptions{LabelSelector: t.selector}
 	if from == "" {
 		list, err := objects.List(ctx, options)
-		if t.note(k, err); err != nil {
+		if t.note(ctx, k, err); err != nil {
 			return ""
 		}
 		t.listed(ctx, k, list)
@@ -55,7 +55,7 @@ func (t *Tracker) watchOnce(ctx context.Context, objects dynamic.ResourceInterfa
 	}
 	options.ResourceVersion, options.TimeoutSeconds = from, new(int64(watchTimeout.Seconds()))
 	w, err := objects.Watch(ctx, options)
-	if t.note(k, err); err != nil {
+	if t.note(ctx, k, err); err != nil {
 		return unlessForgotten(from, err)
 	}
 	defer w.Stop()
@@ -79,11 +79,14 @@ func unlessForgotten(from string, err error) string {
 	return from
 }
 
-// note notes whether a resource can be watched at present.
-func (t *Tracker) note(k *kind, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	k.failing = err
+// note notes whether a resource can be watched at present. It notifies when that begins to fail, as its objects have to
+// be looked at then.
+func (t *Tracker) note(ctx context.Context, k *kind, err error) {
+	t.change(ctx, func() bool {
+		begins := err != nil && k.failing == nil
+		k.failing = err
+		return begins
+	})
 }
 
 // seen takes in an event. The event of a deletion comes with the last state, which no earlier event
