@@ -4,6 +4,7 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -57,6 +58,12 @@ func (f *Found) Takeover(plans []*Plan) []Step {
 func (w *World) write(p *Plan) (steps []Step) {
 	for _, secret := range p.Secrets {
 		steps = append(steps, Step{"write Secret " + secret.GetName(), func(ctx context.Context) error {
+			is := newObject(secret.GroupVersionKind(), w.Namespace, secret.GetName())
+			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(is), is); client.IgnoreNotFound(err) != nil {
+				return err
+			} else if err == nil && is.GetLabels()[stackLabel] != p.Stack.Name {
+				return errors.New("it is there, and isn't this AddonStack's")
+			}
 			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner)
 		}})
 	}

@@ -47,15 +47,18 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 		m.create(o)
 		t.Cleanup(func() { m.remove(o) })
 	}
-	problems := func(origin migration.Origin, names ...string) string {
+	gather := func(origin migration.Origin, repositories map[string]string, names ...string) *migration.Found {
 		found, err := migration.Gather(t.Context(), &migration.World{
-			Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names,
+			Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names, Repositories: repositories,
 			Workload: func(_ context.Context, cluster string) (client.Client, error) {
 				return client.New(m.clusters[cluster], client.Options{})
 			},
 		})
 		m.Expect(err).NotTo(HaveOccurred())
-		return strings.Join(found.Problems, "\n")
+		return found
+	}
+	problems := func(origin migration.Origin, names ...string) string {
+		return strings.Join(gather(origin, nil, names...).Problems, "\n")
 	}
 	m.Expect(problems(migration.Provider)).To(And(ContainSubstring(config.Name), ContainSubstring(manifest.Name)))
 	m.Expect(problems(migration.Helm)).To(And(ContainSubstring("default/web"), ContainSubstring("--repository web=")))
@@ -76,6 +79,16 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	stacks := &addonsv1.AddonStackList{}
 	m.Expect(world.hub.List(t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
 	m.Expect(stacks.Items).To(BeEmpty())
+
+	m.create(m.secret("web-values", map[string]string{"values.yaml": "theirs: true\n"}))
+	found := gather(migration.Helm, map[string]string{"web": m.repository})
+	m.Expect(found.Problems).To(BeEmpty())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	m.Expect(migration.Run(ctx, found.Takeover(found.Plans()), func(string) {})).To(MatchError(ContainSubstring("web-values")))
+	theirs := m.secret("web-values", nil)
+	m.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
+	m.Expect(theirs.Data).To(HaveKeyWithValue("values.yaml", []byte("theirs: true\n")), "a Secret of others stays")
 
 	m.makeStack("web", nil, m.addon("web", "web"))
 	change(m.tenant, newCluster(m.namespace, "problems-0", nil), func(c *clusterv1.Cluster) { c.Labels["migrated.addons.cluster.x-k8s.io/web"] = "flux" })
