@@ -48,6 +48,10 @@ func TestActsWithKubectl(t *testing.T) {
 	r.Expect(p.does("undo", "platform", "--dry-run")).To(ContainSubstring("addons[settings].valuesTemplate: "))
 	p.does("undo", "platform")
 	r.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first))
+	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].DependsOn = []string{"nobody"} })
+	r.awaitStack("platform", "no revision has it", addonsv1.ValidCondition, metav1.ConditionFalse, "", "")
+	r.Expect(p.does("undo", "platform")).To(ContainSubstring("addons[settings].dependsOn: removed"))
+	r.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first), "what runs wasn't skipped")
 	_, code := p.run("undo", "platform", "--to-revision", "99")
 	r.Expect(code).To(Equal(3))
 
