@@ -90,10 +90,15 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 		"values.yaml":           "password: none\n",
 		"templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: made}\nstringData: {password: {{ .Values.password }}, other: made-by-the-chart}\n",
 		"templates/text.yaml":   configMap("shown", "{{ .Values.password }}"),
+		"templates/dsn.yaml":    configMap("folded", "{{ .Values.dsn | quote }}"),
+		"templates/file.yaml":   configMap("lines", "{{ .Values.file | quote }}"),
 		"templates/token.yaml":  configMap("token", "made-up-{{ randAlphaNum 24 }}"),
 		"templates/NOTES.txt":   "Log in with {{ .Values.password }} at {{ .Release.Name }}",
 	})
-	tn.create(tn.secret("values", map[string]string{"values.yaml": "password: correct-horse-battery\n"}))
+	const dsn = "host=db user=bob password=hunter2secret sslmode=verify-full connect_timeout=10 sslrootcert=/etc/db/ca.crt"
+	tn.create(tn.secret("values", map[string]string{
+		"values.yaml": "password: correct-horse-battery\ndsn: " + dsn + "\nfile: \"user=bob\\npass=hunter2\\n\"\n",
+	}))
 	tn.makeCluster("prod", workloadServer(t, 0), labels("env=prod"))
 	tn.startManager()
 	tn.install(tn.addon("secretive", path, valuesFromSecrets("values")))
@@ -102,6 +107,7 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 		out := p.does("get", what, "prod", "secretive")
 		tn.Expect(out).NotTo(ContainSubstring("correct-horse"), what)
 		tn.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)
+		tn.Expect(out).NotTo(ContainSubstring("hunter2"), what)
 		tn.Expect(out).To(ContainSubstring(has))
 	}
 	tn.Expect(p.does("get", "manifest", "prod", "secretive")).To(ContainSubstring("made-up-[hidden]"))
