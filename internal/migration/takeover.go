@@ -28,21 +28,26 @@ func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructur
 	return o
 }
 
-// Takeover returns the steps that make AddonStacks of what was found. All are written before the first one begins, and
+// Takeover returns the steps that make AddonStacks of what was found, and go on with those that have it already. All are written before the first one begins, and
 // nothing is deleted before all are Ready.
 func (f *Found) Takeover(plans []*Plan) []Step {
 	var stop, write, begin, ready, remove []Step
-	var names []string
-	for i := range f.Stacks {
-		names = append(names, f.Stacks[i].Name)
+	var all []addonsv1.AddonStack
+	for _, s := range f.Stacks {
+		if slices.Contains(f.moved, s.Name) {
+			all = append(all, s)
+		}
 	}
 	for _, p := range plans {
 		write = append(write, f.write(p)...)
-		names = append(names, p.Stack.Name)
+		all = append(all, *p.Stack)
 	}
-	for _, name := range names {
-		begin = append(begin, f.patch("resume AddonStack "+name, newObject(stackKind, f.Namespace, name),
-			`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
+	for _, s := range all {
+		name := s.Name
+		if s.Status.LatestRevision == "" { // else who paused it may resume it
+			begin = append(begin, f.patch("resume AddonStack "+name, newObject(stackKind, f.Namespace, name),
+				`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
+		}
 		ready = append(ready, await("wait until AddonStack "+name+" is Ready", func(ctx context.Context) (string, error) { return f.notReady(ctx, name) }))
 	}
 	for _, o := range f.owners {

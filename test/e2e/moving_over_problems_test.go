@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,4 +96,49 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	steps, err := (&migration.World{Client: world.hub, Namespace: m.namespace, Origin: migration.Flux}).Back(t.Context())
 	m.Expect(err).NotTo(HaveOccurred())
 	m.Expect(steps).To(BeEmpty(), "an AddonStack of others stays")
+}
+
+// TestMovedBefore has AddonStacks that a migration made before: one has a release that is found, and one hasn't.
+func TestMovedBefore(t *testing.T) {
+	t.Parallel()
+	m := newMoving(t, previousRelease{chart: "web", namespace: "default", archive: configMapChart.archive("web", "1.0.0"),
+		name: func(string) string { return "before" }, values: func(string) map[string]any { return nil }})
+	authority := virtualcluster.NewAuthority(t)
+	m.joins("before-0", authority.New(t, m.userOn(workloadServer(t, 1), "before-0"), "before-0").Kubeconfig)
+	m.install(migration.Helm)
+	made := func(name, release string) *addonsv1.AddonStack {
+		a := m.addon(release, "web")
+		a.Namespace = "default"
+		s := m.newStack(name, labels("env=prod"), a)
+		s.Labels, s.Annotations = labels("migration.addons.cluster.x-k8s.io/from=helm"), map[string]string{clusterv1.PausedAnnotation: ""}
+		m.create(s)
+		return s
+	}
+	made("team", "gone")
+	has := made("has", "before")
+	workload, err := client.New(m.clusters["before-0"], client.Options{})
+	m.Expect(err).NotTo(HaveOccurred())
+	steps := func() (names []string) {
+		found, err := migration.Gather(t.Context(), &migration.World{
+			Client: world.hub, Namespace: m.namespace, Origin: migration.Helm, Names: []string{"before", "gone"},
+			Workload: func(context.Context, string) (client.Client, error) { return workload, nil },
+		})
+		m.Expect(err).NotTo(HaveOccurred())
+		m.Expect(found.Releases).To(BeEmpty())
+		for _, s := range found.Takeover(found.Plans()) {
+			names = append(names, s.Name)
+		}
+		return names
+	}
+	const resumes, waits = "resume AddonStack has", "wait until AddonStack has is Ready"
+	m.Expect(steps()).To(Equal([]string{resumes, waits}), "a team paused the other one")
+	record := &corev1.Secret{}
+	record.Namespace, record.Name = "default", "sh.helm.release.v1.before.v1"
+	m.Expect(workload.Get(t.Context(), client.ObjectKeyFromObject(record), record)).To(Succeed())
+	record.Labels[addonsv1.AddonLabel], record.Labels[addonsv1.AddonNamespaceLabel] = "before", "default"
+	m.Expect(workload.Update(t.Context(), record)).To(Succeed())
+	m.Expect(steps()).To(Equal([]string{resumes, waits}), "Chandler has it, and may not be through")
+	has.Status.LatestRevision = "has-1"
+	m.Expect(world.hub.Status().Update(t.Context(), has)).To(Succeed())
+	m.Expect(steps()).To(Equal([]string{waits}), "a team paused it after it began")
 }
