@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -141,4 +143,34 @@ func TestMovedBefore(t *testing.T) {
 	has.Status.LatestRevision = "has-1"
 	m.Expect(world.hub.Status().Update(t.Context(), has)).To(Succeed())
 	m.Expect(steps()).To(Equal([]string{waits}), "a team paused it after it began")
+}
+
+// TestBackAwaitsPlainReleases has a cluster that has no AddonStack any more, and an add-on of one that isn't left yet.
+func TestBackAwaitsPlainReleases(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	made := func() {
+		s := tn.newStack("web", nil, tn.addon("web", "web"))
+		s.Labels = labels("migration.addons.cluster.x-k8s.io/from=helm")
+		tn.create(s)
+	}
+	made()
+	ca := tn.clusterAddon("prod")
+	ca.Spec.ClusterName, ca.Finalizers = "prod", []string{"example.org/test"}
+	tn.create(ca)
+	ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "web", Phase: addonsv1.AddonReady, Since: metav1.Now()}}
+	tn.Expect(world.hub.Status().Update(t.Context(), ca)).To(Succeed())
+	goesBack := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		steps, err := (&migration.World{Client: world.hub, Namespace: tn.namespace, Origin: migration.Helm}).Back(ctx)
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(steps).NotTo(BeEmpty())
+		return migration.Run(ctx, steps, func(string) {})
+	}
+	tn.Expect(goesBack(5 * time.Second)).To(MatchError(ContainSubstring("cluster prod has it still")))
+	made()
+	tn.Expect(world.hub.Delete(t.Context(), ca)).To(Succeed())
+	tn.Expect(goesBack(patience)).To(Succeed(), "a ClusterAddon that is being deleted leaves nothing")
+	change(tn, ca, func(ca *addonsv1.ClusterAddon) { ca.Finalizers = nil })
 }
