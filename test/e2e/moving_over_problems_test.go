@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
 
@@ -98,6 +99,22 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	steps, err := (&migration.World{Client: world.hub, Namespace: m.namespace, Origin: migration.Flux}).Back(t.Context())
 	m.Expect(err).NotTo(HaveOccurred())
 	m.Expect(steps).To(BeEmpty(), "an AddonStack of others stays")
+
+	workload, err := client.New(m.clusters["problems-0"], client.Options{})
+	m.Expect(err).NotTo(HaveOccurred())
+	ownRecord(t, workload, "web", map[string]string{"addons.cluster.x-k8s.io/stack": "x\x1b[2J"})
+	out, _ := p.run("migrate", "flux", "good")
+	m.Expect(out).To(ContainSubstring("# problem: release default/web on cluster problems-0 is an add-on of AddonStack x?[2J"), "a terminal acts on no words of a cluster")
+}
+
+// ownRecord has the first record of a release in namespace default look as one of an add-on.
+func ownRecord(t *testing.T, workload client.Client, release string, annotations map[string]string) {
+	t.Helper()
+	record := &corev1.Secret{}
+	must.Succeed(t, workload.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "sh.helm.release.v1." + release + ".v1"}, record))
+	record.Labels[addonsv1.AddonLabel], record.Labels[addonsv1.AddonNamespaceLabel] = release, "default"
+	record.Annotations = annotations
+	must.Succeed(t, workload.Update(t.Context(), record))
 }
 
 // TestMovedBefore has AddonStacks that a migration made before: one has a release that is found, and one hasn't.
@@ -134,11 +151,7 @@ func TestMovedBefore(t *testing.T) {
 	}
 	const resumes, waits = "resume AddonStack has", "wait until AddonStack has is Ready"
 	m.Expect(steps()).To(Equal([]string{resumes, waits}), "a team paused the other one")
-	record := &corev1.Secret{}
-	record.Namespace, record.Name = "default", "sh.helm.release.v1.before.v1"
-	m.Expect(workload.Get(t.Context(), client.ObjectKeyFromObject(record), record)).To(Succeed())
-	record.Labels[addonsv1.AddonLabel], record.Labels[addonsv1.AddonNamespaceLabel] = "before", "default"
-	m.Expect(workload.Update(t.Context(), record)).To(Succeed())
+	ownRecord(t, workload, "before", nil)
 	m.Expect(steps()).To(Equal([]string{resumes, waits}), "Chandler has it, and may not be through")
 	has.Status.LatestRevision = "has-1"
 	m.Expect(world.hub.Status().Update(t.Context(), has)).To(Succeed())

@@ -93,7 +93,7 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 		"templates/dsn.yaml":    configMap("folded", "{{ .Values.dsn | quote }}"),
 		"templates/file.yaml":   configMap("lines", "{{ .Values.file | quote }}"),
 		"templates/token.yaml":  configMap("token", "made-up-{{ randAlphaNum 24 }}"),
-		"templates/NOTES.txt":   "Log in with {{ .Values.password }} at {{ .Release.Name }}",
+		"templates/NOTES.txt":   "Log in with {{ .Values.password }} at {{ .Release.Name }}\x1b[2J",
 	})
 	const dsn = "host=db user=bob password=hunter2secret sslmode=verify-full connect_timeout=10 sslrootcert=/etc/db/ca.crt"
 	tn.create(tn.secret("values", map[string]string{
@@ -103,15 +103,16 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 	tn.startManager()
 	tn.install(tn.addon("secretive", path, valuesFromSecrets("values")))
 	p := tn.newPlugin(mayAll...)
-	for what, has := range map[string]string{"values": "password: [hidden]", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive"} {
+	for what, has := range map[string]string{"values": "password: [hidden]", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive?[2J"} {
 		out := p.does("get", what, "prod", "secretive")
 		tn.Expect(out).NotTo(ContainSubstring("correct-horse"), what)
 		tn.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)
 		tn.Expect(out).NotTo(ContainSubstring("hunter2"), what)
+		tn.Expect(out).NotTo(ContainSubstring("\x1b"), what)
 		tn.Expect(out).To(ContainSubstring(has))
 	}
 	tn.Expect(p.does("get", "manifest", "prod", "secretive")).To(ContainSubstring("made-up-[hidden]"))
-	tn.Expect(p.does("why", "addon/secretive")).To(ContainSubstring("Notes of the chart, as on prod:\nLog in with [hidden] at secretive\n"))
+	tn.Expect(p.does("why", "addon/secretive")).To(ContainSubstring("Notes of the chart, as on prod:\nLog in with [hidden] at secretive?[2J\n"))
 	others := tn.in(t).newPluginAs("others")
 	tn.Expect(others.does("why", "addon/secretive")).NotTo(ContainSubstring("Notes"))
 	_, code := others.run("get", "values", "prod", "secretive")
