@@ -50,6 +50,12 @@ func fleet(clusters ...addonsv1.ClusterAddon) *observed.Fleet {
 
 func TestCausesOfClusters(t *testing.T) {
 	paused := metav1.Condition{Type: addonsv1.PausedCondition, Status: metav1.ConditionTrue, Reason: addonsv1.PausedReason, LastTransitionTime: noon}
+	pausedStack := fleet(cluster("a", addon("cni", addonsv1.AddonReady, "", "")))
+	pausedStack.Stacks[0].Status.Conditions = append(pausedStack.Stacks[0].Status.Conditions, paused)
+	resumed := paused
+	resumed.Status = metav1.ConditionFalse
+	resumedStack := fleet()
+	resumedStack.Stacks[0].Status.Conditions = append(resumedStack.Stacks[0].Status.Conditions, resumed)
 	for name, tc := range map[string]struct {
 		fleet   *observed.Fleet
 		verdict summary.Verdict
@@ -66,7 +72,9 @@ func TestCausesOfClusters(t *testing.T) {
 		"passing by itself": {fleet(
 			cluster("a", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "1")), cluster("b", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "2"))),
 			summary.Waiting, nil, nil, []string{"a,b"}},
-		"for somebody": {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "ValuesNotFound", "Secret x"))), summary.Waiting, nil, []string{"a"}, nil},
+		"for somebody":                  {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "ValuesNotFound", "Secret x"))), summary.Waiting, nil, []string{"a"}, nil},
+		"a paused stack, on no cluster": {pausedStack, summary.Waiting, nil, []string{""}, nil},
+		"a resumed stack":               {resumedStack, summary.Well, nil, nil, nil},
 		"what is said of a cluster that can't be worked on is old": {fleet(
 			with(cluster("a", addon("cni", addonsv1.AddonFailed, "HookFailed", "x")), paused)), summary.Waiting, nil, []string{"a"}, nil},
 	} {
