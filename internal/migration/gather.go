@@ -126,13 +126,11 @@ func (f *Found) complete(ctx context.Context, r *Release) error {
 
 // show decides which values of a release may be in clear, and whether its template may stay.
 func (f *Found) show(ctx context.Context, r *Release) {
+	if r.Template != "" && !f.makes(ctx, r) {
+		f.note("%s: the valuesTemplate of HelmChartProxy %s doesn't make the values that are installed: these are written", r, r.Previous)
+		r.Template = ""
+	}
 	switch {
-	case f.Origin == Provider: // a HelmReleaseProxy has them
-		r.Shown = r.Values
-		if r.Template != "" && !f.makes(ctx, r) {
-			f.note("%s: the valuesTemplate of HelmChartProxy %s doesn't make the values that are installed: these are written", r, r.Previous)
-			r.Template = ""
-		}
 	case r.From != nil:
 	case same(r.Shown, r.Values):
 		r.Shown = r.Values

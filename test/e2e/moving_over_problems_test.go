@@ -65,6 +65,9 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 		return strings.Join(gather(origin, nil, names...).Problems, "\n")
 	}
 	m.Expect(problems(migration.Provider)).To(And(ContainSubstring(config.Name), ContainSubstring(manifest.Name)))
+	m.Expect(gather(migration.Provider, nil).Releases).To(ConsistOf(HaveField("Shown", Equal(map[string]any{"text": "x"}))))
+	m.Expect(m.upgrades("problems-0", c, map[string]any{"secret": "y"})).To(Succeed())
+	m.Expect(gather(migration.Provider, nil).Releases).To(ConsistOf(HaveField("Shown", BeNil())), "the record alone has them")
 	m.Expect(problems(migration.Helm)).To(And(ContainSubstring("default/web"), ContainSubstring("--repository web=")))
 	for name, problem := range map[string]string{
 		"good": "", "suspended-in-git": "", "management": "", "without-record": "default-without-record", "from-git": "from-git", "patched": "patched", "elsewhere": "--repository web=",
@@ -102,16 +105,16 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 
 	workload, err := client.New(m.clusters["problems-0"], client.Options{})
 	m.Expect(err).NotTo(HaveOccurred())
-	ownRecord(t, workload, "web", map[string]string{"addons.cluster.x-k8s.io/stack": "x\x1b[2J"})
+	ownRecord(t, workload, "web", "2", map[string]string{"addons.cluster.x-k8s.io/stack": "x\x1b[2J"})
 	out, _ := p.run("migrate", "flux", "good")
 	m.Expect(out).To(ContainSubstring("# problem: release default/web on cluster problems-0 is an add-on of AddonStack x?[2J"), "a terminal acts on no words of a cluster")
 }
 
-// ownRecord has the first record of a release in namespace default look as one of an add-on.
-func ownRecord(t *testing.T, workload client.Client, release string, annotations map[string]string) {
+// ownRecord has the record of a release in namespace default look as one of an add-on.
+func ownRecord(t *testing.T, workload client.Client, release, revision string, annotations map[string]string) {
 	t.Helper()
 	record := &corev1.Secret{}
-	must.Succeed(t, workload.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "sh.helm.release.v1." + release + ".v1"}, record))
+	must.Succeed(t, workload.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "sh.helm.release.v1." + release + ".v" + revision}, record))
 	record.Labels[addonsv1.AddonLabel], record.Labels[addonsv1.AddonNamespaceLabel] = release, "default"
 	record.Annotations = annotations
 	must.Succeed(t, workload.Update(t.Context(), record))
@@ -151,7 +154,7 @@ func TestMovedBefore(t *testing.T) {
 	}
 	const resumes, waits = "resume AddonStack has", "wait until AddonStack has is Ready"
 	m.Expect(steps()).To(Equal([]string{resumes, waits}), "a team paused the other one")
-	ownRecord(t, workload, "before", nil)
+	ownRecord(t, workload, "before", "1", nil)
 	m.Expect(steps()).To(Equal([]string{resumes, waits}), "Chandler has it, and may not be through")
 	has.Status.LatestRevision = "has-1"
 	m.Expect(world.hub.Status().Update(t.Context(), has)).To(Succeed())
