@@ -61,8 +61,8 @@ func (w *World) leave(name string) []Step {
 		}),
 		{"delete AddonStack " + name, func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, s)) }},
 		w.awaitClusters("wait until the clusters are without AddonStack "+name, func(ca *addonsv1.ClusterAddon) bool {
-			return stack.Assigned(ca.Spec.Stacks, name).Name == name || ca.DeletionTimestamp.IsZero() &&
-				slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Stack == name }) // it isn't plain yet
+			return stack.Assigned(ca.Spec.Stacks, name).Name == name ||
+				ca.DeletionTimestamp.IsZero() && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Stack == name })
 		}),
 	}
 }

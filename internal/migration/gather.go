@@ -98,9 +98,6 @@ func (f *Found) complete(ctx context.Context, r *Release) error {
 		return err
 	}
 	r.Values, r.Addon.Namespace, r.Addon.AdoptionPolicy = is.Helm.Config, is.Helm.Namespace, addonsv1.AdoptionPolicyAdopt
-	if r.Values == nil {
-		r.Values = map[string]any{}
-	}
 	if r.storage != r.Addon.Namespace {
 		r.Addon.AdoptRelease = &addonsv1.ReleaseReference{StorageNamespace: r.storage}
 	}
@@ -131,10 +128,9 @@ func (f *Found) show(ctx context.Context, r *Release) {
 		r.Template = ""
 	}
 	switch {
-	case r.From != nil:
-	case same(r.Shown, r.Values):
-		r.Shown = r.Values
-	default:
+	case r.From == nil && !same(r.Shown, r.Values):
 		r.Shown = nil
+	case r.Shown == nil:
+		r.Shown = map[string]any{}
 	}
 }

@@ -38,10 +38,10 @@ func (f *Found) Plans() (plans []*Plan) {
 	var keys []string
 	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name.
 	groups, siblings, taken := map[string][]*Release{}, map[string]int{}, map[string]bool{}
-	for i := range f.Stacks {
-		previous := f.Stacks[i].Annotations[previousAnnotation]
+	for _, s := range f.Stacks {
+		previous := s.Annotations[previousAnnotation]
 		siblings[previous]++
-		for _, cluster := range f.selected(f.Stacks[i].Spec.ClusterSelector) {
+		for _, cluster := range f.selected(s.Spec.ClusterSelector) {
 			siblings[previous+" "+cluster]++
 		}
 	}
@@ -55,8 +55,7 @@ func (f *Found) Plans() (plans []*Plan) {
 		siblings[r.Previous+" "+r.Cluster]++
 	}
 	for _, key := range keys {
-		first := groups[key][0]
-		name := first.Previous
+		first, name := groups[key][0], groups[key][0].Previous
 		if siblings[name] > 1 && len(groups[key]) == 1 && siblings[name+" "+first.Cluster] == 1 {
 			name += "-" + first.Cluster
 		} else if siblings[name] > 1 {
@@ -69,7 +68,8 @@ func (f *Found) Plans() (plans []*Plan) {
 			f.problem("%s: its AddonStack would be %s, which is there, and hasn't this release", first, name)
 		}
 		p := f.plan(name, groups[key])
-		for _, object := range p.objects() {
+		for _, o := range append(p.Secrets, newObject(stackKind, f.Namespace, name)) {
+			object := o.GetKind() + " " + o.GetName()
 			if taken[object] {
 				f.problem("%s: %s would be another release's, too. Leave this one out, and write its AddonStack by hand", first, object)
 			}
@@ -78,15 +78,6 @@ func (f *Found) Plans() (plans []*Plan) {
 		plans = append(plans, p)
 	}
 	return plans
-}
-
-// objects returns what is written, by kind and name.
-func (p *Plan) objects() []string {
-	all := []string{"AddonStack " + p.Stack.Name}
-	for _, secret := range p.Secrets {
-		all = append(all, "Secret "+secret.GetName())
-	}
-	return all
 }
 
 // hashOf returns eight hex digits.

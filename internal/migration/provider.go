@@ -77,9 +77,7 @@ func (f *Found) addProxy(o object[releaseProxy], chart object[chartProxy]) {
 		Addon:   addonsv1.Addon{Name: o.Spec.ReleaseName, Namespace: o.Spec.Namespace, Chart: chartAt(o.Spec.RepoURL, o.Spec.ChartName, secret, false)},
 		storage: o.Spec.Namespace,
 	}
-	if yaml.Unmarshal([]byte(o.Spec.Values), &r.Shown) != nil {
-		r.Shown = nil // then the record alone tells them
-	}
+	_ = yaml.Unmarshal([]byte(o.Spec.Values), &r.Shown) // what can't be read isn't the same as in the record
 	if o.Spec.Options.SkipCRDs {
 		r.Addon.CRDPolicy = addonsv1.CRDPolicySkip
 	}

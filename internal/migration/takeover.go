@@ -4,7 +4,6 @@ package migration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -28,27 +27,21 @@ func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructur
 	return o
 }
 
-// Takeover returns the steps that make AddonStacks of what was found, and go on with those that have it already. All are written before the first one begins, and
-// nothing is deleted before all are Ready.
+// Takeover returns the steps that make AddonStacks of what was found, and go on with those that have it already. All are
+// written before the first one begins, and nothing is deleted before all are Ready.
 func (f *Found) Takeover(plans []*Plan) []Step {
 	var stop, write, begin, ready, remove []Step
-	var all []addonsv1.AddonStack
-	for _, s := range f.Stacks {
-		if slices.Contains(f.moved, s.Name) {
-			all = append(all, s)
-		}
-	}
+	all := slices.DeleteFunc(slices.Clone(f.Stacks), func(s addonsv1.AddonStack) bool { return !slices.Contains(f.moved, s.Name) })
 	for _, p := range plans {
 		write = append(write, f.write(p)...)
 		all = append(all, *p.Stack)
 	}
 	for _, s := range all {
-		name := s.Name
 		if s.Status.LatestRevision == "" { // else who paused it may resume it
-			begin = append(begin, f.patch("resume AddonStack "+name, newObject(stackKind, f.Namespace, name),
+			begin = append(begin, f.patch("resume AddonStack "+s.Name, newObject(stackKind, f.Namespace, s.Name),
 				`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
 		}
-		ready = append(ready, await("wait until AddonStack "+name+" is Ready", func(ctx context.Context) (string, error) { return f.notReady(ctx, name) }))
+		ready = append(ready, await("wait until AddonStack "+s.Name+" is Ready", func(ctx context.Context) (string, error) { return f.notReady(ctx, s.Name) }))
 	}
 	for _, o := range f.owners {
 		if f.Origin == Flux {
@@ -63,13 +56,8 @@ func (f *Found) Takeover(plans []*Plan) []Step {
 func (w *World) write(p *Plan) (steps []Step) {
 	for _, secret := range p.Secrets {
 		steps = append(steps, Step{"write Secret " + secret.GetName(), func(ctx context.Context) error {
-			is := newObject(secret.GroupVersionKind(), w.Namespace, secret.GetName())
-			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(is), is); client.IgnoreNotFound(err) != nil {
-				return err
-			} else if err == nil && is.GetLabels()[stackLabel] != p.Stack.Name {
-				return errors.New("it is there, and isn't this AddonStack's")
-			}
-			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner)
+			// A Secret of another AddonStack has the label from another manager: that is a conflict.
+			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner+"-"+client.FieldOwner(p.Stack.Name))
 		}})
 	}
 	for _, cluster := range p.Clusters {

@@ -115,9 +115,13 @@ func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack, pins 
 	return err == nil && other == nil && equalJSON(was, is)
 }
 
-// Written returns the newest revision of a stack, or if that doesn't keep the spec, one without a name that does. A change of
-// how revisions are taken or rolled out makes none.
-func Written(served *unstructured.Unstructured, stack *addonsv1.AddonStack, newest *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+// Written returns the first of the revisions, the newest one, or if that doesn't keep the spec, one without a name that does.
+// A change of how revisions are taken or rolled out makes none.
+func Written(served *unstructured.Unstructured, stack *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	if len(revisions) == 0 {
+		return &appsv1.ControllerRevision{}, nil
+	}
+	newest := &revisions[0]
 	kept, err := SpecOf(newest)
 	inputs, other := InputsOf(newest)
 	if err = errors.Join(err, other); err != nil || Generation(newest) == stack.Generation {

@@ -142,7 +142,8 @@ func TestWritten(t *testing.T) {
 	inputs := stack.Inputs{"Secret/cni/values.yaml": "sha256:a"}
 	content, err := stack.Content(servedObject(t, kept, nil), &kept.Spec, stack.Pins{"cni": {Version: "1.4.2", Digest: "sha256:b"}}.Into(&kept.Spec), inputs)
 	must.Succeed(t, err)
-	newest := stack.Snapshot(kept, content, 5)
+	revisions := []appsv1.ControllerRevision{*stack.Snapshot(kept, content, 5)}
+	newest := &revisions[0]
 	bundle := &addonsv1.BundleSource{ClusterStack: "docker-scs-1-31"}
 	for name, c := range map[string]struct {
 		edit  func(*addonsv1.AddonStack)
@@ -162,7 +163,7 @@ func TestWritten(t *testing.T) {
 		s := kept.DeepCopy()
 		s.Generation++
 		c.edit(s)
-		written, err := stack.Written(servedObject(t, s, nil), s, newest)
+		written, err := stack.Written(servedObject(t, s, nil), s, revisions)
 		must.Succeed(t, err)
 		if (written == newest) != (c.lines == nil) {
 			t.Errorf("%s: got revision %q", name, written.Name)

@@ -87,15 +87,23 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	m.Expect(world.hub.List(t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
 	m.Expect(stacks.Items).To(BeEmpty())
 
-	m.create(m.secret("web-values", map[string]string{"values.yaml": "theirs: true\n"}))
 	found := gather(migration.Helm, map[string]string{"web": m.repository})
 	m.Expect(found.Problems).To(BeEmpty())
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	m.Expect(migration.Run(ctx, found.Takeover(found.Plans()), func(string) {})).To(MatchError(ContainSubstring("web-values")))
-	theirs := m.secret("web-values", nil)
-	m.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
-	m.Expect(theirs.Data).To(HaveKeyWithValue("values.yaml", []byte("theirs: true\n")), "a Secret of others stays")
+	writes := func(stack, text string) error { // the Secret of a stack, and no more
+		plan := found.Plans()[0]
+		plan.Stack.Name = stack
+		plan.Secrets[0].SetLabels(map[string]string{"migration.addons.cluster.x-k8s.io/stack": stack})
+		plan.Secrets[0].Object["stringData"] = map[string]any{"values.yaml": text}
+		steps := found.Takeover([]*migration.Plan{plan})
+		m.Expect(steps[0].Name).To(Equal("write Secret web-values"))
+		return migration.Run(t.Context(), steps[:1], func(string) {})
+	}
+	m.Expect(writes("one", "a: 1")).To(Succeed())
+	m.Expect(writes("one", "a: 2")).To(Succeed(), "a command may be run again")
+	m.Expect(writes("two", "a: 3")).To(MatchError(ContainSubstring("conflict")))
+	written := m.secret("web-values", nil)
+	m.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(written), written)).To(Succeed())
+	m.Expect(written.Data).To(HaveKeyWithValue("values.yaml", []byte("a: 2")), "the Secret of another AddonStack stays")
 
 	m.makeStack("web", nil, m.addon("web", "web"))
 	change(m.tenant, newCluster(m.namespace, "problems-0", nil), func(c *clusterv1.Cluster) { c.Labels["migrated.addons.cluster.x-k8s.io/web"] = "flux" })

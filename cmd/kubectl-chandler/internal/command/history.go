@@ -60,12 +60,9 @@ func (c *call) history() *cobra.Command {
 func (c *call) undo() *cobra.Command {
 	to, dryRun := "", false
 	cmd := onRead(c, "undo STACK", "Bring a stack back to a previous revision", cobra.ExactArgs(1), c.stack, func(is *revised) error {
-		current := &appsv1.ControllerRevision{}
-		if len(is.revisions) > 0 {
-			var err error
-			if current, err = stack.Written(is.served, is.AddonStack, &is.revisions[0]); err != nil {
-				return err
-			}
+		current, err := stack.Written(is.served, is.AddonStack, is.revisions)
+		if err != nil {
+			return err
 		}
 		at := slices.IndexFunc(is.revisions, func(r appsv1.ControllerRevision) bool {
 			if to != "" {

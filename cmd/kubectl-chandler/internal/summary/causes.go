@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -89,23 +88,11 @@ func (c causes) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
 		Message: a.Message}, distinct, ca.Name, a.Since)
 }
 
-// addInstance adds why an instance isn't Ready. If it is the one that says so of others, nobody says that it is dead.
-func (c causes) addInstance(pi *addonsv1.ProviderInstance, now time.Time) {
-	c.addObject("ProviderInstance", pi, pi.Status.Conditions)
-	last, expiry := pi.Status.HeartbeatTime, time.Duration(pi.Spec.ExpirySeconds)*time.Second
-	if !last.IsZero() && now.Sub(last.Time) > expiry {
-		c.add(failing, Cause{Namespace: pi.Namespace, Kind: "ProviderInstance", Name: pi.Name, Reason: addonsv1.HeartbeatExpiredReason,
-			Message: "The last heartbeat is older than " + expiry.String() + ": the process is gone, or can't reach the API server"},
-			false, "", metav1.NewTime(last.Time))
-	}
-}
-
 // objectUrgency says how bad it is that a condition isn't True of an object that isn't about clusters, or that Paused is.
 var objectUrgency = map[string]map[string]urgency{
 	"ProviderInstance": {addonsv1.ReadyCondition: failing},
 	"AddonStack": {
-		addonsv1.ValidCondition: failing, addonsv1.SourcesReadyCondition: waiting, addonsv1.RolledOutCondition: progressing,
-		addonsv1.PausedCondition: waiting,
+		addonsv1.ValidCondition: failing, addonsv1.SourcesReadyCondition: waiting, addonsv1.RolledOutCondition: progressing, addonsv1.PausedCondition: waiting,
 	},
 }
 

@@ -7,6 +7,7 @@ package summary
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,7 +120,13 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 		map[types.NamespacedName]*Stack{}, onlyStacks, causes{failing: {}, waiting: {}, progressing: {}},
 	}
 	for i := range f.Instances {
-		g.causes.addInstance(&f.Instances[i], f.At)
+		pi := &f.Instances[i]
+		last, conditions := pi.Status.HeartbeatTime, pi.Status.Conditions
+		if !last.IsZero() && f.At.Sub(last.Time) > time.Duration(pi.Spec.ExpirySeconds)*time.Second { // who says so may be who is dead
+			conditions = []metav1.Condition{{Type: addonsv1.ReadyCondition, Reason: addonsv1.HeartbeatExpiredReason, LastTransitionTime: metav1.NewTime(last.Time),
+				Message: "Its last heartbeat is too old: the process is gone, or can't reach the API server"}}
+		}
+		g.causes.addObject("ProviderInstance", pi, conditions)
 	}
 	g.Stacks = make([]Stack, len(f.Stacks))
 	for i := range f.Stacks {
