@@ -103,7 +103,7 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 	tn.startManager()
 	tn.install(tn.addon("secretive", path, valuesFromSecrets("values")))
 	p := tn.newPlugin(mayAll...)
-	for what, has := range map[string]string{"values": "password: [hidden]", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive?[2J"} {
+	for what, has := range map[string]string{"values": "password: '[hidden]'", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive?[2J"} {
 		out := p.does("get", what, "prod", "secretive")
 		tn.Expect(out).NotTo(ContainSubstring("correct-horse"), what)
 		tn.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)
