@@ -13,6 +13,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -89,6 +91,28 @@ func TestHideLines(t *testing.T) {
 	got := message.Redact(`line 2: "MC4CAQAwBQYDK2VwBCIEIJ" is no number, short is`, []string{key})
 	if want := `line 2: "[hidden]" is no number, short is`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestHideInValues has secrets that YAML writes in several lines.
+func TestHideInValues(t *testing.T) {
+	const short, long = "user=bob\npass=hunter2\n", "host=db user=bob password=hunter2 sslmode=verify-full sslrootcert=/etc/db/ca.crt"
+	values := map[string]any{
+		"short": short, "more": "a: b\n" + short, long: true, "": nil, "number": 1.5,
+		"list": []any{"host, port and user of the data base, as clients have it: " + long, "plain", map[string]any{}},
+	}
+	want := map[string]any{
+		"short": "[hidden]", "more": "a: b\n[hidden]", "[hidden]": true, "": nil, "number": 1.5,
+		"list": []any{"host, port and user of the data base, as clients have it: [hidden]", "plain", map[string]any{}},
+	}
+	if diff := cmp.Diff(want, message.RedactIn(values, []string{short, long})); diff != "" {
+		t.Error(diff)
+	}
+	if is := message.RedactIn(map[string]any{"a": "x\x00y", "b": short}, []string{short, "y\x00"}); strings.Contains(fmt.Sprint(is), "hunter2") {
+		t.Error(is)
+	}
+	if is := message.RedactIn(nil, []string{short}); len(is) > 0 {
+		t.Error(is)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // Back returns the steps that leave plain releases of Helm in place of the AddonStacks that a migration made: those of the
@@ -54,29 +55,28 @@ func (w *World) leave(name string) []Step {
 	s := newObject(stackKind, w.Namespace, name)
 	return []Step{
 		w.patch("set spec.deletionPolicy of AddonStack "+name+" to Orphan", s.DeepCopy(), `{"spec":{"deletionPolicy":"Orphan"}}`),
-		w.awaitClusters("wait until the clusters know that AddonStack "+name+" leaves its releases", name,
-			func(ca *addonsv1.ClusterAddon, is addonsv1.StackRevision) bool {
-				return is.DeletionPolicy != addonsv1.DeletionPolicyOrphan || ca.Status.ObservedGeneration != ca.Generation
-			}),
+		w.awaitClusters("wait until the clusters know that AddonStack "+name+" leaves its releases", func(ca *addonsv1.ClusterAddon) bool {
+			is := stack.Assigned(ca.Spec.Stacks, name)
+			return is.Name == name && (is.DeletionPolicy != addonsv1.DeletionPolicyOrphan || ca.Status.ObservedGeneration != ca.Generation)
+		}),
 		{"delete AddonStack " + name, func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, s)) }},
-		w.awaitClusters("wait until the clusters are without AddonStack "+name, name,
-			func(*addonsv1.ClusterAddon, addonsv1.StackRevision) bool { return true }),
+		w.awaitClusters("wait until the clusters are without AddonStack "+name, func(ca *addonsv1.ClusterAddon) bool {
+			return stack.Assigned(ca.Spec.Stacks, name).Name == name ||
+				ca.DeletionTimestamp.IsZero() && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Stack == name })
+		}),
 	}
 }
 
-// awaitClusters makes a step that waits while a cluster that has an AddonStack isn't through.
-func (w *World) awaitClusters(step, stack string, waits func(*addonsv1.ClusterAddon, addonsv1.StackRevision) bool) Step {
+// awaitClusters makes a step that waits while a cluster isn't through.
+func (w *World) awaitClusters(step string, waits func(*addonsv1.ClusterAddon) bool) Step {
 	return await(step, func(ctx context.Context) (string, error) {
 		cas := &addonsv1.ClusterAddonList{}
 		if err := w.Client.List(ctx, cas, client.InNamespace(w.Namespace)); err != nil {
 			return "", err
 		}
 		for i := range cas.Items {
-			ca := &cas.Items[i]
-			for _, is := range ca.Spec.Stacks {
-				if is.Name == stack && waits(ca, is) {
-					return "cluster " + ca.Name + " has it still", nil
-				}
+			if waits(&cas.Items[i]) {
+				return "cluster " + cas.Items[i].Name + " has it still", nil
 			}
 		}
 		return "", nil

@@ -89,9 +89,6 @@ func (f *Found) addHelmRelease(ctx context.Context, o object[helmRelease], clust
 			break
 		}
 	}
-	if r.From != nil && r.Shown == nil {
-		r.Shown = map[string]any{}
-	}
 	r.Addon.Chart, err = f.fluxChart(ctx, &spec)
 	f.Releases, f.owners = append(f.Releases, r), append(f.owners, o.Unstructured)
 	return err

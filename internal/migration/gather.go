@@ -46,7 +46,7 @@ func (f *Found) isNamed(names ...string) bool {
 	return len(f.Names) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(f.Names, name) })
 }
 
-// plain finds the releases of workload clusters by their records, but for those of add-ons.
+// plain finds the releases of workload clusters by their records, but for those of add-ons that weren't moved.
 func (f *Found) plain(ctx context.Context) error {
 	for _, cluster := range f.asked {
 		workload, err := f.Workload(ctx, cluster)
@@ -59,13 +59,13 @@ func (f *Found) plain(ctx context.Context) error {
 			return fmt.Errorf("cluster %s: listing the records of releases: %w", cluster, err)
 		}
 		for release, is := range record.Summarize(list.Items) {
-			if is.Owned || is.Status == string(helmcommon.StatusUninstalled) || !f.isNamed(release.Name, release.String()) {
-				continue
-			}
-			f.Releases = append(f.Releases, &Release{
+			r := &Release{
 				Cluster: cluster, Previous: release.Name, Selector: f.Selector, storage: release.Namespace,
 				Addon: addonsv1.Addon{Name: release.Name, Namespace: release.Namespace},
-			})
+			}
+			if is.Status != string(helmcommon.StatusUninstalled) && f.isNamed(release.Name, release.String()) && (!is.Owned || f.isMoved(r)) {
+				f.Releases = append(f.Releases, r)
+			}
 		}
 	}
 	slices.SortFunc(f.Releases, func(a, b *Release) int { return cmp.Compare(a.String(), b.String()) })
@@ -98,9 +98,6 @@ func (f *Found) complete(ctx context.Context, r *Release) error {
 		return err
 	}
 	r.Values, r.Addon.Namespace, r.Addon.AdoptionPolicy = is.Helm.Config, is.Helm.Namespace, addonsv1.AdoptionPolicyAdopt
-	if r.Values == nil {
-		r.Values = map[string]any{}
-	}
 	if r.storage != r.Addon.Namespace {
 		r.Addon.AdoptRelease = &addonsv1.ReleaseReference{StorageNamespace: r.storage}
 	}
@@ -126,17 +123,14 @@ func (f *Found) complete(ctx context.Context, r *Release) error {
 
 // show decides which values of a release may be in clear, and whether its template may stay.
 func (f *Found) show(ctx context.Context, r *Release) {
+	if r.Template != "" && !f.makes(ctx, r) {
+		f.note("%s: the valuesTemplate of HelmChartProxy %s doesn't make the values that are installed: these are written", r, r.Previous)
+		r.Template = ""
+	}
 	switch {
-	case f.Origin == Provider: // a HelmReleaseProxy has them
-		r.Shown = r.Values
-		if r.Template != "" && !f.makes(ctx, r) {
-			f.note("%s: the valuesTemplate of HelmChartProxy %s doesn't make the values that are installed: these are written", r, r.Previous)
-			r.Template = ""
-		}
-	case r.From != nil:
-	case same(r.Shown, r.Values):
-		r.Shown = r.Values
-	default:
+	case r.From == nil && !same(r.Shown, r.Values):
 		r.Shown = nil
+	case r.Shown == nil:
+		r.Shown = map[string]any{}
 	}
 }

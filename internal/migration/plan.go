@@ -36,9 +36,14 @@ const maxStackName = 52
 // values. Their names don't depend on which of them are written.
 func (f *Found) Plans() (plans []*Plan) {
 	var keys []string
-	groups, siblings := map[string][]*Release{}, map[string]int{}
+	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name.
+	groups, siblings, taken := map[string][]*Release{}, map[string]int{}, map[string]bool{}
 	for _, s := range f.Stacks {
-		siblings[s.Annotations[previousAnnotation]]++
+		previous := s.Annotations[previousAnnotation]
+		siblings[previous]++
+		for _, cluster := range f.selected(s.Spec.ClusterSelector) {
+			siblings[previous+" "+cluster]++
+		}
 	}
 	for _, r := range f.Releases {
 		key := r.Previous + hashOf(r.Addon)
@@ -47,11 +52,12 @@ func (f *Found) Plans() (plans []*Plan) {
 			siblings[r.Previous]++
 		}
 		groups[key] = append(groups[key], r)
+		siblings[r.Previous+" "+r.Cluster]++
 	}
 	for _, key := range keys {
-		name := groups[key][0].Previous
-		if siblings[name] > 1 && len(groups[key]) == 1 {
-			name += "-" + groups[key][0].Cluster
+		first, name := groups[key][0], groups[key][0].Previous
+		if siblings[name] > 1 && len(groups[key]) == 1 && siblings[name+" "+first.Cluster] == 1 {
+			name += "-" + first.Cluster
 		} else if siblings[name] > 1 {
 			name += "-" + hashOf(key)
 		}
@@ -59,9 +65,17 @@ func (f *Found) Plans() (plans []*Plan) {
 			name = strings.TrimRight(name[:maxStackName-9], "-.") + "-" + hashOf(name)
 		}
 		if slices.Contains(f.Others, name) || slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return s.Name == name }) {
-			f.problem("%s: its AddonStack would be %s, which is there, and hasn't this release", groups[key][0], name)
+			f.problem("%s: its AddonStack would be %s, which is there, and hasn't this release", first, name)
 		}
-		plans = append(plans, f.plan(name, groups[key]))
+		p := f.plan(name, groups[key])
+		for _, o := range append(p.Secrets, newObject(stackKind, f.Namespace, name)) {
+			object := o.GetKind() + " " + o.GetName()
+			if taken[object] {
+				f.problem("%s: %s would be another release's, too. Leave this one out, and write its AddonStack by hand", first, object)
+			}
+			taken[object] = true
+		}
+		plans = append(plans, p)
 	}
 	return plans
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,16 @@ func release(cluster, name string, values map[string]any) *migration.Release {
 	}
 }
 
+// write has the AddonStack of a plan there, and the labels of its Clusters.
+func write(f *migration.Found, p *migration.Plan) {
+	f.Stacks = []addonsv1.AddonStack{*p.Stack}
+	for _, c := range f.Clusters {
+		if slices.Contains(p.Clusters, c.GetName()) {
+			c.SetLabels(p.Stack.Spec.ClusterSelector.MatchLabels)
+		}
+	}
+}
+
 // TestPlans compares what releases become with what is to be written.
 func TestPlans(t *testing.T) {
 	one := map[string]any{"replicas": 1.0, "log": map[string]any{"level": "info"}}
@@ -79,6 +90,13 @@ func TestPlans(t *testing.T) {
 			"web-a: migrated.addons.cluster.x-k8s.io/web-a=caaph web-1 values={log,replicas} from=[] secrets=[] clusters=[a]",
 			"web-b: migrated.addons.cluster.x-k8s.io/web-b=caaph web-2 values={log,replicas} from=[] secrets=[] clusters=[b]",
 		}},
+		"releases of one name on one cluster": {[]*migration.Release{with(release("a", "web", one), secret), with(release("a", "web", two), func(r *migration.Release) {
+			secret(r)
+			r.Addon.Namespace = "two"
+		})}, []string{
+			"web-HASH: migrated.addons.cluster.x-k8s.io/web-HASH=caaph web values={} from=[web-HASH-values] secrets=[web-HASH-values] clusters=[a]",
+			"web-HASH: migrated.addons.cluster.x-k8s.io/web-HASH=caaph web values={} from=[web-HASH-values] secrets=[web-HASH-values] clusters=[a]",
+		}},
 		"no values": {[]*migration.Release{release("a", "web", nil), release("b", "web", map[string]any{})},
 			[]string{"web: env=prod web values={} from=[] secrets=[] clusters=[]"}},
 	} {
@@ -94,6 +112,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+var hash = regexp.MustCompile("-[0-9a-f]{8}")
+
 func describe(p *migration.Plan) string {
 	a := p.Stack.Spec.Addons[0]
 	text := fmt.Sprintf("%s: %s %s", p.Stack.Name, metav1.FormatLabelSelector(p.Stack.Spec.ClusterSelector), a.Name)
@@ -107,7 +127,8 @@ func describe(p *migration.Plan) string {
 	for _, s := range p.Secrets {
 		secrets = append(secrets, s.GetName())
 	}
-	return fmt.Sprintf("%s values={%s} from=%v secrets=%v clusters=%v", text, strings.Join(keys, ","), from, secrets, p.Clusters)
+	text = fmt.Sprintf("%s values={%s} from=%v secrets=%v clusters=%v", text, strings.Join(keys, ","), from, secrets, p.Clusters)
+	return hash.ReplaceAllString(text, "-HASH")
 }
 
 func valuesOf(a addonsv1.Addon) map[string]any {
@@ -121,18 +142,25 @@ func valuesOf(a addonsv1.Addon) map[string]any {
 // TestNamesOfPlansStay has some of the AddonStacks written: the others are called as they were.
 func TestNamesOfPlansStay(t *testing.T) {
 	g := NewWithT(t)
-	all := []*migration.Release{release("a", "web-1", nil), release("b", "web-2", nil), release("c", "web-2", nil)}
-	f := found(all...)
-	first := f.Plans()
-	g.Expect(first).To(HaveLen(2))
-	for i := range first {
-		f.Releases = slices.DeleteFunc(slices.Clone(all), func(r *migration.Release) bool { return r.Addon.Name == first[i].Stack.Spec.Addons[0].Name })
-		f.Stacks = []addonsv1.AddonStack{*first[i].Stack}
-		rest := f.Plans()
-		g.Expect(rest).To(HaveLen(1))
-		g.Expect(rest[0].Stack).To(Equal(first[1-i].Stack))
+	var f *migration.Found
+	var first []*migration.Plan
+	for _, all := range [][]*migration.Release{
+		{release("a", "web-1", nil), release("b", "web-2", nil), release("c", "web-2", nil)},
+		{release("a", "web-1", nil), release("a", "web-2", nil)},
+	} {
+		f = found(all...)
+		first = f.Plans()
+		g.Expect(first).To(HaveLen(2))
+		g.Expect(first[0].Stack.Name).NotTo(Equal(first[1].Stack.Name))
+		for i, p := range first {
+			f = found(slices.DeleteFunc(slices.Clone(all), func(r *migration.Release) bool { return r.Addon.Name == p.Stack.Spec.Addons[0].Name })...)
+			write(f, p)
+			rest := f.Plans()
+			g.Expect(rest).To(HaveLen(1))
+			g.Expect(rest[0].Stack.ObjectMeta).To(Equal(first[1-i].Stack.ObjectMeta))
+			g.Expect(f.Problems).To(BeEmpty())
+		}
 	}
-	g.Expect(f.Problems).To(BeEmpty())
 	f.Others = []string{first[0].Stack.Name}
 	f.Plans()
 	g.Expect(f.Problems).To(ConsistOf(ContainSubstring(first[0].Stack.Name)), "an AddonStack of others isn't changed")
@@ -141,6 +169,25 @@ func TestNamesOfPlansStay(t *testing.T) {
 	name := found(long).Plans()[0].Stack.Name
 	g.Expect(len(name)).To(BeNumerically("<=", 52))
 	g.Expect(name).To(HavePrefix("long-name-"))
+}
+
+// TestPlansDoNotShareObjects has releases whose AddonStacks, or whose Secrets, would have one name.
+func TestPlansDoNotShareObjects(t *testing.T) {
+	named := func(cluster, previous, name string, values map[string]any) *migration.Release {
+		r := release(cluster, name, values)
+		r.Previous, r.Shown = previous, nil
+		return r
+	}
+	one, two := map[string]any{"x": "1"}, map[string]any{"x": "2"}
+	for object, releases := range map[string][]*migration.Release{
+		"AddonStack web-a":    {named("a", "web", "web-1", nil), named("b", "web", "web-2", nil), named("b", "web-a", "web-a", nil)},
+		"Secret web-a-values": {named("a", "web", "web", one), named("b", "web", "web", two), named("b", "web-a", "web-a", one)},
+	} {
+		g := NewWithT(t)
+		f := found(releases...)
+		f.Plans()
+		g.Expect(f.Problems).To(ConsistOf(ContainSubstring(object)), object)
+	}
 }
 
 // TestValuesAreThoseOfEachCluster merges what is written for each of random values as Chandler does.

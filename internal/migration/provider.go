@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -32,6 +33,7 @@ type chartProxy struct {
 type releaseProxy struct {
 	ClusterRef                                 struct{ Name string }
 	ChartName, RepoURL, ReleaseName, Namespace string
+	Values                                     string // YAML
 	Options                                    struct{ SkipCRDs bool }
 	Credentials                                struct{ Secret struct{ Name string } }
 }
@@ -75,6 +77,7 @@ func (f *Found) addProxy(o object[releaseProxy], chart object[chartProxy]) {
 		Addon:   addonsv1.Addon{Name: o.Spec.ReleaseName, Namespace: o.Spec.Namespace, Chart: chartAt(o.Spec.RepoURL, o.Spec.ChartName, secret, false)},
 		storage: o.Spec.Namespace,
 	}
+	_ = yaml.Unmarshal([]byte(o.Spec.Values), &r.Shown) // what can't be read isn't the same as in the record
 	if o.Spec.Options.SkipCRDs {
 		r.Addon.CRDPolicy = addonsv1.CRDPolicySkip
 	}

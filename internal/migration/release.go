@@ -52,6 +52,7 @@ type Found struct {
 	// Problems are reasons why a release can't be taken over. Notes say what else people should know.
 	Problems, Notes []string
 
+	moved  []string                     // names of the Stacks that have a release which was found
 	owners []*unstructured.Unstructured // of the origin, in the order of their removal
 	asked  []string                     // names of the Clusters
 }
@@ -77,12 +78,16 @@ func (f *Found) selected(by *metav1.LabelSelector) (names []string) {
 	return names
 }
 
-// isMoved reports whether an AddonStack has the release.
+// isMoved reports whether an AddonStack has the release, and notes which one.
 func (f *Found) isMoved(r *Release) bool {
 	isIt := func(a addonsv1.Addon) bool { return a.Name == r.Addon.Name && a.Namespace == r.Addon.Namespace }
-	return slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool {
+	at := slices.IndexFunc(f.Stacks, func(s addonsv1.AddonStack) bool {
 		return slices.ContainsFunc(s.Spec.Addons, isIt) && slices.Contains(f.selected(s.Spec.ClusterSelector), r.Cluster)
 	})
+	if at >= 0 {
+		f.moved = append(f.moved, f.Stacks[at].Name)
+	}
+	return at >= 0
 }
 
 // chartAt returns where a chart is, without its version. The address begins with oci:, https:, http:, or path:, which has

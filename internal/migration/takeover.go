@@ -27,22 +27,21 @@ func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructur
 	return o
 }
 
-// Takeover returns the steps that make AddonStacks of what was found. All are written before the first one begins, and
-// nothing is deleted before all are Ready.
+// Takeover returns the steps that make AddonStacks of what was found, and go on with those that have it already. All are
+// written before the first one begins, and nothing is deleted before all are Ready.
 func (f *Found) Takeover(plans []*Plan) []Step {
 	var stop, write, begin, ready, remove []Step
-	var names []string
-	for i := range f.Stacks {
-		names = append(names, f.Stacks[i].Name)
-	}
+	all := slices.DeleteFunc(slices.Clone(f.Stacks), func(s addonsv1.AddonStack) bool { return !slices.Contains(f.moved, s.Name) })
 	for _, p := range plans {
 		write = append(write, f.write(p)...)
-		names = append(names, p.Stack.Name)
+		all = append(all, *p.Stack)
 	}
-	for _, name := range names {
-		begin = append(begin, f.patch("resume AddonStack "+name, newObject(stackKind, f.Namespace, name),
-			`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
-		ready = append(ready, await("wait until AddonStack "+name+" is Ready", func(ctx context.Context) (string, error) { return f.notReady(ctx, name) }))
+	for _, s := range all {
+		if s.Status.LatestRevision == "" { // else who paused it may resume it
+			begin = append(begin, f.patch("resume AddonStack "+s.Name, newObject(stackKind, f.Namespace, s.Name),
+				`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
+		}
+		ready = append(ready, await("wait until AddonStack "+s.Name+" is Ready", func(ctx context.Context) (string, error) { return f.notReady(ctx, s.Name) }))
 	}
 	for _, o := range f.owners {
 		if f.Origin == Flux {
@@ -57,7 +56,8 @@ func (f *Found) Takeover(plans []*Plan) []Step {
 func (w *World) write(p *Plan) (steps []Step) {
 	for _, secret := range p.Secrets {
 		steps = append(steps, Step{"write Secret " + secret.GetName(), func(ctx context.Context) error {
-			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner)
+			// A Secret of another AddonStack has the label from another manager: that is a conflict.
+			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner+"-"+client.FieldOwner(p.Stack.Name))
 		}})
 	}
 	for _, cluster := range p.Clusters {

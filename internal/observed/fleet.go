@@ -26,6 +26,8 @@ type Fleet struct {
 	Instances []addonsv1.ProviderInstance
 	Stacks    []addonsv1.AddonStack
 	Clusters  []addonsv1.ClusterAddon
+	// At is when it was read.
+	At time.Time
 	// InstancesHidden says that the user may not list ProviderInstances.
 	InstancesHidden bool
 }
@@ -36,7 +38,7 @@ const page = 100
 // Read reads all three kinds in a namespace, or in all for "", and of AddonStacks those that the selector selects.
 // ProviderInstances are read in all namespaces, as they work for others than their own.
 func Read(ctx context.Context, c client.Reader, namespace string, selector labels.Selector) (*Fleet, error) {
-	f, stacks := &Fleet{}, &addonsv1.AddonStackList{}
+	f, stacks := &Fleet{At: time.Now()}, &addonsv1.AddonStackList{}
 	err := f.ReadInstances(ctx, c)
 	if err == nil {
 		err = pages(ctx, c, "AddonStacks", stacks, func() { f.Stacks = append(f.Stacks, stacks.Items...) },

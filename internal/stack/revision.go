@@ -115,6 +115,25 @@ func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack, pins 
 	return err == nil && other == nil && equalJSON(was, is)
 }
 
+// Written returns the first of the revisions, the newest one, or if that doesn't keep the spec, one without a name that does.
+// A change of how revisions are taken or rolled out makes none.
+func Written(served *unstructured.Unstructured, stack *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	if len(revisions) == 0 {
+		return &appsv1.ControllerRevision{}, nil
+	}
+	newest := &revisions[0]
+	kept, err := SpecOf(newest)
+	inputs, other := InputsOf(newest)
+	if err = errors.Join(err, other); err != nil || Generation(newest) == stack.Generation {
+		return newest, err
+	}
+	content, err := Content(served, &stack.Spec, PinsOf(&stack.Spec, kept).Into(&stack.Spec), inputs)
+	if err != nil || Keeps(newest, content) {
+		return newest, err
+	}
+	return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: content}}, nil
+}
+
 func equalJSON(a, b []byte) bool {
 	var x, y any
 	return utiljson.Unmarshal(a, &x) == nil && utiljson.Unmarshal(b, &y) == nil && equality.Semantic.DeepEqual(x, y)

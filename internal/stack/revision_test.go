@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,6 +128,50 @@ func TestKeepsComparesContent(t *testing.T) {
 	s.Spec.Addons[0].Name = "site"
 	if stack.Keeps(revision, served(t, s, nil)) {
 		t.Error("another content is taken for the same")
+	}
+}
+
+// TestWritten edits a stack that follows versions, and whose newest revision pins inputs.
+func TestWritten(t *testing.T) {
+	kept := newStack()
+	kept.Spec.Rollout = &addonsv1.Rollout{}
+	kept.Spec.Addons = append(kept.Spec.Addons, addonsv1.Addon{
+		Name: "cni", Chart: addonsv1.ChartSource{Version: "~1.4", OCI: &addonsv1.OCISource{URL: "oci://example.org/cni"}},
+		ValuesFrom: []addonsv1.ValuesReference{{Kind: "Secret", Name: "cni"}},
+	})
+	inputs := stack.Inputs{"Secret/cni/values.yaml": "sha256:a"}
+	content, err := stack.Content(servedObject(t, kept, nil), &kept.Spec, stack.Pins{"cni": {Version: "1.4.2", Digest: "sha256:b"}}.Into(&kept.Spec), inputs)
+	must.Succeed(t, err)
+	revisions := []appsv1.ControllerRevision{*stack.Snapshot(kept, content, 5)}
+	newest := &revisions[0]
+	bundle := &addonsv1.BundleSource{ClusterStack: "docker-scs-1-31"}
+	for name, c := range map[string]struct {
+		edit  func(*addonsv1.AddonStack)
+		lines []string // differences of the newest revision from the spec
+	}{
+		"nothing":               {edit: func(s *addonsv1.AddonStack) { s.Generation-- }},
+		"metadata":              {edit: func(s *addonsv1.AddonStack) { s.Generation--; s.Labels = map[string]string{"x": "y"} }},
+		"how it is rolled out":  {edit: func(s *addonsv1.AddonStack) { s.Spec.Rollout = nil }},
+		"how it is updated":     {edit: func(s *addonsv1.AddonStack) { s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} }},
+		"a range with the same": {edit: func(s *addonsv1.AddonStack) { s.Spec.Addons[1].Chart.Version = "1.x" }},
+		"a range without it": {func(s *addonsv1.AddonStack) { s.Spec.Addons[1].Chart.Version = ">=9" },
+			[]string{`addons[cni].chart.version: "1.4.2"`, `addons[cni].chart.oci.digest: "sha256:b"`}},
+		"values":                   {func(s *addonsv1.AddonStack) { s.Spec.Addons[0].ValuesTemplate = "a: 2" }, []string{`addons[web].valuesTemplate: "a: 1"`}},
+		"what is taken up at once": {edit: func(s *addonsv1.AddonStack) { s.Generation--; s.Spec.Source = bundle }},
+		"a bundle":                 {func(s *addonsv1.AddonStack) { s.Spec.Source = bundle }, []string{"source: removed"}},
+	} {
+		s := kept.DeepCopy()
+		s.Generation++
+		c.edit(s)
+		written, err := stack.Written(servedObject(t, s, nil), s, revisions)
+		must.Succeed(t, err)
+		if (written == newest) != (c.lines == nil) {
+			t.Errorf("%s: got revision %q", name, written.Name)
+			continue
+		}
+		if lines, err := stack.Differences(written, newest); err != nil || !cmp.Equal(c.lines, lines, cmpopts.EquateEmpty(), cmpopts.SortSlices(strings.Compare)) {
+			t.Errorf("%s: %v, %q", name, err, lines)
+		}
 	}
 }
 

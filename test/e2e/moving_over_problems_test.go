@@ -7,14 +7,18 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
 
@@ -47,17 +51,23 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 		m.create(o)
 		t.Cleanup(func() { m.remove(o) })
 	}
-	problems := func(origin migration.Origin, names ...string) string {
+	gather := func(origin migration.Origin, repositories map[string]string, names ...string) *migration.Found {
 		found, err := migration.Gather(t.Context(), &migration.World{
-			Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names,
+			Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names, Repositories: repositories,
 			Workload: func(_ context.Context, cluster string) (client.Client, error) {
 				return client.New(m.clusters[cluster], client.Options{})
 			},
 		})
 		m.Expect(err).NotTo(HaveOccurred())
-		return strings.Join(found.Problems, "\n")
+		return found
+	}
+	problems := func(origin migration.Origin, names ...string) string {
+		return strings.Join(gather(origin, nil, names...).Problems, "\n")
 	}
 	m.Expect(problems(migration.Provider)).To(And(ContainSubstring(config.Name), ContainSubstring(manifest.Name)))
+	m.Expect(gather(migration.Provider, nil).Releases).To(ConsistOf(HaveField("Shown", Equal(map[string]any{"text": "x"}))))
+	m.Expect(m.upgrades("problems-0", c, map[string]any{"secret": "y"})).To(Succeed())
+	m.Expect(gather(migration.Provider, nil).Releases).To(ConsistOf(HaveField("Shown", BeNil())), "the record alone has them")
 	m.Expect(problems(migration.Helm)).To(And(ContainSubstring("default/web"), ContainSubstring("--repository web=")))
 	for name, problem := range map[string]string{
 		"good": "", "suspended-in-git": "", "management": "", "without-record": "default-without-record", "from-git": "from-git", "patched": "patched", "elsewhere": "--repository web=",
@@ -77,9 +87,114 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	m.Expect(world.hub.List(t.Context(), stacks, client.InNamespace(m.namespace))).To(Succeed())
 	m.Expect(stacks.Items).To(BeEmpty())
 
+	found := gather(migration.Helm, map[string]string{"web": m.repository})
+	m.Expect(found.Problems).To(BeEmpty())
+	writes := func(stack, text string) error { // the Secret of a stack, and no more
+		plan := found.Plans()[0]
+		plan.Stack.Name = stack
+		plan.Secrets[0].SetLabels(map[string]string{"migration.addons.cluster.x-k8s.io/stack": stack})
+		plan.Secrets[0].Object["stringData"] = map[string]any{"values.yaml": text}
+		steps := found.Takeover([]*migration.Plan{plan})
+		m.Expect(steps[0].Name).To(Equal("write Secret web-values"))
+		return migration.Run(t.Context(), steps[:1], func(string) {})
+	}
+	m.Expect(writes("one", "a: 1")).To(Succeed())
+	m.Expect(writes("one", "a: 2")).To(Succeed(), "a command may be run again")
+	m.Expect(writes("two", "a: 3")).To(MatchError(ContainSubstring("conflict")))
+	written := m.secret("web-values", nil)
+	m.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(written), written)).To(Succeed())
+	m.Expect(written.Data).To(HaveKeyWithValue("values.yaml", []byte("a: 2")), "the Secret of another AddonStack stays")
+
 	m.makeStack("web", nil, m.addon("web", "web"))
 	change(m.tenant, newCluster(m.namespace, "problems-0", nil), func(c *clusterv1.Cluster) { c.Labels["migrated.addons.cluster.x-k8s.io/web"] = "flux" })
 	steps, err := (&migration.World{Client: world.hub, Namespace: m.namespace, Origin: migration.Flux}).Back(t.Context())
 	m.Expect(err).NotTo(HaveOccurred())
 	m.Expect(steps).To(BeEmpty(), "an AddonStack of others stays")
+
+	workload, err := client.New(m.clusters["problems-0"], client.Options{})
+	m.Expect(err).NotTo(HaveOccurred())
+	ownRecord(t, workload, "web", "2", map[string]string{"addons.cluster.x-k8s.io/stack": "x\x1b[2J"})
+	out, _ := p.run("migrate", "flux", "good")
+	m.Expect(out).To(ContainSubstring("# problem: release default/web on cluster problems-0 is an add-on of AddonStack x?[2J"), "a terminal acts on no words of a cluster")
+}
+
+// ownRecord has the record of a release in namespace default look as one of an add-on.
+func ownRecord(t *testing.T, workload client.Client, release, revision string, annotations map[string]string) {
+	t.Helper()
+	record := &corev1.Secret{}
+	must.Succeed(t, workload.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "sh.helm.release.v1." + release + ".v" + revision}, record))
+	record.Labels[addonsv1.AddonLabel], record.Labels[addonsv1.AddonNamespaceLabel] = release, "default"
+	record.Annotations = annotations
+	must.Succeed(t, workload.Update(t.Context(), record))
+}
+
+// TestMovedBefore has AddonStacks that a migration made before: one has a release that is found, and one hasn't.
+func TestMovedBefore(t *testing.T) {
+	t.Parallel()
+	m := newMoving(t, previousRelease{chart: "web", namespace: "default", archive: configMapChart.archive("web", "1.0.0"),
+		name: func(string) string { return "before" }, values: func(string) map[string]any { return nil }})
+	authority := virtualcluster.NewAuthority(t)
+	m.joins("before-0", authority.New(t, m.userOn(workloadServer(t, 1), "before-0"), "before-0").Kubeconfig)
+	m.install(migration.Helm)
+	made := func(name, release string) *addonsv1.AddonStack {
+		a := m.addon(release, "web")
+		a.Namespace = "default"
+		s := m.newStack(name, labels("env=prod"), a)
+		s.Labels, s.Annotations = labels("migration.addons.cluster.x-k8s.io/from=helm"), map[string]string{clusterv1.PausedAnnotation: ""}
+		m.create(s)
+		return s
+	}
+	made("team", "gone")
+	has := made("has", "before")
+	workload, err := client.New(m.clusters["before-0"], client.Options{})
+	m.Expect(err).NotTo(HaveOccurred())
+	steps := func() (names []string) {
+		found, err := migration.Gather(t.Context(), &migration.World{
+			Client: world.hub, Namespace: m.namespace, Origin: migration.Helm, Names: []string{"before", "gone"},
+			Workload: func(context.Context, string) (client.Client, error) { return workload, nil },
+		})
+		m.Expect(err).NotTo(HaveOccurred())
+		m.Expect(found.Releases).To(BeEmpty())
+		for _, s := range found.Takeover(found.Plans()) {
+			names = append(names, s.Name)
+		}
+		return names
+	}
+	const resumes, waits = "resume AddonStack has", "wait until AddonStack has is Ready"
+	m.Expect(steps()).To(Equal([]string{resumes, waits}), "a team paused the other one")
+	ownRecord(t, workload, "before", "1", nil)
+	m.Expect(steps()).To(Equal([]string{resumes, waits}), "Chandler has it, and may not be through")
+	has.Status.LatestRevision = "has-1"
+	m.Expect(world.hub.Status().Update(t.Context(), has)).To(Succeed())
+	m.Expect(steps()).To(Equal([]string{waits}), "a team paused it after it began")
+}
+
+// TestBackAwaitsPlainReleases has a cluster that has no AddonStack any more, and an add-on of one that isn't left yet.
+func TestBackAwaitsPlainReleases(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	made := func() {
+		s := tn.newStack("web", nil, tn.addon("web", "web"))
+		s.Labels = labels("migration.addons.cluster.x-k8s.io/from=helm")
+		tn.create(s)
+	}
+	made()
+	ca := tn.clusterAddon("prod")
+	ca.Spec.ClusterName, ca.Finalizers = "prod", []string{"example.org/test"}
+	tn.create(ca)
+	ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "web", Phase: addonsv1.AddonReady, Since: metav1.Now()}}
+	tn.Expect(world.hub.Status().Update(t.Context(), ca)).To(Succeed())
+	goesBack := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		steps, err := (&migration.World{Client: world.hub, Namespace: tn.namespace, Origin: migration.Helm}).Back(ctx)
+		tn.Expect(err).NotTo(HaveOccurred())
+		tn.Expect(steps).NotTo(BeEmpty())
+		return migration.Run(ctx, steps, func(string) {})
+	}
+	tn.Expect(goesBack(5 * time.Second)).To(MatchError(ContainSubstring("cluster prod has it still")))
+	made()
+	tn.Expect(world.hub.Delete(t.Context(), ca)).To(Succeed())
+	tn.Expect(goesBack(patience)).To(Succeed(), "a ClusterAddon that is being deleted leaves nothing")
+	change(tn, ca, func(ca *addonsv1.ClusterAddon) { ca.Finalizers = nil })
 }

@@ -48,6 +48,10 @@ func TestActsWithKubectl(t *testing.T) {
 	r.Expect(p.does("undo", "platform", "--dry-run")).To(ContainSubstring("addons[settings].valuesTemplate: "))
 	p.does("undo", "platform")
 	r.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first))
+	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].DependsOn = []string{"nobody"} })
+	r.awaitStack("platform", "no revision has it", addonsv1.ValidCondition, metav1.ConditionFalse, "", "")
+	r.Expect(p.does("undo", "platform")).To(ContainSubstring("addons[settings].dependsOn: removed"))
+	r.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first), "what runs wasn't skipped")
 	_, code := p.run("undo", "platform", "--to-revision", "99")
 	r.Expect(code).To(Equal(3))
 
@@ -86,22 +90,29 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 		"values.yaml":           "password: none\n",
 		"templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: made}\nstringData: {password: {{ .Values.password }}, other: made-by-the-chart}\n",
 		"templates/text.yaml":   configMap("shown", "{{ .Values.password }}"),
+		"templates/dsn.yaml":    configMap("folded", "{{ .Values.dsn | quote }}"),
+		"templates/file.yaml":   configMap("lines", "{{ .Values.file | quote }}"),
 		"templates/token.yaml":  configMap("token", "made-up-{{ randAlphaNum 24 }}"),
-		"templates/NOTES.txt":   "Log in with {{ .Values.password }} at {{ .Release.Name }}",
+		"templates/NOTES.txt":   "Log in with {{ .Values.password }} at {{ .Release.Name }}\x1b[2J",
 	})
-	tn.create(tn.secret("values", map[string]string{"values.yaml": "password: correct-horse-battery\n"}))
+	const dsn = "host=db user=bob password=hunter2secret sslmode=verify-full connect_timeout=10 sslrootcert=/etc/db/ca.crt"
+	tn.create(tn.secret("values", map[string]string{
+		"values.yaml": "password: correct-horse-battery\ndsn: " + dsn + "\nfile: \"user=bob\\npass=hunter2\\n\"\n",
+	}))
 	tn.makeCluster("prod", workloadServer(t, 0), labels("env=prod"))
 	tn.startManager()
 	tn.install(tn.addon("secretive", path, valuesFromSecrets("values")))
 	p := tn.newPlugin(mayAll...)
-	for what, has := range map[string]string{"values": "password: [hidden]", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive"} {
+	for what, has := range map[string]string{"values": "password: '[hidden]'", "manifest": "name: shown", "notes": "Log in with [hidden] at secretive?[2J"} {
 		out := p.does("get", what, "prod", "secretive")
 		tn.Expect(out).NotTo(ContainSubstring("correct-horse"), what)
 		tn.Expect(out).NotTo(ContainSubstring("made-by-the-chart"), what)
+		tn.Expect(out).NotTo(ContainSubstring("hunter2"), what)
+		tn.Expect(out).NotTo(ContainSubstring("\x1b"), what)
 		tn.Expect(out).To(ContainSubstring(has))
 	}
 	tn.Expect(p.does("get", "manifest", "prod", "secretive")).To(ContainSubstring("made-up-[hidden]"))
-	tn.Expect(p.does("why", "addon/secretive")).To(ContainSubstring("Notes of the chart, as on prod:\nLog in with [hidden] at secretive\n"))
+	tn.Expect(p.does("why", "addon/secretive")).To(ContainSubstring("Notes of the chart, as on prod:\nLog in with [hidden] at secretive?[2J\n"))
 	others := tn.in(t).newPluginAs("others")
 	tn.Expect(others.does("why", "addon/secretive")).NotTo(ContainSubstring("Notes"))
 	_, code := others.run("get", "values", "prod", "secretive")

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -47,6 +48,20 @@ func TestMonitoring(t *testing.T) {
 			g.Expect(labels.SelectorFromSet(wanted).Matches(labels.Set(service.Labels))).To(BeTrue())
 		})
 	}
+}
+
+// TestKubeStateMetricsMayFindKinds compares the role with what kube-state-metrics reads: it finds each kind by its definition.
+func TestKubeStateMetricsMayFindKinds(t *testing.T) {
+	role := rbacv1.ClusterRole{}
+	for _, r := range find[rbacv1.ClusterRole](t, build(t, withComponent(t, allInOne, "monitoring")), "ClusterRole") {
+		if r.Name == "chandler-kube-state-metrics" {
+			role = r
+		}
+	}
+	NewWithT(t).Expect(role.Rules).To(ConsistOf(
+		rbacv1.PolicyRule{APIGroups: []string{"addons.cluster.x-k8s.io"}, Resources: []string{"clusteraddons"}, Verbs: []string{"list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"}},
+	))
 }
 
 // TestMonitoredMetricsExist compares rules and dashboard with the metrics that there are.

@@ -33,7 +33,7 @@ func Read(ctx context.Context, c client.Client, namespace, name string) (*Releas
 
 // Values returns the values as YAML.
 func (r *Release) Values() (string, error) {
-	values, err := yaml.Marshal(r.record.Helm.Config)
+	values, err := yaml.Marshal(message.RedactIn(r.record.Helm.Config, r.secrets()))
 	return r.hide(string(values)), err
 }
 
@@ -50,10 +50,12 @@ func (r *Release) Manifest() (string, error) {
 		}
 		objects = append(objects, more...)
 	}
+	secrets := r.secrets()
 	for _, o := range objects {
 		if o.GetKind() == "Secret" {
 			hideFields(o)
 		}
+		o.Object = message.RedactIn(o.Object, secrets)
 	}
 	text, err := record.FormatManifest(objects)
 	return r.hide(text), err
@@ -72,12 +74,14 @@ func hideFields(secret *unstructured.Unstructured) {
 	}
 }
 
-// hide returns a text without the strings that came from Secrets, or are in Secrets of the manifest, or that the chart
-// generated.
-func (r *Release) hide(text string) string {
+// hide returns a text without secrets.
+func (r *Release) hide(text string) string { return message.Redact(text, r.secrets()) }
+
+// secrets returns strings that came from Secrets, or are in Secrets of the manifest, or that the chart generated.
+func (r *Release) secrets() []string {
 	all := slices.Concat(r.record.State.Sensitive, r.record.State.PreviousSensitive, job.Generated(r.record.State.Generated).Secrets())
 	for _, o := range r.record.Secrets() {
 		all = append(all, job.SecretsIn(o.Object)...)
 	}
-	return message.Redact(text, all)
+	return all
 }

@@ -64,7 +64,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	root.AddCommand(c.status(), c.why(), c.tree(), c.events(), c.get(), c.history(), c.undo(), c.rollout(), c.migrate(), c.version())
 	root.AddCommand(c.changes()...)
 	if err := root.Execute(); err != nil {
-		fmt.Fprintln(streams.ErrOut, "Error:", err)
+		fmt.Fprintln(streams.ErrOut, "Error:", printing.Clean(err.Error()))
 		return exitError
 	}
 	return int(c.verdict)

@@ -60,18 +60,22 @@ func (c *call) history() *cobra.Command {
 func (c *call) undo() *cobra.Command {
 	to, dryRun := "", false
 	cmd := onRead(c, "undo STACK", "Bring a stack back to a previous revision", cobra.ExactArgs(1), c.stack, func(is *revised) error {
+		current, err := stack.Written(is.served, is.AddonStack, is.revisions)
+		if err != nil {
+			return err
+		}
 		at := slices.IndexFunc(is.revisions, func(r appsv1.ControllerRevision) bool {
 			if to != "" {
 				return r.Name == to || strconv.FormatInt(r.Revision, 10) == to
 			}
 			_, rejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]
-			return r.Name != is.revisions[0].Name && !rejected
+			return r.Name != current.Name && !rejected
 		})
 		if at < 0 {
 			return fmt.Errorf("AddonStack %s has no such revision; kubectl chandler history names those that are kept", is.Name)
 		}
 		target := &is.revisions[at]
-		changes, err := stack.Differences(&is.revisions[0], target)
+		changes, err := stack.Differences(current, target)
 		if err != nil {
 			return err
 		}
@@ -86,7 +90,7 @@ func (c *call) undo() *cobra.Command {
 	})
 	cmd.Long = "Write the spec of a previous revision into the stack. Its rollout and updates stay as they are.\n" +
 		"A revision has exact versions: where the stack had a range, it has the version that was taken then."
-	cmd.Flags().StringVar(&to, "to-revision", "", "number or name of the revision; by default the newest one before the last that wasn't rejected")
+	cmd.Flags().StringVar(&to, "to-revision", "", "number or name of the revision; by default the newest one that the spec isn't, and that wasn't rejected")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/deliver/masked"
 	"github.com/cluster-chandler/chandler/internal/observed"
@@ -122,7 +123,7 @@ func (c *call) get() *cobra.Command {
 		}
 		sub := onRead(c, is.part+" CLUSTER ADDON", is.short, cobra.ExactArgs(2), read, func(release *masked.Release) error {
 			text, err := is.text(release)
-			fmt.Fprint(c.Out, text)
+			fmt.Fprint(c.Out, printing.Clean(text))
 			return err
 		})
 		sub.Long = is.short + ".\n\nIt reads the workload cluster, by the kubeconfig Secret that you have to be allowed to get, or by --workload-kubeconfig."

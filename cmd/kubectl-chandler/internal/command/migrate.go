@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/internal/migration"
 	"github.com/cluster-chandler/chandler/internal/observed"
 )
@@ -67,10 +68,10 @@ func (m *migrating) run() error {
 		return err
 	}
 	if m.appliesIt {
-		return migration.Run(ctx, todo, func(name string) { fmt.Fprintln(m.Out, name) })
+		return migration.Run(ctx, todo, func(name string) { fmt.Fprintln(m.Out, printing.Clean(name)) })
 	}
 	for _, s := range todo {
-		fmt.Fprintln(m.ErrOut, "# --apply:", s.Name)
+		fmt.Fprintln(m.ErrOut, "# --apply:", printing.Clean(s.Name))
 	}
 	return nil
 }
@@ -83,10 +84,10 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 	}
 	plans := found.Plans()
 	for _, note := range found.Notes {
-		fmt.Fprintln(m.ErrOut, "# note:", note)
+		fmt.Fprintln(m.ErrOut, "# note:", printing.Clean(note))
 	}
 	for _, problem := range found.Problems {
-		fmt.Fprintln(m.ErrOut, "# problem:", problem)
+		fmt.Fprintln(m.ErrOut, "# problem:", printing.Clean(problem))
 	}
 	switch documents, err := migration.YAML(plans); {
 	case err != nil:

@@ -55,9 +55,9 @@ func (p *Printer) Write(page string, of any) error {
 	t.Funcs(template.FuncMap{
 		"red": p.color("31"), "green": p.color("32"), "yellow": p.color("33"), // of ANSI terminals
 		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "versions": p.versions, "states": p.states,
-		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": clean,
+		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": Clean,
 		"number": number, "paragraph": paragraph, "join": strings.Join, "lower": strings.ToLower, "upper": strings.ToUpper, "trim": strings.TrimSpace,
-		"shorten": func(text string, limit int) string { return clean(message.Shorten(text, limit)) },
+		"shorten": func(text string, limit int) string { return Clean(message.Shorten(text, limit)) },
 		"since":   func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
 		"seen":    func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },
 		"rolledOut": func(s *addonsv1.AddonStack) *metav1.Condition {
@@ -68,7 +68,7 @@ func (p *Printer) Write(page string, of any) error {
 			w := printers.GetNewTabWriter(text)
 			err := t.ExecuteTemplate(w, rows, of)
 			_ = w.Flush() // it is memory
-			return clean(text.String()), err
+			return Clean(text.String()), err
 		},
 	})
 	return template.Must(t.Parse(pages)).ExecuteTemplate(p.Out, page, of)
@@ -82,8 +82,8 @@ func (p *Printer) color(code string) func(string) string {
 	return func(text string) string { return text }
 }
 
-// clean returns a text without what a terminal acts on: charts and workload clusters have their words in messages.
-func clean(text string) string {
+// Clean returns a text without what a terminal acts on: charts and workload clusters have their words in messages.
+func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\t' && r != '\n' {
 			return '?'
@@ -118,7 +118,7 @@ func number(n any, noun string) string {
 
 // paragraph returns a text in lines that begin at a column; "" for none. Only the first one has the label.
 func paragraph(label string, column int, text string) string {
-	words := strings.Join(strings.Fields(clean(text)), " ")
+	words := strings.Join(strings.Fields(Clean(text)), " ")
 	if words == "" {
 		return ""
 	}
@@ -148,7 +148,7 @@ func (p *Printer) versions(a *summary.Addon) string {
 	if a.Available != "" {
 		text += " (" + a.Available + " is there, not taken)"
 	}
-	return clean(text)
+	return Clean(text)
 }
 
 // states returns on how many clusters an add-on is in each phase, and names those on which it isn't Ready.

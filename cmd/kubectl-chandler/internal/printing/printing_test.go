@@ -128,6 +128,11 @@ AddonStack team/platform
 
 1  platform-1  120m ago  2 clusters, 2 ready; was Ready on all clusters
 `},
+		"Why": {&summary.Status{Stacks: []summary.Stack{{Namespace: "team", Name: "platform", Ready: metav1.ConditionUnknown}}}, `
+STACK           CLUSTERS   READY   FAILED   WAITING   UPDATING   SINCE   VERSIONS
+team/platform   0          0       0        0         0          -       
+
+`},
 		"WouldGo": {[]summary.Held{{Cause: "StackDeleted", Addons: []string{"default/dns"}, Clusters: []string{"a"}}}, "\ndefault/dns would go from 1 cluster (StackDeleted): a\n"},
 		"Version": {&summary.Versions{Client: "v1", Instances: []addonsv1.ProviderInstance{{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"},
 			Spec: addonsv1.ProviderInstanceSpec{Version: "v2"}}}}, "\nclient: v1\nsystem/chandler: v2\n"},

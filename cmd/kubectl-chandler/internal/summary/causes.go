@@ -88,20 +88,20 @@ func (c causes) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
 		Message: a.Message}, distinct, ca.Name, a.Since)
 }
 
-// objectUrgency says how bad it is that a condition isn't True of an object that isn't about clusters.
+// objectUrgency says how bad it is that a condition isn't True of an object that isn't about clusters, or that Paused is.
 var objectUrgency = map[string]map[string]urgency{
 	"ProviderInstance": {addonsv1.ReadyCondition: failing},
 	"AddonStack": {
-		addonsv1.ValidCondition: failing, addonsv1.SourcesReadyCondition: waiting, addonsv1.RolledOutCondition: progressing,
+		addonsv1.ValidCondition: failing, addonsv1.SourcesReadyCondition: waiting, addonsv1.RolledOutCondition: progressing, addonsv1.PausedCondition: waiting,
 	},
 }
 
-// addObject adds why an instance isn't Ready, or why a stack's spec isn't what runs. No cluster tells that.
+// addObject adds why an instance isn't Ready, or why a stack's spec isn't what runs, or won't be. No cluster tells that.
 func (c causes) addObject(kind string, of metav1.Object, conditions []metav1.Condition) {
 	for i := range conditions {
 		is := &conditions[i]
 		urgency, matters := objectUrgency[kind][is.Type]
-		if !matters || is.Status == metav1.ConditionTrue || is.Reason == addonsv1.SourceNotAskedReason {
+		if !matters || (is.Status == metav1.ConditionTrue) != (is.Type == addonsv1.PausedCondition) || is.Reason == addonsv1.SourceNotAskedReason {
 			continue
 		}
 		switch addonsv1.RolloutPhase(is.Reason) {

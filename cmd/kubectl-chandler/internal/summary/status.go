@@ -7,6 +7,7 @@ package summary
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,8 @@ type Status struct {
 	Held            []Held  `json:"held"`
 	Drift           Drift   `json:"drift"`
 	Notes           *Notes  `json:"notes,omitempty"`
+
+	ofAddon bool `json:"-"` // each stack has one alone
 }
 
 // Notes are those of an add-on's chart, as it is installed on one cluster.
@@ -102,7 +105,9 @@ func (s *Status) Verdict() Verdict {
 	switch {
 	case len(s.Failed) > 0:
 		return Failed
-	case len(s.Waiting)+len(s.Progressing)+len(s.Held) > 0, slices.ContainsFunc(s.Stacks, func(is Stack) bool { return is.Ready != metav1.ConditionTrue }):
+	case len(s.Waiting)+len(s.Progressing)+len(s.Held) > 0, slices.ContainsFunc(s.Stacks, func(is Stack) bool {
+		return is.Ready != metav1.ConditionTrue && (!s.ofAddon || len(is.Addons[0].Phases[addonsv1.AddonReady]) < max(1, int(is.Clusters.Total)))
+	}):
 		return Waiting
 	}
 	return Well
@@ -115,7 +120,13 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 		map[types.NamespacedName]*Stack{}, onlyStacks, causes{failing: {}, waiting: {}, progressing: {}},
 	}
 	for i := range f.Instances {
-		g.causes.addObject("ProviderInstance", &f.Instances[i], f.Instances[i].Status.Conditions)
+		pi := &f.Instances[i]
+		last, conditions := pi.Status.HeartbeatTime, pi.Status.Conditions
+		if !last.IsZero() && f.At.Sub(last.Time) > time.Duration(pi.Spec.ExpirySeconds)*time.Second { // who says so may be who is dead
+			conditions = []metav1.Condition{{Type: addonsv1.ReadyCondition, Reason: addonsv1.HeartbeatExpiredReason, LastTransitionTime: metav1.NewTime(last.Time),
+				Message: "Its last heartbeat is too old: the process is gone, or can't reach the API server"}}
+		}
+		g.causes.addObject("ProviderInstance", pi, conditions)
 	}
 	g.Stacks = make([]Stack, len(f.Stacks))
 	for i := range f.Stacks {
@@ -140,17 +151,21 @@ func StackStatus(f *observed.Fleet, s *addonsv1.AddonStack) *Status {
 	return StatusOf(&observed.Fleet{Stacks: []addonsv1.AddonStack{*s}, Clusters: f.Clusters}, true)
 }
 
-// AddonStatus returns the status of the add-ons of a name, in all stacks that have one.
+// AddonStatus returns the status of the add-ons of a name, in all stacks that have one, and on the clusters that have it.
 func AddonStatus(f *observed.Fleet, name string) *Status {
-	s := StatusOf(f, false)
+	with := *f
+	with.Clusters = slices.DeleteFunc(slices.Clone(f.Clusters), func(ca addonsv1.ClusterAddon) bool {
+		return !slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Name == name })
+	})
+	s := StatusOf(&with, false)
 	for i := range s.Stacks {
 		s.Stacks[i].Addons = slices.DeleteFunc(s.Stacks[i].Addons, func(a Addon) bool { return a.Name != name })
 	}
 	s.Stacks = slices.DeleteFunc(s.Stacks, func(is Stack) bool { return len(is.Addons) == 0 })
 	for _, causes := range []*[]Cause{&s.Failed, &s.Waiting, &s.Progressing} {
-		*causes = slices.DeleteFunc(*causes, func(c Cause) bool { return c.Addon != name })
+		*causes = slices.DeleteFunc(*causes, func(c Cause) bool { return c.Addon != name && (c.Addon != "" || len(c.Clusters) == 0) })
 	}
-	s.Held = nil
+	s.Held, s.ofAddon = nil, true
 	return s
 }
 

@@ -50,6 +50,12 @@ func fleet(clusters ...addonsv1.ClusterAddon) *observed.Fleet {
 
 func TestCausesOfClusters(t *testing.T) {
 	paused := metav1.Condition{Type: addonsv1.PausedCondition, Status: metav1.ConditionTrue, Reason: addonsv1.PausedReason, LastTransitionTime: noon}
+	pausedStack := fleet(cluster("a", addon("cni", addonsv1.AddonReady, "", "")))
+	pausedStack.Stacks[0].Status.Conditions = append(pausedStack.Stacks[0].Status.Conditions, paused)
+	resumed := paused
+	resumed.Status = metav1.ConditionFalse
+	resumedStack := fleet()
+	resumedStack.Stacks[0].Status.Conditions = append(resumedStack.Stacks[0].Status.Conditions, resumed)
 	for name, tc := range map[string]struct {
 		fleet   *observed.Fleet
 		verdict summary.Verdict
@@ -66,7 +72,9 @@ func TestCausesOfClusters(t *testing.T) {
 		"passing by itself": {fleet(
 			cluster("a", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "1")), cluster("b", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "2"))),
 			summary.Waiting, nil, nil, []string{"a,b"}},
-		"for somebody": {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "ValuesNotFound", "Secret x"))), summary.Waiting, nil, []string{"a"}, nil},
+		"for somebody":                  {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "ValuesNotFound", "Secret x"))), summary.Waiting, nil, []string{"a"}, nil},
+		"a paused stack, on no cluster": {pausedStack, summary.Waiting, nil, []string{""}, nil},
+		"a resumed stack":               {resumedStack, summary.Well, nil, nil, nil},
 		"what is said of a cluster that can't be worked on is old": {fleet(
 			with(cluster("a", addon("cni", addonsv1.AddonFailed, "HookFailed", "x")), paused)), summary.Waiting, nil, []string{"a"}, nil},
 	} {
@@ -112,6 +120,73 @@ func TestCausesOfOthers(t *testing.T) {
 	}
 	if len(is.Waiting) != 1 || is.Waiting[0].Reason != "SourceUnavailable" || is.Waiting[0].Meaning == "" {
 		t.Errorf("waiting: %+v", is.Waiting)
+	}
+}
+
+// TestSilentInstance has an instance that can't say of itself that it is dead.
+func TestSilentInstance(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent  time.Duration
+		verdict summary.Verdict
+		reasons []string
+	}{
+		"it beats":  {40 * time.Second, summary.Well, nil},
+		"it is due": {41 * time.Second, summary.Failed, []string{addonsv1.HeartbeatExpiredReason}},
+	} {
+		f := fleet()
+		f.At = noon.Add(c.silent)
+		f.Instances = []addonsv1.ProviderInstance{
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"}, Spec: addonsv1.ProviderInstanceSpec{ExpirySeconds: 40},
+				Status: addonsv1.ProviderInstanceStatus{HeartbeatTime: metav1.NewMicroTime(noon.Time), Conditions: f.Stacks[0].Status.Conditions}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "it-has-not-begun"}, Spec: addonsv1.ProviderInstanceSpec{ExpirySeconds: 40}},
+		}
+		is := summary.StatusOf(f, false)
+		var got []string
+		for _, cause := range is.Failed {
+			if got = append(got, cause.Reason); cause.Name != "chandler" || cause.Since == nil || !cause.Since.Equal(&noon) {
+				t.Errorf("%s: %+v", name, cause)
+			}
+		}
+		if is.Verdict() != c.verdict || !slices.Equal(got, c.reasons) {
+			t.Errorf("%s: verdict %d, %v", name, is.Verdict(), got)
+		}
+	}
+}
+
+// TestAddon has an add-on of a stack whose other one fails, on clusters of which some can't be worked on.
+func TestAddon(t *testing.T) {
+	paused := metav1.Condition{Type: addonsv1.PausedCondition, Status: metav1.ConditionTrue, Reason: addonsv1.PausedReason, LastTransitionTime: noon}
+	ready, failed := addon("cni", addonsv1.AddonReady, "", ""), addon("dns", addonsv1.AddonFailed, "HookFailed", "x")
+	for name, c := range map[string]struct {
+		clusters        []addonsv1.ClusterAddon
+		addon           string
+		verdict         summary.Verdict
+		failed, waiting []string // the clusters of each cause
+	}{
+		"it is well":          {[]addonsv1.ClusterAddon{cluster("a", ready, failed), cluster("b", ready)}, "cni", summary.Well, nil, nil},
+		"it fails":            {[]addonsv1.ClusterAddon{cluster("a", ready, failed), cluster("b", ready)}, "dns", summary.Failed, []string{"a"}, nil},
+		"a cluster is paused": {[]addonsv1.ClusterAddon{with(cluster("a", ready), paused), with(cluster("b", failed), paused)}, "cni", summary.Waiting, nil, []string{"a"}},
+		"a cluster lacks it":  {[]addonsv1.ClusterAddon{cluster("a", ready), cluster("b")}, "cni", summary.Waiting, nil, nil},
+	} {
+		f := fleet(c.clusters...)
+		f.Stacks[0].Status.Conditions = []metav1.Condition{{Type: addonsv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: addonsv1.ClustersFailedReason}}
+		f.Stacks[0].Status.Clusters = &addonsv1.ClusterCounts{Total: 2}
+		is := summary.AddonStatus(f, c.addon)
+		if is.Verdict() != c.verdict {
+			t.Errorf("%s: verdict %d, want %d", name, is.Verdict(), c.verdict)
+		}
+		for _, part := range []struct {
+			is   []summary.Cause
+			want []string
+		}{{is.Failed, c.failed}, {is.Waiting, c.waiting}} {
+			var got []string
+			for _, cause := range part.is {
+				got = append(got, cause.Clusters...)
+			}
+			if !slices.Equal(got, part.want) {
+				t.Errorf("%s: %v, want %v", name, got, part.want)
+			}
+		}
 	}
 }
 
