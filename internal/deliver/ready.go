@@ -33,6 +33,7 @@ func (r readinessWait) established(ctx context.Context, crds []*unstructured.Uns
 		return nil
 	}
 	r.watchUnready(crds)
+	defer r.forgetUnwatched()
 	if len(failed) > 0 {
 		return r.failed(ctx, ReasonObjectFailed, message.FirstFew(failed), 0)
 	}
@@ -93,6 +94,7 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 		return nil
 	}
 	r.watchUnready(r.s.objects)
+	defer r.forgetUnwatched()
 	left, retryAfter, err := r.noteWaiting(ctx)
 	if err != nil {
 		return err
@@ -110,11 +112,16 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 			"%s%d of %d objects aren't ready within %s: %s%s",
 			why, len(waiting), r.rec.Objects, r.want.ProgressDeadline, message.FirstFew(waiting), r.inTheWay()), 0)
 	}
-	if r.s.tracker.Failing() != nil {
-		// An object that can't be watched is applied again, to see its status.
-		maps.DeleteFunc(r.s.applied, func(_ record.ObjectKey, a *applied) bool { return r.statusOf(a).Phase != observe.Current })
-	}
 	return r.wait(reason, fmt.Sprintf("%sWaiting for %s", why, message.FirstFew(waiting)), retry.Sooner(retryAfter, podsAgain))
+}
+
+// forgetUnwatched has objects that can't be watched applied again by the next call, to see their status. What has come to
+// its end isn't made again.
+func (r readinessWait) forgetUnwatched() {
+	maps.DeleteFunc(r.s.applied, func(_ record.ObjectKey, a *applied) bool {
+		status := r.statusOf(a)
+		return status.Phase != observe.Current && !status.Final && r.s.tracker.Fails(a.Resource)
+	})
 }
 
 // inTheWay names workloads that go once all is ready: what isn't ready may wait for them.

@@ -186,12 +186,16 @@ func (r *call) wait(reason, message string, after time.Duration) error {
 		phase = addonsv1.AddonUpgrading
 	}
 	o := r.outcome(phase, reason, message)
-	o.RetryAfter = after
-	if err := r.s.tracker.Failing(); err != nil {
-		// Watching doesn't work, so look again instead.
-		o.RetryAfter = retry.Sooner(o.RetryAfter, retry.Tracker)
-	}
+	o.RetryAfter = r.orUnwatched(after)
 	return &stopped{o}
+}
+
+// orUnwatched returns when to look again, at the time given or sooner if watching doesn't work. Zero is no time.
+func (r *call) orUnwatched(after time.Duration) time.Duration {
+	if r.s.tracker.Failing() != nil {
+		return retry.Sooner(after, retry.Tracker)
+	}
+	return after
 }
 
 // upgrading reports whether the revision, or the one that is about to be made, follows one that
@@ -220,7 +224,7 @@ func (r *call) stopFor(ctx context.Context, f *object.Failure, rejection string)
 // fail marks the revision failed, and stops until the time of the next attempt.
 func (r *call) fail(ctx context.Context, reason, message string) error {
 	err := r.failed(ctx, reason, message, 0)
-	if o, ok := errors.AsType[*stopped](err); ok && o.RetryAfter == 0 {
+	if o, ok := errors.AsType[*stopped](err); ok && o.Reason == reason { // else it is rolled back
 		digest := r.rec.Digest
 		if r.want != nil && r.rec.IsRollback() {
 			digest = r.rec.RolledBack // which is wanted still
@@ -231,7 +235,7 @@ func (r *call) fail(ctx context.Context, reason, message string) error {
 }
 
 // failed marks the revision failed, and stops. Only an event, or a change, leads to more, unless
-// there is a time to look again, or to go on with a rollback.
+// there is a time to look again, as where no watch tells, or to go on with a rollback.
 func (r *call) failed(ctx context.Context, reason, text string, retryAfter time.Duration) error {
 	text = r.hidden.in(text)
 	if r.want != nil {
@@ -244,7 +248,7 @@ func (r *call) failed(ctx context.Context, reason, text string, retryAfter time.
 		}
 	}
 	o := r.outcome(addonsv1.AddonFailed, reason, text)
-	o.RetryAfter = retryAfter
+	o.RetryAfter = r.orUnwatched(retryAfter)
 	if r.want != nil && len(r.records) > 0 {
 		r.records[0] = r.rec.Summary
 		if to, ok := deployedBefore(r.records, r.want); ok {
