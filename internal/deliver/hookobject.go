@@ -118,6 +118,7 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 		result, err = r.replaceHook(ctx, h, o)
 	}
 	if err == nil {
+		r.s.deferredSince = time.Time{}
 		object, err := r.scope.Observed(o, result, readiness.HookDone)
 		r.s.hooks[h.key] = &applied{Object: object, uid: result.GetUID()}
 		return err
@@ -126,7 +127,7 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 		return err
 	}
 	f := r.failureOf(record.KeyOf(o), err)
-	if f.Kind == object.Rejected {
+	if f.Kind == object.Rejected || f.Kind == object.Deferred && r.overdue() {
 		return r.failHook(ctx, h, f.Message)
 	}
 	return r.stopFor(ctx, f, "")

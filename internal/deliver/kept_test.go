@@ -339,35 +339,103 @@ func TestSharedNamespaceIsNeverDeleted(t *testing.T) {
 	e.expectStays("v1", "Namespace", "", theirs)
 }
 
-// TestOrphanWaitsForWebhook lets go of an add-on while a webhook keeps its objects from
-// being written. They are not left with labels that no other add-on may take over.
-func TestOrphanWaitsForWebhook(t *testing.T) {
-	e, ns := alone(t)
-	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
-	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
-	e.install(want)
-	labels := e.get("v1", "ConfigMap", ns, "a").GetLabels()
-	e.Expect(labels).NotTo(BeEmpty())
-
-	e.apply("kubectl", unanswered(ns, `apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [configmaps]`,
+// askNobody has the API server ask a webhook about ConfigMaps of a namespace, one of which is a. It doesn't answer, until the
+// returned function is called.
+func (e *env) askNobody(ns string) (answers func()) {
+	e.t.Helper()
+	e.apply("kubectl", unanswered(ns, `apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [configmaps]`,
 		"namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+ns+"}}"))
-	settings := e.get("v1", "ConfigMap", ns, "a")
-	e.Eventually(func() error {
-		return e.target.Client.Update(e.ctx, settings.DeepCopy(), client.DryRunAll)
-	}).WithTimeout(10*time.Second).Should(HaveOccurred(), "the webhook is to be asked")
+	asked := func() error {
+		return e.target.Client.Update(e.ctx, e.get("v1", "ConfigMap", ns, "a"), client.DryRunAll)
+	}
+	e.Eventually(asked).WithTimeout(10*time.Second).Should(HaveOccurred(), "the webhook is to be asked")
+	return func() {
+		e.t.Helper()
+		e.delete(e.get("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", ns))
+		e.Eventually(asked).WithTimeout(10 * time.Second).Should(Succeed())
+	}
+}
 
-	o := e.removeOnce(want.Release)
-	e.Expect(o.Gone).To(BeFalse())
-	e.Expect(o.Phase).To(Equal(addonsv1.AddonRemoving))
-	e.Expect(o.Reason).To(Equal(object.ReasonWaitingForWebhook))
-	e.Expect(o.Message).To(ContainSubstring("check." + ns))
-	e.Expect(o.RetryAfter).To(Equal(5 * time.Second))
-	e.Expect(e.records(ns)[want.Release].Owned).To(BeTrue())
-	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetLabels()).To(Equal(labels))
+// TestWebhookThatDoesNotAnswer keeps objects from being written and deleted. That is waited for until the deadline,
+// and counts as failed then. An add-on that is let go of isn't left with labels that no other add-on may take over.
+func TestWebhookThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	hooked := chart{version: "2", manifest: configMap("a", "x"), hooks: []job.Hook{settingsHook("pre-upgrade")}}
+	pruning := chart{version: "2", manifest: "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: s}\n"}
+	for name, c := range map[string]struct {
+		after   chart // no version if the add-on is removed
+		policy  addonsv1.DeletionPolicy
+		failure addonsv1.FailurePolicy
+		waits   addonsv1.AddonPhase
+		reason  string
+	}{
+		"a hook":          {after: hooked, waits: addonsv1.AddonUpgrading, reason: deliver.ReasonHookFailed},
+		"a hook, or back": {after: hooked, failure: addonsv1.FailurePolicyRollBack, waits: addonsv1.AddonUpgrading, reason: deliver.ReasonHookFailed},
+		"pruned":          {after: pruning, waits: addonsv1.AddonUpgrading, reason: deliver.ReasonPruneFailed},
+		"removed":         {policy: addonsv1.DeletionPolicyDelete, waits: addonsv1.AddonRemoving, reason: deliver.ReasonPruneFailed},
+		"let go of":       {policy: addonsv1.DeletionPolicyOrphan, waits: addonsv1.AddonRemoving, reason: object.ReasonWaitingForWebhook},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, ns := beside(t)
+			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
+			want.DeletionPolicy = c.policy
+			e.install(want)
+			labels := e.get("v1", "ConfigMap", ns, "a").GetLabels()
+			e.Expect(labels).NotTo(BeEmpty())
+			answers := e.askNobody(ns)
+			act := func() (deliver.Outcome, error) { return e.d.Remove(e.ctx, e.target, want.Release) }
+			if c.after.version != "" {
+				want = e.want(ns, c.after)
+				want.OnFailure = c.failure
+				act = func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }
+			}
+			o := e.drive(act, func(o deliver.Outcome) bool { return o.Reason == object.ReasonWaitingForWebhook })
+			e.Expect(o.Phase).To(Equal(c.waits))
+			e.Expect(o.Message).To(ContainSubstring("check." + ns))
+			e.Expect(o.RetryAfter).To(Equal(5 * time.Second))
+			e.Expect(e.records(ns)[want.Release].Owned).To(BeTrue())
+			e.Expect(e.get("v1", "ConfigMap", ns, "a").GetLabels()).To(Equal(labels))
 
-	e.Expect(e.target.Client.Delete(e.ctx, e.get("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", ns))).To(Succeed())
-	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetLabels()).To(BeEmpty())
+			e.clock.step(time.Hour)
+			o, err := act()
+			e.Expect(err).NotTo(HaveOccurred())
+			e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
+			e.Expect(o.Reason).To(Equal(c.reason))
+			e.Expect(o.Message).To(ContainSubstring("check." + ns))
+			e.Expect(o.RetryAfter).To(BeNumerically(">", 0))
+			answers()
+			e.clock.step(time.Minute)
+			e.drive(act, func(o deliver.Outcome) bool {
+				if c.failure == addonsv1.FailurePolicyRollBack {
+					return o.Reason == deliver.ReasonRolledBack
+				}
+				return o.Gone || o.Phase == addonsv1.AddonReady
+			})
+			if c.policy == addonsv1.DeletionPolicyOrphan {
+				e.Expect(e.get("v1", "ConfigMap", ns, "a").GetLabels()).To(BeEmpty())
+			}
+		})
+	}
+}
+
+// TestWebhookThatAnswersInBetween has each step wait for it from the time that the step is kept by it.
+func TestWebhookThatAnswersInBetween(t *testing.T) {
+	e, ns := beside(t)
+	e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "x")}))
+	both := settingsHook("pre-upgrade")
+	both.Events = append(both.Events, "post-upgrade")
+	want := e.want(ns, chart{version: "2", manifest: configMap("a", "x"), hooks: []job.Hook{both}})
+	want.Readiness = gated(e, ns).Readiness
+	answers := e.askNobody(ns)
+	e.reach(want, object.ReasonWaitingForWebhook)
+	answers()
+	e.reach(want, deliver.ReasonWaitingForObjects)
+	e.clock.step(90 * time.Second)
+	open(e, ns)
+	e.askNobody(ns)
+	e.reach(want, object.ReasonWaitingForWebhook)
+	e.clock.step(time.Minute)
+	e.ensureAs(want, object.ReasonWaitingForWebhook)
 }
 
 // TestOrphanLeavesWhatIsAnotherAddons: an object that another add-on made again stays its own.

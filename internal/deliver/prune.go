@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,6 +71,7 @@ func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toT
 		}
 		return r.waitGone(ctx, remaining, ReasonPruneFailed, "")
 	}
+	r.s.deferredSince = time.Time{}
 	return nil
 }
 
@@ -77,6 +79,7 @@ func (r deletion) deleteEntries(ctx context.Context, entries []record.Entry, toT
 // as failed for a reason, with words on what they are in front of the message, yet they are
 // still waited for.
 func (r deletion) waitGone(ctx context.Context, remaining []going, late, what string) error {
+	r.s.deferredSince = time.Time{} // all were asked to go
 	var watch []observe.Object
 	var texts []string
 	again, left := retry.Deletion, r.deadline

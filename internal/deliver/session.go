@@ -90,6 +90,8 @@ type progress struct {
 	// recreates is the object that is deleted to be made again; none if it is zero.
 	recreates      record.ObjectKey
 	recreatesSince time.Time
+	// deferredSince is when the step that is under way was first stopped by what may come by itself; zero if it isn't.
+	deferredSince time.Time
 	// pruned says that nothing is left to be pruned.
 	pruned bool
 	// appliedAt is when all objects were applied, if the record doesn't say so yet; else zero.

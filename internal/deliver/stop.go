@@ -209,16 +209,23 @@ func (r *call) upgrading() bool {
 }
 
 // stopFor stops for what failed about objects, which may be nil. A rejection has the object's own reason if none is given.
+// So has what doesn't come by itself within the deadline.
 func (r *call) stopFor(ctx context.Context, f *object.Failure, rejection string) error {
 	switch {
 	case f == nil:
 		return nil
 	case f.Kind == object.Transient:
 		return f.Unwrap()
-	case f.Kind == object.Rejected:
+	case f.Kind == object.Rejected || r.overdue():
 		return r.fail(ctx, cmp.Or(rejection, f.Reason), f.Message)
 	}
 	return r.wait(f.Reason, "Waiting: "+f.Message, retry.Webhook)
+}
+
+// overdue reports whether a step has waited longer than the deadline for what may come by itself.
+func (r *call) overdue() bool {
+	r.s.deferredSince = cmp.Or(r.s.deferredSince, r.now())
+	return r.now().Sub(r.s.deferredSince) >= r.deadline
 }
 
 // fail marks the revision failed, and stops until the time of the next attempt.

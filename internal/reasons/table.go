@@ -107,8 +107,8 @@ var Table = []Reason{
 		"the API server refused an object; all others were applied, and nothing was pruned"},
 	{deliver.ReasonObjectFailed, failed, 0, "an object says that it failed, as a Job whose pods do"},
 	{deliver.ReasonHookFailed, failed, 0,
-		"a hook failed, takes longer than `progressDeadlineSeconds`, or its object of before isn't gone by then. It is " +
-			"tried again, and is `Failed` until it succeeds. The message of a removal says how to go on without the hook"},
+		"a hook failed, or isn't done within `progressDeadlineSeconds`: its object of before isn't gone, say, or no webhook " +
+			"answers. It is tried again, and is `Failed` until it succeeds. A removal's message says how to go on without it"},
 	{deliver.ReasonRollingBack, []addonsv1.AddonPhase{addonsv1.AddonUpgrading}, Passing, "an upgrade failed, and what was deployed before is installed again"},
 	{deliver.ReasonRolledBack, failed, 0,
 		"an upgrade failed, and what was deployed before is installed again; correct the add-on, or ask for another try with the annotation `addons.cluster.x-k8s.io/reconcile-now`"},
@@ -120,7 +120,7 @@ var Table = []Reason{
 		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it instead"},
 	{deliver.ReasonPruneFailed, failed, 0,
 		"an object couldn't be deleted, or isn't gone within `progressDeadlineSeconds` (a removal: 600 seconds), mostly " +
-			"for a finalizer; it is still waited for"},
+			"for a finalizer or a webhook that doesn't answer; it is still waited for"},
 	{deliver.ReasonAnswerInvalid, failed, 0,
 		"the answer to a write of the release record isn't an API server's: see whether the kubeconfig leads to the " +
 			"cluster, and what is between"},
