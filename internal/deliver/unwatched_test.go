@@ -75,13 +75,19 @@ func TestJobThatFailedIsNotRunAgain(t *testing.T) {
 		t.Run(resource, func(t *testing.T) {
 			e, ns := beside(t)
 			e.meter.refuseWatch(resource)
-			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x") + plainJob("  activeDeadlineSeconds: 0\n", stuck)})
+			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x") + plainJob("", stuck)})
 			want.Readiness = gated(e, ns).Readiness
 			look := func() deliver.Outcome { return e.ensure(want) }
-			e.Eventually(look).WithTimeout(20 * time.Second).Should(HaveField("Reason", deliver.ReasonObjectFailed))
+			look()
+			e.Eventually(e.wakeup).WithTimeout(10*time.Second).Should(Receive(), "one of them can't be watched")
+			for range 2 {
+				look()
+			}
 			if resource == "configmaps" {
 				e.Expect(e.meter.made("migrate")).To(Equal(1), "its watch tells")
 			}
+			e.edit("somebody", e.get("batch/v1", "Job", ns, "migrate"), `{"spec":{"activeDeadlineSeconds":0}}`)
+			e.Eventually(look).WithTimeout(20 * time.Second).Should(HaveField("Reason", deliver.ReasonObjectFailed))
 			e.Expect(e.target.Client.Delete(e.ctx, e.get("batch/v1", "Job", ns, "migrate"), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 			e.Eventually(func() any { return e.get("batch/v1", "Job", ns, "migrate") }).WithTimeout(20 * time.Second).Should(BeNil())
 			for range 2 {
