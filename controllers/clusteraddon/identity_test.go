@@ -32,16 +32,23 @@ func TestClusterIsTheSame(t *testing.T) {
 		change func(*addonsv1.ClusterAddon)
 		same   bool
 		noted  string
+		fails  bool
 	}{
-		"it is another one":             {http.StatusOK, "", installed, false, "previous"},
-		"it is the same":                {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ClusterUID = "this" }, true, "this"},
-		"it is the first":               {http.StatusOK, "", func(*addonsv1.ClusterAddon) {}, true, "this"},
-		"it was the first's version":    {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ClusterUID = "" }, true, "this"},
-		"nothing is installed":          {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.Addons[0].Revision = 0 }, true, "this"},
-		"the status is from a backup":   {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ObservedUID = "other" }, true, "this"},
-		"it says something else":        {http.StatusOK, "two words", installed, true, "previous"},
-		"the kubeconfig mayn't ask":     {http.StatusForbidden, "", installed, true, "previous"},
-		"the cluster doesn't answer it": {http.StatusInternalServerError, "", installed, true, "previous"},
+		"it is another one":             {http.StatusOK, "", installed, false, "previous", false},
+		"it is the same":                {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ClusterUID = "this" }, true, "this", false},
+		"it is the first":               {http.StatusOK, "", func(*addonsv1.ClusterAddon) {}, true, "this", false},
+		"it was the first's version":    {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ClusterUID = "" }, true, "this", false},
+		"nothing is installed":          {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.Addons[0].Revision = 0 }, true, "this", false},
+		"the status is from a backup":   {http.StatusOK, "", func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ObservedUID = "other" }, true, "this", false},
+		"it says something else":        {http.StatusOK, "two words", installed, true, "previous", false},
+		"the kubeconfig mayn't ask":     {http.StatusForbidden, "", installed, true, "previous", false},
+		"it has no such namespace":      {http.StatusNotFound, "", installed, true, "previous", false},
+		"the cluster doesn't answer it": {http.StatusInternalServerError, "", installed, false, "previous", true},
+		"it starts, and has nothing":    {http.StatusInternalServerError, "", func(*addonsv1.ClusterAddon) {}, true, "", false},
+		"it starts, and was another": {http.StatusInternalServerError, "", func(ca *addonsv1.ClusterAddon) {
+			installed(ca)
+			conditions.Set(ca, metav1.Condition{Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionFalse, Reason: addonsv1.AnotherClusterReason})
+		}, false, "previous", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
@@ -56,32 +63,50 @@ func TestClusterIsTheSame(t *testing.T) {
 			tc.change(ca)
 			q := &clusterRun{Reconciler: &Reconciler{Fleet: clusters}, ca: ca, name: "ns/prod", memory: newMemory()}
 			long := metav1.NewTime(time.Unix(1e9, 0))
-			var told metav1.Condition
+			reachable := func() *metav1.Condition { return conditions.Get(ca, addonsv1.ClusterReachableCondition) }
+			var told *metav1.Condition
 			for range 2 {
 				q.conn = q.reach(ca, q.name)
-				if is := ca.Status.Conditions[0]; told.Type != "" && !reflect.DeepEqual(is, told) {
+				if is := reachable(); told != nil && !reflect.DeepEqual(is, told) {
 					t.Errorf("before it is asked: %+v", is)
 				}
-				if same := q.isSame(t.Context()); same != tc.same || string(ca.Status.ClusterUID) != tc.noted {
-					t.Errorf("same %t, noted %s", same, ca.Status.ClusterUID)
+				if same, err := q.isSame(t.Context()); same != tc.same || (err != nil) != tc.fails || string(ca.Status.ClusterUID) != tc.noted {
+					t.Errorf("same %t, noted %s: %v", same, ca.Status.ClusterUID, err)
 				}
-				if is := ca.Status.Conditions[0]; told.Type != "" && !reflect.DeepEqual(is, told) {
+				if is := reachable(); told != nil && !reflect.DeepEqual(is, told) {
 					t.Errorf("once it was asked: %+v", is)
 				}
-				ca.Status.Conditions[0].LastTransitionTime = long
-				told = ca.Status.Conditions[0]
+				reachable().LastTransitionTime = long
+				told = reachable().DeepCopy()
 			}
-			if isTold := told.Reason == addonsv1.AnotherClusterReason; told.Type != addonsv1.ClusterReachableCondition || isTold == tc.same || conditions.IsTrue(ca, told.Type) != tc.same {
+			if unknown := conditions.Get(ca, addonsv1.AddonsReadyCondition); tc.fails != (unknown != nil && unknown.Status == metav1.ConditionUnknown) {
+				t.Errorf("told: %+v", unknown)
+			}
+			if tc.fails {
+				return
+			}
+			if isTold := told.Reason == addonsv1.AnotherClusterReason; isTold == tc.same || conditions.IsTrue(ca, told.Type) != tc.same {
 				t.Errorf("told: %+v", told)
 			}
 			ca.Status.ClusterUID = "this"
-			if !q.isSame(t.Context()) || conditions.GetReason(ca, told.Type) != fleet.ReasonConnected || !conditions.IsTrue(ca, told.Type) {
-				t.Errorf("it is the right one: %+v", ca.Status.Conditions)
+			if same, err := q.isSame(t.Context()); !same || err != nil || conditions.GetReason(ca, told.Type) != fleet.ReasonConnected || !conditions.IsTrue(ca, told.Type) {
+				t.Errorf("it is the right one: %v, %+v", err, ca.Status.Conditions)
 			}
 			if tc.answer == http.StatusOK && tc.says == "" && asked != 1 {
 				t.Errorf("asked %d times", asked)
 			}
 		})
+	}
+}
+
+// A restart doesn't take back that it is another cluster: until it is asked again, nothing says that it is otherwise now.
+func TestAnotherClusterOutlivesARestart(t *testing.T) {
+	ca := &addonsv1.ClusterAddon{}
+	conditions.Set(ca, metav1.Condition{Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionFalse, Reason: addonsv1.AnotherClusterReason})
+	before := ca.DeepCopy()
+	r := &Reconciler{Fleet: connection.Fleet(t, func(http.ResponseWriter, *http.Request) {})}
+	if conn := r.reach(ca, "ns/not-known-yet"); conn != nil || !reflect.DeepEqual(ca, before) {
+		t.Errorf("%v, %+v", conn, ca.Status.Conditions)
 	}
 }
 

@@ -111,8 +111,12 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 	ctx, cancel := context.WithCancel(shares.WithTenant(ctx, key.Namespace, key.Name))
 	defer cancel()
 	defer context.AfterFunc(q.conn.Context(), cancel)() // it ends with the connection, too
-	if !q.isSame(ctx) {
-		return q.unseen(q.ca, q.cluster, q.removes), nil
+	if same, err := q.isSame(ctx); !same {
+		result := q.unseen(q.ca, q.cluster, q.removes)
+		if err != nil {
+			result = ctrl.Result{} // the error has it tried again
+		}
+		return result, err
 	}
 	known, err := gathering{q}.read(ctx)
 	if err != nil {

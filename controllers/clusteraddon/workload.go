@@ -40,7 +40,7 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon, name multicluster.ClusterN
 	case connected:
 		c = connectedIn(state)
 	case state.Phase == fleet.PhaseConnecting || state.Phase == fleet.PhaseUnknown:
-		if conditions.IsTrue(ca, c.Type) {
+		if conditions.IsTrue(ca, c.Type) || conditions.GetReason(ca, c.Type) == addonsv1.AnotherClusterReason {
 			return nil // as after each restart: nothing says that it is otherwise now
 		}
 		c.Status = metav1.ConditionUnknown
@@ -124,14 +124,22 @@ func (q *clusterRun) unwantedStatus(record deliver.Summary, phase addonsv1.Addon
 const identifyTimeout = 10 * time.Second
 
 // isSame reports whether the connection leads to the cluster that the status is about, and notes that cluster in the
-// status. If it leads to another one, the condition ClusterReachable says so.
-func (q *clusterRun) isSame(ctx context.Context) bool {
-	other := q.otherCluster(ctx)
+// status. If it leads to another one, the condition ClusterReachable says so. If nobody can tell now, AddonsReady does, and
+// the error is to be tried again.
+func (q *clusterRun) isSame(ctx context.Context) (bool, error) {
+	other, err := q.otherCluster(ctx)
+	if err != nil {
+		conditions.Set(q.ca, metav1.Condition{
+			Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionUnknown, Reason: addonsv1.AddonsUnknownReason,
+			Message: shorten(fmt.Sprintf("Nothing is done while the cluster doesn't say which one it is: %v; trying again", err)),
+		})
+		return false, err
+	}
 	if other == "" {
 		if conditions.GetReason(q.ca, addonsv1.ClusterReachableCondition) == addonsv1.AnotherClusterReason {
 			conditions.Set(q.ca, connectedIn(q.Fleet.State(q.name)))
 		}
-		return true
+		return true, nil
 	}
 	conditions.Set(q.ca, metav1.Condition{
 		Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionFalse, Reason: addonsv1.AnotherClusterReason,
@@ -139,13 +147,16 @@ func (q *clusterRun) isSame(ctx context.Context) bool {
 			"Nothing is done there. Correct the kubeconfig. Or, if the cluster was replaced, delete this ClusterAddon: it is made again, and installs the add-ons there",
 			other, q.ca.Status.ClusterUID),
 	})
-	return false
+	return false, nil
 }
 
-// otherCluster returns the UID of the cluster to which the connection leads, "" if the status is about that one. It notes
-// that UID in the status then. While nobody can tell, it counts as the same. Each connection is asked once.
-func (q *clusterRun) otherCluster(ctx context.Context) types.UID {
-	known := &q.memory.identity
+// otherCluster returns the UID of the cluster to which the connection leads, "" if the status is about that one, or about
+// none yet. It notes that UID in the status then. A cluster that never tells counts as the same. Each connection is asked
+// until it has answered.
+func (q *clusterRun) otherCluster(ctx context.Context) (types.UID, error) {
+	status, known := &q.ca.Status, &q.memory.identity
+	isInstalled := status.ObservedUID == q.ca.UID && slices.ContainsFunc(status.Addons, func(a addonsv1.AddonStatus) bool { return a.Revision > 0 })
+	isAboutOne := isInstalled && status.ClusterUID != ""
 	if known.conn != q.conn {
 		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 		defer cancel()
@@ -153,19 +164,19 @@ func (q *clusterRun) otherCluster(ctx context.Context) types.UID {
 		switch {
 		case apierrors.IsForbidden(err): // until there is another connection
 			system = &metav1.PartialObjectMetadata{}
+		case err != nil && !apierrors.IsNotFound(err) && isAboutOne:
+			return "", fmt.Errorf("reading namespace %s: %w", metav1.NamespaceSystem, err)
 		case err != nil || len(content.IsLabelValue(string(system.UID))) > 0: // which keeps a hostile text out of the status
-			return ""
+			return "", nil
 		}
 		*known = identity{conn: q.conn, uid: system.UID}
 	}
 	if known.uid == "" {
-		return ""
+		return "", nil
 	}
-	status := &q.ca.Status
-	isInstalled := status.ObservedUID == q.ca.UID && slices.ContainsFunc(status.Addons, func(a addonsv1.AddonStatus) bool { return a.Revision > 0 })
-	if !isInstalled || status.ClusterUID == "" || status.ClusterUID == known.uid {
+	if !isAboutOne || status.ClusterUID == known.uid {
 		status.ClusterUID = known.uid
-		return ""
+		return "", nil
 	}
-	return known.uid
+	return known.uid, nil
 }
