@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
-	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
@@ -101,7 +100,7 @@ func (r installation) advance(ctx context.Context) (Outcome, error) {
 	if r.rec.IsRollback() {
 		r.checks = readiness.Checks{} // those that are wanted may be why it failed
 	}
-	before, after, _ := r.hookEvents()
+	before, after, _ := hookRunner(r).events()
 	application := &application{call: r.call}
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return application.applyAll(ctx, true) }, // before anything else, as Helm does
@@ -171,7 +170,7 @@ func (r installation) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	_, _, operation := r.hookEvents()
+	_, _, operation := hookRunner(r).events()
 	description := operation + " complete"
 	if notes := r.rec.State.Notes; len(notes) > 0 {
 		description += ". Left: " + strings.Join(notes, "; ")
@@ -187,15 +186,4 @@ func (r installation) finish(ctx context.Context) error {
 	}
 	r.rec.SetStatus(helmcommon.StatusDeployed, message.Shorten(description, 1024))
 	return r.s.store.Update(ctx, r.rec)
-}
-
-// hookEvents returns the events before and after the objects of the revision are applied, and what Helm calls that.
-func (r installation) hookEvents() (before, after helmrelease.HookEvent, operation string) {
-	switch {
-	case r.rec.IsRollback():
-		return helmrelease.HookPreRollback, helmrelease.HookPostRollback, "Rollback"
-	case r.upgrading():
-		return helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade, "Upgrade"
-	}
-	return helmrelease.HookPreInstall, helmrelease.HookPostInstall, "Install"
 }

@@ -48,6 +48,17 @@ func hookOf(h *helmrelease.Hook, event helmrelease.HookEvent) hook {
 // hookRunner runs the hooks of a revision.
 type hookRunner struct{ *call }
 
+// events returns the events before and after the objects of the revision are applied, and what Helm calls that.
+func (r hookRunner) events() (before, after helmrelease.HookEvent, operation string) {
+	switch {
+	case r.rec.IsRollback():
+		return helmrelease.HookPreRollback, helmrelease.HookPostRollback, "Rollback"
+	case r.upgrading():
+		return helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade, "Upgrade"
+	}
+	return helmrelease.HookPreInstall, helmrelease.HookPostInstall, "Install"
+}
+
 // progressOf returns the progress of a hook, nil if it wasn't started.
 func (r hookRunner) progressOf(h hook) *record.HookRun { return r.rec.State.Run(h.key) }
 

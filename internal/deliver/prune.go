@@ -39,10 +39,10 @@ func (r deletion) prune(ctx context.Context, isTime bool) error {
 
 // obsolete returns what earlier revisions had and this one hasn't, not as a hook either.
 func (r deletion) obsolete() []record.Entry {
-	before, after, _ := installation(r).hookEvents()
-	hooks := map[record.ObjectKey]bool{}
+	runner, hooks := hookRunner(r), map[record.ObjectKey]bool{}
+	before, after, _ := runner.events()
 	for _, h := range slices.Concat(hooksFor(r.rec.Helm.Hooks, before), hooksFor(r.rec.Helm.Hooks, after)) {
-		if o, err := hookRunner(r).hookObject(h.Hook); err == nil { // else it can't be there
+		if o, err := runner.hookObject(h.Hook); err == nil { // else it can't be there
 			hooks[record.KeyOf(o)] = true
 		}
 	}

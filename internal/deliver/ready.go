@@ -115,8 +115,8 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 	return r.wait(reason, fmt.Sprintf("%sWaiting for %s", why, message.FirstFew(waiting)), retry.Sooner(retryAfter, podsAgain))
 }
 
-// forgetUnwatched has objects that can't be watched applied again by the next call, to see their status. What has come to
-// its end isn't made again.
+// forgetUnwatched has objects that can't be watched applied again by the next call, to see their status. An object
+// that has come to its end isn't made again.
 func (r readinessWait) forgetUnwatched() {
 	maps.DeleteFunc(r.s.applied, func(_ record.ObjectKey, a *applied) bool {
 		status := r.statusOf(a)

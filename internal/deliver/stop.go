@@ -186,13 +186,13 @@ func (r *call) wait(reason, message string, after time.Duration) error {
 		phase = addonsv1.AddonUpgrading
 	}
 	o := r.outcome(phase, reason, message)
-	o.RetryAfter = r.orUnwatched(after)
+	o.RetryAfter = r.s.orUnwatched(after)
 	return &stopped{o}
 }
 
 // orUnwatched returns when to look again, at the time given or sooner if watching doesn't work. Zero is no time.
-func (r *call) orUnwatched(after time.Duration) time.Duration {
-	if r.s.tracker.Failing() != nil {
+func (s *session) orUnwatched(after time.Duration) time.Duration {
+	if s.tracker.Failing() != nil {
 		return retry.Sooner(after, retry.Tracker)
 	}
 	return after
@@ -216,16 +216,16 @@ func (r *call) stopFor(ctx context.Context, f *object.Failure, rejection string)
 		return nil
 	case f.Kind == object.Transient:
 		return f.Unwrap()
-	case f.Kind == object.Rejected || r.overdue():
+	case f.Kind == object.Rejected || r.s.isOverdue(r.now(), r.deadline):
 		return r.fail(ctx, cmp.Or(rejection, f.Reason), f.Message)
 	}
 	return r.wait(f.Reason, "Waiting: "+f.Message, retry.Webhook)
 }
 
-// overdue reports whether a step has waited longer than the deadline for what may come by itself.
-func (r *call) overdue() bool {
-	r.s.deferredSince = cmp.Or(r.s.deferredSince, r.now())
-	return r.now().Sub(r.s.deferredSince) >= r.deadline
+// isOverdue reports whether a step has waited longer than the deadline for what may come by itself.
+func (p *progress) isOverdue(now time.Time, deadline time.Duration) bool {
+	p.deferredSince = cmp.Or(p.deferredSince, now)
+	return now.Sub(p.deferredSince) >= deadline
 }
 
 // fail marks the revision failed, and stops until the time of the next attempt.
@@ -255,7 +255,7 @@ func (r *call) failed(ctx context.Context, reason, text string, retryAfter time.
 		}
 	}
 	o := r.outcome(addonsv1.AddonFailed, reason, text)
-	o.RetryAfter = r.orUnwatched(retryAfter)
+	o.RetryAfter = r.s.orUnwatched(retryAfter)
 	if r.want != nil && len(r.records) > 0 {
 		r.records[0] = r.rec.Summary
 		if to, ok := deployedBefore(r.records, r.want); ok {

@@ -162,8 +162,8 @@ func HelmOwner(m *metav1.ObjectMeta) record.Release {
 }
 
 // IsOwned reports whether an object of a release's inventory is the release's to delete. If that was made again since,
-// or its entry isn't proven, it has to be the release's by its field manager, too: copies keep labels. One whose UID was
-// never noted may have begun to go over to another add-on. Adopted is the release of Helm that was taken over, nil for
+// or its entry isn't proven, it has to be the release's by its field manager, too: copies keep labels. If its UID was
+// never noted, it may have begun to go over to another add-on. Adopted is the release of Helm that was taken over, nil for
 // none.
 func IsOwned(m *metav1.ObjectMeta, e record.Entry, release record.Release, adopted *record.AdoptedRelease) bool {
 	switch OwnerOf(m) {
