@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
@@ -107,8 +108,12 @@ func (r *call) contained(ctx context.Context, work func(context.Context, *call) 
 		o, err = work(ctx, r)
 	}
 	err = recordFault{r}.stop(ctx, err)
-	if f, ok := errors.AsType[*object.Failure](err); ok && f.Kind == object.Rejected {
-		err = r.refuse(f.Reason, f.Message)
+	if f, ok := errors.AsType[*object.Failure](err); ok && f.Kind != object.Transient {
+		if f.Kind == object.Rejected || r.s.isOverdue(r.now(), r.deadline) {
+			err = r.refuse(f.Reason, f.Message)
+		} else {
+			err = r.wait(f.Reason, "Waiting: "+f.Message, retry.Webhook)
+		}
 	}
 	return o, r.hidden.concealAll(err)
 }

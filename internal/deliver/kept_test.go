@@ -3,6 +3,7 @@
 package deliver_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -339,14 +340,14 @@ func TestSharedNamespaceIsNeverDeleted(t *testing.T) {
 	e.expectStays("v1", "Namespace", "", theirs)
 }
 
-// askNobody has the API server ask a webhook about ConfigMaps of a namespace, one of which is a. It doesn't answer, until the
-// returned function is called.
-func (e *env) askNobody(ns string) (answers func()) {
+// askNobody has the API server ask a webhook about an operation on ConfigMaps of a namespace, one of which is a. It doesn't
+// answer, until the returned function is called.
+func (e *env) askNobody(ns, operation string) (answers func()) {
 	e.t.Helper()
-	e.apply("kubectl", unanswered(ns, `apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [configmaps]`,
+	e.apply("kubectl", unanswered(ns, fmt.Sprintf(`apiGroups: [""], apiVersions: [v1], operations: [%q], resources: [configmaps]`, operation),
 		"namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+ns+"}}"))
 	asked := func() error {
-		return e.target.Client.Update(e.ctx, e.get("v1", "ConfigMap", ns, "a"), client.DryRunAll)
+		return e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "a"), client.DryRunAll)
 	}
 	e.Eventually(asked).WithTimeout(10*time.Second).Should(HaveOccurred(), "the webhook is to be asked")
 	return func() {
@@ -361,9 +362,13 @@ func (e *env) askNobody(ns string) (answers func()) {
 func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	hooked := chart{version: "2", manifest: configMap("a", "x"), hooks: []job.Hook{settingsHook("pre-upgrade")}}
+	done := settingsHook("pre-upgrade")
+	done.DeletePolicies = []string{"hook-succeeded"}
+	cleaning := chart{version: "2", manifest: configMap("a", "x"), hooks: []job.Hook{done}}
 	pruning := chart{version: "2", manifest: "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: s}\n"}
 	for name, c := range map[string]struct {
-		after   chart // no version if the add-on is removed
+		after   chart  // no version if the add-on is removed
+		asked   string // operation; "*" if it is empty
 		policy  addonsv1.DeletionPolicy
 		failure addonsv1.FailurePolicy
 		waits   addonsv1.AddonPhase
@@ -371,6 +376,7 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	}{
 		"a hook":          {after: hooked, waits: addonsv1.AddonUpgrading, reason: deliver.ReasonHookFailed},
 		"a hook, or back": {after: hooked, failure: addonsv1.FailurePolicyRollBack, waits: addonsv1.AddonUpgrading, reason: deliver.ReasonHookFailed},
+		"a hook's end":    {after: cleaning, asked: "DELETE", waits: addonsv1.AddonUpgrading, reason: object.ReasonWaitingForWebhook},
 		"pruned":          {after: pruning, waits: addonsv1.AddonUpgrading, reason: deliver.ReasonPruneFailed},
 		"removed":         {policy: addonsv1.DeletionPolicyDelete, waits: addonsv1.AddonRemoving, reason: deliver.ReasonPruneFailed},
 		"let go of":       {policy: addonsv1.DeletionPolicyOrphan, waits: addonsv1.AddonRemoving, reason: object.ReasonWaitingForWebhook},
@@ -382,7 +388,7 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 			e.install(want)
 			labels := e.get("v1", "ConfigMap", ns, "a").GetLabels()
 			e.Expect(labels).NotTo(BeEmpty())
-			answers := e.askNobody(ns)
+			answers := e.askNobody(ns, cmp.Or(c.asked, "*"))
 			act := func() (deliver.Outcome, error) { return e.d.Remove(e.ctx, e.target, want.Release) }
 			if c.after.version != "" {
 				want = e.want(ns, c.after)
@@ -426,13 +432,13 @@ func TestWebhookThatAnswersInBetween(t *testing.T) {
 	both.Events = append(both.Events, "post-upgrade")
 	want := e.want(ns, chart{version: "2", manifest: configMap("a", "x"), hooks: []job.Hook{both}})
 	want.Readiness = gated(e, ns).Readiness
-	answers := e.askNobody(ns)
+	answers := e.askNobody(ns, "*")
 	e.reach(want, object.ReasonWaitingForWebhook)
 	answers()
 	e.reach(want, deliver.ReasonWaitingForObjects)
 	e.clock.step(90 * time.Second)
 	open(e, ns)
-	e.askNobody(ns)
+	e.askNobody(ns, "*")
 	e.reach(want, object.ReasonWaitingForWebhook)
 	e.clock.step(time.Minute)
 	e.ensureAs(want, object.ReasonWaitingForWebhook)
