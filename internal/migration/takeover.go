@@ -56,8 +56,13 @@ func (f *Found) Takeover(plans []*Plan) []Step {
 func (w *World) write(p *Plan) (steps []Step) {
 	for _, secret := range p.Secrets {
 		steps = append(steps, Step{"write Secret " + secret.GetName(), func(ctx context.Context) error {
-			// A Secret of another AddonStack has the label from another manager: that is a conflict.
-			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner+"-"+client.FieldOwner(p.Stack.Name))
+			is := newObject(secret.GroupVersionKind(), w.Namespace, secret.GetName())
+			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(is), is); client.IgnoreNotFound(err) != nil {
+				return err
+			} else if err == nil && is.GetLabels()[stackLabel] != p.Stack.Name {
+				return fmt.Errorf("it is there, and isn't of AddonStack %s. Rename it", p.Stack.Name)
+			}
+			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner)
 		}})
 	}
 	for _, cluster := range p.Clusters {
@@ -92,12 +97,11 @@ func isFromGit(o *unstructured.Unstructured) bool {
 // removeOwner returns the steps that delete a previous owner's object. Nothing is uninstalled by it: Flux's controller takes
 // its own finalizer from what is suspended, and the Helm add-on provider is stopped.
 func (w *World) removeOwner(o *unstructured.Unstructured) (steps []Step) {
-	name := o.GetKind() + " " + o.GetName()
 	if isFromGit(o) {
-		return []Step{{"remove " + name + " from Git yourself", func(context.Context) error { return nil }}}
+		return []Step{{"remove " + o.GetKind() + " " + o.GetName() + " from Git yourself", func(context.Context) error { return nil }}}
 	}
 	if w.Origin == Provider {
-		steps = append(steps, w.patch("remove the finalizers of "+name, o.DeepCopy(), `{"metadata":{"finalizers":null}}`))
+		steps = append(steps, w.patch("remove the finalizers of "+o.GetKind()+" "+o.GetName(), o.DeepCopy(), `{"metadata":{"finalizers":null}}`))
 	}
 	return append(steps, w.remove(o.DeepCopy()))
 }

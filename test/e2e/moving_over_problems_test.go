@@ -100,10 +100,13 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	}
 	m.Expect(writes("one", "a: 1")).To(Succeed())
 	m.Expect(writes("one", "a: 2")).To(Succeed(), "a command may be run again")
-	m.Expect(writes("two", "a: 3")).To(MatchError(ContainSubstring("conflict")))
+	m.Expect(writes("two", "a: 3")).To(MatchError(ContainSubstring("AddonStack two")))
 	written := m.secret("web-values", nil)
 	m.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(written), written)).To(Succeed())
 	m.Expect(written.Data).To(HaveKeyWithValue("values.yaml", []byte("a: 2")), "the Secret of another AddonStack stays")
+	written.Labels, written.ManagedFields = nil, nil
+	m.Expect(world.hub.Update(t.Context(), written)).To(Succeed())
+	m.Expect(writes("one", "a: 4")).To(MatchError(ContainSubstring("AddonStack one")), "somebody's own Secret stays")
 
 	m.makeStack("web", nil, m.addon("web", "web"))
 	change(m.tenant, newCluster(m.namespace, "problems-0", nil), func(c *clusterv1.Cluster) { c.Labels["migrated.addons.cluster.x-k8s.io/web"] = "flux" })

@@ -89,11 +89,9 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 	for _, problem := range found.Problems {
 		fmt.Fprintln(m.ErrOut, "# problem:", printing.Clean(problem))
 	}
-	switch documents, err := migration.YAML(plans); {
-	case err != nil:
-		return nil, err
+	switch {
 	case !m.appliesIt:
-		fmt.Fprint(m.Out, documents)
+		fmt.Fprint(m.Out, migration.YAML(plans))
 	case len(found.Problems) > 0:
 		return nil, errors.New("nothing is done before the problems are solved. Name what is to be moved to leave out the rest")
 	}
