@@ -32,15 +32,20 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(areOrphansTold), management.Updated(isReported))).
-		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(hasAnotherRevision))).
+		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(r.isFound))).
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.queue).
 		Complete(r)
 }
 
-// hasAnotherRevision passes when the newest revision is another one than the stack said: it isn't lost any more.
-func hasAnotherRevision(before, after *addonsv1.AddonStack) bool {
-	return before.Status.LatestRevision != after.Status.LatestRevision
+// isFound passes when a stack whose newest revision was lost names another one. Otherwise the event of the revision itself
+// came before, and clusters were decided on.
+func (r *Reconciler) isFound(before, after *addonsv1.AddonStack) bool {
+	if before.Status.LatestRevision == "" || before.Status.LatestRevision == after.Status.LatestRevision {
+		return false
+	}
+	key := client.ObjectKey{Namespace: before.Namespace, Name: before.Status.LatestRevision}
+	return r.Client.Get(context.Background(), key, &appsv1.ControllerRevision{}) != nil // of the cache
 }
 
 // isReported passes when a new ClusterAddon says what its cluster runs.
