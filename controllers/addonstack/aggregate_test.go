@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -228,5 +229,26 @@ func TestAggregateStaysShort(t *testing.T) {
 	aggregate(s)
 	if message := conditions.GetMessage(s, addonsv1.ClustersReadyCondition); len(message) > 8192 || !strings.Contains(message, "and 61 more") {
 		t.Errorf("message of %d bytes: %.200s", len(message), message)
+	}
+}
+
+// An instance takes nothing that others did for its own, also if a failure keeps it from looking.
+func TestOwnPartOfARollout(t *testing.T) {
+	s := &addonsv1.AddonStack{}
+	s.Labels = map[string]string{clusterv1.WatchLabel: addonsv1.SharedWatchFilter}
+	s.Status.Rollout = &addonsv1.RolloutStatus{Revision: "2", WavesDone: 1, Phase: addonsv1.RolloutSoaking, Completed: "0"}
+	s.Status.Instances = []addonsv1.StackInstance{
+		{WatchFilter: "blue", Rollout: &addonsv1.RolloutProgress{Revision: "2", WavesDone: 1}},
+		{WatchFilter: "green", Rollout: &addonsv1.RolloutProgress{Revision: "1", WavesDone: 3}},
+	}
+	for filter, want := range map[string]addonsv1.RolloutStatus{
+		"blue":  {Revision: "2", WavesDone: 1, Phase: addonsv1.RolloutSoaking, Completed: "0"},
+		"green": {Revision: "1", WavesDone: 3, Phase: addonsv1.RolloutSoaking, Completed: "0"},
+		"red":   {Phase: addonsv1.RolloutSoaking, Completed: "0"},
+	} {
+		got := sharedStatus{&Reconciler{WatchFilter: filter}}.viewOf(s).Status.Rollout
+		if diff := cmp.Diff(&want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", filter, diff)
+		}
 	}
 }

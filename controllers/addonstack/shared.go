@@ -52,7 +52,13 @@ func (r sharedStatus) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	}
 	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following, Conditions: view.Status.Conditions, Rollout: view.Status.Rollout, Instances: view.Status.Instances}
 	conditions.Delete(view, addonsv1.ClustersReadyCondition) // others' clusters aren't this instance's
+	if all := view.Status.Rollout; all != nil {              // as far as the last instance, and maybe to another revision
+		view.Status.Rollout = &addonsv1.RolloutStatus{Phase: all.Phase, Completed: all.Completed}
+	}
 	if own := instanceOf(s.Status.Instances, r.WatchFilter); own != nil {
+		if view.Status.Rollout != nil && own.Rollout != nil {
+			view.Status.Rollout.Revision, view.Status.Rollout.WavesDone = own.Rollout.Revision, own.Rollout.WavesDone
+		}
 		view.Status.ObservedGeneration, view.Status.LatestRevision = own.ObservedGeneration, own.LatestRevision
 		view.Status.Clusters, view.Status.Conditions = own.Clusters.DeepCopy(), slices.Clone(own.Conditions)
 	}
