@@ -52,7 +52,8 @@ func (r sharedStatus) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	}
 	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following, Conditions: view.Status.Conditions, Rollout: view.Status.Rollout, Instances: view.Status.Instances}
 	conditions.Delete(view, addonsv1.ClustersReadyCondition) // others' clusters aren't this instance's
-	if all := view.Status.Rollout; all != nil {              // as far as the last instance, and maybe to another revision
+	// The rollout is as far as the last instance, and maybe to another revision than this one's.
+	if all := view.Status.Rollout; all != nil {
 		view.Status.Rollout = &addonsv1.RolloutStatus{Phase: all.Phase, Completed: all.Completed}
 	}
 	if own := instanceOf(s.Status.Instances, r.WatchFilter); own != nil {
