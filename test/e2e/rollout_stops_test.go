@@ -96,7 +96,7 @@ func TestRolloutHalts(t *testing.T) {
 // maxFailed. If two of the others fail, and one may, the rollout halts.
 func TestRolloutBudget(t *testing.T) {
 	t.Parallel()
-	const well, poor = 2, 6
+	const well, poor, maxFailed, maxConcurrent = 2, 6, 1, 2
 	dead := environmentNumber(t, "CHANDLER_ROLLOUT_DEAD", 5)
 	r := newRolling(t, "budget", well+poor)
 	for i := range dead {
@@ -116,7 +116,7 @@ func TestRolloutBudget(t *testing.T) {
 		r.awaitCluster(fmt.Sprint("budget-", i+1), "all others are well", ready("settings"))
 	}
 
-	r.edit("three", "poor", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(2), MaxFailed: ofNumber(1)}))
+	r.edit("three", "poor", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(maxConcurrent), MaxFailed: ofNumber(maxFailed)}))
 	s := r.newStack("platform", nil)
 	await(t, world.hub, s, 4*patience, "a second one failed", func(s *addonsv1.AddonStack) error {
 		if is := s.Status.Rollout; is == nil || is.Phase != addonsv1.RolloutHalted {
@@ -125,7 +125,7 @@ func TestRolloutBudget(t *testing.T) {
 		return nil
 	})
 	wave := s.Status.Rollout.Waves[0]
-	r.Expect(wave.Failed).To(BeEquivalentTo(2), "%+v", wave)
+	r.Expect(wave.Failed).To(And(BeNumerically(">", maxFailed), BeNumerically("<=", maxFailed+maxConcurrent)), "others were under way: %+v", wave)
 	r.Expect(wave.Away).To(BeEquivalentTo(dead))
 	r.Expect(wave.Updated).To(BeNumerically("<=", well+poor-1), "the third one of them never starts")
 	at := r.at(s.Status.Rollout.Revision)
