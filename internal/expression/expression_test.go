@@ -90,6 +90,7 @@ func costlyExpressions() []string {
 		nested(5, "all", "'"+long+"'.matches('(a|aa|aaa)*b') || true"), nested(4, "all", "timestamp('"+long+"') == null || true"),
 		nested(5, "map", "["+strings.Repeat("1,", 60)+"1]") + ".size() > 0", nested(5, "map", "{"+strings.Repeat("1:1,", 40)+"2:1}") + ".size() > 0",
 		nested(4, "map", "'"+long+"' + 'b'") + ".size() > 0", nested(5, "all", "timestamp(0).getHours('Europe/Berlin') >= 0"),
+		nested(5, "all", "timestamp(0).getHours('Europe/"+long[:30]+"\t/Berlin') >= 0"),
 		double("['a']", ".map(x,x+x)", 24, ".size() > 0"), double("[1]", ".map(x,[x,x])", 12, " == "+double("[1]", ".map(x,[x,x])", 12, "")),
 		double("[b'a']", ".map(x,x+x)", 24, ".size() > 0"), double("[[1,2]]", ".map(x,x+x)", 24, ".size() > 0"),
 		double("optional.of('a')", ".optMap(x,x+x)", 20, ".hasValue()"), double("a", "[a]", 240, " == 1"), double("", "[", 120, strings.Repeat("]", 120)+" == []"),

@@ -3,6 +3,8 @@
 package expression
 
 import (
+	"strings"
+
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -14,6 +16,7 @@ import (
 const (
 	maxBytes  = 1 << 20 // that one evaluation may read and make
 	nodeBytes = 32      // of each value and element, besides texts
+	zoneBytes = 1 << 10 // of a time zone, which is looked up for each call
 )
 
 // meterVariable is the name of the meter among the variables. No expression can name it.
@@ -93,7 +96,7 @@ type (
 	}
 	countedCall struct {
 		interpreter.InterpretableCall
-		literals int // bytes of its arguments that are literals
+		others int // bytes of its arguments that are literals, and of a time zone
 	}
 )
 
@@ -102,7 +105,7 @@ func (n countedAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 }
 
 func (n countedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	return add(frame, n.InterpretableCall.Exec(frame), n.literals)
+	return add(frame, n.InterpretableCall.Exec(frame), n.others)
 }
 
 func (n countedConstructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {
@@ -136,7 +139,11 @@ func counted(node interpreter.InterpretableV2) (interpreter.InterpretableV2, err
 		return countedAttribute{node}, nil
 	case interpreter.InterpretableCall:
 		call, err := bounded(node)
-		return countedCall{call, literalBytes(node.Args())}, err
+		others := literalBytes(node.Args())
+		if strings.HasPrefix(node.Function(), "get") && len(node.Args()) == 2 { // as in timestamp.getHours(zone)
+			others += zoneBytes
+		}
+		return countedCall{call, others}, err
 	case interpreter.InterpretableConstructor:
 		return countedConstructor{node}, nil
 	}
