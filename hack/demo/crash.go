@@ -42,7 +42,7 @@ func (d *demo) breakPods(ctx context.Context, m *member) error {
 	}
 	for i := range pods.Items {
 		controlplane.Break(&pods.Items[i], health.ReasonCrashLoopBackOff)
-		if err := m.client.Status().Update(ctx, &pods.Items[i]); err != nil {
+		if err := m.client.Status().Update(ctx, &pods.Items[i]); client.IgnoreNotFound(err) != nil { // one of the image that was set may be gone
 			return err
 		}
 	}
