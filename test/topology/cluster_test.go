@@ -28,9 +28,11 @@ func createCluster(t *testing.T, name, class, version string, workers int32) {
 	})
 }
 
+// setVersion wants another version. Cluster API takes it once the last hook of the upgrade before lets go, which no condition
+// of a Cluster says.
 func setVersion(t *testing.T, cluster, version string) {
 	t.Helper()
-	must.Succeed(t, world.SetVersion(t.Context(), key(cluster), version))
+	until(t, cluster+" is to take a version", func() error { return world.SetVersion(t.Context(), key(cluster), version) })
 }
 
 // forceVersion sets another version while the previous one isn't reached, in one write: a patch that another write
