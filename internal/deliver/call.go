@@ -109,7 +109,7 @@ func (r *call) contained(ctx context.Context, work func(context.Context, *call) 
 	}
 	err = recordFault{r}.stop(ctx, err)
 	if f, ok := errors.AsType[*object.Failure](err); ok && f.Kind != object.Transient {
-		if f.Kind == object.Rejected || r.s.isOverdue(r.now(), r.deadline) {
+		if r.s.isFinal(f, r.now(), r.deadline) {
 			err = r.refuse(f.Reason, f.Message)
 		} else {
 			err = r.wait(f.Reason, "Waiting: "+f.Message, retry.Webhook)

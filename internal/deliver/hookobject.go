@@ -131,7 +131,7 @@ func (r hookRunner) applyHook(ctx context.Context, h hook, o *unstructured.Unstr
 		return err
 	}
 	f := r.failureOf(record.KeyOf(o), err)
-	if f.Kind == object.Rejected || f.Kind == object.Deferred && r.s.isOverdue(r.now(), r.deadline) {
+	if r.s.isFinal(f, r.now(), r.deadline) {
 		return r.failHook(ctx, h, f.Message)
 	}
 	return r.stopFor(ctx, f, "")

@@ -216,16 +216,20 @@ func (r *call) stopFor(ctx context.Context, f *object.Failure, rejection string)
 		return nil
 	case f.Kind == object.Transient:
 		return f.Unwrap()
-	case f.Kind == object.Rejected || r.s.isOverdue(r.now(), r.deadline):
+	case r.s.isFinal(f, r.now(), r.deadline):
 		return r.fail(ctx, cmp.Or(rejection, f.Reason), f.Message)
 	}
 	return r.wait(f.Reason, "Waiting: "+f.Message, retry.Webhook)
 }
 
-// isOverdue reports whether a step has waited longer than the deadline for what may come by itself.
-func (p *progress) isOverdue(now time.Time, deadline time.Duration) bool {
-	p.deferredSince = cmp.Or(p.deferredSince, now)
-	return now.Sub(p.deferredSince) >= deadline
+// isFinal reports whether nobody waits for an object that failed: it is rejected, or its step has waited longer than the
+// deadline for what may come by itself.
+func (p *progress) isFinal(f *object.Failure, now time.Time, deadline time.Duration) bool {
+	if f.Kind == object.Deferred {
+		p.deferredSince = cmp.Or(p.deferredSince, now)
+		return now.Sub(p.deferredSince) >= deadline
+	}
+	return f.Kind == object.Rejected
 }
 
 // fail marks the revision failed, and stops until the time of the next attempt.
