@@ -33,8 +33,9 @@ func Read(ctx context.Context, c client.Client, namespace, name string) (*Releas
 
 // Values returns the values as YAML.
 func (r *Release) Values() (string, error) {
-	values, err := yaml.Marshal(message.RedactIn(r.record.Helm.Config, r.secrets()))
-	return r.hide(string(values)), err
+	secrets := r.secrets()
+	values, err := yaml.Marshal(message.RedactIn(r.record.Helm.Config, secrets))
+	return message.Redact(string(values), secrets), err
 }
 
 // Manifest returns the objects as YAML, hooks last. The contents of Secrets are hidden, wherever they are.
@@ -58,11 +59,13 @@ func (r *Release) Manifest() (string, error) {
 		o.Object = message.RedactIn(o.Object, secrets)
 	}
 	text, err := record.FormatManifest(objects)
-	return r.hide(text), err
+	return message.Redact(text, secrets), err
 }
 
 // Notes returns the notes of the chart.
-func (r *Release) Notes() (string, error) { return r.hide(r.record.Helm.Info.Notes), nil }
+func (r *Release) Notes() (string, error) {
+	return message.Redact(r.record.Helm.Info.Notes, r.secrets()), nil
+}
 
 // hideFields replaces the contents of a Secret. Their keys stay.
 func hideFields(secret *unstructured.Unstructured) {
@@ -73,9 +76,6 @@ func hideFields(secret *unstructured.Unstructured) {
 		}
 	}
 }
-
-// hide returns a text without secrets.
-func (r *Release) hide(text string) string { return message.Redact(text, r.secrets()) }
 
 // secrets returns strings that came from Secrets, or are in Secrets of the manifest, or that the chart generated.
 func (r *Release) secrets() []string {
