@@ -160,8 +160,7 @@ func deletionUnseen(ca *addonsv1.ClusterAddon, unseenSince, now time.Time) ctrl.
 	since := now
 	if d := ca.Status.Deletion; d != nil {
 		since = d.Since.Time
-		hold.Time = max(hold.Time, d.Deadline.Sub(since))
-		hold.Forever = d.State == addonsv1.GateWaiting && d.Deadline.IsZero()
+		hold = hold.AtLeast(d.State, d.Since, d.Deadline)
 		if d.State == addonsv1.GateOpen {
 			return ctrl.Result{}
 		}

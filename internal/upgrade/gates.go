@@ -153,6 +153,14 @@ func sinceOf(point addonsv1.UpgradePoint, version string, before *addonsv1.Clust
 	return Since(now)
 }
 
+// AtLeast returns a hold that isn't shorter than one which is under way.
+func (h Hold) AtLeast(state addonsv1.GateState, since, deadline metav1.Time) Hold {
+	return Hold{
+		Time:    max(h.Time, deadline.Sub(since.Time)),
+		Forever: h.Forever || state == addonsv1.GateWaiting && deadline.IsZero(),
+	}
+}
+
 // Since returns a time as a status keeps it: in seconds.
 func Since(now time.Time) metav1.Time { return metav1.NewTime(now.Truncate(time.Second)) }
 
@@ -166,8 +174,7 @@ func Unseen(before *addonsv1.ClusterUpgrade, skip bool) Causes {
 			if gate.State == addonsv1.GateClosed {
 				causes.Closed = Closed{gate.Reason, gate.Message}
 			}
-			hold.Time = max(hold.Time, gate.Deadline.Sub(gate.Since.Time))
-			hold.Forever = hold.Forever || gate.State == addonsv1.GateWaiting && gate.Deadline.IsZero()
+			hold = hold.AtLeast(gate.State, gate.Since, gate.Deadline)
 		}
 	}
 	for _, point := range []addonsv1.UpgradePoint{addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeAfterControlPlane, addonsv1.UpgradeAfterWorkers} {
