@@ -35,23 +35,22 @@ const (
 	maxFileName = 255
 )
 
-// answeredRelease has fields of a release, as the API answers it (GitHub REST API, "Get a release").
-type answeredRelease struct {
+// listedRelease has fields of a release in a list, as the API answers it (GitHub REST API, "List releases").
+type listedRelease struct {
 	TagName string `json:"tag_name"`
 	Draft   bool   `json:"draft"`
-	Assets  []struct {
+}
+
+// answeredRelease has the files of a release, too ("Get a release by tag name").
+type answeredRelease struct {
+	listedRelease
+	Assets []struct {
 		ID     int64  `json:"id"`
 		Name   string `json:"name"`
 		State  string `json:"state"`
 		Size   int64  `json:"size"`
 		Digest string `json:"digest"`
 	} `json:"assets"`
-}
-
-// listedRelease has fields of a release in a list.
-type listedRelease struct {
-	TagName string `json:"tag_name"`
-	Draft   bool   `json:"draft"`
 }
 
 // Releases are what servers said of releases, and lists of them.
