@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -22,6 +23,7 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -170,6 +172,18 @@ func get(t *testing.T, c *Connection, url string) (*http.Request, http.Header) {
 	}
 	_ = response.Body.Close()
 	return request, response.Header
+}
+
+// watchFailure watches ConfigMaps until that ends, and returns why it does: an error, or an event that says so.
+func watchFailure(t *testing.T, c *Connection) error {
+	t.Helper()
+	var failed error
+	err := c.WatchMetadata(t.Context(), configMaps, metav1.ListOptions{}, func(e watch.Event) {
+		if status, ok := e.Object.(*metav1.Status); ok {
+			failed = errors.New(status.Message)
+		}
+	})
+	return errors.Join(err, failed)
 }
 
 func user(token string) *clientcmdapi.AuthInfo { return &clientcmdapi.AuthInfo{Token: token} }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/cluster-chandler/chandler/fleet/limits"
 )
@@ -38,15 +37,7 @@ func TestLimitsAreOptions(t *testing.T) {
 		_, err := c.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
 		return err
 	}
-	events := func(c *Connection) error {
-		var failed error
-		err := c.WatchMetadata(t.Context(), configMaps, metav1.ListOptions{}, func(e watch.Event) {
-			if status, ok := e.Object.(*metav1.Status); ok {
-				failed = errors.New(status.Message)
-			}
-		})
-		return errors.Join(err, failed)
-	}
+	events := func(c *Connection) error { return watchFailure(t, c) }
 	for name, tc := range map[string]struct {
 		limits    limits.Limits
 		unlimited bool

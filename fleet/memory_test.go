@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
@@ -70,15 +69,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 	typed := func(c *Connection) error {
 		return c.Client().Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.Pod{})
 	}
-	events := func(c *Connection) error {
-		var failed error
-		err := c.WatchMetadata(t.Context(), configMaps, metav1.ListOptions{}, func(e watch.Event) {
-			if status, ok := e.Object.(*metav1.Status); ok {
-				failed = errors.New(status.Message)
-			}
-		})
-		return errors.Join(err, failed)
-	}
+	events := func(c *Connection) error { return watchFailure(t, c) }
 	framed := func(object []byte) []byte {
 		event := append(field(1, []byte("ADDED")), field(2, field(1, object))...)
 		return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)

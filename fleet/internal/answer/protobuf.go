@@ -5,20 +5,12 @@ package answer
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // protobufPrefix is what an object in protobuf begins with.
 var protobufPrefix = []byte("k8s\x00")
-
-// Types of fields in protobuf, which say how long a field is.
-const (
-	varintField = iota
-	fixed64Field
-	bytesField
-	groupField
-	groupEnd
-	fixed32Field
-)
 
 // maxDepth is how deep messages in protobuf are looked at, which bounds the stack. Kubernetes' own have some 15 levels.
 const maxDepth = 100
@@ -39,16 +31,17 @@ func protobufValues(message []byte, depth int) (size int) {
 		}
 		var length uint64
 		size += anyValue
-		switch tag & 7 {
-		case varintField:
+		kind := protowire.Type(tag & 7)
+		switch kind {
+		case protowire.VarintType:
 			_, rest, ok = varint(rest)
-		case fixed64Field:
+		case protowire.Fixed64Type:
 			length = 8
-		case fixed32Field:
+		case protowire.Fixed32Type:
 			length = 4
-		case bytesField:
+		case protowire.BytesType:
 			length, rest, ok = varint(rest)
-		case groupField, groupEnd: // its fields count as if they were the message's
+		case protowire.StartGroupType, protowire.EndGroupType: // its fields count as if they were the message's
 		default:
 			ok = false
 		}
@@ -56,7 +49,7 @@ func protobufValues(message []byte, depth int) (size int) {
 			break
 		}
 		value := rest[:length]
-		if message = rest[length:]; tag&7 != bytesField {
+		if message = rest[length:]; kind != protowire.BytesType {
 			continue
 		}
 		if bit := uint64(1) << (tag >> 3 & 63); known&bit == 0 {
