@@ -137,6 +137,13 @@ type StackStatus struct {
 	// none.
 	// +optional
 	WasReady *bool `json:"wasReady,omitempty"`
+
+	// previous is the name of the ControllerRevision at which the stack was Ready last, before this one. The cluster goes
+	// back to it if this one is rejected.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Previous string `json:"previous,omitempty"`
 }
 
 // StackState says where the add-ons of a stack stand on a cluster.

@@ -49,25 +49,34 @@ const LastRemovalsAnnotation = "addons.cluster.x-k8s.io/last-removals"
 // the confirmation of spec.stacks[].heldRemoval. It is taken off when it was looked at.
 const ConfirmRemovalAnnotation = "addons.cluster.x-k8s.io/confirm-removal"
 
-// Annotations on a ControllerRevision of an AddonStack with spec.rollout. People approve, reject and promote by them.
+// Annotations on a ControllerRevision of an AddonStack. People approve, reject, promote and resume by them. They are of one
+// attempt to roll the revision out: the next attempt begins without them.
 const (
-	// RolloutCauseAnnotation says how the revision came: Edited by an edit of the AddonStack, or else Followed. It isn't there
-	// if the revision was made without a rollout.
-	RolloutCauseAnnotation = "addons.cluster.x-k8s.io/rollout-cause"
-	// RolloutStartedAnnotation says when the first cluster was brought to it, in RFC 3339.
-	RolloutStartedAnnotation = "addons.cluster.x-k8s.io/rollout-started"
-	// RolloutCompletedAnnotation says when the last cluster was ready at it, in RFC 3339.
-	RolloutCompletedAnnotation = "addons.cluster.x-k8s.io/rollout-completed"
-	// RolloutRejectedAnnotation says why it isn't rolled out any more. Without the annotation it is tried again.
+	// RolloutAttemptAnnotation is written by Chandler: how far the attempt is, as JSON. An attempt ends when the stack
+	// changes, also if it goes back to a revision that it had before.
+	RolloutAttemptAnnotation = "addons.cluster.x-k8s.io/rollout-attempt"
+	// RolloutHaltedAnnotation says that the rollout is halted, and why, as JSON. Chandler writes it. Without the annotation
+	// the rollout continues, unless too many clusters still fail.
+	RolloutHaltedAnnotation = "addons.cluster.x-k8s.io/rollout-halted"
+	// RolloutRejectedAnnotation says why the revision isn't rolled out any more. Without the annotation another attempt
+	// begins.
 	RolloutRejectedAnnotation = "addons.cluster.x-k8s.io/rollout-rejected"
 	// RolloutApprovedAnnotation has the names of waves that may begin, separated by commas; "*" is all of them, without
 	// soaks.
 	RolloutApprovedAnnotation = "addons.cluster.x-k8s.io/rollout-approved"
+	// RolloutPromotedAnnotation has the names of waves that are over without a soak, and without a cluster that is ready,
+	// separated by commas.
+	RolloutPromotedAnnotation = "addons.cluster.x-k8s.io/rollout-promoted"
+	// RolloutCauseAnnotation, RolloutStartedAnnotation and RolloutCompletedAnnotation are of the older format.
+	RolloutCauseAnnotation     = "addons.cluster.x-k8s.io/rollout-cause"
+	RolloutStartedAnnotation   = "addons.cluster.x-k8s.io/rollout-started"
+	RolloutCompletedAnnotation = "addons.cluster.x-k8s.io/rollout-completed"
 	// RolloutInputsReplacedAnnotation names the objects of valuesFrom that have other values by now than the revision was
 	// made with, separated by commas. No other cluster is brought to it.
 	RolloutInputsReplacedAnnotation = "addons.cluster.x-k8s.io/rollout-inputs-replaced"
 )
 
-// HoldRolloutAnnotation on a ClusterAddon keeps the cluster out of rollouts. Its value has the names of AddonStacks,
+// HoldRolloutAnnotation on a ClusterAddon keeps the cluster at the revisions that it has, with and without
+// spec.rollout. Its value has the names of AddonStacks,
 // separated by commas; "*" is all of them.
 const HoldRolloutAnnotation = "addons.cluster.x-k8s.io/hold-rollout"

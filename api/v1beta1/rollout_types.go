@@ -12,7 +12,8 @@ import (
 // Rollout says in which steps a new revision of the stack reaches its clusters.
 type Rollout struct {
 	// waves follow each other. A cluster is in the first wave that takes it; clusters that no wave takes are in a
-	// last one, named "rest". At most 16.
+	// last one, named "rest". Without waves, a wave named "first" has one cluster. Once a cluster has started, waves
+	// stay as they are until the next change of the stack. At most 16.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -30,20 +31,29 @@ type Rollout struct {
 
 	// maxFailed is how many clusters of a wave may fail: a number, or a percentage of the wave's clusters, rounded
 	// down. If more fail, no cluster starts, and onFailure says what follows. A cluster that wasn't ready before doesn't
-	// count. Defaults to 0. From 0, or 0%, to 100%.
+	// count. A rollout that is halted continues once this is raised to the number that failed. Defaults to 0. From 0,
+	// or 0%, to 100%.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxFailed is a number, from 0, or a percentage, from 0% to 100%"
 	MaxFailed *intstr.IntOrString `json:"maxFailed,omitempty"`
 
-	// soak is how long the clusters of a wave have to stay ready before the next wave begins. Defaults to 0s. From 0s
-	// to 720h.
+	// soak is how long the clusters of a wave have to stay ready before the next wave begins; those of the last wave,
+	// before the revision is completed. Defaults to 0s. From 0s to 720h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="soak is from 0s to 720h"
 	Soak *metav1.Duration `json:"soak,omitempty"`
+
+	// minReady is how long a cluster has to be ready until it is done. Until then it counts towards maxConcurrent.
+	// Defaults to 5m. From 0s to 24h.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="minReady is from 0s to 24h"
+	MinReady *metav1.Duration `json:"minReady,omitempty"`
 
 	// readyWithin is how long a cluster may take to be ready at the new revision. After that it counts as failed.
 	// Defaults to 1h. From 1m to 168h.
@@ -54,7 +64,7 @@ type Rollout struct {
 	ReadyWithin *metav1.Duration `json:"readyWithin,omitempty"`
 
 	// onFailure says what follows once more clusters than maxFailed failed. Halt (the default) starts no other
-	// cluster. RollBack also brings every cluster back to the newest revision that was completed.
+	// cluster. RollBack also brings each cluster that has the revision back to the one that it had before.
 	// +optional
 	OnFailure RolloutFailurePolicy `json:"onFailure,omitempty"`
 
@@ -108,6 +118,11 @@ type RolloutWave struct {
 	// addons.cluster.x-k8s.io/rollout-approved of the ControllerRevision. Defaults to None.
 	// +optional
 	Approval RolloutApproval `json:"approval,omitempty"`
+
+	// optional lets the rollout pass a wave whose clusterSelector selects no cluster. Without it, the rollout waits for
+	// one. Defaults to false.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
 }
 
 // RolloutWindow is a time that comes again and again.
@@ -140,7 +155,7 @@ type RolloutFailurePolicy string
 const (
 	// RolloutHalt starts no other cluster.
 	RolloutHalt RolloutFailurePolicy = "Halt"
-	// RolloutRollBack brings every cluster back to the newest revision that was completed.
+	// RolloutRollBack brings each cluster that has the revision back to the one that it had before.
 	RolloutRollBack RolloutFailurePolicy = "RollBack"
 )
 
@@ -155,8 +170,11 @@ const (
 	RolloutApprovalRequired RolloutApproval = "Required"
 )
 
-// RestWave is the name of the wave after the last one: of clusters that no other wave takes.
-const RestWave = "rest"
+// RestWave is the name of the wave after the last one, and FirstWave of the one before it if spec.rollout has no waves.
+const (
+	RestWave  = "rest"
+	FirstWave = "first"
+)
 
 // Defaults of spec.rollout.
 var (
@@ -164,8 +182,11 @@ var (
 	DefaultMaxFailed     = intstr.FromInt32(0)
 )
 
-// DefaultReadyWithin is the default of spec.rollout.readyWithin.
-const DefaultReadyWithin = time.Hour
+// Defaults of spec.rollout.readyWithin and spec.rollout.minReady.
+const (
+	DefaultReadyWithin = time.Hour
+	DefaultMinReady    = 5 * time.Minute
+)
 
 // RolloutStatus says how far a rollout is.
 type RolloutStatus struct {
@@ -174,8 +195,8 @@ type RolloutStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision,omitempty"`
 
-	// completed is the name of the newest ControllerRevision that reached all clusters, but for those that nothing
-	// could be done on. Left out while there is none.
+	// completed is the name of the ControllerRevision that was completed last: all clusters were seen Ready at it, but
+	// for those that nothing could be done on. Left out while there is none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Completed string `json:"completed,omitempty"`
@@ -184,14 +205,23 @@ type RolloutStatus struct {
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
 
+	// since is when the rollout of this revision came to its phase and wave.
+	// +optional
+	Since metav1.Time `json:"since,omitempty,omitzero"`
+
+	// wave is the name of the wave that the phase is about.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Wave string `json:"wave,omitempty"`
+
 	// wavesDone is how many waves are over, from the first one.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=17
 	WavesDone int32 `json:"wavesDone,omitempty"`
 
-	// waves are those of spec.rollout, with "rest" as the last one; for a revision that was completed before, "rest"
-	// alone. At most 17. A stack that several instances manage has none: its conditions in status.instances say how far
+	// waves are those of spec.rollout, with "rest" as the last one; "rest" alone for a revision that was completed, or
+	// that clusters go back to. At most 17. A stack that several instances manage has none: its conditions in status.instances say how far
 	// each instance is.
 	// +optional
 	// +listType=map
@@ -220,13 +250,14 @@ const (
 	RolloutWaitingForInstances RolloutPhase = "WaitingForInstances"
 	// RolloutPaused: the AddonStack is paused, or its spec.rollout isn't valid.
 	RolloutPaused RolloutPhase = "Paused"
-	// RolloutHalted: more clusters failed than may.
+	// RolloutHalted: more clusters failed than may. It stays so until a person resumes it, maxFailed is raised, or the
+	// stack changes.
 	RolloutHalted RolloutPhase = "Halted"
-	// RolloutRollingBack: the newest revision was rejected, and clusters are on their way back.
+	// RolloutRollingBack: the revision was rejected, and the clusters that have it are on their way back.
 	RolloutRollingBack RolloutPhase = "RollingBack"
-	// RolloutRolledBack: the newest revision was rejected, and all clusters are at the one before.
+	// RolloutRolledBack: the revision was rejected, and no cluster has it any more.
 	RolloutRolledBack RolloutPhase = "RolledBack"
-	// RolloutCompleted: all clusters are at the newest revision, but for those that nothing can be done on.
+	// RolloutCompleted: all clusters are Ready at the newest revision, but for those that nothing can be done on.
 	RolloutCompleted RolloutPhase = "Completed"
 )
 
