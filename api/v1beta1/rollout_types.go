@@ -190,7 +190,8 @@ const (
 
 // RolloutStatus says how far a rollout is.
 type RolloutStatus struct {
-	// revision is the name of the ControllerRevision that clusters are brought to.
+	// revision is the name of the ControllerRevision that the rollout is of: clusters are brought to it or, if it was
+	// rejected, back from it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision,omitempty"`
@@ -274,7 +275,7 @@ type RolloutWaveStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total"`
 
-	// updated is the number of clusters that are to have the revision.
+	// updated is the number of clusters that are to have the revision; of a rejected one, of those that haven't it any more.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Updated int32 `json:"updated"`

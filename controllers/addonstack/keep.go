@@ -60,16 +60,10 @@ func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStac
 	known := first(revisions, func(known *appsv1.ControllerRevision) bool { return stack.Keeps(known, content) }).DeepCopy()
 	if known == nil {
 		known = stack.Snapshot(s, content, next)
-		if s.Spec.Rollout != nil {
-			cause := rollout.CauseEdited
-			if len(revisions) > 0 && stack.Generation(&revisions[0]) == s.Generation {
-				cause = rollout.CauseFollowed
-			}
-			metav1.SetMetaDataAnnotation(&known.ObjectMeta, addonsv1.RolloutCauseAnnotation, cause)
-		}
+		rollout.Renew(revisions, known, next, isEdit(s, revisions), s.Spec.Rollout != nil)
 		err = r.create(ctx, s, known)
 	} else {
-		err = r.reuse(ctx, s, known, &revisions[0], next)
+		err = r.reuse(ctx, s, known, revisions, next)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keeping revision %s: %w", known.Name, err)
@@ -77,6 +71,11 @@ func (r revisionHistory) keepRevision(ctx context.Context, s *addonsv1.AddonStac
 	r.announceVersions(s, followers, before, pins)
 	others := slices.DeleteFunc(revisions, func(other appsv1.ControllerRevision) bool { return other.Name == known.Name })
 	return slices.Insert(others, 0, *known), nil
+}
+
+// isEdit reports whether the stack was edited since the newest of its revisions was kept.
+func isEdit(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) bool {
+	return len(revisions) == 0 || stack.Generation(&revisions[0]) != s.Generation
 }
 
 // contentOf returns the content of the stack's next revision. Its inputs come from the API server, as an instance whose cache
@@ -141,10 +140,11 @@ func (r revisionHistory) create(ctx context.Context, s *addonsv1.AddonStack, wan
 }
 
 // inheritFromPrevious gives the revision of a stack of the same name that is gone to the
-// one that took its place. If the garbage collector is faster, the revision is made again.
+// one that took its place, without its marks. If the garbage collector is faster, the revision is made again.
 func (r revisionHistory) inheritFromPrevious(ctx context.Context, existing, wanted *appsv1.ControllerRevision) error {
 	before := existing.DeepCopy()
 	existing.OwnerReferences, existing.Revision = wanted.OwnerReferences, wanted.Revision
+	rollout.Begin(existing, rollout.Edited, false) // that of the wanted one follows
 	for key, value := range wanted.Annotations {
 		metav1.SetMetaDataAnnotation(&existing.ObjectMeta, key, value)
 	}
@@ -157,22 +157,16 @@ func (r revisionHistory) inheritFromPrevious(ctx context.Context, existing, want
 
 // reuse makes a known revision the newest: the spec returned to it. With several instances, only
 // the first does so. The others see it and agree.
-func (r revisionHistory) reuse(ctx context.Context, s *addonsv1.AddonStack, known, newest *appsv1.ControllerRevision, next int64) error {
-	goesBack := known.Name != newest.Name
+func (r revisionHistory) reuse(ctx context.Context, s *addonsv1.AddonStack, known *appsv1.ControllerRevision, revisions []appsv1.ControllerRevision, next int64) error {
+	goesBack := known.Name != revisions[0].Name
 	if !goesBack && stack.Generation(known) == s.Generation {
 		return nil
 	}
 	before := known.DeepCopy()
-	stack.SetGeneration(known, s.Generation)
 	if goesBack {
-		known.Revision = next
+		rollout.Renew(revisions, known, next, isEdit(s, revisions), s.Spec.Rollout != nil)
 	}
-	switch {
-	case s.Spec.Rollout == nil: // all clusters get it at once
-		delete(known.Annotations, addonsv1.RolloutCauseAnnotation)
-	case goesBack && stack.Generation(newest) != s.Generation: // a revert is an edit
-		metav1.SetMetaDataAnnotation(&known.ObjectMeta, addonsv1.RolloutCauseAnnotation, rollout.CauseEdited)
-	}
+	stack.SetGeneration(known, s.Generation)
 	if err := r.Client.Patch(ctx, known, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}

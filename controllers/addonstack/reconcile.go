@@ -133,7 +133,11 @@ func (r *Reconciler) bring(ctx context.Context, s *addonsv1.AddonStack, inForce 
 	again := r.count(s, clusters, func(*addonsv1.ClusterAddon) (string, []addonsv1.Addon) {
 		return s.Status.LatestRevision, inForce.Addons
 	})
-	return clusters.selected, again, nil
+	if len(revisions) == 0 {
+		return clusters.selected, again, nil
+	}
+	later, err := rollouts{r}.atOnce(ctx, s, revisions, clusters)
+	return clusters.selected, retry.Sooner(again, later), err
 }
 
 // waiting returns a context for calls that wait a moment for sources, in the share of the stack's

@@ -152,13 +152,17 @@ func (r revisionHistory) trimHistory(ctx context.Context, s *addonsv1.AddonStack
 	inUse := sets.New[string]()
 	for i := range all.Items {
 		inUse.Insert(stack.AssignedRevision(all.Items[i].Spec.Stacks, s.Name))
-	}
-	if s.Spec.Rollout != nil {
-		marked := rollout.Revisions(revisions)
-		for _, at := range []int{rollout.Target(marked), rollout.Completed(marked)} {
-			if at >= 0 {
-				inUse.Insert(revisions[at].Name) // clusters go there, or back
+		for _, is := range all.Items[i].Status.Stacks {
+			if is.Name == s.Name {
+				inUse.Insert(is.Previous)
 			}
+		}
+	}
+	marked := rollout.Revisions(revisions)
+	target := rollout.Target(marked)
+	for _, at := range []int{target, rollout.Previous(marked, target), rollout.Entry(marked, target)} {
+		if at >= 0 {
+			inUse.Insert(revisions[at].Name) // clusters go there, or back
 		}
 	}
 	surplus := slices.DeleteFunc(slices.Clone(revisions[1:]), func(r appsv1.ControllerRevision) bool { return inUse.Has(r.Name) })

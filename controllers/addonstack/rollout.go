@@ -5,16 +5,17 @@ package addonstack
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/progress"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -26,29 +27,8 @@ type rollouts struct{ *Reconciler }
 
 // gathered is all that is known of one rollout.
 type gathered struct {
-	stack     *addonsv1.AddonStack
-	revisions []appsv1.ControllerRevision // the newest first
-	marked    []rollout.Revision
-	target    int // in revisions, -1 for none
-	clusters  *selectedClusters
-	turns     sets.Set[string]            // to the target, given and maybe not taken yet
-	addons    map[string][]addonsv1.Addon // by revision, as far as they were read
-}
-
-// revision returns the name of the target, "" for none.
-func (q *gathered) revision() string {
-	if q.target < 0 {
-		return ""
-	}
-	return q.revisions[q.target].Name
-}
-
-// assigned returns the revision that a cluster is to have now, with the turn that it was given.
-func (q *gathered) assigned(ca *addonsv1.ClusterAddon) string {
-	if q.turns.Has(ca.Name) {
-		return q.revision()
-	}
-	return stack.AssignedRevision(ca.Spec.Stacks, q.stack.Name)
+	*progress.Rollout
+	clusters *selectedClusters
 }
 
 // bring returns the clusters that the target selects, and when to look again.
@@ -57,19 +37,21 @@ func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions [
 	if err != nil {
 		return nil, 0, err
 	}
-	in := r.input(q)
-	d := rollout.Decide(in)
-	if err := r.note(ctx, q, d); err != nil {
+	in, d, err := r.decide(ctx, q)
+	if err == nil && d.Reject { // at once back
+		r.event(s, corev1.EventTypeWarning, "RevisionRejected", "RollOut", fmt.Sprintf("%s is not rolled out any more: %s", q.Revision(), d.Failure()))
+		q.Refresh()
+		in, d, err = r.decide(ctx, q)
+	}
+	if err != nil {
 		return nil, 0, err
 	}
-	for _, name := range d.Start {
-		q.turns.Insert(name)
-	}
-	r.Turns.Give(client.ObjectKeyFromObject(s), q.revision(), q.turns)
+	q.Turns.Insert(d.Start...)
+	r.Turns.Give(client.ObjectKeyFromObject(s), q.Revision(), q.Turns)
 	r.report(q, in, d)
 	again := r.count(s, q.clusters, func(ca *addonsv1.ClusterAddon) (string, []addonsv1.Addon) {
-		revision := q.assigned(ca)
-		return revision, q.addonsOf(revision)
+		revision := q.Assigned(ca)
+		return revision, q.Addons(revision)
 	})
 	return q.clusters.selected, retry.Sooner(again, d.Next.Sub(in.Now)), nil
 }
@@ -79,13 +61,17 @@ func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions 
 	if err := r.noteReplaced(ctx, revisions); err != nil {
 		return nil, err
 	}
-	q := &gathered{stack: s, revisions: revisions, marked: rollout.Revisions(revisions), turns: sets.New[string]()}
-	q.target = rollout.Target(q.marked)
-	spec, err := stack.SpecOf(&revisions[max(q.target, 0)])
+	q := &gathered{Rollout: progress.Of(s, revisions)}
+	if q.Target >= 0 && q.Marked[q.Target].Cause == "" { // its marks are of an older program, or of an attempt that is over
+		if err := r.annotate(ctx, &revisions[q.Target], func(is *appsv1.ControllerRevision) { rollout.Begin(is, rollout.Edited, false) }); err != nil {
+			return nil, err
+		}
+		q.Refresh()
+	}
+	spec, err := stack.SpecOf(&revisions[max(q.Target, 0)])
 	if err != nil {
 		return nil, err
 	}
-	q.addons = map[string][]addonsv1.Addon{q.revision(): spec.Addons}
 	if q.clusters, err = r.selectedBy(ctx, s, spec); err != nil {
 		return nil, err
 	}
@@ -94,27 +80,27 @@ func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions 
 		return nil, err
 	}
 	for _, ca := range q.clusters.selected {
-		if given.Has(ca.Name) && q.assigned(ca) != q.revision() {
-			q.turns.Insert(ca.Name)
+		if given.Has(ca.Name) && q.Assigned(ca) != q.Aim(ca) {
+			q.Turns.Insert(ca.Name)
 		}
 	}
 	return q, nil
 }
 
-// given returns the clusters that were given a turn to the target. A process that decides for the first time asks the
-// API server for those of the process before: the cache may be behind.
+// given returns the clusters that were given a turn. A process that decides for the first time asks the API server for
+// those of the process before: the cache may be behind.
 func (r rollouts) given(ctx context.Context, q *gathered) (sets.Set[string], error) {
-	m := r.memoryOf(q.stack)
+	m := r.memoryOf(q.Stack)
 	if m.knowsTurns {
-		return r.Turns.To(client.ObjectKeyFromObject(q.stack), q.revision()), nil
+		return r.Turns.To(client.ObjectKeyFromObject(q.Stack), q.Revision()), nil
 	}
 	all := &addonsv1.ClusterAddonList{}
-	if err := r.APIReader.List(ctx, all, client.InNamespace(q.stack.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", q.stack.Namespace, err)
+	if err := r.APIReader.List(ctx, all, client.InNamespace(q.Stack.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", q.Stack.Namespace, err)
 	}
 	given := sets.New[string]()
 	for i := range all.Items {
-		if q.target >= 0 && stack.AssignedRevision(all.Items[i].Spec.Stacks, q.stack.Name) == q.revision() {
+		if q.Target >= 0 && q.Assigned(&all.Items[i]) == q.Aim(&all.Items[i]) {
 			given.Insert(all.Items[i].Name)
 		}
 	}
@@ -122,65 +108,76 @@ func (r rollouts) given(ctx context.Context, q *gathered) (sets.Set[string], err
 	return given, nil
 }
 
-// addonsOf returns the add-ons of a revision, none if it can't be read.
-func (q *gathered) addonsOf(revision string) []addonsv1.Addon {
-	if _, isRead := q.addons[revision]; !isRead {
-		q.addons[revision] = nil
-		if spec := stack.SpecAt(q.revisions, revision); spec != nil {
-			q.addons[revision] = spec.Addons
-		}
+// decide decides, and notes on the target what a later decision has to know, before anything is done by it. The order doesn't
+// matter to a process that ends in between: it decides the same.
+func (r rollouts) decide(ctx context.Context, q *gathered) (rollout.Input, rollout.Decision, error) {
+	var others []addonsv1.StackInstance
+	if r.shares(q.Stack) {
+		others = withInstance(slices.Clone(q.Stack.Status.Instances), r.WatchFilter, nil)
 	}
-	return q.addons[revision]
+	in := q.Input(r.Clock.Now(), r.WatchFilter, others, q.clusters.ofRollout())
+	d := rollout.Decide(in)
+	if q.Target < 0 {
+		return in, d, nil
+	}
+	return in, d, r.annotate(ctx, &q.Revisions[q.Target], func(is *appsv1.ControllerRevision) {
+		rollout.Mark(is, d, rollout.WavesOf(q.Stack.Spec.Rollout), r.WatchFilter, in.Now)
+	})
 }
 
-// note writes on revisions how far they are, before anything is done by it. The order doesn't matter to a process that
-// ends in between: it decides the same.
-func (r rollouts) note(ctx context.Context, q *gathered, d rollout.Decision) error {
-	if q.target < 0 {
-		return nil
-	}
-	now := r.Clock.Now().UTC().Format(time.RFC3339)
-	for i := range q.marked { // what an earlier time without a rollout completed
-		if q.marked[i].Completed {
-			if err := r.mark(ctx, q, i, addonsv1.RolloutCompletedAnnotation, now); err != nil {
-				return err
-			}
+// ofRollout returns the selected clusters as a rollout looks at them.
+func (c *selectedClusters) ofRollout() []progress.Cluster {
+	all := make([]progress.Cluster, 0, len(c.selected))
+	for _, ca := range c.selected {
+		of := c.members[ca.Name]
+		is := progress.Cluster{ClusterAddon: ca, Labels: of.Labels, Joined: ca.CreationTimestamp.Time}
+		if of.Cluster != nil { // its ClusterAddon may have been made again
+			is.Joined = of.Cluster.CreationTimestamp.Time
 		}
+		all = append(all, is)
 	}
-	is := q.marked[q.target]
-	begins := len(d.Start) > 0 || slices.ContainsFunc(d.Waves, func(c rollout.Count) bool { return c.Updated > 0 })
-	switch {
-	case d.Reject:
-		if err := r.mark(ctx, q, q.target, addonsv1.RolloutRejectedAnnotation, d.Failure()); err != nil {
-			return err
-		}
-		r.event(q.stack, corev1.EventTypeWarning, "RevisionRejected", "RollOut", fmt.Sprintf("%s is not rolled out any more: %s", q.revision(), d.Failure()))
-	case is.Completed:
-	case d.Phase == addonsv1.RolloutCompleted:
-		return r.mark(ctx, q, q.target, addonsv1.RolloutCompletedAnnotation, now)
-	case begins && !is.Started:
-		return r.mark(ctx, q, q.target, addonsv1.RolloutStartedAnnotation, now)
-	}
-	return nil
+	return all
 }
 
-// mark sets an annotation of a revision, if it has none of the kind.
-func (r rollouts) mark(ctx context.Context, q *gathered, at int, annotation, value string) error {
-	revision := &q.revisions[at]
-	if _, has := revision.Annotations[annotation]; has {
-		return nil
+// atOnce notes of a stack without a rollout when all clusters were seen Ready at its newest revision: a rollout that comes
+// later can go back to it. It returns when to look again, 0 for never.
+func (r rollouts) atOnce(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, clusters *selectedClusters) (time.Duration, error) {
+	attempt := rollout.AttemptOf(&revisions[0])
+	if attempt.Unstaged && !attempt.Completed.IsZero() {
+		return 0, nil
 	}
-	return r.annotate(ctx, revision, annotation, value)
+	q := progress.Of(s, revisions[:1])
+	in := q.Input(r.Clock.Now(), r.WatchFilter, nil, clusters.ofRollout())
+	in.Mode = rollout.AllAtOnce
+	d := rollout.Decide(in)
+	d.Completed = d.Completed && r.othersAreReady(s, revisions[0].Name)
+	again := max(0, d.Next.Sub(in.Now))
+	if attempt.Cause == "" && !d.Completed {
+		return again, nil // an older program made it: nothing is known of it
+	}
+	return again, r.annotate(ctx, &revisions[0], func(is *appsv1.ControllerRevision) {
+		if !attempt.Unstaged {
+			rollout.EndStages(is)
+		}
+		rollout.Mark(is, rollout.Decision{Completed: d.Completed}, nil, r.WatchFilter, in.Now)
+	})
 }
 
-// annotate sets an annotation of a revision, or takes it off if it is to be empty.
-func (r rollouts) annotate(ctx context.Context, revision *appsv1.ControllerRevision, annotation, value string) error {
+// othersAreReady reports whether all clusters of other instances are Ready at a revision of a stack.
+func (r rollouts) othersAreReady(s *addonsv1.AddonStack, revision string) bool {
+	return !r.shares(s) || !slices.ContainsFunc(s.Status.Instances, func(i addonsv1.StackInstance) bool {
+		return i.WatchFilter != r.WatchFilter && (i.LatestRevision != revision || i.Clusters != nil && i.Clusters.Ready < i.Clusters.Total)
+	})
+}
+
+// annotate changes annotations of a revision, if the change makes a difference.
+func (r rollouts) annotate(ctx context.Context, revision *appsv1.ControllerRevision, change func(*appsv1.ControllerRevision)) error {
 	before := revision.DeepCopy()
-	if metav1.SetMetaDataAnnotation(&revision.ObjectMeta, annotation, value); value == "" {
-		delete(revision.Annotations, annotation)
+	if change(revision); maps.Equal(before.Annotations, revision.Annotations) {
+		return nil
 	}
 	if err := r.Client.Patch(ctx, revision, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("noting %s on revision %s: %w", annotation, revision.Name, err)
+		return fmt.Errorf("noting on revision %s how far it is: %w", revision.Name, err)
 	}
 	return nil
 }

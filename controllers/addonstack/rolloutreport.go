@@ -5,6 +5,7 @@ package addonstack
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,17 +21,23 @@ import (
 // report writes status.rollout and the condition RolledOut, and sends an event of each wave that begins or ends, and of
 // each phase that somebody has to know of.
 func (r rollouts) report(q *gathered, in rollout.Input, d rollout.Decision) {
-	s := q.stack
+	s := q.Stack
 	m, before := r.memoryOf(s), ptr.Deref(s.Status.Rollout, addonsv1.RolloutStatus{})
-	is := &addonsv1.RolloutStatus{Revision: q.revision(), Phase: d.Phase, WavesDone: int32(d.WavesDone)}
-	if at := rollout.Completed(q.marked); at >= 0 {
-		is.Completed = q.marked[at].Name
+	is := &addonsv1.RolloutStatus{Revision: q.Revision(), Phase: d.Phase, WavesDone: int32(len(d.Over)), Since: before.Since}
+	if at := slices.IndexFunc(q.Marked, func(r rollout.Revision) bool { return r.Completed && !r.Rejected }); at >= 0 {
+		is.Completed = q.Marked[at].Name
 	}
-	if d.Phase == addonsv1.RolloutCompleted {
+	if d.Completed {
 		is.Completed = is.Revision
 	}
 	for _, c := range d.Waves {
 		is.Waves = append(is.Waves, statusOf(c))
+	}
+	if len(d.Waves) > 0 {
+		is.Wave = d.Waves[d.Wave].Name
+	}
+	if is.Since.IsZero() || before.Revision != is.Revision || before.Phase != is.Phase || before.Wave != is.Wave {
+		is.Since = metav1.NewTime(r.Clock.Now()).Rfc3339Copy()
 	}
 	if r.shares(s) { // its status is of all instances
 		before = *cmp.Or(m.told, is)
@@ -49,9 +56,9 @@ func (r rollouts) report(q *gathered, in rollout.Input, d rollout.Decision) {
 
 // rejection returns which revision was rejected last, and why; "" for none.
 func (q *gathered) rejection() string {
-	for i := range q.revisions {
-		if why, rejected := q.revisions[i].Annotations[addonsv1.RolloutRejectedAnnotation]; rejected {
-			return fmt.Sprintf("%s was rejected: %s", q.revisions[i].Name, message.Shorten(why, maxProblem/4))
+	for i := range q.Revisions {
+		if why, rejected := q.Revisions[i].Annotations[addonsv1.RolloutRejectedAnnotation]; rejected {
+			return fmt.Sprintf("%s was rejected: %s", q.Revisions[i].Name, message.Shorten(why, maxProblem/4))
 		}
 	}
 	return ""
@@ -83,7 +90,7 @@ func (r rollouts) tell(s *addonsv1.AddonStack, before *addonsv1.RolloutStatus, t
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if is.Phase == addonsv1.RolloutHalted {
+	if is.Phase == addonsv1.RolloutHalted || is.Phase == addonsv1.RolloutRollingBack || is.Phase == addonsv1.RolloutRolledBack {
 		kind = corev1.EventTypeWarning
 	}
 	r.event(s, kind, "Rollout"+string(is.Phase), "RollOut", text)

@@ -7,13 +7,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/progress"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -58,10 +61,10 @@ func TestWavesAreToldOnce(t *testing.T) {
 func TestSharedRolloutIsToldOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	instance := func() *Reconciler {
-		return &Reconciler{Recorder: recorder, WatchFilter: "blue", Turns: &management.Turns{}}
+		return &Reconciler{Recorder: recorder, WatchFilter: "blue", Turns: &management.Turns{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
 	}
 	decided := func(phase addonsv1.RolloutPhase, done, canary int) *rollout.Decision {
-		return &rollout.Decision{Phase: phase, WavesDone: done, Waves: []rollout.Count{{Name: "canary", Total: 1, Updated: canary}, {Name: "rest"}}}
+		return &rollout.Decision{Phase: phase, Over: []string{"canary", "rest"}[:done], Completed: phase == addonsv1.RolloutCompleted, Waves: []rollout.Count{{Name: "canary", Total: 1, Updated: canary}, {Name: "rest"}}}
 	}
 	strategy := rollout.Strategy{Waves: []rollout.Wave{{Name: "canary"}, {Name: "rest"}}}
 	var r *Reconciler
@@ -88,7 +91,7 @@ func TestSharedRolloutIsToldOnce(t *testing.T) {
 		for _, want := range [][]string{step.want, nil} {
 			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", Labels: map[string]string{clusterv1.WatchLabel: addonsv1.SharedWatchFilter}}}
 			s.Status.Rollout = &addonsv1.RolloutStatus{Revision: step.target, Phase: addonsv1.RolloutHalted} // by another instance
-			q := &gathered{stack: s, revisions: []appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: step.target}}}, marked: []rollout.Revision{{Name: step.target}}}
+			q := &gathered{Rollout: progress.Of(s, []appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: step.target}}})}
 			if step.decides != nil {
 				rollouts{r}.report(q, rollout.Input{Target: step.target, Strategy: strategy}, *step.decides)
 			} else {
@@ -108,25 +111,30 @@ func TestHistoryKeepsTheWayBack(t *testing.T) {
 	read(t, r.Client, s)
 	s.Spec.Rollout = &addonsv1.Rollout{}
 	var revisions []appsv1.ControllerRevision
-	for i := range historyLimit + 5 { // the newest first
+	for i := range historyLimit + 6 { // the newest first
 		revision := stack.Snapshot(s, fmt.Appendf(nil, `{"addons":[{"name":"a%d"}]}`, i), int64(100-i))
-		annotation := addonsv1.RolloutRejectedAnnotation
-		if i == historyLimit+4 {
-			annotation = addonsv1.RolloutCompletedAnnotation
+		attempt := rollout.Attempt{Number: revision.Revision, Cause: rollout.Edited, Started: time.Unix(1e9, 0)}
+		if i == historyLimit+5 {
+			attempt.Completed = attempt.Started
+		} else {
+			metav1.SetMetaDataAnnotation(&revision.ObjectMeta, addonsv1.RolloutRejectedAnnotation, "broken")
 		}
-		metav1.SetMetaDataAnnotation(&revision.ObjectMeta, annotation, "2026-01-01T00:00:00Z")
+		attempt.Note(revision)
 		must.Succeed(t, r.Client.Create(t.Context(), revision))
 		revisions = append(revisions, *revision)
 	}
-	for name, runs := range map[string]int{"prod": historyLimit + 3, "test": 5} {
+	for name, runs := range map[string]int{"prod": historyLimit + 4, "test": 5} {
 		ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
 		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: s.Name, Revision: revisions[runs].Name}}
+		if name == "test" { // it goes back to another one
+			ca.Status.Stacks = []addonsv1.StackStatus{{Name: s.Name, Revision: revisions[runs].Name, Previous: revisions[historyLimit+3].Name}}
+		}
 		must.Succeed(t, r.Client.Create(t.Context(), ca))
 	}
 	must.Succeed(t, (revisionHistory{r}).trimHistory(t.Context(), s, revisions))
 	left := &appsv1.ControllerRevisionList{}
 	must.Succeed(t, r.Client.List(t.Context(), left))
-	for i, want := range map[int]bool{0: true, 5: true, historyLimit + 1: true, historyLimit + 2: false, historyLimit + 3: true, historyLimit + 4: true} {
+	for i, want := range map[int]bool{0: true, 5: true, historyLimit + 1: true, historyLimit + 2: false, historyLimit + 3: true, historyLimit + 4: true, historyLimit + 5: true} {
 		if has := slices.ContainsFunc(left.Items, func(is appsv1.ControllerRevision) bool { return is.Name == revisions[i].Name }); has != want {
 			t.Errorf("revision %d is there: %t", i, has)
 		}

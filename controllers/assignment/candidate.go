@@ -3,6 +3,7 @@
 package assignment
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -37,13 +38,11 @@ type candidate struct {
 type steps struct {
 	// made is when the AddonStack was.
 	made time.Time
-	// completed is the index of the newest completed revision, -1 if there is none.
-	completed int
-	// replaced says that values that it was made with aren't there any more.
-	replaced bool
-	// hasTarget is false if all revisions are rejected, and none was completed.
-	hasTarget bool
-	// turns are the ClusterAddons that may be brought to the target now.
+	// marked are the stack's revisions by their marks, the newest first, and target is the index of the one that the rollout
+	// is of, -1 if there is none.
+	marked []rollout.Revision
+	target int
+	// turns are the ClusterAddons that may be brought to the target now, or away from it if it is rejected.
 	turns sets.Set[string]
 }
 
@@ -93,48 +92,57 @@ func stackKey(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// stepsOf returns the steps of a stack with these revisions, the newest first, and the index of the target. Without a
-// target the newest one says which clusters are selected, and nobody is brought to it.
+// stepsOf returns the steps of a stack with these revisions, the newest first, and the index of the revision that says which
+// clusters are selected: the target or, without one, the newest.
 func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevision) (*steps, int) {
 	marked := rollout.Revisions(own)
-	is := &steps{made: s.CreationTimestamp.Time, completed: rollout.Completed(marked)}
-	is.replaced = is.completed >= 0 && marked[is.completed].Replaced
-	target := rollout.Target(marked)
-	if target < 0 {
+	is := &steps{made: s.CreationTimestamp.Time, marked: marked, target: rollout.Target(marked)}
+	if is.target < 0 {
 		return is, 0
 	}
-	is.hasTarget, is.turns = true, r.Turns.To(client.ObjectKeyFromObject(s), own[target].Name)
-	return is, target
+	is.turns = r.Turns.To(client.ObjectKeyFromObject(s), own[is.target].Name)
+	return is, is.target
 }
 
 // stepFor returns the revision that a selected cluster is to have now, "" while it is to have none:
 //
-//   - the target, if it is the cluster's turn;
-//   - the newest completed revision, if the cluster has none, or is behind and not held, and its values are still there;
-//   - the target, if no such revision was completed, and the cluster is younger than the stack: it can't wait for its network;
+//   - the target, if it is the cluster's turn; or what it had before the target, if that is rejected;
+//   - the revision for clusters that join, if the cluster has none, or is behind and not held, and its values are still there;
+//   - the target, if there is no such revision, and the cluster is younger than the stack: it can't wait for its network;
 //   - else the one that it has.
 func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) string {
-	previous := stack.AssignedRevision(ca.Spec.Stacks, c.name)
-	at := slices.IndexFunc(c.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == previous })
-	isBehind := !rollout.IsHeld(ca, c.name) && at > c.steps.completed && (c.steps.completed >= 0 && c.revisions[c.steps.completed].Name != c.revision)
-	isYoung := ca.Name == "" || ca.CreationTimestamp.After(c.steps.made)
-	switch {
-	case c.steps.turns.Has(cluster.ClusterAddon().Name):
+	is, previous := c.steps, stack.AssignedRevision(ca.Spec.Stacks, c.name)
+	at := slices.IndexFunc(is.marked, func(r rollout.Revision) bool { return r.Name == previous })
+	entry := rollout.Entry(is.marked, is.target)
+	isBehind := !rollout.IsHeld(ca, c.name) && at > entry && entry >= 0 && entry != is.target
+	isRejected := is.target >= 0 && is.marked[is.target].Rejected
+	switch hasTurn := is.turns.Has(cluster.ClusterAddon().Name); {
+	case hasTurn && !isRejected:
 		return c.revision
-	case (previous == "" || isBehind) && c.completedSelects(cluster):
-		return c.revisions[c.steps.completed].Name
-	case previous == "" && isYoung && c.steps.hasTarget:
+	case hasTurn && at == is.target:
+		return cmp.Or(rollout.GoesBackTo(is.marked, is.target, stack.StatusOf(ca, c.name)), previous)
+	case (previous == "" || isBehind) && c.selectsAt(entry, cluster):
+		return is.marked[entry].Name
+	case previous == "" && isYoung(cluster, ca, is.made) && is.target >= 0 && !isRejected:
 		return c.revision
 	}
 	return previous
 }
 
-// completedSelects reports whether the newest completed revision selects the cluster, and can still be had.
-func (c *candidate) completedSelects(cluster *member.Member) bool {
-	if c.steps.completed < 0 || c.steps.replaced {
+// isYoung reports whether a cluster came after its stack was made.
+func isYoung(cluster *member.Member, ca *addonsv1.ClusterAddon, made time.Time) bool {
+	if cluster.Cluster != nil {
+		return cluster.Cluster.CreationTimestamp.After(made)
+	}
+	return ca.Name == "" || ca.CreationTimestamp.After(made)
+}
+
+// selectsAt reports whether the revision at an index selects the cluster, and can still be had.
+func (c *candidate) selectsAt(at int, cluster *member.Member) bool {
+	if at < 0 || c.steps.marked[at].Replaced {
 		return false
 	}
-	spec, err := stack.SpecOf(&c.revisions[c.steps.completed])
+	spec, err := stack.SpecOf(&c.revisions[at])
 	return err == nil && selects(spec, cluster)
 }
 

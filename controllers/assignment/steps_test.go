@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 )
 
 // The revisions of a stack are named by their age: "3" is the newest.
@@ -25,8 +26,11 @@ func TestStepFor(t *testing.T) {
 	for name, tc := range map[string]struct {
 		previous  string
 		revisions []appsv1.ControllerRevision
-		target    string
-		completed int
+		target    int // index of the target
+		completed int // index of the completed one, -1 for none
+		cause     rollout.Cause
+		rejected  bool // the target is
+		status    addonsv1.StackStatus
 		turn      bool
 		young     bool
 		none      bool // no target
@@ -34,40 +38,61 @@ func TestStepFor(t *testing.T) {
 		held      string
 		want      string
 	}{
-		"it waits for its turn":          {previous: "2", target: "3", completed: 1, want: "2"},
-		"its turn":                       {previous: "2", target: "3", completed: 1, turn: true, want: "3"},
-		"it is behind the completed one": {previous: "1", target: "3", completed: 1, want: "2"},
-		"it is ahead of the completed one, which is the target": {previous: "3", target: "2", completed: 1, want: "3"},
-		"it is behind the completed one, which is the target":   {previous: "1", target: "2", completed: 1, want: "1"},
-		"its revision is gone":                                  {previous: "0", target: "3", completed: 1, want: "0"},
-		"it joins":                                              {target: "3", completed: 1, want: "2"},
-		"it joins, and the completed one isn't for it":          {revisions: []appsv1.ControllerRevision{all[0], kept(t, "2", nobody)}, target: "3", completed: 1, want: ""},
-		"it is new, and the completed one isn't for it":         {revisions: []appsv1.ControllerRevision{all[0], kept(t, "2", nobody)}, target: "3", completed: 1, young: true, want: "3"},
-		"the stack is new":                                      {target: "3", completed: -1, want: ""},
-		"the stack is new, and it is its turn":                  {target: "3", completed: -1, turn: true, want: "3"},
-		"a new cluster can't wait for its network":              {target: "3", completed: -1, young: true, want: "3"},
-		"it joins, and the completed one can't be had":          {target: "3", completed: 1, replaced: true, want: ""},
-		"it is new, and the completed one can't be had":         {target: "3", completed: 1, replaced: true, young: true, want: "3"},
-		"it is behind one that can't be had":                    {previous: "1", target: "3", completed: 1, replaced: true, want: "1"},
-		"all revisions are rejected":                            {target: "3", completed: -1, young: true, none: true, want: ""},
-		"all revisions are rejected, and it has one":            {previous: "2", target: "3", completed: -1, none: true, want: "2"},
-		"it is held, and behind the completed one":              {previous: "1", target: "3", completed: 1, held: "other, platform", want: "1"},
-		"it is held out of another stack's rollouts":            {previous: "1", target: "3", completed: 1, held: "other", want: "2"},
-		"it is held out of all rollouts":                        {previous: "1", target: "3", completed: 1, held: "*", want: "1"},
-		"it is held, and joins":                                 {target: "3", completed: 1, held: "platform", want: "2"},
+		"it waits for its turn":          {previous: "2", completed: 1, want: "2"},
+		"its turn":                       {previous: "2", completed: 1, turn: true, want: "3"},
+		"it is behind the completed one": {previous: "1", completed: 1, want: "2"},
+		"it is ahead of the completed one, which is the target": {previous: "3", target: 1, completed: 1, want: "3"},
+		"it is behind the completed one, which is the target":   {previous: "1", target: 1, completed: 1, want: "1"},
+		"its revision is gone":                                  {previous: "0", completed: 1, want: "0"},
+		"it joins":                                              {completed: 1, want: "2"},
+		"it joins a step back":                                  {completed: -1, cause: rollout.Back, want: "3"},
+		"it joins, and the completed one isn't for it":          {revisions: []appsv1.ControllerRevision{all[0], kept(t, "2", nobody)}, completed: 1, want: ""},
+		"it is new, and the completed one isn't for it":         {revisions: []appsv1.ControllerRevision{all[0], kept(t, "2", nobody)}, completed: 1, young: true, want: "3"},
+		"the stack is new":                                      {completed: -1, want: ""},
+		"the stack is new, and it is its turn":                  {completed: -1, turn: true, want: "3"},
+		"a new cluster can't wait for its network":              {completed: -1, young: true, want: "3"},
+		"it joins, and the completed one can't be had":          {completed: 1, replaced: true, want: ""},
+		"it is new, and the completed one can't be had":         {completed: 1, replaced: true, young: true, want: "3"},
+		"it is behind one that can't be had":                    {previous: "1", completed: 1, replaced: true, want: "1"},
+		"all revisions are rejected":                            {completed: -1, young: true, none: true, want: ""},
+		"all revisions are rejected, and it has one":            {previous: "2", completed: -1, none: true, want: "2"},
+		"it is held, and behind the completed one":              {previous: "1", completed: 1, held: "other, platform", want: "1"},
+		"it is held out of another stack's rollouts":            {previous: "1", completed: 1, held: "other", want: "2"},
+		"it is held out of all rollouts":                        {previous: "1", completed: 1, held: "*", want: "1"},
+		"it is held, and joins":                                 {completed: 1, held: "platform", want: "2"},
+		"it goes back":                                          {previous: "3", completed: 2, rejected: true, turn: true, status: addonsv1.StackStatus{Name: "platform", Revision: "3", Previous: "2"}, want: "2"},
+		"it goes back to what was completed":                    {previous: "3", completed: 2, rejected: true, turn: true, want: "1"},
+		"it waits for its turn to go back":                      {previous: "3", completed: 2, rejected: true, want: "3"},
+		"there is nothing to go back to":                        {previous: "3", completed: -1, rejected: true, turn: true, want: "3"},
+		"it hasn't what was rejected":                           {previous: "2", completed: 1, rejected: true, turn: true, want: "2"},
+		"it joins after a rejection":                            {completed: 1, rejected: true, young: true, want: "2"},
+		"it is new, and all that there is was rejected":         {completed: -1, rejected: true, young: true, want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &candidate{name: "platform", revision: tc.target, revisions: all, steps: &steps{made: made, completed: tc.completed, replaced: tc.replaced, hasTarget: !tc.none}}
-			if tc.revisions != nil {
-				c.revisions = tc.revisions
+			marked := []rollout.Revision{{Name: "3", Cause: rollout.Edited, Started: true}, {Name: "2", Cause: rollout.Edited}, {Name: "1", Cause: rollout.Edited}}
+			c := &candidate{name: "platform", revision: marked[tc.target].Name, revisions: all, steps: &steps{made: made, marked: marked, target: tc.target}}
+			if tc.completed >= 0 {
+				marked[tc.completed].Completed, marked[tc.completed].Replaced = true, tc.replaced
 			}
-			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}
+			if marked[tc.target].Rejected = tc.rejected; tc.cause != "" {
+				marked[tc.target].Cause = tc.cause
+			}
+			if tc.none {
+				c.steps.target = -1
+			}
+			if tc.revisions != nil {
+				c.revisions, c.steps.marked = tc.revisions, marked[:2]
+			}
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(made.Add(-time.Hour))}}
 			if tc.turn {
 				c.steps.turns = sets.New("prod")
 			}
-			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(made.Add(-time.Hour))}}
+			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(made.Add(time.Hour))}} // made again
 			if tc.young {
-				ca.CreationTimestamp = metav1.NewTime(made.Add(time.Hour))
+				cluster.CreationTimestamp = metav1.NewTime(made.Add(time.Hour))
+			}
+			if tc.status.Name != "" {
+				ca.Status.Stacks = []addonsv1.StackStatus{tc.status}
 			}
 			if tc.held != "" {
 				ca.Annotations = map[string]string{addonsv1.HoldRolloutAnnotation: tc.held}
@@ -85,7 +110,7 @@ func TestStepFor(t *testing.T) {
 // Another stack that is to go stays until the first turn of the one that selects the cluster now.
 func TestStackIsAwaitedUntilItsTurn(t *testing.T) {
 	cluster := member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}})
-	coming := candidate{name: "b", spec: selecting(&metav1.LabelSelector{}), revision: "b-1", steps: &steps{completed: -1, hasTarget: true, made: time.Now()}}
+	coming := candidate{name: "b", spec: selecting(&metav1.LabelSelector{}), revision: "b-1", steps: &steps{marked: []rollout.Revision{{Name: "b-1"}}, made: time.Now()}}
 	going := candidate{name: "a", spec: selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}), revision: "a-1"}
 	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}}
 	if got := assign(cluster, []candidate{coming}, ca); len(got) > 0 {
@@ -132,7 +157,7 @@ func TestTransfers(t *testing.T) {
 	}
 	done := candidate{name: "to", spec: has, revision: "to-2", revisions: []appsv1.ControllerRevision{kept(t, "to-2", has), kept(t, "to-1", empty)}}
 	rolling := done
-	rolling.steps = &steps{completed: 1, hasTarget: true}
+	rolling.steps = &steps{marked: []rollout.Revision{{Name: "to-2"}, {Name: "to-1", Completed: true}}}
 	elsewhere := spec(everyone, "db")
 	elsewhere.Addons[0].Namespace = "other"
 	for name, tc := range map[string]struct {

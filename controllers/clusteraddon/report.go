@@ -132,24 +132,26 @@ func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1
 		if was.State == is.State && was.Revision == is.Revision {
 			is.Since = was.Since
 		}
-		is.Started, is.WasReady = startOf(was, is)
+		is.Started, is.WasReady, is.Previous = startOf(was, is)
 		all = append(all, is)
 	}
 	return all
 }
 
-// startOf returns when work on the stack began, and whether it was ready at the revision before.
-func startOf(was, is addonsv1.StackStatus) (metav1.Time, *bool) {
+// startOf returns when work on the stack began, whether it was ready at the revision before, and the one that it was ready at
+// last.
+func startOf(was, is addonsv1.StackStatus) (started metav1.Time, wasReady *bool, previous string) {
 	isOld := was.Revision == is.Revision && was.State != "" && !was.Started.IsZero()
 	switch leavesReady := was.State == addonsv1.StackReady && is.State != addonsv1.StackReady; {
 	case isOld && !leavesReady:
-		return was.Started, was.WasReady
+		return was.Started, was.WasReady, was.Previous
 	case isOld:
-		return is.Since, was.WasReady
+		return is.Since, was.WasReady, was.Previous
 	case was.State == "" || was.Revision == "":
-		return is.Since, nil
+		return is.Since, nil, ""
 	}
-	return is.Since, rollout.WasReady(was)
+	wasReady, previous = rollout.Leave(was, is.Revision)
+	return is.Since, wasReady, previous
 }
 
 // stateOf sums up the phases of a stack's add-ons.

@@ -114,27 +114,35 @@ func TestStartOf(t *testing.T) {
 	stack := func(revision string, state addonsv1.StackState, wasReady *bool) addonsv1.StackStatus {
 		return addonsv1.StackStatus{Name: "platform", Revision: revision, State: state, Since: then, Started: then, WasReady: wasReady}
 	}
+	had := func(previous string, is addonsv1.StackStatus) addonsv1.StackStatus {
+		is.Previous = previous
+		return is
+	}
 	for name, tc := range map[string]struct {
 		was      addonsv1.StackStatus
 		is       addonsv1.StackState
 		revision string
 		started  metav1.Time
 		wasReady *bool
+		previous string
 	}{
 		"the first revision":                  {was: addonsv1.StackStatus{}, is: addonsv1.StackPending, revision: "1", started: now},
 		"none before":                         {was: stack("", addonsv1.StackUnknown, nil), is: addonsv1.StackPending, revision: "1", started: now},
 		"it continues":                        {was: stack("1", addonsv1.StackProgressing, ptr.To(true)), is: addonsv1.StackPending, revision: "1", started: then, wasReady: ptr.To(true)},
 		"it becomes ready":                    {was: stack("1", addonsv1.StackProgressing, ptr.To(false)), is: addonsv1.StackReady, revision: "1", started: then, wasReady: ptr.To(false)},
 		"it works on the same revision again": {was: stack("1", addonsv1.StackReady, ptr.To(false)), is: addonsv1.StackProgressing, revision: "1", started: now, wasReady: ptr.To(false)},
-		"it was ready":                        {was: stack("1", addonsv1.StackReady, ptr.To(false)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(true)},
+		"it was ready":                        {was: stack("1", addonsv1.StackReady, ptr.To(false)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(true), previous: "1"},
+		"it had failed after another one":     {was: had("0", stack("1", addonsv1.StackFailed, ptr.To(true))), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(false), previous: "0"},
+		"it goes back":                        {was: had("0", stack("1", addonsv1.StackFailed, ptr.To(true))), is: addonsv1.StackProgressing, revision: "0", started: now, wasReady: ptr.To(true)},
+		"it continues after another one":      {was: had("0", stack("1", addonsv1.StackProgressing, ptr.To(true))), is: addonsv1.StackReady, revision: "1", started: then, wasReady: ptr.To(true), previous: "0"},
 		"it had failed":                       {was: stack("1", addonsv1.StackFailed, ptr.To(true)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(false)},
 		"it wasn't ready any more":            {was: stack("1", addonsv1.StackDegraded, ptr.To(true)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(false)},
 		"it hadn't come far":                  {was: stack("1", addonsv1.StackProgressing, ptr.To(true)), is: addonsv1.StackProgressing, revision: "2", started: now, wasReady: ptr.To(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			started, wasReady := startOf(tc.was, addonsv1.StackStatus{Name: "platform", Revision: tc.revision, State: tc.is, Since: now})
-			if !started.Equal(&tc.started) || (wasReady == nil) != (tc.wasReady == nil) || wasReady != nil && *wasReady != *tc.wasReady {
-				t.Errorf("since %s, was ready %v", started, wasReady)
+			started, wasReady, previous := startOf(tc.was, addonsv1.StackStatus{Name: "platform", Revision: tc.revision, State: tc.is, Since: now})
+			if previous != tc.previous || !started.Equal(&tc.started) || (wasReady == nil) != (tc.wasReady == nil) || wasReady != nil && *wasReady != *tc.wasReady {
+				t.Errorf("since %s, was ready %v at %s", started, wasReady, previous)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Turns are the clusters that may be brought to a revision of an AddonStack now. The AddonStack controller gives them,
+// Turns are the clusters that may be brought to a revision of an AddonStack now, or back from it if it was rejected. The AddonStack controller gives them,
 // and the assignment controller takes them.
 //
 // Key: the AddonStack.

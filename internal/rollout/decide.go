@@ -11,95 +11,144 @@ import (
 
 // Decide returns what is to be done now. Equal inputs have equal decisions.
 func Decide(in Input) Decision {
-	d := Decision{Phase: addonsv1.RolloutHalted}
+	d := Decision{Phase: addonsv1.RolloutHalted, Staged: in.Mode == Staged, Returns: in.Mode == Returning}
 	in.wake(&d, in.Stop.Until)
 	if in.Target == "" {
 		return d
 	}
 	waves, running := in.waves(&d)
 	for i := range waves {
-		d.Waves = append(d.Waves, waves[i].count)
+		d.Waves, d.Members = append(d.Waves, waves[i].count), append(d.Members, waves[i].members)
 	}
-	if d.Wave = in.exceeded(d.Waves); d.Wave >= 0 {
-		d.Reject = in.Awaited || in.Strategy.RollsBack && in.HasPrevious
+	if in.halts(&d) {
 		return d
 	}
-	for i := range waves {
-		w := &waves[i]
-		d.Wave = i
-		turns := w.turns()
-		if len(turns) > 0 {
-			if phase := in.gate(w, i); phase != "" {
-				d.Phase = phase
-				return d
-			}
-			free := max(0, atLeastOne(w.MaxConcurrent, w.count.Total)-running-len(d.Start))
-			for _, m := range turns[:min(free, len(turns))] {
-				d.Start = append(d.Start, m.Name)
-			}
-		}
-		isLast := i == len(waves)-1
-		if phase := in.unfinished(w, isLast, &d); phase != "" {
-			d.Phase = phase
-			return d
-		}
-		d.WavesDone++
-	}
-	switch {
-	case in.othersLag(d.WavesDone):
-		d.Phase = addonsv1.RolloutWaitingForInstances
-	case in.Back:
-		d.Phase = addonsv1.RolloutRolledBack
-	default:
-		d.Phase = addonsv1.RolloutCompleted
-	}
+	in.proceed(&d, waves, running)
+	d.Begins = d.Begins || len(d.Start) > 0
 	return d
 }
 
-// exceeded returns the index of the first wave in which more clusters failed than may, -1 if there is none. A known
-// target has no such limit: a cluster that fails weeks later halts nothing.
-func (in *Input) exceeded(counts []Count) int {
-	if in.Known {
-		return -1
+// proceed goes through the waves until one that isn't over, starts clusters of it, and sets the phase.
+func (in *Input) proceed(d *Decision, waves []wave, running int) {
+	isUnsure := slices.ContainsFunc(d.Waves, in.isUnsure)
+	for i := range waves {
+		w := &waves[i]
+		d.Wave = i
+		isOver := in.Over.Has(w.Name)
+		if turns := w.turns(); len(turns) > 0 {
+			switch phase := in.gate(w, i, isOver); {
+			case phase != "" && !isOver:
+				d.Phase = phase
+				return
+			case phase == "" && !isUnsure:
+				free := max(0, atLeastOne(w.MaxConcurrent, w.count.Total)-running-len(d.Start))
+				for _, m := range turns[:min(free, len(turns))] {
+					d.Start = append(d.Start, m.Name)
+				}
+			}
+		}
+		if !isOver {
+			if d.Phase = in.unfinished(w, i == len(waves)-1, d); d.Phase != "" {
+				return
+			}
+		}
+		d.Over = append(d.Over, w.Name)
 	}
-	return slices.IndexFunc(counts, func(c Count) bool { return len(c.Failed) > AtMost(in.Strategy.MaxFailed, c.Total) })
+	isSeen := slices.ContainsFunc(d.Waves, func(c Count) bool { return c.Done > 0 })
+	switch {
+	case in.othersLag(len(d.Over)):
+		d.Phase = addonsv1.RolloutWaitingForInstances
+	case in.Mode == Returning:
+		d.Phase = addonsv1.RolloutRolledBack
+	case !isSeen && in.Mode != Following:
+		d.Phase, d.Over = addonsv1.RolloutWaitingForClusters, d.Over[:len(d.Over)-1]
+	default:
+		d.Phase, d.Completed = addonsv1.RolloutCompleted, true
+	}
 }
 
-// gate returns what keeps clusters of a wave from starting, "" for nothing. All waves before it are over.
-func (in *Input) gate(w *wave, i int) addonsv1.RolloutPhase {
+// halts reports whether no cluster starts any more, as more clusters failed than may. A halt that is known ends once so
+// many may fail. If the strategy says so, the target is rejected instead.
+func (in *Input) halts(d *Decision) bool {
+	if in.Mode == Following || in.Mode == AllAtOnce {
+		return false
+	}
+	at, known := slices.IndexFunc(d.Waves, in.isExceeded), -1
+	if in.Halted != nil && (in.Mode != Returning || !in.Returned.IsZero()) { // else it is of the time before
+		known = max(0, slices.IndexFunc(d.Waves, func(c Count) bool { return c.Name == in.Halted.Wave }))
+		if in.Halted.Failed > 0 && at < 0 && in.Halted.Failed <= AtMost(in.Strategy.MaxFailed, d.Waves[known].Total) {
+			known, d.Resume = -1, true
+		}
+	}
+	if at < 0 && known < 0 {
+		return false
+	}
+	d.Wave = max(at, 0)
+	if at < 0 {
+		d.Wave = known
+	}
+	mayReject := in.Mode != Returning && in.Strategy.RollsBack && in.Stop.Phase != addonsv1.RolloutPaused
+	if d.Reject = mayReject && slices.ContainsFunc(in.Clusters, func(c Cluster) bool { return c.Assigned == in.Target && c.GoesBackTo != "" }); d.Reject {
+		return true
+	}
+	if at >= 0 && (in.Halted == nil || in.Halted.Failed < len(d.Waves[at].Failed)) {
+		d.Halt = &Halt{Wave: d.Waves[at].Name, Failed: len(d.Waves[at].Failed)}
+	}
+	return true
+}
+
+// isExceeded reports whether more clusters of a wave failed than may.
+func (in *Input) isExceeded(c Count) bool {
+	return len(c.Failed) > AtMost(in.Strategy.MaxFailed, c.Total)
+}
+
+// isUnsure reports whether more clusters of a wave may have failed than may, with those that failed just now.
+func (in *Input) isUnsure(c Count) bool {
+	return in.Mode != Following && in.Mode != AllAtOnce && len(c.Failed)+c.Unsure > AtMost(in.Strategy.MaxFailed, c.Total)
+}
+
+// gate returns what keeps clusters of a wave from starting, "" for nothing. All waves before it are over. Clusters that
+// follow into a wave which is over need no approval.
+func (in *Input) gate(w *wave, i int, isOver bool) addonsv1.RolloutPhase {
 	switch {
-	case in.othersLag(i):
+	case in.Replaced:
+		return addonsv1.RolloutHalted
+	case !isOver && in.othersLag(i):
 		return addonsv1.RolloutWaitingForInstances
-	case w.NeedsApproval && !in.Approved.HasAny(All, w.Name):
+	case !isOver && w.NeedsApproval && !in.Approved.HasAny(All, w.Name) && !in.Promoted.Has(w.Name):
 		return addonsv1.RolloutWaitingForApproval
 	}
 	return in.Stop.Phase
 }
 
-// othersLag reports whether another instance hasn't done so many waves yet. A known target waits for nobody.
+// othersLag reports whether another instance hasn't done so many waves yet. Only a staged target waits for others.
 func (in *Input) othersLag(waves int) bool {
-	return !in.Known && len(in.lagging(waves)) > 0
+	return in.Mode == Staged && !in.Approved.Has(All) && len(in.lagging(waves)) > 0
 }
 
 // unfinished returns the phase of a wave that isn't over, "" if it is. A wave of which no cluster is ready has shown
-// nothing. The last wave has no soak.
+// nothing, and so has one whose selector takes no cluster.
 func (in *Input) unfinished(w *wave, isLast bool, d *Decision) addonsv1.RolloutPhase {
-	switch {
-	case w.has(waits, inFlight) && in.Back:
-		return addonsv1.RolloutRollingBack
-	case w.has(waits, inFlight):
-		return addonsv1.RolloutProgressing
-	case len(w.members) == 0, in.Known, in.Approved.Has(All):
-		return ""
-	case w.count.Done == 0:
-		return addonsv1.RolloutWaitingForClusters
-	case isLast:
-		return ""
-	}
 	end := w.count.ReadySince.Add(w.Soak)
-	if !in.Now.Before(end) {
+	if in.Mode != Staged {
+		end = w.count.ReadySince.Add(in.Strategy.MinReady)
+	}
+	isEmpty := len(w.members) == 0
+	switch {
+	case in.isWaited(w) && in.Mode == Returning:
+		return addonsv1.RolloutRollingBack
+	case in.isWaited(w):
+		return addonsv1.RolloutProgressing
+	case in.Mode == Following, in.Mode == Returning, in.Promoted.Has(w.Name), in.Approved.Has(All) && !isLast:
+		return ""
+	case isEmpty && (w.Optional || w.Selector == nil):
+		return ""
+	case w.count.Done == 0, in.Mode == AllAtOnce && len(w.count.Failed) > 0:
+		return addonsv1.RolloutWaitingForClusters
+	case !in.Now.Before(end):
 		return ""
 	}
+	d.SoaksUntil = end
 	in.wake(d, end)
 	return addonsv1.RolloutSoaking
 }

@@ -26,7 +26,7 @@ var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // at returns a cluster that has a revision in a state for some time.
 func at(name, revision string, state addonsv1.StackState, ago time.Duration) rollout.Cluster {
-	return rollout.Cluster{Name: name, Labels: labels.Set{"name": name}, Assigned: revision, State: state, Since: now.Add(-ago), Started: now.Add(-ago), WasReady: true}
+	return rollout.Cluster{Name: name, Labels: labels.Set{"name": name}, Assigned: revision, GoesBackTo: "old", State: state, Since: now.Add(-ago), Started: now.Add(-ago), WasReady: true}
 }
 
 func without(c rollout.Cluster, why string, ago time.Duration) rollout.Cluster {
@@ -42,7 +42,7 @@ func unwell(c rollout.Cluster) rollout.Cluster {
 // input has clusters that are to go from "old" to "new", by default one after the other.
 func input(clusters ...rollout.Cluster) rollout.Input {
 	return rollout.Input{
-		Now: now, Target: "new", HasPrevious: true, Clusters: clusters,
+		Now: now, Target: "new", Clusters: clusters,
 		Strategy: rollout.Strategy{
 			Waves:       []rollout.Wave{{Name: "rest", MaxConcurrent: intstr.FromInt32(1)}},
 			ReadyWithin: time.Hour,
@@ -60,9 +60,29 @@ func first(in rollout.Input, name string, change func(*rollout.Wave)) rollout.In
 	return in
 }
 
-func with(in rollout.Input, change func(*rollout.Input)) rollout.Input {
-	change(&in)
+// held has clusters done once they were ready for ten minutes.
+func held(in rollout.Input) rollout.Input {
+	in.Strategy.MinReady = 10 * time.Minute
 	return in
+}
+
+func with(in rollout.Input, changes ...func(*rollout.Input)) rollout.Input {
+	for _, change := range changes {
+		change(&in)
+	}
+	return in
+}
+
+// joined returns a cluster that came just now.
+func joined(c rollout.Cluster) rollout.Cluster {
+	c.Joined = now
+	return c
+}
+
+// named returns a cluster with the label of another one.
+func named(c rollout.Cluster, name string) rollout.Cluster {
+	c.Labels = labels.Set{"name": name}
+	return c
 }
 
 const (
@@ -76,41 +96,83 @@ func TestDecide(t *testing.T) {
 	soaking := func(w *rollout.Wave) { w.Soak = time.Hour }
 	approved := func(w *rollout.Wave) { w.NeedsApproval = true }
 	old := at("b", "old", ready, time.Hour)
+	begun := func(in *rollout.Input) { in.Began = now.Add(-2 * time.Hour) }
+	halted := func(failed int) func(*rollout.Input) {
+		return func(in *rollout.Input) { in.Halted = &rollout.Halt{Wave: "rest", Failed: failed} }
+	}
+	mayFail := func(n int32) func(*rollout.Input) {
+		return func(in *rollout.Input) { in.Strategy.MaxFailed = intstr.FromInt32(n) }
+	}
+	rollsBack := func(in *rollout.Input) { in.Strategy.RollsBack = true }
+	mode := func(mode rollout.Mode) func(*rollout.Input) {
+		return func(in *rollout.Input) { in.Mode, in.Returned = mode, now.Add(-time.Minute) }
+	}
+	lastSoaks := func(in rollout.Input) rollout.Input {
+		in.Strategy.Waves[0].Soak = time.Hour
+		return in
+	}
 	for name, tc := range map[string]struct {
 		in     rollout.Input
 		phase  addonsv1.RolloutPhase
 		start  []string
 		reject bool
 		next   time.Duration // from now
+		// What is noted: a halt with so many failures, its end, and that the target is completed.
+		halt      int
+		resume    bool
+		completed bool
 	}{
 		"no target":                         {in: with(input(old), func(in *rollout.Input) { in.Target = "" }), phase: addonsv1.RolloutHalted},
-		"no clusters":                       {in: input(), phase: addonsv1.RolloutCompleted},
+		"no clusters":                       {in: input(), phase: addonsv1.RolloutWaitingForClusters},
 		"one at a time":                     {in: input(at("a", "old", ready, time.Hour), old), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
 		"none beside one on its way":        {in: input(at("a", "new", progressing, time.Minute), old), phase: addonsv1.RolloutProgressing, next: 59 * time.Minute},
 		"the next after it":                 {in: input(at("a", "new", ready, 0), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
-		"all have it":                       {in: input(at("a", "new", ready, 0)), phase: addonsv1.RolloutCompleted},
+		"all have it":                       {in: input(at("a", "new", ready, 0)), phase: addonsv1.RolloutCompleted, completed: true},
 		"those that aren't well come first": {in: input(old, at("a", "old", isFailed, time.Hour)), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
 
-		"the first wave":           {in: first(input(at("a", "old", ready, 0), old), "a", nil), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
-		"no wave before its turn":  {in: first(input(at("a", "new", progressing, 0), old), "a", nil), phase: addonsv1.RolloutProgressing, next: time.Hour},
-		"a soak":                   {in: first(input(at("a", "new", ready, 40*time.Minute), old), "a", soaking), phase: addonsv1.RolloutSoaking, next: 20 * time.Minute},
-		"the end of a soak":        {in: first(input(at("a", "new", ready, time.Hour), old), "a", soaking), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
-		"a wave with no clusters":  {in: first(input(old), "a", soaking), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
-		"approval":                 {in: first(input(at("a", "old", ready, 0), old), "a", approved), phase: addonsv1.RolloutWaitingForApproval},
-		"approval of another wave": {in: with(first(input(at("a", "old", ready, 0), old), "a", approved), func(in *rollout.Input) { in.Approved = sets.New("rest") }), phase: addonsv1.RolloutWaitingForApproval},
-		"an approved wave":         {in: with(first(input(at("a", "old", ready, 0), old), "a", approved), func(in *rollout.Input) { in.Approved = sets.New("first") }), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
+		"the first wave":                   {in: first(input(at("a", "old", ready, 0), old), "a", nil), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
+		"no wave before its turn":          {in: first(input(at("a", "new", progressing, 0), old), "a", nil), phase: addonsv1.RolloutProgressing, next: time.Hour},
+		"a soak":                           {in: first(input(at("a", "new", ready, 40*time.Minute), old), "a", soaking), phase: addonsv1.RolloutSoaking, next: 20 * time.Minute},
+		"the end of a soak":                {in: first(input(at("a", "new", ready, time.Hour), old), "a", soaking), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"a selector that takes no cluster": {in: first(input(old), "a", soaking), phase: addonsv1.RolloutWaitingForClusters},
+		"it is optional":                   {in: first(input(old), "a", func(w *rollout.Wave) { w.Optional = true }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"it is promoted":                   {in: with(first(input(old), "a", soaking), func(in *rollout.Input) { in.Promoted = sets.New("first") }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"a soak after the last wave":       {in: lastSoaks(input(at("a", "new", ready, 40*time.Minute))), phase: addonsv1.RolloutSoaking, next: 20 * time.Minute},
+		"the end of the last soak":         {in: lastSoaks(input(at("a", "new", ready, time.Hour))), phase: addonsv1.RolloutCompleted, completed: true},
+		"also if all is approved":          {in: with(lastSoaks(input(at("a", "new", ready, 0))), func(in *rollout.Input) { in.Approved = sets.New(rollout.All) }), phase: addonsv1.RolloutSoaking, next: time.Hour},
+		"ready, but not for long enough":   {in: held(input(at("a", "new", ready, 4*time.Minute), old)), phase: addonsv1.RolloutProgressing, next: 6 * time.Minute},
+		"ready for long enough":            {in: held(input(at("a", "new", ready, 10*time.Minute), old)), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"a soak that is promoted":          {in: with(first(input(at("a", "new", ready, 0), old), "a", soaking), func(in *rollout.Input) { in.Promoted = sets.New("first") }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"a wave that is over stays over": {in: with(first(input(at("a", "old", ready, 0), old, joined(at("c", "old", ready, 0))), "a", approved), func(in *rollout.Input) {
+			in.Over, in.Strategy.Waves[1].MaxConcurrent = sets.New("first"), intstr.FromInt32(2)
+		}), phase: addonsv1.RolloutProgressing, start: []string{"a", "c"}},
+		"one that joins holds up no soak":              {in: with(first(input(at("a", "new", ready, time.Hour), old, named(joined(at("c", "new", ready, 0)), "a")), "a", soaking), begun), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"approval":                                     {in: first(input(at("a", "old", ready, 0), old), "a", approved), phase: addonsv1.RolloutWaitingForApproval},
+		"approval of another wave":                     {in: with(first(input(at("a", "old", ready, 0), old), "a", approved), func(in *rollout.Input) { in.Approved = sets.New("rest") }), phase: addonsv1.RolloutWaitingForApproval},
+		"an approved wave":                             {in: with(first(input(at("a", "old", ready, 0), old), "a", approved), func(in *rollout.Input) { in.Approved = sets.New("first") }), phase: addonsv1.RolloutProgressing, start: []string{"a"}},
 		"a wave that needs no start needs no approval": {in: first(input(at("a", "new", ready, 0), old), "a", approved), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"promoted, it doesn't soak":                    {in: with(first(input(at("a", "new", ready, 0), old), "a", soaking), func(in *rollout.Input) { in.Approved = sets.New(rollout.All) }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 
 		"a failure within the first minute is tried again": {in: input(at("a", "new", isFailed, 20*time.Second), old), phase: addonsv1.RolloutProgressing, next: 40 * time.Second},
-		"a failure":                            {in: input(at("a", "new", isFailed, time.Minute), old), phase: addonsv1.RolloutHalted},
-		"a workload that isn't ready any more": {in: input(at("a", "new", degraded, 0), old), phase: addonsv1.RolloutHalted},
-		"it takes too long":                    {in: input(at("a", "new", progressing, time.Hour), old), phase: addonsv1.RolloutHalted},
+		"meanwhile no other one starts": {in: with(input(at("a", "new", isFailed, 20*time.Second), old, at("c", "old", ready, 0)), func(in *rollout.Input) {
+			in.Strategy.Waves[0].MaxConcurrent = intstr.FromInt32(3)
+		}), phase: addonsv1.RolloutProgressing, next: 40 * time.Second},
+		"a failure":                            {in: input(at("a", "new", isFailed, time.Minute), old), phase: addonsv1.RolloutHalted, halt: 1},
+		"a workload that isn't ready any more": {in: input(at("a", "new", degraded, 0), old), phase: addonsv1.RolloutHalted, halt: 1},
+		"it takes too long":                    {in: input(at("a", "new", progressing, time.Hour), old), phase: addonsv1.RolloutHalted, halt: 1},
+		"it failed, and is paused":             {in: input(without(at("a", "new", isFailed, time.Hour), "Paused", 0), old), phase: addonsv1.RolloutHalted, halt: 1},
+		"it failed, and is silent":             {in: input(without(at("a", "new", degraded, time.Hour), "ConnectionRefused", 0), old), phase: addonsv1.RolloutHalted, halt: 1},
+		"a halt holds":                         {in: with(input(at("a", "new", ready, time.Hour), old), halted(1)), phase: addonsv1.RolloutHalted},
+		"a person halted it":                   {in: with(input(at("a", "new", ready, time.Hour), old), halted(0)), phase: addonsv1.RolloutHalted},
+		"more fail during a halt":              {in: with(input(at("a", "new", isFailed, time.Hour), at("c", "new", isFailed, time.Hour), old), halted(1)), phase: addonsv1.RolloutHalted, halt: 2},
+		"a halt ends with a higher maxFailed":  {in: with(input(at("a", "new", ready, time.Hour), old), halted(1), mayFail(1)), phase: addonsv1.RolloutProgressing, start: []string{"b"}, resume: true},
+		"not if it is still too low":           {in: with(input(at("a", "new", ready, time.Hour), old), halted(2), mayFail(1)), phase: addonsv1.RolloutHalted},
+		"a halt becomes a rejection":           {in: with(input(at("a", "new", ready, time.Hour), old), halted(1), rollsBack), phase: addonsv1.RolloutHalted, reject: true},
+		"a paused stack rejects nothing":       {in: with(input(at("a", "new", isFailed, time.Hour), old), rollsBack, func(in *rollout.Input) { in.Stop.Phase = addonsv1.RolloutPaused }), phase: addonsv1.RolloutHalted, halt: 1},
 		"it wasn't well before":                {in: input(unwell(at("a", "new", isFailed, time.Hour)), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"a failure that may be":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.MaxFailed = intstr.FromString("50%") }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"back, after a failure":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.RollsBack = true }), phase: addonsv1.RolloutHalted, reject: true},
-		"nothing to go back to":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.RollsBack, in.HasPrevious = true, false }), phase: addonsv1.RolloutHalted},
-		"a newer one may be the remedy":        {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Awaited = true }), phase: addonsv1.RolloutHalted, reject: true},
+		"nothing to go back to":                {in: with(input(at("a", "new", isFailed, time.Hour), old), func(in *rollout.Input) { in.Strategy.RollsBack, in.Clusters[0].GoesBackTo = true, "" }), phase: addonsv1.RolloutHalted, halt: 1},
 		"a cluster that failed at what was never completed gets the remedy first": {
 			in: first(input(at("a", "old", ready, 0), unfinished(at("b", "bad", isFailed, time.Hour))), "a", nil), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 
@@ -119,7 +181,9 @@ func TestDecide(t *testing.T) {
 		"a wave of which all are away":   {in: first(input(without(at("a", "old", ready, 0), "Paused", 0), old), "a", nil), phase: addonsv1.RolloutWaitingForClusters},
 		"and continues without them":     {in: with(first(input(without(at("a", "old", ready, 0), "Paused", 0), old), "a", nil), func(in *rollout.Input) { in.Approved = sets.New(rollout.All) }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"silent since it started":        {in: input(without(at("a", "new", progressing, 5*time.Minute), "ConnectionRefused", 4*time.Minute), old), phase: addonsv1.RolloutProgressing, next: 6 * time.Minute},
-		"cut off by the change":          {in: input(without(at("a", "new", progressing, 15*time.Minute), "ConnectionRefused", 11*time.Minute), old), phase: addonsv1.RolloutHalted},
+		"cut off by the change":          {in: input(without(at("a", "new", progressing, 15*time.Minute), "ConnectionRefused", 11*time.Minute), old), phase: addonsv1.RolloutHalted, halt: 1},
+		"cut off before it was done":     {in: held(input(without(at("a", "new", ready, 15*time.Minute), "ConnectionRefused", 11*time.Minute), old)), phase: addonsv1.RolloutHalted, halt: 1},
+		"silent since before it started": {in: input(without(at("a", "new", progressing, 5*time.Minute), "ConnectionRefused", 20*time.Minute), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"silent after it was ready":      {in: input(without(at("a", "new", ready, 15*time.Minute), "ConnectionRefused", 11*time.Minute), at("c", "new", ready, 0), old), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 
 		"outside of windows": {in: with(input(old), func(in *rollout.Input) {
@@ -139,16 +203,35 @@ func TestDecide(t *testing.T) {
 			in.Others = others("blue", "new", 0)
 		}), phase: addonsv1.RolloutWaitingForInstances},
 
-		"a known revision knows no waves, failures or instances": {in: with(first(input(at("a", "new", isFailed, time.Hour), old), "a", approved), func(in *rollout.Input) {
-			in.Known, in.Others = true, others("blue", "", 0)
+		"all is approved, also if others lag": {in: with(input(old), func(in *rollout.Input) {
+			in.Others, in.Approved = others("blue", "old", 1), sets.New(rollout.All)
 		}), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
-		"on the way back": {in: with(input(at("a", "new", ready, 0), old), func(in *rollout.Input) { in.Known, in.Back = true, true }), phase: addonsv1.RolloutRollingBack, start: []string{"b"}},
-		"back":            {in: with(input(at("a", "new", ready, 0)), func(in *rollout.Input) { in.Known, in.Back = true, true }), phase: addonsv1.RolloutRolledBack},
+
+		"a completed revision has no waves, failures or instances": {in: with(first(input(at("a", "new", isFailed, time.Hour), old), "a", approved), mode(rollout.Following), func(in *rollout.Input) {
+			in.Others = others("blue", "", 0)
+		}), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"a step back has no waves, approvals or soaks":       {in: held(with(first(input(at("a", "new", ready, 0), old), "b", approved), mode(rollout.SteppingBack))), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"it is completed after a while":                      {in: held(with(input(at("a", "new", ready, 0)), mode(rollout.SteppingBack))), phase: addonsv1.RolloutSoaking, next: 10 * time.Minute},
+		"it halts if that fails":                             {in: with(input(at("a", "new", isFailed, time.Hour), old), mode(rollout.SteppingBack)), phase: addonsv1.RolloutHalted, halt: 1},
+		"on the way back":                                    {in: with(input(at("a", "new", isFailed, time.Hour), old), mode(rollout.Returning)), phase: addonsv1.RolloutRollingBack, start: []string{"a"}},
+		"one at a time goes back":                            {in: with(input(at("a", "new", isFailed, time.Hour), at("b", "old", progressing, 0)), mode(rollout.Returning)), phase: addonsv1.RolloutRollingBack, next: time.Hour},
+		"one that had another revision isn't waited for":     {in: with(input(at("a", "new", isFailed, time.Hour), at("b", "old", progressing, 2*time.Minute)), mode(rollout.Returning)), phase: addonsv1.RolloutRollingBack, start: []string{"a"}},
+		"going back that fails halts":                        {in: with(input(at("a", "new", isFailed, time.Hour), at("b", "old", degraded, 0)), mode(rollout.Returning)), phase: addonsv1.RolloutHalted, halt: 1},
+		"a failure of one that had another revision doesn't": {in: with(input(at("a", "new", isFailed, time.Hour), at("b", "old", degraded, 2*time.Minute)), mode(rollout.Returning)), phase: addonsv1.RolloutRollingBack, start: []string{"a"}},
+		"a halt from before the rejection has ended":         {in: with(input(at("a", "new", isFailed, time.Hour), old), mode(rollout.Returning), halted(1), func(in *rollout.Input) { in.Returned = time.Time{} }), phase: addonsv1.RolloutRollingBack, start: []string{"a"}},
+		"back": {in: with(input(old), mode(rollout.Returning)), phase: addonsv1.RolloutRolledBack},
+		"a revision that all got at once isn't halted":    {in: with(input(at("a", "new", isFailed, time.Hour), at("b", "new", ready, 0)), mode(rollout.AllAtOnce), rollsBack), phase: addonsv1.RolloutWaitingForClusters},
+		"it is completed once all were ready for a while": {in: held(with(input(at("a", "new", ready, 10*time.Minute), at("b", "new", ready, time.Hour)), mode(rollout.AllAtOnce))), phase: addonsv1.RolloutCompleted, completed: true},
+		"not before":            {in: held(with(input(at("a", "new", ready, 9*time.Minute)), mode(rollout.AllAtOnce))), phase: addonsv1.RolloutSoaking, next: time.Minute},
+		"what others can't get": {in: with(input(old), func(in *rollout.Input) { in.Replaced = true }), phase: addonsv1.RolloutHalted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := rollout.Decide(tc.in)
 			if d.Phase != tc.phase || d.Reject != tc.reject || !slices.Equal(d.Start, tc.start) {
 				t.Errorf("%s, starts %v, rejects %t", d.Phase, d.Start, d.Reject)
+			}
+			if d.Completed != tc.completed && d.Phase != addonsv1.RolloutCompleted || d.Resume != tc.resume || (d.Halt != nil) != (tc.halt > 0) || d.Halt != nil && d.Halt.Failed != tc.halt {
+				t.Errorf("completed %t, resumes %t, halts %+v", d.Completed, d.Resume, d.Halt)
 			}
 			if next := d.Next.Sub(now); tc.next == 0 != d.Next.IsZero() || tc.next != 0 && next != tc.next {
 				t.Errorf("looks again after %s (%s)", next, d.Next)
@@ -169,7 +252,11 @@ func unfinished(c rollout.Cluster) rollout.Cluster {
 func TestTarget(t *testing.T) {
 	r := func(name string, marks ...string) rollout.Revision {
 		has := func(mark string) bool { return slices.Contains(marks, mark) }
-		return rollout.Revision{Name: name, Followed: has("followed"), Started: has("started"), Completed: has("completed"), Rejected: has("rejected"), Replaced: has("replaced")}
+		is := rollout.Revision{Name: name, Cause: rollout.Edited, Started: has("started"), Completed: has("completed"), Rejected: has("rejected"), Halted: has("halted"), Replaced: has("replaced")}
+		if has("followed") {
+			is.Cause = rollout.Followed
+		}
+		return is
 	}
 	for name, tc := range map[string]struct {
 		revisions []rollout.Revision
@@ -183,17 +270,15 @@ func TestTarget(t *testing.T) {
 		"the newest of those that wait":                   {[]rollout.Revision{r("3", "followed"), r("2", "followed"), r("1", "completed")}, 0},
 		"all wait for the one that has started":           {[]rollout.Revision{r("3", "followed"), r("2", "followed"), r("1", "followed", "started")}, 2},
 		"an edit that hasn't started is in what followed": {[]rollout.Revision{r("3", "followed"), r("2"), r("1", "started")}, 0},
-		"back to the completed one":                       {[]rollout.Revision{r("3", "rejected"), r("2", "followed"), r("1", "completed")}, 2},
-		"an edit after a rejection":                       {[]rollout.Revision{r("3"), r("2", "rejected"), r("1", "completed")}, 0},
-		"a version that comes after a rejection":          {[]rollout.Revision{r("3", "followed"), r("2", "started", "rejected"), r("1", "completed")}, 0},
-		"nothing completed":                               {[]rollout.Revision{r("2", "rejected"), r("1", "started")}, 1},
-		"all rejected":                                    {[]rollout.Revision{r("2", "rejected"), r("1", "rejected")}, -1},
-		"nothing waits for what others can't get":         {[]rollout.Revision{r("2", "followed"), r("1", "started", "replaced")}, 0},
-		"but for one that has started before":             {[]rollout.Revision{r("3", "followed"), r("2", "followed", "started", "replaced"), r("1", "started")}, 2},
-		"back to what records have alone":                 {[]rollout.Revision{r("2", "rejected"), r("1", "completed", "replaced")}, 1},
-		"nothing completed, and one can't be had":         {[]rollout.Revision{r("3", "rejected"), r("2", "started", "replaced"), r("1", "started")}, 2},
-		"all rejected, but for one that can't be had":     {[]rollout.Revision{r("2", "rejected"), r("1", "started", "replaced")}, -1},
-		"a completed one that was rejected later":         {[]rollout.Revision{r("2", "completed", "rejected"), r("1", "completed")}, 1},
+		"one that is rejected before it has started changes nothing": {[]rollout.Revision{r("3", "rejected"), r("2", "started"), r("1", "completed")}, 1},
+		"clusters go back from one that has started":                 {[]rollout.Revision{r("2", "started", "rejected"), r("1", "completed")}, 0},
+		"an edit after a rejection":                                  {[]rollout.Revision{r("3"), r("2", "rejected"), r("1", "completed")}, 0},
+		"a version that comes after a rejection":                     {[]rollout.Revision{r("3", "followed"), r("2", "started", "rejected"), r("1", "completed")}, 0},
+		"a version that comes after a halt":                          {[]rollout.Revision{r("3", "followed"), r("2", "started", "halted"), r("1", "completed")}, 0},
+		"all rejected":                                               {[]rollout.Revision{r("2", "rejected"), r("1", "rejected")}, -1},
+		"nothing waits for what others can't get":                    {[]rollout.Revision{r("2", "followed"), r("1", "started", "replaced")}, 0},
+		"but for one that has started before":                        {[]rollout.Revision{r("3", "followed"), r("2", "followed", "started", "replaced"), r("1", "started")}, 2},
+		"a completed one that was rejected later":                    {[]rollout.Revision{r("2", "started", "completed", "rejected"), r("1", "completed")}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := rollout.Target(tc.revisions); got != tc.want {
@@ -234,7 +319,7 @@ func TestWaves(t *testing.T) {
 	if amid := rollout.Decide(in); amid.Waves[0].Total != 2 || amid.Waves[1].Total != totals[1] || amid.Waves[3].Total < 36-totals[1] {
 		t.Errorf("those that come amid it take a place: %+v", amid.Waves)
 	}
-	in.Clusters, in.Began = in.Clusters[:40], time.Time{}
+	in.Clusters, in.Began = slices.Clone(in.Clusters[:40]), time.Time{}
 	slices.Reverse(in.Clusters)
 	if diff := cmp.Diff(d, rollout.Decide(in)); diff != "" {
 		t.Error("the order of clusters matters: ", diff)

@@ -21,6 +21,9 @@ func Describe(namespace string, in Input, d Decision, rejection string) string {
 	annotate := func(annotation, value string) string {
 		return fmt.Sprintf("kubectl annotate controllerrevision -n %s %s --overwrite %s=%s", namespace, in.Target, annotation, value)
 	}
+	off := func(annotation string) string {
+		return fmt.Sprintf("kubectl annotate controllerrevision -n %s %s %s-", namespace, in.Target, annotation)
+	}
 	if in.Target == "" {
 		return rejection + ". There is no other revision to go to, so clusters stay as they are. Change the AddonStack, or take the annotation off"
 	}
@@ -30,36 +33,62 @@ func Describe(namespace string, in Input, d Decision, rejection string) string {
 		far += fmt.Sprintf(", %d failed (%s)", len(wave.Failed), message.Clusters(wave.Failed))
 	}
 	all := "All clusters have " + in.Target
+	if in.Mode == Returning {
+		all = "No cluster has " + in.Target + " any more"
+	}
 	if away := d.away(); len(away) > 0 {
 		all += fmt.Sprintf(", but for %d on which nothing can be done (%s)", len(away), message.Clusters(away))
 	}
 	switch d.Phase {
 	case addonsv1.RolloutProgressing:
 	case addonsv1.RolloutSoaking:
-		return fmt.Sprintf("%s. They have to stay so until %s", far, wave.ReadySince.Add(in.wave(wave.Name).Soak).UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s. They have to stay so until %s", far, d.SoaksUntil.UTC().Format(time.RFC3339))
 	case addonsv1.RolloutWaitingForApproval:
 		approved := strings.Join(sets.List(in.Approved.Union(sets.New(wave.Name))), ",")
 		return fmt.Sprintf("Wave %s waits for approval: %s", wave.Name, annotate(addonsv1.RolloutApprovedAnnotation, approved))
 	case addonsv1.RolloutWaitingForWindow:
 		return fmt.Sprintf("%s. No window of spec.rollout.windows is open until %s", far, in.Stop.Until.UTC().Format(time.RFC3339))
 	case addonsv1.RolloutWaitingForClusters:
-		return fmt.Sprintf("%s, and nothing can be done on %s: so the wave has shown nothing. Bring them back, change spec.rollout.waves, or go on without: %s",
-			far, orNone(wave.Away), annotate(addonsv1.RolloutApprovedAnnotation, "'"+All+"'"))
+		promote := annotate(addonsv1.RolloutPromotedAnnotation, strings.Join(sets.List(in.Promoted.Union(sets.New(wave.Name))), ","))
+		switch {
+		case len(in.Clusters) == 0:
+			return "No cluster has been Ready at " + in.Target + ": the AddonStack selects none"
+		case wave.Total == 0:
+			return fmt.Sprintf("No cluster is in wave %s. Label one, or go on without: %s. If no cluster has started, correct the wave in spec.rollout.waves, or set optional: true there", wave.Name, promote)
+		}
+		return fmt.Sprintf("%s, and nothing can be done on %s: so the wave has shown nothing. Bring them back, or go on without: %s", far, orNone(wave.Away), promote)
 	case addonsv1.RolloutWaitingForInstances:
-		return "These provider instances aren't as far with their clusters: " + strings.Join(in.lagging(d.WavesDone), ", ")
+		return "These provider instances aren't as far with their clusters: " + strings.Join(in.lagging(len(d.Over)), ", ") +
+			". To go on without waiting, and without soaks: " + annotate(addonsv1.RolloutApprovedAnnotation, "'"+All+"'")
 	case addonsv1.RolloutPaused:
-		return far + ". No cluster starts: annotation cluster.x-k8s.io/paused of the AddonStack is set, or its spec.rollout isn't valid"
+		return far + ". No cluster starts: " + in.Stop.Why
 	case addonsv1.RolloutHalted:
-		return fmt.Sprintf("%s. No cluster starts any more. Set them right, raise spec.rollout.maxFailed, or give the revision up: %s",
-			d.Failure(), annotate(addonsv1.RolloutRejectedAnnotation, "why"))
+		return in.describeHalt(&d, off(addonsv1.RolloutHaltedAnnotation), annotate(addonsv1.RolloutRejectedAnnotation, "why"))
 	case addonsv1.RolloutRollingBack:
-		return fmt.Sprintf("%s. %s", rejection, far)
+		return fmt.Sprintf("%s. %d of %d clusters don't have it any more", rejection, wave.Updated, wave.Total)
 	case addonsv1.RolloutRolledBack:
-		return fmt.Sprintf("%s. %s. Change the AddonStack; or take annotation %s off, to try it again", rejection, all, addonsv1.RolloutRejectedAnnotation)
+		return fmt.Sprintf("%s. %s. Change the AddonStack, or try it again: %s", rejection, all, off(addonsv1.RolloutRejectedAnnotation))
 	case addonsv1.RolloutCompleted:
 		return all
 	}
 	return far
+}
+
+// describeHalt returns why no cluster starts any more, and the ways out.
+func (in *Input) describeHalt(d *Decision, resume, reject string) string {
+	wave := d.Waves[d.Wave]
+	switch {
+	case in.Replaced:
+		return in.Target + " can't be brought to other clusters: values that it was made with were replaced. Change the AddonStack"
+	case len(wave.Failed) == 0 && (in.Halted == nil || in.Halted.Failed == 0):
+		return "A person halted the rollout. To resume it: " + resume
+	case len(wave.Failed) == 0:
+		return fmt.Sprintf("%d clusters of wave %s failed, more than spec.rollout.maxFailed allows. No cluster starts any more, though they don't fail now. To resume: %s. To give the revision up: %s",
+			in.Halted.Failed, wave.Name, resume, reject)
+	case in.Mode == Returning:
+		return fmt.Sprintf("%s on their way back. No cluster starts any more. Set them right, and resume: %s", d.Failure(), resume)
+	}
+	return fmt.Sprintf("%s. No cluster starts any more. Set them right and resume: %s. Or raise spec.rollout.maxFailed, or give the revision up: %s", d.Failure(), resume, reject)
 }
 
 // Failure returns how many clusters of the decision's wave failed.
@@ -74,12 +103,6 @@ func (d *Decision) away() (all []string) {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// wave returns the wave of a name.
-func (in *Input) wave(name string) Wave {
-	at := slices.IndexFunc(in.Strategy.Waves, func(w Wave) bool { return w.Name == name })
-	return in.Strategy.Waves[at]
 }
 
 // lagging returns the names of instances that haven't done so many waves.

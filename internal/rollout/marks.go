@@ -5,7 +5,6 @@ package rollout
 import (
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -13,63 +12,57 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// CauseEdited and CauseFollowed are the values of the annotation rollout-cause: an edit brought the revision, or none did. A
-// revision that was made without a rollout has no such annotation.
-const (
-	CauseEdited   = "Edited"
-	CauseFollowed = "Followed"
-)
+// Revision is a revision of a stack, by the marks of its attempt.
+type Revision struct {
+	Name  string
+	Cause Cause
+	// Unstaged says that all clusters got it at once.
+	Unstaged bool
+	// Started says that a cluster was brought to it, Completed that all were seen Ready at it, Rejected that no cluster is
+	// to have it, and Halted that no other one is.
+	Started, Completed, Rejected, Halted bool
+	// Replaced says that values that it was made with aren't there any more: only a cluster that had it can go back to it.
+	Replaced bool
+}
 
-// Revisions returns revisions by their marks.
-//
-// A stack may have run without a rollout before. Then no revision has marks, and those without a cause reached all clusters
-// at once. The newest of these counts as completed, but for the newest revision of all.
+// Revisions returns revisions by their marks. A mark that isn't of the present attempt doesn't count.
 func Revisions(revisions []appsv1.ControllerRevision) []Revision {
 	all := make([]Revision, 0, len(revisions))
-	marked, unstaged := false, 0
 	for i := range revisions {
 		has := func(annotation string) bool { _, found := revisions[i].Annotations[annotation]; return found }
-		r := Revision{
+		is := AttemptOf(&revisions[i])
+		begun := is.Cause != ""
+		all = append(all, Revision{
 			Name:      revisions[i].Name,
-			Followed:  revisions[i].Annotations[addonsv1.RolloutCauseAnnotation] == CauseFollowed,
-			Started:   has(addonsv1.RolloutStartedAnnotation),
-			Completed: has(addonsv1.RolloutCompletedAnnotation),
-			Rejected:  has(addonsv1.RolloutRejectedAnnotation),
+			Cause:     is.Cause,
+			Unstaged:  is.Unstaged,
+			Started:   is.Unstaged || !is.Started.IsZero(),
+			Completed: !is.Completed.IsZero(),
+			Rejected:  begun && has(addonsv1.RolloutRejectedAnnotation),
+			Halted:    begun && has(addonsv1.RolloutHaltedAnnotation),
 			Replaced:  has(addonsv1.RolloutInputsReplacedAnnotation),
-		}
-		marked = marked || r.Started || r.Completed
-		if unstaged == 0 && !has(addonsv1.RolloutCauseAnnotation) {
-			unstaged = i
-		}
-		all = append(all, r)
-	}
-	if !marked && unstaged > 0 {
-		all[unstaged].Completed = true
+		})
 	}
 	return all
 }
 
-// Began returns when the first cluster was brought to a revision, zero if none was.
-func Began(revision *appsv1.ControllerRevision) time.Time {
-	began, err := time.Parse(time.RFC3339, revision.Annotations[addonsv1.RolloutStartedAnnotation])
-	if err != nil {
-		return time.Time{} // somebody else wrote it
-	}
-	return began
+// Held returns the names of the stacks whose changes a ClusterAddon is kept out of.
+func Held(ca *addonsv1.ClusterAddon) sets.Set[string] {
+	return Names(ca.Annotations[addonsv1.HoldRolloutAnnotation])
 }
+
+// IsHeld reports whether a ClusterAddon is kept out of the changes of a stack.
+func IsHeld(ca *addonsv1.ClusterAddon, stack string) bool { return Held(ca).HasAny(All, stack) }
 
 // Approved returns the waves of a revision that somebody approved.
 func Approved(revision *appsv1.ControllerRevision) sets.Set[string] {
 	return Names(revision.Annotations[addonsv1.RolloutApprovedAnnotation])
 }
 
-// Held returns the names of the stacks whose rollouts a ClusterAddon is kept out of.
-func Held(ca *addonsv1.ClusterAddon) sets.Set[string] {
-	return Names(ca.Annotations[addonsv1.HoldRolloutAnnotation])
+// Promoted returns the waves of a revision that are over without a proof.
+func Promoted(revision *appsv1.ControllerRevision) sets.Set[string] {
+	return Names(revision.Annotations[addonsv1.RolloutPromotedAnnotation])
 }
-
-// IsHeld reports whether a ClusterAddon is kept out of the rollouts of a stack.
-func IsHeld(ca *addonsv1.ClusterAddon, stack string) bool { return Held(ca).HasAny(All, stack) }
 
 // Names returns the names in a list that commas separate.
 func Names(list string) sets.Set[string] {
@@ -82,57 +75,104 @@ func Names(list string) sets.Set[string] {
 	return all
 }
 
-// Revision is a revision of a stack, by its marks.
-type Revision struct {
-	Name string
-	// Followed says that it came by a newer version or input, and not by an edit.
-	Followed bool
-	// Started says that a cluster was brought to it, Completed that all were, and Rejected that none is to have it.
-	Started, Completed, Rejected bool
-	// Replaced says that values that it was made with aren't there any more: only a cluster that had it can go back to it.
-	Replaced bool
-}
-
-// Target returns the index of the revision that clusters are to have, -1 for none. Revisions come the newest first.
+// Target returns the index of the revision that the rollout is of, -1 for none. Revisions come the newest first. If the
+// target is rejected, the rollout brings clusters back from it.
 //
-// Once a newer revision is rejected, it is the newest completed one, if there is one. A revision that came by following
-// waits for the end of the one that has started: else a fleet with long soaks would never get anything. An edit
-// doesn't wait. Nothing waits for a revision that other clusters can't get any more.
+// A revision that is rejected before a cluster had it changes nothing. A revision that came by following waits for the end
+// of the one that has started: else a fleet with long soaks would never get anything. An edit doesn't wait. Nothing waits
+// for a revision that is halted, or that other clusters can't get any more.
 func Target(revisions []Revision) int {
-	newest := slices.IndexFunc(revisions, func(r Revision) bool { return !r.Rejected })
-	if newest > 0 {
-		if previous := Completed(revisions); previous >= 0 {
-			return previous
-		}
-		newest = slices.IndexFunc(revisions, func(r Revision) bool { return !r.Rejected && !r.Replaced })
-	}
+	newest := slices.IndexFunc(revisions, func(r Revision) bool { return !r.Rejected || r.Started })
 	for i := newest; i >= 0 && i < len(revisions); i++ {
 		switch r := revisions[i]; {
-		case r.Completed:
+		case i == newest && r.Rejected, r.Completed:
 			return newest
-		case r.Started && !r.Rejected && !r.Replaced:
+		case r.Started && !r.Rejected && !r.Halted && !r.Replaced:
 			return i
-		case !r.Followed:
+		case r.Cause != Followed:
 			return newest
 		}
 	}
 	return newest
 }
 
-// Aim sets what revisions, the newest first, say of the target at an index, -1 for none.
-func (in *Input) Aim(revisions []Revision, target int) {
+// Previous returns the index of the revision that was completed last before another one, -1 for none. A step back has
+// none: only one step is quick.
+func Previous(revisions []Revision, of int) int {
+	if of < 0 || revisions[of].Cause == Back {
+		return -1
+	}
+	for i := of + 1; i < len(revisions); i++ {
+		if r := revisions[i]; !r.Rejected && (r.Completed || r.Cause == Back) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Entry returns the index of the revision that a cluster which joins is to have, -1 if it waits for the target.
+func Entry(revisions []Revision, target int) int {
+	if target >= 0 && !revisions[target].Rejected && (revisions[target].Completed || revisions[target].Cause == Back) {
+		return target
+	}
+	return Previous(revisions, target)
+}
+
+// CauseOf returns how a revision becomes the newest one, after these: edited says that an edit brings it.
+func CauseOf(revisions []Revision, name string, edited bool) Cause {
+	if previous := Previous(revisions, Target(revisions)); previous >= 0 && revisions[previous].Name == name {
+		return Back
+	}
+	if edited {
+		return Edited
+	}
+	return Followed
+}
+
+// GoesBackTo returns the revision that a cluster has to have once the target is rejected: the one that the stack was Ready
+// at last, by the status of the stack on the cluster; "" if no such one is known. The cluster is assigned the target.
+func GoesBackTo(revisions []Revision, target int, is addonsv1.StackStatus) string {
+	before := is.Previous
+	if is.Revision != revisions[target].Name {
+		before = is.Revision // it hasn't begun with the target
+	}
+	at := slices.IndexFunc(revisions, func(r Revision) bool { return r.Name == before && !r.Rejected })
+	if at < 0 {
+		at = Previous(revisions, target)
+	}
+	if at < 0 || at == target {
+		return ""
+	}
+	return revisions[at].Name
+}
+
+// Aim sets what revisions, the newest first, say of the target at an index, -1 for none, to an instance with a watch filter.
+func (in *Input) Aim(revisions []appsv1.ControllerRevision, target int, watchFilter string) {
 	if target < 0 {
 		return
 	}
-	in.Target, in.Known = revisions[target].Name, revisions[target].Completed
-	for i, r := range revisions {
-		in.Back = in.Back || i < target && r.Rejected && in.Known
-		in.Awaited = in.Awaited || i < target && !r.Rejected
-		in.HasPrevious = in.HasPrevious || i > target && r.Completed && !r.Rejected
+	marked, revision := Revisions(revisions[:target+1]), &revisions[target]
+	is, attempt := marked[target], AttemptOf(revision)
+	in.Target = is.Name
+	in.Began, in.Returned = attempt.Started, attempt.Returns
+	in.Last, in.Over = attempt.Instances[watchFilter].Last, sets.New(attempt.Instances[watchFilter].Over...)
+	if is.Cause != "" {
+		in.Halted, in.Approved, in.Promoted = HaltOf(revision), Approved(revision), Promoted(revision)
 	}
+	switch {
+	case is.Rejected:
+		in.Mode = Returning
+	case is.Completed:
+		in.Mode = Following
+	case is.Unstaged:
+		in.Mode = AllAtOnce
+	case is.Cause == Back:
+		in.Mode = SteppingBack
+	}
+	in.Replaced = is.Replaced && in.Mode != Returning && target > 0
 }
 
-// Unfinished returns the names of revisions that were never completed, without the target.
+// Unfinished returns the names of revisions that weren't completed, without the target.
 func Unfinished(revisions []Revision, target int) sets.Set[string] {
 	unfinished := sets.New[string]()
 	for i, r := range revisions {
@@ -141,9 +181,4 @@ func Unfinished(revisions []Revision, target int) sets.Set[string] {
 		}
 	}
 	return unfinished
-}
-
-// Completed returns the index of the newest completed revision that isn't rejected, -1 for none.
-func Completed(revisions []Revision) int {
-	return slices.IndexFunc(revisions, func(r Revision) bool { return r.Completed && !r.Rejected })
 }

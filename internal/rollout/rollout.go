@@ -21,13 +21,15 @@ type Cluster struct {
 	Joined time.Time
 	// Assigned is the revision that the cluster is to have, "" for none.
 	Assigned string
+	// GoesBackTo is the revision that it has to have if the target is rejected, "" for none.
+	GoesBackTo string
 	// State at Assigned, and since when it lasts. Started is when the cluster last began to work on it, zero if it
 	// hasn't reported yet.
 	State          addonsv1.StackState
 	Since, Started time.Time
 	// WasReady says that it was ready when it left the revision before, or had none.
 	WasReady bool
-	// Unfinished says that Assigned was never completed, and isn't the target: the cluster is to leave it first.
+	// Unfinished says that Assigned wasn't completed, and isn't the target: the cluster is to leave it first.
 	Unfinished bool
 	// Away says why nothing can be done there now, "" if something can. Unreachable says that it doesn't answer.
 	Away        string
@@ -39,26 +41,48 @@ type Cluster struct {
 type Stop struct {
 	Phase addonsv1.RolloutPhase // "" if clusters may start
 	Until time.Time             // when that changes; zero if it isn't known
+	Why   string                // of a pause, for people
 }
+
+// Mode is how clusters are brought to the target, or from it.
+type Mode int
+
+const (
+	// Staged brings the waves of the strategy to the target, one after the other.
+	Staged Mode = iota
+	// AllAtOnce is of a target that all clusters got at once, without a rollout.
+	AllAtOnce
+	// SteppingBack brings all clusters to the revision that was completed last, without gates.
+	SteppingBack
+	// Following is of a completed target: clusters that were away, or joined, follow.
+	Following
+	// Returning brings the clusters that have the target, which was rejected, back to what they had.
+	Returning
+)
 
 // Input is all that a decision depends on.
 type Input struct {
 	Now      time.Time
 	Strategy Strategy
-	// Target is the revision that clusters are to have, "" for none. Known says that it was completed before: it
-	// needs no waves then.
+	// Target is the revision that the rollout is of, "" for none.
 	Target string
-	Known  bool
-	// Began is when the first cluster was brought to the target, zero if none was.
+	Mode   Mode
+	// Replaced says that no other cluster can get the target, as values that it was made with aren't there any more.
+	Replaced bool
+	// Began is when the first cluster was brought to the target, zero if none was. Last has the place of the last cluster
+	// in each wave of a size at that time, and Over are the waves that are over.
 	Began time.Time
-	// Back says that a newer revision was rejected. Awaited says that a newer one waits for the end of this one.
-	Back, Awaited bool
-	// HasPrevious says that there is a completed revision to go back to.
-	HasPrevious bool
-	Stop        Stop
-	// Approved are the names of waves that somebody approved. With [All] there are no soaks either.
-	Approved sets.Set[string]
-	Clusters []Cluster
+	Last  map[string]uint64
+	Over  sets.Set[string]
+	// Returned is since when clusters go back, zero if they don't.
+	Returned time.Time
+	// Halted is why the rollout is halted, nil if it isn't.
+	Halted *Halt
+	Stop   Stop
+	// Approved are the names of waves that somebody approved. With [All] there are no soaks either. Promoted are those that
+	// are over without a proof.
+	Approved, Promoted sets.Set[string]
+	Clusters           []Cluster
 	// Others are the other provider instances with clusters of the stack.
 	Others []addonsv1.StackInstance
 }
@@ -69,17 +93,34 @@ const All = "*"
 // Decision is what is to be done.
 type Decision struct {
 	Phase addonsv1.RolloutPhase
-	// Wave is the index in Waves that the phase is about.
-	Wave int
-	// Start are clusters that get the target now.
+	// Wave is the index in Waves that the phase is about. SoaksUntil is when its soak ends, zero if it has none now.
+	Wave       int
+	SoaksUntil time.Time
+	// Start are clusters that get the target now; or that leave it, if it is rejected.
 	Start []string
-	// Reject says that the target is to be given up.
-	Reject bool
-	// WavesDone is how many waves are over, from the first one.
-	WavesDone int
-	Waves     []Count
+	// Halt says that the rollout is halted from now on, and Resume that it isn't any more.
+	Halt   *Halt
+	Resume bool
+	// Reject says that the target is to be given up, and Returns that clusters go back from it.
+	Reject, Returns bool
+	// Completed says that all clusters that count were seen Ready for long enough.
+	Completed bool
+	// Staged says that waves follow each other, and Begins that a cluster has the target, or gets it now.
+	Staged, Begins bool
+	// Last has the place of the last cluster of each wave of a size, and Over are the waves that are over.
+	Last  map[string]uint64
+	Over  []string
+	Waves []Count
+	// Members are the clusters of each wave.
+	Members [][]Member
 	// Next is when time alone changes the decision; zero if it doesn't.
 	Next time.Time
+}
+
+// Member is a cluster in a wave.
+type Member struct {
+	*Cluster
+	Standing Standing
 }
 
 // Count is how far a wave is.
@@ -89,6 +130,8 @@ type Count struct {
 	Total, Updated, Done int
 	// Failed and Away have the names of clusters that aren't ready any more, and of those nothing can be done on.
 	Failed, Away []string
+	// Unsure is how many failed so lately that they are tried again.
+	Unsure int
 	// ReadySince is when the last one of the clusters that are done became ready, zero if there is none.
 	ReadySince time.Time
 }

@@ -22,8 +22,10 @@ type Strategy struct {
 	Waves       []Wave
 	MaxFailed   intstr.IntOrString
 	ReadyWithin time.Duration
-	RollsBack   bool
-	Windows     []Window
+	// MinReady is how long a cluster has to be ready until it is done.
+	MinReady  time.Duration
+	RollsBack bool
+	Windows   []Window
 }
 
 // Wave is a step of the rollout.
@@ -35,17 +37,21 @@ type Wave struct {
 	MaxConcurrent intstr.IntOrString
 	Soak          time.Duration
 	NeedsApproval bool
+	// Optional says that the wave is over if no cluster is in it.
+	Optional bool
 }
 
 // takesRest reports whether the wave has all clusters that no other has.
 func (w *Wave) takesRest() bool { return w.Selector == nil && w.Size == nil }
 
-// StrategyOf returns the strategy that spec.rollout asks for, at a path of the spec.
+// StrategyOf returns the strategy that spec.rollout asks for, at a path of the spec. Without waves, the first one has one
+// cluster.
 func StrategyOf(r *addonsv1.Rollout, path *field.Path) (Strategy, field.ErrorList) {
 	var errs field.ErrorList
 	s := Strategy{
 		MaxFailed:   *cmp.Or(r.MaxFailed, &addonsv1.DefaultMaxFailed),
 		ReadyWithin: ptr.Deref(r.ReadyWithin, metav1.Duration{Duration: addonsv1.DefaultReadyWithin}).Duration,
+		MinReady:    ptr.Deref(r.MinReady, metav1.Duration{Duration: addonsv1.DefaultMinReady}).Duration,
 		RollsBack:   r.OnFailure == addonsv1.RolloutRollBack,
 	}
 	limit, soak := cmp.Or(r.MaxConcurrent, &addonsv1.DefaultMaxConcurrent), ptr.Deref(r.Soak, metav1.Duration{})
@@ -57,6 +63,7 @@ func StrategyOf(r *addonsv1.Rollout, path *field.Path) (Strategy, field.ErrorLis
 			MaxConcurrent: *cmp.Or(each.MaxConcurrent, limit),
 			Soak:          ptr.Deref(each.Soak, soak).Duration,
 			NeedsApproval: each.Approval == addonsv1.RolloutApprovalRequired,
+			Optional:      each.Optional,
 		}
 		if each.ClusterSelector != nil {
 			selector, err := metav1.LabelSelectorAsSelector(each.ClusterSelector)
@@ -70,7 +77,10 @@ func StrategyOf(r *addonsv1.Rollout, path *field.Path) (Strategy, field.ErrorLis
 		}
 		s.Waves = append(s.Waves, wave)
 	}
-	s.Waves = append(s.Waves, Wave{Name: addonsv1.RestWave, MaxConcurrent: *limit})
+	if len(r.Waves) == 0 {
+		s.Waves = []Wave{{Name: addonsv1.FirstWave, Size: new(intstr.FromInt32(1)), MaxConcurrent: *limit, Soak: soak.Duration}}
+	}
+	s.Waves = append(s.Waves, Wave{Name: addonsv1.RestWave, MaxConcurrent: *limit, Soak: soak.Duration})
 	for i := range r.Windows {
 		window, err := windowOf(&r.Windows[i], path.Child("windows").Index(i))
 		if err != nil {
@@ -80,6 +90,21 @@ func StrategyOf(r *addonsv1.Rollout, path *field.Path) (Strategy, field.ErrorLis
 		s.Windows = append(s.Windows, window)
 	}
 	return s, errs
+}
+
+// WavesOf returns the waves of spec.rollout as an attempt keeps them: each one with its soak.
+func WavesOf(r *addonsv1.Rollout) []addonsv1.RolloutWave {
+	waves := r.DeepCopy().Waves
+	for i := range waves {
+		waves[i].Soak = cmp.Or(waves[i].Soak, r.Soak)
+	}
+	return waves
+}
+
+// AtOnce is the strategy of a stack without spec.rollout.
+func AtOnce() Strategy {
+	s, _ := StrategyOf(&addonsv1.Rollout{}, nil) // it has no errors
+	return s
 }
 
 // Window is a time that comes again and again.

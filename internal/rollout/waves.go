@@ -6,43 +6,40 @@ import (
 	"cmp"
 	"hash/fnv"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// member is a cluster in its wave.
-type member struct {
-	*Cluster
-	standing standing
-}
-
 // wave is a step of the rollout with its clusters.
 type wave struct {
 	Wave
-	members []member
+	members []Member
 	count   Count
 }
 
 // waves puts each cluster into the first wave that takes it, and counts. It returns how many clusters are in flight, too.
 // It has the decision made again when a cluster stands elsewhere by time alone.
 func (in *Input) waves(d *Decision) (waves []wave, running int) {
-	rest := make([]member, 0, len(in.Clusters))
+	rest := make([]Member, 0, len(in.Clusters))
 	for i := range in.Clusters {
 		c := &in.Clusters[i]
 		stands, changes := in.standingOf(c)
 		in.wake(d, changes)
-		if stands == inFlight {
+		if stands == InFlight {
 			running++
 		}
-		rest = append(rest, member{c, stands})
+		d.Begins = d.Begins || c.Assigned == in.Target
+		rest = append(rest, Member{c, stands})
 	}
-	slices.SortFunc(rest, func(a, b member) int { return inOrder(a.Name, b.Name) })
+	slices.SortFunc(rest, func(a, b Member) int { return inOrder(a.Name, b.Name) })
+	d.Last = map[string]uint64{}
 	for i, step := range in.steps() {
 		w := wave{Wave: step}
-		takeIf := func(takes func(m member) bool) {
-			rest = slices.DeleteFunc(rest, func(m member) bool {
+		takeIf := func(takes func(m Member) bool) {
+			rest = slices.DeleteFunc(rest, func(m Member) bool {
 				if !takes(m) {
 					return false
 				}
@@ -50,12 +47,13 @@ func (in *Input) waves(d *Decision) (waves []wave, running int) {
 				return true
 			})
 		}
-		takeIf(func(m member) bool {
+		takeIf(func(m Member) bool {
 			return step.takesRest() || step.Selector != nil && step.Selector.Matches(m.Labels) || i == 0 && m.needsRemedy()
 		})
 		if step.Size != nil {
-			full := len(w.members) + atLeastOne(*step.Size, len(rest))
-			takeIf(func(m member) bool { return len(w.members) < full && !in.cameAmid(m) })
+			last := in.lastOf(step, rest)
+			takeIf(func(m Member) bool { return place(m.Name) <= last && !in.cameAmid(m) })
+			d.Last[step.Name] = last
 		}
 		w.count = in.countOf(step.Name, w.members)
 		waves = append(waves, w)
@@ -63,32 +61,40 @@ func (in *Input) waves(d *Decision) (waves []wave, running int) {
 	return waves, running
 }
 
-// cameAmid reports whether a cluster came after the rollout began. Then it takes no other cluster's place in a wave of a
-// size: the wave would begin again.
-func (in *Input) cameAmid(m member) bool { return !in.Began.IsZero() && m.Joined.After(in.Began) }
+// lastOf returns the place of the last cluster that a wave of a size takes of those that no wave before it has, in order.
+// Once the rollout has begun, it is as it was then: nobody takes the place of a cluster that is gone.
+func (in *Input) lastOf(step Wave, rest []Member) uint64 {
+	if last, known := in.Last[step.Name]; known || len(rest) == 0 {
+		return last
+	}
+	return place(rest[min(atLeastOne(*step.Size, len(rest)), len(rest))-1].Name)
+}
 
-// steps returns the waves of the strategy; for a known target the last one alone, with its limit of concurrency.
+// cameAmid reports whether a cluster came after the rollout began. A wave of a size doesn't take it: it would begin again.
+func (in *Input) cameAmid(m Member) bool { return !in.Began.IsZero() && m.Joined.After(in.Began) }
+
+// steps returns the waves of the strategy; the last one alone unless the target is staged.
 func (in *Input) steps() []Wave {
-	if !in.Known {
+	if in.Mode == Staged {
 		return in.Strategy.Waves
 	}
 	last := in.Strategy.Waves[len(in.Strategy.Waves)-1]
 	return []Wave{{Name: last.Name, MaxConcurrent: last.MaxConcurrent}}
 }
 
-// needsRemedy reports whether a cluster failed at a revision that was never completed: the next one reaches it first.
-func (m member) needsRemedy() bool { return m.Unfinished && m.isUnwell() }
+// needsRemedy reports whether a cluster failed at a revision that wasn't completed: the next one reaches it first.
+func (m Member) needsRemedy() bool { return m.Unfinished && m.isUnwell() }
 
-func (m member) isUnwell() bool {
+func (m Member) isUnwell() bool {
 	return m.State == addonsv1.StackFailed || m.State == addonsv1.StackDegraded
 }
 
 // turns returns the clusters of a wave that haven't started: first those that aren't well.
-func (w *wave) turns() []member {
-	var unwell, well []member
+func (w *wave) turns() []Member {
+	var unwell, well []Member
 	for _, m := range w.members {
 		switch {
-		case m.standing != waits:
+		case m.Standing != Waits:
 		case m.isUnwell():
 			unwell = append(unwell, m)
 		default:
@@ -98,33 +104,57 @@ func (w *wave) turns() []member {
 	return append(unwell, well...)
 }
 
-// has reports whether a cluster of the wave stands somewhere.
-func (w *wave) has(anywhere ...standing) bool {
-	return slices.ContainsFunc(w.members, func(m member) bool { return slices.Contains(anywhere, m.standing) })
+// isWaited reports whether a cluster of the wave waits or is on its way, and holds the wave up.
+func (in *Input) isWaited(w *wave) bool {
+	return slices.ContainsFunc(in.holders(w.members), func(m Member) bool { return m.Standing == Waits || m.Standing == InFlight })
 }
 
-func (in *Input) countOf(name string, members []member) Count {
+// holders returns the clusters that hold their wave up. Those that came amid do only if there is no other one.
+func (in *Input) holders(members []Member) []Member {
+	holders := slices.DeleteFunc(slices.Clone(members), in.cameAmid)
+	if len(holders) == 0 {
+		return members
+	}
+	return holders
+}
+
+func (in *Input) countOf(name string, members []Member) Count {
 	c := Count{Name: name, Total: len(members)}
 	for _, m := range members {
-		if m.Assigned == in.Target {
+		if in.arrives(m.Cluster) {
 			c.Updated++
 		}
-		switch m.standing {
-		case done:
+		switch m.Standing {
+		case Done:
 			c.Done++
-			if m.Since.After(c.ReadySince) {
-				c.ReadySince = m.Since
-			}
-		case failed:
+		case Failed:
 			c.Failed = append(c.Failed, m.Name)
-		case away:
+		case Away:
 			c.Away = append(c.Away, m.Name)
-		case waits, inFlight, broken:
+		case InFlight:
+			if m.isFresh() && m.WasReady && m.isUnwell() {
+				c.Unsure++
+			}
+		case Waits, Broken:
 		}
+	}
+	c.ReadySince = readySince(in.holders(members))
+	if c.ReadySince.IsZero() {
+		c.ReadySince = readySince(members)
 	}
 	slices.Sort(c.Failed)
 	slices.Sort(c.Away)
 	return c
+}
+
+// readySince returns when the last one of the clusters that are done became ready, zero if none is done.
+func readySince(members []Member) (last time.Time) {
+	for _, m := range members {
+		if m.Standing == Done && m.Since.After(last) {
+			last = m.Since
+		}
+	}
+	return last
 }
 
 // inOrder compares two clusters by a place in a row that doesn't change when others come and leave.

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package addonstack
+package progress_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/progress"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 )
@@ -42,6 +42,9 @@ func TestClusterOfARollout(t *testing.T) {
 			}
 		}
 	}
+	had := func(previous string) func(*addonsv1.ClusterAddon) {
+		return func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks[0].Previous = previous }
+	}
 	waits := func(reason string) func(*addonsv1.ClusterAddon) {
 		return func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons[0].Phase, ca.Status.Addons[0].Reason = addonsv1.AddonPending, reason
@@ -57,6 +60,8 @@ func TestClusterOfARollout(t *testing.T) {
 		unreachable bool
 		notReady    bool // before
 		fresh       bool // it hasn't reported on its revision
+		rejected    bool // the target is
+		back        string
 	}{
 		"it is ready at the target":  {change: both(), assigned: "new", state: addonsv1.StackReady},
 		"it has a turn":              {change: at("old"), turn: true, assigned: "new", state: addonsv1.StackProgressing, fresh: true},
@@ -68,7 +73,7 @@ func TestClusterOfARollout(t *testing.T) {
 		"it doesn't answer":          {change: set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "Gone"), assigned: "new", state: addonsv1.StackReady, away: "Gone", unreachable: true},
 		"its records can't be read":  {change: unread, assigned: "new", state: addonsv1.StackReady, away: addonsv1.AddonsUnknownReason},
 		"nor before its turn":        {change: both(at("old"), unread), assigned: "old", state: addonsv1.StackReady, away: addonsv1.AddonsUnknownReason},
-		"it is held":                 {change: both(at("old"), hold), assigned: "old", state: addonsv1.StackReady, away: heldReason},
+		"it is held":                 {change: both(at("old"), hold), assigned: "old", state: addonsv1.StackReady, away: progress.HeldReason},
 		"it is held, and has it":     {change: hold, assigned: "new", state: addonsv1.StackReady},
 		"a removal is held": {change: both(at("old"), func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{}
@@ -90,7 +95,12 @@ func TestClusterOfARollout(t *testing.T) {
 		"it failed at the revision before": {change: both(at("old"), func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Stacks[0].State = addonsv1.StackFailed
 		}), turn: true, assigned: "new", state: addonsv1.StackProgressing, notReady: true, fresh: true},
-		"an add-on is new in it": {change: func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, assigned: "new", state: addonsv1.StackProgressing},
+		"the target is rejected":          {change: had("old"), rejected: true, assigned: "new", state: addonsv1.StackReady, back: "old"},
+		"it goes back":                    {change: had("old"), rejected: true, turn: true, assigned: "old", state: addonsv1.StackProgressing, fresh: true, back: "old"},
+		"nothing is known to go back to":  {change: both(), rejected: true, assigned: "new", state: addonsv1.StackReady, away: progress.NothingToGoBackToReason},
+		"what it had is gone":             {change: had("gone"), rejected: true, assigned: "new", state: addonsv1.StackReady, away: progress.NothingToGoBackToReason},
+		"it had another one all the time": {change: at("old"), rejected: true, turn: true, assigned: "old", state: addonsv1.StackReady, back: "old"},
+		"an add-on is new in it":          {change: func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, assigned: "new", state: addonsv1.StackProgressing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{
@@ -107,28 +117,33 @@ func TestClusterOfARollout(t *testing.T) {
 				conditions.Set(ca, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
 			}
 			tc.change(ca)
-			q := &gathered{
-				stack:     &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "platform"}},
-				revisions: []appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, {ObjectMeta: metav1.ObjectMeta{Name: "old"}}},
-				turns:     sets.New[string](),
-				addons:    map[string][]addonsv1.Addon{"new": {{Name: "web"}}, "old": {{Name: "web"}}},
-			}
+			q := progress.Of(&addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "platform"}}, []appsv1.ControllerRevision{revision("new", 2, tc.rejected), revision("old", 1, false)})
 			if tc.turn {
-				q.turns.Insert("prod")
+				q.Turns.Insert("prod")
 			}
-			is := q.cluster(ca, member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}))
-			is.Labels, is.AwaySince, is.Joined, is.Since = nil, time.Time{}, time.Time{}, time.Time{}
+			is := q.Input(began.Add(time.Hour), "", nil, []progress.Cluster{{ClusterAddon: ca}}).Clusters[0]
+			is.Labels, is.AwaySince, is.Joined, is.Since, is.Unfinished = nil, time.Time{}, time.Time{}, time.Time{}, false
 			want := rollout.Cluster{
-				Name: "prod", Assigned: tc.assigned, State: tc.state, Away: tc.away, Unreachable: tc.unreachable, WasReady: !tc.notReady,
+				Name: "prod", Assigned: tc.assigned, State: tc.state, Away: tc.away, Unreachable: tc.unreachable, WasReady: !tc.notReady, GoesBackTo: cmp.Or(tc.back, is.GoesBackTo),
 			}
 			if !tc.fresh {
 				want.Started = began
 			}
-			if diff := cmp.Diff(want, is); diff != "" {
+			if diff := gocmp.Diff(want, is); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
+}
+
+// revision returns a revision with one add-on, which is rejected or not.
+func revision(name string, number int64, rejected bool) appsv1.ControllerRevision {
+	r := appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Revision: number, Data: runtime.RawExtension{Raw: []byte(`{"addons":[{"name":"web"}]}`)}}
+	(&rollout.Attempt{Number: number, Cause: rollout.Edited, Started: time.Unix(1e9, 0)}).Note(&r)
+	if rejected {
+		metav1.SetMetaDataAnnotation(&r.ObjectMeta, addonsv1.RolloutRejectedAnnotation, "broken")
+	}
+	return r
 }
 
 // hold keeps a cluster out of the stack's rollouts.

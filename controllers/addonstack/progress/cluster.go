@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// Reasons why nothing can be done on a cluster, beside those of its conditions.
+const (
+	// HeldReason says that it is kept out of changes, by its annotation.
+	HeldReason = "Held"
+	// NothingToGoBackToReason says that the revision was rejected, and no other one is known that the cluster had.
+	NothingToGoBackToReason = "NothingToGoBackTo"
+)
+
+// cluster returns what the decision is to know of a cluster. Its status may be about another revision than it is to have.
+func (q *Rollout) cluster(of Cluster) rollout.Cluster {
+	ca := of.ClusterAddon
+	is := stack.StatusOf(ca, q.Stack.Name)
+	c := rollout.Cluster{Name: ca.Name, Labels: of.Labels, Joined: of.Joined, Assigned: q.Assigned(ca), WasReady: true}
+	if q.Target >= 0 {
+		c.GoesBackTo = rollout.GoesBackTo(q.Marked, q.Target, is)
+	}
+	isRejected := q.Target >= 0 && q.Marked[q.Target].Rejected
+	hasTarget := c.Assigned == q.Revision()
+	c.Away = q.whyAway(ca, hasTarget != isRejected)
+	if isRejected && hasTarget && c.GoesBackTo == "" {
+		c.Away = NothingToGoBackToReason
+	}
+	if b := stack.Blocking(ca); b != nil {
+		c.Away, c.Unreachable, c.AwaySince = b.Reason, b.Type == addonsv1.ClusterReachableCondition, b.LastTransitionTime.Time
+	}
+	switch {
+	case is.Name == "":
+		c.State = addonsv1.StackProgressing
+	case is.Revision == c.Assigned:
+		c.State, c.Since, c.Started, c.WasReady = is.State, is.Since.Time, is.Started.Time, ptr.Deref(is.WasReady, true)
+		if state, _ := standing.Of(ca, q.Stack.Name, c.Assigned, q.Addons(c.Assigned)); c.State == addonsv1.StackReady && state == standing.Progressing {
+			if b := conditions.Get(ca, addonsv1.AddonsReadyCondition); b != nil && b.Status == metav1.ConditionUnknown {
+				c.Away = cmp.Or(c.Away, b.Reason) // as one that falls silent after it was ready
+			} else {
+				c.State = addonsv1.StackProgressing // an add-on isn't in the status yet
+			}
+		}
+	default:
+		wasReady, _ := rollout.Leave(is, c.Assigned)
+		c.WasReady = ptr.Deref(wasReady, true)
+		if c.State = is.State; hasTarget || isRejected {
+			c.State = addonsv1.StackProgressing
+		}
+	}
+	return c
+}
+
+// whyAway returns why nothing can be done on a cluster that can be worked on, "" if something can. One that was given what
+// the rollout brings isn't held any more.
+func (q *Rollout) whyAway(ca *addonsv1.ClusterAddon, arrives bool) string {
+	switch {
+	case arrives && slices.ContainsFunc(ca.Status.Addons, q.waitsForUpgrade):
+		return reasons.WaitingForUpgrade
+	case arrives:
+		return ""
+	case rollout.IsHeld(ca, q.Stack.Name):
+		return HeldReason
+	case stack.Assigned(ca.Spec.Stacks, q.Stack.Name).HeldRemoval != nil:
+		return addonsv1.RemovalHeldReason
+	}
+	return ""
+}
+
+// waitsForUpgrade reports whether an add-on of the stack waits for an upgrade of the cluster's Kubernetes.
+func (q *Rollout) waitsForUpgrade(a addonsv1.AddonStatus) bool {
+	return a.Stack == q.Stack.Name && slices.Contains([]string{reasons.WaitingForControlPlane, reasons.WaitingForWorkers, reasons.WaitingForUpgrade}, a.Reason)
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
+)
+
+// simulation brings 200 clusters to a revision by the product's decisions, and notes these as the controller does.
+type simulation struct {
+	spec     addonsv1.Rollout
+	revision appsv1.ControllerRevision
+	clusters []rollout.Cluster
+	now      time.Time
+	touched  int
+	phase    addonsv1.RolloutPhase
+	rejected bool
+}
+
+func simulate(t *testing.T, spec addonsv1.Rollout) *simulation {
+	t.Helper()
+	s := &simulation{spec: spec, now: now, revision: appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Revision: 2}}
+	rollout.Begin(&s.revision, rollout.Edited, false)
+	for i := range 200 {
+		s.clusters = append(s.clusters, rollout.Cluster{
+			Name: fmt.Sprintf("c-%03d", i), Labels: labels.Set{}, Joined: now.Add(-time.Hour), Assigned: "old", GoesBackTo: "old",
+			State: ready, Since: now.Add(-time.Hour), Started: now.Add(-time.Hour), WasReady: true,
+		})
+	}
+	return s
+}
+
+// until decides each few seconds, until the rollout ends or a time is over. A cluster that has the revision is in the state
+// that is returned for its age.
+func (s *simulation) until(t *testing.T, limit, step time.Duration, state func(c *rollout.Cluster, age time.Duration) addonsv1.StackState) {
+	t.Helper()
+	for end := s.now.Add(limit); s.now.Before(end); s.now = s.now.Add(step) {
+		strategy, errs := rollout.StrategyOf(&s.spec, nil)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		in := rollout.Input{Now: s.now, Strategy: strategy, Clusters: s.clusters}
+		in.Aim([]appsv1.ControllerRevision{s.revision}, 0, "")
+		d := rollout.Decide(in)
+		rollout.Mark(&s.revision, d, rollout.WavesOf(&s.spec), "", s.now)
+		s.phase, s.rejected = d.Phase, s.rejected || d.Reject
+		if d.Reject || d.Completed || d.Phase == addonsv1.RolloutHalted {
+			return
+		}
+		start := sets.New(d.Start...)
+		for i := range s.clusters {
+			c := &s.clusters[i]
+			if start.Has(c.Name) {
+				c.Assigned, c.State, c.Since, c.Started = "new", progressing, s.now, s.now
+				s.touched++
+			} else if c.Assigned == "new" {
+				if is := state(c, s.now.Sub(c.Started)); is != c.State {
+					c.State, c.Since = is, s.now
+				}
+			}
+		}
+	}
+}
+
+// crashes returns the states of a cluster that is ready after a minute, crashes some time after that, and is found Degraded a
+// minute later.
+func crashes(after time.Duration) func(*rollout.Cluster, time.Duration) addonsv1.StackState {
+	return func(_ *rollout.Cluster, age time.Duration) addonsv1.StackState {
+		switch {
+		case age >= 2*time.Minute+after:
+			return degraded
+		case age >= time.Minute:
+			return ready
+		}
+		return progressing
+	}
+}
+
+// A revision that breaks clusters some time after they were Ready reaches few of them.
+func TestCrashAfterReady(t *testing.T) {
+	one := []addonsv1.RolloutWave{{Name: "canary", Size: new(intstr.FromInt32(1))}}
+	soak := &metav1.Duration{Duration: 10 * time.Minute}
+	for name, tc := range map[string]struct {
+		spec addonsv1.Rollout
+		most map[time.Duration]int // by the time of the crash
+	}{
+		"{}":                        {addonsv1.Rollout{}, map[time.Duration]int{30 * time.Second: 1, 2 * time.Minute: 1, 5 * time.Minute: 21}},
+		"{soak: 10m}":               {addonsv1.Rollout{Soak: soak}, map[time.Duration]int{30 * time.Second: 1, 2 * time.Minute: 1, 5 * time.Minute: 1}},
+		"a canary":                  {addonsv1.Rollout{Waves: one}, map[time.Duration]int{30 * time.Second: 1, 2 * time.Minute: 1, 5 * time.Minute: 21}},
+		"a canary, and {soak: 10m}": {addonsv1.Rollout{Waves: one, Soak: soak}, map[time.Duration]int{30 * time.Second: 1, 2 * time.Minute: 1, 5 * time.Minute: 1}},
+	} {
+		for _, after := range []time.Duration{30 * time.Second, 2 * time.Minute, 5 * time.Minute, 20 * time.Minute} {
+			s := simulate(t, tc.spec)
+			s.until(t, 12*time.Hour, 5*time.Second, crashes(after))
+			t.Logf("%-26s crash %5s after Ready: %3d of 200 got it, %s", name, after, s.touched, s.phase)
+			if most, known := tc.most[after]; known && (s.touched > most || s.phase != addonsv1.RolloutHalted) {
+				t.Errorf("%s, crash %s after Ready: %d clusters got it, want at most %d; %s", name, after, s.touched, most, s.phase)
+			}
+		}
+	}
+}
+
+// While the last soak lasts, a crash is still rolled back.
+func TestCrashInTheLastSoak(t *testing.T) {
+	for _, waves := range [][]addonsv1.RolloutWave{nil, {{Name: "canary", Size: new(intstr.FromInt32(1)), Soak: new(metav1.Duration{})}}} {
+		s := simulate(t, addonsv1.Rollout{Waves: waves, Soak: &metav1.Duration{Duration: time.Hour}, MaxConcurrent: new(intstr.FromString("100%")), OnFailure: addonsv1.RolloutRollBack})
+		last := time.Time{}
+		s.until(t, 12*time.Hour, 5*time.Second, func(c *rollout.Cluster, age time.Duration) addonsv1.StackState {
+			if s.touched == 200 && last.IsZero() {
+				last = s.now
+			}
+			if !last.IsZero() && s.now.Sub(last) >= 21*time.Minute {
+				return degraded
+			}
+			return crashes(24*time.Hour)(c, age)
+		})
+		if !s.rejected {
+			t.Errorf("%d clusters have it, %s", s.touched, s.phase)
+		}
+	}
+}
+
+// An add-on that takes two seconds, and is bad on one cluster in twenty, stops at once.
+func TestFastFailures(t *testing.T) {
+	for name, spec := range map[string]addonsv1.Rollout{
+		"{}":                 {},
+		"a canary of two":    {Waves: []addonsv1.RolloutWave{{Name: "canary", Size: new(intstr.FromInt32(2))}}},
+		"{maxConcurrent: 2}": {MaxConcurrent: new(intstr.FromInt32(2))},
+		"{minReady: 0s}":     {MinReady: &metav1.Duration{}},
+	} {
+		s := simulate(t, spec)
+		bad, hurt := sets.New[string](), sets.New[string]()
+		for i := 7; i < 200; i += 18 {
+			bad.Insert(fmt.Sprintf("c-%03d", i))
+		}
+		s.until(t, 24*time.Hour, time.Second, func(c *rollout.Cluster, age time.Duration) addonsv1.StackState {
+			switch {
+			case age < 2*time.Second:
+				return progressing
+			case bad.Has(c.Name):
+				hurt.Insert(c.Name)
+				return isFailed
+			}
+			return ready
+		})
+		t.Logf("%-20s bad on %d of 200: %3d got it, %d are hurt, %s", name, len(bad), s.touched, len(hurt), s.phase)
+		if len(hurt) > 2 || s.phase != addonsv1.RolloutHalted {
+			t.Errorf("%s: %d are hurt, %s", name, len(hurt), s.phase)
+		}
+	}
+}
