@@ -93,7 +93,8 @@ type RolloutWave struct {
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
 	// size is how many clusters the wave has, from those that no earlier wave has: a number, or a percentage, rounded
-	// up. Their names alone decide which clusters these are. From 1, or 1%, to 100%.
+	// up. Their names alone decide which clusters these are. One that can't be worked on, or isn't well, is taken with
+	// them and not counted. A percentage is of the clusters at the time when the first one starts. From 1, or 1%, to 100%.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4

@@ -32,18 +32,14 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 	had, now := hadClusters(s), r.Clock.Now()
 	counts := &addonsv1.ClusterCounts{Total: int32(len(clusters.selected))}
 	if s.Status.Clusters = counts; s.Spec.Rollout != nil {
-		counts.Updated, counts.Unstarted = new(int32), new(int32)
+		counts.Unstarted = new(int32)
 	}
 	told := standing.Causes{}
 	for _, ca := range clusters.selected {
 		revision, addons := wanted(ca)
-		switch {
-		case s.Spec.Rollout == nil:
-		case revision == "":
+		if s.Spec.Rollout != nil && revision == "" {
 			*counts.Unstarted++
 			continue
-		case revision == s.Status.Rollout.Revision:
-			*counts.Updated++
 		}
 		state, why := standing.Of(ca, s.Name, revision, addons)
 		switch state {

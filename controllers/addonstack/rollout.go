@@ -53,6 +53,10 @@ func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions [
 		revision := q.Assigned(ca)
 		return revision, q.Addons(revision)
 	})
+	s.Status.Clusters.Updated = new(int32)
+	for _, wave := range s.Status.Rollout.Waves {
+		*s.Status.Clusters.Updated += wave.Updated
+	}
 	return q.clusters.selected, retry.Sooner(again, d.Next.Sub(in.Now)), nil
 }
 

@@ -127,7 +127,7 @@ func (in *Input) othersLag(waves int) bool {
 }
 
 // unfinished returns the phase of a wave that isn't over, "" if it is. A wave of which no cluster is ready has shown
-// nothing, and so has one whose selector takes no cluster.
+// nothing for those after it, and so has one whose selector takes no cluster.
 func (in *Input) unfinished(w *wave, isLast bool, d *Decision) addonsv1.RolloutPhase {
 	end := w.count.ReadySince.Add(w.Soak)
 	if in.Mode != Staged {
@@ -143,7 +143,7 @@ func (in *Input) unfinished(w *wave, isLast bool, d *Decision) addonsv1.RolloutP
 		return ""
 	case isEmpty && (w.Optional || w.Selector == nil):
 		return ""
-	case w.count.Done == 0, in.Mode == AllAtOnce && len(w.count.Failed) > 0:
+	case w.count.Done == 0 && (!isLast || in.Mode != Staged), in.Mode == AllAtOnce && len(w.count.Failed) > 0:
 		return addonsv1.RolloutWaitingForClusters
 	case !in.Now.Before(end):
 		return ""

@@ -326,6 +326,50 @@ func TestWaves(t *testing.T) {
 	}
 }
 
+// A wave of a size has so many clusters that can show something. Who leaves isn't replaced.
+func TestSizeOfWaves(t *testing.T) {
+	names := func(d rollout.Decision) (names []string) {
+		for _, m := range d.Members[0] {
+			names = append(names, m.Name)
+		}
+		return names
+	}
+	var clusters []rollout.Cluster
+	for i := range 10 {
+		clusters = append(clusters, at(fmt.Sprint("c", i), "old", ready, time.Hour))
+	}
+	in := input(clusters...)
+	two := intstr.FromInt32(2)
+	in.Strategy.Waves = []rollout.Wave{{Name: "canary", Size: &two}, in.Strategy.Waves[0]}
+	d := rollout.Decide(in)
+	canaries := names(d)
+	if len(canaries) != 2 {
+		t.Fatal(canaries)
+	}
+	find := func(name string) int {
+		return slices.IndexFunc(in.Clusters, func(c rollout.Cluster) bool { return c.Name == name })
+	}
+	in.Clusters[find(canaries[0])].Away = "Paused"
+	in.Clusters[find(canaries[1])].State = isFailed
+	if is := names(rollout.Decide(in)); len(is) != 4 || is[0] != canaries[0] || is[1] != canaries[1] {
+		t.Errorf("two that can show nothing, and two that can: %v", is)
+	}
+	in.Began, in.Last = now, d.Last
+	if is := names(rollout.Decide(in)); !slices.Equal(is, canaries) {
+		t.Errorf("after it has begun: %v", is)
+	}
+	in.Clusters = slices.Delete(in.Clusters, find(canaries[0]), find(canaries[0])+1)
+	if is := names(rollout.Decide(in)); !slices.Equal(is, canaries[1:]) {
+		t.Errorf("one is gone: %v", is)
+	}
+	for i := range in.Clusters {
+		in.Clusters[i].Away, in.Began, in.Last = "Paused", time.Time{}, nil
+	}
+	if is := names(rollout.Decide(in)); len(is) != 2 {
+		t.Errorf("all are away: %v", is)
+	}
+}
+
 func BenchmarkDecide(b *testing.B) {
 	var clusters []rollout.Cluster
 	for i := range 1000 {

@@ -61,13 +61,28 @@ func (in *Input) waves(d *Decision) (waves []wave, running int) {
 	return waves, running
 }
 
-// lastOf returns the place of the last cluster that a wave of a size takes of those that no wave before it has, in order.
+// lastOf returns the place of the last cluster that a wave of a size takes of those that no wave before it has, in order. A
+// cluster that can show nothing, as nothing can be done there or it isn't well, is taken with the others, and not counted.
 // Once the rollout has begun, it is as it was then: nobody takes the place of a cluster that is gone.
-func (in *Input) lastOf(step Wave, rest []Member) uint64 {
+func (in *Input) lastOf(step Wave, rest []Member) (last uint64) {
 	if last, known := in.Last[step.Name]; known || len(rest) == 0 {
 		return last
 	}
-	return place(rest[min(atLeastOne(*step.Size, len(rest)), len(rest))-1].Name)
+	size := atLeastOne(*step.Size, len(rest))
+	counted := 0
+	for i, m := range rest {
+		able := m.Standing != Away && !m.isUnwell()
+		if able {
+			counted++
+		}
+		if able || i < size {
+			last = place(m.Name)
+		}
+		if counted == size {
+			break
+		}
+	}
+	return last
 }
 
 // cameAmid reports whether a cluster came after the rollout began. A wave of a size doesn't take it: it would begin again.

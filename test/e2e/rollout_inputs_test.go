@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -95,7 +96,7 @@ func TestRolloutOfASecret(t *testing.T) {
 	s := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the canary has the other values")
 	second := s.Status.Rollout.Revision
 	r.Expect(second).NotTo(Equal(first))
-	r.Expect(r.marks(second)).To(HaveKeyWithValue(addonsv1.RolloutCauseAnnotation, "Followed"))
+	r.Expect(r.attempt(second).Cause).To(Equal(rollout.Followed))
 	r.Expect(r.marks(first)).To(HaveKeyWithValue(addonsv1.RolloutInputsReplacedAnnotation, "Secret/inputs"))
 	canary, others := r.at(second), r.at(first)
 	r.awaitTextOn(canary, "two", "the canary has it")
@@ -115,7 +116,8 @@ func TestRolloutOfASecret(t *testing.T) {
 
 	r.setValues("text: three\nbad: true")
 	s = r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it can't be applied, and is rejected")
-	r.Expect(s.Status.Rollout.Revision).To(Equal(second))
+	r.Expect(s.Status.Rollout.Completed).To(Equal(second))
+	r.Expect(r.at(second)).To(HaveLen(3))
 	check := func(when string) {
 		for _, name := range all {
 			r.awaitCluster(name, when, replacedOn(addonsv1.AddonReady))

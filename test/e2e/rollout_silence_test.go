@@ -192,7 +192,14 @@ func TestRolloutCutsClustersOff(t *testing.T) {
 			for _, cluster := range f.names {
 				f.proxies[cluster].open(t)
 			}
-			f.awaitPhase(tc.end, 6, "they are back, and nobody has to do anything")
+			if tc.end == addonsv1.RolloutCompleted {
+				for _, cluster := range f.names {
+					f.awaitCluster(cluster, "it is back", ready("settings"))
+				}
+				f.stays(addonsv1.RolloutHalted, 3, "a halt holds until a person ends it")
+				f.annotateRevision(target, addonsv1.RolloutHaltedAnnotation, "")
+			}
+			f.awaitPhase(tc.end, 6, "they are back")
 			f.awaitTextOn(append(others, f.names...), tc.text, "all have the same")
 			for _, cluster := range others {
 				f.Expect(f.assignments(since)[cluster]).To(Equal(map[string]int{"one": 0, "two": 1}[tc.text]), cluster)

@@ -9,6 +9,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -52,7 +54,11 @@ func TestRolloutWaits(t *testing.T) {
 
 	r.annotate(&addonsv1.AddonStack{}, "platform", clusterv1.PausedAnnotation, "")
 	s := r.awaitPhase(addonsv1.RolloutCompleted, 1, "what is away comes later")
-	r.Expect(s.Status.Rollout.Waves).To(ConsistOf(HaveField("Away", int32(2))))
+	away := int32(0)
+	for _, wave := range s.Status.Rollout.Waves {
+		away += wave.Away
+	}
+	r.Expect(away).To(Equal(int32(2)))
 	r.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("wait-0, wait-1"))
 	r.edit("three", "none")
 	r.awaitPhase(addonsv1.RolloutCompleted, 1, "the next edit")
@@ -71,7 +77,8 @@ func TestRolloutHalts(t *testing.T) {
 	t.Parallel()
 	r := newRolling(t, "halt", 3)
 	before := r.latestRevision("platform")
-	r.edit("two", "env", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(1)}))
+	inOneWave := []addonsv1.RolloutWave{{Name: "all", Size: ptr.To(intstr.FromString("100%"))}}
+	r.edit("two", "env", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(1), Waves: inOneWave}))
 	s := r.awaitPhase(addonsv1.RolloutHalted, 1, "one failed, and none may")
 	bad := s.Status.Rollout.Revision
 	r.Expect(r.at(bad)).To(HaveLen(1))
@@ -80,7 +87,8 @@ func TestRolloutHalts(t *testing.T) {
 
 	r.annotateRevision(bad, addonsv1.RolloutRejectedAnnotation, "INC-4711")
 	s = r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it is given up")
-	r.Expect(s.Status.Rollout.Revision).To(Equal(before))
+	r.Expect(s.Status.Rollout.Revision).To(Equal(bad))
+	r.Expect(r.at(before)).To(HaveLen(3))
 	r.Expect(conditions.GetMessage(s, addonsv1.RolledOutCondition)).To(ContainSubstring("INC-4711"))
 	for _, name := range r.at(before) {
 		r.awaitCluster(name, "it is as before", ready("settings"))
@@ -88,7 +96,7 @@ func TestRolloutHalts(t *testing.T) {
 
 	r.annotateRevision(bad, addonsv1.RolloutRejectedAnnotation, "")
 	r.awaitPhase(addonsv1.RolloutProgressing, 1, "it is tried again")
-	r.changeStack("platform", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), MaxFailed: ofNumber(2)}))
+	r.changeStack("platform", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), MaxFailed: ofNumber(2), Waves: inOneWave}))
 	r.awaitPhase(addonsv1.RolloutHalted, 3, "two may fail, and three did")
 }
 
@@ -116,7 +124,7 @@ func TestRolloutBudget(t *testing.T) {
 		r.awaitCluster(fmt.Sprint("budget-", i+1), "all others are well", ready("settings"))
 	}
 
-	r.edit("three", "poor", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(maxConcurrent), MaxFailed: ofNumber(maxFailed)}))
+	r.edit("three", "poor", rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(maxConcurrent), MaxFailed: ofNumber(maxFailed), Waves: []addonsv1.RolloutWave{{Name: "all", Size: ptr.To(intstr.FromString("100%"))}}}))
 	s := r.newStack("platform", nil)
 	await(t, world.hub, s, 4*patience, "a second one failed", func(s *addonsv1.AddonStack) error {
 		if is := s.Status.Rollout; is == nil || is.Phase != addonsv1.RolloutHalted {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
@@ -56,6 +57,10 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 	r.awaitStatus("platform", "installed", counts(3, 3))
 	r.awaitStatus("previous", "installed", counts(2, 2))
 	before := r.latestRevision("platform")
+	for i := range 3 {
+		r.pass(fmt.Sprint("class-", i), addonsv1.DefaultMinReady)
+	}
+	r.awaitCompleted(before)
 	made := map[string]string{comes: r.textOn(comes, "settings-made"), waits: r.textOn(waits, "settings-made")}
 	workload := workloadServer(t, 1).mark(t)
 
@@ -144,7 +149,7 @@ func TestRolloutOfReleases(t *testing.T) {
 	r.lookNow("platform")
 	second := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the canary has the newer release").Status.Rollout.Revision
 	canary, others := r.at(second), r.at(first)
-	tn.Expect(r.marks(second)).To(HaveKeyWithValue(addonsv1.RolloutCauseAnnotation, "Followed"))
+	tn.Expect(r.attempt(second).Cause).To(Equal(rollout.Followed))
 	runs(canary, eight)
 	runs(others, seven)
 
@@ -170,6 +175,7 @@ func TestRolloutOfReleases(t *testing.T) {
 
 	r.annotateRevision(third, addonsv1.RolloutRejectedAnnotation, "INC-4711")
 	r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it is given up")
+	tn.Expect(r.at(second)).To(HaveLen(3))
 	runs(append(canary, others...), eight)
 	publish(10)
 	r.lookNow("platform")

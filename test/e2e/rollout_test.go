@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
@@ -54,7 +55,46 @@ func newRolling(t *testing.T, name string, clusters int) *rolling {
 	}
 	tn.makeStack("platform", labels("env=prod"), r.addon("settings", r.path, func(a *addonsv1.Addon) { a.ValuesTemplate = valuesFor("one", "none") }))
 	r.awaitReady("platform", "without a rollout all clusters get it at once")
+	for name := range r.clients {
+		r.pass(name, addonsv1.DefaultMinReady)
+	}
+	r.awaitCompleted(r.latestRevision("platform"))
 	return r
+}
+
+// awaitCompleted waits until a revision is noted as completed.
+func (r *rolling) awaitCompleted(revision string) {
+	r.t.Helper()
+	poll(r.t, patience, "all clusters were ready at it for long enough", func() error {
+		if is := r.attempt(revision); is.Completed.IsZero() {
+			return fmt.Errorf("%+v", is)
+		}
+		return nil
+	})
+}
+
+// attempt returns how far the attempt at a revision is.
+func (r *rolling) attempt(revision string) rollout.Attempt {
+	r.t.Helper()
+	return rollout.AttemptOf(r.revision(revision))
+}
+
+// revision reads a revision.
+func (r *rolling) revision(name string) *appsv1.ControllerRevision {
+	r.t.Helper()
+	obj := &appsv1.ControllerRevision{}
+	must.Succeed(r.t, world.hub.Get(r.t.Context(), r.key(name), obj))
+	return obj
+}
+
+// changeStack changes a stack. Clusters are done as soon as they are ready, unless the change says otherwise.
+func (r *rolling) changeStack(name string, change func(*addonsv1.AddonStackSpec)) {
+	r.t.Helper()
+	r.tenant.changeStack(name, func(spec *addonsv1.AddonStackSpec) {
+		if change(spec); spec.Rollout != nil && spec.Rollout.MinReady == nil {
+			spec.Rollout.MinReady = &metav1.Duration{}
+		}
+	})
 }
 
 // valuesFor is a template of values: they are bad on the clusters with a label.
@@ -119,9 +159,7 @@ func (r *rolling) at(revision string) (names []string) {
 // marks returns the annotations of a revision.
 func (r *rolling) marks(revision string) map[string]string {
 	r.t.Helper()
-	obj := &appsv1.ControllerRevision{}
-	must.Succeed(r.t, world.hub.Get(r.t.Context(), r.key(revision), obj))
-	return obj.Annotations
+	return r.revision(revision).Annotations
 }
 
 // annotate sets an annotation of an object, or takes it off.
@@ -169,8 +207,8 @@ func TestRolloutInWaves(t *testing.T) {
 	r.Expect(s.Status.Rollout.Completed).To(Equal(before))
 	r.Expect(s.Status.Rollout.Waves[0]).To(HaveField("Done", int32(1)))
 	r.Expect(conditions.IsTrue(s, addonsv1.ReadyCondition)).To(BeTrue(), "a rollout that waits is no failure")
-	r.Expect(r.marks(before)).To(HaveKey(addonsv1.RolloutCompletedAnnotation))
-	r.Expect(r.marks(target)).To(HaveKey(addonsv1.RolloutStartedAnnotation))
+	r.Expect(r.attempt(before).Completed).NotTo(BeZero())
+	r.Expect(r.attempt(target).Started).NotTo(BeZero())
 	message := conditions.GetMessage(s, addonsv1.RolledOutCondition)
 	r.Expect(message).To(And(ContainSubstring(target), ContainSubstring(addonsv1.RolloutApprovedAnnotation+"=late")))
 
@@ -215,7 +253,8 @@ func TestRolloutRollsBack(t *testing.T) {
 	r.awaitPhase(addonsv1.RolloutProgressing, 1, "the canary has it")
 	bad := r.latestRevision("platform")
 	s := r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it failed, and is rejected")
-	r.Expect(s.Status.Rollout.Revision).To(Equal(before))
+	r.Expect(s.Status.Rollout.Revision).To(Equal(bad))
+	r.Expect(s.Status.Rollout.Completed).To(Equal(before))
 	r.Expect(r.at(bad)).To(BeEmpty())
 	r.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(addonsv1.RolloutRolledBack)))
 	r.Expect(conditions.IsTrue(s, addonsv1.StalledCondition)).To(BeTrue())
