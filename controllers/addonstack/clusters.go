@@ -18,7 +18,9 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/retry"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -35,7 +37,11 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 		counts.Unstarted = new(int32)
 	}
 	told := standing.Causes{}
+	var held []string
 	for _, ca := range clusters.selected {
+		if rollout.IsHeld(ca, s.Name) {
+			held = append(held, ca.Name)
+		}
 		revision, addons := wanted(ca)
 		if s.Spec.Rollout != nil && revision == "" {
 			*counts.Unstarted++
@@ -65,6 +71,9 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 		if had {
 			c.Status = metav1.ConditionFalse
 		}
+	}
+	if len(held) > 0 {
+		c.Message += ". Held at the revision that they have: " + message.Clusters(held)
 	}
 	if text := describeHeld(s, clusters.all); text != "" {
 		if counts.Failed > 0 {

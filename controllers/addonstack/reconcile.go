@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -130,7 +131,12 @@ func (r *Reconciler) bring(ctx context.Context, s *addonsv1.AddonStack, inForce 
 	if err != nil {
 		return nil, 0, err
 	}
-	again := r.count(s, clusters, func(*addonsv1.ClusterAddon) (string, []addonsv1.Addon) {
+	again := r.count(s, clusters, func(ca *addonsv1.ClusterAddon) (string, []addonsv1.Addon) {
+		if has := stack.AssignedRevision(ca.Spec.Stacks, s.Name); rollout.IsHeld(ca, s.Name) && has != "" {
+			if spec := stack.SpecAt(revisions, has); spec != nil {
+				return has, spec.Addons
+			}
+		}
 		return s.Status.LatestRevision, inForce.Addons
 	})
 	if len(revisions) == 0 {

@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -96,7 +97,7 @@ func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, cand
 //
 // A spec that isn't kept as a revision yet selects nothing. But its stack stays assigned, or is
 // assigned without a revision and waited for, if add-ons of another stack would be removed. So is a stack whose rollout
-// hasn't come to the cluster yet.
+// hasn't come to the cluster yet. A cluster that is held keeps the revision that it has.
 func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.ClusterAddon) []addonsv1.StackRevision {
 	assigned := ca.Spec.Stacks
 	var wanted, coming []addonsv1.StackRevision
@@ -112,6 +113,8 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 			wanted = append(wanted, c.at(assigned[at].Revision))
 		case !selects:
 			coming = append(coming, c.at(""))
+		case c.steps == nil && at >= 0 && assigned[at].Revision != "" && rollout.IsHeld(ca, c.name):
+			wanted = append(wanted, c.at(assigned[at].Revision))
 		case c.steps == nil || c.revision == "":
 			wanted = append(wanted, c.at(c.revision))
 		default:
