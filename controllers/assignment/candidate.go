@@ -92,8 +92,8 @@ func stackKey(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// stepsOf returns the steps of a stack with these revisions, the newest first, and the index of the revision that says which
-// clusters are selected: the target or, without one, the newest.
+// stepsOf returns the steps of a stack with these revisions, the newest first. It also returns the index of the revision that
+// says which clusters are selected: the target or, without one, the newest.
 func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevision) (*steps, int) {
 	marked := rollout.Revisions(own)
 	is := &steps{made: s.CreationTimestamp.Time, marked: marked, target: rollout.Target(marked)}

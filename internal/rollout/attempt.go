@@ -28,9 +28,8 @@ const (
 	Back Cause = "Back"
 )
 
-// Attempt is one attempt to bring clusters to a revision. It is the annotation rollout-attempt of the ControllerRevision,
-// as JSON, and ends with the ControllerRevision's number: a revision that the stack goes back to has another number, and so
-// another attempt.
+// Attempt is one attempt to bring clusters to a revision. It is the annotation rollout-attempt of the ControllerRevision, as
+// JSON. It ends with the ControllerRevision's number: a revision that the stack goes back to gets another one.
 type Attempt struct {
 	Number int64 `json:"number"`
 	Cause  Cause `json:"cause,omitempty"`

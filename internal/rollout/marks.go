@@ -18,8 +18,8 @@ type Revision struct {
 	Cause Cause
 	// Unstaged says that all clusters got it at once.
 	Unstaged bool
-	// Started says that a cluster was brought to it, Completed that all were seen Ready at it, Rejected that no cluster is
-	// to have it, and Halted that no other one is.
+	// Started says that a cluster was brought to it, and Completed that all were seen Ready at it. If it is Rejected, no
+	// cluster is to have it; if it is Halted, no other one is.
 	Started, Completed, Rejected, Halted bool
 	// Replaced says that values that it was made with aren't there any more: only a cluster that had it can go back to it.
 	Replaced bool
@@ -129,8 +129,8 @@ func CauseOf(revisions []Revision, name string, edited bool) Cause {
 	return Followed
 }
 
-// GoesBackTo returns the revision that a cluster has to have once the target is rejected: the one that the stack was Ready
-// at last, by the status of the stack on the cluster; "" if no such one is known. The cluster is assigned the target.
+// GoesBackTo returns the revision that a cluster with the target has to have once that is rejected, "" if none is known. It is
+// the one that the stack was Ready at last on the cluster, by its status.
 func GoesBackTo(revisions []Revision, target int, is addonsv1.StackStatus) string {
 	before := is.Previous
 	if is.Revision != revisions[target].Name {

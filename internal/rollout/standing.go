@@ -103,8 +103,8 @@ func WasReady(left addonsv1.StackStatus) *bool {
 	return left.WasReady
 }
 
-// Leave returns whether a stack was ready when it leaves the revision of its status for another one, and the revision that
-// it goes back to from there: the one that it was ready at last. It was ready at a revision that it goes back to.
+// Leave returns whether a stack was ready when it leaves the revision of its status for the next one. It also returns the
+// revision that it goes back to from there, which it was ready at last. It was ready at a revision that it goes back to.
 func Leave(left addonsv1.StackStatus, next string) (wasReady *bool, previous string) {
 	switch {
 	case next == left.Previous && next != "":

@@ -154,26 +154,26 @@ func dashboardAsRules(t *testing.T, file string) {
 	must.Succeed(t, os.WriteFile(file, data, 0o600))
 }
 
-// testAlerts has promtool evaluate the rules on samples of hours that were good, bad and good.
+// testAlerts has promtool evaluate the rules on samples of times that were good, bad and good, each longer than a day.
 func testAlerts(t *testing.T, series map[string][]string) {
 	t.Helper()
 	g, dir := NewWithT(t), t.TempDir()
 	names := alertsOf(t, filepath.Join(dir, "rules.yaml"))
-	g.Expect(names).To(HaveLen(6))
-	test := seriesTest{Interval: "1m"}
+	g.Expect(names).To(HaveLen(8))
+	test := seriesTest{Interval: "30m"} // an alert may wait for a day
 	for _, key := range slices.Sorted(maps.Keys(series)) {
 		test.InputSeries = append(test.InputSeries, inputSeries{key, strings.Join(series[key], " ")})
 	}
 	for _, name := range names {
-		for minute, fires := range map[int]bool{59: false, 119: true, 179: false} {
-			expect := expressionTest{Expr: fmt.Sprintf(`group by (alertname) (ALERTS{alertname=%q,alertstate="firing"})`, name), EvalTime: fmt.Sprint(minute, "m")}
+		for at, fires := range map[int]bool{59: false, 119: true, 179: false} {
+			expect := expressionTest{Expr: fmt.Sprintf(`group by (alertname) (ALERTS{alertname=%q,alertstate="firing"})`, name), EvalTime: fmt.Sprint(30*at, "m")}
 			if fires {
 				expect.ExpSamples = []sample{{fmt.Sprintf("{alertname=%q}", name), 1}}
 			}
 			test.Expressions = append(test.Expressions, expect)
 		}
 	}
-	data, err := yaml.Marshal(ruleTest{RuleFiles: []string{"rules.yaml"}, EvaluationInterval: "1m", Tests: []seriesTest{test}})
+	data, err := yaml.Marshal(ruleTest{RuleFiles: []string{"rules.yaml"}, EvaluationInterval: "30m", Tests: []seriesTest{test}})
 	g.Expect(err).NotTo(HaveOccurred())
 	file := filepath.Join(dir, "test.yaml")
 	g.Expect(os.WriteFile(file, data, 0o600)).To(Succeed())
@@ -196,6 +196,14 @@ func TestAlerts(t *testing.T) {
 	good := r.writeChart("sourced", "1.0.0", configMapChart)
 	r.makeStack("sourced", labels("env=prod"), r.addon("sourced", good))
 	r.makeStack("gone", labels("env=prod"), r.addon("gone", good))
+	staged := func(approval addonsv1.RolloutApproval) func(*addonsv1.AddonStackSpec) {
+		return rollsOut(addonsv1.Rollout{MaxConcurrent: ofNumber(3), Waves: []addonsv1.RolloutWave{{Name: "all", Size: ofNumber(3), Approval: approval}}})
+	}
+	for name, approval := range map[string]addonsv1.RolloutApproval{"halts": addonsv1.RolloutApprovalNone, "waits": addonsv1.RolloutApprovalRequired} {
+		r.makeStack(name, labels("env=prod"), r.addon(name, r.path, func(a *addonsv1.Addon) { a.ValuesTemplate = valuesFor("one", "none") }))
+		r.awaitReady(name, "it is installed")
+		r.changeStack(name, staged(approval))
+	}
 	for _, stack := range []string{"platform", "sourced", "gone"} {
 		r.awaitReady(stack, "all is well")
 	}
@@ -221,6 +229,16 @@ func TestAlerts(t *testing.T) {
 	r.awaitStack("sourced", "there is no such chart", addonsv1.SourcesReadyCondition, metav1.ConditionFalse, "", "")
 	r.remove(r.newStack("gone", nil))
 	r.awaitCluster("alerts-0", "the removal is held", condition(addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, ""))
+	writes := func(stack, text, bad string) {
+		r.changeAddon(stack, stack, func(a *addonsv1.Addon) { a.ValuesTemplate = valuesFor(text, bad) })
+	}
+	phaseOf := func(stack string, phase addonsv1.RolloutPhase, status metav1.ConditionStatus) {
+		r.awaitStack(stack, string(phase), addonsv1.RolledOutCondition, status, string(phase), "")
+	}
+	writes("halts", "two", "env")
+	writes("waits", "two", "none")
+	phaseOf("halts", addonsv1.RolloutHalted, metav1.ConditionFalse)
+	phaseOf("waits", addonsv1.RolloutWaitingForApproval, metav1.ConditionFalse)
 	silent := r.startProxy("silent", workloadServer(t, 2))
 	silent.refuse()
 	r.makeClusterObject("silent", labels("env=prod"))
@@ -237,6 +255,10 @@ func TestAlerts(t *testing.T) {
 	r.newPlugin(mayAll...).does("confirm", "gone", "--yes")
 	r.changeAddon("sourced", "sourced", func(a *addonsv1.Addon) { a.Chart.Path = good })
 	r.edit("three", "none")
+	writes("halts", "one", "none")
+	phaseOf("halts", addonsv1.RolloutCompleted, metav1.ConditionTrue)
+	r.annotateRevision(r.latestRevision("waits"), addonsv1.RolloutApprovedAnnotation, "all")
+	phaseOf("waits", addonsv1.RolloutCompleted, metav1.ConditionTrue)
 	r.awaitReady("platform", "it is well again")
 	r.awaitReady("sourced", "it is well again")
 	r.awaitCluster("alerts-0", "what was held is removed", ready("settings", "sourced"))

@@ -66,8 +66,8 @@ func (q *Rollout) Assigned(ca *addonsv1.ClusterAddon) string {
 	return stack.AssignedRevision(ca.Spec.Stacks, q.Stack.Name)
 }
 
-// Aim returns the revision that the rollout brings a cluster to: the target; or, if that was rejected, the revision that the
-// cluster goes back to from it, "" for none.
+// Aim returns the revision that the rollout brings a cluster to, "" for none. If the target was rejected, the clusters that have
+// it go back.
 func (q *Rollout) Aim(ca *addonsv1.ClusterAddon) string {
 	assigned := stack.AssignedRevision(ca.Spec.Stacks, q.Stack.Name)
 	switch {
