@@ -160,3 +160,106 @@ func TestFastFailures(t *testing.T) {
 		}
 	}
 }
+
+// A canary that crashes and runs in turn is never done: the rollout halts, and nobody else gets the revision.
+func TestFlappingCanary(t *testing.T) {
+	s := simulate(t, addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", Size: new(intstr.FromInt32(1)), Soak: &metav1.Duration{Duration: 45 * time.Second}}}})
+	flaps := func(_ *rollout.Cluster, age time.Duration) addonsv1.StackState {
+		switch {
+		case age < time.Minute:
+			return progressing
+		case age%(90*time.Second) < time.Minute:
+			return ready
+		}
+		return degraded
+	}
+	for range 50 { // each time that it is halted, it goes on being so
+		s.until(t, time.Hour, 5*time.Second, flaps)
+		s.now = s.now.Add(time.Minute)
+	}
+	if s.touched != 1 || s.phase != addonsv1.RolloutHalted {
+		t.Errorf("%d clusters got it, %s", s.touched, s.phase)
+	}
+}
+
+// A fleet that grows comes to the end of a rollout, and what was proven stays so: those that join follow.
+func TestGrowingFleet(t *testing.T) {
+	tenth := intstr.FromString("10%")
+	s := simulate(t, addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", Size: &tenth, Soak: &metav1.Duration{Duration: 24 * time.Hour}}}, Soak: &metav1.Duration{}})
+	good := crashes(10000 * time.Hour)
+	s.until(t, 25*time.Hour, time.Minute, good)
+	if s.touched <= 20 {
+		t.Fatalf("after the soak %d have it", s.touched)
+	}
+	hours := 0
+	for ; hours < 10*24 && s.phase != addonsv1.RolloutCompleted; hours++ {
+		if hours%20 == 0 {
+			for i := range 10 {
+				s.clusters = append(s.clusters, rollout.Cluster{Name: fmt.Sprint("new-", hours, "-", i), Joined: s.now, Assigned: "old", State: ready, WasReady: true, Started: s.now, Since: s.now})
+			}
+		}
+		s.until(t, time.Hour, time.Minute, good)
+	}
+	if s.phase != addonsv1.RolloutCompleted || hours > 24 {
+		t.Errorf("after %d hours: %s, %d of %d have it", hours, s.phase, s.touched, len(s.clusters))
+	}
+	if over := rollout.AttemptOf(&s.revision).Instances[""].Over; len(over) != 2 {
+		t.Errorf("waves that are over: %v", over)
+	}
+}
+
+// A canary that is deleted while it soaks restarts no soak, and no other cluster takes its place.
+func TestDeletedCanary(t *testing.T) {
+	s := simulate(t, addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", Size: new(intstr.FromInt32(2)), Soak: &metav1.Duration{Duration: 24 * time.Hour}}}})
+	good := crashes(10000 * time.Hour)
+	s.until(t, 12*time.Hour, time.Minute, good)
+	for i := range s.clusters {
+		if s.clusters[i].Assigned == "new" {
+			s.clusters = append(s.clusters[:i], s.clusters[i+1:]...)
+			break
+		}
+	}
+	if s.until(t, 11*time.Hour, time.Minute, good); s.touched != 2 || s.phase != addonsv1.RolloutSoaking {
+		t.Errorf("in the soak: %d clusters got it, %s", s.touched, s.phase)
+	}
+	if s.until(t, 90*time.Minute, time.Minute, good); s.touched <= 2 {
+		t.Errorf("after the soak that began with the first one: %d clusters got it, %s", s.touched, s.phase)
+	}
+}
+
+// If what clusters had can't be applied any more, few of them are brought back to it.
+func TestBackFails(t *testing.T) {
+	s := simulate(t, addonsv1.Rollout{MaxConcurrent: new(intstr.FromInt32(5)), OnFailure: addonsv1.RolloutRollBack})
+	for i := range s.clusters { // all but the canary have the first edit, which was never completed
+		s.clusters[i].Assigned, s.clusters[i].GoesBackTo = "first edit", "first edit"
+	}
+	for i := range 20 {
+		s.clusters[i].Assigned, s.clusters[i].State = "new", isFailed
+	}
+	s.revision.Annotations[addonsv1.RolloutRejectedAnnotation] = "broken"
+	back := map[string]bool{}
+	for end := s.now.Add(3 * time.Hour); s.now.Before(end); s.now = s.now.Add(5 * time.Second) {
+		strategy, _ := rollout.StrategyOf(&s.spec, nil)
+		in := rollout.Input{Now: s.now, Strategy: strategy, Clusters: s.clusters}
+		if in.Aim([]appsv1.ControllerRevision{s.revision}, 0, ""); in.Returned.IsZero() {
+			in.Returned = s.now
+		}
+		d := rollout.Decide(in)
+		rollout.Mark(&s.revision, d, nil, "", s.now)
+		s.phase = d.Phase
+		start := sets.New(d.Start...)
+		for i := range s.clusters {
+			c := &s.clusters[i]
+			switch {
+			case start.Has(c.Name):
+				back[c.Name] = true
+				c.Assigned, c.State, c.Since, c.Started = "first edit", progressing, s.now, s.now
+			case back[c.Name] && c.State == progressing && s.now.Sub(c.Started) > time.Minute:
+				c.State, c.Since = isFailed, s.now
+			}
+		}
+	}
+	if len(back) > 5 || s.phase != addonsv1.RolloutHalted {
+		t.Errorf("%d clusters were brought back, %s", len(back), s.phase)
+	}
+}
