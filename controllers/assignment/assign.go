@@ -37,7 +37,7 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 			continue
 		}
 		own := stack.OwnRevisions(s, revisions.Items)
-		c := candidate{name: s.Name, spec: s.Spec}
+		c := candidate{name: s.Name, spec: s.Spec, generation: s.Generation}
 		c.lost = s.Status.LatestRevision != "" && !slices.ContainsFunc(own, func(r appsv1.ControllerRevision) bool { return r.Name == s.Status.LatestRevision })
 		if len(own) > 0 {
 			target := 0
@@ -107,7 +107,7 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		case at >= 0 && c.stays(isKnown, selects):
 			wanted = append(wanted, assigned[at]) // what is held of it stays held, too
 		case !isKnown && c.revision != "": // nobody can say what it selects
-		case !selects && !c.mayCome(cluster):
+		case !selects && !c.mayCome(cluster) && (at >= 0 && assigned[at].Revision != "" || len(c.wants(cluster)) == 0):
 		case !selects && at >= 0:
 			wanted = append(wanted, c.at(assigned[at].Revision))
 		case !selects:
@@ -127,7 +127,7 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return isInstalled(&a) && leaves(a.Stack) }) {
 		wanted = append(wanted, coming...)
 	}
-	awaitTransfers(cluster, candidates, assigned, wanted)
+	moveAddons(cluster, candidates, assigned, wanted)
 	return wanted
 }
 

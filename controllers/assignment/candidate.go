@@ -31,6 +31,8 @@ type candidate struct {
 	written *addonsv1.AddonStackSpec
 	// steps are those of its rollout; nil if all clusters get a revision at once.
 	steps *steps
+	// generation is the AddonStack's.
+	generation int64
 }
 
 // steps is what the rollout of a stack says of revisions.
@@ -45,6 +47,7 @@ type steps struct {
 	hasTarget bool
 	// turns are the ClusterAddons that may be brought to the target now.
 	turns sets.Set[string]
+	now   time.Time
 }
 
 // find returns the candidate of a name, nil if there is none.
@@ -97,7 +100,7 @@ func stackKey(namespace, name string) client.ObjectKey {
 // target the newest one says which clusters are selected, and nobody is brought to it.
 func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevision) (*steps, int) {
 	marked := rollout.Revisions(own)
-	is := &steps{made: s.CreationTimestamp.Time, completed: rollout.Completed(marked)}
+	is := &steps{now: r.Clock.Now(), made: s.CreationTimestamp.Time, completed: rollout.Completed(marked)}
 	is.replaced = is.completed >= 0 && marked[is.completed].Replaced
 	target := rollout.Target(marked)
 	if target < 0 {
@@ -110,6 +113,7 @@ func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevi
 // stepFor returns the revision that a selected cluster is to have now, "" while it is to have none:
 //
 //   - the target, if it is the cluster's turn;
+//   - amid a rollout, the one that it came back with;
 //   - the newest completed revision, if the cluster has none, or is behind and not held, and its values are still there;
 //   - the target, if no such revision was completed, and the cluster is younger than the stack: it can't wait for its network;
 //   - else the one that it has.
@@ -118,9 +122,16 @@ func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) s
 	at := slices.IndexFunc(c.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == previous })
 	isBehind := !rollout.IsHeld(ca, c.name) && at > c.steps.completed && (c.steps.completed >= 0 && c.revisions[c.steps.completed].Name != c.revision)
 	isYoung := ca.Name == "" || ca.CreationTimestamp.After(c.steps.made)
+	var recorded string
+	var waits bool
+	if isUnderWay := c.steps.completed < 0 || c.revisions[c.steps.completed].Name != c.revision; previous == "" && isUnderWay {
+		recorded, waits = returning(ca, c.name, c.revisions, c.steps.now)
+	}
 	switch {
 	case c.steps.turns.Has(cluster.ClusterAddon().Name):
 		return c.revision
+	case recorded != "" || waits:
+		return recorded
 	case (previous == "" || isBehind) && c.completedSelects(cluster):
 		return c.revisions[c.steps.completed].Name
 	case previous == "" && isYoung && c.steps.hasTarget:
@@ -136,38 +147,4 @@ func (c *candidate) completedSelects(cluster *member.Member) bool {
 	}
 	spec, err := stack.SpecOf(&c.revisions[c.steps.completed])
 	return err == nil && selects(spec, cluster)
-}
-
-// awaitTransfers has a stack stay at its revision on the cluster while an add-on that the next one lacks is about to come
-// with another stack. Else the add-on would be uninstalled in between, with its data. It comes with the spec that is
-// written now, where no revision keeps that yet, or with a rollout whose turn on the cluster hasn't come.
-func awaitTransfers(cluster *member.Member, candidates []candidate, assigned, wanted []addonsv1.StackRevision) {
-	for i := range wanted {
-		c, previous := find(candidates, wanted[i].Name), stack.AssignedRevision(assigned, wanted[i].Name)
-		if c == nil || previous == "" || previous == wanted[i].Revision {
-			continue
-		}
-		coming := sets.New[string]()
-		for j := range candidates {
-			if to := &candidates[j]; to.name != c.name {
-				coming = coming.Union(to.brings(cluster, stack.AssignedRevision(wanted, to.name)))
-			}
-		}
-		if len(coming) > 0 && coming.HasAny(c.dropped(previous, wanted[i].Revision)...) {
-			wanted[i].Revision = previous
-		}
-	}
-}
-
-// brings returns the add-ons of the stack's spec that is to be in force on the cluster later, as "namespace/name"; none
-// if the cluster has it at that revision.
-func (c *candidate) brings(cluster *member.Member, revision string) sets.Set[string] {
-	coming := c.written
-	if coming == nil && (c.revision == "" || c.revision != revision) {
-		coming = &c.spec
-	}
-	if coming == nil || !selects(coming, cluster) {
-		return nil
-	}
-	return sets.KeySet(stack.Presences(coming.Addons))
 }

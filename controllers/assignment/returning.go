@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// returning returns the revision of a stack that a ClusterAddon without one comes back to, as it was made again: the newest
+// one that the cluster's release records name, "" for none. It returns waits while the ClusterAddon may report that yet.
+//
+// A cluster may name any revision. Those that are the stack's own and weren't rejected count: one that its cluster didn't
+// have gets ahead of the rollout on that cluster alone.
+func returning(ca *addonsv1.ClusterAddon, name string, revisions []appsv1.ControllerRevision, now time.Time) (revision string, waits bool) {
+	if ca.Name == "" || !hasReported(ca) {
+		return "", ca.Name == "" || isUnreported(ca, now)
+	}
+	at := slices.IndexFunc(revisions, func(r appsv1.ControllerRevision) bool {
+		_, isRejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]
+		return !isRejected && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
+			return a.Stack == name && a.RecordedRevision == r.Name
+		})
+	})
+	if at < 0 {
+		return "", false
+	}
+	return revisions[at].Name, false
+}
