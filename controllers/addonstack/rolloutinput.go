@@ -89,15 +89,16 @@ func (q *gathered) cluster(ca *addonsv1.ClusterAddon, of *member.Member) rollout
 
 // whyAway returns why nothing can be done on a cluster that can be worked on, "" if something can.
 func (q *gathered) whyAway(ca *addonsv1.ClusterAddon, hasTarget bool) string {
+	is := stack.Assigned(ca.Spec.Stacks, q.stack.Name)
 	switch {
+	case is.HeldRemoval != nil && is.Revision != q.revision(): // also if it is its turn
+		return addonsv1.RemovalHeldReason
 	case hasTarget && slices.ContainsFunc(ca.Status.Addons, q.waitsForUpgrade):
 		return reasons.WaitingForUpgrade
 	case hasTarget:
 		return ""
 	case rollout.IsHeld(ca, q.stack.Name):
 		return heldReason
-	case stack.Assigned(ca.Spec.Stacks, q.stack.Name).HeldRemoval != nil:
-		return addonsv1.RemovalHeldReason
 	}
 	return ""
 }

@@ -3,6 +3,7 @@
 package assignment
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -31,15 +32,9 @@ type absence struct {
 	// amidst is set if the stack was deleted with its CRD or its namespace. Such a deletion is no
 	// wish to uninstall.
 	amidst bool
-	// is what is in force of a stack that is there, and changed when this process first saw that.
-	is      inForce
+	// is says what is in force of a stack that is there, and changed when this process first saw that.
+	is      string
 	changed time.Time
-}
-
-// inForce is what of a stack decides which add-ons clusters have.
-type inForce struct {
-	generation     int64
-	target, newest string // revisions
 }
 
 // absenceKept is how long a stack is remembered.
@@ -72,7 +67,7 @@ func (a *absences) present(namespace string, candidates []candidate) {
 	defer a.mu.Unlock()
 	for i := range candidates {
 		c, now := &candidates[i], a.clock.Now()
-		key, is := stackKey(namespace, c.name), absence{seen: now, is: inForce{c.generation, c.revision, c.newest()}, changed: now}
+		key, is := stackKey(namespace, c.name), absence{seen: now, is: fmt.Sprint(c.generation, c.revision, c.newest()), changed: now}
 		if was := a.of(key); was.is == is.is && was.since.IsZero() {
 			is.changed = was.changed
 		}

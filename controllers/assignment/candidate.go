@@ -82,9 +82,9 @@ func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
 	return stack.Presences(spec.Addons)
 }
 
-// dropped returns the add-ons of a revision that the next one lacks, as "namespace/name", in no order.
-func (c *candidate) dropped(previous, next string) []string {
-	return sets.KeySet(c.presencesAt(previous)).Difference(sets.KeySet(c.presencesAt(next))).UnsortedList()
+// releasesAt returns the add-ons of a revision, as "namespace/name".
+func (c *candidate) releasesAt(revision string) sets.Set[string] {
+	return sets.KeySet(c.presencesAt(revision))
 }
 
 // hasOneOf reports whether the stack has one of the releases, as "namespace/name": maybe at other times.
@@ -122,15 +122,12 @@ func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) s
 	at := slices.IndexFunc(c.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == previous })
 	isBehind := !rollout.IsHeld(ca, c.name) && at > c.steps.completed && (c.steps.completed >= 0 && c.revisions[c.steps.completed].Name != c.revision)
 	isYoung := ca.Name == "" || ca.CreationTimestamp.After(c.steps.made)
-	var recorded string
-	var waits bool
-	if isUnderWay := c.steps.completed < 0 || c.revisions[c.steps.completed].Name != c.revision; previous == "" && isUnderWay {
-		recorded, waits = returning(ca, c.name, c.revisions, c.steps.now)
-	}
+	isUnderWay := c.steps.completed < 0 || c.revisions[c.steps.completed].Name != c.revision
+	recorded, waits := returning(ca, c.name, c.revisions, c.steps.now)
 	switch {
 	case c.steps.turns.Has(cluster.ClusterAddon().Name):
 		return c.revision
-	case recorded != "" || waits:
+	case previous == "" && isUnderWay && (recorded != "" || waits):
 		return recorded
 	case (previous == "" || isBehind) && c.completedSelects(cluster):
 		return c.revisions[c.steps.completed].Name

@@ -130,6 +130,9 @@ func (p *plan) drops(previous addonsv1.StackRevision) bool {
 	if next.Revision == "" || c == nil {
 		return previous.Revision != "" || next.Name == ""
 	}
-	lacks := append(c.dropped(previous.Revision, next.Revision), previous.MovedAddons...)
-	return !sets.New(next.MovedAddons...).HasAll(lacks...)
+	lacks := sets.New(previous.MovedAddons...)
+	if next.Revision != previous.Revision {
+		lacks = lacks.Union(c.releasesAt(previous.Revision).Difference(c.releasesAt(next.Revision)))
+	}
+	return !sets.New(next.MovedAddons...).IsSuperset(lacks)
 }

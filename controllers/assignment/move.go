@@ -29,20 +29,25 @@ func moveAddons(cluster *member.Member, candidates []candidate, assigned, wanted
 		}
 		has, wants, moved := c.releasesAt(is.Revision), c.wants(cluster), sets.New(is.MovedAddons...)
 		lacks := c.releasesAt(was.Revision).Insert(was.MovedAddons...).Difference(has)
-		for j := range candidates {
-			if to := &candidates[j]; to.name != c.name {
-				at := stack.AssignedRevision(wanted, to.name)
-				given := has.Difference(wants).Intersection(to.wants(cluster)).Intersection(to.releasesAt(at))
-				maps.Copy(moved, lacks.Intersection(to.brings(cluster, at)).Union(given).Union(lacks.Intersection(wants).Intersection(to.had())))
+		gives, back := has.Difference(wants), lacks.Intersection(wants)
+		for j := 0; j < len(candidates) && len(lacks)+len(gives) > 0; j++ {
+			to := &candidates[j]
+			if to.name == c.name {
+				continue
+			}
+			at, itWants := stack.AssignedRevision(wanted, to.name), to.wants(cluster)
+			if !to.isWritten(at) {
+				maps.Copy(moved, lacks.Intersection(itWants))
+			}
+			if len(gives) > 0 {
+				maps.Copy(moved, gives.Intersection(itWants).Intersection(to.releasesAt(at)))
+			}
+			if len(back) > 0 {
+				maps.Copy(moved, back.Intersection(to.had()))
 			}
 		}
 		is.MovedAddons = slices.Sorted(maps.Keys(moved))
 	}
-}
-
-// releasesAt returns the add-ons of a revision, as "namespace/name".
-func (c *candidate) releasesAt(revision string) sets.Set[string] {
-	return sets.KeySet(c.presencesAt(revision))
 }
 
 // newest returns the name of the newest revision, also if it was rejected.
@@ -70,18 +75,6 @@ func (c *candidate) wants(cluster *member.Member) sets.Set[string] {
 		wants = wants.Union(releasesFor(newest, cluster))
 	}
 	return wants
-}
-
-// brings returns the add-ons that the stack is yet to bring to the cluster, which has it at a revision.
-func (c *candidate) brings(cluster *member.Member, revision string) sets.Set[string] {
-	coming := sets.New[string]()
-	if c.revision == "" || !c.isWritten(revision) {
-		coming = c.wants(cluster)
-	}
-	if c.written == nil && c.revision != revision {
-		coming = coming.Union(releasesFor(&c.spec, cluster))
-	}
-	return coming
 }
 
 // had returns the add-ons of all revisions that are kept.

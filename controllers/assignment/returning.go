@@ -20,14 +20,12 @@ func returning(ca *addonsv1.ClusterAddon, name string, revisions []appsv1.Contro
 	if ca.Name == "" || !hasReported(ca) {
 		return "", ca.Name == "" || isUnreported(ca, now)
 	}
-	at := slices.IndexFunc(revisions, func(r appsv1.ControllerRevision) bool {
-		_, isRejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]
-		return !isRejected && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
-			return a.Stack == name && a.RecordedRevision == r.Name
-		})
-	})
-	if at < 0 {
-		return "", false
+	for i := range revisions {
+		_, isRejected := revisions[i].Annotations[addonsv1.RolloutRejectedAnnotation]
+		isNamed := func(a addonsv1.AddonStatus) bool { return a.Stack == name && a.RecordedRevision == revisions[i].Name }
+		if !isRejected && slices.ContainsFunc(ca.Status.Addons, isNamed) {
+			return revisions[i].Name, false
+		}
 	}
-	return revisions[at].Name, false
+	return "", false
 }

@@ -71,9 +71,8 @@ func (q removal) keptStatus(record deliver.Summary, fate decide.Fate) addonsv1.A
 	of, isUnresolved := q.unresolved[record.Stack]
 	switch fate {
 	case decide.KeepsStatus:
-		status = q.previousStatus(status)
-		if q.moves(record) {
-			status.Message = movesText
+		if status = q.previousStatus(status); q.moves(record) {
+			status.Message = "It moves to another AddonStack: it stays as it is until this cluster gets that one (spec.stacks[].movedAddons)"
 		}
 	case decide.WithoutAccount:
 		status.Reason, status.Message = reasons.ServiceAccountRequired, withoutServiceAccount
@@ -105,9 +104,6 @@ func (q removal) holdsAddon(record deliver.Summary) bool {
 func (q removal) moves(record deliver.Summary) bool {
 	return slices.Contains(stack.Assigned(q.ca.Spec.Stacks, record.Stack).MovedAddons, record.String())
 }
-
-// movesText is the message of an add-on that stays until another stack brings it.
-const movesText = "It moves to another AddonStack, and stays as it is until that one brings it to this cluster: see spec.stacks[].movedAddons"
 
 // withoutSurplus returns the statuses with no more than the first ones of add-ons that nobody knows.
 func withoutSurplus(kept []addonsv1.AddonStatus) []addonsv1.AddonStatus {
