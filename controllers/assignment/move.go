@@ -60,7 +60,7 @@ func (c *candidate) newest() string {
 
 // isWritten reports whether a revision is the stack as it is written now.
 func (c *candidate) isWritten(revision string) bool {
-	return c.written == nil && revision == c.newest()
+	return c.written == nil && revision != "" && revision == c.newest()
 }
 
 // wants returns the add-ons that the stack is to have on the cluster in the end, as it is written now. Until a bundle is read,

@@ -189,17 +189,121 @@ func TestRemovalsAwaitTheNextRequest(t *testing.T) {
 	}
 }
 
-// What stays for another stack is counted when it goes after all, and waits for the next request, too.
+// otherStack makes a stack "other" that is written with add-on web, and kept as a revision if that has a name.
+func (h *hub) otherStack(revision string) *addonsv1.AddonStack {
+	h.Helper()
+	other := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "other", UID: "other", Generation: 1}, Spec: having("web")}
+	h.must(h.Create(h.Context(), other))
+	if revision != "" {
+		is := kept(h.T, revision, other.Spec)
+		is.Namespace, is.Labels, is.Revision = team, map[string]string{addonsv1.StackNameLabel: "other"}, 1
+		is.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(other, addonsv1.GroupVersion.WithKind("AddonStack"))}
+		h.must(h.Create(h.Context(), &is))
+	}
+	return other
+}
+
+// expectEntry reconciles a cluster, and expects an entry of the stack.
+func (h *hub) expectEntry(name, revision string, moved ...string) addonsv1.StackRevision {
+	h.Helper()
+	h.reconcile(name)
+	is := stack.Assigned(h.clusterAddon(name).Spec.Stacks, "platform")
+	if is.Name == "" || is.Revision != revision || !slices.Equal(is.MovedAddons, moved) {
+		h.Errorf("%s has %+v, want %s, %q", name, is, revision, moved)
+	}
+	return is
+}
+
+// What stays for another stack waits for the next request, too, when that stack drops it. It is counted when it goes after all.
 func TestMovedAddonsThatNobodyBrings(t *testing.T) {
 	h := newHub(t, 3, "")
+	other := h.otherStack("")
 	h.newRevision(otherAddon)
 	for _, name := range h.clusters {
-		change(h, &addonsv1.ClusterAddon{}, name, func(ca *addonsv1.ClusterAddon) {
-			ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "platform-2", MovedAddons: []string{"apps/web"}}}
-		})
+		h.expectEntry(name, "platform-2", "apps/web")
 	}
+	h.clock.Step(time.Hour)
+	h.expectEntry("prod-0", "platform-2", "apps/web")
+	other.Spec.Addons, other.Generation = nil, 2
+	h.must(h.Update(t.Context(), other))
+	if again := h.reconcile("prod-0"); again != deletionGrace {
+		t.Errorf("again in %s", again)
+	}
+	h.expectEntry("prod-0", "platform-2", "apps/web")
+	h.clock.Step(deletionGrace)
+	if is := h.expectEntry("prod-0", "platform-2"); is.HeldRemoval == nil || !slices.Equal(is.HeldRemoval.Addons, []string{"apps/web"}) {
+		t.Errorf("%+v", is.HeldRemoval)
+	}
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		late := ca.Status.Addons[0]
+		late.Name = "late"
+		ca.Status.Addons = append(ca.Status.Addons, late)
+		ca.Spec.Stacks[stackAt(ca)].MovedAddons = []string{"apps/late"}
+	})
+	if is := h.expectEntry("prod-0", "platform-2"); is.HeldRemoval == nil || !slices.Equal(is.HeldRemoval.Addons, []string{"apps/late", "apps/web"}) {
+		t.Errorf("it was never let go: %+v", is.HeldRemoval)
+	}
+}
+
+func stackAt(ca *addonsv1.ClusterAddon) int {
+	return slices.IndexFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == "platform" })
+}
+
+// A confirmation counts at once, also after a restart.
+func TestConfirmedRemovalsWaitForNothing(t *testing.T) {
+	h := newHub(t, 3, "")
+	h.newRevision(otherAddon)
 	h.expect("prod-0", "held")
-	if held := h.clusterAddon("prod-0").Spec.Stacks[0]; held.Revision != "platform-2" || !slices.Equal(held.HeldRemoval.Addons, []string{"apps/web"}) {
-		t.Errorf("%+v", held)
+	h.restart()
+	h.must(h.Update(t.Context(), h.confirmed("prod-0", h.clusterAddon("prod-0").Spec.Stacks[0].HeldRemoval.Confirmation)))
+	if is := h.expectEntry("prod-0", "platform-2"); is.HeldRemoval != nil {
+		t.Errorf("%+v", is.HeldRemoval)
+	}
+}
+
+// While a stack stays for the next request, another one that is there has the add-ons that both have.
+func TestAddonsMoveMeanwhile(t *testing.T) {
+	h := newHub(t, 1, "")
+	h.stack.Spec.ClusterSelector.MatchLabels["env"] = "none"
+	h.must(h.Update(t.Context(), h.stack))
+	h.must(h.Create(t.Context(), h.revisionOf("platform-2", 2)))
+	h.otherStack("other-1")
+	h.expectEntry("prod-0", "platform-1", "apps/web")
+	h.clock.Step(deletionGrace)
+	h.expect("prod-0", "gone")
+}
+
+// A stack that was awaited, and isn't to come any more, stays for the next request, too: it keeps what others left.
+func TestAwaitedStacksGoLate(t *testing.T) {
+	h := newHub(t, 1, "")
+	h.stack.Spec.ClusterSelector.MatchLabels["env"] = "none"
+	h.must(h.Update(t.Context(), h.stack))
+	h.must(h.Create(t.Context(), h.revisionOf("platform-2", 2)))
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		ca.Spec.Stacks, ca.Status.Addons = []addonsv1.StackRevision{{Name: "platform"}}, nil
+	})
+	h.expect("prod-0", "assigned")
+	h.clock.Step(deletionGrace)
+	h.expect("prod-0", "gone")
+}
+
+// A stack is awaited that selects the cluster as it is written, also once that revision was rejected.
+func TestRejectedStackIsAwaited(t *testing.T) {
+	m := mover{t}
+	nowhere := having("web")
+	nowhere.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}
+	coming := staged(m.stackOf("dst", "dst-1", having("web"), nowhere), false)
+	cluster := member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}})
+	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}
+	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "src", Revision: "src-1"}}
+	for range 2 { // before, and when it is assigned
+		ca.Spec.Stacks = assign(cluster, []candidate{m.stackOf("src", "src-1", nowhere), coming}, ca)
+		if len(ca.Spec.Stacks) != 1 || ca.Spec.Stacks[0].Name != "dst" || ca.Spec.Stacks[0].Revision != "" {
+			t.Errorf("%+v", ca.Spec.Stacks)
+		}
+	}
+	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "dst", Revision: "dst-2"}}
+	if got := assign(cluster, []candidate{coming}, ca); len(got) > 0 {
+		t.Errorf("a cluster that had it goes back: %+v", got)
 	}
 }

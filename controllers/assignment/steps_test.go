@@ -31,6 +31,8 @@ func TestStepFor(t *testing.T) {
 		none      bool // no target
 		replaced  bool // the completed one can't be had any more
 		held      string
+		recorded  string // by the cluster
+		fresh     bool   // it may report that yet
 		want      string
 	}{
 		"it waits for its turn":          {previous: "2", target: "3", completed: 1, want: "2"},
@@ -53,6 +55,13 @@ func TestStepFor(t *testing.T) {
 		"it is held, and behind the completed one":              {previous: "1", target: "3", completed: 1, held: "other, platform", want: "1"},
 		"it is held out of another stack's rollouts":            {previous: "1", target: "3", completed: 1, held: "other", want: "2"},
 		"it is held out of all rollouts":                        {previous: "1", target: "3", completed: 1, held: "*", want: "1"},
+		"it comes back":                                         {recorded: "3", target: "3", completed: 1, want: "3"},
+		"it comes back, and nothing is under way":               {recorded: "1", target: "3", completed: 0, want: "3"},
+		"it comes back before the first one was completed":      {recorded: "2", target: "3", completed: -1, young: true, want: "2"},
+		"it comes back with another one, and it is its turn":    {recorded: "1", target: "3", completed: 1, turn: true, want: "3"},
+		"it comes back with one, and has another one":           {previous: "2", recorded: "3", target: "3", completed: 1, want: "2"},
+		"it may come back":                                      {fresh: true, target: "3", completed: 1, want: ""},
+		"it may come back, and nothing is under way":            {fresh: true, target: "3", completed: 0, want: "3"},
 		"it is held, and joins":                                 {target: "3", completed: 1, held: "platform", want: "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +82,12 @@ func TestStepFor(t *testing.T) {
 			}
 			if tc.previous != "" {
 				ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.previous}}
+			}
+			if tc.recorded != "" {
+				ca.Status.ObservedGeneration, ca.Status.Addons = 1, []addonsv1.AddonStatus{{Stack: "platform", RecordedRevision: tc.recorded}}
+			}
+			if tc.fresh {
+				c.steps.now = ca.CreationTimestamp.Time
 			}
 			if got := c.stepFor(member.OfCluster(cluster), ca); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
