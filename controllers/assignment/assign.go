@@ -107,7 +107,7 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		case at >= 0 && c.stays(isKnown, selects):
 			wanted = append(wanted, assigned[at]) // what is held of it stays held, too
 		case !isKnown && c.revision != "": // nobody can say what it selects
-		case !selects && !c.mayCome(cluster) && (at >= 0 && assigned[at].Revision != "" || len(c.wants(cluster)) == 0):
+		case !selects && !c.mayCome(cluster, stack.AssignedRevision(assigned, c.name)):
 		case !selects && at >= 0:
 			wanted = append(wanted, c.at(assigned[at].Revision))
 		case !selects:
@@ -136,9 +136,10 @@ func (c *candidate) stays(isKnown, selects bool) bool {
 	return !isKnown || selects && c.revision == ""
 }
 
-// mayCome reports whether the written spec selects the Cluster, and isn't in force yet.
-func (c *candidate) mayCome(cluster *member.Member) bool {
-	return c.written != nil && selects(c.written, cluster)
+// mayCome reports whether the written spec selects the Cluster, and isn't in force yet. To a cluster without a revision, it
+// may also come if that spec was rejected.
+func (c *candidate) mayCome(cluster *member.Member, assigned string) bool {
+	return c.written != nil && selects(c.written, cluster) || assigned == "" && len(c.wants(cluster)) > 0
 }
 
 // selects reports whether it is certain that a spec of the Cluster's namespace selects it.

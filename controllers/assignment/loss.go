@@ -124,11 +124,11 @@ func hasReported(ca *addonsv1.ClusterAddon) bool {
 	return ca.Status.ObservedUID == ca.UID && ca.Status.ObservedGeneration > 0
 }
 
-// drops reports whether the plan may take add-ons of an assigned stack away from the cluster, or those that it was to have.
+// drops reports whether the plan may take add-ons of an assigned stack away from the cluster, or those that were left for it.
 func (p *plan) drops(previous addonsv1.StackRevision) bool {
 	next, c := stack.Assigned(p.wanted, previous.Name), find(p.candidates, previous.Name)
 	if next.Revision == "" || c == nil {
-		return previous.Revision != "" || next.Name == ""
+		return previous.Revision != "" || slices.ContainsFunc(p.ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return isInstalled(&a) && !names(p.wanted, a.Stack) })
 	}
 	lacks := sets.New(previous.MovedAddons...)
 	if next.Revision != previous.Revision {

@@ -280,11 +280,20 @@ func TestAwaitedStacksGoLate(t *testing.T) {
 	h.must(h.Update(t.Context(), h.stack))
 	h.must(h.Create(t.Context(), h.revisionOf("platform-2", 2)))
 	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
-		ca.Spec.Stacks, ca.Status.Addons = []addonsv1.StackRevision{{Name: "platform"}}, nil
+		ca.Spec.Stacks, ca.Status.Addons[0].Stack = []addonsv1.StackRevision{{Name: "platform"}}, "left"
 	})
 	h.expect("prod-0", "assigned")
 	h.clock.Step(deletionGrace)
 	h.expect("prod-0", "gone")
+
+	h = newHub(t, 1, "")
+	h.stack.Spec.ClusterSelector.MatchLabels["env"] = "none"
+	h.must(h.Update(t.Context(), h.stack))
+	h.must(h.Create(t.Context(), h.revisionOf("platform-2", 2)))
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		ca.Spec.Stacks, ca.Status.Addons = []addonsv1.StackRevision{{Name: "platform"}}, nil
+	})
+	h.expect("prod-0", "gone") // nothing was left for it
 }
 
 // A stack is awaited that selects the cluster as it is written, also once that revision was rejected.

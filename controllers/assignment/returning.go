@@ -11,8 +11,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// returning returns the revision of a stack that a ClusterAddon without one comes back to, as it was made again: the newest
-// one that the cluster's release records name, "" for none. It returns waits while the ClusterAddon may report that yet.
+// returning returns the revision of a stack that a ClusterAddon comes back to which was made again: the newest one that the
+// cluster's release records name, "" for none. It returns waits while the ClusterAddon may report that yet.
 //
 // A cluster may name any revision. Those that are the stack's own and weren't rejected count: one that its cluster didn't
 // have gets ahead of the rollout on that cluster alone.
