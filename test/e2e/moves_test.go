@@ -215,7 +215,9 @@ func TestMovesInRollouts(t *testing.T) {
 		}
 		return s
 	}
-	plain := func(m *mover, name string, has bool, canary int) *addonsv1.AddonStack { return m.stackOf(name, has, staged(canary)) }
+	plain := func(m *mover, name string, has bool, canary int) *addonsv1.AddonStack {
+		return m.stackOf(name, has, staged(canary))
+	}
 	for name, c := range map[string]struct {
 		spec    func(m *mover, name string, has bool, canary int) *addonsv1.AddonStack
 		dst     int // its canary
