@@ -103,6 +103,16 @@ type StackRevision struct {
 	// the cluster stays at the revision that it has.
 	// +optional
 	HeldRemoval *HeldRemoval `json:"heldRemoval,omitempty"`
+
+	// movedAddons are add-ons that move to another AddonStack, as "namespace/name": this one neither delivers nor
+	// removes them on the cluster. At most 128.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MinLength=3
+	// +kubebuilder:validation:items:MaxLength=128
+	MovedAddons []string `json:"movedAddons,omitempty"`
 }
 
 // StackStatus is an AddonStack as a status is about it.
@@ -367,6 +377,13 @@ type AddonStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Revision int32 `json:"revision,omitempty"`
+
+	// recordedRevision is the name of the stack's ControllerRevision that the release record names, of an add-on that
+	// this ClusterAddon hasn't run. Whoever can write Secrets in the cluster can write another one.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	RecordedRevision string `json:"recordedRevision,omitempty"`
 
 	// recordDigest proves the add-on's release record in the workload cluster: it is the digest of what this
 	// ClusterAddon wrote there last, as "sha256:" and 64 hex digits. A record with another one, or an add-on

@@ -26,6 +26,8 @@ const (
 	// deletionGrace is how long an AddonStack has to be gone before its add-ons go. A
 	// stack that is replaced (kubectl replace --force, a GitOps tool) is back by then. A
 	// namespace that is deleted with it says so by then, and CRDs that go no longer offer it.
+	// An AddonStack that loses add-ons or clusters has to be so for that time, too: kubectl
+	// apply gives them to another one with its next request.
 	deletionGrace = 4 * time.Second
 )
 

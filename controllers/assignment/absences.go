@@ -3,6 +3,7 @@
 package assignment
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// absences remembers the AddonStacks that were there, and those that are gone.
+// absences remembers the AddonStacks that were there, since when they are as they are, and those that are gone.
 //
 // Key: the AddonStack; of wholeness, the namespace.
 // Bound: a day after a stack was last asked about.
-// Lost with it: a removal begins deletionGrace later. Whether the stack went with its CRD is seen by the CRD's age.
+// Lost with it: each removal that hasn't begun does so deletionGrace later. Whether the stack went with its CRD is seen by the CRD's age.
 type absences struct {
 	clock clock.Clock
 
@@ -31,6 +32,9 @@ type absence struct {
 	// amidst is set if the stack was deleted with its CRD or its namespace. Such a deletion is no
 	// wish to uninstall.
 	amidst bool
+	// is says what is in force of a stack that is there, and changed when this process first saw that.
+	is      string
+	changed time.Time
 }
 
 // absenceKept is how long a stack is remembered.
@@ -62,7 +66,12 @@ func (a *absences) present(namespace string, candidates []candidate) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range candidates {
-		a.stacks.Set(stackKey(namespace, candidates[i].name), absence{seen: a.clock.Now()}, absenceKept)
+		c, now := &candidates[i], a.clock.Now()
+		key, is := stackKey(namespace, c.name), absence{seen: now, is: fmt.Sprint(c.generation, c.revision, c.newest()), changed: now}
+		if was := a.of(key); was.is == is.is && was.since.IsZero() {
+			is.changed = was.changed
+		}
+		a.stacks.Set(key, is, absenceKept)
 	}
 }
 

@@ -38,7 +38,7 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 			continue
 		}
 		own := stack.OwnRevisions(s, revisions.Items)
-		c := candidate{name: s.Name, spec: s.Spec}
+		c := candidate{name: s.Name, spec: s.Spec, generation: s.Generation}
 		c.lost = s.Status.LatestRevision != "" && !slices.ContainsFunc(own, func(r appsv1.ControllerRevision) bool { return r.Name == s.Status.LatestRevision })
 		if len(own) > 0 {
 			target := 0
@@ -108,7 +108,7 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		case at >= 0 && c.stays(isKnown, selects):
 			wanted = append(wanted, assigned[at]) // what is held of it stays held, too
 		case !isKnown && c.revision != "": // nobody can say what it selects
-		case !selects && !c.mayCome(cluster):
+		case !selects && !c.mayCome(cluster, stack.AssignedRevision(assigned, c.name)):
 		case !selects && at >= 0:
 			wanted = append(wanted, c.at(assigned[at].Revision))
 		case !selects:
@@ -130,7 +130,7 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return isInstalled(&a) && leaves(a.Stack) }) {
 		wanted = append(wanted, coming...)
 	}
-	awaitTransfers(cluster, candidates, assigned, wanted)
+	moveAddons(cluster, candidates, assigned, wanted)
 	return wanted
 }
 
@@ -139,9 +139,10 @@ func (c *candidate) stays(isKnown, selects bool) bool {
 	return !isKnown || selects && c.revision == ""
 }
 
-// mayCome reports whether the written spec selects the Cluster, and isn't in force yet.
-func (c *candidate) mayCome(cluster *member.Member) bool {
-	return c.written != nil && selects(c.written, cluster)
+// mayCome reports whether the written spec selects the Cluster, and isn't in force yet. To a cluster without a revision, it
+// may also come if that spec was rejected.
+func (c *candidate) mayCome(cluster *member.Member, assigned string) bool {
+	return c.written != nil && selects(c.written, cluster) || assigned == "" && len(c.wants(cluster)) > 0
 }
 
 // selects reports whether it is certain that a spec of the Cluster's namespace selects it.

@@ -163,7 +163,7 @@ func TestTooManyStacks(t *testing.T) {
 	}
 	last := wanted[len(wanted)-1]
 	kept, left := limited(wanted, []addonsv1.StackRevision{last})
-	if len(kept) != maxStacks || left != 3 || kept[len(kept)-1] != last {
+	if len(kept) != maxStacks || left != 3 || kept[len(kept)-1].Name != last.Name {
 		t.Errorf("%d are kept, %d left; the last is %v, want the one that is assigned already", len(kept), left, kept[len(kept)-1])
 	}
 }

@@ -32,6 +32,8 @@ type candidate struct {
 	written *addonsv1.AddonStackSpec
 	// steps are those of its rollout; nil if all clusters get a revision at once.
 	steps *steps
+	// generation is the AddonStack's.
+	generation int64
 }
 
 // steps is what the rollout of a stack says of revisions.
@@ -44,6 +46,7 @@ type steps struct {
 	target int
 	// turns are the ClusterAddons that may be brought to the target now, or away from it if it is rejected.
 	turns sets.Set[string]
+	now   time.Time
 }
 
 // find returns the candidate of a name, nil if there is none.
@@ -78,9 +81,9 @@ func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
 	return stack.Presences(spec.Addons)
 }
 
-// dropped returns the add-ons of a revision that the next one lacks, as "namespace/name", in no order.
-func (c *candidate) dropped(previous, next string) []string {
-	return sets.KeySet(c.presencesAt(previous)).Difference(sets.KeySet(c.presencesAt(next))).UnsortedList()
+// releasesAt returns the add-ons of a revision, as "namespace/name".
+func (c *candidate) releasesAt(revision string) sets.Set[string] {
+	return sets.KeySet(c.presencesAt(revision))
 }
 
 // hasOneOf reports whether the stack has one of the releases, as "namespace/name": maybe at other times.
@@ -96,7 +99,7 @@ func stackKey(namespace, name string) client.ObjectKey {
 // says which clusters are selected: the target or, without one, the newest.
 func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevision) (*steps, int) {
 	marked := rollout.Revisions(own)
-	is := &steps{made: s.CreationTimestamp.Time, marked: marked, target: rollout.Target(marked)}
+	is := &steps{now: r.Clock.Now(), made: s.CreationTimestamp.Time, marked: marked, target: rollout.Target(marked)}
 	if is.target < 0 {
 		return is, 0
 	}
@@ -107,6 +110,7 @@ func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevi
 // stepFor returns the revision that a selected cluster is to have now, "" while it is to have none:
 //
 //   - the target, if it is the cluster's turn; or what it had before the target, if that is rejected;
+//   - amid a rollout, the one that it came back with;
 //   - the revision for clusters that join, if the cluster has none, or is behind and not held, and its values are still there;
 //   - the target, if there is no such revision, and the cluster is younger than the stack: it can't wait for its network;
 //   - else the one that it has.
@@ -116,11 +120,14 @@ func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) s
 	entry := rollout.Entry(is.marked, is.target)
 	isBehind := !rollout.IsHeld(ca, c.name) && at > entry && entry >= 0 && entry != is.target
 	isRejected := is.target >= 0 && is.marked[is.target].Rejected
+	recorded, waits := returning(ca, c.name, is.marked, is.now)
 	switch hasTurn := is.turns.Has(cluster.ClusterAddon().Name); {
 	case hasTurn && !isRejected:
 		return c.revision
 	case hasTurn && at == is.target:
 		return cmp.Or(rollout.GoesBackTo(is.marked, is.target, stack.StatusOf(ca, c.name)), previous)
+	case previous == "" && entry != is.target && (recorded != "" || waits):
+		return recorded
 	case (previous == "" || isBehind) && c.selectsAt(entry, cluster):
 		return is.marked[entry].Name
 	case previous == "" && isYoung(cluster, ca, is.made) && is.target >= 0 && !isRejected:
@@ -144,38 +151,4 @@ func (c *candidate) selectsAt(at int, cluster *member.Member) bool {
 	}
 	spec, err := stack.SpecOf(&c.revisions[at])
 	return err == nil && selects(spec, cluster)
-}
-
-// awaitTransfers has a stack stay at its revision on the cluster while an add-on that the next one lacks is about to come
-// with another stack. Else the add-on would be uninstalled in between, with its data. It comes with the spec that is
-// written now, where no revision keeps that yet, or with a rollout whose turn on the cluster hasn't come.
-func awaitTransfers(cluster *member.Member, candidates []candidate, assigned, wanted []addonsv1.StackRevision) {
-	for i := range wanted {
-		c, previous := find(candidates, wanted[i].Name), stack.AssignedRevision(assigned, wanted[i].Name)
-		if c == nil || previous == "" || previous == wanted[i].Revision {
-			continue
-		}
-		coming := sets.New[string]()
-		for j := range candidates {
-			if to := &candidates[j]; to.name != c.name {
-				coming = coming.Union(to.brings(cluster, stack.AssignedRevision(wanted, to.name)))
-			}
-		}
-		if len(coming) > 0 && coming.HasAny(c.dropped(previous, wanted[i].Revision)...) {
-			wanted[i].Revision = previous
-		}
-	}
-}
-
-// brings returns the add-ons of the stack's spec that is to be in force on the cluster later, as "namespace/name"; none
-// if the cluster has it at that revision.
-func (c *candidate) brings(cluster *member.Member, revision string) sets.Set[string] {
-	coming := c.written
-	if coming == nil && (c.revision == "" || c.revision != revision) {
-		coming = &c.spec
-	}
-	if coming == nil || !selects(coming, cluster) {
-		return nil
-	}
-	return sets.KeySet(stack.Presences(coming.Addons))
 }

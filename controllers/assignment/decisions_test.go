@@ -107,6 +107,7 @@ func (h *hub) newRevision(mutate func(*addonsv1.AddonStackSpec)) {
 	mutate(&h.stack.Spec)
 	h.must(h.Update(h.Context(), h.stack))
 	h.must(h.Create(h.Context(), h.revisionOf("platform-2", 2)))
+	h.isInForce()
 }
 
 // The rest of a change that is held was let go: an add-on of it that is seen later isn't held as well.
@@ -133,7 +134,10 @@ func TestHeldRemovalOutlivesRevisions(t *testing.T) {
 			lose: func(h *hub) {
 				h.must(h.DeleteAllOf(h.Context(), &appsv1.ControllerRevision{}, client.InNamespace(team)))
 			},
-			find: func(h *hub) { h.must(h.Create(h.Context(), h.revisionOf("platform-2", 2))) },
+			find: func(h *hub) {
+				h.must(h.Create(h.Context(), h.revisionOf("platform-2", 2)))
+				h.isInForce()
+			},
 		},
 		"its selector can't be read": {
 			lose: func(h *hub) {

@@ -108,6 +108,15 @@ func (h *hub) restart() {
 	}
 }
 
+// isInForce has the process see the stack as it is now, and removals not wait any more.
+func (h *hub) isInForce() {
+	h.Helper()
+	stacks, err := h.r.candidates(h.Context(), team)
+	h.must(err)
+	h.r.absences.present(team, stacks)
+	h.clock.Step(deletionGrace)
+}
+
 // revisionOf returns a revision of the stack as it is now.
 func (h *hub) revisionOf(name string, number int64) *appsv1.ControllerRevision {
 	h.Helper()
@@ -182,6 +191,7 @@ func (h *hub) expect(name, want string) {
 
 func relabel(h *hub, name string) {
 	h.Helper()
+	h.isInForce()
 	change(h, &clusterv1.Cluster{}, name, func(c *clusterv1.Cluster) { c.Labels["env"] = "none" })
 }
 
@@ -305,6 +315,7 @@ func TestLimitOfTheNewestRevision(t *testing.T) {
 	h.stack.Spec.ClusterSelector.MatchLabels["env"], h.stack.Spec.RemovalLimit = "none", ptr.To(intstr.FromInt32(3))
 	h.must(h.Update(t.Context(), h.stack))
 	h.must(h.Create(t.Context(), h.revisionOf("platform-2", 2)))
+	h.isInForce()
 	for _, name := range h.clusters {
 		h.expect(name, "gone")
 	}

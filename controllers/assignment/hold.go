@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -14,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -23,7 +25,8 @@ type plan struct {
 	ca         *addonsv1.ClusterAddon
 	candidates []candidate
 	wanted     []addonsv1.StackRevision
-	removed    []string // stacks whose add-ons go
+	removed    []string      // stacks whose add-ons go
+	again      time.Duration // until removals don't wait any more; 0 if none does
 }
 
 // hold takes out of the plan the removals that would take add-ons away from too many clusters at once, and aren't
@@ -32,6 +35,15 @@ type plan struct {
 func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 	lost := p.losses()
 	for _, previous := range p.ca.Spec.Stacks {
+		isTold := names(p.wanted, previous.Name) && stack.AssignedRevision(p.wanted, previous.Name) == previous.Revision
+		if isTold && previous.HeldRemoval == nil { // the cluster was told to remove the others when that was allowed
+			lost[previous.Name] = slices.DeleteFunc(lost[previous.Name], func(release string) bool { return !slices.Contains(previous.MovedAddons, release) })
+		}
+		if wait := r.awaitsRequest(p, previous, lost[previous.Name]); wait > 0 {
+			p.keep(previous, previous.HeldRemoval)
+			p.again = retry.Sooner(p.again, wait)
+			continue
+		}
 		switch {
 		case isUnreported(p.ca, r.Clock.Now()) && p.drops(previous):
 			p.keep(previous, previous.HeldRemoval) // until it says what the cluster runs: that counts
@@ -43,10 +55,6 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 			continue
 		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && previous.HeldRemoval == nil:
 			continue
-		}
-		isTold := names(p.wanted, previous.Name) && stack.AssignedRevision(p.wanted, previous.Name) == previous.Revision
-		if isTold && previous.HeldRemoval == nil {
-			continue // the cluster was told to remove them when that was allowed
 		}
 		held, err := r.held(ctx, p, previous, lost[previous.Name])
 		if err != nil {
@@ -60,6 +68,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 			p.keepHeld(previous, held)
 		}
 	}
+	moveAddons(p.cluster, p.candidates, p.ca.Spec.Stacks, p.wanted) // what is kept may be another stack's by now
 	return nil
 }
 
@@ -74,7 +83,9 @@ func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackR
 	if isHeld {
 		is.Confirmation = previous.HeldRemoval.Confirmation
 		if target != nil && previous.Revision == target.revision { // the rest was let go
-			lost = slices.DeleteFunc(lost, func(release string) bool { return !slices.Contains(previous.HeldRemoval.Addons, release) })
+			lost = slices.DeleteFunc(lost, func(release string) bool {
+				return !slices.Contains(previous.HeldRemoval.Addons, release) && !slices.Contains(previous.MovedAddons, release)
+			})
 		}
 	}
 	if len(lost) == 0 {

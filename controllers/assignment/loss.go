@@ -26,8 +26,12 @@ func (p *plan) losses() map[string][]string {
 	kept, unchanged := sets.New[string](), sets.New[string]()
 	for _, w := range p.wanted {
 		c, assigned := find(p.candidates, w.Name), stack.AssignedRevision(p.ca.Spec.Stacks, w.Name)
+		kept.Insert(w.MovedAddons...)
 		if c == nil || w.Revision == "" || c.revision != w.Revision && (c.steps == nil || w.Revision == assigned) {
 			unchanged.Insert(w.Name)
+			if c != nil { // also what another stack gives back
+				kept = kept.Union(c.releasesAt(w.Revision))
+			}
 			continue
 		}
 		are := stack.Presences(c.spec.Addons)
@@ -120,12 +124,15 @@ func hasReported(ca *addonsv1.ClusterAddon) bool {
 	return ca.Status.ObservedUID == ca.UID && ca.Status.ObservedGeneration > 0
 }
 
-// drops reports whether the plan takes add-ons of an assigned stack away from the cluster.
+// drops reports whether the plan may take add-ons of an assigned stack away from the cluster, or those that were left for it.
 func (p *plan) drops(previous addonsv1.StackRevision) bool {
-	next := stack.AssignedRevision(p.wanted, previous.Name)
-	c := find(p.candidates, previous.Name)
-	if next == "" || c == nil {
-		return previous.Revision != ""
+	next, c := stack.Assigned(p.wanted, previous.Name), find(p.candidates, previous.Name)
+	if next.Revision == "" || c == nil {
+		return previous.Revision != "" || slices.ContainsFunc(p.ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return isInstalled(&a) && !names(p.wanted, a.Stack) })
 	}
-	return len(c.dropped(previous.Revision, next)) > 0
+	lacks := sets.New(previous.MovedAddons...)
+	if next.Revision != previous.Revision {
+		lacks = lacks.Union(c.releasesAt(previous.Revision).Difference(c.releasesAt(next.Revision)))
+	}
+	return !sets.New(next.MovedAddons...).IsSuperset(lacks)
 }

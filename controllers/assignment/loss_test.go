@@ -79,7 +79,11 @@ func TestLosses(t *testing.T) {
 		"an add-on is dropped":                     {[]addonsv1.StackRevision{{Name: "a", Revision: "a-2"}}, []candidate{in("a", "a-2", "web")}, map[string][]string{"a": {"default/db"}}},
 		"another stack has it":                     {[]addonsv1.StackRevision{{Name: "b", Revision: "b-1"}}, []candidate{in("b", "b-1", "web")}, map[string][]string{"a": {"default/db"}}},
 		"the revision in force isn't the one here": {[]addonsv1.StackRevision{{Name: "a", Revision: "a-1"}}, []candidate{in("a", "a-2")}, map[string][]string{}},
-		"there is no revision":                     {[]addonsv1.StackRevision{{Name: "a"}}, []candidate{in("a", "")}, map[string][]string{}},
+		"an add-on moves": {[]addonsv1.StackRevision{{Name: "a", Revision: "a-2", MovedAddons: []string{"default/db"}}},
+			[]candidate{in("a", "a-2", "web")}, map[string][]string{}},
+		"another stack has it at a revision that isn't in force": {[]addonsv1.StackRevision{{Name: "b", Revision: "b-1"}},
+			[]candidate{{name: "b", revision: "b-2", revisions: []appsv1.ControllerRevision{kept(t, "b-1", in("b", "", "web", "db").spec)}}}, map[string][]string{}},
+		"there is no revision": {[]addonsv1.StackRevision{{Name: "a"}}, []candidate{in("a", "")}, map[string][]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, (&plan{ca: ca, wanted: tc.wanted, candidates: tc.candidates}).losses()); diff != "" {

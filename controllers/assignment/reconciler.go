@@ -91,6 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err := r.hold(ctx, p); err != nil {
 		return ctrl.Result{}, err
 	}
+	result.RequeueAfter = retry.Sooner(result.RequeueAfter, p.again)
 	if isUnreported(ca, r.Clock.Now()) {
 		result.RequeueAfter = retry.Sooner(result.RequeueAfter, firstReport)
 	}

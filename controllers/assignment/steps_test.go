@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -36,6 +35,8 @@ func TestStepFor(t *testing.T) {
 		none      bool // no target
 		replaced  bool // the completed one can't be had any more
 		held      string
+		recorded  string // by the cluster
+		fresh     bool   // it may report that yet
 		want      string
 	}{
 		"it waits for its turn":          {previous: "2", completed: 1, want: "2"},
@@ -59,6 +60,14 @@ func TestStepFor(t *testing.T) {
 		"it is held, and behind the completed one":              {previous: "1", completed: 1, held: "other, platform", want: "1"},
 		"it is held out of another stack's rollouts":            {previous: "1", completed: 1, held: "other", want: "2"},
 		"it is held out of all rollouts":                        {previous: "1", completed: 1, held: "*", want: "1"},
+		"it comes back":                                         {recorded: "3", completed: 1, want: "3"},
+		"it comes back, and nothing is under way":               {recorded: "1", completed: 0, want: "3"},
+		"it comes back before the first one was completed":      {recorded: "2", completed: -1, young: true, want: "2"},
+		"it comes back with another one, and it is its turn":    {recorded: "1", completed: 1, turn: true, want: "3"},
+		"it comes back with one, and has another one":           {previous: "2", recorded: "3", completed: 1, want: "2"},
+		"it comes back with what was rejected":                  {recorded: "3", completed: 1, rejected: true, want: "2"},
+		"it may come back":                                      {fresh: true, completed: 1, want: ""},
+		"it may come back, and nothing is under way":            {fresh: true, completed: 0, want: "3"},
 		"it is held, and joins":                                 {completed: 1, held: "platform", want: "2"},
 		"it goes back":                                          {previous: "3", completed: 2, rejected: true, turn: true, status: addonsv1.StackStatus{Name: "platform", Revision: "3", Previous: "2"}, want: "2"},
 		"it goes back to what was completed":                    {previous: "3", completed: 2, rejected: true, turn: true, want: "1"},
@@ -70,7 +79,7 @@ func TestStepFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			marked := []rollout.Revision{{Name: "3", Cause: rollout.Edited, Started: true}, {Name: "2", Cause: rollout.Edited}, {Name: "1", Cause: rollout.Edited}}
-			c := &candidate{name: "platform", revision: marked[tc.target].Name, revisions: all, steps: &steps{made: made, marked: marked, target: tc.target}}
+			c := &candidate{name: "platform", revision: marked[tc.target].Name, revisions: all, steps: &steps{now: made.Add(24 * time.Hour), made: made, marked: marked, target: tc.target}}
 			if tc.completed >= 0 {
 				marked[tc.completed].Completed, marked[tc.completed].Replaced = true, tc.replaced
 			}
@@ -99,6 +108,12 @@ func TestStepFor(t *testing.T) {
 			}
 			if tc.previous != "" {
 				ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.previous}}
+			}
+			if tc.recorded != "" {
+				ca.Status.ObservedGeneration, ca.Status.Addons = 1, []addonsv1.AddonStatus{{Stack: "platform", RecordedRevision: tc.recorded}}
+			}
+			if tc.fresh {
+				c.steps.now = ca.CreationTimestamp.Time
 			}
 			if got := c.stepFor(member.OfCluster(cluster), ca); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
@@ -133,58 +148,5 @@ func TestStackIsAwaitedUntilItsTurn(t *testing.T) {
 		if again := assign(cluster, []candidate{coming}, ca); len(again) > 0 {
 			t.Errorf("a stack that had no revision at first isn't named before its turn, either: %+v", again)
 		}
-	}
-}
-
-// TestTransfers takes add-on "db" out of stack "from", whose second revision lacks it. The cluster has its first one.
-func TestTransfers(t *testing.T) {
-	everyone, nobody := &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}
-	spec := func(selector *metav1.LabelSelector, addons ...string) addonsv1.AddonStackSpec {
-		s := addonsv1.AddonStackSpec{ClusterSelector: selector}
-		for _, name := range addons {
-			s.Addons = append(s.Addons, addonsv1.Addon{Name: name, Chart: addonsv1.ChartSource{Path: name}})
-		}
-		return s
-	}
-	with, without := spec(everyone, "cni", "db"), spec(everyone, "cni")
-	from := candidate{name: "from", spec: without, revision: "from-2", revisions: []appsv1.ControllerRevision{kept(t, "from-2", without), kept(t, "from-1", with)}}
-	empty, has := spec(everyone), spec(everyone, "db")
-	to := candidate{name: "to", spec: empty, revision: "to-1", revisions: []appsv1.ControllerRevision{kept(t, "to-1", empty)}}
-	written := func(s addonsv1.AddonStackSpec) candidate {
-		c := to
-		c.written = &s
-		return c
-	}
-	done := candidate{name: "to", spec: has, revision: "to-2", revisions: []appsv1.ControllerRevision{kept(t, "to-2", has), kept(t, "to-1", empty)}}
-	rolling := done
-	rolling.steps = &steps{marked: []rollout.Revision{{Name: "to-2"}, {Name: "to-1", Completed: true}}}
-	elsewhere := spec(everyone, "db")
-	elsewhere.Addons[0].Namespace = "other"
-	for name, tc := range map[string]struct {
-		to   candidate
-		want string // revision of stack "from"
-	}{
-		"nobody wants it": {to, "from-2"},
-		"it is in the written spec of another stack":    {written(has), "from-1"},
-		"that doesn't select the cluster":               {written(spec(nobody, "db")), "from-2"},
-		"that has it in another namespace":              {written(elsewhere), "from-2"},
-		"the other stack is new":                        {candidate{name: "to", spec: has}, "from-1"},
-		"the other stack has it on the cluster":         {done, "from-2"},
-		"the other stack's rollout isn't there yet":     {rolling, "from-1"},
-		"the other stack is to lose it, and has it yet": {func() candidate { c := done; c.written = &empty; return c }(), "from-2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ca := &addonsv1.ClusterAddon{Spec: addonsv1.ClusterAddonSpec{Stacks: []addonsv1.StackRevision{{Name: "from", Revision: "from-1"}, {Name: "to", Revision: "to-1"}}}}
-			cluster := member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}})
-			for _, candidates := range [][]candidate{{from, tc.to}, {tc.to, from}} {
-				got := map[string]string{}
-				for _, s := range assign(cluster, candidates, ca) {
-					got[s.Name] = s.Revision
-				}
-				if diff := cmp.Diff(tc.want, got["from"]); diff != "" {
-					t.Error(diff)
-				}
-			}
-		})
 	}
 }

@@ -39,7 +39,7 @@ type clusterRun struct {
 	gates    bool
 	versions upgrade.Cluster
 	upgrade  *upgrade.Upgrade
-	// absent are add-ons that are there at other times, as "stack/name".
+	// absent are add-ons that are there at other times, or that are another stack's by now, as "stack/name".
 	absent map[string]bool
 
 	installed map[deliver.Release]deliver.Summary

@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // desired returns the add-on as the deliverer takes it.
@@ -30,6 +31,7 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 		Terms: a.stated(deliver.Terms{
 			Spec: specDigest(a), ArtifactVersion: in.version, Postconditions: postconditionsDigest(a), Optional: in.optional, Inputs: inputsDigest(a),
 		}),
+		StackRevision:    stack.AssignedRevision(q.ca.Spec.Stacks, a.stack),
 		Recorded:         in.recorded,
 		Leaving:          q.leavingReleases(),
 		Kept:             q.keptReleases(a.release().Namespace),

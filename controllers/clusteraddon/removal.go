@@ -71,7 +71,9 @@ func (q removal) keptStatus(record deliver.Summary, fate decide.Fate) addonsv1.A
 	of, isUnresolved := q.unresolved[record.Stack]
 	switch fate {
 	case decide.KeepsStatus:
-		return q.previousStatus(status)
+		if status = q.previousStatus(status); q.moves(record) {
+			status.Message = "It moves to another AddonStack: it stays as it is until this cluster gets that one (spec.stacks[].movedAddons)"
+		}
 	case decide.WithoutAccount:
 		status.Reason, status.Message = reasons.ServiceAccountRequired, withoutServiceAccount
 	case decide.TakenOver:
@@ -83,6 +85,7 @@ func (q removal) keptStatus(record deliver.Summary, fate decide.Fate) addonsv1.A
 		status.Reason, status.Message = reasons.StackUndecided, shorten(fmt.Sprintf(
 			"%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is", q.unresolved[successor].why, record.Stack))
 	case decide.Unknown, decide.Leaves:
+		status.RecordedRevision = record.StackRevision
 		status.Reason, status.Message = reasons.StackUnknown, shorten(unknownText(record))
 		if isUnresolved {
 			status.Message = shorten(of.why + "; the add-on is left as it is")
@@ -91,10 +94,15 @@ func (q removal) keptStatus(record deliver.Summary, fate decide.Fate) addonsv1.A
 	return status
 }
 
-// holdsAddon reports whether the removal of an add-on that its stack has no more waits for confirmation.
+// holdsAddon reports whether the removal of an add-on that its stack has no more waits for confirmation, or for another stack.
 func (q removal) holdsAddon(record deliver.Summary) bool {
 	held := stack.Assigned(q.ca.Spec.Stacks, record.Stack).HeldRemoval
-	return held != nil && slices.Contains(held.Addons, record.String())
+	return held != nil && slices.Contains(held.Addons, record.String()) || q.moves(record)
+}
+
+// moves reports whether an add-on stays until another stack brings it.
+func (q removal) moves(record deliver.Summary) bool {
+	return slices.Contains(stack.Assigned(q.ca.Spec.Stacks, record.Stack).MovedAddons, record.String())
 }
 
 // withoutSurplus returns the statuses with no more than the first ones of add-ons that nobody knows.

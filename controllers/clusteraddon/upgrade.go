@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -37,7 +38,8 @@ func (q upgradeGate) observeUpgrade(ctx context.Context, assigned []assignedStac
 	}
 	q.absent = map[string]bool{}
 	q.wanted = slices.DeleteFunc(q.wanted, func(a addon) bool {
-		if q.upgrade.HasPresent(a.present()) {
+		moved := slices.Contains(stack.Assigned(q.ca.Spec.Stacks, a.stack).MovedAddons, a.release().String())
+		if q.upgrade.HasPresent(a.present()) && !moved {
 			return false
 		}
 		q.absent[a.qualified()] = true

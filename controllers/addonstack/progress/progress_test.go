@@ -78,6 +78,15 @@ func TestClusterOfARollout(t *testing.T) {
 		"a removal is held": {change: both(at("old"), func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{}
 		}), assigned: "old", state: addonsv1.StackReady, away: addonsv1.RemovalHeldReason},
+		"a removal is held as a whole, and it has a turn": {change: both(at("old"), func(ca *addonsv1.ClusterAddon) {
+			ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{}
+		}), turn: true, assigned: "new", state: addonsv1.StackProgressing, away: addonsv1.RemovalHeldReason, fresh: true},
+		"a removal is held beside the target": {change: func(ca *addonsv1.ClusterAddon) {
+			ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{}
+		}, assigned: "new", state: addonsv1.StackReady},
+		"its add-on moved": {change: func(ca *addonsv1.ClusterAddon) {
+			ca.Spec.Stacks[0].MovedAddons, ca.Status.Addons = []string{"default/web"}, nil
+		}, assigned: "new", state: addonsv1.StackReady},
 		"its records can't be read on its way": {change: both(unread, func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Stacks[0].State = addonsv1.StackProgressing
 		}), assigned: "new", state: addonsv1.StackProgressing},

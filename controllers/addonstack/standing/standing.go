@@ -81,6 +81,9 @@ func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon)
 	}
 	missing := stack.Presences(addons)
 	maps.DeleteFunc(missing, func(_ string, present addonsv1.Present) bool { return present != addonsv1.PresentAlways }) // in the status if wanted
+	for _, moved := range stack.Assigned(ca.Spec.Stacks, name).MovedAddons {
+		delete(missing, moved) // another stack has it
+	}
 	for i := range ca.Status.Addons {
 		addon := &ca.Status.Addons[i]
 		if addon.Stack != name {

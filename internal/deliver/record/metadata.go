@@ -59,6 +59,7 @@ func (s *Summary) annotated() map[string]*string {
 		OwnerAnnotation:                       &s.Owner,
 		DeletionPolicyAnnotation:              (*string)(&s.DeletionPolicy),
 		stackAnnotation:                       &s.Stack,
+		annotationPrefix + "stack-revision":   &s.StackRevision,
 		annotationPrefix + "owner-uid":        (*string)(&s.OwnerUID),
 		annotationPrefix + "artifact":         &s.Artifact,
 		annotationPrefix + "artifact-version": &s.ArtifactVersion,
@@ -136,7 +137,7 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	if s.Owner != "" {
 		s.Stack = cmp.Or(s.Stack, noStack)
 	}
-	for field, length := range map[*string]int{&s.Stack: 253, &s.Version: 256, &s.Digest: 128, &s.ServiceAccount: 253} {
+	for field, length := range map[*string]int{&s.Stack: 253, &s.StackRevision: 253, &s.Version: 256, &s.Digest: 128, &s.ServiceAccount: 253} {
 		*field = message.Shorten(*field, length)
 	}
 	if list := notes[dependsOnAnnotation]; list != "" {

@@ -45,6 +45,8 @@ type Summary struct {
 	FactsUsed string
 	// Artifact is the chart's digest.
 	Artifact string
+	// StackRevision is the stack's revision that the add-on was brought to by this one. Nothing proves it.
+	StackRevision string
 	// Content is the digest of the record's data, and Previous the proof of the revision that was
 	// deployed before, "" if there is none or it wasn't proven: see [Summary.Proof].
 	Content, Previous string
