@@ -52,7 +52,9 @@ func New(o Options) fleet.Source {
 	return &objects.Source{
 		Controller: "fleet-clusters", Object: o.Cluster, List: o.List, Recheck: true,
 		Member: func(ctx context.Context, cluster client.Object, secrets *objects.Reader) (fleet.Member, error) {
-			m, err := member(ctx, cluster, secrets)
+			key := client.ObjectKeyFromObject(cluster)
+			secret := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
+			m, err := secrets.Member(ctx, key, secret, kubeconfigKey)
 			if o.List != nil && !o.AllowDuplicates {
 				m.Created = cluster.GetCreationTimestamp().Time
 			}
@@ -62,10 +64,4 @@ func New(o Options) fleet.Source {
 			return o.WatchFilter == "" || labels[watchLabel] == o.WatchFilter
 		},
 	}
-}
-
-func member(ctx context.Context, cluster client.Object, secrets *objects.Reader) (fleet.Member, error) {
-	key := client.ObjectKeyFromObject(cluster)
-	secret := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
-	return secrets.Member(ctx, key, secret, kubeconfigKey)
 }
