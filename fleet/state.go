@@ -113,7 +113,7 @@ func (m *machine) state() State {
 		s.Phase, s.Reason, s.Message = PhaseWaiting, ReasonKubeconfigUnreadable, m.origin+" "+m.problem
 	case m.missing:
 		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigMissing
-		s.Message = m.origin + " is missing; it appears once the control plane is initialized"
+		s.Message = m.origin + " is missing: it appears with the control plane. If that is up, see what deleted it, and have it made again"
 	case m.fault != nil:
 		s.Phase, s.Reason, s.Message = PhaseUnreachable, m.fault.Reason, m.fault.Message
 		if m.fault.Reason == ReasonDuplicateCluster {

@@ -46,7 +46,7 @@ func TestOf(t *testing.T) {
 			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
 			ca.Spec.Stacks[0].HeldRemoval, ca.Status.Addons[0].Phase = &addonsv1.HeldRemoval{}, addonsv1.AddonFailed
 		}, standing.Failed},
-		"an add-on failed":   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, standing.Failed},
+		"an add-on failed": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, standing.Failed},
 		"an add-on's source has answered that it has no such version": {func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons[0].Phase, ca.Status.Addons[0].Reason = addonsv1.AddonPending, "ArtifactNotFound"
 		}, standing.Failed},
@@ -54,7 +54,7 @@ func TestOf(t *testing.T) {
 			ca.Status.Addons[0].Phase, ca.Status.Addons[0].Reason = addonsv1.AddonPending, "SourceUnavailable"
 		}, standing.Progressing},
 		"the source of an installed one has answered": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Reason = "ArtifactNotFound" }, standing.Ready},
-		"an add-on upgrades": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, standing.Progressing},
+		"an add-on upgrades":                          {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, standing.Progressing},
 		"an add-on for upgrades isn't ready": {func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "backup", Stack: "platform", Phase: addonsv1.AddonInstalling})
 		}, standing.Progressing},
