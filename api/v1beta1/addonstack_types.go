@@ -162,7 +162,7 @@ type Updates struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="interval is a duration as in 90s, 30m or 24h, from 1m to 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="interval is from 1m to 24h, with units as in 90s, 30m or 24h"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// suspend keeps the versions that run now, as long as the ranges allow them.
