@@ -20,7 +20,7 @@ const (
 // Conditions of an AddonStack.
 const (
 	// StalledCondition is True while a person has to act: the spec can't be used, an add-on failed, or a source has
-	// answered that it doesn't give what is wanted, as a version that isn't there. It has the
+	// answered that it doesn't give what is wanted. It has the
 	// reason and message of Ready. It isn't there while nothing is wrong. Negative polarity.
 	StalledCondition = "Stalled"
 
