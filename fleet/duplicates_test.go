@@ -130,3 +130,68 @@ func TestSourceIsAdded(t *testing.T) {
 		t.Error("it isn't synced")
 	}
 }
+
+// TestOneClusterOfOneSource has two objects of one source name one server. The older one has it, whichever is connected first,
+// and the younger one gets it when the older one is gone, or names another server.
+func TestOneClusterOfOneSource(t *testing.T) {
+	s, another := newServer(t), newServer(t)
+	identified(s, "the cluster")
+	identified(another, "another cluster")
+	source := &stubSource{name: "first"}
+	o := quick()
+	o.Sources, o.Identify = []Source{source}, true
+	var engaged atomic.Int32
+	one := oneAtATime(t, &engaged)
+	p, _ := startSources(t, o, func(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+		if conn, ok := c.(*Connection); ok && conn.UID() != "the cluster" {
+			return nil
+		}
+		return one(ctx, name, c)
+	})
+	source.sink.Synced()
+	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	set := func(name multicluster.ClusterName, kubeconfig []byte, created time.Time) {
+		source.sink.Set(name, Member{ID: "1", Kubeconfig: kubeconfig, Origin: "Secret " + name.String(), Created: created})
+	}
+	others := append(s.kubeconfig(), '\n') // not the same text
+	set("b", others, made.Add(time.Second))
+	connectedAs(t, p, "first#b", "")
+	for range 3 {
+		set("a", s.kubeconfig(), made)
+		connectedAs(t, p, "first#a", "first#b")
+		set("a", another.kubeconfig(), made)
+		connectedAs(t, p, "first#a", "")
+		connectedAs(t, p, "first#b", "")
+		set("a", s.kubeconfig(), made)
+		connectedAs(t, p, "first#a", "first#b")
+		source.sink.Remove("a")
+		connectedAs(t, p, "first#b", "")
+	}
+	// A name decides between objects of one second.
+	set("a", s.kubeconfig(), made.Add(time.Second))
+	connectedAs(t, p, "first#a", "first#b")
+}
+
+// TestOriginalIsWaitedFor has two objects with the very same kubeconfig, and a provider that was started again. The younger
+// object never has a connection, not even before the older one has.
+func TestOriginalIsWaitedFor(t *testing.T) {
+	s := newServer(t)
+	identified(s, "the cluster")
+	source := &stubSource{name: "first"}
+	o := quick()
+	o.Sources, o.Identify = []Source{source}, true
+	p, _ := startSources(t, o, func(_ context.Context, name multicluster.ClusterName, _ cluster.Cluster) error {
+		if name == "first#b" {
+			t.Error("the younger one is engaged")
+		}
+		return nil
+	})
+	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	source.sink.Set("b", Member{ID: "2", Kubeconfig: s.kubeconfig(), Origin: "Secret b", Created: made.Add(time.Hour)})
+	if n := s.requests.Load(); n > 0 {
+		t.Error("it doesn't wait for the source to say that it has named all")
+	}
+	source.sink.Set("a", Member{ID: "1", Kubeconfig: s.kubeconfig(), Origin: "Secret a", Created: made})
+	source.sink.Synced()
+	connectedAs(t, p, "first#a", "first#b")
+}

@@ -25,6 +25,7 @@ type link struct {
 	id        string
 	kept      cluster.Cluster // of another provider; nil as a rule
 	unlimited bool
+	created   time.Time // zero unless no other name of its source may have the cluster
 	from      reporter
 	provider  *Provider
 	log       logr.Logger
@@ -49,7 +50,7 @@ type link struct {
 	changed    chan struct{}
 	refused    chan struct{} // a request was answered with 401
 	unanswered chan struct{} // a request got no answer
-	claimed    chan struct{} // another source has the cluster, or has it no more
+	claimed    chan struct{} // another link has the cluster, or has it no more
 	broken     chan breakage
 	dialled    chan attemptResult
 	probed     chan attemptResult
@@ -70,7 +71,7 @@ type breakage struct {
 
 func newLink(p *Provider, name multicluster.ClusterName, from reporter, m Member) *link {
 	l := &link{
-		name: name, id: m.ID, kept: m.Cluster, unlimited: m.Unlimited, from: from, provider: p, log: p.log.WithValues("cluster", name),
+		name: name, id: m.ID, kept: m.Cluster, unlimited: m.Unlimited, created: m.Created, from: from, provider: p, log: p.log.WithValues("cluster", name),
 		machine: machine{options: p.options, origin: m.Origin, missing: m.empty(), problem: m.Problem},
 		engaged: make(chan struct{}),
 		done:    make(chan struct{}),

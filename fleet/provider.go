@@ -163,6 +163,9 @@ func (p *Provider) complete(source Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.synced[source.Name()] = true
+	for _, l := range p.links {
+		p.launch(l)
+	}
 }
 
 // Subscribe calls fn whenever the State, the Connection or the description of a cluster has
@@ -201,9 +204,7 @@ func (p *Provider) take(from reporter, m Member) {
 	}
 	l = newLink(p, name, from, m)
 	p.links[name] = l
-	if p.root != nil {
-		p.launch(l)
-	}
+	p.launch(l)
 }
 
 // withdraw closes the connection to a cluster that a source no longer reports.
@@ -215,8 +216,12 @@ func (p *Provider) withdraw(from reporter) {
 	}
 }
 
-// launch runs a link. The caller holds the lock.
+// launch runs a link, unless it runs, or has to wait until the Provider starts or others of its source are known. The
+// caller holds the lock.
 func (p *Provider) launch(l *link) {
+	if p.root == nil || p.stopped || l.cancel != nil || !l.created.IsZero() && !p.synced[l.from.source.Name()] {
+		return
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(p.root)) // it ends as soon as it is out of sight
 	l.cancel = cancel
 	before := p.ending[l.name]

@@ -30,6 +30,13 @@ func (l *link) set(m Member) {
 	}
 }
 
+// digest returns that of the kubeconfig that was reported last.
+func (l *link) digest() [sha256.Size]byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen
+}
+
 // read tells the subscribers that the source describes the cluster otherwise, and the machine of the
 // kubeconfig that the source reported last.
 func (l *link) read(now time.Time) {

@@ -28,6 +28,9 @@ type Member struct {
 	Cluster cluster.Cluster
 	// Unlimited says that the server may answer as much as it likes, as the program's own cluster may.
 	Unlimited bool
+	// Created is when the object behind the cluster was made, if no two of them may lead to one cluster: the older has
+	// it then. Clusters of a source that sets it are connected once that source has called Synced. Zero as a rule.
+	Created time.Time
 	// Expires is when the credentials end; zero if that isn't known. The source is asked to
 	// refresh them when two thirds of the time until then have passed. New ones are swapped in
 	// below running watches.

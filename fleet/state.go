@@ -22,7 +22,7 @@ const (
 	// PhaseUnreachable: attempts fail; they are repeated with backoff.
 	PhaseUnreachable Phase = "Unreachable"
 	// PhaseRefused: the kubeconfig isn't acceptable, and nothing is tried until it changes; or
-	// another source has the cluster.
+	// another name has the cluster.
 	PhaseRefused Phase = "Refused"
 )
 
@@ -68,7 +68,7 @@ const (
 	ReasonProbeFailed = "ProbeFailed"
 	// ReasonEngageFailed: the cluster answers, but a component could not start on it.
 	ReasonEngageFailed = "EngageFailed"
-	// ReasonDuplicateCluster: another source, which comes first, names the same cluster.
+	// ReasonDuplicateCluster: another source, which comes first, names the same cluster, or an older object of the same source.
 	ReasonDuplicateCluster = "DuplicateCluster"
 	// ReasonClusterRestored: the cluster shows a previous state, and is connected again.
 	ReasonClusterRestored = "ClusterRestored"
@@ -113,7 +113,7 @@ func (m *machine) state() State {
 		s.Phase, s.Reason, s.Message = PhaseWaiting, ReasonKubeconfigUnreadable, m.origin+" "+m.problem
 	case m.missing:
 		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigMissing
-		s.Message = m.origin + " is missing; it appears once the control plane is initialized"
+		s.Message = m.origin + " is missing: it appears with the control plane. If that is up, see what deleted it, and have it made again"
 	case m.fault != nil:
 		s.Phase, s.Reason, s.Message = PhaseUnreachable, m.fault.Reason, m.fault.Message
 		if m.fault.Reason == ReasonDuplicateCluster {

@@ -7,10 +7,12 @@ package webhooks
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capiconversion "sigs.k8s.io/cluster-api/util/conversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +22,7 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
@@ -32,6 +35,8 @@ type AddonStack struct {
 
 	// Reader lists the other AddonStacks of a namespace, on which add-ons may depend.
 	Reader client.Reader
+	// Clusters is a cache of Clusters, nil if this process may not read them. Then no warning is about them.
+	Clusters client.Reader
 }
 
 var _ admission.Validator[*addonsv1.AddonStack] = &AddonStack{}
@@ -44,7 +49,7 @@ func (w *AddonStack) SetupWithManager(mgr manager.Manager) error {
 // ValidateCreate refuses a spec that can't be used.
 func (w *AddonStack) ValidateCreate(ctx context.Context, s *addonsv1.AddonStack) (admission.Warnings, error) {
 	problems := append(stack.Validate(&s.Spec), w.cycles(ctx, s)...)
-	return stack.Warnings(&s.Spec), invalid(s, append(problems, changesOfLacking(ctx, &addonsv1.AddonStackSpec{}, &s.Spec)...))
+	return w.warnings(ctx, s), invalid(s, append(problems, changesOfLacking(ctx, &addonsv1.AddonStackSpec{}, &s.Spec)...))
 }
 
 // ValidateUpdate refuses problems that the update brings in. An object with a problem that was
@@ -65,7 +70,28 @@ func (w *AddonStack) ValidateUpdate(ctx context.Context, before, after *addonsv1
 	if !equality.Semantic.DeepEqual(before.Spec.Addons, after.Spec.Addons) {
 		added = append(added, w.cycles(ctx, after)...)
 	}
-	return stack.Warnings(&after.Spec), invalid(after, added)
+	return w.warnings(ctx, after), invalid(after, added)
+}
+
+// readTimeout bounds the wait for the cache of Clusters: a warning holds no write up.
+const readTimeout = time.Second
+
+// warnings returns what is allowed, and probably a mistake.
+func (w *AddonStack) warnings(ctx context.Context, s *addonsv1.AddonStack) admission.Warnings {
+	all := stack.Warnings(&s.Spec)
+	if w.Clusters == nil || len(s.Spec.ClusterKinds) > 0 { // which may be of other kinds
+		return all
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	clusters, members := &clusterv1.ClusterList{}, map[string]*member.Member{}
+	if err := w.Clusters.List(ctx, clusters, client.InNamespace(s.Namespace)); err != nil {
+		logf.FromContext(ctx).V(1).Info("Clusters can't be read, as of a namespace of another instance", "error", err.Error())
+	}
+	for i := range clusters.Items {
+		members[clusters.Items[i].Name] = member.OfCluster(&clusters.Items[i])
+	}
+	return append(all, stack.SelectionWarnings(s.Namespace, &s.Spec, members)...)
 }
 
 // cycles returns a problem if add-ons of the stack and of others depend on each other. If the

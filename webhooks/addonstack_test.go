@@ -4,6 +4,8 @@ package webhooks_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -103,5 +110,40 @@ func kubectlOf(t *testing.T, cp *controlplane.ControlPlane) func(args ...string)
 	must.Succeed(t, os.WriteFile(kubeconfig, cp.Kubeconfig(), 0o600))
 	return func(args ...string) ([]byte, error) {
 		return exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), append([]string{"--kubeconfig=" + kubeconfig}, args...)...).CombinedOutput()
+	}
+}
+
+// TestWarningsOfSelection has a stack that is admitted though it selects no Cluster, and a process that can't tell.
+func TestWarningsOfSelection(t *testing.T) {
+	scheme := runtime.NewScheme()
+	must.Succeed(t, clusterv1.AddToScheme(scheme))
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "prod", Labels: map[string]string{"env": "prod"}}}
+	knows := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c).Build()
+	fails := interceptor.NewClient(knows, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return errors.New("unknown namespace for the cache")
+	}})
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "platform"}}
+	s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prdo"}}
+	profiles := s.DeepCopy()
+	profiles.Spec.ClusterKinds = []string{addonsv1.KindClusterProfile}
+	for name, tc := range map[string]struct {
+		clusters client.Reader
+		stack    *addonsv1.AddonStack
+		want     int
+	}{
+		"Clusters are read":    {knows, s, 1},
+		"they can't be read":   {fails, s, 0},
+		"they may not be read": {nil, s, 0},
+		"it is of other kinds": {knows, profiles, 0},
+		"of another namespace": {knows, &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}, Spec: s.Spec}, 0},
+	} {
+		w := &webhooks.AddonStack{Clusters: tc.clusters}
+		created, err := w.ValidateCreate(t.Context(), tc.stack)
+		must.Succeed(t, err)
+		updated, err := w.ValidateUpdate(t.Context(), tc.stack, tc.stack)
+		must.Succeed(t, err)
+		if len(created) != tc.want || len(updated) != tc.want {
+			t.Errorf("%s: %q, %q", name, created, updated)
+		}
 	}
 }

@@ -186,7 +186,8 @@ type ClusterCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready"`
 
-	// failed is the number of Clusters on which one of this stack's add-ons failed.
+	// failed is the number of Clusters on which one of this stack's add-ons failed, or
+	// waits for a source that has answered that it doesn't give what is wanted.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Failed int32 `json:"failed"`

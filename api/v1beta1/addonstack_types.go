@@ -111,8 +111,8 @@ type AddonStackSpec struct {
 	// removalLimit is how many of the stack's clusters may lose add-ons by changes
 	// within ten minutes: a number, or a percentage of the clusters that have add-ons of
 	// the stack. A change that goes beyond it is held until it is confirmed; nothing is
-	// removed by it before. A change of a single cluster is never held. Defaults to 10%. With 100%
-	// nothing is held.
+	// removed by it before. A change of a single cluster is held only if other clusters lost add-ons of the
+	// stack within ten minutes before it. Defaults to 10%. With 100% nothing is held.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="removalLimit is a number, from 0, or a percentage, from 0% to 100%"
@@ -162,7 +162,7 @@ type Updates struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="interval is from 1m to 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="interval is from 1m to 24h, with units as in 90s, 30m or 24h"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// suspend keeps the versions that run now, as long as the ranges allow them.

@@ -140,7 +140,7 @@ type OCISource struct {
 
 // HelmSource is a chart in a classic Helm repository.
 //
-// +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || has(self.plainHTTP) && self.plainHTTP",message="an url that starts with http:// needs plainHTTP: true"
+// +kubebuilder:validation:XValidation:rule="!self.url.startsWith('http://') || has(self.plainHTTP) && self.plainHTTP",message="an url that starts with http:// needs plainHTTP: true"
 type HelmSource struct {
 	// url of the repository, as in "https://charts.example.org/stable": where its
 	// index.yaml is. User names, passwords and queries don't belong in it.
@@ -150,7 +150,8 @@ type HelmSource struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z_-]+([.][0-9A-Za-z_-]+)*[.]?|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^?#[:space:]]*)?$')",message="url is https://host/path without user, query and fragment; credentials go into secretRef"
 	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || size(url(self).getPort()) <= 5 && int(url(self).getPort()) <= 65535",message="the port is from 1 to 65535"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^?]*(/|%2[fF]|%5[cC])([.]|%2[eE]){1,2}(;|/|%2[fF]|%5[cC]|[?]|$)')",message="no part of the path is '.' or '..', or stands for it"
-	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="what follows a percent sign is two hexadecimal digits"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('oci://')",message="a chart in an OCI registry is named by chart.oci.url, as in oci://registry.example.org/charts/web, in the place of helm"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('http') || isURL(self)",message="what follows a percent sign is two hexadecimal digits"
 	URL string `json:"url"`
 
 	// chart is the chart's name in the repository's index.

@@ -19,7 +19,8 @@ const (
 
 // Conditions of an AddonStack.
 const (
-	// StalledCondition is True while the spec can't be used, or an add-on failed: somebody has to act. It has the
+	// StalledCondition is True while a person has to act: the spec can't be used, an add-on failed, or a source has
+	// answered that it doesn't give what is wanted. It has the
 	// reason and message of Ready. It isn't there while nothing is wrong. Negative polarity.
 	StalledCondition = "Stalled"
 

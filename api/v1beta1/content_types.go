@@ -98,7 +98,7 @@ type ArtifactSource struct {
 
 // HTTPSource is an archive, or a file of manifests, at an address.
 //
-// +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || has(self.plainHTTP) && self.plainHTTP",message="an url that starts with http:// needs plainHTTP: true"
+// +kubebuilder:validation:XValidation:rule="!self.url.startsWith('http://') || has(self.plainHTTP) && self.plainHTTP",message="an url that starts with http:// needs plainHTTP: true"
 type HTTPSource struct {
 	// url of the content, as in "https://example.org/web-1.0.0.tgz". User names,
 	// passwords and fragments don't belong in it.
@@ -108,7 +108,7 @@ type HTTPSource struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z_-]+([.][0-9A-Za-z_-]+)*[.]?|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^#[:space:]]*)?$')",message="url is https://host/path without user and fragment; credentials go into secretRef"
 	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || size(url(self).getPort()) <= 5 && int(url(self).getPort()) <= 65535",message="the port is from 1 to 65535"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^?]*(/|%2[fF]|%5[cC])([.]|%2[eE]){1,2}(;|/|%2[fF]|%5[cC]|[?]|$)')",message="no part of the path is '.' or '..', or stands for it"
-	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="what follows a percent sign is two hexadecimal digits"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('http') || isURL(self)",message="what follows a percent sign is two hexadecimal digits"
 	URL string `json:"url"`
 
 	// digest of the content, as sha256:<hex>: what sha256sum prints. An address

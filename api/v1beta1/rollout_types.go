@@ -44,7 +44,7 @@ type Rollout struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="soak is from 0s to 720h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="soak is from 0s to 720h, with units as in 90s, 30m or 24h"
 	Soak *metav1.Duration `json:"soak,omitempty"`
 
 	// minReady is how long a cluster has to be ready until it is done. Until then it counts towards maxConcurrent.
@@ -52,7 +52,7 @@ type Rollout struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="minReady is from 0s to 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="minReady is from 0s to 24h, with units as in 90s, 30m or 24h"
 	MinReady *metav1.Duration `json:"minReady,omitempty"`
 
 	// readyWithin is how long a cluster may take to be ready at the new revision. After that it counts as failed.
@@ -60,7 +60,7 @@ type Rollout struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="readyWithin is from 1m to 168h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="readyWithin is from 1m to 168h, with units as in 90s, 30m or 24h"
 	ReadyWithin *metav1.Duration `json:"readyWithin,omitempty"`
 
 	// onFailure says what follows once more clusters than maxFailed failed. Halt (the default) starts no other
@@ -112,7 +112,7 @@ type RolloutWave struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="soak is from 0s to 720h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="soak is from 0s to 720h, with units as in 90s, 30m or 24h"
 	Soak *metav1.Duration `json:"soak,omitempty"`
 
 	// approval says whether somebody has to approve the wave before it begins: by the annotation
@@ -139,7 +139,7 @@ type RolloutWindow struct {
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('168h')",message="duration is from 10m to 168h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('10m') && duration(self) <= duration('168h')",message="duration is from 10m to 168h, with units as in 90s, 30m or 24h"
 	Duration metav1.Duration `json:"duration,omitempty,omitzero"`
 
 	// timeZone is where the clock of start is, as a name of the IANA database like "Europe/Berlin". Defaults to UTC.

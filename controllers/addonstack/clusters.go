@@ -67,7 +67,7 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 	}
 	c := clustersReady(counts, told.Describe())
 	if counts.Total == 0 {
-		c.Message += "; " + describeNumber(len(clusters.members))
+		c.Message = stack.Unmatched(s.Namespace, clusters.spec, clusters.members)
 		if had {
 			c.Status = metav1.ConditionFalse
 		}
@@ -97,25 +97,9 @@ func hadClusters(s *addonsv1.AddonStack) bool {
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
-// shownNumber bounds the number of clusters that a message has, so that a stack that selects none isn't written to each
-// time that there is a cluster more.
-const shownNumber = 10
-
-// describeNumber returns words on how many clusters a namespace has.
-func describeNumber(clusters int) string {
-	switch {
-	case clusters == 0:
-		return "the namespace has none"
-	case clusters == 1:
-		return "the namespace has 1 cluster"
-	case clusters > shownNumber:
-		return fmt.Sprintf("the namespace has more than %d clusters", shownNumber)
-	}
-	return fmt.Sprintf("the namespace has %d clusters", clusters)
-}
-
 // selectedClusters are those of a stack, and what its namespace has of clusters.
 type selectedClusters struct {
+	spec    *addonsv1.AddonStackSpec  // that selects
 	members map[string]*member.Member // by the names of their ClusterAddons
 	all     *addonsv1.ClusterAddonList
 	// selected are the ClusterAddons of the clusters that the stack selects, one without a spec where there is none yet.
@@ -128,7 +112,7 @@ func (r *Reconciler) selectedBy(ctx context.Context, s *addonsv1.AddonStack, spe
 	if err != nil {
 		return nil, err
 	}
-	is := &selectedClusters{members: clusters, all: &addonsv1.ClusterAddonList{}}
+	is := &selectedClusters{spec: spec, members: clusters, all: &addonsv1.ClusterAddonList{}}
 	if err := r.Client.List(ctx, is.all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
 	}

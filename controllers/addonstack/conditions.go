@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -124,7 +125,11 @@ func summarize(s *addonsv1.AddonStack) {
 		}
 	}
 	conditions.Set(s, ready)
-	if ready.Status == metav1.ConditionFalse && ready.Reason != addonsv1.ClustersProgressingReason && ready.Reason != addonsv1.RemovalHeldReason {
+	stalled := reasons.Of(ready.Reason).Stalls(addonsv1.AddonPending) // the spec waits for what a source has answered that it doesn't give
+	if ready.Status == metav1.ConditionFalse {
+		stalled = ready.Reason != addonsv1.ClustersProgressingReason && ready.Reason != addonsv1.RemovalHeldReason
+	}
+	if stalled {
 		conditions.Set(s, newCondition(addonsv1.StalledCondition, metav1.ConditionTrue, ready.Reason, ready.Message))
 	} else {
 		conditions.Delete(s, addonsv1.StalledCondition)

@@ -43,15 +43,6 @@ func TestMessagesNameTheWayOut(t *testing.T) {
 	}
 }
 
-// A stack that selects no cluster isn't written to with each cluster more.
-func TestNumberOfClustersEndsSomewhere(t *testing.T) {
-	for clusters, want := range map[int]string{0: "none", 1: "1 cluster", 10: "10 clusters", 11: "more than 10", 1000: "more than 10"} {
-		if got := describeNumber(clusters); !strings.HasSuffix(strings.TrimSuffix(got, " clusters"), strings.TrimSuffix(want, " clusters")) {
-			t.Errorf("of %d it says %q", clusters, got)
-		}
-	}
-}
-
 // A condition's message has at most 32768 bytes, however many clusters fail for however many causes.
 func TestClustersReadyStaysShort(t *testing.T) {
 	failures := standing.Causes{}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/must"
@@ -160,6 +161,7 @@ chandler_stack_clusters{namespace="team",stack="platform",state="waiting"} 0
 	o := fleetOf(10)
 	held := &addonsv1.HeldRemoval{}
 	o.clusters[3].Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", HeldRemoval: held}, {Name: "gone", HeldRemoval: held}}
+	o.clusters[0].Status.Addons[0].Phase, o.clusters[0].Status.Addons[0].Reason = addonsv1.AddonPending, failure.ArtifactNotFound // counts as failed
 	c := collectorOf(t, o)
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "chandler_stack_clusters", "chandler_stack_addon_clusters"); err != nil {
 		t.Error(err)

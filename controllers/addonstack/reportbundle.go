@@ -98,7 +98,7 @@ func makesInvalid(reason string) bool {
 
 // isInconclusive reports whether the failure leaves open what the bundle is by now.
 func isInconclusive(failed *failure.Error) bool {
-	return failed.Again || failed.Reason == failure.ArtifactPending || failed.Reason == failure.SourceUnavailable
+	return failed.Again || failed.Reason == failure.ArtifactPending || failed.Reason == failure.SourceUnavailable || failed.Reason == failure.SourceUntrusted
 }
 
 // hasInvalidBundle reports whether this spec's bundle is known to be one that can't be used.

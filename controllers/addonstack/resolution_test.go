@@ -56,7 +56,9 @@ func TestResolve(t *testing.T) {
 		"suspended after it was found":     {current: "1.4.2", found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionTrue},
 		"suspended, and nothing runs yet":  {found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.3", status: metav1.ConditionTrue},
 		"a newer version can't be used":    {current: "1.4.2", found: pollResult{newest: "1.4.3", err: refused}, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
-		"the first version can't be used":  {found: pollResult{newest: "1.4.3", err: refused}, status: metav1.ConditionUnknown, reason: addonsv1.SourcesPendingReason},
+		"the first version can't be used":  {found: pollResult{newest: "1.4.3", err: refused}, status: metav1.ConditionUnknown, reason: failure.DigestMismatch},
+		"there is no first version":        {found: pollResult{err: failure.NotPublished("there is none")}, status: metav1.ConditionUnknown, reason: failure.ArtifactNotFound},
+		"the source is down at first":      {found: pollResult{err: failure.New(failure.SourceUnavailable, "it is down")}, status: metav1.ConditionUnknown, reason: addonsv1.SourcesPendingReason},
 		"the source is down":               {current: "1.4.2", found: pollResult{err: refused}, want: "1.4.2", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
 		"a digest is found for what there": {current: "1.4.2", found: pollResult{newest: "1.4.2", pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
 	} {

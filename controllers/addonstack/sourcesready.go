@@ -16,6 +16,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // reportSources writes the SourcesReady condition, and an event of what is wrong.
@@ -60,10 +61,14 @@ func anyAsked(sources []addonsv1.StackSource) bool {
 // sourcesReady makes the condition from polls for versions, and then from what clusters say.
 func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Condition {
 	const kind = addonsv1.SourcesReadyCondition
-	var reasons, texts, unasked []string
+	var because, texts, unasked []string
+	waitsFor := addonsv1.SourcesPendingReason
 	for _, w := range f.followed {
 		if failed := w.failure(); failed != nil {
-			reasons, texts = append(reasons, failed.Reason), append(texts, w.problem())
+			because, texts = append(because, failed.Reason), append(texts, w.problem())
+			if w.waits() && reasons.Of(failed.Reason).Stalls(addonsv1.AddonPending) {
+				waitsFor = failed.Reason
+			}
 		}
 	}
 	if w := f.firstWaiting(); w != nil {
@@ -71,7 +76,7 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 		if len(texts) == 0 {
 			text = fmt.Sprintf("Looking for the newest version of %s in %s", w, w.Line)
 		}
-		return newCondition(kind, metav1.ConditionUnknown, addonsv1.SourcesPendingReason, text)
+		return newCondition(kind, metav1.ConditionUnknown, waitsFor, text)
 	}
 	for i := range sources {
 		c := meta.FindStatusCondition(sources[i].Conditions, addonsv1.SourceAvailableCondition)
@@ -81,13 +86,13 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 			unasked = append(unasked, sources[i].Addon)
 		case c.Status == metav1.ConditionFalse:
 			if w := f.of(sources[i].Addon); w == nil || w.failure() == nil {
-				reasons, texts = append(reasons, c.Reason), append(texts, c.Message)
+				because, texts = append(because, c.Reason), append(texts, c.Message)
 			}
 		}
 	}
 	switch {
 	case len(texts) > 0:
-		return newCondition(kind, metav1.ConditionFalse, reasons[0], firstOf(texts))
+		return newCondition(kind, metav1.ConditionFalse, because[0], firstOf(texts))
 	case len(unasked) == 0:
 		return newCondition(kind, metav1.ConditionTrue, addonsv1.SourcesReadyReason, "")
 	case len(unasked) == len(sources):

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -98,7 +99,11 @@ func countClusters(clusters []addonsv1.ClusterAddon) stackCounts {
 		}
 		for k := range ca.Status.Addons {
 			a := &ca.Status.Addons[k]
-			counts.of(client.ObjectKey{Namespace: ca.Namespace, Name: a.Stack}).addon(a.Name)[a.Phase]++
+			phase := a.Phase
+			if reasons.Of(a.Reason).Stalls(phase) { // alerts don't wait for what needs a person
+				phase = addonsv1.AddonFailed
+			}
+			counts.of(client.ObjectKey{Namespace: ca.Namespace, Name: a.Stack}).addon(a.Name)[phase]++
 		}
 	}
 	return counts

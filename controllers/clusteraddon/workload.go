@@ -157,6 +157,9 @@ func (q *clusterRun) otherCluster(ctx context.Context) (types.UID, error) {
 	status, known := &q.ca.Status, &q.memory.identity
 	isInstalled := status.ObservedUID == q.ca.UID && slices.ContainsFunc(status.Addons, func(a addonsv1.AddonStatus) bool { return a.Revision > 0 })
 	isAboutOne := isInstalled && status.ClusterUID != ""
+	if uid := q.conn.UID(); uid != "" && len(content.IsLabelValue(string(uid))) == 0 {
+		*known = identity{conn: q.conn, uid: uid} // which the fleet has read
+	}
 	if known.conn != q.conn {
 		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 		defer cancel()

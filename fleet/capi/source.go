@@ -28,6 +28,12 @@ type Options struct {
 	// Cluster is the type by which Clusters are read. Give the one that the program's manager
 	// caches already, and its informer is shared. Defaults to the metadata of v1beta2.
 	Cluster client.Object
+	// List is the list type that belongs to Cluster. If Cluster is set and it isn't, the source never calls Synced, and
+	// duplicates aren't found.
+	List client.ObjectList
+	// AllowDuplicates has several Clusters that lead to one cluster connected. Otherwise the oldest alone is, by its
+	// creationTimestamp and then its name; see fleet.Options.Identify.
+	AllowDuplicates bool
 }
 
 // New returns a source of Cluster API's Clusters under the name
@@ -41,17 +47,21 @@ type Options struct {
 func New(o Options) fleet.Source {
 	if o.Cluster == nil {
 		o.Cluster = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster"}}
+		o.List = &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "ClusterList"}}
 	}
 	return &objects.Source{
-		Controller: "fleet-clusters", Object: o.Cluster, Recheck: true, Member: member,
+		Controller: "fleet-clusters", Object: o.Cluster, List: o.List, Recheck: true,
+		Member: func(ctx context.Context, cluster client.Object, secrets *objects.Reader) (fleet.Member, error) {
+			key := client.ObjectKeyFromObject(cluster)
+			secret := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
+			m, err := secrets.Member(ctx, key, secret, kubeconfigKey)
+			if o.List != nil && !o.AllowDuplicates {
+				m.Created = cluster.GetCreationTimestamp().Time
+			}
+			return m, err
+		},
 		InScope: func(labels map[string]string) bool {
 			return o.WatchFilter == "" || labels[watchLabel] == o.WatchFilter
 		},
 	}
-}
-
-func member(ctx context.Context, cluster client.Object, secrets *objects.Reader) (fleet.Member, error) {
-	key := client.ObjectKeyFromObject(cluster)
-	secret := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
-	return secrets.Member(ctx, key, secret, kubeconfigKey)
 }

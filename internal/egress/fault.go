@@ -20,8 +20,8 @@ import (
 
 // Fault says in constant words why there is no answer.
 type Fault struct {
-	// Reason is [failure.SourceUnavailable], [failure.SourceUnauthorized] if other credentials may help, or
-	// [failure.ArtifactRefused] if nothing helps but another URL.
+	// Reason is [failure.SourceUnavailable], [failure.SourceUnauthorized] if other credentials may help,
+	// [failure.SourceUntrusted], or [failure.ArtifactRefused] if nothing helps but another URL.
 	Reason string
 	// RetryAfter is how long the host asked to be left alone; 0 if it didn't.
 	RetryAfter time.Duration
@@ -82,7 +82,11 @@ func explain(ctx context.Context, host string, err error) *Fault {
 	case isNet && (operation.Op == "proxyconnect" || strings.HasPrefix(operation.Op, "socks ")):
 		return ofProxy(host, cause(ctx, err))
 	}
-	return fault(failure.SourceUnavailable, "%s %s; check the address and the host. It is asked again", host, cause(ctx, err))
+	reason := failure.SourceUnavailable
+	if is[*tls.CertificateVerificationError](err) {
+		reason = failure.SourceUntrusted
+	}
+	return fault(reason, "%s %s; check the address and the host. It is asked again", host, cause(ctx, err))
 }
 
 // ofProxy returns a fault of the proxy on the way to a host, said without its address. Which one is

@@ -17,7 +17,7 @@ const jitter = 0.25
 func Backoff(reason string, failures int) time.Duration {
 	times := retry.Refused
 	switch reason {
-	case SourceUnavailable:
+	case SourceUnavailable, SourceUntrusted:
 		times = retry.Unavailable
 	case ArtifactNotFound, SignatureMissing:
 		times = retry.NotFound

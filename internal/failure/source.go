@@ -25,6 +25,8 @@ const (
 	DigestMismatch = "DigestMismatch"
 	// SourceUnavailable: the source could not be asked. Try again, with backoff.
 	SourceUnavailable = "SourceUnavailable"
+	// SourceUntrusted: the source's certificate isn't valid, or is of an authority that isn't known.
+	SourceUntrusted = "SourceUntrusted"
 	// SourceUnauthorized: the source wants credentials, or other ones.
 	SourceUnauthorized = "SourceUnauthorized"
 	// SignatureMissing: verify, or the instance, wants a signature, and there is none.
@@ -39,7 +41,7 @@ const (
 var ofContent = map[string]bool{
 	ArtifactNotFound: true, ArtifactInvalid: true, ArtifactTooLarge: true, ArtifactRefused: true, ArtifactChanged: true,
 	DigestMismatch: true, SignatureMissing: true, SignatureInvalid: true,
-	SourceDisabled: false, ArtifactPending: false, SourceUnavailable: false, SourceUnauthorized: false, VerificationPolicyInvalid: false,
+	SourceDisabled: false, ArtifactPending: false, SourceUnavailable: false, SourceUntrusted: false, SourceUnauthorized: false, VerificationPolicyInvalid: false,
 }
 
 // IsReason reports whether a reason is one of a source: it is about where something

@@ -63,6 +63,7 @@ const listTimeout = 45 * time.Second
 func newFleet(o *Options) (*fleet.Provider, error) {
 	options := o.fleet
 	options.UserAgent, options.DirectReads, options.ListTimeout = userAgent(), true, listTimeout
+	options.Identify = !o.allowDuplicates
 	for _, name := range o.clusterSources {
 		source, err := o.clusterSource(name)
 		if err != nil {
@@ -96,7 +97,9 @@ func (o *Options) clusterSource(name string) (fleet.Source, error) {
 	case self.Name:
 		return self.Source{Labels: own}, nil
 	}
-	return capi.New(capi.Options{WatchFilter: filter, Cluster: &clusterv1.Cluster{}}), nil
+	return capi.New(capi.Options{
+		WatchFilter: filter, Cluster: &clusterv1.Cluster{}, List: &clusterv1.ClusterList{}, AllowDuplicates: o.allowDuplicates,
+	}), nil
 }
 
 // parseProxies reads which proxies kubeconfigs may name.

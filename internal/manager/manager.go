@@ -55,7 +55,7 @@ func newManager(config *rest.Config, o *Options, renderer *render.Renderer) (man
 	if o.webhooks() {
 		// Ready means that webhooks are served, also if the instance of this process
 		// waits: its own claim has to be admitted by them.
-		if ready, err = setupWebhooks(mgr, hookServer, o.hookFailurePolicy); err != nil {
+		if ready, err = setupWebhooks(mgr, hookServer, o); err != nil {
 			return nil, err
 		}
 	}

@@ -43,6 +43,7 @@ type Options struct {
 
 	clusterSources         []string
 	clusterAccessProviders string
+	allowDuplicates        bool
 	allowProxies           []string
 	kubeAPIQPS             float32
 	kubeAPIBurst           int
@@ -88,6 +89,7 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 
 	fs.StringSliceVar(&o.clusterSources, "cluster-sources", []string{clustersSource},
 		"Where clusters come from: clusters (of Cluster API), secrets (with a kubeconfig), profiles (of the Cluster Inventory API), files (--kubeconfig-files) and self (the cluster that this instance runs for). If two of them name one cluster, the first has it.")
+	fs.BoolVar(&o.allowDuplicates, "allow-duplicate-clusters", false, "Deliver to all Clusters whose kubeconfigs lead to one cluster, where otherwise only the oldest Cluster gets its add-ons. It is meant for tests. A cluster that two of --cluster-sources name is still delivered to once.")
 	fs.StringSliceVar(&o.kubeconfigs.Paths, "kubeconfig-files", nil, "Kubeconfig files, and directories of them, for files in --cluster-sources. Their contexts are clusters. Changes are noticed within seconds.")
 	fs.StringSliceVar(&o.kubeconfigs.Contexts, "kubeconfig-contexts", nil, "Patterns of the contexts that are clusters, as in kind-*. If unspecified, all are.")
 	fs.StringVar(&o.clusterAccessProviders, "cluster-access-providers", "", "YAML file of the programs that get credentials for access providers of ClusterProfiles: a map of names to command, args and env, or a provider file of the Cluster Inventory API. secretreader and kubeconfig-secretreader need none. If unspecified, no program is run.")

@@ -49,7 +49,11 @@ func addServing(m *manager.Options, o *Options, tlsOptions []func(*tls.Config)) 
 }
 
 // setupWebhooks adds all that instances share: admission, conversion, and the grants of scopes.
-func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, hookFailurePolicy string) (healthz.Checker, error) {
+func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, o *Options) (healthz.Checker, error) {
+	ofStacks := &webhooks.AddonStack{Reader: mgr.GetAPIReader()}
+	if o.controllers() { // which have the right, and the cache
+		ofStacks.Clusters = mgr.GetClient()
+	}
 	granter := &providerinstance.Granter{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Memory: grant.NewMemory(clock.RealClock{}), Clock: clock.RealClock{},
 	}
@@ -57,7 +61,7 @@ func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, hookFailurePo
 		name  string
 		setup func(manager.Manager) error
 	}{
-		{"the AddonStack webhook", (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager},
+		{"the AddonStack webhook", ofStacks.SetupWithManager},
 		{"the Cluster webhook", (&webhooks.Cluster{Reader: mgr.GetAPIReader()}).SetupWithManager},
 		{"the ProviderInstance webhook", (&webhooks.ProviderInstance{Reviews: mgr.GetClient()}).SetupWithManager},
 		{"the conversion webhook", conversion.SetupWithManager},
@@ -71,7 +75,7 @@ func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, hookFailurePo
 	if hookServer == nil {
 		return ready, nil
 	}
-	if err := setupHooks(mgr, hookServer, hookFailurePolicy); err != nil {
+	if err := setupHooks(mgr, hookServer, o.hookFailurePolicy); err != nil {
 		return nil, fmt.Errorf("setting up the runtime hooks: %w", err)
 	}
 	return func(r *http.Request) error { return errors.Join(ready(r), hookServer.StartedChecker()(r)) }, nil

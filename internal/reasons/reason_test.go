@@ -51,6 +51,36 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// A person has to act on what failed, and on what a source has answered. All else passes by itself, or waits for other things.
+func TestStalls(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		phase  addonsv1.AddonPhase
+		want   bool
+	}{
+		{"HookFailed", addonsv1.AddonFailed, true},
+		{"", addonsv1.AddonFailed, true},
+		{failure.ArtifactNotFound, addonsv1.AddonPending, true},
+		{failure.SourceUnauthorized, addonsv1.AddonPending, true},
+		{failure.SourceUntrusted, addonsv1.AddonPending, true},
+		{failure.SignatureMissing, addonsv1.AddonPending, true},
+		{failure.VerificationPolicyInvalid, addonsv1.AddonPending, true},
+		{failure.SourceUnavailable, addonsv1.AddonPending, false},
+		{failure.ArtifactPending, addonsv1.AddonPending, false},
+		{failure.ArtifactChanged, addonsv1.AddonPending, false},
+		{failure.ArtifactNotFound, addonsv1.AddonReady, false},
+		{reasons.ValuesNotFound, addonsv1.AddonPending, false},
+		{reasons.WaitingForConfirmation, addonsv1.AddonPending, false},
+		{reasons.WaitingForDependency, addonsv1.AddonPending, false},
+		{"Unheard", addonsv1.AddonPending, false},
+		{"", addonsv1.AddonPending, false},
+	} {
+		if got := reasons.Of(tc.reason).Stalls(tc.phase); got != tc.want {
+			t.Errorf("%s, %s: %v", tc.phase, tc.reason, got)
+		}
+	}
+}
+
 func TestMeaningOfEachReason(t *testing.T) {
 	for _, row := range reasons.Table {
 		if meaning := reasons.Meaning(row.Name); meaning == "" || slices.Contains([]rune(meaning), '`') {

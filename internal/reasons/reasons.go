@@ -97,6 +97,12 @@ func (r Reason) Phase() addonsv1.AddonPhase {
 	return r.Phases[0]
 }
 
+// Stalls reports whether an add-on that is in the phase for the reason needs a person to act. It failed, or its source has
+// answered that it doesn't give what is wanted. It is still tried again, and goes on by itself afterwards.
+func (r Reason) Stalls(phase addonsv1.AddonPhase) bool {
+	return phase == addonsv1.AddonFailed || phase == addonsv1.AddonPending && r.Is(SourceBad) && !r.Is(Passing)
+}
+
 // Warns reports whether a Warning tells of an add-on that comes into the phase for the reason.
 func (r Reason) Warns(phase addonsv1.AddonPhase) bool {
 	switch phase {

@@ -59,6 +59,9 @@ var Table = []Reason{
 	{failure.DigestMismatch, failed, SourceFailed, "the source has other content than `digest`, or than the registry said"},
 	{failure.SourceUnauthorized, failedOrPending, SourceFailed,
 		"the source wants credentials, or others: see [When something is wrong](../sources/README.md#when-something-is-wrong)"},
+	{failure.SourceUntrusted, pending, SourceFailed,
+		"the source's certificate has expired, is for another name, or is of an authority that isn't known: correct it, or the address, or add " +
+			"`ca.crt` to the [credentials](../sources/README.md#when-something-is-wrong)"},
 	{failure.SourceUnavailable, pending, Passing | Retried | SourceFailed, "the source can't be read now"},
 	{failure.SignatureMissing, failedOrPending, SourceFailed,
 		"`verify`, or the instance, wants a signature, and there is none: sign it"},

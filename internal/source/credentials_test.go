@@ -29,7 +29,7 @@ func TestInstancesOwnCredentialsRotate(t *testing.T) {
 
 	// Nothing is there: not even trust in its certificate.
 	_, err := sources.Resolve(t.Context(), ref)
-	expectRefused(t, err, failure.SourceUnavailable)
+	expectRefused(t, err, failure.SourceUntrusted)
 	write(t, filepath.Join(dir, "ca.crt"), string(server.CA))
 	_, err = sources.Resolve(t.Context(), ref)
 	expectRefused(t, err, failure.SourceUnauthorized)

@@ -21,11 +21,7 @@ import (
 // A switch of the ClusterClass upgrades add-ons: another stack selects the Cluster then, and takes
 // over the releases that both have.
 func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *member.Member) (bool, error) {
-	kinds := spec.ClusterKinds
-	if len(kinds) == 0 {
-		kinds = []string{addonsv1.KindCluster}
-	}
-	if namespace != cluster.Namespace || !slices.Contains(kinds, cluster.Kind) {
+	if namespace != cluster.Namespace || !slices.Contains(kindsOf(spec), cluster.Kind) {
 		return false, nil
 	}
 	if spec.ClusterSelector == nil && len(spec.ClassNames) == 0 {
@@ -44,6 +40,14 @@ func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *member.Me
 		return cluster.ClassName != "" && slices.Contains(spec.ClassNames, cluster.ClassName), nil
 	}
 	return true, nil
+}
+
+// kindsOf returns the kinds that a spec selects from.
+func kindsOf(spec *addonsv1.AddonStackSpec) []string {
+	if len(spec.ClusterKinds) == 0 {
+		return []string{addonsv1.KindCluster}
+	}
+	return spec.ClusterKinds
 }
 
 // Blocking returns the condition that says why nothing can be done on a cluster now, nil if there is none.

@@ -142,11 +142,24 @@ func NextPoll(uid types.UID, updates *addonsv1.Updates, after time.Time) time.Ti
 	return after.Add(interval - (time.Duration(after.UnixNano())-phase)%interval)
 }
 
-// Warnings names the fields of a spec with a rollout that have a tag such as "latest". Each cluster looks such a tag up in its
-// turn, so later waves may get other content than the first one.
+// Warnings names the fields of a spec with a rollout that contradict each other, or have a tag such as "latest". Each cluster
+// looks such a tag up in its turn, so later waves may get other content than the first one.
 func Warnings(spec *addonsv1.AddonStackSpec) (all []string) {
 	if spec.Rollout == nil {
 		return nil
+	}
+	if limit := spec.Rollout.MaxFailed; spec.Rollout.OnFailure == addonsv1.RolloutRollBack && limit != nil && limit.StrVal == "100%" {
+		all = append(all, "spec.rollout.maxFailed: 100% lets all clusters fail, so onFailure: RollBack never does anything. Lower it")
+	}
+	within, ready := addonsv1.DefaultReadyWithin, addonsv1.DefaultMinReady
+	if own := spec.Rollout.ReadyWithin; own != nil {
+		within = own.Duration
+	}
+	if own := spec.Rollout.MinReady; own != nil {
+		ready = own.Duration
+	}
+	if within < ready {
+		all = append(all, fmt.Sprintf("spec.rollout.readyWithin: %s is shorter than minReady (%s), so clusters may fail before they can be done. Raise it", within, ready))
 	}
 	for _, source := range sourcesOf(spec) {
 		line, err := source.line()

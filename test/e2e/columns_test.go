@@ -39,9 +39,9 @@ func TestColumns(t *testing.T) {
 		tn.Expect(table[0]).To(Equal([]string{"NAME", "CLUSTERS", "READY", "FAILED", "OK", "AGE", "MESSAGE"}))
 		rows := byName(table)
 		tn.Expect(rows["platform"][:5]).To(Equal([]string{"platform", "1", "1", "0", "True"}))
-		tn.Expect(rows["wrong"][:5]).To(Equal([]string{"wrong", "1", "0", "0", "False"}))
+		tn.Expect(rows["wrong"][:5]).To(Equal([]string{"wrong", "1", "0", "1", "False"}))
 		tn.Expect(rows["nobody"][:5]).To(Equal([]string{"nobody", "0", "0", "0", "True"}))
-		tn.Expect(strings.Join(rows["nobody"], " ")).To(And(ContainSubstring("No Cluster of this namespace matches"), ContainSubstring("the namespace has 1 cluster")))
+		tn.Expect(strings.Join(rows["nobody"], " ")).To(And(ContainSubstring("No Cluster of namespace "+tn.namespace+" has the labels"), ContainSubstring("and none has another value there")))
 	})
 	tn.run("kubectl get -o wide", func(t *testing.T, tn *tenant) {
 		tn.Expect(tn.kubectlGet(t, "as", "-o", "wide")[0]).To(ContainElements("WAITING", "REVISION", "SOURCES"))

@@ -170,7 +170,7 @@ func TestFollowingChannels(t *testing.T) {
 	tn.run("another channel", func(_ *testing.T, tn *tenant) {
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Source.Channel = "" })
 		tn.awaitStatus("platform", "the spec waits for a stable release, clusters keep what they have",
-			sources(metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "spec.source.oci: "+server.URL("stacks")+": it has no release in channel stable of "+line))
+			sources(metav1.ConditionUnknown, "ArtifactNotFound", "spec.source.oci: "+server.URL("stacks")+": it has no release in channel stable of "+line))
 		runs(tn, 4, beta(12))
 		publish(line+"-v1", "v1")
 		tn.lookNow("platform")
@@ -331,7 +331,7 @@ func TestFollowingAtACodeHost(t *testing.T) {
 	follows := func(version, available string) stackCheck {
 		return followsAt(addonsv1.FollowedSource, version, available)
 	}
-	tn.awaitStatus("platform", "the token is wrong", sources(metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "spec.source.github"))
+	tn.awaitStatus("platform", "the token is wrong", sources(metav1.ConditionUnknown, "SourceUnauthorized", "spec.source.github"))
 	change(tn, token, func(s *corev1.Secret) { s.Data["token"] = []byte("right") })
 	nine := "test-stack-1-31-v0-beta-9"
 	tn.awaitStatus("platform", "the token is right", follows(nine, ""), sources(metav1.ConditionTrue, "", ""), counts(1, 1))

@@ -162,7 +162,7 @@ func TestFollowing(t *testing.T) {
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.0" })
 		tn.awaitStatus("platform", "another range that allows it", followsAt("settings", "1.4.5", ""), counts(2, 2))
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.6 || ~9" })
-		tn.awaitStatus("platform", "the spec waits, clusters keep what they have", sources(metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "the newest is"))
+		tn.awaitStatus("platform", "the spec waits, clusters keep what they have", sources(metav1.ConditionUnknown, "ArtifactNotFound", "the newest is"))
 		upgraded(tn, 5, "1.4.5")
 	})
 }

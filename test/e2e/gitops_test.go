@@ -54,6 +54,7 @@ func TestGitOps(t *testing.T) {
 	from := tn.newStack("source-missing", up, tn.addon("source-missing", "settings"))
 	from.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "none"}}}
 	tn.create(from)
+	tn.makeStack("source-down", up, tn.addon("source-down", "", fromOCI("oci://127.0.0.1:1/charts/none", "1.0.0", plainHTTP)))
 	tn.makeStack("cluster-down", labels("down=yes"), tn.addon("cluster-down", settings))
 	held := tn.newStack("removal-held", labels("two=yes"), tn.addon("held", settings), tn.addon("stays", settings))
 	limit := intstr.FromInt32(1)
@@ -85,6 +86,7 @@ func TestGitOps(t *testing.T) {
 		"installing":     {metav1.ConditionFalse, addonsv1.ClustersProgressingReason},
 		"secret-missing": {metav1.ConditionFalse, addonsv1.ClustersProgressingReason},
 		"source-missing": {metav1.ConditionUnknown, "ArtifactNotFound"},
+		"source-down":    {metav1.ConditionFalse, addonsv1.ClustersProgressingReason},
 		"cluster-down":   {metav1.ConditionFalse, addonsv1.ClustersProgressingReason},
 		"removal-held":   {metav1.ConditionFalse, addonsv1.RemovalHeldReason},
 		"ready":          {metav1.ConditionTrue, addonsv1.ReadyReason},
@@ -106,7 +108,7 @@ func TestGitOps(t *testing.T) {
 	for _, row := range page.Rows("state") {
 		want[row.Code(0)[0]] = health{row.Text(1), row.Text(1), row.Text(2)}
 	}
-	tn.Expect(want).To(HaveLen(14))
+	tn.Expect(want).To(HaveLen(15))
 	tn.Expect(seen).To(Equal(want))
 }
 

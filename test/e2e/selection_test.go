@@ -61,7 +61,7 @@ func TestSelection(t *testing.T) {
 	})
 	tn.run("nothing", func(_ *testing.T, tn *tenant) {
 		tn.makeStack("nobody", labels("env=nowhere"), tn.small("nobody"))
-		tn.awaitStack("nobody", "a stack that selects nothing is to say so", addonsv1.ClustersReadyCondition, metav1.ConditionTrue, addonsv1.NoClusterMatchesReason, "No Cluster of this namespace matches")
+		tn.awaitStack("nobody", "a stack that selects nothing is to say so", addonsv1.ClustersReadyCondition, metav1.ConditionTrue, addonsv1.NoClusterMatchesReason, "env=nowhere. There are env=dev, env=prod")
 	})
 	tn.run("two stacks want one release", func(t *testing.T, tn *tenant) {
 		tn.makeStack("rival", labels("env=prod"), tn.small("by-label", withValues(map[string]any{"text": "rival"})))

@@ -114,7 +114,7 @@ var manners = map[string]struct {
 			g.wanted[publicationOf(r)].challenge(w, r)
 		}
 	}},
-	"untrusted": {"SourceUnavailable", nil}, // nobody comes that far
+	"untrusted": {"SourceUntrusted", nil}, // nobody comes that far
 }
 
 // serve starts a host with the manners.

@@ -96,7 +96,7 @@ func (i *Installation) Container(ctx context.Context, plane *controlplane.Contro
 	}
 	args = append(args,
 		"--leader-elect-namespace="+i.deployment.Namespace, "--credentials-dir=", "--cache-dir="+filepath.Join(i.dir, "cache"),
-		"--allow-loopback", // where the workload clusters are
+		"--allow-loopback", "--allow-duplicate-clusters", // of which there are few, on this host
 		"--webhook-cert-dir="+i.dir, "--webhook-port="+port, "--hook-port=0", "--health-addr="+i.health, "--diagnostics-address="+i.Metrics)
 	kubeconfig, err = ServiceAccountKubeconfig(ctx, plane, i.deployment.Namespace, i.deployment.Spec.Template.Spec.ServiceAccountName)
 	return append(args, further...), kubeconfig, err

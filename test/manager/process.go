@@ -49,13 +49,13 @@ type Process struct {
 }
 
 // Start starts a manager with flags that suit a process on this host. It has no ports of health, webhooks and hooks. Its
-// metrics are in the clear on a free port of loopback, and one renderer. Workload clusters may be on loopback. The options' arguments
-// override these flags.
+// metrics are in the clear on a free port of loopback, and one renderer. Workload clusters may be on loopback, and several
+// Clusters may lead to one of them. The options' arguments override these flags.
 func Start(t testing.TB, o Options) *Process {
 	t.Helper()
 	metrics := FreeAddress(t)
 	o.Args = append([]string{
-		"--health-addr=0", "--webhook-port=0", "--hook-port=0", "--allow-loopback", "--render-workers=1",
+		"--health-addr=0", "--webhook-port=0", "--hook-port=0", "--allow-loopback", "--allow-duplicate-clusters", "--render-workers=1",
 		"--diagnostics-address=" + metrics, "--insecure-diagnostics",
 	}, o.Args...)
 	p := New(t, o)

@@ -27,7 +27,7 @@ const (
 	Progressing State = iota
 	// Ready is a cluster that has it, with all its add-ons.
 	Ready
-	// Failed is a cluster with an add-on that failed.
+	// Failed is a cluster with an add-on that failed, or whose source has answered that it doesn't give what is wanted.
 	Failed
 	// Waiting is a cluster that can't be worked on now.
 	Waiting
@@ -39,6 +39,8 @@ type urgency int
 const (
 	// addonFailed: an add-on did.
 	addonFailed urgency = iota
+	// sourceRefuses: an add-on's source has answered that it doesn't give what is wanted.
+	sourceRefuses
 	// somebodyActs: somebody is to do something, or has stopped the work.
 	somebodyActs
 	// passesByItself: people are told once it has lasted for tellAfter.
@@ -98,7 +100,7 @@ func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon)
 		}
 	}
 	switch {
-	case slices.ContainsFunc(why, func(c Cause) bool { return c.urgency == addonFailed }):
+	case slices.ContainsFunc(why, func(c Cause) bool { return c.urgency <= sourceRefuses }):
 		return Failed, why
 	case !slices.ContainsFunc(why, func(c Cause) bool { return c.urgency != onlyNoted }) && len(missing) == 0 && assigned == wanted:
 		return Ready, why
@@ -141,6 +143,8 @@ func OfAddon(addon *addonsv1.AddonStatus) Cause {
 	switch {
 	case addon.Phase == addonsv1.AddonFailed:
 		is.urgency, is.key = addonFailed, is.text
+	case reasons.Of(addon.Reason).Stalls(addon.Phase):
+		is.urgency, is.key = sourceRefuses, is.text
 	case reasons.Of(addon.Reason).Phase() == addonsv1.AddonDegraded: // with pods and numbers of each cluster
 	case reasons.Of(addon.Reason).Is(reasons.Passing):
 		is.urgency = passesByItself

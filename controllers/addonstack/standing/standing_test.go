@@ -46,8 +46,15 @@ func TestOf(t *testing.T) {
 			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
 			ca.Spec.Stacks[0].HeldRemoval, ca.Status.Addons[0].Phase = &addonsv1.HeldRemoval{}, addonsv1.AddonFailed
 		}, standing.Failed},
-		"an add-on failed":   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, standing.Failed},
-		"an add-on upgrades": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, standing.Progressing},
+		"an add-on failed": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, standing.Failed},
+		"an add-on's source has answered that it has no such version": {func(ca *addonsv1.ClusterAddon) {
+			ca.Status.Addons[0].Phase, ca.Status.Addons[0].Reason = addonsv1.AddonPending, "ArtifactNotFound"
+		}, standing.Failed},
+		"an add-on's source doesn't answer": {func(ca *addonsv1.ClusterAddon) {
+			ca.Status.Addons[0].Phase, ca.Status.Addons[0].Reason = addonsv1.AddonPending, "SourceUnavailable"
+		}, standing.Progressing},
+		"the source of an installed one has answered": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Reason = "ArtifactNotFound" }, standing.Ready},
+		"an add-on upgrades":                          {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, standing.Progressing},
 		"an add-on for upgrades isn't ready": {func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "backup", Stack: "platform", Phase: addonsv1.AddonInstalling})
 		}, standing.Progressing},
@@ -108,6 +115,8 @@ func TestCauses(t *testing.T) {
 		"an image is, and clusters are as far": {addon("web", addonsv1.AddonInstalling, "WaitingForObjects", "Deployment web: 0/2"), addon("web", addonsv1.AddonUpgrading, "WaitingForObjects", "Deployment web: 1/2"), nil, []string{"a, b: add-on web: WaitingForObjects: Deployment web: 0/2"}, ""},
 		"a failure comes first": {noSecret, noSecret, addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
 			"c: add-on db: HookFailed: Job migrate", "a, b: add-on web: ValuesNotFound: Secret a doesn't exist"}, ""},
+		"what a source has answered comes after failures": {noSecret, addon("web", addonsv1.AddonPending, "ArtifactNotFound", "no chart web"), addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
+			"c: add-on db: HookFailed: Job migrate", "b: add-on web: ArtifactNotFound: no chart web", "a: add-on web: ValuesNotFound: Secret a doesn't exist"}, ""},
 		"a dependency comes last": {addon("web", addonsv1.AddonPending, "WaitingForDependency", "Waiting for add-on db to be ready"), nil, addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
 			"c: add-on db: HookFailed: Job migrate", "a: add-on web: WaitingForDependency: Waiting for add-on db to be ready"}, ""},
 		"one is down, one is paused, one's records can't be read": {

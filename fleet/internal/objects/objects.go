@@ -95,10 +95,11 @@ func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 
 // reportSynced waits until each object that is there at the start has been reconciled.
 func (s *Source) reportSynced(ctx context.Context) error {
-	if err := s.cache.List(ctx, s.List); err != nil {
+	list, _ := s.List.DeepCopyObject().(client.ObjectList) // which isn't kept
+	if err := s.cache.List(ctx, list); err != nil {
 		return fmt.Errorf("listing what is there at the start: %w", err)
 	}
-	objects, err := meta.ExtractList(s.List)
+	objects, err := meta.ExtractList(list)
 	if err != nil {
 		return fmt.Errorf("reading what is there at the start: %w", err)
 	}

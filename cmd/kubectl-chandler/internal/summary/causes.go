@@ -62,6 +62,22 @@ func (c causes) add(urgency urgency, is Cause, distinct bool, cluster string, si
 	}
 }
 
+// dropTold drops what an AddonStack says of its sources if an add-on of it says the same, with its clusters.
+func (c causes) dropTold() {
+	type source struct{ namespace, stack, reason string }
+	told := map[source]bool{}
+	for _, of := range c {
+		for _, is := range of {
+			told[source{is.Namespace, is.Stack, is.Reason}] = true // without a stack it is that of no AddonStack
+		}
+	}
+	for _, of := range c {
+		maps.DeleteFunc(of, func(_ string, is *Cause) bool {
+			return is.Kind == "AddonStack" && told[source{is.Namespace, is.Name, is.Reason}]
+		})
+	}
+}
+
 // list returns the causes of one urgency, those of most clusters first.
 func (c causes) list(of urgency) []Cause {
 	list := []Cause{}
@@ -77,7 +93,7 @@ func (c causes) list(of urgency) []Cause {
 func (c causes) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
 	urgency, distinct := waiting, true
 	switch {
-	case a.Phase == addonsv1.AddonFailed:
+	case reasons.Of(a.Reason).Stalls(a.Phase):
 		urgency = failing
 	case a.Phase == addonsv1.AddonDegraded:
 		urgency, distinct = failing, false
@@ -103,6 +119,9 @@ func (c causes) addObject(kind string, of metav1.Object, conditions []metav1.Con
 		urgency, matters := objectUrgency[kind][is.Type]
 		if !matters || (is.Status == metav1.ConditionTrue) != (is.Type == addonsv1.PausedCondition) || is.Reason == addonsv1.SourceNotAskedReason {
 			continue
+		}
+		if reasons.Of(is.Reason).Stalls(addonsv1.AddonPending) {
+			urgency = failing
 		}
 		switch addonsv1.RolloutPhase(is.Reason) {
 		case addonsv1.RolloutHalted, addonsv1.RolloutRolledBack:

@@ -43,7 +43,7 @@ type AddonOnCluster struct {
 
 // IsBad reports whether somebody has to act on the add-on.
 func (a AddonOnCluster) IsBad() bool {
-	return a.Phase == addonsv1.AddonFailed || a.Phase == addonsv1.AddonDegraded
+	return a.Phase == addonsv1.AddonDegraded || reasons.Of(a.Reason).Stalls(a.Phase)
 }
 
 // Verdict returns what the cluster comes to.

@@ -142,13 +142,18 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 		others := g.Stacks[i].Addons[len(f.Stacks[i].Spec.Addons):]
 		slices.SortFunc(others, func(a, b Addon) int { return cmp.Compare(a.Name, b.Name) })
 	}
+	g.causes.dropTold()
 	g.Failed, g.Waiting, g.Progressing = g.causes.list(failing), g.causes.list(waiting), g.causes.list(progressing)
 	return g.Status
 }
 
-// StackStatus returns the status of one stack, and of what it has on its clusters.
+// StackStatus returns the status of one stack, and of what it has on its clusters. One that selects no cluster waits for some.
 func StackStatus(f *observed.Fleet, s *addonsv1.AddonStack) *Status {
-	return StatusOf(&observed.Fleet{Stacks: []addonsv1.AddonStack{*s}, Clusters: f.Clusters}, true)
+	is := StatusOf(&observed.Fleet{Stacks: []addonsv1.AddonStack{*s}, Clusters: f.Clusters}, true)
+	if c := meta.FindStatusCondition(s.Status.Conditions, addonsv1.ClustersReadyCondition); c != nil && c.Reason == addonsv1.NoClusterMatchesReason {
+		is.Waiting = append(is.Waiting, Cause{Namespace: s.Namespace, Kind: "AddonStack", Name: s.Name, Reason: c.Reason, Message: c.Message})
+	}
+	return is
 }
 
 // AddonStatus returns the status of the add-ons of a name, in all stacks that have one, and on the clusters that have it.

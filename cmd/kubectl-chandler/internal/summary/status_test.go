@@ -73,6 +73,8 @@ func TestCausesOfClusters(t *testing.T) {
 			cluster("a", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "1")), cluster("b", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "2"))),
 			summary.Waiting, nil, nil, []string{"a,b"}},
 		"for somebody":                  {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "ValuesNotFound", "Secret x"))), summary.Waiting, nil, []string{"a"}, nil},
+		"a source has answered":         {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "ArtifactNotFound", "x"))), summary.Failed, []string{"a"}, nil, nil},
+		"a source doesn't answer":       {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "SourceUnavailable", "x"))), summary.Waiting, nil, nil, []string{"a"}},
 		"a paused stack, on no cluster": {pausedStack, summary.Waiting, nil, []string{""}, nil},
 		"a resumed stack":               {resumedStack, summary.Well, nil, nil, nil},
 		"what is said of a cluster that can't be worked on is old": {fleet(
@@ -120,6 +122,42 @@ func TestCausesOfOthers(t *testing.T) {
 	}
 	if len(is.Waiting) != 1 || is.Waiting[0].Reason != "SourceUnavailable" || is.Waiting[0].Meaning == "" {
 		t.Errorf("waiting: %+v", is.Waiting)
+	}
+}
+
+// A source's answer is told once: of the add-on if clusters have that, else of the stack. What the source has answered fails.
+func TestSourceIsToldOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		clusters []addonsv1.ClusterAddon
+		verdict  summary.Verdict
+		failed   int
+	}{
+		"on clusters":        {"ArtifactNotFound", []addonsv1.ClusterAddon{cluster("a", addon("cni", addonsv1.AddonPending, "ArtifactNotFound", "x"))}, summary.Failed, 1},
+		"on none":            {"ArtifactNotFound", nil, summary.Failed, 1},
+		"of what is ready":   {"SourceUnauthorized", []addonsv1.ClusterAddon{cluster("a", addon("cni", addonsv1.AddonReady, "", ""))}, summary.Failed, 1},
+		"it passes":          {"SourceUnavailable", nil, summary.Waiting, 0},
+		"another add-on has": {"SignatureMissing", []addonsv1.ClusterAddon{cluster("a", addon("cni", addonsv1.AddonPending, "ArtifactNotFound", "x"))}, summary.Failed, 2},
+	} {
+		f := fleet(tc.clusters...)
+		f.Stacks[0].Status.Conditions = append(f.Stacks[0].Status.Conditions, metav1.Condition{Type: addonsv1.SourcesReadyCondition, Status: metav1.ConditionFalse, Reason: tc.reason})
+		is := summary.StatusOf(f, false)
+		if len(is.Failed) != tc.failed || is.Verdict() != tc.verdict {
+			t.Errorf("%s: verdict %d, %+v", name, is.Verdict(), is.Failed)
+		}
+	}
+}
+
+func TestStackThatSelectsNoCluster(t *testing.T) {
+	f := fleet()
+	f.Stacks[0].Status.Conditions = append(f.Stacks[0].Status.Conditions, metav1.Condition{
+		Type: addonsv1.ClustersReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.NoClusterMatchesReason, Message: "its clusters have env=prod"})
+	is := summary.StackStatus(f, &f.Stacks[0])
+	if is.Verdict() != summary.Waiting || len(is.Waiting) != 1 || is.Waiting[0].Message != "its clusters have env=prod" {
+		t.Errorf("%+v", is)
+	}
+	if is := summary.StatusOf(f, false); is.Verdict() != summary.Well {
+		t.Errorf("among others: %+v", is)
 	}
 }
 

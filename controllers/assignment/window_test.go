@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// What a cluster lost of one stack counts on when it loses something of another one, as long as it counts at all.
+func TestRemovalsOfOtherStacksAreKept(t *testing.T) {
+	ca, now := &addonsv1.ClusterAddon{}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, step := range []struct {
+		after  time.Duration
+		stacks []string
+		want   []string
+	}{
+		{0, []string{"a"}, []string{"a"}},
+		{removalWindow / 2, []string{"b", "c"}, []string{"a", "b", "c"}},
+		{removalWindow / 2, nil, []string{"a", "b", "c"}},
+		{time.Second, []string{"d"}, []string{"b", "c", "d"}},
+	} {
+		now = now.Add(step.after)
+		noteRemovals(ca, step.stacks, now)
+		if got := slices.Sorted(maps.Keys(lastRemovals(ca))); !slices.Equal(got, step.want) {
+			t.Errorf("after %v it says %v, want %v", step.stacks, got, step.want)
+		}
+	}
+	if at := lastRemovals(ca)["b"]; !at.Equal(now.Add(-removalWindow/2 - time.Second)) {
+		t.Errorf("b went at %s", at)
+	}
+}
+
+// A removal that is held stays held if its stack says Orphan later. Nothing would be uninstalled, but Chandler would leave
+// add-ons behind on many clusters, and a person was asked about that.
+func TestHeldRemovalStaysHeldIfItOrphansLater(t *testing.T) {
+	h := newHub(t, 3, "")
+	h.deleted(true)
+	h.expect("prod-0", "held")
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		ca.Spec.Stacks[0].DeletionPolicy = addonsv1.DeletionPolicyOrphan
+		ca.Status.ObservedGeneration = ca.Generation // its records say so
+	})
+	h.expect("prod-0", "held")
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		metav1.SetMetaDataAnnotation(&ca.ObjectMeta, addonsv1.ConfirmRemovalAnnotation, ca.Spec.Stacks[0].HeldRemoval.Confirmation)
+	})
+	h.expect("prod-0", "gone")
+}
