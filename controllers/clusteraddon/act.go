@@ -79,6 +79,8 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 		reason, text = reasons.WaitingForDependency, q.describeMissing(t.addon, t.missing)
 	case decide.AwaitPrecondition:
 		reason, text = reasons.WaitingForPrecondition, t.unmet.message
+	case decide.AwaitTurn:
+		reason, text = reasons.WaitingForOtherClusters, t.holdMessage
 	default: // ReportReplaced, KeepReplaced
 		text = t.err.Error()
 	}
@@ -88,6 +90,9 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 	}
 	if step == decide.AwaitPrecondition {
 		one.retryAfter = t.unmet.retryAfter
+	}
+	if step == decide.AwaitTurn {
+		return q.awaitTurn(t, one)
 	}
 	return one
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
@@ -44,6 +45,8 @@ func (q delivery) ensure(ctx context.Context, t *turn) (one addonResult) {
 			q.compare(ctx, t)
 		case decide.CheckPrecondition:
 			q.checkPrecondition(ctx, t)
+		case decide.AskForTurn:
+			q.askForTurn(ctx, t)
 		default:
 			return q.act(ctx, t, step)
 		}
@@ -91,6 +94,8 @@ type turn struct {
 	unmet *unmetCondition
 	// holdReason and holdMessage say why its change waits for an upgrade of Kubernetes.
 	holdReason, holdMessage string
+	// turnAfter is when the add-on asks for its turn again at the latest, zero if others end it.
+	turnAfter time.Duration
 	// written is the result of the write of the record's terms.
 	written addonResult
 }
@@ -145,7 +150,7 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 		t.facts.Comparison, t.facts.Postcondition = decide.Same, checked(t.unmet)
 		return
 	default:
-		t.facts.Comparison = decide.Different
+		t.facts.Comparison, t.facts.InputsAlone = decide.Different, q.changesInputsAlone(t)
 	}
 	t.holdReason, t.holdMessage = upgradeGate(q).heldBack(t.addon, t.record)
 	t.facts.HeldBack = t.holdReason != ""
