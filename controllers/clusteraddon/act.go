@@ -3,6 +3,7 @@
 package clusteraddon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,21 +79,19 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 	case decide.AwaitDependency:
 		reason, text = reasons.WaitingForDependency, q.describeMissing(t.addon, t.missing)
 	case decide.AwaitPrecondition:
-		reason, text = reasons.WaitingForPrecondition, t.unmet.message
-	case decide.AwaitTurn:
-		reason, text = reasons.WaitingForOtherClusters, t.holdMessage
+		reason, text = cmp.Or(t.unmet.reason, reasons.WaitingForPrecondition), t.unmet.message
 	default: // ReportReplaced, KeepReplaced
 		text = t.err.Error()
 	}
 	one := because(t.status, reason, text)
-	if step == decide.KeepReplaced {
+	switch {
+	case reason == reasons.WaitingForOtherClusters && !stackStatus(&q.stored.Status, t.addon.stack).InputsChanged.IsZero():
+		one.status = q.previousStatus(t.status) // it failed with the inputs before
+	case reason == reasons.WaitingForOtherClusters, step == decide.KeepReplaced:
 		one.status.Phase = addonsv1.AddonReady
 	}
 	if step == decide.AwaitPrecondition {
 		one.retryAfter = t.unmet.retryAfter
-	}
-	if step == decide.AwaitTurn {
-		return q.awaitTurn(t, one)
 	}
 	return one
 }

@@ -16,7 +16,6 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
@@ -29,9 +28,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	ctx, cancel := context.WithTimeout(ctx, reconcileTimeout)
 	defer cancel()
 
-	if err := r.inputTurns.restore(ctx, r.Client); err != nil {
-		return ctrl.Result{}, err
-	}
 	ca := &addonsv1.ClusterAddon{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ca); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
@@ -50,18 +46,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		return ctrl.Result{RequeueAfter: retry.Moment}, nil // as after each restart: nothing says that it is otherwise now
 	}
 
-	before, stored := ca.DeepCopy(), ca.DeepCopy()
+	before, stored, blocked := ca.DeepCopy(), ca.DeepCopy(), gate(ca, cluster)
 	defer func() {
+		r.settleInputs(before, ca, blocked)
 		summarize(ca)
 		r.recordEvents(before, ca)
 		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, stored, ca))
 		result, reterr = retry, errors.Join(reterr, err)
 	}()
 
-	blocked, removes := gate(ca, cluster), removesBeforeDeletion(ca, cluster)
-	if blocked {
-		r.settleInputs(ca, allAre(decide.InputsStopped))
-	}
+	removes := removesBeforeDeletion(ca, cluster)
 	if blocked && !removes {
 		if moves(cluster) {
 			ca.Status.Deletion = nil
@@ -83,7 +77,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 // unseen writes that the deletion of a Cluster, or an upgrade, waits for a cluster of which nothing can be seen. While no
 // condition says so, as after each restart, both stay as they are.
 func (r *Reconciler) unseen(ca *addonsv1.ClusterAddon, cluster *member.Member, removes bool) ctrl.Result {
-	r.settleInputs(ca, allAre(decide.InputsGoOn))
 	switch why := whyUnseen(ca); {
 	case why != nil && removes:
 		return deletionUnseen(ca, why.LastTransitionTime.Time, r.Clock.Now())

@@ -13,15 +13,12 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -88,7 +85,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memories.Delete(key)
 	r.users.set(key, nil)
 	r.lanes.forget(key)
-	r.settleInputs(&addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, allAre(decide.InputsEnded))
+	r.forgetInputs(key)
 	r.Deliverer.Forget(key.String())
 	r.statuses.Forget(key)
 }

@@ -81,7 +81,6 @@ func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, isWhole, q.now)
-	q.settleInputs(q.ca, q.inputOutcome)
 	q.reportProofs()
 	if err := q.records.Failure(q.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more

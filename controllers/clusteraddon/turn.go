@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
@@ -45,8 +44,6 @@ func (q delivery) ensure(ctx context.Context, t *turn) (one addonResult) {
 			q.compare(ctx, t)
 		case decide.CheckPrecondition:
 			q.checkPrecondition(ctx, t)
-		case decide.AskForTurn:
-			q.askForTurn(ctx, t)
 		default:
 			return q.act(ctx, t, step)
 		}
@@ -94,8 +91,6 @@ type turn struct {
 	unmet *unmetCondition
 	// holdReason and holdMessage say why its change waits for an upgrade of Kubernetes.
 	holdReason, holdMessage string
-	// turnAfter is when the add-on asks for its turn again at the latest, zero if others end it.
-	turnAfter time.Duration
 	// written is the result of the write of the record's terms.
 	written addonResult
 }
@@ -150,7 +145,7 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 		t.facts.Comparison, t.facts.Postcondition = decide.Same, checked(t.unmet)
 		return
 	default:
-		t.facts.Comparison, t.facts.InputsAlone = decide.Different, q.changesInputsAlone(t)
+		t.facts.Comparison = decide.Different
 	}
 	t.holdReason, t.holdMessage = upgradeGate(q).heldBack(t.addon, t.record)
 	t.facts.HeldBack = t.holdReason != ""
@@ -159,6 +154,9 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 // checkPrecondition finds out whether the add-on may be installed or upgraded now.
 func (q delivery) checkPrecondition(ctx context.Context, t *turn) {
 	unmet, err := conditionCheck(q).unmetPrecondition(ctx, t.in, t.record)
+	if unmet == nil && err == nil && t.facts.Comparison == decide.Different && q.changesInputsAlone(t) {
+		unmet, err = q.awaitTurn(ctx, t.addon)
+	}
 	if t.facts.Precondition = checked(unmet); err != nil {
 		t.facts.Precondition, t.err = decide.Failed, err
 	}

@@ -61,9 +61,9 @@ func (r *rolling) setText(cluster, text string) {
 	change(r.tenant, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: cluster}}, func(c *clusterv1.Cluster) { c.Labels["text"] = text })
 }
 
-// TestInputsOutsideOfRevisions has a program write wrong values into the Secrets of all clusters, which no revision has: one
-// cluster gets them, and no other one does, through a restart too, until somebody acts. A label of one Cluster is delivered
-// at once, one of all Clusters to all of them.
+// TestInputsOutsideOfRevisions has a program write wrong values into the Secrets of all clusters, which no revision has. One
+// cluster gets them, and no other one until a person acts, through a restart too. A label of one Cluster is delivered at
+// once, and one of all Clusters to all of them.
 func TestInputsOutsideOfRevisions(t *testing.T) {
 	t.Parallel()
 	r := newRolling(t, "outside", 10)

@@ -9,90 +9,37 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 )
 
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// story is what happens to clusters of a stack that get other inputs. Each step is a cluster and what a look at it shows:
-// "a asks" for its turn, "a waits" as it asked and didn't get it.
+const (
+	isReady   = addonsv1.StackReady
+	onTheWay  = addonsv1.StackProgressing
+	hasFailed = addonsv1.StackFailed
+	isStopped = addonsv1.StackState("")
+)
+
+// story is what happens to clusters of a stack that get other inputs.
 type story struct {
 	*decide.InputTurns
 	now time.Time
 }
 
-// newStory begins with turns of which so many may be on their way, and so many may fail.
+// newStory begins with three clusters of which so many may be on their way, and so many may fail.
 func newStory(concurrent, maxFailed int) *story {
-	return &story{InputTurns: &decide.InputTurns{Concurrent: concurrent, MaxFailed: maxFailed, Within: time.Hour}, now: noon}
+	s := &story{&decide.InputTurns{Within: time.Hour}, noon}
+	return s.know("a", "b", "c").with(concurrent, maxFailed)
 }
 
-// asks has clusters ask, and reports whether the last one may begin. One that may not is as it was.
-func (s *story) asks(clusters ...string) (may bool) {
+func (s *story) know(clusters ...string) *story {
 	for _, name := range clusters {
-		failed := slices.Contains(s.Failed(s.now), name)
-		if may = s.Ask(name, s.now, false); may {
-			s.Settle(name, decide.InputsGoOn)
-		} else if failed {
-			s.Settle(name, decide.InputsFailed)
-		} else {
-			s.Settle(name, decide.InputsEnded)
-		}
+		s.Know(name, addonsv1.StackStatus{})
 	}
-	return may
-}
-
-// comes has a look at a cluster, which doesn't ask, show what came of it.
-func (s *story) comes(name string, outcome decide.InputOutcome) *story {
-	s.Settle(name, outcome)
-	return s
-}
-
-// Each rule of docs/reference/values.md about inputs outside of revisions is a row.
-func TestInputTurns(t *testing.T) {
-	const ended, failed, stopped, goesOn = decide.InputsEnded, decide.InputsFailed, decide.InputsStopped, decide.InputsGoOn
-	for name, tc := range map[string]struct{ got, want bool }{
-		"one alone begins at once":                             {newStory(1, 0).asks("a"), true},
-		"a second one waits":                                   {newStory(1, 0).asks("a", "b"), false},
-		"two may begin":                                        {newStory(2, 0).asks("a", "b"), true},
-		"one that is on its way goes on":                       {newStory(1, 0).asks("a", "b", "a"), true},
-		"none begins after one too many failed":                {afterOne(failed, 2, 0).asks("b"), false},
-		"one may fail":                                         {afterOne(failed, 2, 1).asks("b"), true},
-		"a failed one gets the correction though no other may": {afterOne(failed, 1, 0).asks("b", "a"), true},
-		"while it gets that, it still counts as failed":        {afterOne(failed, 2, 0).asks("a", "b"), false},
-		"a failed one waits for a place, too":                  {afterOne(failed, 1, 1).asks("b", "a"), false},
-		"one that was corrected holds nobody":                  {afterOne(failed, 1, 0).comes("a", ended).asks("b"), true},
-		"one that is paused holds nobody":                      {afterOne(stopped, 1, 0).asks("b"), true},
-		"a failed one that is paused still counts":             {afterOne(failed, 1, 0).comes("a", stopped).asks("b"), false},
-		"one that falls silent keeps its place":                {afterOne(goesOn, 1, 0).asks("b"), false},
-		"a person lets one pass":                               {afterOne(failed, 1, 0).Ask("b", noon, true), true},
-		"one that takes too long has failed":                   {afterOne(goesOn, 1, 0).later().asks("b"), false},
-		"one that takes too long gives its place free":         {afterOne(goesOn, 1, 1).later().asks("b"), true},
-		"after a restart, one is on its way":                   {restored(false).asks("b"), false},
-		"after a restart, one has failed":                      {restored(true).asks("b"), false},
-		"what failed before a restart may be corrected":        {restored(true).asks("a"), true},
-		"maxFailed is raised":                                  {afterOne(failed, 1, 0).with(1, 1).asks("b"), true},
-	} {
-		if tc.got != tc.want {
-			t.Errorf("%s: %v", name, tc.got)
-		}
-	}
-}
-
-// afterOne is the story of one cluster that began, and what came of it.
-func afterOne(outcome decide.InputOutcome, concurrent, maxFailed int) *story {
-	s := newStory(concurrent, maxFailed)
-	s.asks("a")
-	return s.comes("a", outcome)
-}
-
-func restored(failed bool) *story {
-	s := newStory(1, 0)
-	s.Restore("a", noon, failed)
-	return s
-}
-
-func (s *story) later() *story {
-	s.now = s.now.Add(time.Hour)
 	return s
 }
 
@@ -101,39 +48,123 @@ func (s *story) with(concurrent, maxFailed int) *story {
 	return s
 }
 
-// Those that wait are looked at when there is a place for them, or something to tell them, and only then.
-func TestNextInputTurns(t *testing.T) {
+func (s *story) later() *story {
+	s.now = s.now.Add(time.Hour)
+	return s
+}
+
+// asks has clusters ask, and reports whether the last one may begin. One that may not is as it was.
+func (s *story) asks(clusters ...string) (may bool) {
+	for _, name := range clusters {
+		is := isReady
+		if slices.Contains(s.Failed(s.now), name) {
+			is = hasFailed
+		}
+		if may = s.Ask(name, isReady, s.now, false); may {
+			is = onTheWay
+		}
+		s.Settle(name, is)
+	}
+	return may
+}
+
+// is has a look show a state of a cluster, which doesn't ask.
+func (s *story) is(name string, state addonsv1.StackState) *story {
+	s.Settle(name, state)
+	return s
+}
+
+// after is the story of one cluster that began, and what came of it.
+func after(state addonsv1.StackState, concurrent, maxFailed int) *story {
+	s := newStory(concurrent, maxFailed)
+	s.asks("a")
+	return s.is("a", state)
+}
+
+// restarted is the story of a process that finds one cluster in a state.
+func restarted(state addonsv1.StackState, since time.Time) *story {
+	s := &story{&decide.InputTurns{Within: time.Hour}, noon}
+	s.Know("a", addonsv1.StackStatus{State: state, InputsChanged: metav1.NewTime(since)})
+	return s.know("b").with(1, 0)
+}
+
+// Each rule of docs/reference/values.md about inputs outside of revisions is a row.
+func TestInputTurns(t *testing.T) {
+	wasIll := newStory(1, 0)
+	wasIll.Ask("a", hasFailed, noon, false)
+	for name, tc := range map[string]struct{ got, want bool }{
+		"one alone begins at once":                             {newStory(1, 0).asks("a"), true},
+		"a second one waits":                                   {newStory(1, 0).asks("a", "b"), false},
+		"two may begin":                                        {newStory(2, 0).asks("a", "b"), true},
+		"one that is on its way goes on":                       {newStory(1, 0).asks("a", "b", "a"), true},
+		"none begins after one too many failed":                {after(hasFailed, 2, 0).asks("b"), false},
+		"a Degraded one has failed":                            {after(addonsv1.StackDegraded, 2, 0).asks("b"), false},
+		"one may fail":                                         {after(hasFailed, 2, 1).asks("b"), true},
+		"a failed one gets the correction though no other may": {after(hasFailed, 1, 0).asks("b", "a"), true},
+		"while it gets that, it still counts as failed":        {after(hasFailed, 2, 0).asks("a", "b"), false},
+		"a failed one waits for a place, too":                  {after(hasFailed, 1, 1).asks("b", "a"), false},
+		"one that was corrected holds nobody":                  {after(hasFailed, 1, 0).is("a", isReady).asks("b"), true},
+		"one that had failed before doesn't count":             {wasIll.is("a", hasFailed).asks("b"), true},
+		"one that is paused holds nobody":                      {after(isStopped, 1, 0).asks("b"), true},
+		"one that falls silent keeps its place":                {after(onTheWay, 1, 0).asks("b"), false},
+		"a person lets one pass":                               {after(hasFailed, 1, 0).Ask("b", isReady, noon, true), true},
+		"one that takes too long has failed":                   {after(onTheWay, 1, 0).later().asks("b"), false},
+		"one that takes too long gives its place free":         {after(onTheWay, 1, 1).later().asks("b"), true},
+		"one that took too long, and is ready, holds nobody":   {after(onTheWay, 1, 0).later().is("a", isReady).asks("b"), true},
+		"after a restart, one is on its way":                   {restarted(onTheWay, noon).asks("b"), false},
+		"after a restart, one has failed":                      {restarted(hasFailed, noon).asks("b"), false},
+		"after a restart, none has begun":                      {restarted(hasFailed, time.Time{}).asks("b"), true},
+		"what failed before a restart may be corrected":        {restarted(hasFailed, noon).asks("a"), true},
+		"what ended in this process has ended": {func() bool {
+			s := restarted(onTheWay, noon).is("a", isReady)
+			s.Know("a", addonsv1.StackStatus{State: onTheWay, InputsChanged: metav1.NewTime(noon)}) // the cache is behind
+			return s.asks("b")
+		}(), true},
+		"maxFailed is raised": {after(hasFailed, 1, 0).with(1, 1).asks("b"), true},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: %v", name, tc.got)
+		}
+	}
+}
+
+// Those that wait are looked at when there may be a place for them, or something to tell them, and only then. The status
+// has since when a cluster is on its way, or was before it failed.
+func TestInputTurnsTell(t *testing.T) {
 	for name, tc := range map[string]struct {
-		begin func(s *story)
-		want  []string
+		settled addonsv1.StackState
+		before  func(s *story)
+		began   bool
+		want    []string
 	}{
-		"nothing has changed":               {func(*story) {}, nil},
-		"one is ready":                      {func(s *story) { s.comes("a", decide.InputsEnded) }, []string{"c"}},
-		"one is deleted while it waits":     {func(s *story) { s.comes("c", decide.InputsEnded).comes("a", decide.InputsEnded) }, []string{"b"}},
-		"one has failed: all are told":      {func(s *story) { s.comes("a", decide.InputsFailed) }, []string{"c", "b"}},
-		"they are told once":                {func(s *story) { s.comes("a", decide.InputsFailed).Next(noon); s.comes("a", decide.InputsFailed) }, nil},
-		"a turn that isn't taken passes on": {func(s *story) { s.comes("a", decide.InputsEnded).Next(noon); s.comes("c", decide.InputsGoOn) }, []string{"b"}},
-		"those that failed come first": {func(s *story) {
-			s.with(1, 1).comes("a", decide.InputsFailed).asks("c", "a")
-			s.comes("c", decide.InputsEnded)
-		}, []string{"a", "b"}},
+		"nothing has changed":   {onTheWay, func(*story) {}, true, nil},
+		"one is ready":          {isReady, func(*story) {}, false, []string{"b"}},
+		"one of two is ready":   {isReady, func(s *story) { s.with(2, 0) }, false, []string{"b", "c"}},
+		"one waits no more":     {isReady, func(s *story) { s.is("b", isReady) }, false, []string{"c"}},
+		"one is gone":           {isReady, func(s *story) { s.Forget("b") }, false, []string{"c"}},
+		"one has failed":        {hasFailed, func(*story) {}, true, []string{"b", "c"}},
+		"it has been told":      {hasFailed, func(s *story) { s.is("a", hasFailed) }, true, nil},
+		"a failed one is ready": {isReady, func(s *story) { s.is("a", hasFailed) }, false, []string{"b", "c"}},
 	} {
 		s := newStory(1, 0)
 		s.asks("a", "c", "b")
-		tc.begin(s)
-		if got := s.Next(s.now); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		tc.before(s)
+		began, look := s.Settle("a", tc.settled)
+		if !slices.Equal(look, tc.want) || began.IsZero() == tc.began {
+			t.Errorf("%s: %v, want %v; began %s", name, look, tc.want, began)
 		}
 	}
 	s := newStory(1, 0)
-	if !s.Until(noon).IsZero() {
-		t.Error("nobody is on the way")
+	s.asks("a", "b", "c")
+	if _, look := s.Settle("b", isReady); !slices.Equal(look, []string{"c"}) {
+		t.Errorf("%v are looked at once one needs its place no more", look)
 	}
-	if s.asks("a"); !s.Until(noon).Equal(noon.Add(time.Hour)) {
-		t.Error("it fails after an hour")
+	s = after(hasFailed, 1, 1)
+	if s.asks("b", "c", "a"); !slices.Equal(s.Waiting(), []string{"a", "c"}) {
+		t.Errorf("%v wait: the one that failed is first", s.Waiting())
 	}
-	if s.comes("a", decide.InputsEnded); !s.IsEmpty() {
-		t.Error("it is kept for ever")
+	if look := s.Forget("b"); !slices.Equal(look, []string{"a", "c"}) {
+		t.Errorf("%v are looked at once one is gone", look)
 	}
 }
 
@@ -155,18 +186,21 @@ func (f *fleetOf) name(i int) string { return fmt.Sprintf("c%02d", i) }
 
 // look is one reconcile of a cluster.
 func (f *fleetOf) look(i int) {
-	outcome := decide.InputsEnded
+	outcome := isReady
 	switch {
+	case f.away[i] && f.failed[i]:
+		if outcome = hasFailed; f.onWay[i] {
+			f.onWay[i], f.has[i] = false, -1 // it comes back as one that has to begin
+		}
 	case f.away[i]:
-		if outcome = decide.InputsStopped; f.onWay[i] {
-			f.onWay[i] = false
-			f.has[i] = -1 // it comes back as one that has to begin
+		if outcome = isStopped; f.onWay[i] {
+			f.onWay[i], f.has[i] = false, -1
 		}
 	case f.has[i] != f.wants[i]:
 		running, failures := f.counts()
 		isForced := f.random.IntN(200) == 0
 		wasFailed := f.failed[i] || f.isLate(i)
-		if f.Ask(f.name(i), f.now, isForced) {
+		if f.Ask(f.name(i), isReady, f.now, isForced) {
 			if !f.onWay[i] || f.isLate(i) {
 				if !isForced && running >= f.Concurrent {
 					f.t.Fatalf("%s begins beside %d others", f.name(i), running)
@@ -177,28 +211,28 @@ func (f *fleetOf) look(i int) {
 				f.began[i], f.failed[i] = f.now, wasFailed
 			}
 			f.has[i], f.onWay[i] = f.wants[i], true
-			outcome = decide.InputsGoOn
+			outcome = onTheWay
 		} else if f.failed[i] {
-			outcome = decide.InputsFailed
+			outcome = hasFailed
 		} else if f.onWay[i] {
-			outcome = decide.InputsGoOn
+			outcome = onTheWay
 		}
 	case f.onWay[i]:
-		outcome = decide.InputsGoOn
+		outcome = onTheWay
 		if f.random.IntN(2) == 0 {
 			if f.onWay[i], f.failed[i] = false, f.bad[f.has[i]]; f.failed[i] {
-				outcome = decide.InputsFailed
+				outcome = hasFailed
 			} else {
-				outcome = decide.InputsEnded
+				outcome = isReady
 			}
 		} else {
 			f.events = append(f.events, i) // its objects change until it is ready or has failed
 		}
 	case f.failed[i]:
-		outcome = decide.InputsFailed
+		outcome = hasFailed
 	}
-	f.Settle(f.name(i), outcome)
-	for _, name := range f.Next(f.now) {
+	_, look := f.Settle(f.name(i), outcome)
+	for _, name := range look {
 		var other int
 		fmt.Sscanf(name, "c%d", &other)
 		f.events = append(f.events, other)
@@ -226,8 +260,8 @@ func (f *fleetOf) counts() (running, failed int) {
 	return running, failed
 }
 
-// Whatever happens, never more clusters than the limit are on their way, none begins after too many failures, and each one
-// begins in the end once the inputs are good: nobody looks at a cluster without an event.
+// Never more clusters than the limit are on their way, and none begins after too many failures. Once the inputs are good,
+// each one begins in the end, though a cluster is looked at only after an event.
 func TestInputTurnsAreSafeAndEnd(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 39))
@@ -235,6 +269,9 @@ func TestInputTurnsAreSafeAndEnd(t *testing.T) {
 		f := &fleetOf{
 			t: t, random: random, story: newStory(1+random.IntN(3), random.IntN(3)), bad: map[int]bool{},
 			wants: make([]int, n), has: make([]int, n), failed: make([]bool, n), onWay: make([]bool, n), away: make([]bool, n), began: make([]time.Time, n),
+		}
+		for i := range n {
+			f.know(f.name(i))
 		}
 		change := func(i, input int) { f.wants[i] = input; f.events = append(f.events, i) }
 		for step := 1; step < 60; step++ {
@@ -266,8 +303,8 @@ func TestInputTurnsAreSafeAndEnd(t *testing.T) {
 				t.Fatalf("seed %d: %s has %d of 1000: failed %v, on its way %v", seed, f.name(i), f.has[i], f.failed[i], f.onWay[i])
 			}
 		}
-		if !f.IsEmpty() {
-			t.Fatalf("seed %d: something is kept for ever", seed)
+		if len(f.Waiting())+len(f.Failed(f.now)) > 0 {
+			t.Fatalf("seed %d: %v wait, %v failed", seed, f.Waiting(), f.Failed(f.now))
 		}
 	}
 }

@@ -60,9 +60,6 @@ type Wanted struct {
 	Precondition      Check
 	// RecordLost says that the record of an installation was gone lately, and the next installation waits.
 	RecordLost bool
-	// InputsAlone says that a change is of inputs that no revision has. Turn says whether the cluster may get it now.
-	InputsAlone bool
-	Turn        Check
 }
 
 // WantedStep is what is done with a wanted add-on.
@@ -103,10 +100,6 @@ const (
 	RetryPrecondition WantedStep = "RetryPrecondition"
 	// AwaitRecord waits before an add-on is installed again whose records don't stay.
 	AwaitRecord WantedStep = "AwaitRecord"
-	// AskForTurn finds out whether the cluster may get other inputs now.
-	AskForTurn WantedStep = "AskForTurn"
-	// AwaitTurn waits for other clusters that get other inputs.
-	AwaitTurn WantedStep = "AwaitTurn"
 	// Deliver installs or upgrades the add-on.
 	Deliver WantedStep = "Deliver"
 	// GoBack delivers an earlier record that has the values of the stack's revision.
@@ -169,17 +162,6 @@ func (w Wanted) change(change WantedStep) WantedStep {
 	}
 	if w.RecordLost && !w.Installed {
 		return AwaitRecord
-	}
-	if w.InputsAlone && change == Deliver {
-		switch w.Turn {
-		case NotChecked:
-			return AskForTurn
-		case False:
-			return AwaitTurn
-		case Failed:
-			return RetryPrecondition
-		case True:
-		}
 	}
 	return change
 }
