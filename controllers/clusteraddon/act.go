@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -181,8 +180,7 @@ func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
 	if one.status.Reason != failure.ArtifactPending || was.Phase != addonsv1.AddonFailed || !reasons.Of(was.Reason).Is(reasons.SourceBad) {
 		return one
 	}
-	revision := stack.AssignedRevision(q.ca.Spec.Stacks, a.stack)
-	if slices.ContainsFunc(q.ca.Status.Stacks, func(s addonsv1.StackStatus) bool { return s.Name == a.stack && s.Revision == revision }) {
+	if is := stackStatus(&q.ca.Status, a.stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.stack) {
 		one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
 	}
 	return one

@@ -233,9 +233,7 @@ func (f *fleetOf) look(i int) {
 	}
 	_, look := f.Settle(f.name(i), outcome)
 	for _, name := range look {
-		var other int
-		fmt.Sscanf(name, "c%d", &other)
-		f.events = append(f.events, other)
+		f.events = append(f.events, int(name[1]-'0')*10+int(name[2]-'0'))
 	}
 	if f.onWay[i] && !slices.Contains(f.events, i) {
 		f.events = append(f.events, i)
