@@ -138,7 +138,7 @@ type StackStatus struct {
 	// +optional
 	WasReady *bool `json:"wasReady,omitempty"`
 
-	// inputsChanged is when the cluster last began to get inputs that no revision of the stack has, as other labels
+	// inputsChanged is since when the cluster gets inputs that no revision of the stack has, as other labels
 	// that a template reads. It is left out once the stack is Ready with these.
 	// +optional
 	InputsChanged metav1.Time `json:"inputsChanged,omitempty,omitzero"`

@@ -70,8 +70,8 @@ func (r *Reconciler) settleInputs(before, ca *addonsv1.ClusterAddon, blocked boo
 			state = ""
 		}
 		m.of(key).Know(ca.Name, was)
-		began, look := m.of(key).Settle(ca.Name, state)
-		is.InputsChanged = timeOf(began)
+		since, look := m.of(key).Settle(ca.Name, state)
+		is.InputsChanged = timeOf(since)
 		r.lookAt(ca.Namespace, look)
 	}
 }

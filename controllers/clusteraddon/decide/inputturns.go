@@ -21,7 +21,7 @@ type InputTurns struct {
 
 // inputTurn is that of one cluster.
 type inputTurn struct {
-	began           time.Time // zero without a turn
+	since, began    time.Time // of the first and the last try; zero without a turn
 	onWay, failed   bool      // one that failed, and is on its way with other inputs, is both
 	wasIll          bool      // when it began, for another reason: then it doesn't count as failed
 	waits, isAsking bool
@@ -34,7 +34,7 @@ func (q *InputTurns) Know(cluster string, is addonsv1.StackStatus) {
 	}
 	if q.clusters[cluster] == nil {
 		began := !is.InputsChanged.IsZero()
-		q.clusters[cluster] = &inputTurn{began: is.InputsChanged.Time, onWay: began && !isIll(is.State), failed: began && isIll(is.State)}
+		q.clusters[cluster] = &inputTurn{since: is.InputsChanged.Time, began: is.InputsChanged.Time, onWay: began && !isIll(is.State), failed: began && isIll(is.State)}
 	}
 }
 
@@ -50,14 +50,17 @@ func (q *InputTurns) Ask(cluster string, state addonsv1.StackState, now time.Tim
 		t.waits = true
 		return false
 	default:
-		*t = inputTurn{began: now, onWay: true, failed: hasFailed, wasIll: !hasFailed && isIll(state), isAsking: true}
+		if !hasFailed {
+			t.since = now // else each try would be a write of the status
+		}
+		*t = inputTurn{since: t.since, began: now, onWay: true, failed: hasFailed, wasIll: !hasFailed && isIll(state), isAsking: true}
 	}
 	return true
 }
 
-// Settle notes in which state a look found a known cluster: "" if the turn ends, whatever the state is. It returns when the
-// cluster began, zero without a turn, and those to look at now.
-func (q *InputTurns) Settle(cluster string, state addonsv1.StackState) (began time.Time, look []string) {
+// Settle notes in which state a look found a known cluster: "" if the turn ends, whatever the state is. It returns since when
+// the cluster has its turn, zero without one, and those to look at now.
+func (q *InputTurns) Settle(cluster string, state addonsv1.StackState) (since time.Time, look []string) {
 	t := q.clusters[cluster]
 	before := *t
 	t.waits, t.isAsking = t.waits && t.isAsking, false
@@ -74,7 +77,7 @@ func (q *InputTurns) Settle(cluster string, state addonsv1.StackState) (began ti
 	default:
 		look = nil
 	}
-	return t.began, look
+	return t.since, look
 }
 
 // Forget drops a cluster that is gone, and returns those to look at now.

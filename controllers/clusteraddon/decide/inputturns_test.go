@@ -159,6 +159,11 @@ func TestInputTurnsTell(t *testing.T) {
 	if _, look := s.Settle("b", isReady); !slices.Equal(look, []string{"c"}) {
 		t.Errorf("%v are looked at once one needs its place no more", look)
 	}
+	s = after(hasFailed, 1, 0)
+	s.later().asks("a")
+	if since, _ := s.Settle("a", hasFailed); !since.Equal(noon) {
+		t.Errorf("it failed again: since %s, want the first try", since)
+	}
 	s = after(hasFailed, 1, 1)
 	if s.asks("b", "c", "a"); !slices.Equal(s.Waiting(), []string{"a", "c"}) {
 		t.Errorf("%v wait: the one that failed is first", s.Waiting())
