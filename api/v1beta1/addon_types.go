@@ -271,8 +271,8 @@ type ValuesReference struct {
 	Optional *bool `json:"optional,omitempty"`
 
 	// staged lets a change of the values reach clusters in the steps of
-	// spec.rollout, if the stack has it. With false, all clusters get it at once:
-	// for credentials that rotate. Values of an object whose name is a template
+	// spec.rollout, if the stack has it. With false, it waits for no step, and
+	// only maxConcurrent and maxFailed hold: for credentials that rotate. Values of an object whose name is a template
 	// are never staged. Defaults to true.
 	// +optional
 	Staged *bool `json:"staged,omitempty"`

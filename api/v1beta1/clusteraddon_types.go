@@ -148,6 +148,11 @@ type StackStatus struct {
 	// +optional
 	WasReady *bool `json:"wasReady,omitempty"`
 
+	// inputsChanged is since when the cluster gets inputs that no revision of the stack has, as other labels
+	// that a template reads. It is left out once the stack is Ready with these.
+	// +optional
+	InputsChanged metav1.Time `json:"inputsChanged,omitempty,omitzero"`
+
 	// previous is the name of the ControllerRevision at which the stack was Ready last, before this one. The cluster goes
 	// back to it if this one is rejected.
 	// +optional

@@ -3,10 +3,10 @@
 package clusteraddon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -78,12 +78,15 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 	case decide.AwaitDependency:
 		reason, text = reasons.WaitingForDependency, q.describeMissing(t.addon, t.missing)
 	case decide.AwaitPrecondition:
-		reason, text = reasons.WaitingForPrecondition, t.unmet.message
+		reason, text = cmp.Or(t.unmet.reason, reasons.WaitingForPrecondition), t.unmet.message
 	default: // ReportReplaced, KeepReplaced
 		text = t.err.Error()
 	}
 	one := because(t.status, reason, text)
-	if step == decide.KeepReplaced {
+	switch {
+	case reason == reasons.WaitingForOtherClusters && !stackStatus(&q.stored.Status, t.addon.stack).InputsChanged.IsZero():
+		one.status = q.previousStatus(t.status) // it failed with the inputs before
+	case reason == reasons.WaitingForOtherClusters, step == decide.KeepReplaced:
 		one.status.Phase = addonsv1.AddonReady
 	}
 	if step == decide.AwaitPrecondition {
@@ -177,8 +180,7 @@ func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
 	if one.status.Reason != failure.ArtifactPending || was.Phase != addonsv1.AddonFailed || !reasons.Of(was.Reason).Is(reasons.SourceBad) {
 		return one
 	}
-	revision := stack.AssignedRevision(q.ca.Spec.Stacks, a.stack)
-	if slices.ContainsFunc(q.ca.Status.Stacks, func(s addonsv1.StackStatus) bool { return s.Name == a.stack && s.Revision == revision }) {
+	if is := stackStatus(&q.ca.Status, a.stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.stack) {
 		one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
 	}
 	return one

@@ -70,6 +70,7 @@ func (m *addonMemory) leavesSince(now time.Time) time.Time {
 
 // unmetCondition is what an add-on waits for.
 type unmetCondition struct {
+	reason     string // "" for a condition of the add-on
 	message    string
 	retryAfter time.Duration
 	waited     time.Duration // so far, by this process

@@ -35,7 +35,8 @@ func withPrevious(facts job.Facts, missing []string, asked job.FactsUsed) job.Fa
 }
 
 // digestVersion is part of every digest: raising it makes every add-on of every
-// cluster a new revision, so it changes only with what a digest means.
+// cluster a new revision, so it changes only with what a digest means. changesInputsAlone has to know it then: a change
+// for another version isn't one of inputs.
 const digestVersion = 1
 
 // digest returns "sha256:" and 64 hex digits of all that decides which objects an add-on has, with

@@ -46,15 +46,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		return ctrl.Result{RequeueAfter: retry.Moment}, nil // as after each restart: nothing says that it is otherwise now
 	}
 
-	before, stored := ca.DeepCopy(), ca.DeepCopy()
+	before, stored, blocked := ca.DeepCopy(), ca.DeepCopy(), gate(ca, cluster)
 	defer func() {
+		r.settleInputs(before, ca, blocked)
 		summarize(ca)
 		r.recordEvents(before, ca)
 		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, stored, ca))
 		result, reterr = retry, errors.Join(reterr, err)
 	}()
 
-	blocked, removes := gate(ca, cluster), removesBeforeDeletion(ca, cluster)
+	removes := removesBeforeDeletion(ca, cluster)
 	if blocked && !removes {
 		if moves(cluster) {
 			ca.Status.Deletion = nil

@@ -62,6 +62,8 @@ type Reconciler struct {
 	contents *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
 	statuses management.Statuses
 	memories sync.Map // client.ObjectKey to *memory
+
+	inputTurns inputTurns
 }
 
 // installedReleases know what is installed on each cluster, or why that isn't known.
@@ -83,6 +85,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memories.Delete(key)
 	r.users.set(key, nil)
 	r.lanes.forget(key)
+	r.forgetInputs(key)
 	r.Deliverer.Forget(key.String())
 	r.statuses.Forget(key)
 }

@@ -116,8 +116,8 @@ func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1
 	for _, a := range assigned {
 		is := addonsv1.StackStatus{Name: a.Name, Revision: a.Revision, State: stateOf(a.Name, after.Addons), Since: timeOf(now)}
 		var was addonsv1.StackStatus
-		if at := slices.IndexFunc(before.Stacks, func(s addonsv1.StackStatus) bool { return s.Name == a.Name }); at >= 0 && before.ObservedUID == after.ObservedUID {
-			was = before.Stacks[at]
+		if before.ObservedUID == after.ObservedUID {
+			was = *stackStatus(before, a.Name)
 		}
 		switch of, isUnresolved := unresolved[a.Name]; {
 		case was.State != "" && (of.state.KeepsStatus() || (of.isNew || !isWhole) && was.Revision == is.Revision):

@@ -153,7 +153,7 @@ func (a *assignedStack) addons(outdated bool) []addon {
 	wanted := make([]addon, 0, len(a.spec.Addons))
 	for _, each := range a.spec.Addons {
 		wanted = append(wanted, addon{
-			Addon: each, stack: a.Name, spec: *a.spec, outdated: outdated, sources: each.ValuesFrom, pinned: a.pinned,
+			Addon: each, stack: a.Name, spec: *a.spec, outdated: outdated, rollout: a.written.Spec.Rollout, sources: each.ValuesFrom, pinned: a.pinned,
 		})
 	}
 	return wanted

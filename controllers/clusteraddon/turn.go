@@ -154,6 +154,9 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 // checkPrecondition finds out whether the add-on may be installed or upgraded now.
 func (q delivery) checkPrecondition(ctx context.Context, t *turn) {
 	unmet, err := conditionCheck(q).unmetPrecondition(ctx, t.in, t.record)
+	if unmet == nil && err == nil && t.facts.Comparison == decide.Different && q.changesInputsAlone(t) {
+		unmet, err = q.awaitTurn(ctx, t.addon)
+	}
 	if t.facts.Precondition = checked(unmet); err != nil {
 		t.facts.Precondition, t.err = decide.Failed, err
 	}

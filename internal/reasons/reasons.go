@@ -24,6 +24,7 @@ const (
 	WaitingForWorkers         = "WaitingForWorkers"
 	WaitingForUpgrade         = "WaitingForUpgrade"
 	WaitingForConfirmation    = "WaitingForConfirmation"
+	WaitingForOtherClusters   = "WaitingForOtherClusters"
 	StackUndecided            = "StackUndecided"
 	StackUnknown              = "StackUnknown"
 	Retrying                  = "Retrying"

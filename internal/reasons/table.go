@@ -35,6 +35,9 @@ var Table = []Reason{
 	{WaitingForUpgrade, removing, Passing, "it is removed once the upgrade of Kubernetes is done"},
 	{WaitingForConfirmation, pending, 0,
 		"the removal of other add-ons of its stack is [held](../uninstall.md#large-removals-are-held), and it may come in their place"},
+	{WaitingForOtherClusters, pending, Passing,
+		"inputs that [no revision has](values.md#many-clusters-at-once) have changed, and other clusters get theirs first, or failed with them; " +
+			"what is installed stays, and is Ready"},
 	{NoCompatibleVersion, failed, 0,
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one is removed first"},
