@@ -46,7 +46,7 @@ func (r rollouts) report(q *gathered, in rollout.Input, d rollout.Decision) {
 		before = addonsv1.RolloutStatus{}
 	}
 	m.told, s.Status.Rollout = is.DeepCopy(), is
-	c := newCondition(addonsv1.RolledOutCondition, metav1.ConditionFalse, string(d.Phase), message.Shorten(rollout.Describe(s.Namespace, in, d, q.rejection()), maxProblem))
+	c := newCondition(addonsv1.RolledOutCondition, metav1.ConditionFalse, string(d.Phase), message.Shorten(rollout.Describe(client.ObjectKeyFromObject(s), in, d, q.rejection()), maxProblem))
 	if d.Phase == addonsv1.RolloutCompleted {
 		c.Status = metav1.ConditionTrue
 	}

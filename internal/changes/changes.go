@@ -36,6 +36,8 @@ type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
+	// Was is what is replaced or removed; nil if it is new, or an element of a list.
+	Was any `json:"-"`
 }
 
 // Patch is a JSON patch (RFC 6902).
@@ -69,13 +71,15 @@ func (p Patch) Apply(document []byte) ([]byte, error) {
 	return operations.Apply(document)
 }
 
-func (p *Patch) add(op, path string, value any) { *p = append(*p, Operation{op, path, value}) }
+func (p *Patch) add(op, path string, value, was any) {
+	*p = append(*p, Operation{op, path, value, was})
+}
 
 // object patches the fields of an object.
 func (p *Patch) object(path string, before, after map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if _, has := after[key]; !has {
-			p.add("remove", path+pointer(key), nil)
+			p.add("remove", path+pointer(key), nil, before[key])
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(after)) {
@@ -99,7 +103,7 @@ func (p *Patch) value(path, key string, before, after any) {
 			return
 		}
 	}
-	p.add("add", path, after) // which replaces what is there
+	p.add("add", path, after, before) // which replaces what is there
 }
 
 // list patches a list element by element. It returns false if the elements have no
@@ -114,7 +118,7 @@ func (p *Patch) list(path string, keys []string, before, after []any) bool {
 	}
 	for i, id := range slices.Backward(was) {
 		if !has.Has(id) {
-			p.add("remove", fmt.Sprintf("%s/%d", path, i), nil)
+			p.add("remove", fmt.Sprintf("%s/%d", path, i), nil, nil)
 			before = slices.Delete(slices.Clone(before), i, i+1)
 		}
 	}
@@ -123,7 +127,7 @@ func (p *Patch) list(path string, keys []string, before, after []any) bool {
 			p.object(position, before[0].(map[string]any), after[i].(map[string]any))
 			before = before[1:]
 		} else {
-			p.add("add", position, after[i])
+			p.add("add", position, after[i], nil)
 		}
 	}
 	return true

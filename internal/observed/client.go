@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -25,12 +26,16 @@ import (
 // NewClient returns a client for the kinds that commands read. It knows their resources: it asks for no discovery.
 func NewClient(config *rest.Config) (client.WithWatch, error) {
 	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme, eventsv1.AddToScheme, addonsv1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme, eventsv1.AddToScheme, addonsv1.AddToScheme, clusterv1.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	for kind := range scheme.AllKnownTypes() {
-		mapper.Add(kind, meta.RESTScopeNamespace) // as all are that commands ask for
+		scope := meta.RESTScopeNamespace // as almost all are that commands ask for
+		if kind.Kind == "Namespace" {
+			scope = meta.RESTScopeRoot
+		}
+		mapper.Add(kind, scope)
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {

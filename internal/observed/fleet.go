@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -76,9 +77,20 @@ func (f *Fleet) ReadClusters(ctx context.Context, c client.Reader, namespace str
 	}, client.InNamespace(namespace))
 }
 
+// Clusters reads the Clusters of a namespace.
+func Clusters(ctx context.Context, c client.Reader, namespace string) (all []clusterv1.Cluster, err error) {
+	list := &clusterv1.ClusterList{}
+	err = pages(ctx, c, "Clusters", list, func() { all = append(all, list.Items...) }, client.InNamespace(namespace))
+	return all, err
+}
+
 // trim drops what no summary shows.
 func trim(ca *addonsv1.ClusterAddon) {
+	held, isHeld := ca.Annotations[addonsv1.HoldRolloutAnnotation]
 	ca.ObjectMeta = metav1.ObjectMeta{Namespace: ca.Namespace, Name: ca.Name}
+	if isHeld {
+		ca.Annotations = map[string]string{addonsv1.HoldRolloutAnnotation: held}
+	}
 	for i := range ca.Status.Addons {
 		a := &ca.Status.Addons[i]
 		a.RecordDigest, a.ServiceAccountName = "", ""

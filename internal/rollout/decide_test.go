@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -236,7 +237,7 @@ func TestDecide(t *testing.T) {
 			if next := d.Next.Sub(now); tc.next == 0 != d.Next.IsZero() || tc.next != 0 && next != tc.next {
 				t.Errorf("looks again after %s (%s)", next, d.Next)
 			}
-			if rollout.Describe("team", tc.in, d, "r was rejected: broken") == "" {
+			if rollout.Describe(types.NamespacedName{Namespace: "team", Name: "platform"}, tc.in, d, "r was rejected: broken") == "" {
 				t.Error("it says nothing")
 			}
 		})

@@ -8,21 +8,18 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// Describe returns how far the rollout is, and what ends its phase. The rejection says which revision was rejected, and
-// why; "" for none. Revisions are in a namespace.
-func Describe(namespace string, in Input, d Decision, rejection string) string {
-	annotate := func(annotation, value string) string {
-		return fmt.Sprintf("kubectl annotate controllerrevision -n %s %s --overwrite %s=%s", namespace, in.Target, annotation, value)
-	}
-	off := func(annotation string) string {
-		return fmt.Sprintf("kubectl annotate controllerrevision -n %s %s %s-", namespace, in.Target, annotation)
+// Describe returns how far the rollout of a stack is, and what ends its phase. The rejection says which revision was
+// rejected, and why; "" for none.
+func Describe(of types.NamespacedName, in Input, d Decision, rejection string) string {
+	command := func(verb, more string) string {
+		return strings.TrimSpace(fmt.Sprintf("kubectl chandler rollout %s -n %s %s %s", verb, of.Namespace, of.Name, more))
 	}
 	if in.Target == "" {
 		return rejection + ". There is no other revision to go to, so clusters stay as they are. Change the AddonStack, or take the annotation off"
@@ -44,12 +41,11 @@ func Describe(namespace string, in Input, d Decision, rejection string) string {
 	case addonsv1.RolloutSoaking:
 		return fmt.Sprintf("%s. They have to stay so until %s", far, d.SoaksUntil.UTC().Format(time.RFC3339))
 	case addonsv1.RolloutWaitingForApproval:
-		approved := strings.Join(sets.List(in.Approved.Union(sets.New(wave.Name))), ",")
-		return fmt.Sprintf("Wave %s waits for approval: %s", wave.Name, annotate(addonsv1.RolloutApprovedAnnotation, approved))
+		return fmt.Sprintf("Wave %s waits for approval: %s", wave.Name, command("approve", wave.Name))
 	case addonsv1.RolloutWaitingForWindow:
 		return fmt.Sprintf("%s. No window of spec.rollout.windows is open until %s", far, in.Stop.Until.UTC().Format(time.RFC3339))
 	case addonsv1.RolloutWaitingForClusters:
-		promote := annotate(addonsv1.RolloutPromotedAnnotation, strings.Join(sets.List(in.Promoted.Union(sets.New(wave.Name))), ","))
+		promote := command("promote", "")
 		switch {
 		case len(in.Clusters) == 0:
 			return "No cluster has been Ready at " + in.Target + ": the AddonStack selects none"
@@ -59,15 +55,15 @@ func Describe(namespace string, in Input, d Decision, rejection string) string {
 		return fmt.Sprintf("%s, and nothing can be done on %s: so the wave has shown nothing. Bring them back, or go on without: %s", far, orNone(wave.Away), promote)
 	case addonsv1.RolloutWaitingForInstances:
 		return "These provider instances aren't as far with their clusters: " + strings.Join(in.lagging(len(d.Over)), ", ") +
-			". To go on without waiting, and without soaks: " + annotate(addonsv1.RolloutApprovedAnnotation, "'"+All+"'")
+			". To go on without waiting, and without soaks: " + command("promote", "--full")
 	case addonsv1.RolloutPaused:
 		return far + ". No cluster starts: " + in.Stop.Why
 	case addonsv1.RolloutHalted:
-		return in.describeHalt(&d, off(addonsv1.RolloutHaltedAnnotation), annotate(addonsv1.RolloutRejectedAnnotation, "why"))
+		return in.describeHalt(&d, command("resume", ""), command("reject", "--reason WHY"))
 	case addonsv1.RolloutRollingBack:
 		return fmt.Sprintf("%s. %d of %d clusters don't have it any more", rejection, wave.Updated, wave.Total)
 	case addonsv1.RolloutRolledBack:
-		return fmt.Sprintf("%s. %s. Change the AddonStack, or try it again: %s", rejection, all, off(addonsv1.RolloutRejectedAnnotation))
+		return fmt.Sprintf("%s. %s. Change the AddonStack, or try it again: %s", rejection, all, command("retry", ""))
 	case addonsv1.RolloutCompleted:
 		return all
 	}

@@ -3,6 +3,7 @@
 package stack
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -13,10 +14,14 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/changes"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
+// shownBefore is how many bytes of a previous value a difference shows at most.
+const shownBefore = 40
+
 // Differences returns what differs between the specs of two revisions, a field a line, as in
-// `addons[cilium].chart.version: "1.19.6"`.
+// `addons[cilium].chart.version: "1.19.5" -> "1.19.6"`.
 func Differences(before, after *appsv1.ControllerRevision) ([]string, error) {
 	was, err := SpecOf(before)
 	if err != nil {
@@ -32,15 +37,34 @@ func Differences(before, after *appsv1.ControllerRevision) ([]string, error) {
 	}
 	lines := make([]string, 0, len(patch))
 	for _, operation := range patch {
-		text := []byte("removed")
+		value := "removed"
 		if operation.Op != "remove" {
-			if text, err = json.Marshal(operation.Value); err != nil {
-				return nil, fmt.Errorf("writing %s: %w", operation.Path, err)
-			}
+			value = text(operation.Value)
 		}
-		lines = append(lines, pathOf(was, is, operation)+": "+string(text))
+		if operation.Was != nil {
+			value = message.Shorten(text(operation.Was), shownBefore) + " -> " + value
+		}
+		lines = append(lines, pathOf(was, is, operation)+": "+value)
 	}
 	return lines, nil
+}
+
+// text returns a value as JSON.
+func text(value any) string {
+	data := &strings.Builder{}
+	e := json.NewEncoder(data)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(value) // it was read from JSON
+	return strings.TrimSpace(data.String())
+}
+
+// Versions returns the versions of a spec, nil for none, as in "web 1.8.0, dns 1.2.0".
+func Versions(spec *addonsv1.AddonStackSpec) string {
+	var all []string
+	for _, f := range sourcesOf(cmp.Or(spec, &addonsv1.AddonStackSpec{})) {
+		all = append(all, strings.TrimSpace(f.Name+" "+*f.version))
+	}
+	return strings.Join(all, ", ")
 }
 
 var addonAt = regexp.MustCompile(`^addons\.(\d+)`)

@@ -155,10 +155,10 @@ func TestWritten(t *testing.T) {
 		"how it is updated":     {edit: func(s *addonsv1.AddonStack) { s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} }},
 		"a range with the same": {edit: func(s *addonsv1.AddonStack) { s.Spec.Addons[1].Chart.Version = "1.x" }},
 		"a range without it": {func(s *addonsv1.AddonStack) { s.Spec.Addons[1].Chart.Version = ">=9" },
-			[]string{`addons[cni].chart.version: "1.4.2"`, `addons[cni].chart.oci.digest: "sha256:b"`}},
-		"values":                   {func(s *addonsv1.AddonStack) { s.Spec.Addons[0].ValuesTemplate = "a: 2" }, []string{`addons[web].valuesTemplate: "a: 1"`}},
+			[]string{`addons[cni].chart.version: ">=9" -> "1.4.2"`, `addons[cni].chart.oci.digest: "sha256:b"`}},
+		"values":                   {func(s *addonsv1.AddonStack) { s.Spec.Addons[0].ValuesTemplate = "a: 2" }, []string{`addons[web].valuesTemplate: "a: 2" -> "a: 1"`}},
 		"what is taken up at once": {edit: func(s *addonsv1.AddonStack) { s.Generation--; s.Spec.Source = bundle }},
-		"a bundle":                 {func(s *addonsv1.AddonStack) { s.Spec.Source = bundle }, []string{"source: removed"}},
+		"a bundle":                 {func(s *addonsv1.AddonStack) { s.Spec.Source = bundle }, []string{`source: {"clusterStack":"docker-scs-1-31"} -> removed`}},
 	} {
 		s := kept.DeepCopy()
 		s.Generation++

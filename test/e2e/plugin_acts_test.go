@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -10,8 +11,10 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -50,7 +53,7 @@ func TestActsWithKubectl(t *testing.T) {
 	r.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first))
 	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].DependsOn = []string{"nobody"} })
 	r.awaitStack("platform", "no revision has it", addonsv1.ValidCondition, metav1.ConditionFalse, "", "")
-	r.Expect(p.does("undo", "platform")).To(ContainSubstring("addons[settings].dependsOn: removed"))
+	r.Expect(p.does("undo", "platform")).To(ContainSubstring(`addons[settings].dependsOn: ["nobody"] -> removed`))
 	r.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first), "what runs wasn't skipped")
 	_, code := p.run("undo", "platform", "--to-revision", "99")
 	r.Expect(code).To(Equal(3))
@@ -112,6 +115,11 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 		tn.Expect(out).To(ContainSubstring(has))
 	}
 	tn.Expect(p.does("get", "manifest", "prod", "secretive")).To(ContainSubstring("made-up-[hidden]"))
+	values, objects := map[string]any{}, &unstructured.UnstructuredList{}
+	tn.Expect(json.Unmarshal([]byte(p.does("get", "values", "prod", "secretive", "-o", "json")), &values)).To(Succeed())
+	tn.Expect(values).To(HaveKeyWithValue("password", "[hidden]"))
+	tn.Expect(json.Unmarshal([]byte(p.does("get", "manifest", "prod", "secretive", "-o", "json")), objects)).To(Succeed())
+	tn.Expect(objects.Items).To(ContainElement(HaveField("GetName()", "shown")))
 	tn.Expect(p.does("why", "addon/secretive")).To(ContainSubstring("Notes of the chart, as on prod:\nLog in with [hidden] at secretive?[2J\n"))
 	others := tn.in(t).newPluginAs("others")
 	tn.Expect(others.does("why", "addon/secretive")).NotTo(ContainSubstring("Notes"))
@@ -125,7 +133,7 @@ func TestRolloutWithKubectl(t *testing.T) {
 	r := newRolling(t, "steers", 3)
 	p := r.newPlugin(mayAll...)
 	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
-		spec.Rollout = &addonsv1.Rollout{MaxConcurrent: ptr.To(intstr.FromInt32(3)), Waves: []addonsv1.RolloutWave{
+		spec.Rollout = &addonsv1.Rollout{MinReady: &metav1.Duration{}, MaxConcurrent: ptr.To(intstr.FromInt32(3)), Waves: []addonsv1.RolloutWave{
 			{Name: "first", Size: ptr.To(intstr.FromInt32(1)), Approval: addonsv1.RolloutApprovalRequired},
 			{Name: "second", Size: ptr.To(intstr.FromInt32(1)), Approval: addonsv1.RolloutApprovalRequired},
 		}}
@@ -140,8 +148,10 @@ func TestRolloutWithKubectl(t *testing.T) {
 	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 0, "the first wave waits")
 	out, code := p.run("rollout", "status", "platform")
 	r.Expect(code).To(Equal(2), out)
-	r.Expect(out).To(MatchRegexp(`first +1 +0 +0 +0 +0 +WaitingForApproval`))
-	p.does("rollout", "approve", "platform", "first")
+	r.Expect(out).To(MatchRegexp(`first +1 +0 +0 +0 +0 +waiting for approval`))
+	_, command, found := strings.Cut(conditions.GetMessage(r.awaitPhase(addonsv1.RolloutWaitingForApproval, 0, "it says how"), addonsv1.RolledOutCondition), "kubectl chandler ")
+	r.Expect(found).To(BeTrue(), "the message has the command")
+	p.does(strings.Fields(command)...)
 	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the second one waits")
 	p.does("rollout", "reject", "platform", "--reason", "it is slow")
 	r.awaitPhase(addonsv1.RolloutRolledBack, 3, "all go back")
@@ -149,8 +159,10 @@ func TestRolloutWithKubectl(t *testing.T) {
 	r.Expect(code).To(Equal(1), out)
 	r.Expect(out).To(ContainSubstring("it is slow"))
 	p.does("rollout", "retry", "platform")
-	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "the first one is approved still")
+	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 0, "another attempt needs its own approvals")
 	p.does("rollout", "promote", "platform")
+	r.awaitPhase(addonsv1.RolloutWaitingForApproval, 1, "one step is one wave")
+	p.does("rollout", "promote", "platform", "--full")
 	r.awaitPhase(addonsv1.RolloutCompleted, 3, "all have it")
 	p.does("rollout", "status", "platform")
 	_, code = p.run("rollout", "retry", "platform")

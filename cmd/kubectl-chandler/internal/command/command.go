@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,6 +85,13 @@ func (c *call) command(use, short string, args cobra.PositionalArgs, run func() 
 	}
 }
 
+// group makes a command that has others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // onRead makes a command that reads something first.
 func onRead[T any](c *call, use, short string, args cobra.PositionalArgs, read func() (T, error), run func(T) error) *cobra.Command {
 	return c.command(use, short, args, func() error {
@@ -116,13 +125,27 @@ func (c *call) inAllNamespaces(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// fleet reads all kinds, in the namespace or with -A in all.
+// read reads an object of the namespace.
+func (c *call) read(o client.Object, name string) error {
+	if err := c.client.Get(c, client.ObjectKey{Namespace: c.namespace, Name: name}, o); err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	return nil
+}
+
+// fleet reads all kinds, in the namespace or with -A in all. If there is nothing, there has to be a namespace.
 func (c *call) fleet() (*observed.Fleet, error) {
 	selector, err := labels.Parse(c.selector)
 	if err != nil {
 		return nil, fmt.Errorf("--selector: %w", err)
 	}
-	return observed.Read(c, c.client, c.namespace, selector)
+	f, err := observed.Read(c, c.client, c.namespace, selector)
+	if err == nil && c.namespace != "" && len(f.Stacks)+len(f.Clusters) == 0 {
+		if missing := c.client.Get(c, client.ObjectKey{Name: c.namespace}, &corev1.Namespace{}); apierrors.IsNotFound(missing) {
+			return nil, missing
+		}
+	}
+	return f, err
 }
 
 // print writes what was asked for as -o says: an object of a kind, or a page that shows something.

@@ -57,6 +57,7 @@ func TestCommandsOfThePage(t *testing.T) {
 func TestWrongUse(t *testing.T) {
 	for _, args := range [][]string{
 		{"nothing"}, {"why"}, {"tree", "a", "b"}, {"rollout", "reject", "platform"}, {"status", "--nothing"}, {"status"}, {"pause", "addon/x"},
+		{"rollout", "foo"}, {"get", "foo", "bar"}, {"pause", "--all", "platform"}, {"pause"},
 		{"pause", "\x1b[2J/x", "--server", "http://127.0.0.1"},
 	} {
 		if out, code := run(t, args...); code != 3 || !strings.HasPrefix(out, "Error: ") || strings.Contains(out, "\x1b") {

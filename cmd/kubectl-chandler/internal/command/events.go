@@ -22,6 +22,12 @@ func (c *call) events() *cobra.Command {
 	cmd := c.command("events [NAME]", "Show the events of stacks and clusters in the order of time", cobra.MaximumNArgs(1), func() error {
 		about := observed.EventsAbout(c.namespace, append(c.args, "")[0])
 		list, err := observed.Events(c, c.client, about)
+		if err == nil && len(list.Items) == 0 { // of what there is
+			var f *observed.Fleet
+			if f, err = c.fleet(); err == nil && len(c.args) > 0 {
+				_, err = find(f, c.args[0], kindCluster, kindStack)
+			}
+		}
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,8 @@
 package command
 
 import (
-	"encoding/json"
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,11 +13,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -57,59 +60,113 @@ func (c *call) history() *cobra.Command {
 		})
 }
 
+// named returns the revision of a name or number, nil if there is none.
+func (is *revised) named(name string) *appsv1.ControllerRevision {
+	at := slices.IndexFunc(is.revisions, func(r appsv1.ControllerRevision) bool {
+		return r.Name == name || strconv.FormatInt(r.Revision, 10) == name
+	})
+	if at < 0 {
+		return nil
+	}
+	return &is.revisions[at]
+}
+
+// before returns the revision that an undo goes back to, nil if there is none. It is the one that was completed before the
+// present one, or else the newest one before that. It isn't rejected. The present one is what the spec is, or the one under way
+// that this waits for. A spec that isn't kept as a revision comes after all of them.
+func (is *revised) before(current *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	marked, present := rollout.Revisions(is.revisions), -1
+	if current.Name != "" {
+		if present = 0; is.Spec.Rollout != nil && !isRejected(current) {
+			present = rollout.Target(marked)
+		}
+	}
+	if previous := rollout.Previous(marked, present); previous >= 0 {
+		return &is.revisions[previous]
+	}
+	for i := range is.revisions[present+1:] {
+		if r := &is.revisions[present+1+i]; !isRejected(r) {
+			return r
+		}
+	}
+	return nil
+}
+
 func (c *call) undo() *cobra.Command {
-	to, dryRun := "", false
-	cmd := onRead(c, "undo STACK", "Bring a stack back to a previous revision", cobra.ExactArgs(1), c.stack, func(is *revised) error {
+	to, addon, dryRun := "", "", false
+	cmd := onRead(c, "undo STACK", "Bring a stack, or one of its add-ons, back to a previous revision", cobra.ExactArgs(1), c.stack, func(is *revised) error {
 		current, err := stack.Written(is.served, is.AddonStack, is.revisions)
 		if err != nil {
 			return err
 		}
-		at := slices.IndexFunc(is.revisions, func(r appsv1.ControllerRevision) bool {
-			if to != "" {
-				return r.Name == to || strconv.FormatInt(r.Revision, 10) == to
-			}
-			_, rejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]
-			return r.Name != current.Name && !rejected
-		})
-		if at < 0 {
+		target := is.before(current)
+		if to != "" {
+			target = is.named(to)
+		}
+		if target == nil {
 			return fmt.Errorf("AddonStack %s has no such revision; kubectl chandler history names those that are kept", is.Name)
 		}
-		target := &is.revisions[at]
-		changes, err := stack.Differences(current, target)
+		spec, after, err := is.undone(current, target, addon)
 		if err != nil {
+			return fmt.Errorf("AddonStack %s: %w", is.Name, err)
+		}
+		changes, err := stack.Differences(current, after)
+		switch {
+		case err != nil:
 			return err
+		case addon != "" && len(changes) == 0:
+			return fmt.Errorf("AddonStack %s: revision %d, %s, has the same add-on %s: name another one with --to-revision", is.Name, target.Revision, target.Name, addon)
 		}
 		if err := c.write("Changes", changes); err != nil || dryRun {
 			return err
 		}
-		if err := c.writeSpec(is, target); err != nil {
-			return err
+		is.served.Object["spec"] = spec // with its resourceVersion: a write in between is a conflict
+		if err := c.client.Update(c, is.served); err != nil {
+			return fmt.Errorf("writing AddonStack %s: %w", is.Name, err)
 		}
-		fmt.Fprintf(c.Out, "%s: back to revision %d, %s\n", is.Name, target.Revision, target.Name)
+		fmt.Fprintf(c.Out, "%s: back to revision %d, %s\n", cmp.Or(addon, is.Name), target.Revision, target.Name)
 		return nil
 	})
-	cmd.Long = "Write the spec of a previous revision into the stack. Its rollout and updates stay as they are.\n" +
+	cmd.Long = "Write the spec of a previous revision into the stack, or one entry of its spec.addons. Its rollout and updates stay as they are.\n" +
 		"A revision has exact versions: where the stack had a range, it has the version that was taken then."
-	cmd.Flags().StringVar(&to, "to-revision", "", "number or name of the revision; by default the newest one that the spec isn't, and that wasn't rejected")
+	cmd.Flags().StringVar(&to, "to-revision", "", "number or name of the revision; by default the one that was completed before, or else the newest one before that wasn't rejected")
+	cmd.Flags().StringVar(&addon, "addon", "", "name of the add-on to bring back; all else stays")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
 	return cmd
 }
 
-// writeSpec replaces the spec of a stack by that of a revision. The rollout stays, and how
-// updates are taken: no revision has these.
-func (c *call) writeSpec(is *revised, revision *appsv1.ControllerRevision) error {
-	spec := map[string]any{}
-	if err := json.Unmarshal(revision.Data.Raw, &spec); err != nil {
-		return fmt.Errorf("reading revision %s: %w", revision.Name, err)
+// undone returns the spec of a stack with what is brought back: an add-on, or all for "". Rollout and updates stay: no revision has
+// these. It also returns what the current revision becomes.
+func (is *revised) undone(current, target *appsv1.ControllerRevision, addon string) (map[string]any, *appsv1.ControllerRevision, error) {
+	var spec, now map[string]any
+	if err := errors.Join(json.Unmarshal(target.Data.Raw, &spec), json.Unmarshal(current.Data.Raw, &now)); err != nil {
+		return nil, nil, fmt.Errorf("reading revisions: %w", err)
 	}
-	for _, field := range []string{"rollout", "updates"} {
-		if value, found, _ := unstructured.NestedFieldNoCopy(is.served.Object, "spec", field); found {
-			spec[field] = value
+	written := is.served.Object["spec"].(map[string]any)
+	if addon == "" {
+		for _, field := range []string{"rollout", "updates"} {
+			if value, found := written[field]; found {
+				spec[field] = value
+			}
 		}
+		return spec, target, nil
 	}
-	is.served.Object["spec"] = spec // with its resourceVersion: a write in between is a conflict
-	if err := c.client.Update(c, is.served); err != nil {
-		return fmt.Errorf("writing AddonStack %s: %w", is.Name, err)
+	if !putAddon(addon, spec, written) || !putAddon(addon, spec, now) {
+		return nil, nil, fmt.Errorf("add-on %s isn't in spec.addons, or wasn't in that of %s", addon, target.Name)
 	}
-	return nil
+	data, err := json.Marshal(now)
+	return written, &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}, err
+}
+
+// putAddon puts the add-on of one spec in the place of that in another one. It returns false if one of them has none.
+func putAddon(name string, from, into map[string]any) bool {
+	has := func(is any) bool { a, _ := is.(map[string]any); return a["name"] == name }
+	was, _ := from["addons"].([]any)
+	is, _ := into["addons"].([]any)
+	before, at := slices.IndexFunc(was, has), slices.IndexFunc(is, has)
+	if before < 0 || at < 0 {
+		return false
+	}
+	is[at] = was[before]
+	return true
 }

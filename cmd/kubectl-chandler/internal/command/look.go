@@ -4,17 +4,21 @@ package command
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/deliver/masked"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
@@ -93,18 +97,23 @@ func (c *call) tree() *cobra.Command {
 }
 
 func (c *call) version() *cobra.Command {
-	return c.command("version", "Show the versions of this command and of all instances", cobra.NoArgs, func() error {
-		f := &observed.Fleet{}
-		if err := f.ReadInstances(c, c.client); err != nil {
-			return err
+	only := false
+	cmd := &cobra.Command{Use: "version", Short: "Show the versions of this command and of all instances", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		f, err := &observed.Fleet{}, error(nil)
+		if !only {
+			if err = c.begin(nil); err == nil {
+				err = f.ReadInstances(c, c.client)
+			}
 		}
 		is := &summary.Versions{Client: version.String(), Instances: f.Instances}
-		return c.print("Version", is, "Version", is)
-	})
+		return errors.Join(c.print("Version", is, "Version", is), err)
+	}}
+	cmd.Flags().BoolVar(&only, "client", false, "show the version of this command alone")
+	return cmd
 }
 
 func (c *call) get() *cobra.Command {
-	cmd := &cobra.Command{Use: "get", Short: "Show what is installed on a cluster, from the release record there"}
+	cmd := group("get", "Show what is installed on a cluster, from the release record there")
 	kubeconfig := ""
 	for _, is := range []struct {
 		part, short string
@@ -115,14 +124,17 @@ func (c *call) get() *cobra.Command {
 		{"notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*masked.Release).Notes},
 	} {
 		read := func() (*masked.Release, error) {
-			ca, err := c.cluster(c.args[0])
-			if err != nil {
+			ca := &addonsv1.ClusterAddon{}
+			if err := c.read(ca, c.args[0]); err != nil {
 				return nil, err
 			}
 			return c.release(c, ca, c.args[1], kubeconfig)
 		}
 		sub := onRead(c, is.part+" CLUSTER ADDON", is.short, cobra.ExactArgs(2), read, func(release *masked.Release) error {
 			text, err := is.text(release)
+			if err == nil && c.output == "json" {
+				text, err = asJSON(is.part, text)
+			}
 			fmt.Fprint(c.Out, printing.Clean(text))
 			return err
 		})
@@ -133,13 +145,19 @@ func (c *call) get() *cobra.Command {
 	return cmd
 }
 
-// cluster reads a ClusterAddon of the namespace.
-func (c *call) cluster(name string) (*addonsv1.ClusterAddon, error) {
-	ca := &addonsv1.ClusterAddon{}
-	if err := c.client.Get(c, client.ObjectKey{Namespace: c.namespace, Name: name}, ca); err != nil {
-		return nil, fmt.Errorf("reading cluster %s: %w", name, err)
+// asJSON returns values, the objects of a manifest as a List, or other text, as JSON.
+func asJSON(part, text string) (string, error) {
+	is, err := any(text), error(nil)
+	switch part {
+	case "values":
+		err = yaml.Unmarshal([]byte(text), &is)
+	case "manifest":
+		var objects []*unstructured.Unstructured
+		objects, err = record.ParseManifest(text)
+		is = map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 	}
-	return ca, nil
+	data, other := json.MarshalIndent(is, "", "    ")
+	return string(data) + "\n", errors.Join(err, other)
 }
 
 // release reads the newest record of an add-on from its workload cluster, by a kubeconfig file, or by the Secret for "".

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -49,6 +50,9 @@ const (
 //go:embed pages.tmpl
 var pages string
 
+// words are the second and later ones of a phase.
+var words = regexp.MustCompile(`\B([A-Z])`)
+
 // Write writes one of the pages.
 func (p *Printer) Write(page string, of any) error {
 	t := template.New("")
@@ -56,10 +60,13 @@ func (p *Printer) Write(page string, of any) error {
 		"red": p.color("31"), "green": p.color("32"), "yellow": p.color("33"), // of ANSI terminals
 		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "versions": p.versions, "states": p.states,
 		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": Clean,
-		"number": number, "paragraph": paragraph, "join": strings.Join, "lower": strings.ToLower, "upper": strings.ToUpper, "trim": strings.TrimSpace,
+		"number": Number, "paragraph": paragraph, "join": strings.Join, "lower": strings.ToLower, "trim": strings.TrimSpace,
 		"shorten": func(text string, limit int) string { return Clean(message.Shorten(text, limit)) },
-		"since":   func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
-		"seen":    func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },
+		"phase": func(phase addonsv1.RolloutPhase) string {
+			return strings.ToLower(words.ReplaceAllString(string(phase), " $1"))
+		},
+		"since": func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
+		"seen":  func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },
 		"rolledOut": func(s *addonsv1.AddonStack) *metav1.Condition {
 			return meta.FindStatusCondition(s.Status.Conditions, addonsv1.RolledOutCondition)
 		},
@@ -108,8 +115,8 @@ func (p *Printer) names(all []string) string {
 	return message.List(all, ", ", few)
 }
 
-// number returns a number with its noun, as in "2 clusters".
-func number(n any, noun string) string {
+// Number returns a number with its noun, as in "2 clusters".
+func Number(n any, noun string) string {
 	if fmt.Sprint(n) != "1" {
 		noun += "s"
 	}

@@ -99,9 +99,9 @@ AddonStack team/platform  revision platform-1  2 of 3 clusters are ready
 
 func TestOtherPages(t *testing.T) {
 	stack := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
-	stack.Status.Rollout = &addonsv1.RolloutStatus{Revision: "platform-2", Phase: addonsv1.RolloutSoaking, WavesDone: 1, Waves: []addonsv1.RolloutWaveStatus{
+	stack.Status.Rollout = &addonsv1.RolloutStatus{Revision: "platform-2", Phase: addonsv1.RolloutSoaking, Wave: "second", Since: *ago(time.Hour), WavesDone: 1, Waves: []addonsv1.RolloutWaveStatus{
 		{Name: "first", Total: 1, Updated: 1, Done: 1}, {Name: "second", Total: 5, Updated: 5, Done: 4, Failed: 1}, {Name: "rest", Total: 9, Away: 2}}}
-	stack.Status.Conditions = []metav1.Condition{{Type: addonsv1.RolledOutCondition, Message: "Until noon", LastTransitionTime: *ago(time.Hour)}}
+	stack.Status.Conditions = []metav1.Condition{{Type: addonsv1.RolledOutCondition, Message: "Until noon", LastTransitionTime: *ago(2 * time.Hour)}}
 	event := eventsv1.Event{Reason: "AddonFailed", Type: "Warning", Note: "x", EventTime: metav1.NewMicroTime(now)}
 	event.Regarding.Kind, event.Regarding.Name = "ClusterAddon", "a"
 	for page, c := range map[string]struct {
@@ -109,11 +109,11 @@ func TestOtherPages(t *testing.T) {
 		want string
 	}{
 		"Rollout": {stack, `
-AddonStack team/platform  revision platform-2  SOAKING for 60m
+AddonStack team/platform  revision platform-2  wave second  soaking for 60m
 
 WAVE     CLUSTERS   UPDATED   DONE   FAILED   AWAY   STATE
 first    1          1         1      0        0      done
-second   5          5         4      1        0      Soaking
+second   5          5         4      1        0      soaking
 rest     9          0         0      0        2      waits
 Until noon
 `},

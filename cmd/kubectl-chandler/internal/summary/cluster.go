@@ -26,6 +26,10 @@ type Cluster struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Addons     []AddonOnCluster   `json:"addons"`
 	Held       []Held             `json:"held,omitempty"`
+	// HeldOut are the stacks whose changes it is held out of.
+	HeldOut []string `json:"heldOut,omitempty"`
+	// Stacks that the cluster has.
+	Stacks int `json:"stacks"`
 }
 
 // AddonOnCluster is an add-on of one cluster, with the meaning of its reason.
@@ -51,7 +55,7 @@ func (c *Cluster) Verdict() Verdict {
 	switch {
 	case slices.ContainsFunc(c.Addons, AddonOnCluster.IsBad):
 		return Failed
-	case c.Ready != metav1.ConditionTrue || len(c.Held) > 0:
+	case c.Ready != metav1.ConditionTrue || len(c.Held)+len(c.HeldOut) > 0:
 		return Waiting
 	}
 	return Well
@@ -59,7 +63,8 @@ func (c *Cluster) Verdict() Verdict {
 
 // ClusterOf returns why a cluster is as it is. The other clusters tell where else something is so.
 func ClusterOf(f *observed.Fleet, ca *addonsv1.ClusterAddon) *Cluster {
-	is := &Cluster{Namespace: ca.Namespace, Name: ca.Name, Ready: metav1.ConditionUnknown, ReadyAddons: ca.Status.ReadyAddons, Addons: []AddonOnCluster{}}
+	is := &Cluster{Namespace: ca.Namespace, Name: ca.Name, Ready: metav1.ConditionUnknown, ReadyAddons: ca.Status.ReadyAddons, Addons: []AddonOnCluster{},
+		HeldOut: HeldOut(ca), Stacks: len(ca.Spec.Stacks)}
 	if ready := meta.FindStatusCondition(ca.Status.Conditions, addonsv1.ReadyCondition); ready != nil {
 		is.Ready, is.Since = ready.Status, &ready.LastTransitionTime
 	}

@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -33,6 +35,12 @@ func (g *gathering) addCluster(ca *addonsv1.ClusterAddon) {
 		if _, shows := g.shows(ca, ca.Spec.Stacks[i].Name); shows {
 			isShown = true
 			g.addHeld(ca, &ca.Spec.Stacks[i])
+		}
+	}
+	for _, name := range HeldOut(ca) {
+		if _, shows := g.shows(ca, name); shows {
+			g.causes.add(waiting, Cause{Namespace: ca.Namespace, Kind: "AddonStack", Name: name, Reason: "Held", Message: "Held out of changes of " + name +
+				": kubectl chandler rollout hold " + name + " CLUSTER --release lets them take part"}, false, ca.Name, metav1.Time{})
 		}
 	}
 	blocking := stack.Blocking(ca)
@@ -65,6 +73,18 @@ func (g *gathering) addCluster(ca *addonsv1.ClusterAddon) {
 	if g.Drift.Objects += drifted; drifted > 0 {
 		g.Drift.Clusters++
 	}
+}
+
+// HeldOut returns the stacks whose changes a cluster is held out of, in order.
+func HeldOut(ca *addonsv1.ClusterAddon) []string {
+	held := rollout.Held(ca)
+	if held.Has(rollout.All) {
+		held.Delete(rollout.All)
+		for i := range ca.Spec.Stacks {
+			held.Insert(ca.Spec.Stacks[i].Name)
+		}
+	}
+	return sets.List(held)
 }
 
 // addHeld adds what of a stack is held on a cluster.

@@ -3,12 +3,14 @@
 package summary
 
 import (
+	"cmp"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -27,7 +29,7 @@ type Revision struct {
 	// Clusters are to have it now; on Ready of them all of its add-ons are.
 	Clusters int `json:"clusters"`
 	Ready    int `json:"ready"`
-	// WasReady says that a rollout brought all clusters to it.
+	// WasReady says that all clusters were Ready at it.
 	WasReady bool   `json:"wasReady,omitempty"`
 	Rejected string `json:"rejected,omitempty"`
 	// Changes are what differs from the revision before.
@@ -39,8 +41,10 @@ func HistoryOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, cl
 	h = &History{Namespace: s.Namespace, Stack: s.Name, Revisions: []Revision{}}
 	for i := range revisions {
 		r := &revisions[i]
-		is := Revision{Number: r.Revision, Name: r.Name, Created: r.CreationTimestamp, Rejected: r.Annotations[addonsv1.RolloutRejectedAnnotation]}
-		_, is.WasReady = r.Annotations[addonsv1.RolloutCompletedAnnotation]
+		is := Revision{Number: r.Revision, Name: r.Name, Created: r.CreationTimestamp, WasReady: !rollout.AttemptOf(r).Completed.IsZero()}
+		if why, rejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]; rejected {
+			is.Rejected = cmp.Or(why, "without a reason")
+		}
 		for k := range clusters {
 			ca := &clusters[k]
 			if ca.Namespace != s.Namespace || stack.AssignedRevision(ca.Spec.Stacks, s.Name) != r.Name {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -133,6 +134,10 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 		g.causes.addObject("AddonStack", &f.Stacks[i], f.Stacks[i].Status.Conditions)
 		is := &g.Stacks[i]
 		*is = stackOf(&f.Stacks[i])
+		if is.Reason == addonsv1.NoClusterMatchesReason { // it is Ready then
+			g.causes.add(waiting, Cause{Namespace: is.Namespace, Kind: "AddonStack", Name: is.Name, Reason: is.Reason,
+				Message: conditions.GetMessage(&f.Stacks[i], addonsv1.ReadyCondition)}, false, "", metav1.Time{})
+		}
 		g.stacks[types.NamespacedName{Namespace: is.Namespace, Name: is.Name}] = is
 	}
 	for i := range f.Clusters {

@@ -41,6 +41,13 @@ func with(ca addonsv1.ClusterAddon, c metav1.Condition) addonsv1.ClusterAddon {
 	return ca
 }
 
+// heldOut returns one that is held out of changes of stacks.
+func heldOut(name, stacks string) addonsv1.ClusterAddon {
+	ca := cluster(name, addon("cni", addonsv1.AddonReady, "", ""))
+	ca.Annotations = map[string]string{addonsv1.HoldRolloutAnnotation: stacks}
+	return ca
+}
+
 func fleet(clusters ...addonsv1.ClusterAddon) *observed.Fleet {
 	s := addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
 	s.Spec.Addons = []addonsv1.Addon{{Name: "cni"}, {Name: "dns", DependsOn: []string{"cni"}}}
@@ -56,6 +63,8 @@ func TestCausesOfClusters(t *testing.T) {
 	resumed.Status = metav1.ConditionFalse
 	resumedStack := fleet()
 	resumedStack.Stacks[0].Status.Conditions = append(resumedStack.Stacks[0].Status.Conditions, resumed)
+	emptyStack := fleet()
+	emptyStack.Stacks[0].Status.Conditions[0].Reason = addonsv1.NoClusterMatchesReason
 	for name, tc := range map[string]struct {
 		fleet   *observed.Fleet
 		verdict summary.Verdict
@@ -77,6 +86,8 @@ func TestCausesOfClusters(t *testing.T) {
 		"a source doesn't answer":       {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "SourceUnavailable", "x"))), summary.Waiting, nil, nil, []string{"a"}},
 		"a paused stack, on no cluster": {pausedStack, summary.Waiting, nil, []string{""}, nil},
 		"a resumed stack":               {resumedStack, summary.Well, nil, nil, nil},
+		"held out of changes":           {fleet(heldOut("a", "platform,gone"), heldOut("b", "*"), cluster("c")), summary.Waiting, nil, []string{"a,b", "a"}, nil},
+		"a stack that selects nothing":  {emptyStack, summary.Waiting, nil, []string{""}, nil},
 		"what is said of a cluster that can't be worked on is old": {fleet(
 			with(cluster("a", addon("cni", addonsv1.AddonFailed, "HookFailed", "x")), paused)), summary.Waiting, nil, []string{"a"}, nil},
 	} {
@@ -263,6 +274,16 @@ func TestClusterAmongOthers(t *testing.T) {
 	}
 }
 
+func TestClusterHeldOut(t *testing.T) {
+	for stacks, want := range map[string][]string{"": {}, "platform": {"platform"}, "*": {"platform"}, "*,gone": {"gone", "platform"}} {
+		f := fleet(heldOut("a", stacks))
+		is := summary.ClusterOf(f, &f.Clusters[0])
+		if !slices.Equal(is.HeldOut, want) || (is.Verdict() == summary.Waiting) != (len(want) > 0) {
+			t.Errorf("%q: %v, verdict %d", stacks, is.HeldOut, is.Verdict())
+		}
+	}
+}
+
 // revision keeps the spec of a stack with these add-ons.
 func revision(t *testing.T, name string, addons ...addonsv1.Addon) appsv1.ControllerRevision {
 	t.Helper()
@@ -283,11 +304,18 @@ func TestHistory(t *testing.T) {
 	f.Clusters[0].Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-1", State: addonsv1.StackReady}}
 	h, err := summary.HistoryOf(&f.Stacks[0], revisions, f.Clusters)
 	must.Succeed(t, err)
+	revisions[1].Annotations = map[string]string{addonsv1.RolloutRejectedAnnotation: "", addonsv1.RolloutAttemptAnnotation: `{"number": 0, "completed": "2026-03-01T12:00:00Z"}`}
+	revisions[0].Annotations = map[string]string{addonsv1.RolloutAttemptAnnotation: `{"number": 7, "completed": "2026-03-01T12:00:00Z"}`}
+	marked, err := summary.HistoryOf(&f.Stacks[0], revisions, nil)
+	must.Succeed(t, err)
+	if is := marked.Revisions; is[1].Rejected == "" || !is[1].WasReady || is[0].Rejected != "" || is[0].WasReady {
+		t.Errorf("%+v", is)
+	}
 	is := h.Revisions[0]
 	if is.Clusters != 2 || is.Ready != 1 || h.Revisions[1].Clusters != 0 {
 		t.Errorf("%+v", h)
 	}
-	want := []string{"addons[old]: removed", `addons[cni].chart.version: "1.1.0"`, `addons[new]: {"chart":{"path":"new","version":"1.0.0"},"name":"new"}`}
+	want := []string{"addons[old]: removed", `addons[cni].chart.version: "1.0.0" -> "1.1.0"`, `addons[new]: {"chart":{"path":"new","version":"1.0.0"},"name":"new"}`}
 	if !slices.Equal(is.Changes, want) {
 		t.Errorf("%q, want %q", is.Changes, want)
 	}
