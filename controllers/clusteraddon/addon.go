@@ -21,6 +21,7 @@ type addon struct {
 	stack    string
 	spec     addonsv1.AddonStackSpec // of the stack's revision
 	outdated bool                    // the revision is; see assignedStack.addons
+	paused   bool                    // the stack is
 	// ranges are those of Kubernetes versions that the spec has.
 	ranges []addonsv1.KubernetesRange
 	// incompatible says why the add-on isn't for the cluster's Kubernetes, "" if it is.

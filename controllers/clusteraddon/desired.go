@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // desired returns the add-on as the deliverer takes it.
@@ -100,10 +101,7 @@ func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver
 func (q removal) tellOrphans(ctx context.Context) error {
 	var failed []error
 	for release, record := range q.installed {
-		isOrphan := slices.ContainsFunc(q.ca.Spec.Stacks, func(s addonsv1.StackRevision) bool {
-			return s.Name == record.Stack && s.DeletionPolicy == addonsv1.DeletionPolicyOrphan
-		})
-		if !isOrphan || isRemoving(record) || !q.isProven(record) {
+		if !q.isToldOrphan(record) || q.paused.Has(record.Stack) {
 			continue
 		}
 		terms := record.Terms
@@ -116,4 +114,46 @@ func (q removal) tellOrphans(ctx context.Context) error {
 		q.installed[release] = record
 	}
 	return errors.Join(failed...)
+}
+
+// isToldOrphan reports whether the record is to say, or says, that the add-on is left behind.
+func (q removal) isToldOrphan(record deliver.Summary) bool {
+	policy := stack.Assigned(q.ca.Spec.Stacks, record.Stack).DeletionPolicy
+	return policy == addonsv1.DeletionPolicyOrphan && !isRemoving(record) && q.isProven(record)
+}
+
+// isOrphanRecorded reports whether each record of a stack says that its add-on is left behind: those that are seen, and
+// those that the status has.
+func (q removal) isOrphanRecorded(name string) bool {
+	for _, record := range q.installed {
+		if record.Stack == name && q.isToldOrphan(record) && record.DeletionPolicy != addonsv1.DeletionPolicyOrphan {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(q.ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
+		_, isSeen := q.installed[deliver.Release{Namespace: a.Namespace, Name: a.Name}]
+		return a.Stack == name && a.Revision > 0 && !isSeen
+	})
+}
+
+// noteOrphans writes into the status which stacks leave their add-ons behind, as their records say.
+func (q removal) noteOrphans() {
+	for i := range q.ca.Status.Stacks {
+		is := &q.ca.Status.Stacks[i]
+		if policy := stack.Assigned(q.ca.Spec.Stacks, is.Name).DeletionPolicy; policy == addonsv1.DeletionPolicyOrphan && q.isOrphanRecorded(is.Name) {
+			is.RecordedDeletionPolicy = policy
+		}
+	}
+}
+
+// forgetOrphans takes out of the status what won't be so any more, before a record says another policy. It reports whether
+// there was anything.
+func (q *clusterRun) forgetOrphans() (changed bool) {
+	for i := range q.ca.Status.Stacks {
+		is, of := &q.ca.Status.Stacks[i], stack.Assigned(q.ca.Spec.Stacks, q.ca.Status.Stacks[i].Name)
+		if is.RecordedDeletionPolicy != "" && of.Name != "" && of.DeletionPolicy != addonsv1.DeletionPolicyOrphan {
+			is.RecordedDeletionPolicy, changed = "", true
+		}
+	}
+	return changed
 }

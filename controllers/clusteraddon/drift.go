@@ -83,7 +83,7 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 		memory.lookAt = q.now.Add(retry.Unanswered)
 		one = q.repair(ctx, a, deliver.Repair{
 			Release: a.release(), Proof: q.proofs[a.release()], Adoption: a.AdoptionPolicy, Ignore: rules,
-			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
+			Report: policy == addonsv1.DriftPolicyReport || a.paused, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
 		}, state, one)
 	}
 	one.retryAfter = retry.Sooner(one.retryAfter, until(memory.lookAt, q.now))

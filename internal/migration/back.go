@@ -57,7 +57,7 @@ func (w *World) leave(name string) []Step {
 		w.patch("set spec.deletionPolicy of AddonStack "+name+" to Orphan", s.DeepCopy(), `{"spec":{"deletionPolicy":"Orphan"}}`),
 		w.awaitClusters("wait until the clusters know that AddonStack "+name+" leaves its releases", func(ca *addonsv1.ClusterAddon) bool {
 			is := stack.Assigned(ca.Spec.Stacks, name)
-			return is.Name == name && (is.DeletionPolicy != addonsv1.DeletionPolicyOrphan || ca.Status.ObservedGeneration != ca.Generation)
+			return is.Name == name && (is.DeletionPolicy != addonsv1.DeletionPolicyOrphan || !stack.LeavesAddons(ca, name))
 		}),
 		{"delete AddonStack " + name, func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, s)) }},
 		w.awaitClusters("wait until the clusters are without AddonStack "+name, func(ca *addonsv1.ClusterAddon) bool {

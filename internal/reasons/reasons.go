@@ -24,6 +24,7 @@ const (
 	WaitingForWorkers         = "WaitingForWorkers"
 	WaitingForUpgrade         = "WaitingForUpgrade"
 	WaitingForConfirmation    = "WaitingForConfirmation"
+	StackPaused               = "StackPaused"
 	StackUndecided            = "StackUndecided"
 	StackUnknown              = "StackUnknown"
 	Retrying                  = "Retrying"

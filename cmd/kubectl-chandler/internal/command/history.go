@@ -88,22 +88,24 @@ func (c *call) undo() *cobra.Command {
 		fmt.Fprintf(c.Out, "%s: back to revision %d, %s\n", is.Name, target.Revision, target.Name)
 		return nil
 	})
-	cmd.Long = "Write the spec of a previous revision into the stack. Its rollout and updates stay as they are.\n" +
+	cmd.Long = "Write the spec of a previous revision into the stack. Its rollout, updates, deletionPolicy and removalLimit stay as they are,\n" +
+		"and allowedRemovals is taken out.\n" +
 		"A revision has exact versions: where the stack had a range, it has the version that was taken then."
 	cmd.Flags().StringVar(&to, "to-revision", "", "number or name of the revision; by default the newest one that the spec isn't, and that wasn't rejected")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
 	return cmd
 }
 
-// writeSpec replaces the spec of a stack by that of a revision. The rollout stays, and how
-// updates are taken: no revision has these.
+// writeSpec replaces the spec of a stack by that of a revision. What no revision has stays, but for allowedRemovals: it is
+// about another edit, and may name add-ons that come back.
 func (c *call) writeSpec(is *revised, revision *appsv1.ControllerRevision) error {
 	spec := map[string]any{}
 	if err := json.Unmarshal(revision.Data.Raw, &spec); err != nil {
 		return fmt.Errorf("reading revision %s: %w", revision.Name, err)
 	}
-	for _, field := range []string{"rollout", "updates"} {
-		if value, found, _ := unstructured.NestedFieldNoCopy(is.served.Object, "spec", field); found {
+	for _, field := range append([]string{"rollout", "updates"}, stack.Policies...) {
+		delete(spec, field) // an earlier program may have kept it
+		if value, found, _ := unstructured.NestedFieldNoCopy(is.served.Object, "spec", field); found && field != "allowedRemovals" {
 			spec[field] = value
 		}
 	}
