@@ -20,7 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// driftOf returns what the stack and the add-on say about drift.
+// driftOf returns what the stack and the add-on say about drift. While the stack is paused, it is only told of.
 func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 	policy, rules := addonsv1.DriftPolicyCorrect, drift.Rules{}
 	for _, d := range []*addonsv1.Drift{a.spec.Drift, a.Drift} {
@@ -28,6 +28,9 @@ func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 			policy = cmp.Or(d.Policy, policy)
 			rules = append(rules, d.Ignore...)
 		}
+	}
+	if a.paused && policy == addonsv1.DriftPolicyCorrect {
+		policy = addonsv1.DriftPolicyReport
 	}
 	return policy, rules
 }
@@ -83,7 +86,7 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 		memory.lookAt = q.now.Add(retry.Unanswered)
 		one = q.repair(ctx, a, deliver.Repair{
 			Release: a.release(), Proof: q.proofs[a.release()], Adoption: a.AdoptionPolicy, Ignore: rules,
-			Report: policy == addonsv1.DriftPolicyReport || a.paused, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
+			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
 		}, state, one)
 	}
 	one.retryAfter = retry.Sooner(one.retryAfter, until(memory.lookAt, q.now))
