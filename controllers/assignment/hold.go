@@ -46,7 +46,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 			}
 			p.keep(previous, previous.HeldRemoval) // until its records say so: the removal will go by them
 			continue
-		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && previous.HeldRemoval == nil:
+		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan: // nothing is uninstalled
 			continue
 		}
 		isTold := names(p.wanted, previous.Name) && stack.AssignedRevision(p.wanted, previous.Name) == previous.Revision

@@ -164,3 +164,19 @@ func TestDeletedPausedStackWithOrphan(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// A removal that is held goes once its stack says Orphan, and the cluster was told: nothing is uninstalled by it.
+func TestOrphanEndsHold(t *testing.T) {
+	h := newHub(t, 3, "")
+	h.newRevision(otherAddon)
+	h.expect("prod-0", "held")
+	h.edit(orphan)
+	h.expect("prod-0", "held")
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", RecordedDeletionPolicy: addonsv1.DeletionPolicyOrphan}}
+	})
+	h.expect("prod-0", "assigned")
+	if is := h.clusterAddon("prod-0").Spec.Stacks[0]; is.Revision != "platform-2" || is.DeletionPolicy != addonsv1.DeletionPolicyOrphan {
+		t.Errorf("got %+v", is)
+	}
+}

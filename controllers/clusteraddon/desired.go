@@ -130,30 +130,23 @@ func (q removal) isOrphanRecorded(name string) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(q.ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
-		_, isSeen := q.installed[deliver.Release{Namespace: a.Namespace, Name: a.Name}]
-		return a.Stack == name && a.Revision > 0 && !isSeen
-	})
+	return stack.Assigned(q.ca.Spec.Stacks, name).DeletionPolicy == addonsv1.DeletionPolicyOrphan &&
+		!slices.ContainsFunc(q.ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
+			_, isSeen := q.installed[deliver.Release{Namespace: a.Namespace, Name: a.Name}]
+			return a.Stack == name && a.Revision > 0 && !isSeen
+		})
 }
 
-// noteOrphans writes into the status which stacks leave their add-ons behind, as their records say.
-func (q removal) noteOrphans() {
+// noteOrphans writes into the status which stacks leave their add-ons behind. It reports whether one doesn't any more: that
+// is told before a record says another policy.
+func (q removal) noteOrphans() (ends bool) {
 	for i := range q.ca.Status.Stacks {
 		is := &q.ca.Status.Stacks[i]
-		if policy := stack.Assigned(q.ca.Spec.Stacks, is.Name).DeletionPolicy; policy == addonsv1.DeletionPolicyOrphan && q.isOrphanRecorded(is.Name) {
-			is.RecordedDeletionPolicy = policy
+		was := is.RecordedDeletionPolicy
+		if is.RecordedDeletionPolicy = ""; q.isOrphanRecorded(is.Name) {
+			is.RecordedDeletionPolicy = addonsv1.DeletionPolicyOrphan
 		}
+		ends = ends || was != "" && is.RecordedDeletionPolicy == ""
 	}
-}
-
-// forgetOrphans takes out of the status what won't be so any more, before a record says another policy. It reports whether
-// there was anything.
-func (q *clusterRun) forgetOrphans() (changed bool) {
-	for i := range q.ca.Status.Stacks {
-		is, of := &q.ca.Status.Stacks[i], stack.Assigned(q.ca.Spec.Stacks, q.ca.Status.Stacks[i].Name)
-		if is.RecordedDeletionPolicy != "" && of.Name != "" && of.DeletionPolicy != addonsv1.DeletionPolicyOrphan {
-			is.RecordedDeletionPolicy, changed = "", true
-		}
-	}
-	return changed
+	return ends
 }

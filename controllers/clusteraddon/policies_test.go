@@ -100,9 +100,9 @@ func TestOrphansAreForgottenFirst(t *testing.T) {
 	for policy, want := range map[addonsv1.DeletionPolicy]addonsv1.DeletionPolicy{"": "", addonsv1.DeletionPolicyDelete: "", orphan: orphan} {
 		q, _ := askedCluster(t)
 		q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", DeletionPolicy: policy}}
-		q.ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", RecordedDeletionPolicy: orphan}, {Name: "gone", RecordedDeletionPolicy: orphan}}
-		if changed := q.forgetOrphans(); changed != (want == "") || q.ca.Status.Stacks[0].RecordedDeletionPolicy != want || q.ca.Status.Stacks[1].RecordedDeletionPolicy != orphan {
-			t.Errorf("%q: %t, %+v", policy, changed, q.ca.Status.Stacks)
+		q.ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", RecordedDeletionPolicy: orphan}}
+		if ends := (removal{q}).noteOrphans(); ends != (want == "") || q.ca.Status.Stacks[0].RecordedDeletionPolicy != want {
+			t.Errorf("%q: %t, %+v", policy, ends, q.ca.Status.Stacks)
 		}
 	}
 }

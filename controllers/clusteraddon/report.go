@@ -27,7 +27,7 @@ type statusReport struct{ *clusterRun }
 // So people see what is going on, however long the installation takes.
 func (q statusReport) announce(ctx context.Context) error {
 	statuses, added := q.announced()
-	if forgot := q.forgetOrphans(); !added && !forgot {
+	if ends := removal(q).noteOrphans(); !added && !ends {
 		return nil
 	}
 	q.ca.Status.Addons, q.ca.Status.ObservedUID = statuses, q.ca.UID
