@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
@@ -69,7 +70,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 }
 
 // held returns what of one stack is held on the cluster, nil for nothing. A change that is held stays so until it is
-// confirmed, or another one comes in its place.
+// confirmed, the limit is another one, or another change comes in its place.
 func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackRevision, lost []string) (*addonsv1.HeldRemoval, error) {
 	key, target := stackKey(p.ca.Namespace, previous.Name), find(p.candidates, previous.Name)
 	lost = slices.Sorted(slices.Values(p.unallowed(target, lost)))
@@ -90,7 +91,7 @@ func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackR
 		r.confirmations.spend(change)
 		return nil, nil
 	}
-	if isHeld {
+	if isHeld && equality.Semantic.DeepEqual(stack.Assigned(p.stored.Spec.Stacks, previous.Name).RemovalLimit, previous.RemovalLimit) {
 		return is, nil
 	}
 	cas := &addonsv1.ClusterAddonList{}

@@ -180,3 +180,24 @@ func TestOrphanEndsHold(t *testing.T) {
 		t.Errorf("got %+v", is)
 	}
 }
+
+// A higher limit lets a removal through that is held, though no revision has it. The same one doesn't.
+func TestHigherLimitEndsHold(t *testing.T) {
+	h := newHub(t, 3, "")
+	h.newRevision(func(spec *addonsv1.AddonStackSpec) { spec.ClusterSelector.MatchLabels["env"] = "none" })
+	for _, name := range h.clusters {
+		h.expect(name, "held")
+	}
+	held := h.clusterAddon("prod-0").Spec.Stacks[0].HeldRemoval
+	for _, limit := range []int32{1, 1} { // as by default
+		h.edit(func(s *addonsv1.AddonStack) { s.Spec.RemovalLimit = ptr.To(intstr.FromInt32(limit)) })
+		h.expect("prod-0", "held")
+		if diff := cmp.Diff(held, h.clusterAddon("prod-0").Spec.Stacks[0].HeldRemoval); diff != "" {
+			t.Errorf("it is another confirmation: %s", diff)
+		}
+	}
+	h.edit(func(s *addonsv1.AddonStack) { s.Spec.RemovalLimit = ptr.To(intstr.FromString("100%")) })
+	for _, name := range h.clusters {
+		h.expect(name, "gone")
+	}
+}
