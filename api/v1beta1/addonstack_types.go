@@ -78,7 +78,8 @@ type AddonStackSpec struct {
 	// have. These are the add-ons of a Cluster that is no longer selected, an
 	// add-on that is taken off the list, and all of them when this object is
 	// deleted. Delete (the default) uninstalls them, Orphan leaves them as they
-	// are. When the Cluster itself is deleted, nothing is uninstalled.
+	// are. When the Cluster itself is deleted, nothing is uninstalled. It isn't part of a revision: it counts as it is
+	// written now.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
@@ -112,7 +113,8 @@ type AddonStackSpec struct {
 	// within ten minutes: a number, or a percentage of the clusters that have add-ons of
 	// the stack. A change that goes beyond it is held until it is confirmed; nothing is
 	// removed by it before. A change of a single cluster is held only if other clusters lost add-ons of the
-	// stack within ten minutes before it. Defaults to 10%. With 100% nothing is held.
+	// stack within ten minutes before it. Defaults to 10%. With 100% nothing is held. It
+	// isn't part of a revision.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="removalLimit is a number, from 0, or a percentage, from 0% to 100%"
@@ -124,8 +126,8 @@ type AddonStackSpec struct {
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
 
-	// allowedRemovals lets the edit that brings it take add-ons away from more clusters than removalLimit allows. It
-	// may stay afterwards: it allows nothing that isn't named in it.
+	// allowedRemovals lets edits take add-ons away from more clusters than removalLimit allows. It
+	// may stay afterwards: it allows nothing that isn't named in it. It isn't part of a revision.
 	// +optional
 	AllowedRemovals *AllowedRemovals `json:"allowedRemovals,omitempty"`
 }
@@ -143,9 +145,9 @@ type AllowedRemovals struct {
 	// +kubebuilder:validation:items:MaxLength=53
 	Addons []string `json:"addons,omitempty"`
 
-	// clusterSelector selects, by their labels, Clusters that this edit of the stack doesn't select any more, and that
-	// may lose all of its add-ons. It is for the edit that brings it alone: a Cluster that is relabelled later is held
-	// as without it.
+	// clusterSelector selects, by their labels, Clusters that an edit of the stack doesn't select any more, and that
+	// may lose all of its add-ons. It is for edits alone: a Cluster that isn't selected any more as it was relabelled is
+	// held as without it.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 }

@@ -93,10 +93,15 @@ type StackRevision struct {
 	// +kubebuilder:validation:XIntOrString
 	RemovalLimit *intstr.IntOrString `json:"removalLimit,omitempty"`
 
-	// deletionPolicy is spec.deletionPolicy of the stack's revision, if that is Orphan. It is kept here
-	// for when the stack is gone, and the cluster doesn't know of it yet.
+	// deletionPolicy is spec.deletionPolicy of the stack as it is written now, if that is Orphan. It is kept here
+	// for when the stack is gone. The stack stays in this list until status.stacks[].recordedDeletionPolicy is Orphan.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// paused is true while the AddonStack has the annotation cluster.x-k8s.io/paused: nothing is written to the cluster
+	// for the stack, and the stack stays in this list with its revision. Defaults to false.
+	// +optional
+	Paused *bool `json:"paused,omitempty"`
 
 	// heldRemoval is there while a change would take add-ons of the stack away, and is
 	// held because it concerns many clusters at once. Until it is confirmed, or undone,
@@ -142,6 +147,11 @@ type StackStatus struct {
 	// started is when the cluster was first brought to this revision.
 	// +optional
 	Started metav1.Time `json:"started,omitempty,omitzero"`
+
+	// recordedDeletionPolicy is Orphan once each release record of the stack's add-ons in the workload cluster was seen
+	// with that policy. It isn't there otherwise.
+	// +optional
+	RecordedDeletionPolicy DeletionPolicy `json:"recordedDeletionPolicy,omitempty"`
 
 	// wasReady says whether the stack was Ready when the cluster left the revision before. It isn't there if there was
 	// none.

@@ -1592,6 +1592,11 @@ func (in *StackRevision) DeepCopyInto(out *StackRevision) {
 		*out = new(intstr.IntOrString)
 		**out = **in
 	}
+	if in.Paused != nil {
+		in, out := &in.Paused, &out.Paused
+		*out = new(bool)
+		**out = **in
+	}
 	if in.HeldRemoval != nil {
 		in, out := &in.HeldRemoval, &out.HeldRemoval
 		*out = new(HeldRemoval)

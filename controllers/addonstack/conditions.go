@@ -23,7 +23,7 @@ func setPaused(s *addonsv1.AddonStack) bool {
 	c := newCondition(addonsv1.PausedCondition, metav1.ConditionFalse, addonsv1.NotPausedReason, "")
 	if paused {
 		c = newCondition(c.Type, metav1.ConditionTrue, addonsv1.PausedReason,
-			"Annotation cluster.x-k8s.io/paused is set: changes of spec are not taken up")
+			"Annotation cluster.x-k8s.io/paused is set: changes of spec are not taken up, and nothing is written to any cluster")
 	}
 	conditions.Set(s, c)
 	return paused

@@ -9,14 +9,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // absences remembers the AddonStacks that were there, since when they are as they are, and those that are gone.
 //
 // Key: the AddonStack; of wholeness, the namespace.
 // Bound: a day after a stack was last asked about.
-// Lost with it: each removal that hasn't begun does so deletionGrace later. Whether the stack went with its CRD is seen by the CRD's age.
+// Lost with it: each removal that hasn't begun does so deletionGrace later; an edit that comes just before a deletion, and a
+// crash between, is lost. Whether the stack went with its CRD is seen by the CRD's age.
 type absences struct {
 	clock clock.Clock
 
@@ -29,6 +33,8 @@ type absences struct {
 type absence struct {
 	// seen is when the stack was there, and since from when on it wasn't; zero if nobody saw that.
 	seen, since time.Time
+	// last has the policies of the stack as it was last written; zero if that wasn't seen.
+	last addonsv1.StackRevision
 	// amidst is set if the stack was deleted with its CRD or its namespace. Such a deletion is no
 	// wish to uninstall.
 	amidst bool
@@ -67,12 +73,22 @@ func (a *absences) present(namespace string, candidates []candidate) {
 	defer a.mu.Unlock()
 	for i := range candidates {
 		c, now := &candidates[i], a.clock.Now()
-		key, is := stackKey(namespace, c.name), absence{seen: now, is: fmt.Sprint(c.generation, c.revision, c.newest()), changed: now}
+		key, is := stackKey(namespace, c.name), absence{seen: now, last: c.at(""), is: fmt.Sprint(c.generation, c.revision, c.newest()), changed: now}
 		if was := a.of(key); was.is == is.is && was.since.IsZero() {
 			is.changed = was.changed
 		}
 		a.stacks.Set(key, is, absenceKept)
 	}
+}
+
+// note notes what is written in a stack. It may be gone before any cluster is decided on.
+func (a *absences) note(s *addonsv1.AddonStack) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := client.ObjectKeyFromObject(s)
+	of := a.of(key)
+	of.last = (&candidate{name: s.Name, spec: s.Spec, paused: annotations.HasPaused(s)}).at("")
+	a.stacks.Set(key, of, absenceKept)
 }
 
 // isAmidst reports whether a stack went with its CRD or its namespace.

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -38,7 +39,7 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 			continue
 		}
 		own := stack.OwnRevisions(s, revisions.Items)
-		c := candidate{name: s.Name, spec: s.Spec, generation: s.Generation}
+		c := candidate{name: s.Name, spec: s.Spec, generation: s.Generation, paused: annotations.HasPaused(s)}
 		c.lost = s.Status.LatestRevision != "" && !slices.ContainsFunc(own, func(r appsv1.ControllerRevision) bool { return r.Name == s.Status.LatestRevision })
 		if len(own) > 0 {
 			target := 0
@@ -50,6 +51,7 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 				return nil, err
 			}
 			c.spec, c.revision = *spec, own[target].Name
+			c.spec.DeletionPolicy, c.spec.RemovalLimit, c.spec.AllowedRemovals = s.Spec.DeletionPolicy, s.Spec.RemovalLimit, s.Spec.AllowedRemovals
 			if stack.Generation(&own[0]) < s.Generation {
 				c.written = &s.Spec
 			}
@@ -90,9 +92,28 @@ func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, cand
 	return stay, again, nil
 }
 
+// asWritten returns a ClusterAddon whose assigned stacks have the policies that are written now, and say whether they are
+// paused. A stack that isn't there has those that it was last seen with.
+func (r *Reconciler) asWritten(ca *addonsv1.ClusterAddon, candidates []candidate) *addonsv1.ClusterAddon {
+	written := *ca
+	written.Spec.Stacks = slices.Clone(ca.Spec.Stacks)
+	for i := range written.Spec.Stacks {
+		of := &written.Spec.Stacks[i]
+		is := r.absences.of(stackKey(ca.Namespace, of.Name)).last
+		if c := find(candidates, of.Name); c != nil {
+			is = c.at("")
+		}
+		if is.Name != "" {
+			of.RemovalLimit, of.DeletionPolicy, of.Paused = is.RemovalLimit, is.DeletionPolicy, is.Paused
+		}
+	}
+	return &written
+}
+
 // assign decides which revisions the cluster is to run. While a stack's selector can't be read, or it
 // has no revision, the cluster keeps the revision that it has, or none: what is installed stays. A stack
-// whose newest revision is lost stays assigned as it is, and is assigned to no other cluster. If none is left of it, other
+// that is paused stays assigned as it is. One
+// whose newest revision is lost does, too, and is assigned to no other cluster. If none is left of it, other
 // clusters that the written spec selects wait for it.
 //
 // A spec that isn't kept as a revision yet selects nothing. But its stack stays assigned, or is
@@ -105,7 +126,7 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 		at := slices.IndexFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == c.name })
 		selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
 		switch isKnown := !c.lost && err == nil; {
-		case at >= 0 && c.stays(isKnown, selects):
+		case at >= 0 && (c.paused || c.stays(isKnown, selects)):
 			wanted = append(wanted, assigned[at]) // what is held of it stays held, too
 		case !isKnown && c.revision != "": // nobody can say what it selects
 		case !selects && !c.mayCome(cluster, stack.AssignedRevision(assigned, c.name)):

@@ -18,9 +18,10 @@ import (
 )
 
 // candidate is an AddonStack as it is in force: its newest revision. Selector and
-// add-ons are of one spec then, also while an edit is invalid, or the stack paused.
+// add-ons are of one spec then, also while an edit is invalid, or the stack paused. Policies are as they are written now.
 type candidate struct {
 	name     string
+	paused   bool
 	spec     addonsv1.AddonStackSpec
 	revision string // "" if there is none: then the spec is what is written now
 	// lost says that the newest revision, as the stack's status names it, isn't there, or has fields that this program
@@ -64,6 +65,9 @@ func (c *candidate) at(revision string) addonsv1.StackRevision {
 	of := addonsv1.StackRevision{Name: c.name, Revision: revision, RemovalLimit: c.spec.RemovalLimit}
 	if c.spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 		of.DeletionPolicy = c.spec.DeletionPolicy
+	}
+	if c.paused {
+		of.Paused = &c.paused
 	}
 	return of
 }

@@ -59,12 +59,21 @@ func TestAssignmentOutlivesWhatIsNotKnown(t *testing.T) {
 
 // A cluster is told that add-ons are left behind before their stack goes: the removal reads it there.
 func TestOrphansAreToldFirst(t *testing.T) {
-	h := newHub(t, 1, addonsv1.DeletionPolicyOrphan)
-	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) { ca.Status.ObservedGeneration = 0 })
-	h.deleted(true)
-	h.expect("prod-0", "assigned")
-	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) { ca.Status.ObservedGeneration = ca.Generation })
-	h.expect("prod-0", "gone")
+	for name, lacks := range map[string]func(*addonsv1.ClusterAddon){
+		"its status is older":            func(ca *addonsv1.ClusterAddon) { ca.Status.ObservedGeneration = 0 },
+		"its records say another policy": func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks[0].RecordedDeletionPolicy = "" },
+		"its status is of a backup":      func(ca *addonsv1.ClusterAddon) { ca.Status.ObservedUID = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, 1, addonsv1.DeletionPolicyOrphan)
+			told := h.clusterAddon("prod-0").Status
+			change(h, &addonsv1.ClusterAddon{}, "prod-0", lacks)
+			h.deleted(true)
+			h.expect("prod-0", "assigned")
+			change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) { ca.Status = told })
+			h.expect("prod-0", "gone")
+		})
+	}
 }
 
 // A ClusterAddon that was made again says what its cluster runs, before anything of that is removed: it counts.

@@ -79,6 +79,7 @@ func newHub(t *testing.T, clusters int, policy addonsv1.DeletionPolicy) *hub {
 		assigned := addonsv1.StackRevision{Name: "platform", Revision: "platform-1"}
 		if policy == addonsv1.DeletionPolicyOrphan {
 			assigned.DeletionPolicy = policy
+			ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-1", RecordedDeletionPolicy: policy}}
 		}
 		shape(ca, member.OfCluster(cluster), []addonsv1.StackRevision{assigned})
 		ca.Status.ObservedGeneration = 1

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -22,7 +24,8 @@ import (
 // plan is an assignment of one cluster before it is written.
 type plan struct {
 	cluster    *member.Member
-	ca         *addonsv1.ClusterAddon
+	ca         *addonsv1.ClusterAddon // with the policies that are written now
+	stored     *addonsv1.ClusterAddon // as it was read
 	candidates []candidate
 	wanted     []addonsv1.StackRevision
 	removed    []string      // stacks whose add-ons go
@@ -50,10 +53,13 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 			continue
 		case len(lost[previous.Name]) == 0:
 			continue
-		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && p.ca.Status.ObservedGeneration != p.ca.Generation:
+		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && !stack.LeavesAddons(p.ca, previous.Name):
+			if find(p.candidates, previous.Name) == nil {
+				previous.Paused = nil // nobody can resume it
+			}
 			p.keep(previous, previous.HeldRemoval) // until its records say so: the removal will go by them
 			continue
-		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && previous.HeldRemoval == nil:
+		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan: // nothing is uninstalled
 			continue
 		}
 		held, err := r.held(ctx, p, previous, lost[previous.Name])
@@ -73,7 +79,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 }
 
 // held returns what of one stack is held on the cluster, nil for nothing. A change that is held stays so until it is
-// confirmed, or another one comes in its place.
+// confirmed, the limit is another one, or another change comes in its place.
 func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackRevision, lost []string) (*addonsv1.HeldRemoval, error) {
 	key, target := stackKey(p.ca.Namespace, previous.Name), find(p.candidates, previous.Name)
 	lost = slices.Sorted(slices.Values(p.unallowed(target, lost)))
@@ -96,14 +102,14 @@ func (r *Reconciler) held(ctx context.Context, p *plan, previous addonsv1.StackR
 		r.confirmations.spend(change)
 		return nil, nil
 	}
-	if isHeld {
+	if isHeld && equality.Semantic.DeepEqual(stack.Assigned(p.stored.Spec.Stacks, previous.Name).RemovalLimit, previous.RemovalLimit) {
 		return is, nil
 	}
 	cas := &addonsv1.ClusterAddonList{}
 	if err := r.Client.List(ctx, cas, client.InNamespace(p.ca.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.ca.Namespace, err)
 	}
-	if !r.absences.isAmidst(key) {
+	if isPaused := target == nil && ptr.Deref(previous.Paused, false); !isPaused && !r.absences.isAmidst(key) {
 		limit := previous.RemovalLimit
 		if target != nil {
 			limit = target.spec.RemovalLimit

@@ -94,11 +94,11 @@ func (c *candidate) allowsDropping(release string) bool {
 	return slices.Contains(c.spec.AllowedRemovals.Addons, name)
 }
 
-// allowsLeaving reports whether the newest revision lets the Cluster lose all of the stack. The revision that is assigned
-// must not have allowed it: then it is the change to the newest one that was meant.
+// allowsLeaving reports whether the stack lets the Cluster lose all of it. The revision that is assigned has to select the
+// Cluster as it is now: then an edit takes it away, and no change of labels.
 func (c *candidate) allowsLeaving(cluster *member.Member, assigned string) bool {
 	previous := stack.SpecAt(c.revisions, assigned)
-	return previous != nil && !selectsLeaving(previous, cluster) && selectsLeaving(&c.spec, cluster)
+	return previous != nil && selects(previous, cluster) && selectsLeaving(&c.spec, cluster)
 }
 
 // selectsLeaving reports whether spec.allowedRemovals selects the Cluster.

@@ -153,26 +153,28 @@ func TestAllowedRemovals(t *testing.T) {
 	elsewhere := &addonsv1.AllowedRemovals{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
 	web := &addonsv1.AllowedRemovals{Addons: []string{"web", "other"}}
 	stays := []addonsv1.StackRevision{{Name: "a", Revision: "a-2"}}
+	everyone, others := &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	for name, tc := range map[string]struct {
-		was, is  *addonsv1.AllowedRemovals
+		selected *metav1.LabelSelector
+		is       *addonsv1.AllowedRemovals
 		assigned string
 		wanted   []addonsv1.StackRevision
 		want     []string
 	}{
-		"nothing is allowed":                {nil, nil, "a-1", stays, []string{"default/db", "default/web"}},
-		"an add-on is":                      {nil, web, "a-1", stays, []string{"default/db"}},
-		"it still is once that is assigned": {web, web, "a-2", stays, []string{"default/db"}},
-		"an add-on, and all go":             {nil, web, "a-1", nil, []string{"default/db", "default/web"}},
-		"the cluster may leave":             {nil, leaving, "a-1", nil, nil},
-		"others may leave":                  {nil, elsewhere, "a-1", nil, []string{"default/db", "default/web"}},
-		"it was allowed before":             {leaving, leaving, "a-1", nil, []string{"default/db", "default/web"}},
-		"the cluster was relabelled":        {leaving, leaving, "a-2", nil, []string{"default/db", "default/web"}},
-		"the assigned revision is lost":     {nil, leaving, "a-0", nil, []string{"default/db", "default/web"}},
-		"it may leave, and stays":           {nil, leaving, "a-1", stays, []string{"default/db", "default/web"}},
+		"nothing is allowed":                {everyone, nil, "a-1", stays, []string{"default/db", "default/web"}},
+		"an add-on is":                      {everyone, web, "a-1", stays, []string{"default/db"}},
+		"it still is once that is assigned": {everyone, web, "a-2", stays, []string{"default/db"}},
+		"an add-on, and all go":             {everyone, web, "a-1", nil, []string{"default/db", "default/web"}},
+		"the cluster may leave":             {everyone, leaving, "a-1", nil, nil},
+		"others may leave":                  {everyone, elsewhere, "a-1", nil, []string{"default/db", "default/web"}},
+		"it was relabelled before the edit": {others, leaving, "a-1", nil, []string{"default/db", "default/web"}},
+		"the cluster was relabelled":        {everyone, leaving, "a-2", nil, []string{"default/db", "default/web"}},
+		"the assigned revision is lost":     {everyone, leaving, "a-0", nil, []string{"default/db", "default/web"}},
+		"it may leave, and stays":           {everyone, leaving, "a-1", stays, []string{"default/db", "default/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := candidate{name: "a", revision: "a-2", spec: addonsv1.AddonStackSpec{AllowedRemovals: tc.is}}
-			target.revisions = []appsv1.ControllerRevision{kept(t, "a-2", target.spec), kept(t, "a-1", addonsv1.AddonStackSpec{AllowedRemovals: tc.was})}
+			target := candidate{name: "a", revision: "a-2", spec: addonsv1.AddonStackSpec{ClusterSelector: others, AllowedRemovals: tc.is}}
+			target.revisions = []appsv1.ControllerRevision{kept(t, "a-2", target.spec), kept(t, "a-1", selecting(tc.selected))}
 			ca := &addonsv1.ClusterAddon{}
 			ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: tc.assigned}}
 			for _, addon := range []string{"web", "db"} {
@@ -180,7 +182,7 @@ func TestAllowedRemovals(t *testing.T) {
 					Stack: "a", Namespace: "default", Name: addon, Revision: 1, Objects: &addonsv1.ObjectCounts{},
 				})
 			}
-			cluster := &member.Member{Labels: map[string]string{"env": "test"}}
+			cluster := &member.Member{ClusterReference: addonsv1.ClusterReference{Kind: addonsv1.KindCluster}, Labels: map[string]string{"env": "test"}}
 			p := &plan{cluster: cluster, ca: ca, candidates: []candidate{target}, wanted: tc.wanted}
 			got := p.unallowed(&target, p.losses()["a"])
 			slices.Sort(got)

@@ -49,7 +49,7 @@ type Reconciler struct {
 	confirmations confirmations
 }
 
-// Reconcile brings one ClusterAddon up to date. A paused cluster keeps its assignment. The
+// Reconcile brings one ClusterAddon up to date. A paused cluster keeps its assignment, but for the policies of stacks. The
 // ClusterAddon of a deleted one is deleted with its owner.
 func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	ca := &addonsv1.ClusterAddon{} // without a name while there is none
@@ -67,9 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	case ca.Name != "" && !equality.Semantic.DeepEqual(ca.Spec.ClusterRef, cluster.Reference()):
 		r.nameTaken(ca, cluster)
 		return ctrl.Result{}, nil
-	case ca.Name != "" && isPaused(cluster, ca):
-		return ctrl.Result{}, nil
-	case cluster.Paused:
+	case ca.Name == "" && cluster.Paused:
 		// clusterctl takes ClusterAddons away from, and brings them to, paused
 		// Clusters: one that is made meanwhile would be in its way.
 		return management.Retry(ctx, ctrl.Result{}, r.takeOver(ctx, cluster))
@@ -79,6 +77,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{}, err
 	}
 	r.absences.present(cluster.Namespace, stacks)
+	stored := ca
+	if ca = r.asWritten(stored, stacks); ca.Name != "" && isPaused(cluster, ca) { // nothing else changes
+		return management.Retry(ctx, ctrl.Result{}, r.patch(ctx, stored, ca, cluster))
+	}
 	stay, again, err := r.absent(ctx, ca, stacks)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -87,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if again {
 		result.RequeueAfter = retry.Moment
 	}
-	p := &plan{cluster: cluster, ca: ca, candidates: stacks, wanted: append(assign(cluster, stacks, ca), stay...)}
+	p := &plan{cluster: cluster, ca: ca, stored: stored, candidates: stacks, wanted: append(assign(cluster, stacks, ca), stay...)}
 	if err := r.hold(ctx, p); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -104,7 +106,7 @@ func isPaused(cluster *member.Member, ca *addonsv1.ClusterAddon) bool {
 
 // write makes or patches the ClusterAddon, if it isn't as planned.
 func (r *Reconciler) write(ctx context.Context, p *plan) error {
-	cluster, existing := p.cluster, p.ca
+	cluster, existing := p.cluster, p.stored
 	stacks, left := limited(p.wanted, existing.Spec.Stacks)
 	if existing.Name == "" {
 		return r.create(ctx, cluster, stacks)
@@ -123,11 +125,19 @@ func (r *Reconciler) write(ctx context.Context, p *plan) error {
 		r.Recorder.Eventf(wanted, cluster.Object(), corev1.EventTypeWarning, "TooManyStacks", "Assign",
 			"%d AddonStacks more than the %d that a cluster can run select %s; they are left out", left, maxStacks, cluster)
 	}
-	patch, err := management.Changes(existing, wanted)
+	r.tellHeld(existing, wanted, cluster)
+	return r.patch(ctx, existing, wanted, cluster)
+}
+
+// patch writes what differs of a ClusterAddon, if anything does.
+func (r *Reconciler) patch(ctx context.Context, before, wanted *addonsv1.ClusterAddon, cluster *member.Member) error {
+	if equality.Semantic.DeepEqual(wanted, before) {
+		return nil
+	}
+	patch, err := management.Changes(before, wanted)
 	if err != nil {
 		return err
 	}
-	r.tellHeld(existing, wanted, cluster)
 	return wrap(r.Client.Patch(ctx, wanted, patch), "writing the ClusterAddon of %s", cluster)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
@@ -53,14 +54,19 @@ func isReported(before, after *addonsv1.ClusterAddon) bool {
 	return !hasReported(before) && hasReported(after)
 }
 
-// areOrphansTold passes when a cluster was told which stacks leave their add-ons behind.
+// areOrphansTold passes when a cluster was told of a stack that it leaves its add-ons behind.
 func areOrphansTold(before, after *addonsv1.ClusterAddon) bool {
-	return before.Status.ObservedGeneration != after.Status.ObservedGeneration &&
-		slices.ContainsFunc(after.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.DeletionPolicy == addonsv1.DeletionPolicyOrphan })
+	return slices.ContainsFunc(after.Spec.Stacks, func(s addonsv1.StackRevision) bool {
+		return stack.LeavesAddons(after, s.Name) && !stack.LeavesAddons(before, s.Name)
+	})
 }
 
 // clustersOfNamespace enqueues every cluster that a stack, or a revision of one, may concern. Deciding needs no request.
+// What is written in the stack is noted first.
 func (r *Reconciler) clustersOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
+	if s, ok := obj.(*addonsv1.AddonStack); ok {
+		r.absences.note(s)
+	}
 	clusters, err := r.Members.List(ctx, obj.GetNamespace())
 	if err != nil {
 		return nil // the cache is synced before events are handed on

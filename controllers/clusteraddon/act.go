@@ -70,6 +70,11 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 		reason, text = reasons.ServiceAccountRequired, withoutServiceAccount
 	case decide.RefuseVersion:
 		reason, text = reasons.NoCompatibleVersion, t.addon.incompatible
+	case decide.AwaitResume:
+		if was := q.previousStatus(t.status); was.Phase == addonsv1.AddonFailed { // a pause heals nothing
+			return addonResult{status: was}
+		}
+		reason, text = reasons.StackPaused, fmt.Sprintf("It is installed or changed once AddonStack %s is resumed", t.addon.stack)
 	case decide.AwaitUpgrade:
 		reason, text = t.holdReason, t.holdMessage
 	case decide.AwaitConfirmation:

@@ -22,6 +22,7 @@ type addon struct {
 	spec     addonsv1.AddonStackSpec // of the stack's revision
 	outdated bool                    // the revision is; see assignedStack.addons
 	rollout  *addonsv1.Rollout       // of the stack as it is written now, nil without one
+	paused   bool                    // the stack is
 	// ranges are those of Kubernetes versions that the spec has.
 	ranges []addonsv1.KubernetesRange
 	// incompatible says why the add-on isn't for the cluster's Kubernetes, "" if it is.

@@ -49,9 +49,9 @@ func moves(cluster *member.Member) bool {
 	return yes
 }
 
-// isRemovedOnDeletion reports whether the add-on is removed before its Cluster is deleted.
+// isRemovedOnDeletion reports whether the add-on is removed before its Cluster is deleted. A pause doesn't hold that up.
 func (a *addon) isRemovedOnDeletion() bool {
-	return a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.spec.DeletionPolicy != addonsv1.DeletionPolicyOrphan
+	return !a.paused && a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.spec.DeletionPolicy != addonsv1.DeletionPolicyOrphan
 }
 
 // reportDeletable notes whether the deletion of the Cluster is to wait for add-ons.
@@ -98,7 +98,7 @@ func (q removal) leaveForDeletion() (hold upgrade.Hold) {
 	for added := true; added; {
 		added = false
 		for release, record := range q.installed {
-			if !going.Has(release) && slices.ContainsFunc(going.UnsortedList(), func(r deliver.Release) bool {
+			if !going.Has(release) && !q.paused.Has(record.Stack) && slices.ContainsFunc(going.UnsortedList(), func(r deliver.Release) bool {
 				return dependsOn(record.Stack, record.DependsOn, qualifiedName(q.installed[r]))
 			}) {
 				going.Insert(release)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -67,7 +68,7 @@ func TestLeaveForDeletion(t *testing.T) {
 		return installedAddon("platform", name, dependsOn...)
 	}
 	forged := record("forged", "site") // nobody has written it here
-	q, _ := askedCluster(t, record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"))
+	q, _ := askedCluster(t, record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), installedAddon("paused", "gateway"), installedAddon("paused", "portal", "platform/ingress"))
 	for _, r := range q.installed {
 		q.ca.Status.Addons = append(q.ca.Status.Addons, statusOf(r, addonsv1.AddonReady))
 	}
@@ -78,6 +79,8 @@ func TestLeaveForDeletion(t *testing.T) {
 		{stack: "platform", Addon: addonsv1.Addon{Name: "cni", Namespace: "apps"}},
 		{stack: "platform", Addon: addonsv1.Addon{Name: "orphan", Namespace: "apps", Lifecycle: going}, spec: addonsv1.AddonStackSpec{DeletionPolicy: addonsv1.DeletionPolicyOrphan}},
 	}
+	q.wanted = append(q.wanted, addon{stack: "paused", paused: true, Addon: addonsv1.Addon{Name: "gateway", Namespace: "apps", Lifecycle: going}})
+	q.paused = sets.New("paused")
 	q.unresolved = map[string]unresolvedStack{"other": {state: decide.Undecided}}
 	hold := removal{q}.leaveForDeletion()
 	if name, left := (removal{q}).awaitedStack(q.leaving[0]); left > 0 {
@@ -90,7 +93,7 @@ func TestLeaveForDeletion(t *testing.T) {
 	for _, s := range q.kept {
 		kept = append(kept, s.Name)
 	}
-	if got := strings.Join(leaving, " ") + ", " + strings.Join(kept, " "); got != "page site ingress, forged cni orphan" || hold != (upgrade.Hold{Time: 7 * time.Second}) {
+	if got := strings.Join(leaving, " ") + ", " + strings.Join(kept, " "); got != "page site ingress, forged cni gateway orphan portal" || hold != (upgrade.Hold{Time: 7 * time.Second}) {
 		t.Errorf("%s: %+v", got, hold)
 	}
 	waiting := dependentsAmong(q.leaving)

@@ -20,7 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// driftOf returns what the stack and the add-on say about drift.
+// driftOf returns what the stack and the add-on say about drift. While the stack is paused, it is only told of.
 func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 	policy, rules := addonsv1.DriftPolicyCorrect, drift.Rules{}
 	for _, d := range []*addonsv1.Drift{a.spec.Drift, a.Drift} {
@@ -28,6 +28,9 @@ func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 			policy = cmp.Or(d.Policy, policy)
 			rules = append(rules, d.Ignore...)
 		}
+	}
+	if a.paused && policy == addonsv1.DriftPolicyCorrect {
+		policy = addonsv1.DriftPolicyReport
 	}
 	return policy, rules
 }

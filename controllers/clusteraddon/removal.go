@@ -59,6 +59,7 @@ func (q removal) factsOf(record deliver.Summary) decide.Unwanted {
 		Assigned:     slices.ContainsFunc(q.ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == record.Stack }),
 		OtherAwaited: isAwaited,
 		Passing:      of.isNew || !isUnresolved && isAwaited && q.unresolved[awaited].isNew,
+		Paused:       q.paused.Has(record.Stack),
 		TakenOver:    isTakenOver(q.ca, record),
 		RemovalHeld:  q.holdsAddon(record),
 		LacksAccount: !q.mayRemove(record),
@@ -74,6 +75,9 @@ func (q removal) keptStatus(record deliver.Summary, fate decide.Fate) addonsv1.A
 		if status = q.previousStatus(status); q.moves(record) {
 			status.Message = "It moves to another AddonStack: it stays as it is until this cluster gets that one (spec.stacks[].movedAddons)"
 		}
+	case decide.StackPaused:
+		status.Phase, status.Reason = addonsv1.AddonRemoving, reasons.StackPaused
+		status.Message = fmt.Sprintf("It is removed once AddonStack %s is resumed", record.Stack)
 	case decide.WithoutAccount:
 		status.Reason, status.Message = reasons.ServiceAccountRequired, withoutServiceAccount
 	case decide.TakenOver:
@@ -124,6 +128,9 @@ func withoutSurplus(kept []addonsv1.AddonStatus) []addonsv1.AddonStatus {
 // remove takes the removal of one add-on as far as it can go.
 func (q removal) remove(ctx context.Context, record deliver.Summary) addonResult {
 	status := q.unwantedStatus(record, addonsv1.AddonRemoving)
+	if q.isToldOrphan(record) && record.DeletionPolicy != addonsv1.DeletionPolicyOrphan {
+		return addonResult{status: q.previousStatus(status)} // the record couldn't be told
+	}
 	target, err := q.targetAs(status.ServiceAccountName)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))

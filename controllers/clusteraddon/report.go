@@ -27,7 +27,7 @@ type statusReport struct{ *clusterRun }
 // So people see what is going on, however long the installation takes.
 func (q statusReport) announce(ctx context.Context) error {
 	statuses, added := q.announced()
-	if !added {
+	if ends := removal(q).noteOrphans(); !added && !ends {
 		return nil
 	}
 	q.ca.Status.Addons, q.ca.Status.ObservedUID = statuses, q.ca.UID
@@ -81,6 +81,9 @@ func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, isWhole, q.now)
+	if untold == nil {
+		removal(q).noteOrphans()
+	}
 	q.reportProofs()
 	if err := q.records.Failure(q.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
@@ -133,9 +136,17 @@ func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1
 			is.Since = was.Since
 		}
 		is.Started, is.WasReady, is.Previous = startOf(was, is)
+		if hasPaused(a.Name, before.Addons) && !hasPaused(a.Name, after.Addons) {
+			is.Started = timeOf(now) // the time of a pause isn't its own
+		}
 		all = append(all, is)
 	}
 	return all
+}
+
+// hasPaused reports whether an add-on waits until its stack is resumed.
+func hasPaused(stack string, addons []addonsv1.AddonStatus) bool {
+	return slices.ContainsFunc(addons, func(a addonsv1.AddonStatus) bool { return a.Stack == stack && a.Reason == reasons.StackPaused })
 }
 
 // startOf returns when work on the stack began, whether it was ready at the revision before, and the one that it was ready at

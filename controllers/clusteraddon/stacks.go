@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -57,6 +59,8 @@ const maxFields = 3
 type stacks struct {
 	wanted     []addon // each one after those it depends on
 	unresolved map[string]unresolvedStack
+	// paused are the stacks for which nothing is written to the cluster.
+	paused sets.Set[string]
 	// heldRemovals are those that wait for confirmation, as people are told of them.
 	heldRemovals []string
 	// outdatedSince says since when assignments don't follow, by stack.
@@ -102,14 +106,17 @@ func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 // resolveStacks decides what each stack wants. A stack without a readable revision is unresolved:
 // its add-ons stay. So is one whose assignment is outdated for longer than assignmentGrace.
 func resolveStacks(all []assignedStack, cluster *member.Member, since map[string]time.Time, now time.Time) stacks {
-	s := stacks{unresolved: map[string]unresolvedStack{}, outdatedSince: map[string]time.Time{}}
+	s := stacks{unresolved: map[string]unresolvedStack{}, paused: sets.New[string](), outdatedSince: map[string]time.Time{}}
 	isGiven := func(name string) bool { return s.isGiven(name, since, now) }
 	for i := range all {
 		a := &all[i]
 		if a.HeldRemoval != nil {
 			s.heldRemovals = append(s.heldRemovals, stack.DescribeHeld(cluster.Namespace, &a.StackRevision))
 		}
-		outdated := a.spec != nil && deselects(a.spec, cluster)
+		if a.isPaused() {
+			s.paused.Insert(a.Name)
+		}
+		outdated := a.spec != nil && deselects(a.spec, cluster) && !a.isPaused() // a pause keeps the assignment
 		switch {
 		case a.HeldRemoval != nil && (a.written == nil || a.spec == nil):
 			s.unresolved[a.Name] = unresolvedStack{state: decide.Held, why: "The removal of its add-ons is held"}
@@ -148,15 +155,24 @@ func (s *stacks) isGiven(name string, since map[string]time.Time, now time.Time)
 }
 
 // addons returns what the stack wants. An outdated revision doesn't select the Cluster any more, so
-// its add-ons are left as they are.
+// its add-ons are left as they are. Policies are no content of the revision: Orphan counts as soon as anything says so.
 func (a *assignedStack) addons(outdated bool) []addon {
+	spec := *a.spec
+	if spec.DeletionPolicy = a.DeletionPolicy; a.written.Spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
+		spec.DeletionPolicy = a.written.Spec.DeletionPolicy
+	}
 	wanted := make([]addon, 0, len(a.spec.Addons))
 	for _, each := range a.spec.Addons {
 		wanted = append(wanted, addon{
-			Addon: each, stack: a.Name, spec: *a.spec, outdated: outdated, rollout: a.written.Spec.Rollout, sources: each.ValuesFrom, pinned: a.pinned,
+			Addon: each, stack: a.Name, spec: spec, outdated: outdated, paused: a.isPaused(), rollout: a.written.Spec.Rollout, sources: each.ValuesFrom, pinned: a.pinned,
 		})
 	}
 	return wanted
+}
+
+// isPaused reports whether nothing is to be written to the cluster for the stack. The assignment may be behind.
+func (a *assignedStack) isPaused() bool {
+	return ptr.Deref(a.Paused, false) || a.written != nil && annotations.HasPaused(a.written)
 }
 
 func (a *assignedStack) whyUnreadable() string {

@@ -10,6 +10,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -27,8 +28,8 @@ func (q delivery) ensureAll(ctx context.Context) (all result, successors []*addo
 		if mayTakeOver(one) {
 			successors = append(successors, a)
 		}
-		// An add-on that waits for a point of an upgrade runs as it was.
-		runs := isHeldBack(one.status.Reason) && q.installed[a.release()].Status == deliver.StatusDeployed
+		// An add-on that waits for a point of an upgrade, or until its stack is resumed, runs as it was.
+		runs := (isHeldBack(one.status.Reason) || one.status.Reason == reasons.StackPaused) && q.installed[a.release()].Status == deliver.StatusDeployed
 		ready[a.qualified()] = isInstalled(one.status.Phase) || runs
 		all.add(one)
 	}
@@ -109,6 +110,7 @@ func (q delivery) turnOf(a *addon, holder string, unreachable bool, ready map[st
 		LacksAccount:      q.RequireImpersonation && a.spec.ServiceAccountName == "",
 		Incompatible:      a.incompatible != "",
 		Installed:         installed,
+		Paused:            a.paused,
 		RemovalHeld:       stack.Assigned(q.ca.Spec.Stacks, a.stack).HeldRemoval != nil,
 		DependencyMissing: t.missing != "",
 	}
@@ -129,6 +131,9 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 		if t.unmet, t.err = conditionCheck(q).unmetPostcondition(ctx, t.addon, t.record); t.unmet == nil && t.err == nil {
 			terms.Postconditions = postconditionsDigest(t.addon)
 		}
+	}
+	if t.addon.paused {
+		terms = t.record.Terms // a pause keeps the record as it is
 	}
 	if err := q.setTerms(ctx, t.record, terms); err != nil {
 		t.written = upgradeFailed(err, q.previousStatus(t.status))

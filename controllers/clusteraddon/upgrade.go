@@ -128,6 +128,8 @@ func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 		}
 		cause := upgrade.Cause{Addon: a.Name, Point: a.awaitedAt(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.spec.Lifecycle)}
 		switch {
+		case a.paused: // as the upgrade of a paused cluster, it goes on
+			continue
 		case q.isUnread(a, &status):
 			cause.Point = addonsv1.UpgradeBeforeControlPlane
 			cause.Message = fmt.Sprintf("it isn't known yet for which versions of Kubernetes the chart of add-on %s of AddonStack %s is: see status.addons of ClusterAddon %s",

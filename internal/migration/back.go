@@ -57,14 +57,19 @@ func (w *World) leave(name string) []Step {
 		w.patch("set spec.deletionPolicy of AddonStack "+name+" to Orphan", s.DeepCopy(), `{"spec":{"deletionPolicy":"Orphan"}}`),
 		w.awaitClusters("wait until the clusters know that AddonStack "+name+" leaves its releases", func(ca *addonsv1.ClusterAddon) bool {
 			is := stack.Assigned(ca.Spec.Stacks, name)
-			return is.Name == name && (is.DeletionPolicy != addonsv1.DeletionPolicyOrphan || ca.Status.ObservedGeneration != ca.Generation)
+			return is.Name == name && (is.DeletionPolicy != addonsv1.DeletionPolicyOrphan || hasAddons(ca, name) && !stack.LeavesAddons(ca, name))
 		}),
 		{"delete AddonStack " + name, func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, s)) }},
 		w.awaitClusters("wait until the clusters are without AddonStack "+name, func(ca *addonsv1.ClusterAddon) bool {
 			return stack.Assigned(ca.Spec.Stacks, name).Name == name ||
-				ca.DeletionTimestamp.IsZero() && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Stack == name })
+				ca.DeletionTimestamp.IsZero() && hasAddons(ca, name)
 		}),
 	}
+}
+
+// hasAddons reports whether a cluster has, or had, add-ons of a stack.
+func hasAddons(ca *addonsv1.ClusterAddon, name string) bool {
+	return slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Stack == name })
 }
 
 // awaitClusters makes a step that waits while a cluster isn't through.

@@ -25,6 +25,7 @@ const (
 	WaitingForUpgrade         = "WaitingForUpgrade"
 	WaitingForConfirmation    = "WaitingForConfirmation"
 	WaitingForOtherClusters   = "WaitingForOtherClusters"
+	StackPaused               = "StackPaused"
 	StackUndecided            = "StackUndecided"
 	StackUnknown              = "StackUnknown"
 	Retrying                  = "Retrying"

@@ -33,6 +33,8 @@ var Table = []Reason{
 	{WaitingForControlPlane, pending, Passing, "its change is delivered once the control plane is upgraded: `lifecycle.upgrade`"},
 	{WaitingForWorkers, pending, Passing, "its change is delivered once all workers are upgraded: `lifecycle.upgrade`"},
 	{WaitingForUpgrade, removing, Passing, "it is removed once the upgrade of Kubernetes is done"},
+	{StackPaused, []addonsv1.AddonPhase{addonsv1.AddonPending, addonsv1.AddonRemoving}, Passing,
+		"its AddonStack has the annotation `cluster.x-k8s.io/paused`, and nothing is written to any cluster: `kubectl chandler resume STACK`"},
 	{WaitingForConfirmation, pending, 0,
 		"the removal of other add-ons of its stack is [held](../uninstall.md#large-removals-are-held), and it may come in their place"},
 	{WaitingForOtherClusters, pending, Passing,

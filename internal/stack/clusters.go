@@ -69,6 +69,14 @@ func Blocking(ca *addonsv1.ClusterAddon) *metav1.Condition {
 	return nil
 }
 
+// LeavesAddons reports whether it was seen in the workload cluster that the add-ons of a stack with the policy Orphan are
+// left behind. The status has to be about the ClusterAddon as it is now.
+func LeavesAddons(ca *addonsv1.ClusterAddon, name string) bool {
+	return ca.Status.ObservedGeneration == ca.Generation && ca.Status.ObservedUID == ca.UID && slices.ContainsFunc(ca.Status.Stacks, func(s addonsv1.StackStatus) bool {
+		return s.Name == name && s.RecordedDeletionPolicy == addonsv1.DeletionPolicyOrphan
+	})
+}
+
 // Phases of add-ons, the worst first.
 var Phases = []addonsv1.AddonPhase{addonsv1.AddonFailed, addonsv1.AddonDegraded, addonsv1.AddonUnassigned, addonsv1.AddonPending,
 	addonsv1.AddonRemoving, addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonReady}

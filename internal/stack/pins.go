@@ -76,6 +76,7 @@ func (f Follower) HasFound(pin Pin) bool {
 func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 	pinned := spec.DeepCopy()
 	pinned.Updates, pinned.Rollout = nil, nil
+	dropPolicies(pinned)
 	for _, follower := range Followers(pinned) {
 		if pin, ok := p[follower.Name]; ok {
 			follower.pin(pin)

@@ -134,9 +134,24 @@ func Written(served *unstructured.Unstructured, stack *addonsv1.AddonStack, revi
 	return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: content}}, nil
 }
 
+// Policies are fields of a spec that count as they are written now. They are no content of a revision. Earlier programs
+// kept them in one, so they are dropped from what is read, and don't count when contents are compared.
+var Policies = []string{"deletionPolicy", "removalLimit", "allowedRemovals"}
+
+func dropPolicies(spec *addonsv1.AddonStackSpec) {
+	spec.DeletionPolicy, spec.RemovalLimit, spec.AllowedRemovals = "", nil, nil
+}
+
 func equalJSON(a, b []byte) bool {
-	var x, y any
-	return utiljson.Unmarshal(a, &x) == nil && utiljson.Unmarshal(b, &y) == nil && equality.Semantic.DeepEqual(x, y)
+	var x, y map[string]any
+	if utiljson.Unmarshal(a, &x) != nil || utiljson.Unmarshal(b, &y) != nil {
+		return false
+	}
+	for _, field := range Policies {
+		delete(x, field)
+		delete(y, field)
+	}
+	return equality.Semantic.DeepEqual(x, y)
 }
 
 // Generation returns the newest generation of the stack that the revision was made from.
@@ -172,7 +187,7 @@ func SpecAt(revisions []appsv1.ControllerRevision, name string) *addonsv1.AddonS
 	return spec
 }
 
-// Read returns the spec that a revision keeps, and the fields of it that this program doesn't know, as in
+// Read returns the spec that a revision keeps, without [Policies], and the fields of it that this program doesn't know, as in
 // "spec.addons[0].tomorrow". A spec with such fields isn't to be used: nobody here knows which of them restrict it.
 func Read(revision *appsv1.ControllerRevision) (spec *addonsv1.AddonStackSpec, unknown []string, err error) {
 	if spec, unknown, err = decode(revision.Data.Raw); err != nil {
@@ -203,6 +218,7 @@ func decode(content []byte) (*addonsv1.AddonStackSpec, []string, error) {
 			unknown = append(unknown, "spec."+field.FieldPath())
 		}
 	}
+	dropPolicies(&is.AddonStackSpec)
 	return &is.AddonStackSpec, unknown, nil
 }
 

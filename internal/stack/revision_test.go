@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -149,10 +150,14 @@ func TestWritten(t *testing.T) {
 		edit  func(*addonsv1.AddonStack)
 		lines []string // differences of the newest revision from the spec
 	}{
-		"nothing":               {edit: func(s *addonsv1.AddonStack) { s.Generation-- }},
-		"metadata":              {edit: func(s *addonsv1.AddonStack) { s.Generation--; s.Labels = map[string]string{"x": "y"} }},
-		"how it is rolled out":  {edit: func(s *addonsv1.AddonStack) { s.Spec.Rollout = nil }},
-		"how it is updated":     {edit: func(s *addonsv1.AddonStack) { s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} }},
+		"nothing":              {edit: func(s *addonsv1.AddonStack) { s.Generation-- }},
+		"metadata":             {edit: func(s *addonsv1.AddonStack) { s.Generation--; s.Labels = map[string]string{"x": "y"} }},
+		"how it is rolled out": {edit: func(s *addonsv1.AddonStack) { s.Spec.Rollout = nil }},
+		"how it is updated":    {edit: func(s *addonsv1.AddonStack) { s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} }},
+		"what counts as written": {edit: func(s *addonsv1.AddonStack) {
+			s.Spec.DeletionPolicy, s.Spec.RemovalLimit = addonsv1.DeletionPolicyOrphan, ptr.To(intstr.FromInt32(3))
+			s.Spec.AllowedRemovals = &addonsv1.AllowedRemovals{Addons: []string{"old"}}
+		}},
 		"a range with the same": {edit: func(s *addonsv1.AddonStack) { s.Spec.Addons[1].Chart.Version = "1.x" }},
 		"a range without it": {func(s *addonsv1.AddonStack) { s.Spec.Addons[1].Chart.Version = ">=9" },
 			[]string{`addons[cni].chart.version: ">=9" -> "1.4.2"`, `addons[cni].chart.oci.digest: "sha256:b"`}},
@@ -172,6 +177,33 @@ func TestWritten(t *testing.T) {
 		if lines, err := stack.Differences(written, newest); err != nil || !cmp.Equal(c.lines, lines, cmpopts.EquateEmpty(), cmpopts.SortSlices(strings.Compare)) {
 			t.Errorf("%s: %v, %q", name, err, lines)
 		}
+	}
+}
+
+// A revision that an earlier program made has policies in its content. The stack's spec didn't change, so it is the stack's
+// still, and nobody reads them there.
+func TestRevisionOfEarlierProgram(t *testing.T) {
+	s := newStack()
+	s.Spec.DeletionPolicy, s.Spec.RemovalLimit = addonsv1.DeletionPolicyOrphan, ptr.To(intstr.FromString("20%"))
+	s.Spec.AllowedRemovals = &addonsv1.AllowedRemovals{Addons: []string{"old"}}
+	kept, err := json.Marshal(s.Spec)
+	must.Succeed(t, err)
+	earlier := stack.Snapshot(s, kept, 1)
+	content, err := stack.Content(servedObject(t, s, nil), &s.Spec, stack.Pins{}.Into(&s.Spec), nil)
+	must.Succeed(t, err)
+	for _, field := range stack.Policies {
+		if bytes.Contains(content, []byte(field)) {
+			t.Errorf("%s is content: %s", field, content)
+		}
+	}
+	if !stack.IsOf(earlier, s, nil, nil) || !stack.Keeps(earlier, content) {
+		t.Error("a new revision would be made, and rolled out, of a spec that didn't change")
+	}
+	if is, err := stack.SpecOf(earlier); err != nil || is.DeletionPolicy != "" || is.RemovalLimit != nil || is.AllowedRemovals != nil {
+		t.Errorf("%v, %+v", err, is)
+	}
+	if lines, err := stack.Differences(earlier, stack.Snapshot(s, content, 2)); err != nil || len(lines) > 0 {
+		t.Errorf("%v, %q", err, lines)
 	}
 }
 

@@ -37,6 +37,11 @@ func TestWanted(t *testing.T) {
 		"an upgrade that nothing holds":                         {changing(func(*decide.Wanted) {}), decide.Deliver},
 		"an installation that nothing holds":                    {changing(func(w *decide.Wanted) { w.Installed = false }), decide.Deliver},
 		"an upgrade of Kubernetes comes first":                  {changing(func(w *decide.Wanted) { w.HeldBack, w.DependencyMissing = true, true }), decide.AwaitUpgrade},
+		"its stack is paused":                                   {changing(func(w *decide.Wanted) { w.Paused = true }), decide.AwaitResume},
+		"its stack is paused before it is installed":            {changing(func(w *decide.Wanted) { w.Paused, w.Installed = true, false }), decide.AwaitResume},
+		"its stack is paused, and it is as wanted":              {decide.Wanted{Comparison: decide.Same, Installed: true, Paused: true}, decide.Settle},
+		"its stack is paused, and its values were replaced":     {changing(func(w *decide.Wanted) { w.Paused, w.Comparison = true, decide.Replaced }), decide.AwaitResume},
+		"nobody asks for the precondition in a pause":           {changing(func(w *decide.Wanted) { w.Paused, w.Precondition = true, decide.NotChecked }), decide.AwaitResume},
 		"an add-on may come in the place of one that is held":   {changing(func(w *decide.Wanted) { w.Installed, w.RemovalHeld = false, true }), decide.AwaitConfirmation},
 		"an installed one continues beside a held removal":      {changing(func(w *decide.Wanted) { w.RemovalHeld = true }), decide.Deliver},
 		"a change waits for dependsOn":                          {changing(func(w *decide.Wanted) { w.DependencyMissing = true }), decide.AwaitDependency},
@@ -65,13 +70,13 @@ func TestWantedIsSafe(t *testing.T) {
 	flip := func() bool { return random.IntN(2) == 0 }
 	for range 100_000 {
 		w := decide.Wanted{
-			Unreachable: flip(), Outdated: flip(), Taken: flip(), LacksAccount: flip(), Incompatible: flip(), Installed: flip(), AsWanted: flip(),
+			Unreachable: flip(), Outdated: flip(), Taken: flip(), LacksAccount: flip(), Incompatible: flip(), Installed: flip(), AsWanted: flip(), Paused: flip(),
 			HeldBack: flip(), RemovalHeld: flip(), DependencyMissing: flip(), RecordLost: flip(),
 			Comparison: decide.Comparison(random.IntN(5)), Postcondition: decide.Check(random.IntN(4)), Precondition: decide.Check(random.IntN(4)),
 		}
 		switch step := w.Step(); step {
 		case decide.Deliver, decide.GoBack:
-			if w.Unreachable || w.Outdated || w.Taken || w.LacksAccount || w.Incompatible || w.HeldBack || w.DependencyMissing || w.Precondition != decide.True ||
+			if w.Paused || w.Unreachable || w.Outdated || w.Taken || w.LacksAccount || w.Incompatible || w.HeldBack || w.DependencyMissing || w.Precondition != decide.True ||
 				step == decide.Deliver && w.Comparison != decide.Different || step == decide.GoBack && (w.Comparison != decide.Replaced || !w.Installed) ||
 				!w.Installed && (w.RemovalHeld || w.RecordLost) {
 				t.Fatalf("%s of %+v", step, w)
@@ -113,6 +118,10 @@ func TestUnwanted(t *testing.T) {
 		"another management cluster took it over":          {decide.Unwanted{Ran: true, TakenOver: true}, decide.TakenOver},
 		"its removal waits for confirmation":               {decide.Unwanted{Ran: true, RemovalHeld: true}, decide.KeepsStatus},
 		"a removal that has begun isn't held":              {decide.Unwanted{Ran: true, RemovalHeld: true, Removing: true}, decide.Leaves},
+		"its stack is paused":                              {decide.Unwanted{Ran: true, Paused: true, Assigned: true}, decide.StackPaused},
+		"its stack is paused, and its removal has begun":   {decide.Unwanted{Ran: true, Paused: true, Removing: true}, decide.StackPaused},
+		"its paused stack was there a moment ago":          {decide.Unwanted{Ran: true, Paused: true, Removing: true, Stack: decide.JustGone}, decide.KeepsStatus},
+		"its removal waits in a paused stack":              {decide.Unwanted{Ran: true, Paused: true, RemovalHeld: true}, decide.KeepsStatus},
 		"nobody may remove it without a ServiceAccount":    {decide.Unwanted{Ran: true, LacksAccount: true}, decide.WithoutAccount},
 	} {
 		if got := tc.facts.Fate(); got != tc.want {
@@ -128,10 +137,10 @@ func TestUnwantedIsSafe(t *testing.T) {
 	for range 100_000 {
 		u := decide.Unwanted{
 			Ran: flip(), Removing: flip(), Stack: decide.StackState(random.IntN(7)), Assigned: flip(), OtherAwaited: flip(), Passing: flip(),
-			TakenOver: flip(), RemovalHeld: flip(), LacksAccount: flip(),
+			TakenOver: flip(), Paused: flip(), RemovalHeld: flip(), LacksAccount: flip(),
 		}
 		mayBeWanted := u.Stack != decide.Known || u.OtherAwaited && !u.Assigned || u.TakenOver || u.RemovalHeld
-		if u.Fate() == decide.Leaves && (!u.Ran || u.LacksAccount || mayBeWanted && !u.Removing) {
+		if u.Fate() == decide.Leaves && (!u.Ran || u.Paused || u.LacksAccount || mayBeWanted && !u.Removing) {
 			t.Fatalf("%+v leaves", u)
 		}
 	}

@@ -16,6 +16,8 @@ type Unwanted struct {
 	OtherAwaited bool
 	// Passing says that the stack, or the other one that is awaited, hasn't been in this state for long.
 	Passing bool
+	// Paused says that the stack is, so that nothing is removed.
+	Paused bool
 	// TakenOver says that another management cluster continues with the release.
 	TakenOver bool
 	// RemovalHeld says that the removal of just this add-on waits for confirmation.
@@ -40,13 +42,15 @@ const (
 	SuccessorUndecided Fate = "SuccessorUndecided"
 	// TakenOver leaves an add-on of another management cluster.
 	TakenOver Fate = "TakenOver"
+	// StackPaused leaves an add-on until its stack is resumed.
+	StackPaused Fate = "StackPaused"
 	// WithoutAccount leaves an add-on that can be removed only as a ServiceAccount.
 	WithoutAccount Fate = "WithoutAccount"
 )
 
 // Fate returns what becomes of the add-on. When in doubt, it stays.
 func (u Unwanted) Fate() Fate {
-	isBegun := u.Ran && u.Removing
+	isBegun := u.Ran && u.Removing && !u.Paused
 	switch {
 	case isBegun:
 	case u.Stack != Known && !u.Ran:
@@ -65,6 +69,8 @@ func (u Unwanted) Fate() Fate {
 		return Unknown
 	case u.RemovalHeld:
 		return KeepsStatus
+	case u.Paused:
+		return StackPaused
 	}
 	if u.LacksAccount {
 		return WithoutAccount

@@ -51,6 +51,8 @@ type Wanted struct {
 	// Postcondition is that of an add-on with the same inputs.
 	Postcondition Check
 
+	// Paused says that the stack is, so that nothing is installed or changed.
+	Paused bool
 	// HeldBack says that the change waits for a point of an upgrade of Kubernetes.
 	HeldBack bool
 	// RemovalHeld says that the removal of other add-ons of the stack waits for confirmation.
@@ -86,6 +88,8 @@ const (
 	AwaitPostcondition WantedStep = "AwaitPostcondition"
 	// Settle reports that the add-on is installed as wanted.
 	Settle WantedStep = "Settle"
+	// AwaitResume waits until the stack is resumed.
+	AwaitResume WantedStep = "AwaitResume"
 	// AwaitUpgrade waits for a point of an upgrade of Kubernetes.
 	AwaitUpgrade WantedStep = "AwaitUpgrade"
 	// AwaitConfirmation waits until a removal is confirmed or undone.
@@ -144,6 +148,8 @@ func (w Wanted) Step() WantedStep {
 // change returns what a change of the add-on waits for, or the change.
 func (w Wanted) change(change WantedStep) WantedStep {
 	switch {
+	case w.Paused:
+		return AwaitResume
 	case w.HeldBack:
 		return AwaitUpgrade
 	case w.RemovalHeld && !w.Installed: // it may come in the place of the add-on that is to be removed

@@ -127,7 +127,8 @@ func (c *call) undo() *cobra.Command {
 		fmt.Fprintf(c.Out, "%s: back to revision %d, %s\n", cmp.Or(addon, is.Name), target.Revision, target.Name)
 		return nil
 	})
-	cmd.Long = "Write the spec of a previous revision into the stack, or one entry of its spec.addons. Its rollout and updates stay as they are.\n" +
+	cmd.Long = "Write the spec of a previous revision into the stack. Its rollout, updates, deletionPolicy and removalLimit stay as they are,\n" +
+		"and allowedRemovals is taken out.\n" +
 		"A revision has exact versions: where the stack had a range, it has the version that was taken then."
 	cmd.Flags().StringVar(&to, "to-revision", "", "number or name of the revision; by default the one that was completed before, or else the newest one before that wasn't rejected")
 	cmd.Flags().StringVar(&addon, "addon", "", "name of the add-on to bring back; all else stays")
@@ -135,8 +136,8 @@ func (c *call) undo() *cobra.Command {
 	return cmd
 }
 
-// undone returns the spec of a stack with what is brought back: an add-on, or all for "". Rollout and updates stay: no revision has
-// these. It also returns what the current revision becomes.
+// undone returns the spec of a stack with what is brought back: an add-on, or all for "". What no revision has stays, but for
+// allowedRemovals: it is about another edit, and may name add-ons that come back. It also returns what the current revision becomes.
 func (is *revised) undone(current, target *appsv1.ControllerRevision, addon string) (map[string]any, *appsv1.ControllerRevision, error) {
 	var spec, now map[string]any
 	if err := errors.Join(json.Unmarshal(target.Data.Raw, &spec), json.Unmarshal(current.Data.Raw, &now)); err != nil {
@@ -144,8 +145,9 @@ func (is *revised) undone(current, target *appsv1.ControllerRevision, addon stri
 	}
 	written := is.served.Object["spec"].(map[string]any)
 	if addon == "" {
-		for _, field := range []string{"rollout", "updates"} {
-			if value, found := written[field]; found {
+		for _, field := range append([]string{"rollout", "updates"}, stack.Policies...) {
+			delete(spec, field) // an earlier program may have kept it
+			if value, found := written[field]; found && field != "allowedRemovals" {
 				spec[field] = value
 			}
 		}
