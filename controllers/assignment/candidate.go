@@ -129,7 +129,7 @@ func (c *candidate) stepFor(cluster *member.Member, ca *addonsv1.ClusterAddon) s
 	case hasTurn && !isRejected:
 		return c.revision
 	case hasTurn && at == is.target:
-		return cmp.Or(rollout.GoesBackTo(is.marked, is.target, stack.StatusOf(ca, c.name)), previous)
+		return cmp.Or(rollout.GoesBackTo(is.marked, is.target, *stack.StatusOf(&ca.Status, c.name)), previous)
 	case previous == "" && entry != is.target && (recorded != "" || waits):
 		return recorded
 	case (previous == "" || isBehind) && c.selectsAt(entry, cluster):

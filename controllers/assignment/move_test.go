@@ -185,6 +185,11 @@ func TestRemovalsAwaitTheNextRequest(t *testing.T) {
 				t.Errorf("again in %s, at %q", again, is())
 			}
 			h.clock.Step(deletionGrace / 2)
+			if name == "its stack leaves it behind" {
+				change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+					ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-1", RecordedDeletionPolicy: addonsv1.DeletionPolicyOrphan}}
+				})
+			}
 			h.reconcile("prod-0")
 			if is() == "platform-1" {
 				t.Error("it waits for ever")

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
@@ -35,21 +33,4 @@ func TestRemovalsOfOtherStacksAreKept(t *testing.T) {
 	if at := lastRemovals(ca)["b"]; !at.Equal(now.Add(-removalWindow/2 - time.Second)) {
 		t.Errorf("b went at %s", at)
 	}
-}
-
-// A removal that is held stays held if its stack says Orphan later. Nothing would be uninstalled, but Chandler would leave
-// add-ons behind on many clusters, and a person was asked about that.
-func TestHeldRemovalStaysHeldIfItOrphansLater(t *testing.T) {
-	h := newHub(t, 3, "")
-	h.deleted(true)
-	h.expect("prod-0", "held")
-	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
-		ca.Spec.Stacks[0].DeletionPolicy = addonsv1.DeletionPolicyOrphan
-		ca.Status.ObservedGeneration = ca.Generation // its records say so
-	})
-	h.expect("prod-0", "held")
-	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
-		metav1.SetMetaDataAnnotation(&ca.ObjectMeta, addonsv1.ConfirmRemovalAnnotation, ca.Spec.Stacks[0].HeldRemoval.Confirmation)
-	})
-	h.expect("prod-0", "gone")
 }

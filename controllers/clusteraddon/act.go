@@ -89,7 +89,7 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 	}
 	one := because(t.status, reason, text)
 	switch {
-	case reason == reasons.WaitingForOtherClusters && !stackStatus(&q.stored.Status, t.addon.stack).InputsChanged.IsZero():
+	case reason == reasons.WaitingForOtherClusters && !stack.StatusOf(&q.stored.Status, t.addon.stack).InputsChanged.IsZero():
 		one.status = q.previousStatus(t.status) // it failed with the inputs before
 	case reason == reasons.WaitingForOtherClusters, step == decide.KeepReplaced:
 		one.status.Phase = addonsv1.AddonReady
@@ -185,7 +185,7 @@ func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
 	if one.status.Reason != failure.ArtifactPending || was.Phase != addonsv1.AddonFailed || !reasons.Of(was.Reason).Is(reasons.SourceBad) {
 		return one
 	}
-	if is := stackStatus(&q.ca.Status, a.stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.stack) {
+	if is := stack.StatusOf(&q.ca.Status, a.stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.stack) {
 		one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
 	}
 	return one

@@ -5,11 +5,7 @@ package clusteraddon
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -60,19 +56,6 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 	}
 }
 
-// setTerms brings changed terms into a record. A record that isn't proven gets the terms once it
-// is.
-func (q *clusterRun) setTerms(ctx context.Context, record deliver.Summary, terms deliver.Terms) error {
-	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms, terms) {
-		return nil
-	}
-	proof, err := q.Deliverer.SetTerms(ctx, q.target(), record.Release, q.ca.UID, q.proofs[record.Release], terms)
-	if err == nil {
-		q.proofs[record.Release] = proof
-	}
-	return err
-}
-
 // stated returns terms with what the spec says of them.
 func (a *addon) stated(terms deliver.Terms) deliver.Terms {
 	terms.Stack, terms.DependsOn, terms.ServiceAccount = a.stack, a.DependsOn, a.spec.ServiceAccountName
@@ -95,59 +78,4 @@ func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver
 		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version
 	}
 	return terms
-}
-
-// tellOrphans writes into the records of stacks which leave their add-ons behind that they do. A removal reads it
-// there, and the stack may be gone already, with its revision. So this comes first, and the assignment waits for it.
-func (q removal) tellOrphans(ctx context.Context) error {
-	var failed []error
-	for release, record := range q.installed {
-		if !q.isToldOrphan(record) || q.paused.Has(record.Stack) {
-			continue
-		}
-		terms := record.Terms
-		terms.DeletionPolicy = addonsv1.DeletionPolicyOrphan
-		if err := q.setTerms(ctx, record, terms); err != nil {
-			failed = append(failed, fmt.Errorf("writing the deletion policy of add-on %s: %w", record.Name, err))
-			continue
-		}
-		record.Terms = terms
-		q.installed[release] = record
-	}
-	return errors.Join(failed...)
-}
-
-// isToldOrphan reports whether the record is to say, or says, that the add-on is left behind.
-func (q removal) isToldOrphan(record deliver.Summary) bool {
-	policy := stack.Assigned(q.ca.Spec.Stacks, record.Stack).DeletionPolicy
-	return policy == addonsv1.DeletionPolicyOrphan && !isRemoving(record) && q.isProven(record)
-}
-
-// isOrphanRecorded reports whether each record of a stack says that its add-on is left behind: those that are seen, and
-// those that the status has.
-func (q removal) isOrphanRecorded(name string) bool {
-	for _, record := range q.installed {
-		if record.Stack == name && q.isToldOrphan(record) && record.DeletionPolicy != addonsv1.DeletionPolicyOrphan {
-			return false
-		}
-	}
-	return stack.Assigned(q.ca.Spec.Stacks, name).DeletionPolicy == addonsv1.DeletionPolicyOrphan &&
-		!slices.ContainsFunc(q.ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
-			_, isSeen := q.installed[deliver.Release{Namespace: a.Namespace, Name: a.Name}]
-			return a.Stack == name && a.Revision > 0 && !isSeen
-		})
-}
-
-// noteOrphans writes into the status which stacks leave their add-ons behind. It reports whether one doesn't any more: that
-// is told before a record says another policy.
-func (q removal) noteOrphans() (ends bool) {
-	for i := range q.ca.Status.Stacks {
-		is := &q.ca.Status.Stacks[i]
-		was := is.RecordedDeletionPolicy
-		if is.RecordedDeletionPolicy = ""; q.isOrphanRecorded(is.Name) {
-			is.RecordedDeletionPolicy = addonsv1.DeletionPolicyOrphan
-		}
-		ends = ends || was != "" && is.RecordedDeletionPolicy == ""
-	}
-	return ends
 }

@@ -150,7 +150,7 @@ func TestSettleInputs(t *testing.T) {
 		before := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Stacks: platformAt("platform-1", addonsv1.StackProgressing, began)}}
 		q.ca.Status.Stacks = platformAt(tc.revision, "", time.Time{})
 		q.ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Stack: "platform", Phase: tc.phase}}
-		q.settleInputs(before, q.ca, tc.blocked)
+		q.inputTurns.settle(before, q.ca, tc.blocked)
 		is := q.ca.Status.Stacks[0].InputsChanged
 		if is.IsZero() == tc.want || tc.want && !is.Time.Equal(began) {
 			t.Errorf("%s: %v", name, is)

@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -69,4 +70,17 @@ func (q *clusterRun) reportProofs() {
 		reported[release] = a.RecordDigest
 	}
 	q.proofs, q.memory.proofs.written = reported, reported
+}
+
+// setTerms brings changed terms into a record. A record that isn't proven gets the terms once it
+// is.
+func (q *clusterRun) setTerms(ctx context.Context, record deliver.Summary, terms deliver.Terms) error {
+	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms, terms) {
+		return nil
+	}
+	proof, err := q.Deliverer.SetTerms(ctx, q.target(), record.Release, q.ca.UID, q.proofs[record.Release], terms)
+	if err == nil {
+		q.proofs[record.Release] = proof
+	}
+	return err
 }

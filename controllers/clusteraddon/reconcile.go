@@ -48,7 +48,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 
 	before, stored, blocked := ca.DeepCopy(), ca.DeepCopy(), gate(ca, cluster)
 	defer func() {
-		r.settleInputs(before, ca, blocked)
+		for _, next := range r.inputTurns.settle(before, ca, blocked) {
+			r.Queue.Add(next)
+		}
 		summarize(ca)
 		r.recordEvents(before, ca)
 		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, stored, ca))

@@ -85,7 +85,9 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memories.Delete(key)
 	r.users.set(key, nil)
 	r.lanes.forget(key)
-	r.forgetInputs(key)
+	for _, next := range r.inputTurns.forget(key) {
+		r.Queue.Add(next)
+	}
 	r.Deliverer.Forget(key.String())
 	r.statuses.Forget(key)
 }

@@ -72,7 +72,7 @@ func (q removal) keptStatus(record deliver.Summary, fate decide.Fate) addonsv1.A
 	of, isUnresolved := q.unresolved[record.Stack]
 	switch fate {
 	case decide.KeepsStatus:
-		if status = q.previousStatus(status); q.moves(record) {
+		if status = q.previousStatus(status); q.isMoved(record) {
 			status.Message = "It moves to another AddonStack: it stays as it is until this cluster gets that one (spec.stacks[].movedAddons)"
 		}
 	case decide.StackPaused:
@@ -101,11 +101,11 @@ func (q removal) keptStatus(record deliver.Summary, fate decide.Fate) addonsv1.A
 // holdsAddon reports whether the removal of an add-on that its stack has no more waits for confirmation, or for another stack.
 func (q removal) holdsAddon(record deliver.Summary) bool {
 	held := stack.Assigned(q.ca.Spec.Stacks, record.Stack).HeldRemoval
-	return held != nil && slices.Contains(held.Addons, record.String()) || q.moves(record)
+	return held != nil && slices.Contains(held.Addons, record.String()) || q.isMoved(record)
 }
 
-// moves reports whether an add-on stays until another stack brings it.
-func (q removal) moves(record deliver.Summary) bool {
+// isMoved reports whether an add-on stays until another stack brings it.
+func (q removal) isMoved(record deliver.Summary) bool {
 	return slices.Contains(stack.Assigned(q.ca.Spec.Stacks, record.Stack).MovedAddons, record.String())
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // statusReport writes into the status what came of a reconcile, and before that what is about to come.
@@ -120,7 +121,7 @@ func stackStates(before, after *addonsv1.ClusterAddonStatus, assigned []addonsv1
 		is := addonsv1.StackStatus{Name: a.Name, Revision: a.Revision, State: stateOf(a.Name, after.Addons), Since: timeOf(now)}
 		var was addonsv1.StackStatus
 		if before.ObservedUID == after.ObservedUID {
-			was = *stackStatus(before, a.Name)
+			was = *stack.StatusOf(before, a.Name)
 		}
 		switch of, isUnresolved := unresolved[a.Name]; {
 		case was.State != "" && (of.state.KeepsStatus() || (of.isNew || !isWhole) && was.Revision == is.Revision):

@@ -85,3 +85,11 @@ var Phases = []addonsv1.AddonPhase{addonsv1.AddonFailed, addonsv1.AddonDegraded,
 func Progressing(counts addonsv1.ClusterCounts) int32 {
 	return counts.Total - counts.Ready - counts.Failed - counts.Waiting - ptr.Deref(counts.Unstarted, 0)
 }
+
+// StatusOf returns what a ClusterAddon's status says of a stack, nothing if it isn't there.
+func StatusOf(status *addonsv1.ClusterAddonStatus, name string) *addonsv1.StackStatus {
+	if at := slices.IndexFunc(status.Stacks, func(s addonsv1.StackStatus) bool { return s.Name == name }); at >= 0 {
+		return &status.Stacks[at]
+	}
+	return &addonsv1.StackStatus{}
+}

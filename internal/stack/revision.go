@@ -254,12 +254,3 @@ func Assigned(assigned []addonsv1.StackRevision, name string) addonsv1.StackRevi
 func AssignedRevision(assigned []addonsv1.StackRevision, name string) string {
 	return Assigned(assigned, name).Revision
 }
-
-// StatusOf returns the status of a stack on a cluster, zero if there is none.
-func StatusOf(ca *addonsv1.ClusterAddon, name string) addonsv1.StackStatus {
-	at := slices.IndexFunc(ca.Status.Stacks, func(s addonsv1.StackStatus) bool { return s.Name == name })
-	if at < 0 {
-		return addonsv1.StackStatus{}
-	}
-	return ca.Status.Stacks[at]
-}

@@ -28,7 +28,7 @@ const (
 // cluster returns what the decision is to know of a cluster. Its status may be about another revision than it is to have.
 func (q *Rollout) cluster(of Cluster) rollout.Cluster {
 	ca := of.ClusterAddon
-	is := stack.StatusOf(ca, q.Stack.Name)
+	is := *stack.StatusOf(&ca.Status, q.Stack.Name)
 	c := rollout.Cluster{Name: ca.Name, Labels: of.Labels, Joined: of.Joined, Assigned: q.Assigned(ca), WasReady: true}
 	if q.Target >= 0 {
 		c.GoesBackTo = rollout.GoesBackTo(q.Marked, q.Target, is)

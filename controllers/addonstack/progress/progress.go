@@ -74,7 +74,7 @@ func (q *Rollout) Aim(ca *addonsv1.ClusterAddon) string {
 	case q.Target < 0 || !q.Marked[q.Target].Rejected:
 		return q.Revision()
 	case assigned == q.Revision():
-		return rollout.GoesBackTo(q.Marked, q.Target, stack.StatusOf(ca, q.Stack.Name))
+		return rollout.GoesBackTo(q.Marked, q.Target, *stack.StatusOf(&ca.Status, q.Stack.Name))
 	}
 	return assigned
 }
