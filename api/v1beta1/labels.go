@@ -67,10 +67,6 @@ const (
 	// RolloutPromotedAnnotation has the names of waves that are over without a soak, and without a cluster that is ready,
 	// separated by commas.
 	RolloutPromotedAnnotation = "addons.cluster.x-k8s.io/rollout-promoted"
-	// RolloutCauseAnnotation, RolloutStartedAnnotation and RolloutCompletedAnnotation are of the older format.
-	RolloutCauseAnnotation     = "addons.cluster.x-k8s.io/rollout-cause"
-	RolloutStartedAnnotation   = "addons.cluster.x-k8s.io/rollout-started"
-	RolloutCompletedAnnotation = "addons.cluster.x-k8s.io/rollout-completed"
 	// RolloutInputsReplacedAnnotation names the objects of valuesFrom that have other values by now than the revision was
 	// made with, separated by commas. No other cluster is brought to it.
 	RolloutInputsReplacedAnnotation = "addons.cluster.x-k8s.io/rollout-inputs-replaced"

@@ -80,8 +80,7 @@ func (a *Attempt) isOf(revision *appsv1.ControllerRevision) bool {
 
 // Begin has an attempt begin: a revision has its annotation, and no marks of the one before.
 func Begin(revision *appsv1.ControllerRevision, cause Cause, unstaged bool) {
-	for _, mark := range []string{addonsv1.RolloutHaltedAnnotation, addonsv1.RolloutRejectedAnnotation, addonsv1.RolloutApprovedAnnotation, addonsv1.RolloutPromotedAnnotation,
-		addonsv1.RolloutCauseAnnotation, addonsv1.RolloutStartedAnnotation, addonsv1.RolloutCompletedAnnotation} {
+	for _, mark := range []string{addonsv1.RolloutHaltedAnnotation, addonsv1.RolloutRejectedAnnotation, addonsv1.RolloutApprovedAnnotation, addonsv1.RolloutPromotedAnnotation} {
 		delete(revision.Annotations, mark)
 	}
 	(&Attempt{Number: revision.Revision, Cause: cause, Unstaged: unstaged}).Note(revision)

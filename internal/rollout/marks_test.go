@@ -174,7 +174,13 @@ func TestMark(t *testing.T) {
 	if h := rollout.HaltOf(r); h == nil || h.Failed != 0 {
 		t.Errorf("halted by a person: %+v", h)
 	}
-	is := marked(rollout.Decision{Staged: true, Reject: true, Waves: []rollout.Count{{Name: "few"}}}, waves, "", now)
+	r.Annotations[addonsv1.RolloutRejectedAnnotation] = "INC-4711"
+	is := marked(rollout.Decision{Returns: true}, waves, "", now)
+	if rollout.HaltOf(r) != nil || !is.Returns.Equal(now) {
+		t.Errorf("a halt from before the rejection stays: %+v", rollout.HaltOf(r))
+	}
+	rollout.Begin(r, rollout.Edited, false)
+	is = marked(rollout.Decision{Staged: true, Reject: true, Waves: []rollout.Count{{Name: "few"}}}, waves, "", now)
 	if _, rejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]; !rejected || !is.Returns.Equal(now) || rollout.HaltOf(r) != nil {
 		t.Errorf("rejected: %+v, %v", is, r.Annotations)
 	}
@@ -195,9 +201,10 @@ func TestRenew(t *testing.T) {
 		renew     int
 		want      rollout.Attempt
 	}{
-		"a step back":           {[]appsv1.ControllerRevision{named("b", 2, started), named("a", 1, completed)}, 1, rollout.Attempt{Number: 9, Cause: rollout.Back}},
-		"what failed once more": {[]appsv1.ControllerRevision{named("c", 3, completed), named("b", 2, started, addonsv1.RolloutRejectedAnnotation, addonsv1.RolloutApprovedAnnotation)}, 1, rollout.Attempt{Number: 9, Cause: rollout.Edited}},
-		"the one under way":     {[]appsv1.ControllerRevision{named("b", 2, rollout.Attempt{Cause: rollout.Edited}, addonsv1.RolloutRejectedAnnotation), named("a", 1, started)}, 1, rollout.Attempt{Number: 9, Cause: rollout.Edited, Started: now}},
+		"a step back":                        {[]appsv1.ControllerRevision{named("b", 2, started), named("a", 1, completed)}, 1, rollout.Attempt{Number: 9, Cause: rollout.Back}},
+		"what failed once more":              {[]appsv1.ControllerRevision{named("c", 3, completed), named("b", 2, started, addonsv1.RolloutRejectedAnnotation, addonsv1.RolloutApprovedAnnotation)}, 1, rollout.Attempt{Number: 9, Cause: rollout.Edited}},
+		"the one that clusters go back from": {[]appsv1.ControllerRevision{named("b", 2, rollout.Attempt{Cause: rollout.Edited}, addonsv1.RolloutRejectedAnnotation), named("a", 1, started, addonsv1.RolloutRejectedAnnotation)}, 1, rollout.Attempt{Number: 9, Cause: rollout.Edited}},
+		"the one under way":                  {[]appsv1.ControllerRevision{named("b", 2, rollout.Attempt{Cause: rollout.Edited}, addonsv1.RolloutRejectedAnnotation), named("a", 1, started)}, 1, rollout.Attempt{Number: 9, Cause: rollout.Edited, Started: now}},
 	} {
 		r := tc.revisions[tc.renew].DeepCopy()
 		rollout.Renew(tc.revisions, r, 9, true, true)
@@ -209,5 +216,40 @@ func TestRenew(t *testing.T) {
 	rollout.EndStages(&r)
 	if is := rollout.AttemptOf(&r); !is.Unstaged || !is.Started.IsZero() || !is.Returns.IsZero() || len(r.Annotations) != 1 {
 		t.Errorf("without a rollout: %+v, %v", is, r.Annotations)
+	}
+}
+
+// An attempt that hasn't begun knows nothing of marks that are there already.
+func TestAim(t *testing.T) {
+	all := []string{addonsv1.RolloutApprovedAnnotation, addonsv1.RolloutPromotedAnnotation, addonsv1.RolloutHaltedAnnotation}
+	var before, after rollout.Input
+	before.Aim([]appsv1.ControllerRevision{*revisionOf(2, &rollout.Attempt{Number: 1, Cause: rollout.Edited, Started: now}, all...)}, 0, "")
+	if len(before.Approved)+len(before.Promoted) > 0 || before.Halted != nil || !before.Began.IsZero() {
+		t.Errorf("%+v", before)
+	}
+	after.Aim([]appsv1.ControllerRevision{*revisionOf(2, &rollout.Attempt{Number: 2, Cause: rollout.Edited, Started: now}, all...)}, 0, "")
+	if len(after.Approved) != 1 || len(after.Promoted) != 1 || after.Halted == nil || !after.Began.Equal(now) {
+		t.Errorf("%+v", after)
+	}
+}
+
+// A cluster goes back to the revision that it was ready at, and was ready there if that fails now.
+func TestLeave(t *testing.T) {
+	for name, tc := range map[string]struct {
+		left     addonsv1.StackStatus
+		next     string
+		ready    bool
+		previous string
+	}{
+		"it was ready":            {addonsv1.StackStatus{Revision: "b", State: ready, Previous: "a"}, "c", true, "b"},
+		"it had failed":           {addonsv1.StackStatus{Revision: "b", State: isFailed, Previous: "a"}, "c", false, "a"},
+		"it goes back":            {addonsv1.StackStatus{Revision: "b", State: isFailed, Previous: "a"}, "a", true, ""},
+		"it goes back from ready": {addonsv1.StackStatus{Revision: "b", State: ready, Previous: "a"}, "a", true, ""},
+		"it hadn't come far":      {addonsv1.StackStatus{Revision: "b", State: progressing, Previous: "a", WasReady: new(true)}, "c", true, "a"},
+	} {
+		wasReady, previous := rollout.Leave(tc.left, tc.next)
+		if wasReady == nil || *wasReady != tc.ready || previous != tc.previous {
+			t.Errorf("%s: was ready %v, %q", name, wasReady, previous)
+		}
 	}
 }
