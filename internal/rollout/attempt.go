@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -141,12 +142,14 @@ func (h *Halt) note(revision *appsv1.ControllerRevision) {
 func Mark(revision *appsv1.ControllerRevision, d Decision, waves []addonsv1.RolloutWave, watchFilter string, now time.Time) {
 	before := AttemptOf(revision)
 	after := before.after(d, waves, watchFilter, now)
-	after.Note(revision)
+	if !reflect.DeepEqual(before, after) { // else programs of two versions would write to and fro
+		after.Note(revision)
+	}
 	switch {
 	case d.Reject:
 		metav1.SetMetaDataAnnotation(&revision.ObjectMeta, addonsv1.RolloutRejectedAnnotation, d.Failure())
 		delete(revision.Annotations, addonsv1.RolloutHaltedAnnotation)
-	case d.Resume, d.Returns && before.Returns.IsZero():
+	case d.Resume, d.Mode == Returning && before.Returns.IsZero():
 		delete(revision.Annotations, addonsv1.RolloutHaltedAnnotation)
 	case d.Halt != nil:
 		d.Halt.note(revision)
@@ -156,17 +159,21 @@ func Mark(revision *appsv1.ControllerRevision, d Decision, waves []addonsv1.Roll
 // after returns the attempt with what a decision adds to it.
 func (a Attempt) after(d Decision, waves []addonsv1.RolloutWave, watchFilter string, now time.Time) Attempt {
 	now = now.UTC().Truncate(time.Second)
-	if d.Reject || d.Returns {
+	if d.Reject || d.Mode == Returning {
 		a.Returns = earliest(a.Returns, now)
 	}
 	if d.Completed {
 		a.Completed = earliest(a.Completed, now)
 	}
-	if !d.Staged || !d.Begins {
+	isBegun := !a.Started.IsZero()
+	if !isBegun && d.Begins && (d.Mode == Staged || d.Mode == SteppingBack) {
+		a.Started = now
+	}
+	if d.Mode != Staged || !d.Begins {
 		return a
 	}
-	if a.Started.IsZero() {
-		a.Started, a.Waves = now, waves
+	if !isBegun {
+		a.Waves = waves
 	}
 	is, known := a.Instances[watchFilter]
 	if !known {

@@ -11,7 +11,7 @@ import (
 
 // Decide returns what is to be done now. Equal inputs have equal decisions.
 func Decide(in Input) Decision {
-	d := Decision{Phase: addonsv1.RolloutHalted, Staged: in.Mode == Staged, Returns: in.Mode == Returning}
+	d := Decision{Phase: addonsv1.RolloutHalted, Mode: in.Mode}
 	in.wake(&d, in.Stop.Until)
 	if in.Target == "" {
 		return d
@@ -113,7 +113,7 @@ func (in *Input) gate(w *wave, i int, isOver bool) addonsv1.RolloutPhase {
 	switch {
 	case in.Replaced:
 		return addonsv1.RolloutHalted
-	case !isOver && in.othersLag(i):
+	case !isOver && in.Mode == Staged && in.othersLag(i):
 		return addonsv1.RolloutWaitingForInstances
 	case !isOver && w.NeedsApproval && !in.Approved.HasAny(All, w.Name) && !in.Promoted.Has(w.Name):
 		return addonsv1.RolloutWaitingForApproval
@@ -121,9 +121,9 @@ func (in *Input) gate(w *wave, i int, isOver bool) addonsv1.RolloutPhase {
 	return in.Stop.Phase
 }
 
-// othersLag reports whether another instance hasn't done so many waves yet. Only a staged target waits for others.
+// othersLag reports whether another instance hasn't done so many waves yet. Going back from a target waits for nobody.
 func (in *Input) othersLag(waves int) bool {
-	return in.Mode == Staged && !in.Approved.Has(All) && len(in.lagging(waves)) > 0
+	return (in.Mode == Staged || in.Mode == SteppingBack) && !in.Approved.Has(All) && len(in.lagging(waves)) > 0
 }
 
 // unfinished returns the phase of a wave that isn't over, "" if it is. A wave of which no cluster is ready has shown

@@ -212,6 +212,8 @@ func TestDecide(t *testing.T) {
 			in.Others = others("blue", "", 0)
 		}), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
 		"a step back has no waves, approvals or soaks":       {in: held(with(first(input(at("a", "new", ready, 0), old), "b", approved), mode(rollout.SteppingBack))), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"it doesn't wait for others to begin":                {in: with(input(at("a", "new", ready, 0), old), mode(rollout.SteppingBack), func(in *rollout.Input) { in.Others = others("blue", "old", 1) }), phase: addonsv1.RolloutProgressing, start: []string{"b"}},
+		"it isn't completed before others are back":          {in: with(input(at("a", "new", ready, time.Hour)), mode(rollout.SteppingBack), func(in *rollout.Input) { in.Others = others("blue", "new", 0) }), phase: addonsv1.RolloutWaitingForInstances},
 		"it is completed after a while":                      {in: held(with(input(at("a", "new", ready, 0)), mode(rollout.SteppingBack))), phase: addonsv1.RolloutSoaking, next: 10 * time.Minute},
 		"it halts if that fails":                             {in: with(input(at("a", "new", isFailed, time.Hour), old), mode(rollout.SteppingBack)), phase: addonsv1.RolloutHalted, halt: 1},
 		"on the way back":                                    {in: with(input(at("a", "new", isFailed, time.Hour), old), mode(rollout.Returning)), phase: addonsv1.RolloutRollingBack, start: []string{"a"}},
@@ -274,6 +276,7 @@ func TestTarget(t *testing.T) {
 		"an edit that hasn't started is in what followed": {[]rollout.Revision{r("3", "followed"), r("2"), r("1", "started")}, 0},
 		"one that is rejected before it has started changes nothing": {[]rollout.Revision{r("3", "rejected"), r("2", "started"), r("1", "completed")}, 1},
 		"clusters go back from one that has started":                 {[]rollout.Revision{r("2", "started", "rejected"), r("1", "completed")}, 0},
+		"a version waits for the end of a step back":                 {[]rollout.Revision{r("2", "followed"), {Name: "1", Cause: rollout.Back, Started: true}}, 1},
 		"clusters go back from a version, too":                       {[]rollout.Revision{r("2", "followed", "started", "rejected"), r("1", "started")}, 0},
 		"an edit after a rejection":                                  {[]rollout.Revision{r("3"), r("2", "rejected"), r("1", "completed")}, 0},
 		"a version that comes after a rejection":                     {[]rollout.Revision{r("3", "followed"), r("2", "started", "rejected"), r("1", "completed")}, 0},

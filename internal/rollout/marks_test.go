@@ -3,6 +3,7 @@
 package rollout_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -138,14 +139,14 @@ func TestGoesBackTo(t *testing.T) {
 
 // What a later decision has to know is noted, and no more than once.
 func TestMark(t *testing.T) {
-	begun := rollout.Decision{Staged: true, Begins: true, Last: map[string]uint64{"few": 7}, Over: []string{"canary"}}
+	begun := rollout.Decision{Begins: true, Last: map[string]uint64{"few": 7}, Over: []string{"canary"}}
 	waves := []addonsv1.RolloutWave{{Name: "canary"}, {Name: "few"}}
 	r := revisionOf(1, &rollout.Attempt{Number: 1, Cause: rollout.Edited})
 	marked := func(d rollout.Decision, waves []addonsv1.RolloutWave, filter string, at time.Time) rollout.Attempt {
 		rollout.Mark(r, d, waves, filter, at)
 		return rollout.AttemptOf(r)
 	}
-	if not := marked(rollout.Decision{Staged: true, Over: []string{"canary"}}, waves, "", now); !not.Started.IsZero() || not.Instances != nil {
+	if not := marked(rollout.Decision{Over: []string{"canary"}}, waves, "", now); !not.Started.IsZero() || not.Instances != nil {
 		t.Errorf("nothing has begun: %+v", not)
 	}
 	if is := marked(begun, waves, "", now); !is.Started.Equal(now) || len(is.Waves) != 2 || is.Instances[""].Last["few"] != 7 || len(is.Instances[""].Over) != 1 {
@@ -158,15 +159,16 @@ func TestMark(t *testing.T) {
 	if is := marked(begun, waves, "green", now); is.Instances["green"].Last["few"] != 9 || is.Instances[""].Last["few"] != 7 {
 		t.Errorf("%+v", is)
 	}
+	r.Annotations[addonsv1.RolloutAttemptAnnotation] = strings.Replace(r.Annotations[addonsv1.RolloutAttemptAnnotation], "{", `{"ofANewerProgram":true,`, 1)
 	before := r.DeepCopy()
 	if marked(begun, waves, "green", now.Add(time.Hour)); r.Annotations[addonsv1.RolloutAttemptAnnotation] != before.Annotations[addonsv1.RolloutAttemptAnnotation] {
 		t.Error("an unchanged rollout is noted again")
 	}
-	marked(rollout.Decision{Staged: true, Halt: &rollout.Halt{Wave: "few", Failed: 2}}, waves, "", now)
+	marked(rollout.Decision{Halt: &rollout.Halt{Wave: "few", Failed: 2}}, waves, "", now)
 	if h := rollout.HaltOf(r); h == nil || h.Failed != 2 || h.Wave != "few" {
 		t.Errorf("halted: %+v", h)
 	}
-	marked(rollout.Decision{Staged: true, Resume: true}, waves, "", now)
+	marked(rollout.Decision{Resume: true}, waves, "", now)
 	if h := rollout.HaltOf(r); h != nil {
 		t.Errorf("resumed: %+v", h)
 	}
@@ -175,12 +177,16 @@ func TestMark(t *testing.T) {
 		t.Errorf("halted by a person: %+v", h)
 	}
 	r.Annotations[addonsv1.RolloutRejectedAnnotation] = "INC-4711"
-	is := marked(rollout.Decision{Returns: true}, waves, "", now)
+	is := marked(rollout.Decision{Mode: rollout.Returning}, waves, "", now)
 	if rollout.HaltOf(r) != nil || !is.Returns.Equal(now) {
 		t.Errorf("a halt from before the rejection stays: %+v", rollout.HaltOf(r))
 	}
+	rollout.Begin(r, rollout.Back, false)
+	if back := marked(rollout.Decision{Mode: rollout.SteppingBack, Begins: true}, waves, "", now); !back.Started.Equal(now) || back.Waves != nil {
+		t.Errorf("a step back: %+v", back)
+	}
 	rollout.Begin(r, rollout.Edited, false)
-	is = marked(rollout.Decision{Staged: true, Reject: true, Waves: []rollout.Count{{Name: "few"}}}, waves, "", now)
+	is = marked(rollout.Decision{Reject: true, Waves: []rollout.Count{{Name: "few"}}}, waves, "", now)
 	if _, rejected := r.Annotations[addonsv1.RolloutRejectedAnnotation]; !rejected || !is.Returns.Equal(now) || rollout.HaltOf(r) != nil {
 		t.Errorf("rejected: %+v, %v", is, r.Annotations)
 	}

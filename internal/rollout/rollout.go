@@ -101,12 +101,13 @@ type Decision struct {
 	// Halt says that the rollout is halted from now on, and Resume that it isn't any more.
 	Halt   *Halt
 	Resume bool
-	// Reject says that the target is to be given up, and Returns that clusters go back from it.
-	Reject, Returns bool
+	// Reject says that the target is to be given up.
+	Reject bool
 	// Completed says that all clusters that count were seen Ready for long enough.
 	Completed bool
-	// Staged says that waves follow each other, and Begins that a cluster has the target, or gets it now.
-	Staged, Begins bool
+	// Mode is that of the input, and Begins says that a cluster has the target, or gets it now.
+	Mode   Mode
+	Begins bool
 	// Last has the place of the last cluster of each wave of a size, and Over are the waves that are over.
 	Last  map[string]uint64
 	Over  []string
