@@ -43,6 +43,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 			lost[previous.Name] = slices.DeleteFunc(lost[previous.Name], func(release string) bool { return !slices.Contains(previous.MovedAddons, release) })
 		}
 		if wait := r.awaitsRequest(p, previous, lost[previous.Name]); wait > 0 {
+			previous.RemovalLimit = stack.Assigned(p.stored.Spec.Stacks, previous.Name).RemovalLimit // another one is looked at then
 			p.keep(previous, previous.HeldRemoval)
 			p.again = retry.Sooner(p.again, wait)
 			continue

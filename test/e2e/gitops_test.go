@@ -67,7 +67,7 @@ func TestGitOps(t *testing.T) {
 	tn.makeStack("invalid", up, tn.addon("invalid", settings))
 	for _, name := range []string{"soaking", "halted"} {
 		rolls := tn.newStack(name, labels("two=yes"), tn.addon(name, settings))
-		rolls.Spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", Size: ofNumber(1), Soak: &metav1.Duration{Duration: time.Hour}}}}
+		rolls.Spec.Rollout = &addonsv1.Rollout{MinReady: &metav1.Duration{}, Waves: []addonsv1.RolloutWave{{Name: "canary", Size: ofNumber(1), Soak: &metav1.Duration{Duration: time.Hour}}}}
 		tn.create(rolls)
 	}
 	for _, name := range []string{"edited", "removal-held", "ready", "paused", "invalid"} {

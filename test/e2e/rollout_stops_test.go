@@ -83,7 +83,7 @@ func TestRolloutHalts(t *testing.T) {
 	bad := s.Status.Rollout.Revision
 	r.Expect(r.at(bad)).To(HaveLen(1))
 	r.Expect(conditions.GetReason(s, addonsv1.ReadyCondition)).To(Equal(string(addonsv1.RolloutHalted)))
-	r.Expect(conditions.GetMessage(s, addonsv1.ReadyCondition)).To(And(ContainSubstring(r.at(bad)[0]), ContainSubstring(addonsv1.RolloutRejectedAnnotation)))
+	r.Expect(conditions.GetMessage(s, addonsv1.ReadyCondition)).To(And(ContainSubstring(r.at(bad)[0]), ContainSubstring("rollout reject -n "+r.namespace+" platform")))
 
 	r.annotateRevision(bad, addonsv1.RolloutRejectedAnnotation, "INC-4711")
 	s = r.awaitPhase(addonsv1.RolloutRolledBack, 3, "it is given up")

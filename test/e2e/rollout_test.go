@@ -210,7 +210,7 @@ func TestRolloutInWaves(t *testing.T) {
 	r.Expect(r.attempt(before).Completed).NotTo(BeZero())
 	r.Expect(r.attempt(target).Started).NotTo(BeZero())
 	message := conditions.GetMessage(s, addonsv1.RolledOutCondition)
-	r.Expect(message).To(And(ContainSubstring(target), ContainSubstring(addonsv1.RolloutApprovedAnnotation+"=late")))
+	r.Expect(message).To(And(ContainSubstring(target), ContainSubstring("rollout approve -n "+r.namespace+" platform late")))
 
 	r.manager.Kill()
 	late := r.join(9)
