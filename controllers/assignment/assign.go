@@ -122,28 +122,13 @@ func (r *Reconciler) asWritten(ca *addonsv1.ClusterAddon, candidates []candidate
 func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.ClusterAddon) []addonsv1.StackRevision {
 	assigned := ca.Spec.Stacks
 	var wanted, coming []addonsv1.StackRevision
-	for _, c := range candidates {
-		at := slices.IndexFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == c.name })
-		selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
-		switch isKnown := !c.lost && err == nil; {
-		case at >= 0 && (c.paused || c.stays(isKnown, selects)):
-			wanted = append(wanted, assigned[at]) // what is held of it stays held, too
-		case !isKnown && c.revision != "": // nobody can say what it selects
-		case !selects && !c.mayCome(cluster, stack.AssignedRevision(assigned, c.name)):
-		case !selects && at >= 0:
-			wanted = append(wanted, c.at(assigned[at].Revision))
-		case !selects:
-			coming = append(coming, c.at(""))
-		case c.steps == nil && at >= 0 && assigned[at].Revision != "" && rollout.IsHeld(ca, c.name):
-			wanted = append(wanted, c.at(assigned[at].Revision))
-		case c.steps == nil || c.revision == "":
-			wanted = append(wanted, c.at(c.revision))
-		default:
-			if revision := c.stepFor(cluster, ca); revision != "" {
-				wanted = append(wanted, c.at(revision))
-			} else { // its turn comes
-				coming = append(coming, c.at(""))
-			}
+	for i := range candidates {
+		entry, comes := candidates[i].entryFor(cluster, ca)
+		switch {
+		case entry != nil:
+			wanted = append(wanted, *entry)
+		case comes:
+			coming = append(coming, candidates[i].at(""))
 		}
 	}
 	leaves := func(stack string) bool { return !names(wanted, stack) && !names(coming, stack) }
@@ -153,6 +138,32 @@ func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.Cluster
 	}
 	moveAddons(cluster, candidates, assigned, wanted)
 	return wanted
+}
+
+// entryFor returns the entry that the cluster is to have of the stack, nil for none. Without one, comes says that there may be
+// one later.
+func (c *candidate) entryFor(cluster *member.Member, ca *addonsv1.ClusterAddon) (entry *addonsv1.StackRevision, comes bool) {
+	has := stack.Assigned(ca.Spec.Stacks, c.name)
+	isAssigned := has.Name != ""
+	selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
+	revision := c.revision
+	switch isKnown := !c.lost && err == nil; {
+	case isAssigned && (c.paused || c.stays(isKnown, selects)):
+		return &has, false // what is held of it stays held, too
+	case !isKnown && c.revision != "": // nobody can say what it selects
+		return nil, false
+	case !selects && !c.mayCome(cluster, has.Revision):
+		return nil, false
+	case !selects && !isAssigned:
+		return nil, true
+	case !selects, c.steps == nil && has.Revision != "" && rollout.IsHeld(ca, c.name):
+		revision = has.Revision
+	case c.steps != nil && c.revision != "":
+		if revision = c.stepFor(cluster, ca); revision == "" { // its turn comes
+			return nil, true
+		}
+	}
+	return new(c.at(revision)), false
 }
 
 // stays reports whether a cluster keeps the revision that it has: nobody knows which one is in force.

@@ -196,7 +196,9 @@ func TestHigherLimitEndsHold(t *testing.T) {
 			t.Errorf("it is another confirmation: %s", diff)
 		}
 	}
-	h.edit(func(s *addonsv1.AddonStack) { s.Generation, s.Spec.RemovalLimit = s.Generation+1, ptr.To(intstr.FromString("100%")) })
+	h.edit(func(s *addonsv1.AddonStack) {
+		s.Generation, s.Spec.RemovalLimit = s.Generation+1, ptr.To(intstr.FromString("100%"))
+	})
 	for _, name := range h.clusters {
 		h.expect(name, "held") // for as long as each edit is waited for
 	}

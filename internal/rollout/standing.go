@@ -13,6 +13,7 @@ import (
 // Standing is where a cluster is on the way to the target.
 type Standing int
 
+// Standings of a cluster.
 const (
 	Waits    Standing = iota // it hasn't started
 	InFlight                 // it has started, and hasn't been ready for long enough

@@ -51,7 +51,7 @@ func TestOneGroupChangesRollouts(t *testing.T) {
 	poll(t, patience, "the policy is in force", func() error {
 		if err := patches(editor, `{"spec":{"rollout":null}}`); !apierrors.IsForbidden(err) {
 			must.Succeed(t, patches(releaser, `{"spec":{"rollout":{"waves":[{"name":"canary","size":1,"approval":"Required"}]}}}`))
-			return fmt.Errorf("an editor takes the rollout out: %v", err)
+			return fmt.Errorf("an editor takes the rollout out: %w", err)
 		}
 		return nil
 	})

@@ -51,17 +51,28 @@ const (
 // Fate returns what becomes of the add-on. When in doubt, it stays.
 func (u Unwanted) Fate() Fate {
 	isBegun := u.Ran && u.Removing && !u.Paused
+	if !isBegun {
+		if stays := u.whyStays(); stays != "" {
+			return stays
+		}
+	}
+	if u.LacksAccount {
+		return WithoutAccount
+	}
+	return Leaves
+}
+
+// whyStays returns why the removal doesn't begin, "" if it does.
+func (u Unwanted) whyStays() Fate {
+	mayBeWanted := u.Stack != Known || u.OtherAwaited && !u.Assigned
 	switch {
-	case isBegun:
 	case u.Stack != Known && !u.Ran:
 		return Unknown
-	case u.Stack != Known && (u.Stack.KeepsStatus() || u.Passing):
+	case mayBeWanted && u.Ran && (u.Stack.KeepsStatus() || u.Passing):
 		return KeepsStatus
 	case u.Stack != Known:
 		return StackUndecided
-	case u.OtherAwaited && u.Ran && !u.Assigned && u.Passing:
-		return KeepsStatus
-	case u.OtherAwaited && u.Ran && !u.Assigned:
+	case mayBeWanted && u.Ran:
 		return SuccessorUndecided
 	case u.TakenOver:
 		return TakenOver
@@ -72,10 +83,7 @@ func (u Unwanted) Fate() Fate {
 	case u.Paused:
 		return StackPaused
 	}
-	if u.LacksAccount {
-		return WithoutAccount
-	}
-	return Leaves
+	return ""
 }
 
 // Answer is what the cluster says of the objects of an add-on that leaves.
