@@ -25,7 +25,7 @@ func (d *demo) rollOut(ctx context.Context) error {
 				Name: "canary", Soak: &metav1.Duration{Duration: 5 * time.Minute},
 				ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": canary.region}},
 			}},
-			OnFailure: addonsv1.RolloutRollBack,
+			MinReady: &metav1.Duration{}, OnFailure: addonsv1.RolloutRollBack,
 		}
 		web := slices.IndexFunc(spec.Addons, func(a addonsv1.Addon) bool { return a.Name == upgraded })
 		spec.Addons[web].Values = &apiextensionsv1.JSON{Raw: []byte(`{"replicas":3,"podAnnotations":{"example.com/build":"bad"}}`)}
