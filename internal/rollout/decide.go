@@ -87,7 +87,8 @@ func (in *Input) halts(d *Decision) bool {
 	if at < 0 {
 		d.Wave = known
 	}
-	mayReject := in.Mode != Returning && in.Strategy.RollsBack && in.Stop.Phase != addonsv1.RolloutPaused
+	hasFailed := at >= 0 || in.Halted.Failed > 0 // else a person halted it
+	mayReject := hasFailed && in.Mode != Returning && in.Strategy.RollsBack && in.Stop.Phase != addonsv1.RolloutPaused
 	if d.Reject = mayReject && slices.ContainsFunc(in.Clusters, func(c Cluster) bool { return c.Assigned == in.Target && c.GoesBackTo != "" }); d.Reject {
 		return true
 	}
