@@ -67,35 +67,40 @@ func (in *Input) proceed(d *Decision, waves []wave, running int) {
 	}
 }
 
-// halts reports whether no cluster starts any more, as more clusters failed than may. A halt that is known ends once so
-// many may fail. If the strategy says so, the target is rejected instead.
+// halts reports whether no cluster starts any more, as more clusters failed than may, or did. If the strategy says so, the
+// target is rejected instead; not if a person halted the rollout.
 func (in *Input) halts(d *Decision) bool {
 	if in.Mode == Following || in.Mode == AllAtOnce {
 		return false
 	}
-	at, known := slices.IndexFunc(d.Waves, in.isExceeded), -1
-	if in.Halted != nil && (in.Mode != Returning || !in.Returned.IsZero()) { // else it is of the time before
-		known = max(0, slices.IndexFunc(d.Waves, func(c Count) bool { return c.Name == in.Halted.Wave }))
-		if in.Halted.Failed > 0 && at < 0 && in.Halted.Failed <= AtMost(in.Strategy.MaxFailed, d.Waves[known].Total) {
-			known, d.Resume = -1, true
+	at := slices.IndexFunc(d.Waves, in.isExceeded)
+	if d.Wave = at; at < 0 {
+		if d.Wave = in.haltedAt(d); d.Wave < 0 {
+			d.Wave = 0
+			return false
 		}
 	}
-	if at < 0 && known < 0 {
-		return false
-	}
-	d.Wave = max(at, 0)
-	if at < 0 {
-		d.Wave = known
-	}
-	hasFailed := at >= 0 || in.Halted.Failed > 0 // else a person halted it
-	mayReject := hasFailed && in.Mode != Returning && in.Strategy.RollsBack && in.Stop.Phase != addonsv1.RolloutPaused
-	if d.Reject = mayReject && slices.ContainsFunc(in.Clusters, func(c Cluster) bool { return c.Assigned == in.Target && c.GoesBackTo != "" }); d.Reject {
-		return true
-	}
-	if at >= 0 && (in.Halted == nil || in.Halted.Failed < len(d.Waves[at].Failed)) {
+	mayReject := in.Mode != Returning && in.Strategy.RollsBack && in.Stop.Phase != addonsv1.RolloutPaused && (at >= 0 || in.Halted.Failed > 0)
+	isThere := func(c Cluster) bool { return c.Assigned == in.Target && c.GoesBackTo != "" }
+	d.Reject = mayReject && slices.ContainsFunc(in.Clusters, isThere)
+	if !d.Reject && at >= 0 && (in.Halted == nil || in.Halted.Failed < len(d.Waves[at].Failed)) {
 		d.Halt = &Halt{Wave: d.Waves[at].Name, Failed: len(d.Waves[at].Failed)}
 	}
 	return true
+}
+
+// haltedAt returns the index of the wave that the rollout is halted at since an earlier decision, -1 if it isn't. The halt
+// ends once so many clusters may fail. One of the time before a rejection has ended with that.
+func (in *Input) haltedAt(d *Decision) int {
+	if in.Halted == nil || in.Mode == Returning && in.Returned.IsZero() {
+		return -1
+	}
+	at := max(0, slices.IndexFunc(d.Waves, func(c Count) bool { return c.Name == in.Halted.Wave }))
+	if in.Halted.Failed > 0 && in.Halted.Failed <= AtMost(in.Strategy.MaxFailed, d.Waves[at].Total) {
+		d.Resume = true
+		return -1
+	}
+	return at
 }
 
 // isExceeded reports whether more clusters of a wave failed than may.
