@@ -35,7 +35,7 @@ type password struct {
 	deleted string // by whom the Secret was deleted since
 }
 
-var objectName = regexp.MustCompile(`^(?:things\.)?k(\d)[.-]`)
+var objectName = regexp.MustCompile(`^(?:things\.|sh\.helm\.release\.v1\.)?k(\d)[.-]`)
 
 // evaluateAll evaluates all clusters that answer, up to now.
 func (f *fleet) evaluateAll() {
@@ -70,6 +70,12 @@ func (j *evaluate) evaluate() {
 			continue // of another seed
 		}
 		k, _ := strconv.Atoi(match[1])
+		if e.User.Username == user {
+			j.evaluatePause(k, e)
+		}
+		if e.ObjectRef.Name[0] == 's' { // the record of a release
+			continue
+		}
 		if isDeletion && e.User.Username == user {
 			j.deletions++
 			j.evaluateDeletion(k, e)
@@ -102,11 +108,11 @@ func (j *evaluate) evaluateDeletion(k int, e *audit.Event) {
 		case isCRD && k == withCRDs:
 		case is.standing == wanted && isExtra && !is.extra, is.standing == lost && is.excused:
 			return
-		case is.standing == lost:
+		case is.standing == lost && !is.sealed && !m.stacks[is.stack].orphan:
 			reason = m
 		}
 	}
-	if reason == nil && j.wantedLately(k, at, seen) {
+	if reason == nil && (j.wantedLately(k, at, seen) || j.stepped(k, at, isExtra) || at.Sub(j.late[k]) < lag) {
 		return
 	}
 	if reason == nil {
@@ -157,6 +163,8 @@ func (j *evaluate) mayRenew(k int, known *password, at time.Time) bool {
 	switch {
 	case j.recordless[k].After(known.seen): // the record has what a chart generated
 		return true
+	case j.wasLeft(k, known.seen, at): // it was Helm's for a time
+		return true
 	case known.deleted == "":
 		return false
 	case known.deleted == user: // for a reason, which was evaluated
@@ -180,8 +188,14 @@ type guard struct {
 
 type loss struct {
 	cluster int
-	since   time.Time
+	since   time.Time // that of the edit
+	at      time.Time // that of the deletion; Chandler decided on it between the two
 	epochs  [2]int
+}
+
+// isLong reports whether Chandler may have forgotten a loss when it decided on another one.
+func (l *loss) isLong(other *loss) bool {
+	return l.at.Sub(other.since) > window || other.at.Sub(l.since) > window
 }
 
 // evaluate counts a loss, and expects that no more clusters have some than removalLimit allows.
@@ -191,10 +205,11 @@ func (g *guard) evaluate(j *evaluate, m *model, k int, at time.Time) {
 	if g.losses == nil {
 		g.losses = map[int][]loss{}
 	}
-	g.losses[is.stack] = append(g.losses[is.stack], loss{cluster: j.cluster, since: is.since, epochs: m.epochs(j.cluster)})
+	this := loss{cluster: j.cluster, since: is.since, at: at, epochs: m.epochs(j.cluster)}
+	g.losses[is.stack] = append(g.losses[is.stack], this)
 	lost := map[int]bool{}
 	for _, l := range g.losses[is.stack] {
-		if is.since.Sub(l.since).Abs() < window && l.epochs == m.epochs(l.cluster) {
+		if !this.isLong(&l) && l.epochs == m.epochs(l.cluster) {
 			lost[l.cluster] = true
 		}
 	}

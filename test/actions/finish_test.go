@@ -33,6 +33,7 @@ func (f *fleet) finish() {
 			f.link(c)
 		}
 	}
+	f.endBrakes()
 	f.settle(20 * time.Second)
 	f.evaluateAll()
 	f.awaitWanted("all is as it should be in the end", true)
@@ -72,6 +73,9 @@ func (f *fleet) awaitWanted(reason string, confirms bool) {
 			return err
 		}
 		var wrong []error
+		if confirms {
+			f.openGates()
+		}
 		for c := range f.workloads {
 			if confirms {
 				f.confirmOn(c)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // A fleet has so many stacks and components. A component is in one stack at a time, by varying names.
@@ -34,6 +36,7 @@ type model struct {
 
 type cluster struct {
 	exists bool
+	paused bool // by its spec
 	labels map[string]string
 	epoch  int // counts what has Chandler forget its removals
 }
@@ -45,12 +48,17 @@ type stack struct {
 	isFree   bool            // its removalLimit is 100%
 	allowed  map[string]bool // release names in allowedRemovals
 	leaving  map[string]string
+	paused   bool
+	sealed   bool              // it was deleted while it was paused, and Chandler knew of the pause
+	orphan   bool              // its deletionPolicy
+	rollout  *addonsv1.Rollout // it isn't changed in place
 }
 
 type component struct {
 	name  int // which of its names it has
 	text  int
 	extra bool
+	adopt bool // a stack may have left it behind
 }
 
 // release is the name of the component's add-on.
@@ -78,6 +86,7 @@ type state struct {
 	stack    int       // that wants it, or lost it
 	since    time.Time // of the loss
 	excused  bool      // the operator allowed or confirmed it
+	sealed   bool      // its stack was deleted while it was paused
 	extra    bool      // its second ConfigMap is wanted, too
 }
 
@@ -133,7 +142,8 @@ func (m *model) follow(now time.Time, before *model) {
 					is = state{standing: lost, stack: was.stack, since: now}
 				}
 				of := &m.stacks[is.stack]
-				is.excused = is.excused || of.isFree || of.exists && (of.allowed[before.release(k)] ||
+				is.sealed = !of.exists && (is.sealed || was.standing == wanted && of.sealed)
+				is.excused = is.excused || of.isFree && !is.sealed || of.exists && (of.allowed[before.release(k)] ||
 					was.standing == wanted && of.leaving != nil && of.has[k] && selects(of.leaving, m.clusters[c].labels))
 			}
 			m.shares[x] = is

@@ -96,6 +96,9 @@ func (f *fleet) restoreHub() {
 	b := f.backup
 	now := b.model.clone()
 	now.epoch = f.now().epoch + 1
+	for k := range components {
+		now.components[k].adopt = now.components[k].adopt || f.now().components[k].adopt
+	}
 	for x, is := range f.now().shares {
 		if now.shares[x].standing == kept && is.standing == lost {
 			is.excused = true // its removal may have begun
@@ -119,7 +122,14 @@ func (f *fleet) restoreHub() {
 				f.writeKubeconfig(c)
 			}
 		}
+		for s := range now.stacks { // what stacks left behind since is adopted
+			if now.stacks[s].exists && now.components != b.model.components {
+				f.writeStack(s)
+			}
+		}
 	})
+	f.remade()
+	f.evens = [stacks][]time.Time{}
 }
 
 func (f *fleet) restoreObject(o client.Object) {

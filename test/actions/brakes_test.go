@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actions
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
+)
+
+// pauseStack pauses or resumes a stack.
+func (f *fleet) pauseStack() bool {
+	s := f.random.IntN(stacks)
+	if !f.now().stacks[s].exists {
+		return false
+	}
+	f.act("pause %s: %t", stackName(s), !f.now().stacks[s].paused)
+	f.editStack(s, func(m *model) { m.stacks[s].paused = !m.stacks[s].paused })
+	return true
+}
+
+// pauseCluster pauses or unpauses a Cluster.
+func (f *fleet) pauseCluster() bool {
+	c := f.random.IntN(len(f.workloads))
+	if !f.now().clusters[c].exists {
+		return false
+	}
+	f.setPaused(c, !f.now().clusters[c].paused)
+	return true
+}
+
+func (f *fleet) setPaused(c int, paused bool) {
+	f.t.Helper()
+	f.act("pause %s: %t", clusterName(c), paused)
+	f.change(func(m *model) { m.clusters[c].paused = paused }, func() {
+		text := `{"spec":{"paused":null}}`
+		if paused {
+			text = `{"spec":{"paused":true}}`
+		}
+		f.patch(f.hub(), &clusterv1.Cluster{ObjectMeta: f.named(clusterName(c))}, text)
+	})
+}
+
+// orphanStack has a stack leave its add-ons behind, or not any more. It may delete the stack at once.
+func (f *fleet) orphanStack() bool {
+	s := f.random.IntN(stacks)
+	if !f.now().stacks[s].exists {
+		return false
+	}
+	f.act("have %s leave its add-ons behind: %t", stackName(s), !f.now().stacks[s].orphan)
+	f.editStack(s, func(m *model) {
+		of := &m.stacks[s]
+		of.orphan = !of.orphan
+		for k := range components {
+			m.components[k].adopt = m.components[k].adopt || of.orphan && of.has[k]
+		}
+	})
+	if f.now().stacks[s].orphan && f.random.IntN(3) == 0 {
+		f.settle(12 * time.Second)
+		f.deleteStack(s)
+	}
+	return true
+}
+
+// deleteStack deletes a stack. What Chandler can't know of it by then doesn't count.
+func (f *fleet) deleteStack(s int) {
+	f.t.Helper()
+	if f.now().stacks[s].paused {
+		f.settle(12 * time.Second)
+	}
+	sealed := f.knows(func(m *model) bool { return m.stacks[s].exists && m.stacks[s].paused })
+	orphan := f.knows(func(m *model) bool { return m.stacks[s].exists && m.stacks[s].orphan })
+	f.act("delete %s, which is paused: %t, and leaves its add-ons behind: %t", stackName(s), sealed, orphan)
+	f.change(func(m *model) {
+		m.stacks[s].exists, m.stacks[s].sealed, m.stacks[s].orphan = false, sealed, orphan
+	}, func() { f.remove(f.hub(), f.stackOf(f.now(), s)) })
+}
+
+// moveInTwo has a component go from one stack to another by two requests, with some time between them. At no time is it
+// unwanted.
+func (f *fleet) moveInTwo() bool {
+	k, to, isFirst := f.random.IntN(components), f.random.IntN(stacks), f.random.IntN(2) == 0
+	gap := time.Duration(f.random.IntN(3000)) * time.Millisecond
+	from := f.now().stackWith(k)
+	if from < 0 || from == to || !f.now().stacks[to].exists || f.now().stacks[from].isLast(k) {
+		return false
+	}
+	f.act("move %s from %s to %s with %s between, there first: %t", f.now().release(k), stackName(from), stackName(to), gap, isFirst)
+	first, second := from, to
+	if isFirst {
+		first, second = to, from
+	}
+	f.change(func(m *model) {
+		for _, s := range []int{from, to} {
+			m.stacks[s].allowed, m.stacks[s].leaving = nil, nil
+			m.stacks[s].has[k] = s == to
+		}
+	}, func() {
+		begin := time.Now()
+		f.writeStack(first)
+		time.Sleep(gap)
+		f.writeStack(second)
+		if time.Since(begin) > inTime {
+			f.late[k] = time.Now()
+		}
+	})
+	return true
+}
+
+// inTime is how long the two requests of a move may take. Chandler waits for a little longer.
+const inTime = 3300 * time.Millisecond
+
+// underWay is how long a write may take that was decided on before a pause, on a busy machine.
+const underWay = 10 * time.Second
+
+// evaluatePause expects nothing to be written for a component while its Cluster, or each stack that may have it, is paused.
+func (j *evaluate) evaluatePause(k int, e *audit.Event) {
+	j.t.Helper()
+	at := e.RequestReceivedTimestamp.Time
+	from := at.Add(-underWay)
+	for _, rest := range j.rests {
+		if rest.Before(at) && rest.After(from) {
+			from = rest
+		}
+	}
+	if at.After(j.resumed.Add(-time.Second)) && at.Before(j.resumed.Add(lag)) && j.pause.Add(-underWay).Before(from) {
+		from = j.pause.Add(-underWay)
+	}
+	lasting := j.during(from, at)
+	isPaused := func(is func(*model) bool) bool {
+		for _, m := range lasting {
+			if !is(m.model) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, m := range j.during(at.Add(-lag), at) {
+		if m.isRemade {
+			return
+		}
+	}
+	if isPaused(func(m *model) bool { return m.clusters[j.cluster].exists && m.clusters[j.cluster].paused }) {
+		j.t.Errorf("%s: %s %s at %s, though the Cluster is paused%s", clusterName(j.cluster), e.Verb, e.RequestURI, at.UTC().Format("15:04:05.000"), j.trail(k))
+		return
+	}
+	since, _ := j.unevenSince(k, at)
+	owners := map[int]bool{}
+	for _, m := range append(j.believable(at, since), lasting[0].model) {
+		if is := m.shares[share{j.cluster, k}]; is.standing != kept {
+			owners[is.stack] = true
+		}
+		for s := range m.stacks {
+			owners[s] = owners[s] || m.stacks[s].has[k]
+		}
+	}
+	for s, is := range owners {
+		if is && !isPaused(func(m *model) bool { return m.stacks[s].exists && m.stacks[s].paused }) {
+			return
+		}
+		if !is {
+			delete(owners, s)
+		}
+	}
+	if len(owners) > 0 {
+		j.t.Errorf("%s: %s %s at %s, though each stack that may have it is paused: %v%s%s",
+			clusterName(j.cluster), e.Verb, e.RequestURI, at.UTC().Format("15:04:05.000"), owners, j.trail(k), j.plans())
+	}
+}
+
+// wasLeft reports whether a stack with Orphan lost the component within some time.
+func (j *evaluate) wasLeft(k int, from, to time.Time) bool {
+	for _, m := range j.during(from.Add(-lag), to) {
+		if is := m.shares[share{j.cluster, k}]; is.standing == lost && m.stacks[is.stack].orphan {
+			return true
+		}
+	}
+	return false
+}
+
+// endBrakes ends pauses, holds and what else keeps clusters from what is wanted. Some stacks keep their rollout.
+func (f *fleet) endBrakes() {
+	f.t.Helper()
+	for c := range f.workloads {
+		if f.now().clusters[c].exists && f.now().clusters[c].paused {
+			f.setPaused(c, false)
+		}
+		edit(f, &addonsv1.ClusterAddon{ObjectMeta: f.named(clusterName(c))}, func(o *addonsv1.ClusterAddon) {
+			delete(o.Annotations, addonsv1.HoldRolloutAnnotation)
+		})
+	}
+	for s := range stacks {
+		if !f.now().stacks[s].exists {
+			continue
+		}
+		keeps := f.random.IntN(2) == 0
+		f.editStack(s, func(m *model) {
+			m.stacks[s].paused, m.stacks[s].orphan = false, false
+			if m.stacks[s].rollout != nil && keeps {
+				m.stacks[s].rollout = &addonsv1.Rollout{MinReady: &metav1.Duration{}, MaxConcurrent: percent(100), MaxFailed: percent(100)}
+			} else {
+				m.stacks[s].rollout = nil
+			}
+		})
+	}
+}
