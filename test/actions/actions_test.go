@@ -26,7 +26,7 @@ var allActions = []action{
 	{10, (*fleet).pauseStack},
 	{4, (*fleet).pauseCluster},
 	{6, (*fleet).orphanStack},
-	{10, (*fleet).setRollout},
+	{8, (*fleet).setRollout},
 	{14, (*fleet).steerRollout},
 	{6, (*fleet).holdCluster},
 	{5, (*fleet).reselect},

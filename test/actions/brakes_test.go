@@ -3,6 +3,7 @@
 package actions
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 
 // pauseStack pauses or resumes a stack.
 func (f *fleet) pauseStack() bool {
-	s := f.random.IntN(stacks)
+	s := f.braked(func(s *stack) bool { return s.paused })
 	if !f.now().stacks[s].exists {
 		return false
 	}
@@ -23,9 +24,24 @@ func (f *fleet) pauseStack() bool {
 	return true
 }
 
+// braked returns a stack, mostly one of which something is so already: it is to end, so that clusters lose add-ons, too.
+func (f *fleet) braked(is func(*stack) bool) int {
+	if f.random.IntN(4) > 0 {
+		for s := range stacks {
+			if of := &f.now().stacks[s]; of.exists && is(of) {
+				return s
+			}
+		}
+	}
+	return f.random.IntN(stacks)
+}
+
 // pauseCluster pauses or unpauses a Cluster.
 func (f *fleet) pauseCluster() bool {
 	c := f.random.IntN(len(f.workloads))
+	if is := slices.IndexFunc(f.now().clusters, func(c cluster) bool { return c.paused }); is >= 0 && f.random.IntN(4) > 0 {
+		c = is
+	}
 	if !f.now().clusters[c].exists {
 		return false
 	}
@@ -47,7 +63,7 @@ func (f *fleet) setPaused(c int, paused bool) {
 
 // orphanStack has a stack leave its add-ons behind, or not any more. It may delete the stack at once.
 func (f *fleet) orphanStack() bool {
-	s := f.random.IntN(stacks)
+	s := f.braked(func(s *stack) bool { return s.orphan })
 	if !f.now().stacks[s].exists {
 		return false
 	}
@@ -156,6 +172,11 @@ func (j *evaluate) evaluatePause(k int, e *audit.Event) {
 		}
 		for s := range m.stacks {
 			owners[s] = owners[s] || m.stacks[s].has[k]
+		}
+	}
+	for s, is := range owners {
+		if is && lasting[len(lasting)-1].stacks[s].paused {
+			j.writes++
 		}
 	}
 	for s, is := range owners {

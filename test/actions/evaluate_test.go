@@ -26,6 +26,8 @@ type evaluate struct {
 	pause      time.Time // when the cluster last began to hang; it may act later on earlier requests
 	resumed    time.Time
 	deletions  int
+	steps      int // deletions for which a rollout was looked at
+	writes     int // while a stack was paused that may have the component
 }
 
 // password is the generated one of a component on a cluster.

@@ -21,7 +21,7 @@ func percent(n int) *intstr.IntOrString { return ptr.To(intstr.FromString(fmt.Sp
 
 // setRollout gives a stack a rollout, or takes it away.
 func (f *fleet) setRollout() bool {
-	s, kind := f.random.IntN(stacks), f.random.IntN(6)
+	s, kind := f.random.IntN(stacks), f.random.IntN(9)-3
 	if !f.now().stacks[s].exists || kind < 2 && f.now().stacks[s].rollout == nil {
 		return false
 	}
@@ -116,7 +116,7 @@ func (f *fleet) openGates() {
 
 // holdCluster has changes of stacks not reach a cluster, or ends that.
 func (f *fleet) holdCluster() bool {
-	c, value := f.random.IntN(len(f.workloads)), "*"
+	c, value := f.random.IntN(min(len(f.workloads), 3)), "*" // mostly one that is held already
 	if f.random.IntN(2) == 0 {
 		value = stackName(f.random.IntN(stacks))
 	}
@@ -186,6 +186,7 @@ func (j *evaluate) stepped(k int, at time.Time, isExtra bool) bool {
 	if !is {
 		return false
 	}
+	j.steps++
 	all := j.during(since, at)
 	var labels []map[string]string
 	for _, m := range all {
