@@ -193,14 +193,20 @@ func (j *evaluate) evaluatePause(k int, e *audit.Event) {
 	}
 }
 
-// wasLeft reports whether a stack with Orphan lost the component within some time.
+// wasLeft reports whether a stack may have left the component to Helm within some time, and have it by another name since.
+// By the same name, it is adopted with its password.
 func (j *evaluate) wasLeft(k int, from, to time.Time) bool {
-	for _, m := range j.during(from.Add(-lag), to) {
-		if is := m.shares[share{j.cluster, k}]; is.standing == lost && m.stacks[is.stack].orphan {
-			return true
-		}
+	since := from.Add(-lag)
+	if uneven, is := j.unevenSince(k, to); is && uneven.Before(since) {
+		since = uneven
 	}
-	return false
+	left, names := false, map[int]bool{}
+	for _, m := range j.during(since, to) {
+		names[m.components[k].name] = true
+		is := m.shares[share{j.cluster, k}]
+		left = left || m.stacks[is.stack].orphan && is.standing != kept
+	}
+	return left && len(names) > 1
 }
 
 // endBrakes ends pauses, holds and what else keeps clusters from what is wanted. Some stacks keep their rollout.
