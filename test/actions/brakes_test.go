@@ -174,6 +174,9 @@ func (j *evaluate) evaluatePause(k int, e *audit.Event) {
 			owners[s] = owners[s] || m.stacks[s].has[k]
 		}
 	}
+	for s := range j.lastOwners(k, at) {
+		owners[s] = true
+	}
 	for s, is := range owners {
 		if is && lasting[len(lasting)-1].stacks[s].paused {
 			j.writes++
@@ -191,6 +194,18 @@ func (j *evaluate) evaluatePause(k int, e *audit.Event) {
 		j.t.Errorf("%s: %s %s at %s, though each stack that may have it is paused: %v%s%s",
 			clusterName(j.cluster), e.Verb, e.RequestURI, at.UTC().Format("15:04:05.000"), owners, j.trail(k), j.plans())
 	}
+}
+
+// lastOwners returns the stacks that were the last ones to have the component by each of its names: their releases may still
+// be there.
+func (f *fleet) lastOwners(k int, at time.Time) map[int]bool {
+	owners, seen := map[int]bool{}, map[int]bool{}
+	for _, m := range slices.Backward(f.moments) {
+		if s := m.stackWith(k); s >= 0 && m.begin.Before(at) && !seen[m.components[k].name] {
+			owners[s], seen[m.components[k].name] = true, true
+		}
+	}
+	return owners
 }
 
 // wasLeft reports whether a stack may have left the component to Helm within some time, and have it by another name since.
@@ -216,9 +231,7 @@ func (f *fleet) endBrakes() {
 		if f.now().clusters[c].exists && f.now().clusters[c].paused {
 			f.setPaused(c, false)
 		}
-		edit(f, &addonsv1.ClusterAddon{ObjectMeta: f.named(clusterName(c))}, func(o *addonsv1.ClusterAddon) {
-			delete(o.Annotations, addonsv1.HoldRolloutAnnotation)
-		})
+		f.setHeld(c, false, "")
 	}
 	for s := range stacks {
 		if !f.now().stacks[s].exists {

@@ -108,7 +108,7 @@ func (j *evaluate) evaluateDeletion(k int, e *audit.Event) {
 		}
 		switch {
 		case isCRD && k == withCRDs:
-		case is.standing == wanted && isExtra && !is.extra, is.standing == lost && is.excused:
+		case is.standing == wanted && (is.pending || isExtra && !is.extra), is.standing == lost && is.excused:
 			return
 		case is.standing == lost && !is.sealed && !m.stacks[is.stack].orphan:
 			reason = m
@@ -218,6 +218,9 @@ func (g *guard) evaluate(j *evaluate, m *model, k int, at time.Time) {
 	if most := max(len(m.clusters)/10, 1); len(lost) > most {
 		j.t.Errorf("%s lost %s at %s, which should have been held: %s lost something on %d clusters (%+v), and %d may",
 			clusterName(j.cluster), componentName(k), at.UTC().Format("15:04:05.000"), stackName(is.stack), len(lost), g.losses[is.stack], most)
+		for c := range lost {
+			j.t.Logf("%s: %+v%s%s", clusterName(c), m.shares[share{c, k}], j.evaluates[c].trail(k), j.evaluates[c].plans())
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ type model struct {
 type cluster struct {
 	exists bool
 	paused bool // by its spec
+	held   bool // its ClusterAddon was annotated so that changes of stacks don't reach it
 	labels map[string]string
 	epoch  int // counts what has Chandler forget its removals
 }
@@ -88,6 +89,10 @@ type state struct {
 	excused  bool      // the operator allowed or confirmed it
 	sealed   bool      // its stack was deleted while it was paused
 	extra    bool      // its second ConfigMap is wanted, too
+	name     int       // by which it is, or was, wanted
+	// pending is set if it was lost by another name, and the edit by which it is wanted again waits for a pause, a rollout or
+	// a hold. The other release may go until then.
+	pending bool
 }
 
 func (m *model) clone() *model {
@@ -134,7 +139,9 @@ func (m *model) follow(now time.Time, before *model) {
 			s, isWanted := m.wanting(x)
 			switch {
 			case isWanted:
-				is = state{standing: wanted, stack: s, extra: m.components[k].extra}
+				is = state{standing: wanted, stack: s, extra: m.components[k].extra, name: m.components[k].name}
+				waits := m.stacks[s].paused || m.stacks[s].rollout != nil || m.clusters[c].held
+				is.pending = waits && (was.pending || was.standing == lost && was.name != is.name)
 			case !m.clusters[c].exists || was.standing == kept:
 			default:
 				is = was

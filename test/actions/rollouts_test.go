@@ -65,7 +65,7 @@ func (f *fleet) steerRollout() bool {
 		f.steer(s, of, addonsv1.RolloutApprovedAnnotation, `"*"`)
 	case what == 3:
 		f.steer(s, of, addonsv1.RolloutPromotedAnnotation, fmt.Sprintf("%q", of.Wave))
-	case what == 4 || of.Phase != addonsv1.RolloutHalted && what == 5:
+	case what == 4:
 		f.evens[s] = nil // clusters may go back to anything from before
 		f.steer(s, of, addonsv1.RolloutRejectedAnnotation, `"the operator says so"`)
 	case what == 5 || what == 6:
@@ -120,14 +120,21 @@ func (f *fleet) holdCluster() bool {
 	if f.random.IntN(2) == 0 {
 		value = stackName(f.random.IntN(stacks))
 	}
-	return edit(f, &addonsv1.ClusterAddon{ObjectMeta: f.named(clusterName(c))}, func(o *addonsv1.ClusterAddon) {
-		if _, isHeld := o.Annotations[addonsv1.HoldRolloutAnnotation]; isHeld {
-			f.act("hold nothing of %s any more", clusterName(c))
+	isHeld := f.now().clusters[c].held
+	f.act("hold %s of %s: %t", value, clusterName(c), !isHeld)
+	f.setHeld(c, !isHeld, value)
+	return true
+}
+
+func (f *fleet) setHeld(c int, held bool, value string) {
+	f.t.Helper()
+	f.change(func(m *model) { m.clusters[c].held = held }, func() {
+		edit(f, &addonsv1.ClusterAddon{ObjectMeta: f.named(clusterName(c))}, func(o *addonsv1.ClusterAddon) {
 			delete(o.Annotations, addonsv1.HoldRolloutAnnotation)
-			return
-		}
-		f.act("hold %s of %s", value, clusterName(c))
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, addonsv1.HoldRolloutAnnotation, value)
+			if held {
+				metav1.SetMetaDataAnnotation(&o.ObjectMeta, addonsv1.HoldRolloutAnnotation, value)
+			}
+		})
 	})
 }
 
