@@ -5,6 +5,7 @@ package actions
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -155,18 +156,29 @@ func (f *fleet) backUpCluster(c int) *clusterBackup {
 	f.t.Helper()
 	j := f.evaluates[c]
 	j.evaluate()
+	before := f.passwordsOf(c)
 	restore, err := f.workloads[c].Backup(f.ctx())
 	must.Succeed(f.t, err)
 	j.evaluate()
-	b := &clusterBackup{restore: restore, passwords: map[int]*password{}}
+	after := f.passwordsOf(c)
+	maps.DeleteFunc(after, func(k int, is *password) bool { // the backup may not have it
+		was, had := before[k]
+		return !had || was.value != is.value
+	})
+	return &clusterBackup{restore: restore, passwords: after}
+}
+
+// passwordsOf returns the passwords of components on a cluster.
+func (f *fleet) passwordsOf(c int) map[int]*password {
+	all := map[int]*password{}
 	for k := range components {
 		secret := &corev1.Secret{}
 		err := f.workloads[c].Get(f.ctx(), client.ObjectKey{Namespace: f.namespace, Name: componentName(k) + "-password"}, secret)
 		if err == nil {
-			b.passwords[k] = &password{value: string(secret.Data["password"])}
+			all[k] = &password{value: string(secret.Data["password"])}
 		}
 	}
-	return b
+	return all
 }
 
 // restoreCluster brings a workload cluster back to an earlier state. Components that were removed since are kept.
