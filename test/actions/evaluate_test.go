@@ -33,6 +33,7 @@ type evaluate struct {
 // password is the generated one of a component on a cluster.
 type password struct {
 	value   string
+	since   time.Time // when it was first seen
 	seen    time.Time
 	deleted string // by whom the Secret was deleted since
 }
@@ -157,7 +158,11 @@ func (j *evaluate) evaluatePassword(k int, e *audit.Event, isDeletion bool) {
 		j.t.Errorf("%s: the password of %s changed at %s: %s%s",
 			clusterName(j.cluster), componentName(k), at.UTC().Format("15:04:05.000"), e.RequestURI, j.trail(k))
 	}
-	j.passwords[k] = &password{value: value, seen: at}
+	since := at
+	if known != nil && known.value == value {
+		since = known.since
+	}
+	j.passwords[k] = &password{value: value, since: since, seen: at}
 }
 
 // mayRenew reports whether there is no password any more to go on with.
@@ -165,7 +170,7 @@ func (j *evaluate) mayRenew(k int, known *password, at time.Time) bool {
 	switch {
 	case j.recordless[k].After(known.seen): // the record has what a chart generated
 		return true
-	case j.wasLeft(k, known.seen, at): // it was Helm's for a time
+	case j.wasLeft(k, known.since, at): // it was Helm's for a time
 		return true
 	case known.deleted == "":
 		return false

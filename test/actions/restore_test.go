@@ -176,6 +176,9 @@ func (f *fleet) passwordsOf(c int) map[int]*password {
 		err := f.workloads[c].Get(f.ctx(), client.ObjectKey{Namespace: f.namespace, Name: componentName(k) + "-password"}, secret)
 		if err == nil {
 			all[k] = &password{value: string(secret.Data["password"])}
+			if known := f.evaluates[c].passwords[k]; known != nil && known.value == all[k].value {
+				all[k].since = known.since
+			}
 		}
 	}
 	return all
