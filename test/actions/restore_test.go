@@ -197,8 +197,8 @@ func (f *fleet) restoreCluster(c int, b *clusterBackup) {
 	}, func() {
 		must.Succeed(f.t, b.restore(f.ctx()))
 	})
-	for _, p := range b.passwords {
-		p.seen = time.Now()
+	f.evaluates[c].passwords = map[int]*password{} // the backup may be restored once more
+	for k, p := range b.passwords {
+		f.evaluates[c].passwords[k] = &password{value: p.value, since: p.since, seen: time.Now()}
 	}
-	f.evaluates[c].passwords = b.passwords
 }
