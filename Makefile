@@ -141,7 +141,7 @@ test-upgrades: controlplane ## Kill all that takes part in 50 upgrades of Kubern
 	CHANDLER_CORE_MODULE=hack/tools/capi-oldest go test -count=1 -timeout 30m ./test/topology -run TestOldestClusterAPI -v
 
 .PHONY: test-long
-test-long: controlplane ## Let the manager die at each write, empty and restore fleets, install on a busy machine, and do random things to a fleet. Takes three hours.
+test-long: controlplane ## Let the manager die at each write, empty and restore fleets, install on a busy machine, and do random things to a fleet. Takes five hours.
 	CHANDLER_ROLLOUT_HISTORIES=100000 go test -count=1 -timeout 60m ./internal/rollout -run TestRandomHistories -v
 	CHANDLER_ROLLOUT_CLUSTERS=200 CHANDLER_ROLLOUT_KILLS=50 go test -count=1 -timeout 90m ./test/e2e -run 'TestRolloutThroughKills|TestRolloutOfAllAtOnce' -v
 	CHANDLER_ROLLOUT_CHANGES=300 CHANDLER_ROLLOUT_DEAD=30 go test -count=1 -timeout 60m ./test/e2e -run 'TestRolloutAmidChanges|TestRolloutBudget' -v
@@ -154,7 +154,7 @@ test-long: controlplane ## Let the manager die at each write, empty and restore 
 	CHANDLER_ENGAGEMENTS=1000 go -C fleet test -count=1 -timeout 30m -run TestEngagementsLeaveNothing -v .
 	CHANDLER_REPLACEMENTS=1000 CGO_ENABLED=1 go -C fleet test -race -count=1 -timeout 30m -run TestEngageEndsBeforeTheNext -v .
 	CHANDLER_E2E_INSTALLS=50 go test -count=1 -timeout 60m ./test/e2e -run TestInstalledAgainAndAgain -v
-	CHANDLER_ACTIONS=200 CHANDLER_ACTIONS_CLUSTERS=20 CHANDLER_ACTIONS_SEEDS=10 go test -count=1 -timeout 150m ./test/actions -v
+	CHANDLER_ACTIONS=200 CHANDLER_ACTIONS_CLUSTERS=20 CHANDLER_ACTIONS_SEEDS=20 go test -count=1 -timeout 300m ./test/actions -v
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target FUZZRUNS times.

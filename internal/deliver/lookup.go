@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -100,7 +101,7 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	}
 	e.Helm = true // the record may be ours, and the object Helm's still
 	m := &metav1.ObjectMeta{UID: o.GetUID(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ManagedFields: o.GetManagedFields()}
-	if !object.IsOwned(m, e, r.release, r.adopted) && !r.isLeft(m) {
+	if !object.IsOwned(m, e, r.release, r.adopted) && !r.isLeft(m) && !r.isOrphan(m) {
 		return nil, nil
 	}
 	o.SetManagedFields(nil)
@@ -115,6 +116,12 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	}
 	r.hidden.learn(job.SecretsIn(o.Object)...)
 	return o, nil
+}
+
+// isOrphan reports whether an object that is to be adopted is nobody's: Chandler left it to Helm, and noted no owner.
+func (r revisionMaker) isOrphan(m *metav1.ObjectMeta) bool {
+	adopts := r.want != nil && (r.want.Adoption == addonsv1.AdoptionPolicyAdopt || r.want.Adoption == addonsv1.AdoptionPolicyAdoptIfEqual)
+	return adopts && object.OwnerOf(m) == (Release{}) && object.HelmOwner(m) == (Release{}) && object.ManagedBy(m, object.HelmManager)
 }
 
 // isLeft reports whether an object is of a release that leaves, as its field manager shows.

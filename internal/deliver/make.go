@@ -37,6 +37,7 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	if err != nil {
 		return nil, err
 	}
+	isNew := generated == nil && inherited == nil
 	generated, found, err := r.inheritOthers(ctx, generated, &heritage{release: r.release, objects: inventory, values: inherited})
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
 	if cluster := (&reader{revisionMaker: r, inventory: found}); len(cluster.inventory) > 0 {
 		input.Lookup = cluster.lookup
-		if len(inventory) > 0 && generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
+		if len(inventory) > 0 && isNew && (len(r.records) == 0 || !r.records[0].Complete) {
 			input.Live = cluster.live
 		}
 	}

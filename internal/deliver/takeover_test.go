@@ -198,15 +198,22 @@ func (e *env) wantGenerated(ns, name string, leaving ...deliver.Release) deliver
 	c := chart{version: "1"}
 	want := e.wantNamed(name, ns, c)
 	want.Leaving = leaving
-	want.Render = func(_ context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
-		result, _, err := renderchart.Render(&job.Chart{
+	want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
+		request := &job.Chart{
 			Files: []artifact.File{
 				{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: demo\nversion: 1.0.0\n")},
 				{Name: "templates/db.yaml", Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: {{ randAlphaNum 20 }}}\n")},
 			},
 			Release: job.Release{Name: name, Namespace: ns, Revision: in.Revision}, Generated: in.Generated,
 			Facts: job.Facts{KubeVersion: "v1.34.0"},
-		}, job.Limits{OutputBytes: 1 << 20, MaxObjects: 10, GeneratedBytes: 1 << 16}, func(job.Stage) {})
+		}
+		limits, ignore := job.Limits{OutputBytes: 1 << 20, MaxObjects: 10, GeneratedBytes: 1 << 16}, func(job.Stage) {}
+		result, _, err := renderchart.Render(request, limits, ignore)
+		if err == nil && result.Made && in.Live != nil {
+			if request.LiveObjects, err = in.Live(ctx); err == nil {
+				result, _, err = renderchart.Render(request, limits, ignore)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -247,6 +254,21 @@ func TestPasswordOfWhatStays(t *testing.T) {
 	e.settleAs(want, object.ReasonOwnedByOther)
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "Secret", ns, "db"))).To(Succeed())
 	want.Again = true
+	e.install(want)
+	e.Expect(e.passwordIn(ns)).To(Equal(live))
+}
+
+// TestAdoptedPasswordStays adopts a release that Chandler left behind. Other releases have generated values, too, which don't
+// keep those of the release from being read from its objects.
+func TestAdoptedPasswordStays(t *testing.T) {
+	e, ns := beside(t)
+	e.install(e.wantNamed("other", ns, chart{version: "1", manifest: configMap("other", "x")}))
+	want := e.wantGenerated(ns, "first")
+	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	e.install(want)
+	live := e.passwordIn(ns)
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	want.Adoption, want.Kept = addonsv1.AdoptionPolicyAdopt, []deliver.Release{{Namespace: ns, Name: "other"}}
 	e.install(want)
 	e.Expect(e.passwordIn(ns)).To(Equal(live))
 }

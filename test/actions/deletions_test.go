@@ -91,6 +91,7 @@ func (f *fleet) deleteCRD() bool {
 			}
 		}
 	})
+	f.remade()
 	return true
 }
 

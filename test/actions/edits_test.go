@@ -169,8 +169,7 @@ func (f *fleet) toggleStack() bool {
 		f.makeStack(s)
 		return true
 	}
-	f.act("delete %s", stackName(s))
-	f.change(func(m *model) { m.stacks[s].exists = false }, func() { f.remove(f.hub(), f.stackOf(f.now(), s)) })
+	f.deleteStack(s)
 	return true
 }
 
@@ -186,5 +185,8 @@ func (f *fleet) makeStack(s int) {
 	for k := range components {
 		left[k] = left[k] && f.now().stackWith(k) < 0
 	}
-	f.editStack(s, func(m *model) { m.stacks[s].exists, m.stacks[s].has = true, left })
+	f.editStack(s, func(m *model) {
+		m.stacks[s].exists, m.stacks[s].has = true, left
+		m.stacks[s].paused, m.stacks[s].sealed, m.stacks[s].orphan = false, false, false
+	})
 }

@@ -26,16 +26,19 @@ type evaluate struct {
 	pause      time.Time // when the cluster last began to hang; it may act later on earlier requests
 	resumed    time.Time
 	deletions  int
+	steps      int // deletions for which a rollout was looked at
+	writes     int // while a stack was paused that may have the component
 }
 
 // password is the generated one of a component on a cluster.
 type password struct {
 	value   string
+	since   time.Time // when it was first seen
 	seen    time.Time
 	deleted string // by whom the Secret was deleted since
 }
 
-var objectName = regexp.MustCompile(`^(?:things\.)?k(\d)[.-]`)
+var objectName = regexp.MustCompile(`^(?:things\.|sh\.helm\.release\.v1\.)?k(\d)[.-]`)
 
 // evaluateAll evaluates all clusters that answer, up to now.
 func (f *fleet) evaluateAll() {
@@ -70,6 +73,12 @@ func (j *evaluate) evaluate() {
 			continue // of another seed
 		}
 		k, _ := strconv.Atoi(match[1])
+		if e.User.Username == user {
+			j.evaluatePause(k, e)
+		}
+		if e.ObjectRef.Name[0] == 's' { // the record of a release
+			continue
+		}
 		if isDeletion && e.User.Username == user {
 			j.deletions++
 			j.evaluateDeletion(k, e)
@@ -100,13 +109,13 @@ func (j *evaluate) evaluateDeletion(k int, e *audit.Event) {
 		}
 		switch {
 		case isCRD && k == withCRDs:
-		case is.standing == wanted && isExtra && !is.extra, is.standing == lost && is.excused:
+		case is.standing == wanted && (is.pending || isExtra && !is.extra), is.standing == lost && is.excused:
 			return
-		case is.standing == lost:
+		case is.standing == lost && !is.sealed && !m.stacks[is.stack].orphan:
 			reason = m
 		}
 	}
-	if reason == nil && j.wantedLately(k, at, seen) {
+	if reason == nil && (j.wantedLately(k, at, seen) || j.stepped(k, at, isExtra) || at.Sub(j.late[k]) < lag) {
 		return
 	}
 	if reason == nil {
@@ -149,13 +158,19 @@ func (j *evaluate) evaluatePassword(k int, e *audit.Event, isDeletion bool) {
 		j.t.Errorf("%s: the password of %s changed at %s: %s%s",
 			clusterName(j.cluster), componentName(k), at.UTC().Format("15:04:05.000"), e.RequestURI, j.trail(k))
 	}
-	j.passwords[k] = &password{value: value, seen: at}
+	since := at
+	if known != nil && known.value == value {
+		since = known.since
+	}
+	j.passwords[k] = &password{value: value, since: since, seen: at}
 }
 
 // mayRenew reports whether there is no password any more to go on with.
 func (j *evaluate) mayRenew(k int, known *password, at time.Time) bool {
 	switch {
 	case j.recordless[k].After(known.seen): // the record has what a chart generated
+		return true
+	case j.wasLeft(k, known.since, at): // it was Helm's for a time
 		return true
 	case known.deleted == "":
 		return false
@@ -180,8 +195,14 @@ type guard struct {
 
 type loss struct {
 	cluster int
-	since   time.Time
+	since   time.Time // that of the edit
+	at      time.Time // that of the deletion; Chandler decided on it between the two
 	epochs  [2]int
+}
+
+// isLong reports whether Chandler may have forgotten a loss when it decided on another one.
+func (l *loss) isLong(other *loss) bool {
+	return l.at.Sub(other.since) > window || other.at.Sub(l.since) > window
 }
 
 // evaluate counts a loss, and expects that no more clusters have some than removalLimit allows.
@@ -191,16 +212,20 @@ func (g *guard) evaluate(j *evaluate, m *model, k int, at time.Time) {
 	if g.losses == nil {
 		g.losses = map[int][]loss{}
 	}
-	g.losses[is.stack] = append(g.losses[is.stack], loss{cluster: j.cluster, since: is.since, epochs: m.epochs(j.cluster)})
+	this := loss{cluster: j.cluster, since: is.since, at: at, epochs: m.epochs(j.cluster)}
+	g.losses[is.stack] = append(g.losses[is.stack], this)
 	lost := map[int]bool{}
 	for _, l := range g.losses[is.stack] {
-		if is.since.Sub(l.since).Abs() < window && l.epochs == m.epochs(l.cluster) {
+		if !this.isLong(&l) && l.epochs == m.epochs(l.cluster) {
 			lost[l.cluster] = true
 		}
 	}
 	if most := max(len(m.clusters)/10, 1); len(lost) > most {
 		j.t.Errorf("%s lost %s at %s, which should have been held: %s lost something on %d clusters (%+v), and %d may",
 			clusterName(j.cluster), componentName(k), at.UTC().Format("15:04:05.000"), stackName(is.stack), len(lost), g.losses[is.stack], most)
+		for c := range lost {
+			j.t.Logf("%s: %+v%s%s", clusterName(c), m.shares[share{c, k}], j.evaluates[c].trail(k), j.evaluates[c].plans())
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func (f *fleet) toggleCluster() bool {
 	exists := f.now().clusters[c].exists
 	f.act("make %s: %t", clusterName(c), !exists)
 	f.change(func(m *model) {
-		m.clusters[c].exists = !exists
+		m.clusters[c].exists, m.clusters[c].paused = !exists, false
 		m.clusters[c].epoch++
 	}, func() {
 		if !exists {

@@ -33,14 +33,15 @@ func (f *fleet) finish() {
 			f.link(c)
 		}
 	}
+	f.endBrakes()
 	f.settle(20 * time.Second)
 	f.evaluateAll()
 	f.awaitWanted("all is as it should be in the end", true)
 	f.settle(20 * time.Second)
 	f.evaluateAll()
-	deletions, left, forgotten := 0, 0, 0
+	deletions, steps, writes, left, forgotten := 0, 0, 0, 0, 0
 	for c, j := range f.evaluates {
-		deletions += j.deletions
+		deletions, steps, writes = deletions+j.deletions, steps+j.steps, writes+j.writes
 		for k := range components {
 			if x := (share{c, k}); f.now().shares[x].standing != wanted && f.has(x) {
 				left++
@@ -49,8 +50,8 @@ func (f *fleet) finish() {
 			}
 		}
 	}
-	f.t.Logf("%d deletions evaluated; %d components are wanted, %d of them by a name that was forgotten, and %d others were left",
-		deletions, f.count(wanted), forgotten, left)
+	f.t.Logf("%d deletions evaluated, %d of them amid rollouts, and %d writes beside paused stacks; %d components are wanted, %d of them by a name that was forgotten, and %d others were left",
+		deletions, steps, writes, f.count(wanted), forgotten, left)
 	f.kill(0)
 	f.kill(1)
 }
@@ -72,6 +73,9 @@ func (f *fleet) awaitWanted(reason string, confirms bool) {
 			return err
 		}
 		var wrong []error
+		if confirms {
+			f.openGates()
+		}
 		for c := range f.workloads {
 			if confirms {
 				f.confirmOn(c)

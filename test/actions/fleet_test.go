@@ -38,7 +38,9 @@ type fleet struct {
 	guard     guard
 	backup    *hubBackup
 	backups   map[int]*clusterBackup
-	isMissing bool // the Secret with the text of component withSecret
+	evens     [stacks][]time.Time // when all clusters had the newest of a stack
+	late      map[int]time.Time   // when the second request of a component's move came too late
+	isMissing bool                // the Secret with the text of component withSecret
 	kubeconf  [][]byte
 }
 
@@ -60,7 +62,7 @@ func newFleet(t *testing.T, s *servers, seed int) *fleet {
 	t.Helper()
 	id := fmt.Sprintf("s%d", seed)
 	f := &fleet{
-		servers: s, history: &history{}, t: t, random: rand.New(rand.NewPCG(uint64(seed), 27)), id: id, backups: map[int]*clusterBackup{},
+		servers: s, history: &history{}, t: t, random: rand.New(rand.NewPCG(uint64(seed), 27)), id: id, backups: map[int]*clusterBackup{}, late: map[int]time.Time{},
 		namespace: "team-" + id, charts: filepath.Join(t.TempDir(), "charts"), links: make([]link, len(s.workloads)),
 	}
 	writeCharts(t, f.charts, id)
@@ -129,6 +131,8 @@ func (f *fleet) settle(timeout time.Duration) bool {
 		}
 		if time.Since(since) > calm {
 			f.know()
+			f.rests = append(f.rests, time.Now())
+			f.noteEven()
 			return true
 		}
 	}

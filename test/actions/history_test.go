@@ -27,6 +27,7 @@ const lag = 40 * time.Second
 // moment is a change of what is wanted. The API servers have it at some time between begin and end.
 type moment struct {
 	begin, end time.Time
+	isRemade   bool // objects were deleted and made again meanwhile
 	*model
 }
 
@@ -34,6 +35,7 @@ type moment struct {
 type history struct {
 	moments []moment
 	known   []time.Time
+	rests   []time.Time // when Chandler had nothing to do
 	actions []string
 }
 
@@ -71,13 +73,34 @@ func (h *history) believable(at, since time.Time) []*model {
 		from = since
 	}
 	var all []*model
+	for _, m := range h.during(from, at) {
+		all = append(all, m.model)
+	}
+	return all
+}
+
+// during returns the moments that lasted at any time between two.
+func (h *history) during(from, to time.Time) (all []moment) {
 	for i, m := range h.moments {
 		last := i == len(h.moments)-1
-		if m.begin.Before(at) && (last || !h.moments[i+1].end.Before(from)) {
-			all = append(all, m.model)
+		if m.begin.Before(to) && (last || !h.moments[i+1].end.Before(from)) {
+			all = append(all, m)
 		}
 	}
 	return all
+}
+
+// remade notes that objects were deleted and made again in the last moment.
+func (h *history) remade() { h.moments[len(h.moments)-1].isRemade = true }
+
+// knows reports whether Chandler was at rest at some time since something is so.
+func (h *history) knows(is func(*model) bool) bool {
+	for i := len(h.moments) - 1; i >= 0 && is(h.moments[i].model); i-- {
+		if len(h.rests) > 0 && h.rests[len(h.rests)-1].After(h.moments[i].end) {
+			return true
+		}
+	}
+	return false
 }
 
 // act notes what the operator does.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // A fleet has so many stacks and components. A component is in one stack at a time, by varying names.
@@ -34,6 +36,8 @@ type model struct {
 
 type cluster struct {
 	exists bool
+	paused bool // by its spec
+	held   bool // its ClusterAddon was annotated so that changes of stacks don't reach it
 	labels map[string]string
 	epoch  int // counts what has Chandler forget its removals
 }
@@ -45,12 +49,17 @@ type stack struct {
 	isFree   bool            // its removalLimit is 100%
 	allowed  map[string]bool // release names in allowedRemovals
 	leaving  map[string]string
+	paused   bool
+	sealed   bool              // it was deleted while it was paused, and Chandler knew of the pause
+	orphan   bool              // its deletionPolicy
+	rollout  *addonsv1.Rollout // it isn't changed in place
 }
 
 type component struct {
 	name  int // which of its names it has
 	text  int
 	extra bool
+	adopt bool // a stack may have left it behind
 }
 
 // release is the name of the component's add-on.
@@ -78,7 +87,12 @@ type state struct {
 	stack    int       // that wants it, or lost it
 	since    time.Time // of the loss
 	excused  bool      // the operator allowed or confirmed it
+	sealed   bool      // its stack was deleted while it was paused
 	extra    bool      // its second ConfigMap is wanted, too
+	name     int       // by which it is, or was, wanted
+	// pending is set if it was lost by another name, and the edit by which it is wanted again waits for a pause, a rollout or
+	// a hold. The other release may go until then.
+	pending bool
 }
 
 func (m *model) clone() *model {
@@ -125,7 +139,9 @@ func (m *model) follow(now time.Time, before *model) {
 			s, isWanted := m.wanting(x)
 			switch {
 			case isWanted:
-				is = state{standing: wanted, stack: s, extra: m.components[k].extra}
+				is = state{standing: wanted, stack: s, extra: m.components[k].extra, name: m.components[k].name}
+				waits := m.stacks[s].paused || m.stacks[s].rollout != nil || m.clusters[c].held
+				is.pending = waits && (was.pending || was.standing == lost && was.name != is.name)
 			case !m.clusters[c].exists || was.standing == kept:
 			default:
 				is = was
@@ -133,7 +149,8 @@ func (m *model) follow(now time.Time, before *model) {
 					is = state{standing: lost, stack: was.stack, since: now}
 				}
 				of := &m.stacks[is.stack]
-				is.excused = is.excused || of.isFree || of.exists && (of.allowed[before.release(k)] ||
+				is.sealed = !of.exists && (is.sealed || was.standing == wanted && of.sealed)
+				is.excused = is.excused || of.isFree && !is.sealed || of.exists && (of.allowed[before.release(k)] ||
 					was.standing == wanted && of.leaving != nil && of.has[k] && selects(of.leaving, m.clusters[c].labels))
 			}
 			m.shares[x] = is

@@ -51,7 +51,9 @@ func (f *fleet) move() {
 	}
 	for c := range f.workloads {
 		if f.now().clusters[c].exists {
-			f.patch(to, &clusterv1.Cluster{ObjectMeta: f.named(clusterName(c))}, `{"spec":{"paused":null}}`)
+			if !f.now().clusters[c].paused {
+				f.patch(to, &clusterv1.Cluster{ObjectMeta: f.named(clusterName(c))}, `{"spec":{"paused":null}}`)
+			}
 			f.reportProvisioned(to, c)
 		}
 	}
@@ -79,6 +81,7 @@ func (f *fleet) moveNow() {
 		f.start(1 - f.active)
 	}
 	f.change(func(*model) {}, f.move)
+	f.remade()
 	if f.managers[f.active] == nil && runs {
 		time.Sleep(time.Duration(f.random.IntN(1000)) * time.Millisecond)
 		f.start(f.active)

@@ -32,6 +32,13 @@ const valuesSecret = "values"
 func (f *fleet) stackOf(m *model, s int) *addonsv1.AddonStack {
 	of := &m.stacks[s]
 	object := &addonsv1.AddonStack{ObjectMeta: f.named(stackName(s))}
+	if of.paused {
+		object.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	}
+	if of.orphan {
+		object.Spec.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	}
+	object.Spec.Rollout = of.rollout.DeepCopy()
 	object.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: of.selector}
 	for k := range components {
 		if of.has[k] {
@@ -53,6 +60,9 @@ func (f *fleet) stackOf(m *model, s int) *addonsv1.AddonStack {
 func (f *fleet) addonOf(m *model, k int) addonsv1.Addon {
 	values := map[string]any{"prefix": componentName(k), "extra": m.components[k].extra}
 	a := addonsv1.Addon{Name: m.release(k), Namespace: f.namespace, Chart: addonsv1.ChartSource{Path: componentName(k)}}
+	if m.components[k].adopt {
+		a.AdoptionPolicy = addonsv1.AdoptionPolicyAdopt
+	}
 	if k == withSecret {
 		a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: valuesSecret}}
 	} else {
@@ -73,7 +83,13 @@ func (f *fleet) writeStack(s int) {
 	wanted := f.stackOf(f.now(), s)
 	if len(wanted.Spec.Addons) == 0 {
 		f.remove(f.hub(), wanted)
-	} else if !edit(f, &addonsv1.AddonStack{ObjectMeta: wanted.ObjectMeta}, func(o *addonsv1.AddonStack) { o.Spec = wanted.Spec }) {
+	} else if !edit(f, &addonsv1.AddonStack{ObjectMeta: wanted.ObjectMeta}, func(o *addonsv1.AddonStack) {
+		o.Spec = wanted.Spec
+		delete(o.Annotations, clusterv1.PausedAnnotation)
+		for key, value := range wanted.Annotations {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, key, value)
+		}
+	}) {
 		f.create(f.hub(), wanted)
 	}
 }

@@ -5,6 +5,7 @@ package actions
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -96,6 +97,9 @@ func (f *fleet) restoreHub() {
 	b := f.backup
 	now := b.model.clone()
 	now.epoch = f.now().epoch + 1
+	for k := range components {
+		now.components[k].adopt = now.components[k].adopt || f.now().components[k].adopt
+	}
 	for x, is := range f.now().shares {
 		if now.shares[x].standing == kept && is.standing == lost {
 			is.excused = true // its removal may have begun
@@ -119,7 +123,14 @@ func (f *fleet) restoreHub() {
 				f.writeKubeconfig(c)
 			}
 		}
+		for s := range now.stacks { // what stacks left behind since is adopted
+			if now.stacks[s].exists && now.components != b.model.components {
+				f.writeStack(s)
+			}
+		}
 	})
+	f.remade()
+	f.evens = [stacks][]time.Time{}
 }
 
 func (f *fleet) restoreObject(o client.Object) {
@@ -145,18 +156,32 @@ func (f *fleet) backUpCluster(c int) *clusterBackup {
 	f.t.Helper()
 	j := f.evaluates[c]
 	j.evaluate()
+	before := f.passwordsOf(c)
 	restore, err := f.workloads[c].Backup(f.ctx())
 	must.Succeed(f.t, err)
 	j.evaluate()
-	b := &clusterBackup{restore: restore, passwords: map[int]*password{}}
+	after := f.passwordsOf(c)
+	maps.DeleteFunc(after, func(k int, is *password) bool { // the backup may not have it
+		was, had := before[k]
+		return !had || was.value != is.value
+	})
+	return &clusterBackup{restore: restore, passwords: after}
+}
+
+// passwordsOf returns the passwords of components on a cluster.
+func (f *fleet) passwordsOf(c int) map[int]*password {
+	all := map[int]*password{}
 	for k := range components {
 		secret := &corev1.Secret{}
 		err := f.workloads[c].Get(f.ctx(), client.ObjectKey{Namespace: f.namespace, Name: componentName(k) + "-password"}, secret)
 		if err == nil {
-			b.passwords[k] = &password{value: string(secret.Data["password"])}
+			all[k] = &password{value: string(secret.Data["password"])}
+			if known := f.evaluates[c].passwords[k]; known != nil && known.value == all[k].value {
+				all[k].since = known.since
+			}
 		}
 	}
-	return b
+	return all
 }
 
 // restoreCluster brings a workload cluster back to an earlier state. Components that were removed since are kept.
@@ -172,8 +197,8 @@ func (f *fleet) restoreCluster(c int, b *clusterBackup) {
 	}, func() {
 		must.Succeed(f.t, b.restore(f.ctx()))
 	})
-	for _, p := range b.passwords {
-		p.seen = time.Now()
+	f.evaluates[c].passwords = map[int]*password{} // the backup may be restored once more
+	for k, p := range b.passwords {
+		f.evaluates[c].passwords[k] = &password{value: p.value, since: p.since, seen: time.Now()}
 	}
-	f.evaluates[c].passwords = b.passwords
 }
