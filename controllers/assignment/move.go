@@ -24,7 +24,8 @@ func moveAddons(cluster *member.Member, candidates []candidate, assigned, wanted
 	for i := range wanted {
 		is, was := &wanted[i], stack.Assigned(assigned, wanted[i].Name)
 		c := find(candidates, is.Name)
-		if c == nil || c.lost || is.Revision == "" || c.isWritten(is.Revision) && was.Revision == is.Revision && len(was.MovedAddons) == 0 {
+		isSame := c != nil && c.isWritten(is.Revision) && was.Revision == is.Revision && len(was.MovedAddons) == 0
+		if c == nil || c.lost || is.Revision == "" || isSame && selects(&c.spec, cluster) {
 			continue // nothing can move
 		}
 		has, wants, moved := c.releasesAt(is.Revision), c.wants(cluster), sets.New(is.MovedAddons...)

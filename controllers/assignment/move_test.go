@@ -223,6 +223,23 @@ func (h *hub) expectEntry(name, revision string, moved ...string) addonsv1.Stack
 	return is
 }
 
+// A cluster that is relabelled for another stack just after the process began has both for a moment: the add-on is the other
+// stack's at once.
+func TestSwitchGivesAddonsAtOnce(t *testing.T) {
+	h := newHub(t, 1, "")
+	change(h, &clusterv1.Cluster{}, "prod-0", func(c *clusterv1.Cluster) { c.Labels["env"] = "test" })
+	h.otherStack("other-1")
+	h.expectEntry("prod-0", "platform-1", "apps/web")
+	if is := stack.AssignedRevision(h.clusterAddon("prod-0").Spec.Stacks, "other"); is != "other-1" {
+		t.Errorf("the other stack has %q", is)
+	}
+	h.clock.Step(deletionGrace)
+	h.reconcile("prod-0")
+	if is := stack.Assigned(h.clusterAddon("prod-0").Spec.Stacks, "platform"); is.Name != "" {
+		t.Errorf("it stays: %+v", is)
+	}
+}
+
 // What stays for another stack waits for the next request, too, when that stack drops it. It is counted when it goes after all.
 func TestMovedAddonsThatNobodyBrings(t *testing.T) {
 	h := newHub(t, 3, "")

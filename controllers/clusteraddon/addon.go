@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -63,14 +64,14 @@ func (a *addon) directory() string {
 
 // releaseHolders decides which stack has each release: the one that installed it, or else the first in the
 // list. An unresolved stack that keeps its releases may still want what it installed.
-func releaseHolders(wanted []addon, installed map[deliver.Release]deliver.Summary, stacks map[string]unresolvedStack) map[deliver.Release]string {
+func releaseHolders(wanted []addon, installed map[deliver.Release]deliver.Summary, stacks map[string]unresolvedStack, assigned []addonsv1.StackRevision) map[deliver.Release]string {
 	holder := map[deliver.Release]string{}
 	for i := range wanted {
 		release := wanted[i].release()
 		_, taken := holder[release]
 		record, ok := installed[release]
 		switch {
-		case ok && stacks[record.Stack].state.KeepsReleases():
+		case ok && stacks[record.Stack].state.KeepsReleases() && !slices.Contains(stack.Assigned(assigned, record.Stack).MovedAddons, record.String()):
 			holder[release] = record.Stack
 		case !taken || ok && record.Stack == wanted[i].stack:
 			holder[release] = wanted[i].stack

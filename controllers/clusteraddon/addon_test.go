@@ -26,22 +26,28 @@ func TestClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		installed, undecided string // stacks, "none" for none
 		want                 string
+		moved                bool
 	}{
-		"nobody has it":                         {"none", "none", "a"},
-		"the second has it":                     {"b", "none", "b"},
-		"a stack has it that wants it no more":  {"gone", "none", "a"},
-		"a stack has it that is undecided":      {"gone", "gone", "gone"},
-		"nobody has it, and a stack may":        {"none", "gone", "a"},
-		"nobody has it, and one without a name": {"none", "", "a"}, // no record has this name
+		"nobody has it":                         {"none", "none", "a", false},
+		"the second has it":                     {"b", "none", "b", false},
+		"a stack has it that wants it no more":  {"gone", "none", "a", false},
+		"a stack has it that is undecided":      {"gone", "gone", "gone", false},
+		"it moves from one that is undecided":   {"gone", "gone", "a", true},
+		"nobody has it, and a stack may":        {"none", "gone", "a", false},
+		"nobody has it, and one without a name": {"none", "", "a", false}, // no record has this name
 	} {
 		installed, unresolved := map[deliver.Release]deliver.Summary{}, map[string]unresolvedStack{}
 		if tc.installed != "none" {
-			installed[both[0].release()] = deliver.Summary{Terms: deliver.Terms{Stack: tc.installed}}
+			installed[both[0].release()] = deliver.Summary{Release: both[0].release(), Terms: deliver.Terms{Stack: tc.installed}}
 		}
 		if tc.undecided != "none" {
 			unresolved[tc.undecided] = unresolvedStack{state: decide.Undecided}
 		}
-		if got := releaseHolders(both, installed, unresolved)[both[0].release()]; got != tc.want {
+		assigned := []addonsv1.StackRevision{{Name: "gone"}}
+		if tc.moved {
+			assigned[0].MovedAddons = []string{both[0].release().String()}
+		}
+		if got := releaseHolders(both, installed, unresolved, assigned)[both[0].release()]; got != tc.want {
 			t.Errorf("%s: %q got it", name, got)
 		}
 	}

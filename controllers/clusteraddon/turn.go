@@ -19,7 +19,7 @@ type delivery struct{ *clusterRun }
 
 // ensureAll takes each wanted add-on as far as it can go, and returns those that may take objects over.
 func (q delivery) ensureAll(ctx context.Context) (all result, successors []*addon) {
-	holder := releaseHolders(q.wanted, q.installed, q.unresolved)
+	holder := releaseHolders(q.wanted, q.installed, q.unresolved, q.ca.Spec.Stacks)
 	ready := map[string]bool{} // "stack/name"
 	maps.Copy(ready, q.absent) // what isn't there now holds nobody
 	for i := range q.wanted {
