@@ -227,6 +227,7 @@ func (h *hub) expectEntry(name, revision string, moved ...string) addonsv1.Stack
 // stack's at once.
 func TestSwitchGivesAddonsAtOnce(t *testing.T) {
 	h := newHub(t, 1, "")
+	change(h, &appsv1.ControllerRevision{}, "platform-1", func(r *appsv1.ControllerRevision) { stack.SetGeneration(r, h.stack.Generation) })
 	change(h, &clusterv1.Cluster{}, "prod-0", func(c *clusterv1.Cluster) { c.Labels["env"] = "test" })
 	h.otherStack("other-1")
 	h.expectEntry("prod-0", "platform-1", "apps/web")

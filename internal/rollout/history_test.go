@@ -252,7 +252,8 @@ func (f *fleet) input() (in rollout.Input, target int) {
 		case turn == aim && (in.Mode != rollout.Returning || c.Assigned == in.Target):
 			c.Assigned = turn
 		default:
-			delete(f.turns, name) // a turn to another revision is taken back
+			delete(f.turns, name) // a turn to another revision is taken back; the cache has shown whether it was taken until the next edit
+			f.shown[name] = *f.clusters[name]
 		}
 		if shown.is.Revision != c.Assigned {
 			c.Started = time.Time{}
