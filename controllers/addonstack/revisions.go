@@ -152,11 +152,7 @@ func (r revisionHistory) trimHistory(ctx context.Context, s *addonsv1.AddonStack
 	inUse := sets.New[string]()
 	for i := range all.Items {
 		inUse.Insert(stack.AssignedRevision(all.Items[i].Spec.Stacks, s.Name))
-		for _, is := range all.Items[i].Status.Stacks {
-			if is.Name == s.Name {
-				inUse.Insert(is.Previous)
-			}
-		}
+		inUse.Insert(stack.StatusOf(&all.Items[i].Status, s.Name).Previous)
 	}
 	marked := rollout.Revisions(revisions)
 	target := rollout.Target(marked)

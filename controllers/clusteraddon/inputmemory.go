@@ -38,7 +38,7 @@ func (m *inputTurns) of(key client.ObjectKey) *decide.InputTurns {
 func (m *inputTurns) waiting(_ context.Context, written client.Object) []client.ObjectKey {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return in(written.GetNamespace(), m.of(client.ObjectKeyFromObject(written)).Waiting())
+	return keysIn(written.GetNamespace(), m.of(client.ObjectKeyFromObject(written)).Waiting())
 }
 
 // settle notes what a look at a cluster showed of each stack, and writes into the status since when it gets other inputs. It
@@ -59,7 +59,7 @@ func (m *inputTurns) settle(before, ca *addonsv1.ClusterAddon, blocked bool) (ne
 		m.of(key).Know(ca.Name, was)
 		since, look := m.of(key).Settle(ca.Name, state)
 		is.InputsChanged = timeOf(since)
-		next = append(next, in(ca.Namespace, look)...)
+		next = append(next, keysIn(ca.Namespace, look)...)
 	}
 	return next
 }
@@ -70,13 +70,13 @@ func (m *inputTurns) forget(gone client.ObjectKey) (next []client.ObjectKey) {
 	defer m.mu.Unlock()
 	for key, turns := range m.stacks {
 		if key.Namespace == gone.Namespace {
-			next = append(next, in(gone.Namespace, turns.Forget(gone.Name))...)
+			next = append(next, keysIn(gone.Namespace, turns.Forget(gone.Name))...)
 		}
 	}
 	return next
 }
 
-func in(namespace string, names []string) (keys []client.ObjectKey) {
+func keysIn(namespace string, names []string) (keys []client.ObjectKey) {
 	for _, name := range names {
 		keys = append(keys, client.ObjectKey{Namespace: namespace, Name: name})
 	}

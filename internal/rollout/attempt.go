@@ -105,10 +105,7 @@ func Renew(revisions []appsv1.ControllerRevision, known *appsv1.ControllerRevisi
 func EndStages(revision *appsv1.ControllerRevision) {
 	attempt := AttemptOf(revision)
 	Begin(revision, cmp.Or(attempt.Cause, Edited), true)
-	if !attempt.Completed.IsZero() {
-		attempt.Returns = time.Time{}
-		attempt.Note(revision)
-	}
+	(&Attempt{Number: revision.Revision, Cause: cmp.Or(attempt.Cause, Edited), Unstaged: true, Completed: attempt.Completed}).Note(revision)
 }
 
 // Note writes the attempt into the annotation of its revision.
