@@ -165,29 +165,3 @@ func startOf(was, is addonsv1.StackStatus) (started metav1.Time, wasReady *bool,
 	wasReady, previous = rollout.Leave(was, is.Revision)
 	return is.Since, wasReady, previous
 }
-
-// stateOf sums up the phases of a stack's add-ons.
-func stateOf(stack string, addons []addonsv1.AddonStatus) addonsv1.StackState {
-	has := map[addonsv1.AddonPhase]bool{}
-	for i := range addons {
-		if addons[i].Stack == stack {
-			has[addons[i].Phase] = true
-		}
-	}
-	switch {
-	case has[addonsv1.AddonFailed]:
-		return addonsv1.StackFailed
-	case has[addonsv1.AddonUnassigned]:
-		return addonsv1.StackUnknown
-	case has[addonsv1.AddonInstalling], has[addonsv1.AddonUpgrading], has[addonsv1.AddonRemoving]:
-		return addonsv1.StackProgressing
-	case has[addonsv1.AddonDegraded]:
-		return addonsv1.StackDegraded
-	case has[addonsv1.AddonPending]:
-		return addonsv1.StackPending
-	}
-	return addonsv1.StackReady
-}
-
-// timeOf returns a time as the API keeps it, in whole seconds.
-func timeOf(now time.Time) metav1.Time { return metav1.NewTime(now.Truncate(time.Second)) }
