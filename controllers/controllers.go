@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -40,6 +41,9 @@ type Options struct {
 	WatchFilter string
 	// RequireImpersonation says that add-ons are delivered with the rights of ServiceAccounts alone.
 	RequireImpersonation bool
+
+	// Memory is where all that is large counts.
+	Memory *budget.Budget
 
 	// Numbers of workers.
 	AddonStackWorkers, ClusterWorkers, ClusterAddonWorkers int
@@ -109,7 +113,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Sources:   o.Sources,
 		Renderer:  o.Renderer,
 		Values:    values,
-		Deliverer: deliver.New(deliver.Options{Notify: queue.AddBegunCluster}),
+		Deliverer: deliver.New(deliver.Options{Notify: queue.AddBegunCluster, Memory: o.Memory}),
 		Queue:     queue,
 		Clock:     clock.RealClock{},
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
@@ -70,6 +71,8 @@ type Options struct {
 	// Limits are how much a cluster may answer. Defaults to the limits of package limits. None hold for a
 	// Member that is Unlimited.
 	Limits limits.Limits
+	// Memory is where the answers of clusters count. A cluster is the tenant of its own answers. Nil counts nothing.
+	Memory *budget.Budget
 	// Proxies are those that a kubeconfig may name as its proxy-url, e.g. http://bastion:3128, by scheme,
 	// host and port. A proxy resolves the host of the server by itself, so the addresses that are
 	// refused are refused as literals alone. Empty means none.

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -73,13 +73,13 @@ func TestPollEndsOnABusyMachine(t *testing.T) {
 // openerOf opens for one tenant, and counts what it is to open for others.
 type openerOf struct {
 	opener.Opener
-	tenant shares.Tenant
+	tenant budget.Tenant
 	own    atomic.Int32
 	others atomic.Int32
 }
 
 func (o *openerOf) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error) {
-	if shares.TenantOf(ctx) == o.tenant {
+	if budget.TenantOf(ctx) == o.tenant {
 		o.own.Add(1)
 	} else {
 		o.others.Add(1)
@@ -92,7 +92,7 @@ func TestBundlesAreOpenedForTheirNamespace(t *testing.T) {
 	_, s, root := bundled(t)
 	renderer := render.New(render.Options{Workers: 1})
 	t.Cleanup(renderer.Close)
-	counting := &openerOf{Opener: renderer, tenant: shares.Tenant{Namespace: s.Namespace}}
+	counting := &openerOf{Opener: renderer, tenant: budget.Tenant{Namespace: s.Namespace}}
 	sources, err := source.New(source.Options{Opener: counting, ArtifactRoot: root})
 	must.Succeed(t, err)
 	r := &Reconciler{Sources: sources, Recorder: events.NewFakeRecorder(100)}

@@ -17,10 +17,10 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
-	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -149,5 +149,5 @@ func (r *Reconciler) bring(ctx context.Context, s *addonsv1.AddonStack, inForce 
 // waiting returns a context for calls that wait a moment for sources, in the share of the stack's
 // namespace. An answer enqueues the stack.
 func (r *Reconciler) waiting(ctx context.Context, key client.ObjectKey) context.Context {
-	return r.Sources.Waiting(shares.WithTenant(ctx, key.Namespace, ""), "AddonStack "+key.String(), func() { r.wake.Add(key) })
+	return r.Sources.Waiting(budget.WithTenant(ctx, budget.Tenant{Namespace: key.Namespace}), "AddonStack "+key.String(), func() { r.wake.Add(key) })
 }

@@ -17,10 +17,10 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/retry"
-	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
 // Reconcile takes one cluster as far as it can go now.
@@ -111,7 +111,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 	}
 	var all result
 	defer func() { leave(all.unreachable) }()
-	ctx, cancel := context.WithCancel(shares.WithTenant(ctx, key.Namespace, key.Name))
+	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: key.Namespace, Cluster: key.Name}))
 	defer cancel()
 	defer context.AfterFunc(q.conn.Context(), cancel)() // it ends with the connection, too
 	if same, err := q.isSame(ctx); !same {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/shares"
@@ -82,6 +83,8 @@ type Options struct {
 	Notify func(target string)
 	// Clock defaults to the real one.
 	Clock clock.WithDelayedExecution
+	// Memory is where records and objects count. Nil counts nothing.
+	Memory *budget.Budget
 	// MaxKept bounds what is kept in memory of the objects and records of add-ons that aren't settled, in bytes.
 	// Defaults to 32 MiB.
 	MaxKept int

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
@@ -47,7 +48,7 @@ func (r *call) claim(ctx context.Context) error {
 		return nil
 	}
 	if r.s.place == nil || r.s.place.taken.Load() {
-		r.s.place = &place{Share: r.d.room.Join(shares.TenantOf(ctx), int64(r.s.needs)), bytes: r.s.needs}
+		r.s.place = &place{Share: r.d.room.Join(budget.TenantOf(ctx), int64(r.s.needs)), bytes: r.s.needs}
 		go r.d.call(r.t, r.s.place)
 	}
 	if r.want != nil {

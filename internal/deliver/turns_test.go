@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render/job"
-	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
 // story notes what happens in its order, and lets the first write of each namespace wait.
@@ -85,7 +85,7 @@ func TestLargeAddonsTakeTurns(t *testing.T) {
 			defer s.tell("rendered " + ns)
 			return render(ctx, in)
 		}
-		o, err := e.d.Ensure(shares.WithTenant(e.ctx, ns, ns), e.target, want)
+		o, err := e.d.Ensure(budget.WithTenant(e.ctx, budget.Tenant{Namespace: ns, Cluster: ns}), e.target, want)
 		s.tell("stopped " + ns)
 		return o, err
 	}

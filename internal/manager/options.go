@@ -20,6 +20,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/controllers"
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/files"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -50,6 +51,7 @@ type Options struct {
 	requireSeccomp         bool
 	cacheSizeMiB           int64
 	renderMemoryMiB        int64
+	memoryMiB              budget.Limits // in MiB
 	contentionProfiling    bool
 	syncPeriod             time.Duration
 
@@ -129,6 +131,10 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.BoolVar(&o.requireSeccomp, "require-seccomp", false, "Don't start where seccomp can't filter the system calls of the processes that render charts. If unspecified, they have their other limits alone there.")
 	fs.DurationVar(&o.render.Timeout, "render-timeout", 20*time.Second, "How long the rendering of one chart may take.")
 	fs.Int64Var(&o.renderMemoryMiB, "render-memory-mib", 512, "Memory that one rendering process may use, in MiB.")
+
+	fs.Int64Var(&o.memoryMiB.All, "memory-mib", 512, "Memory for what sources and workload clusters answer, and for what is kept of that, in MiB. What finds no room waits.")
+	fs.Int64Var(&o.memoryMiB.Namespace, "memory-per-namespace-mib", 192, "How much of --memory-mib one namespace may have, in MiB.")
+	fs.Int64Var(&o.memoryMiB.Cluster, "memory-per-cluster-mib", 64, "How much of --memory-per-namespace-mib one workload cluster may have, in MiB.")
 
 	fs.StringVar(&o.manager.HealthProbeBindAddress, "health-addr", ":9440", "Address of the health endpoint.")
 	fs.StringVar(&o.manager.PprofBindAddress, "profiler-address", "", "Address of the pprof endpoint, as in localhost:6060. If unspecified, there is none.")

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/sandbox"
 	"github.com/cluster-chandler/chandler/internal/version"
@@ -50,6 +51,8 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("finding the management cluster: %w", err)
 	}
+	memory := budget.New(budget.Limits{All: o.memoryMiB.All << 20, Namespace: o.memoryMiB.Namespace << 20, Cluster: o.memoryMiB.Cluster << 20})
+	o.fleet.Memory, o.sources.Memory, o.workers.Memory, o.render.Memory = memory, memory, memory, memory
 	o.render.MemoryBytes = o.renderMemoryMiB << 20
 	renderer := render.New(o.render)
 	defer renderer.Close()

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -16,6 +17,8 @@ type Options struct {
 	Workers int
 	// Timeout of one rendering, without the wait for a free worker. Defaults to 20s.
 	Timeout time.Duration
+	// Memory is where requests to workers and their answers count. Nil counts nothing.
+	Memory *budget.Budget
 	// MemoryBytes is the memory one worker may use. Defaults to 512 MiB.
 	MemoryBytes int64
 	// InputBytes is the size of one request: chart files, values and facts. Defaults to 64 MiB.

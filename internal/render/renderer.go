@@ -11,6 +11,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -154,7 +155,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 	if failed := r.pauses.failure(digest); failed != nil {
 		return nil, failed
 	}
-	slot := r.slots.Join(shares.TenantOf(ctx), 1)
+	slot := r.slots.Join(budget.TenantOf(ctx), 1)
 	defer slot.Release()
 	select {
 	case <-slot.Granted():

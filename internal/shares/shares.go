@@ -4,27 +4,14 @@
 package shares
 
 import (
-	"context"
 	"slices"
 	"sync"
+
+	"github.com/cluster-chandler/chandler/fleet/budget"
 )
 
-// Tenant is for whom something is done. All of a namespace that is for no cluster is one tenant.
-type Tenant struct{ Namespace, Cluster string }
-
-type tenantKey struct{}
-
-// WithTenant returns a context that says for which cluster of which namespace something is
-// done; "" for none.
-func WithTenant(ctx context.Context, namespace, cluster string) context.Context {
-	return context.WithValue(ctx, tenantKey{}, Tenant{namespace, cluster})
-}
-
-// TenantOf returns the tenant of a context.
-func TenantOf(ctx context.Context) Tenant {
-	of, _ := ctx.Value(tenantKey{}).(Tenant)
-	return of
-}
+// Tenant is for whom something is done.
+type Tenant = budget.Tenant
 
 // Shares are units that tenants take. While others wait, one cluster has at most a quarter of them,
 // and one namespace half, but each at least one.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/lru"
@@ -68,6 +69,8 @@ type Options struct {
 	UserAgent string
 	// Limits of each chart.
 	Limits artifact.Limits
+	// Memory is where answers count, and what is kept of them. Nil counts nothing.
+	Memory *budget.Budget
 	// Store keeps what was fetched from other hosts. Nil: it is kept in memory only.
 	Store *store.Store
 	// Clock tells when to ask again. Defaults to the real one.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
-	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -66,7 +66,7 @@ func newSiege(t *testing.T, archive []byte) *siege {
 // begin asks for what the slow hosts have, as a tenant whose context it returns.
 func (s *siege) begin(t *testing.T) context.Context {
 	t.Helper()
-	mallory, end := context.WithCancel(shares.WithTenant(t.Context(), "mallory", ""))
+	mallory, end := context.WithCancel(budget.WithTenant(t.Context(), budget.Tenant{Namespace: "mallory"}))
 	t.Cleanup(s.jobs.Wait)
 	t.Cleanup(end)
 	for i := range slowAnswers {
@@ -86,7 +86,7 @@ func (s *siege) fetch(t *testing.T) {
 	s.charts++
 	ref := plainly(inRepository(fmt.Sprintf("%s/%d", s.good, s.charts), "1.0.0"))
 	ref.Namespace = "victim"
-	victim := shares.WithTenant(t.Context(), "victim", "")
+	victim := budget.WithTenant(t.Context(), budget.Tenant{Namespace: "victim"})
 	digest, err := s.sources.Resolve(victim, ref)
 	if err == nil {
 		_, err = s.sources.Fetch(victim, ref, digest)
