@@ -21,7 +21,8 @@ import (
 )
 
 // losses returns the add-ons that the plan would take away from the cluster, as "namespace/name",
-// by their stack. A stack that stays at a revision which isn't in force loses nothing.
+// by their stack. A stack that stays at a revision which isn't in force loses nothing. While the status is behind, each
+// add-on of the assigned revision may be there.
 func (p *plan) losses() map[string][]string {
 	kept, unchanged := sets.New[string](), sets.New[string]()
 	for _, w := range p.wanted {
@@ -56,8 +57,17 @@ func (p *plan) losses() map[string][]string {
 			lost[a.Stack] = append(lost[a.Stack], release)
 		}
 	}
+	for _, s := range p.ca.Spec.Stacks {
+		if c := find(p.candidates, s.Name); c != nil && isBehind(p.ca) && !unchanged.Has(s.Name) {
+			unreported := c.releasesAt(s.Revision).Difference(kept).Delete(lost[s.Name]...)
+			lost[s.Name] = append(lost[s.Name], sets.List(unreported)...)
+		}
+	}
 	return lost
 }
+
+// isBehind reports whether the cluster may run more of what is assigned to it than its status says.
+func isBehind(ca *addonsv1.ClusterAddon) bool { return ca.Status.ObservedGeneration < ca.Generation }
 
 // isInstalled reports whether the add-on has a release with objects that may be removed, and isn't already.
 func isInstalled(a *addonsv1.AddonStatus) bool {
@@ -66,9 +76,9 @@ func isInstalled(a *addonsv1.AddonStatus) bool {
 
 // has reports whether the cluster has add-ons of the stack.
 func has(ca *addonsv1.ClusterAddon, name string) bool {
-	return names(ca.Spec.Stacks, name) && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
+	return names(ca.Spec.Stacks, name) && (isBehind(ca) || slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
 		return a.Stack == name && isInstalled(&a)
-	})
+	}))
 }
 
 // allowance returns how many of the clusters that have add-ons of a stack may lose some at once: at least one.

@@ -93,6 +93,29 @@ func TestLosses(t *testing.T) {
 	}
 }
 
+// TestLossesBehind sees that an add-on counts which a cluster may have by now, though its status doesn't say so yet.
+func TestLossesBehind(t *testing.T) {
+	spec := func(addons ...string) (spec addonsv1.AddonStackSpec) {
+		for _, addon := range addons {
+			spec.Addons = append(spec.Addons, addonsv1.Addon{Name: addon})
+		}
+		return spec
+	}
+	a := candidate{name: "a", revision: "a-2", spec: spec("web"), revisions: []appsv1.ControllerRevision{kept(t, "a-1", spec("web", "db"))}}
+	ca := &addonsv1.ClusterAddon{}
+	ca.Generation, ca.Spec.Stacks = 2, []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}}
+	for observed, want := range map[int64]map[string][]string{1: {"a": {"default/db"}}, 2: {}} {
+		ca.Status.ObservedGeneration = observed
+		p := &plan{ca: ca, wanted: []addonsv1.StackRevision{{Name: "a", Revision: "a-2"}}, candidates: []candidate{a}}
+		if diff := cmp.Diff(want, p.losses()); diff != "" {
+			t.Errorf("observed %d: -want +got:\n%s", observed, diff)
+		}
+		if got := has(ca, "a"); got != (observed == 1) {
+			t.Errorf("observed %d: it has add-ons of the stack: %t", observed, got)
+		}
+	}
+}
+
 // A confirmation is for one change: of one stack, by one cause, to one revision.
 func TestChangesDiffer(t *testing.T) {
 	a, b := client.ObjectKey{Namespace: "ns", Name: "a"}, client.ObjectKey{Namespace: "ns", Name: "b"}
