@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -52,6 +53,11 @@ func Run(ctx context.Context, o *Options) error {
 		return fmt.Errorf("finding the management cluster: %w", err)
 	}
 	memory := budget.New(budget.Limits{All: o.memoryMiB.All << 20, Namespace: o.memoryMiB.Namespace << 20, Cluster: o.memoryMiB.Cluster << 20})
+	for _, collector := range memoryMetrics(memory) {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+	}
 	o.fleet.Memory, o.sources.Memory, o.workers.Memory, o.render.Memory = memory, memory, memory, memory
 	o.render.MemoryBytes = o.renderMemoryMiB << 20
 	renderer := render.New(o.render)
