@@ -132,7 +132,7 @@ test-race: controlplane ## Run all tests with the race detector.
 
 .PHONY: test-hostile
 test-hostile: controlplane ## Run the tests with hostile and slow clusters for longer, and with times. For a machine at rest.
-	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 30m ./test/e2e -run 'TestHostileClusters|TestHostileFleet|TestEachHostileCluster|TestSlowClusters' -v
+	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 60m ./test/e2e -run 'TestHostileClusters|TestHostileFleet|TestEachHostileCluster|TestSlowClusters|TestMemoryOfAttacks' -v
 	CHANDLER_E2E_HOSTILE=1m go test -count=1 ./internal/source -run TestOneTenantDelaysNoOther -v
 
 .PHONY: test-upgrades
