@@ -62,6 +62,12 @@ type component struct {
 	adopt bool // a stack may have left it behind
 }
 
+// leaves reports whether an edit of a stack doesn't select a cluster any more that the stack selected. If that is allowed, all of
+// the stack may go from the cluster, also what was held there.
+func leaves(before, after *stack, labels map[string]string) bool {
+	return before.exists && selects(before.selector, labels) && !selects(after.selector, labels)
+}
+
 // release is the name of the component's add-on.
 func (m *model) release(k int) string {
 	return componentName(k) + "-" + strconv.Itoa(m.components[k].name)
@@ -151,7 +157,7 @@ func (m *model) follow(now time.Time, before *model) {
 				of := &m.stacks[is.stack]
 				is.sealed = !of.exists && (is.sealed || was.standing == wanted && of.sealed)
 				is.excused = is.excused || of.isFree && !is.sealed || of.exists && (of.allowed[before.release(k)] ||
-					was.standing == wanted && of.leaving != nil && of.has[k] && selects(of.leaving, m.clusters[c].labels))
+					of.leaving != nil && selects(of.leaving, m.clusters[c].labels) && leaves(&before.stacks[is.stack], of, before.clusters[c].labels))
 			}
 			m.shares[x] = is
 		}
