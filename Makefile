@@ -86,7 +86,6 @@ lint: ## Run the linters.
 		echo "== $$module"; (cd $$module && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/lint-cache \
 			go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --timeout 20m); \
 	done
-	go run ./hack/sentences
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what the manager reaches. Needs access to their database.
@@ -165,11 +164,10 @@ fuzz: ## Run each fuzz target FUZZRUNS times.
 	done
 
 .PHONY: bench
-bench: controlplane ## Measure fleets of CLUSTERS, as in "8 40 200", RUNS times, and write tables and plots into OUT. For a machine at rest.
+bench: controlplane ## Measure fleets of CLUSTERS, as in "8 40 200", RUNS times, and write tables into OUT. For a machine at rest.
 	CHANDLER_BENCH_HELM_PROVIDER=$(abspath $(HELM_PROVIDER)) CHANDLER_BENCH_CLUSTERS="$(CLUSTERS)" CHANDLER_BENCH_INSTANCES="$(INSTANCES)" \
 		CHANDLER_BENCH_SERVERS=$(SERVERS) CHANDLER_BENCH_ADDONS=$(ADDONS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_MEMORY_LIMIT=$(MEMORY_LIMIT) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
 		go test -count=1 -timeout 5h ./test/bench -run TestFleet -v
-	go -C hack/plot run . $(abspath $(OUT))
 
 .PHONY: bench-micro
 bench-micro: controlplane ## Run the benchmarks of single functions, for benchstat.
