@@ -69,8 +69,11 @@ plugin: ## Build kubectl-chandler into bin/.
 .PHONY: generate
 generate: ## Generate Go code (deep copies), the list of flags, and the table of reasons.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	@# The page stays whole if this is interrupted.
+	@mkdir -p bin
 	@{ echo '# Flags'; echo; echo 'What `manager --help` prints. Names are those of Cluster API managers where these'; \
-	   echo 'have such a flag.'; echo; echo '```'; go run . --help; echo '```'; } >docs/reference/flags.md
+	   echo 'have such a flag.'; echo; echo '```'; go run . --help; echo '```'; } >bin/flags.md
+	@mv bin/flags.md docs/reference/flags.md
 	go test -count=1 ./test/docs -run '^TestAddonReasons$$' -update
 
 .PHONY: manifests
