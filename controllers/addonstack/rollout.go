@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/progress"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // rollouts bring a revision to clusters step by step: they gather, have package rollout decide, note on revisions how far
@@ -27,7 +27,7 @@ type rollouts struct{ *Reconciler }
 
 // gathered is all that is known of one rollout.
 type gathered struct {
-	*progress.Rollout
+	*standing.Rollout
 	clusters *selectedClusters
 }
 
@@ -65,7 +65,7 @@ func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions 
 	if err := r.noteReplaced(ctx, revisions); err != nil {
 		return nil, err
 	}
-	q := &gathered{Rollout: progress.Of(s, revisions)}
+	q := &gathered{Rollout: standing.RolloutOf(s, revisions)}
 	if q.Target >= 0 && q.Marked[q.Target].Cause == "" { // its marks are of an older program, or of an attempt that is over
 		if err := r.annotate(ctx, &revisions[q.Target], func(is *appsv1.ControllerRevision) { rollout.Begin(is, rollout.Edited, false) }); err != nil {
 			return nil, err
@@ -130,11 +130,11 @@ func (r rollouts) decide(ctx context.Context, q *gathered) (rollout.Input, rollo
 }
 
 // ofRollout returns the selected clusters as a rollout looks at them.
-func (c *selectedClusters) ofRollout() []progress.Cluster {
-	all := make([]progress.Cluster, 0, len(c.selected))
+func (c *selectedClusters) ofRollout() []standing.Cluster {
+	all := make([]standing.Cluster, 0, len(c.selected))
 	for _, ca := range c.selected {
 		of := c.members[ca.Name]
-		is := progress.Cluster{ClusterAddon: ca, Labels: of.Labels, Joined: ca.CreationTimestamp.Time}
+		is := standing.Cluster{ClusterAddon: ca, Labels: of.Labels, Joined: ca.CreationTimestamp.Time}
 		if of.Cluster != nil { // its ClusterAddon may have been made again
 			is.Joined = of.Cluster.CreationTimestamp.Time
 		}
@@ -150,7 +150,7 @@ func (r rollouts) atOnce(ctx context.Context, s *addonsv1.AddonStack, revisions 
 	if attempt.Unstaged && !attempt.Completed.IsZero() {
 		return 0, nil
 	}
-	q := progress.Of(s, revisions[:1])
+	q := standing.RolloutOf(s, revisions[:1])
 	in := q.Input(r.Clock.Now(), r.WatchFilter, nil, clusters.ofRollout())
 	in.Mode = rollout.AllAtOnce
 	d := rollout.Decide(in)

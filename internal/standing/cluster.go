@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package standing
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -47,7 +46,7 @@ func (q *Rollout) cluster(of Cluster) rollout.Cluster {
 		c.State = addonsv1.StackProgressing
 	case is.Revision == c.Assigned:
 		c.State, c.Since, c.Started, c.WasReady = is.State, is.Since.Time, is.Started.Time, ptr.Deref(is.WasReady, true)
-		if state, _ := standing.Of(ca, q.Stack.Name, c.Assigned, q.Addons(c.Assigned)); c.State == addonsv1.StackReady && state == standing.Progressing {
+		if state, _ := Of(ca, q.Stack.Name, c.Assigned, q.Addons(c.Assigned)); c.State == addonsv1.StackReady && state == Progressing {
 			if b := conditions.Get(ca, addonsv1.AddonsReadyCondition); b != nil && b.Status == metav1.ConditionUnknown {
 				c.Away = cmp.Or(c.Away, b.Reason) // as one that falls silent after it was ready
 			} else {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress makes the input of a rollout's decision from the objects of the management cluster. It is pure.
-package progress
+package standing
 
 import (
 	"time"
@@ -37,8 +36,8 @@ type Cluster struct {
 	Joined time.Time
 }
 
-// Of returns the rollout of a stack with these revisions, the newest first, before any turn is given.
-func Of(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) *Rollout {
+// RolloutOf returns the rollout of a stack with these revisions, the newest first, before any turn is given.
+func RolloutOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) *Rollout {
 	q := &Rollout{Stack: s, Revisions: revisions, Turns: sets.New[string](), addons: map[string][]addonsv1.Addon{}}
 	q.Refresh()
 	return q
