@@ -32,7 +32,7 @@ type gathered struct {
 }
 
 // bring returns the clusters that the target selects, and when to look again.
-func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) ([]*addonsv1.ClusterAddon, time.Duration, error) {
+func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) ([]standing.Cluster, time.Duration, error) {
 	q, err := r.gather(ctx, s, revisions)
 	if err != nil {
 		return nil, 0, err
@@ -83,8 +83,8 @@ func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions 
 	if err != nil {
 		return nil, err
 	}
-	for _, ca := range q.clusters.selected {
-		if given.Has(ca.Name) && q.Assigned(ca) != q.Aim(ca) {
+	for _, is := range q.clusters.selected {
+		if ca := is.ClusterAddon; given.Has(ca.Name) && q.Assigned(ca) != q.Aim(ca) {
 			q.Turns.Insert(ca.Name)
 		}
 	}
@@ -119,7 +119,7 @@ func (r rollouts) decide(ctx context.Context, q *gathered) (rollout.Input, rollo
 	if r.shares(q.Stack) {
 		others = withInstance(slices.Clone(q.Stack.Status.Instances), r.WatchFilter, nil)
 	}
-	in := q.Input(r.Clock.Now(), r.WatchFilter, others, q.clusters.ofRollout())
+	in := q.Input(r.Clock.Now(), r.WatchFilter, others, q.clusters.selected)
 	d := rollout.Decide(in)
 	if q.Target < 0 {
 		return in, d, nil
@@ -127,20 +127,6 @@ func (r rollouts) decide(ctx context.Context, q *gathered) (rollout.Input, rollo
 	return in, d, r.annotate(ctx, &q.Revisions[q.Target], func(is *appsv1.ControllerRevision) {
 		rollout.Mark(is, d, rollout.WavesOf(q.Stack.Spec.Rollout), r.WatchFilter, in.Now)
 	})
-}
-
-// ofRollout returns the selected clusters as a rollout looks at them.
-func (c *selectedClusters) ofRollout() []standing.Cluster {
-	all := make([]standing.Cluster, 0, len(c.selected))
-	for _, ca := range c.selected {
-		of := c.members[ca.Name]
-		is := standing.Cluster{ClusterAddon: ca, Labels: of.Labels, Joined: ca.CreationTimestamp.Time}
-		if of.Cluster != nil { // its ClusterAddon may have been made again
-			is.Joined = of.Cluster.CreationTimestamp.Time
-		}
-		all = append(all, is)
-	}
-	return all
 }
 
 // atOnce notes of a stack without a rollout when all clusters were seen Ready at its newest revision: a rollout that comes
@@ -151,7 +137,7 @@ func (r rollouts) atOnce(ctx context.Context, s *addonsv1.AddonStack, revisions 
 		return 0, nil
 	}
 	q := standing.RolloutOf(s, revisions[:1])
-	in := q.Input(r.Clock.Now(), r.WatchFilter, nil, clusters.ofRollout())
+	in := q.Input(r.Clock.Now(), r.WatchFilter, nil, clusters.selected)
 	in.Mode = rollout.AllAtOnce
 	d := rollout.Decide(in)
 	d.Completed = d.Completed && r.othersAreReady(s, revisions[0].Name)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -26,14 +25,6 @@ type Rollout struct {
 	Turns sets.Set[string]
 
 	addons map[string][]addonsv1.Addon // by revision, as far as they were read
-}
-
-// Cluster is a cluster that the stack selects.
-type Cluster struct {
-	*addonsv1.ClusterAddon
-	Labels labels.Set
-	// Joined is when the cluster became one of the fleet; zero for just now.
-	Joined time.Time
 }
 
 // RolloutOf returns the rollout of a stack with these revisions, the newest first, before any turn is given.
