@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // The known facts of sources are the results of clusters and of polls for versions. No source is
@@ -47,7 +48,7 @@ func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 //
 // The stack itself fetched the artifacts that it follows, whether clusters want them or not.
 func sourcesOf(
-	s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution,
+	s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []standing.Cluster, f *resolution,
 ) []addonsv1.StackSource {
 	spec, previous := inForce, addressesOf(s.Namespace, inForce)
 	if f != nil && f.kept == nil {
@@ -134,7 +135,7 @@ func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition 
 // availability returns the condition of an add-on's source, by the statuses of the clusters at
 // the newest revision. A single failure is enough. The alphabet decides between several failures,
 // so that the condition stays.
-func availability(addon string, s *addonsv1.AddonStack, clusters []*addonsv1.ClusterAddon) metav1.Condition {
+func availability(addon string, s *addonsv1.AddonStack, clusters []standing.Cluster) metav1.Condition {
 	c := notAsked()
 	for _, ca := range clusters {
 		if ca.Status.ObservedGeneration != ca.Generation || stack.AssignedRevision(ca.Spec.Stacks, s.Name) != s.Status.LatestRevision {

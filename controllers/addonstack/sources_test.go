@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 func TestSourcesOf(t *testing.T) {
@@ -99,8 +100,8 @@ func TestSourcesOfOldRevisionsDontCount(t *testing.T) {
 
 // clustersWith are clusters of stack base at revision base-1, whose add-on of the name
 // has these statuses.
-func clustersWith(addon string, statuses []addonsv1.AddonStatus) []*addonsv1.ClusterAddon {
-	var clusters []*addonsv1.ClusterAddon
+func clustersWith(addon string, statuses []addonsv1.AddonStatus) []standing.Cluster {
+	var clusters []standing.Cluster
 	for _, status := range statuses {
 		status.Stack, status.Name = "base", addon
 		ca := &addonsv1.ClusterAddon{}
@@ -110,7 +111,7 @@ func clustersWith(addon string, statuses []addonsv1.AddonStatus) []*addonsv1.Clu
 			{Stack: "else", Name: addon, Reason: failure.ArtifactRefused, Message: "0"},
 			status,
 		}
-		clusters = append(clusters, ca)
+		clusters = append(clusters, standing.Cluster{ClusterAddon: ca})
 	}
 	return clusters
 }

@@ -99,7 +99,7 @@ func (s fetching) readAtHand(ctx context.Context, ref reference.Reference) (arti
 		return s.readObject(ctx, ref)
 	})
 	if err == nil {
-		s.countBytes(ref, got)
+		countBytes(ref, got)
 	}
 	return got, err
 }
@@ -111,7 +111,9 @@ func visit[T any](ctx context.Context, s *Sources, ref reference.Reference, call
 	var sent atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { sent.Store(true) }})
 	got, err := auth.Ask(traced, s.access, ref, call)
-	s.count(ref, started, sent.Load(), err)
+	if sent.Load() {
+		s.count(ref, started, err)
+	}
 	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactChanged {
 		s.digests.Forget(s.digestQuestion(ctx, ref).Key) // for those who ask from now on
 	}
@@ -147,7 +149,7 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 // downloaded counts what a source gave, and keeps it on disk: an archive, or each of a
 // bundle's files under its own digest, and then the manifest that lists them.
 func (s fetching) downloaded(ref reference.Reference, scope string, got artifact.Content) {
-	s.countBytes(ref, got)
+	countBytes(ref, got)
 	for _, file := range got.Files {
 		s.Store.Put(scope, artifact.DigestOf(file.Data), file.Data)
 	}
