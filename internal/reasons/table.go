@@ -48,7 +48,8 @@ var Table = []Reason{
 		"a ConfigMap or Secret of `valuesFrom` was changed, and the cluster's turn [in the rollout](../rollouts.md#values-of-configmaps-and-secrets) " +
 			"hasn't come; what is installed stays, and is Ready if it is as the cluster's revision wants it"},
 	{job.ReasonValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice; or a template in `valuesFrom[].name` makes a name that no object can have"},
-	{job.ReasonTemplateFailed, failed, SourceRead, "a template failed; the message has its name and line"},
+	{job.ReasonValuesTemplateFailed, failed, 0, "the values template, or a template in `valuesFrom[].name`, failed; the message has the field and line"},
+	{job.ReasonTemplateFailed, failed, SourceRead, "a template of the chart failed; the message has its name and line"},
 	{job.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},
 	{ProviderObjectUnavailable, pending, Retried, "an object that the template refers to can't be read"},
 	{ProviderObjectRefused, failed, 0,
