@@ -115,9 +115,7 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 	if f == nil {
 		return again, nil
 	}
-	if f.kept != nil {
-		r.reportSources(s, f)
-	}
+	r.reportSources(s, f)
 	return retry.Sooner(again, f.again), nil
 }
 

@@ -61,7 +61,7 @@ func sourcesOf(
 	}
 	var sources []addonsv1.StackSource
 	if spec.Source != nil {
-		c := f.orFailed(addonsv1.FollowedSource, f.bundleCondition())
+		c := f.availability(addonsv1.FollowedSource, availableCondition())
 		sources = append(sources, entryOf(s, addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), c))
 	}
 	pins, fetched := stack.PinsOf(&s.Spec, spec), map[string]bool{}
@@ -77,7 +77,7 @@ func sourcesOf(
 		if fetched[name] && c.Reason == addonsv1.SourceNotAskedReason {
 			c = availableCondition()
 		}
-		sources = append(sources, entryOf(s, name, ref, f.orFailed(name, c)))
+		sources = append(sources, entryOf(s, name, ref, f.availability(name, c)))
 	}
 	return sources
 }
@@ -104,32 +104,25 @@ func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c met
 	return entry
 }
 
-// bundleCondition returns what is known of a bundle that a spec waits for, or could wait for.
-func (f *resolution) bundleCondition() metav1.Condition {
-	if f == nil || f.bundle == nil {
-		return availableCondition()
+// availability returns the condition of a source by what the stack itself has asked it for; else the one that is given.
+func (f *resolution) availability(name string, otherwise metav1.Condition) metav1.Condition {
+	if f == nil {
+		return otherwise
 	}
-	c := sourceCondition(metav1.ConditionFalse, f.bundle.Reason, message.Shorten(ofBundle(f.bundle), maxProblem))
-	if c.Reason == failure.ArtifactPending {
-		c.Status = metav1.ConditionUnknown
-	}
-	return c
-}
-
-// orFailed returns the condition, or why the last poll for versions failed, or that the first continues.
-func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition {
-	if f == nil || c.Status == metav1.ConditionFalse {
-		return c
-	}
-	switch w := f.of(name); {
+	w, isBundle := f.of(name), name == addonsv1.FollowedSource && f.bundle != nil
+	switch {
+	case isBundle && f.bundle.Reason == failure.ArtifactPending:
+		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, message.Shorten(ofBundle(f.bundle), maxProblem))
+	case isBundle && isOfSource(f.bundle):
+		return sourceCondition(metav1.ConditionFalse, f.bundle.Reason, message.Shorten(ofBundle(f.bundle), maxProblem))
 	case w == nil:
-		return c
+		return otherwise
 	case w.failure() != nil:
 		return sourceCondition(metav1.ConditionFalse, w.failure().Reason, message.Shorten(w.problem(), maxProblem))
 	case w.waits():
-		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, "Looking for its newest version")
+		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, fmt.Sprintf("Looking for the newest version of %s in %s", w, w.Line))
 	}
-	return c
+	return otherwise
 }
 
 // availability returns the condition of an add-on's source, by the statuses of the clusters at
@@ -158,17 +151,10 @@ func availabilityIn(status *addonsv1.AddonStatus) metav1.Condition {
 		return sourceCondition(metav1.ConditionUnknown, status.Reason, status.Message)
 	case reasons.Of(status.Reason).Is(reasons.SourceBad):
 		return sourceCondition(metav1.ConditionFalse, status.Reason, status.Message)
-	case status.RecordDigest != "" || wasRead(status):
+	case status.RecordDigest != "" || reasons.Of(status.Reason).Is(reasons.SourceRead):
 		return availableCondition()
 	}
 	return notAsked()
-}
-
-// wasRead reports whether an add-on has a reason that is about the content of its source. A failed
-// template of the values is reported before the source is asked.
-func wasRead(status *addonsv1.AddonStatus) bool {
-	return reasons.Of(status.Reason).Is(reasons.SourceRead) &&
-		!strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))
 }
 
 // sourceCondition returns the Available condition of a source.

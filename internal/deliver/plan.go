@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -130,7 +129,7 @@ func takenOver(records []Summary, want *Desired) bool {
 // delete old objects works.
 func deployedBefore(records []Summary, want *Desired) (Summary, bool) {
 	newest := records[0]
-	if want.OnFailure != addonsv1.FailurePolicyRollBack || !newest.Complete || newest.RolledBack != "" || strings.HasPrefix(newest.Failure, ReasonPruneFailed) {
+	if want.OnFailure != addonsv1.FailurePolicyRollBack || !newest.Complete || newest.RolledBack != "" || newest.FailureReason() == ReasonPruneFailed {
 		return Summary{}, false
 	}
 	i := slices.IndexFunc(records, func(s Summary) bool { return s.Status == StatusDeployed })
@@ -153,8 +152,7 @@ var ErrUnproven = errors.New("its release record isn't as this instance wrote it
 // history is what a call knows of a release's records.
 type history struct {
 	records []Summary // the newest first
-	parts   map[int][]string
-	proof   string // of the record that was written last, "" for none
+	proof   string    // of the record that was written last, "" for none
 }
 
 // isProven reports whether a record is the one that the proof is of, or one that was deployed before that: each record

@@ -48,7 +48,8 @@ var Table = []Reason{
 		"a ConfigMap or Secret of `valuesFrom` was changed, and the cluster's turn [in the rollout](../rollouts.md#values-of-configmaps-and-secrets) " +
 			"hasn't come; what is installed stays, and is Ready if it is as the cluster's revision wants it"},
 	{job.ReasonValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice; or a template in `valuesFrom[].name` makes a name that no object can have"},
-	{job.ReasonTemplateFailed, failed, SourceRead, "a template failed; the message has its name and line"},
+	{job.ReasonValuesTemplateFailed, failed, 0, "the values template, or a template in `valuesFrom[].name`, failed; the message has the field and line"},
+	{job.ReasonTemplateFailed, failed, SourceRead, "a template of the chart failed; the message has its name and line"},
 	{job.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},
 	{ProviderObjectUnavailable, pending, Retried, "an object that the template refers to can't be read"},
 	{ProviderObjectRefused, failed, 0,
@@ -123,7 +124,7 @@ var Table = []Reason{
 	{deliver.ReasonReadinessTimeout, failed, 0,
 		"not ready within `progressDeadlineSeconds`; it still becomes ready if its objects do"},
 	{deliver.ReasonReadinessInvalid, failed, 0, "a check of `readiness` can't be used"},
-	{deliver.ReasonRecordTooLarge, failed, 0, "the release record doesn't fit"},
+	{deliver.ReasonRecordTooLarge, failed, 0, "the release record doesn't fit in a Secret (1 MiB, compressed): split the add-on, or take out of it what isn't needed. The cluster keeps what it runs"},
 	{deliver.ReasonRecordUnreadable, failed, 0,
 		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it instead. Or a Secret " +
 			"that is no record is in the place of the next one: the message names it"},

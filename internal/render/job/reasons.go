@@ -10,8 +10,10 @@ const (
 	ReasonValuesInvalid = "ValuesInvalid"
 	// ReasonSchemaViolation: the values break the chart's values.schema.json.
 	ReasonSchemaViolation = "SchemaViolation"
-	// ReasonTemplateFailed: a template does not parse, or failed while it ran.
+	// ReasonTemplateFailed: a template of the chart does not parse, or failed while it ran.
 	ReasonTemplateFailed = "TemplateFailed"
+	// ReasonValuesTemplateFailed: a template of values, or of a name in valuesFrom, does not parse, or failed while it ran.
+	ReasonValuesTemplateFailed = "ValuesTemplateFailed"
 	// ReasonTemplateNotRepeatable: the values template makes something else each time.
 	ReasonTemplateNotRepeatable = "TemplateNotRepeatable"
 	// ReasonRenderTimeout: the rendering took longer than Options.Timeout.
