@@ -15,7 +15,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// State is where a cluster is with the stack's newest revision.
+// State is where a cluster is with the stack's newest revision, as status.clusters counts it. A wave counts by time as well,
+// see [rollout.Standing]: a source's answer fails a cluster at once here, and there once it isn't ready in time. A degraded
+// add-on fails it there, and not here.
 type State int
 
 const (

@@ -209,7 +209,7 @@ func (c *call) rolloutStatus() *cobra.Command {
 		if err = errors.Join(err, f.ReadClusters(c, c.client, c.namespace)); err != nil {
 			return err
 		}
-		return c.write("Members", summary.MembersOf(is.AddonStack, is.revisions, members, f.Clusters, time.Now()))
+		return c.write("Members", summary.WavesOf(is.AddonStack, is.revisions, members, f.Clusters, time.Now()))
 	})
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -65,8 +66,9 @@ func (p *Printer) Write(page string, of any) error {
 		"phase": func(phase addonsv1.RolloutPhase) string {
 			return strings.ToLower(words.ReplaceAllString(string(phase), " $1"))
 		},
-		"since": func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
-		"seen":  func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },
+		"since":  func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
+		"stands": func(m rollout.Member) *metav1.Time { return &metav1.Time{Time: m.StandsSince()} },
+		"seen":   func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },
 		"rolledOut": func(s *addonsv1.AddonStack) *metav1.Condition {
 			return meta.FindStatusCondition(s.Status.Conditions, addonsv1.RolledOutCondition)
 		},

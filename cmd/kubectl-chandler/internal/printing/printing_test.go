@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -132,6 +133,16 @@ AddonStack team/platform
 STACK           CLUSTERS   READY   FAILED   WAITING   UPDATING   SINCE   VERSIONS
 team/platform   0          0       0        0         0          -       
 
+`},
+		"Members": {rollout.Decision{Waves: []rollout.Count{{Name: "canary"}, {Name: "rest"}}, Members: [][]rollout.Member{
+			{{Cluster: &rollout.Cluster{Name: "a", Since: now.Add(-time.Hour)}, Standing: rollout.Done}},
+			{{Cluster: &rollout.Cluster{Name: "b", Away: "Paused"}, Standing: rollout.Away}, {Cluster: &rollout.Cluster{Name: "c", Since: now}, Standing: rollout.Waits}},
+		}}, `
+
+WAVE     CLUSTER   STANDING       SINCE
+canary   a         done           60m
+rest     b         away: Paused   -
+rest     c         waits          -
 `},
 		"WouldGo": {[]summary.Held{{Cause: "StackDeleted", Addons: []string{"default/dns"}, Clusters: []string{"a"}}}, "\ndefault/dns would go from 1 cluster (StackDeleted): a\n"},
 		"Version": {&summary.Versions{Client: "v1", Instances: []addonsv1.ProviderInstance{{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"},

@@ -76,17 +76,19 @@ func TestMembersOfWaves(t *testing.T) {
 				c.clusters[i].Spec.Stacks[0].Revision = "platform-0"
 			}
 		}
-		members := summary.MembersOf(s, []appsv1.ControllerRevision{kept("platform-1", c.attempt), before}, clusters, c.clusters, noon.Add(30*time.Minute))
+		d := summary.WavesOf(s, []appsv1.ControllerRevision{kept("platform-1", c.attempt), before}, clusters, c.clusters, noon.Add(30*time.Minute))
 		var got []string
-		for _, m := range members {
-			line := m.Wave + " " + m.Cluster + " " + m.Standing
-			if m.Reason != "" {
-				line += " " + m.Reason
+		for i, members := range d.Members {
+			for _, m := range members {
+				line := d.Waves[i].Name + " " + m.Name + " " + m.Standing.String()
+				if m.Away != "" {
+					line += " " + m.Away
+				}
+				if m.StandsSince().Equal(noon.Time) {
+					line += " noon"
+				}
+				got = append(got, line)
 			}
-			if m.Since != nil && m.Since.Equal(&noon) {
-				line += " noon"
-			}
-			got = append(got, line)
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, c.want) {
