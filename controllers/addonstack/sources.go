@@ -50,7 +50,7 @@ func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 func sourcesOf(
 	s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []standing.Cluster, f *resolution,
 ) []addonsv1.StackSource {
-	spec, previous := inForce, addressesOf(s.Namespace, inForce)
+	spec := inForce
 	if f != nil && f.kept == nil {
 		if spec = f.pins().Into(&s.Spec); len(spec.Addons) == 0 && inForce != nil {
 			spec.Addons = inForce.Addons // those of the bundle, as it was
@@ -64,33 +64,22 @@ func sourcesOf(
 		c := f.availability(addonsv1.FollowedSource, availableCondition())
 		sources = append(sources, entryOf(s, addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), c))
 	}
-	pins, fetched := stack.PinsOf(&s.Spec, spec), map[string]bool{}
-	for _, follower := range stack.Followers(&s.Spec) {
-		fetched[follower.Name] = follower.HasFound(pins[follower.Name])
-	}
 	for i := range spec.Addons {
 		name, ref := spec.Addons[i].Name, reference.AddonOf(s.Namespace, &spec.Addons[i], spec.Source)
 		c := notAsked()
-		if previous[name] == ref.String() {
-			c = availability(name, s, clusters)
-		}
-		if fetched[name] && c.Reason == addonsv1.SourceNotAskedReason {
-			c = availableCondition()
+		if spec == inForce || isIn(inForce, s.Namespace, name, ref) {
+			c = onClusters(name, s, clusters)
 		}
 		sources = append(sources, entryOf(s, name, ref, f.availability(name, c)))
 	}
 	return sources
 }
 
-// addressesOf returns where the add-ons of a spec come from, by name.
-func addressesOf(namespace string, spec *addonsv1.AddonStackSpec) map[string]string {
-	addresses := map[string]string{}
-	if spec != nil {
-		for i := range spec.Addons {
-			addresses[spec.Addons[i].Name] = reference.AddonOf(namespace, &spec.Addons[i], spec.Source).String()
-		}
-	}
-	return addresses
+// isIn reports whether a spec, which may be nil, has an add-on from this source.
+func isIn(spec *addonsv1.AddonStackSpec, namespace, name string, ref reference.Reference) bool {
+	return spec != nil && slices.ContainsFunc(spec.Addons, func(a addonsv1.Addon) bool {
+		return a.Name == name && reference.AddonOf(namespace, &a, spec.Source).String() == ref.String()
+	})
 }
 
 // entryOf makes an entry of status.sources. An unchanged condition keeps its time.
@@ -104,10 +93,10 @@ func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c met
 	return entry
 }
 
-// availability returns the condition of a source by what the stack itself has asked it for; else the one that is given.
-func (f *resolution) availability(name string, otherwise metav1.Condition) metav1.Condition {
+// availability returns the condition of a source by what the stack itself has asked it for; else that of the clusters.
+func (f *resolution) availability(name string, ofClusters metav1.Condition) metav1.Condition {
 	if f == nil {
-		return otherwise
+		return ofClusters
 	}
 	w, isBundle := f.of(name), name == addonsv1.FollowedSource && f.bundle != nil
 	switch {
@@ -116,19 +105,21 @@ func (f *resolution) availability(name string, otherwise metav1.Condition) metav
 	case isBundle && isOfSource(f.bundle):
 		return sourceCondition(metav1.ConditionFalse, f.bundle.Reason, message.Shorten(ofBundle(f.bundle), maxProblem))
 	case w == nil:
-		return otherwise
+		return ofClusters
 	case w.failure() != nil:
 		return sourceCondition(metav1.ConditionFalse, w.failure().Reason, message.Shorten(w.problem(), maxProblem))
 	case w.waits():
 		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, fmt.Sprintf("Looking for the newest version of %s in %s", w, w.Line))
+	case w.HasFound(w.pin) && ofClusters.Reason == addonsv1.SourceNotAskedReason:
+		return availableCondition()
 	}
-	return otherwise
+	return ofClusters
 }
 
-// availability returns the condition of an add-on's source, by the statuses of the clusters at
+// onClusters returns the condition of an add-on's source, by the statuses of the clusters at
 // the newest revision. A single failure is enough. The alphabet decides between several failures,
 // so that the condition stays.
-func availability(addon string, s *addonsv1.AddonStack, clusters []standing.Cluster) metav1.Condition {
+func onClusters(addon string, s *addonsv1.AddonStack, clusters []standing.Cluster) metav1.Condition {
 	c := notAsked()
 	for _, ca := range clusters {
 		if ca.Status.ObservedGeneration != ca.Generation || stack.AssignedRevision(ca.Spec.Stacks, s.Name) != s.Status.LatestRevision {

@@ -201,8 +201,9 @@ func TestWhatIsFollowedWasAsked(t *testing.T) {
 		"web oci://example.org/web@sha256:a True Available ",
 		"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 	}
-	kept := pins.Into(&s.Spec)
-	if got := told(sourcesOf(s, kept, nil, &resolution{kept: kept})); !slices.Equal(got, want) {
+	f := resolve(s, stack.Followers(&s.Spec), pins, &versionPoll{})
+	f.kept = pins.Into(&s.Spec)
+	if got := told(sourcesOf(s, f.kept, nil, f)); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

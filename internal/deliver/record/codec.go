@@ -6,10 +6,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -159,9 +157,4 @@ func unpackJSON(data []byte, values int, v any) error {
 		return err
 	}
 	return yamllimit.DecodeJSON(plain, values, v)
-}
-
-func sha(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
