@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
 // chunk is how much room is taken at first for a body, in bytes. It doubles with what has come.
@@ -30,7 +30,7 @@ func (l *limiter) read(control *http.ResponseController, s *share, r *http.Reque
 	var body []byte
 	for int64(len(body)) < r.ContentLength {
 		if len(body) == cap(body) {
-			if yamllimit.CountJSON(body) > l.Values {
+			if jsonsize.Values(body) > l.Values {
 				return nil, errTooManyValues
 			}
 			more := min(max(int64(cap(body)), chunk), r.ContentLength-int64(len(body)))
@@ -52,7 +52,7 @@ func (l *limiter) read(control *http.ResponseController, s *share, r *http.Reque
 			return nil, refuse(http.StatusRequestTimeout, "the request doesn't come, or too slowly")
 		}
 	}
-	if yamllimit.CountJSON(body) > l.Values {
+	if jsonsize.Values(body) > l.Values {
 		return nil, errTooManyValues
 	}
 	return body, control.SetReadDeadline(time.Time{}) // net/http reads on, to notice that the client leaves

@@ -9,15 +9,8 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
-)
 
-// Bytes that values count at least, however short their text: they are what values take once they are decoded. A "{}" may
-// stand for a struct of hundreds of bytes.
-const (
-	anyValue = 4   // a value, a key, a list, or a field in protobuf
-	object   = 16  // an object of JSON that has a key
-	element  = 64  // an object in a list, or a further element of a field in protobuf
-	item     = 256 // an element of a list that the answer itself has, as each object of a list of them
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
 // sizer counts what is decoded of a body, as it is read.
@@ -47,7 +40,7 @@ func SizeOf(body []byte) int {
 	if bytes.HasPrefix(body, protobufPrefix) {
 		return protobufSize(body)
 	}
-	return (&jsonSize{}).add(body, true)
+	return jsonsize.Of(body)
 }
 
 // protobufBody is an object or a list that is said to be in protobuf. Nobody decodes it before its end.

@@ -18,7 +18,7 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
 // Keys of the Secret's data.
@@ -109,7 +109,7 @@ func decodeRelease(data []byte) (*helmrelease.Release, error) {
 		}
 	}
 	r := &helmrelease.Release{}
-	if err := yamllimit.DecodeJSON(plain, maxFields, r); err != nil {
+	if err := decodeJSON(plain, maxFields, r); err != nil {
 		return nil, err
 	}
 	if i := slices.Index(r.Hooks, nil); i >= 0 {
@@ -156,5 +156,14 @@ func unpackJSON(data []byte, values int, v any) error {
 	if err != nil {
 		return err
 	}
-	return yamllimit.DecodeJSON(plain, values, v)
+	return decodeJSON(plain, values, v)
+}
+
+// decodeJSON decodes JSON that has at most so many values, keys included. JSON has no aliases, yet "{}," may stand for a struct
+// of hundreds of bytes.
+func decodeJSON(text []byte, values int, v any) error {
+	if jsonsize.Values(text) > values {
+		return fmt.Errorf("more than %d values", values)
+	}
+	return json.Unmarshal(text, v)
 }
