@@ -31,8 +31,10 @@ func (j *jsonSize) add(data []byte, _ bool) int {
 			*j = jsonSize{}
 		}
 	}
-	return max(largest, j.bytes, j.values)
+	return max(largest, j.pending())
 }
+
+func (j *jsonSize) pending() int { return max(j.bytes, j.values) }
 
 // count takes in a character that is neither in a string nor a space.
 func (j *jsonSize) count(c byte) {
