@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/internal/apis"
 	"github.com/cluster-chandler/chandler/fleet/internal/patient"
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
@@ -30,6 +31,7 @@ type attempt struct {
 	kubeconfig     *kubeconfig.Config
 	kept           cluster.Cluster // of another provider; nil as a rule
 	subject        transport.Subject
+	tenant         budget.Tenant
 	options        Options
 	onUnauthorized func()
 	onUnanswered   func()
@@ -43,7 +45,7 @@ func (a attempt) connect(ctx context.Context) (*Connection, *transport.Fault) {
 	t, err := transport.New(transport.Options{
 		Kubeconfig: a.kubeconfig, UserAgent: o.UserAgent, AllowLoopback: o.AllowLoopback,
 		ConnectTimeout: o.ConnectTimeout, HeaderTimeout: o.HeaderTimeout, ListTimeout: o.ListTimeout, Timeout: o.Timeout,
-		Limits: o.Limits, Clock: o.Clock, Unauthorized: a.onUnauthorized, Unanswered: a.onUnanswered,
+		Limits: o.Limits, Memory: o.Memory, Tenant: a.tenant, Clock: o.Clock, Unauthorized: a.onUnauthorized, Unanswered: a.onUnanswered,
 	})
 	if err != nil {
 		return nil, a.unusable(err)
@@ -91,7 +93,7 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 		WarningHandler: rest.NoWarnings{},
 	}
 	c.config = config
-	c.apis = apis.New(c.ctx, config, c.transport, c.Version, o.Clock)
+	c.apis = apis.New(c.ctx, config, c.transport, c.Version)
 	watchConfig := rest.CopyConfig(config)
 	watchConfig.Timeout = 0
 

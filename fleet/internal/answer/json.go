@@ -20,3 +20,5 @@ func (j *jsonSize) add(data []byte, _ bool) (largest int) {
 	}
 	return largest
 }
+
+func (j *jsonSize) pending() int { return j.Size() }

@@ -17,6 +17,8 @@ import (
 type sizer interface {
 	// add returns the size of the largest object that the data have a part of, as far as it is known. The last data end the body.
 	add(data []byte, last bool) int
+	// pending returns the size of the object that has begun and hasn't ended, as far as it is known.
+	pending() int
 }
 
 // sizerOf returns a sizer of a body with this header, which may be a stream of events. In a form that can't be counted, and
@@ -54,6 +56,8 @@ func (p *protobufBody) add(data []byte, last bool) int {
 	return SizeOf(p.data)
 }
 
+func (p *protobufBody) pending() int { return len(p.data) }
+
 // protobufEvents are events in protobuf, of which each has its length before it.
 type protobufEvents struct{ data []byte }
 
@@ -73,3 +77,5 @@ func (p *protobufEvents) add(data []byte, _ bool) (largest int) {
 	}
 	return largest
 }
+
+func (p *protobufEvents) pending() int { return len(p.data) }
