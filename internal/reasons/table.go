@@ -126,9 +126,8 @@ var Table = []Reason{
 	{deliver.ReasonReadinessInvalid, failed, 0, "a check of `readiness` can't be used"},
 	{deliver.ReasonRecordTooLarge, failed, 0, "the release record doesn't fit in a Secret (1 MiB, compressed): split the add-on, or take out of it what isn't needed. The cluster keeps what it runs"},
 	{deliver.ReasonRecordUnreadable, failed, 0,
-		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it instead. Or a Secret " +
-			"that is no record is in the place of the next one: the message names it. Or v0.1.0 left a part of the record in other Secrets: " +
-			"the message says what to do"},
+		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it. Or a Secret " +
+			"that is no record is in its place, or v0.1.0 split it into several Secrets"},
 	{deliver.ReasonPruneFailed, failed, 0,
 		"an object couldn't be deleted, or isn't gone within `progressDeadlineSeconds` (a removal: 600 seconds), mostly " +
 			"for a finalizer or a webhook that doesn't answer; it is still waited for"},

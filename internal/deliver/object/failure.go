@@ -129,7 +129,7 @@ func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind FailureKind,
 // keepOrRecreate is the way out of a change of a field that can't be changed.
 const keepOrRecreate = ". Keep the value as it was. If nothing is lost with the object, set the add-on's immutableFieldPolicy to Recreate"
 
-// OfRepair has the message of a failure to repair an object say the way out. The add-on has changed no field of it: others
+// OfRepair has the message of a failure to repair an object say the way out. The add-on has changed no field of it. Others
 // made the object again with another value of a field that can't be changed, or an item that doesn't fit beside the add-on's.
 func (f *Failure) OfRepair() {
 	switch {
