@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/fleet/budget"
 )
 
 // Types of our Secrets. The first is Helm's.
@@ -50,6 +52,8 @@ type Store struct {
 // List returns the release's records, the newest first, and the names of the
 // continuation Secrets by revision. It reads metadata only: one request.
 func (s *Store) List(ctx context.Context) ([]Summary, map[int][]string, error) {
+	ctx, release := budget.Holding(ctx) // until what is needed of the list was taken
+	defer release()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := s.Client.List(ctx, list, client.InNamespace(s.Release.Namespace),
