@@ -171,5 +171,9 @@ var Table = []Reason{
 	{RecordLost, pending, 0,
 		"the add-on's release record is gone after each installation: see what deletes Secrets with the label " +
 			"`owner=helm`. It is installed again after pauses of up to five minutes"},
-	{TooManyKinds, anyPhase, 0, "the cluster says that it has more than 1,000 API versions; remove CRDs"},
+	{TooManyKinds, anyPhase, 0,
+		"the cluster says that it has more than 5,000 kinds or 1,000 API versions, or needs more than 2 MiB to say so; remove CRDs"},
+	{MemoryFull, anyPhase, Passing,
+		"an answer of the cluster found no room in the memory that it, its namespace, or the process may have. The message says which. " +
+			"If it lasts, raise the flag `--memory-per-cluster-mib`, `--memory-per-namespace-mib` or `--memory-mib`"},
 }

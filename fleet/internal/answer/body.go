@@ -154,7 +154,7 @@ func (b *Body) hold(size int64) error {
 	if deadline, limited := ctx.Deadline(); limited {
 		patience = min(patience, time.Until(deadline)/5*4) // so that the client hears why it gets nothing
 	}
-	what := fmt.Sprintf("the answer to %s %s", b.request.Method, b.request.URL.Path)
+	what := fmt.Sprintf("The answer to %s %s", b.request.Method, b.request.URL.Path)
 	if err := Hold(ctx, b.claim, to, patience, what, b.asked == Document); err != nil {
 		return err
 	}

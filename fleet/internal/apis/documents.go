@@ -62,7 +62,7 @@ func (d *documents) add(ctx context.Context, path string, document []byte) error
 	case most.Documents > 0 && all.bytes > most.Documents:
 		return tooManyKinds("%s makes %d KiB about kinds with those before; at most %d are read", path, all.bytes>>10, most.Documents>>10)
 	}
-	return answer.Hold(ctx, d.kept, all.kinds*lazyKind+all.bytes*lazyByte, d.of.Timeout/5*4, "the RESTMapper of the connection", true)
+	return answer.Hold(ctx, d.kept, all.kinds*lazyKind+all.bytes*lazyByte, d.of.Timeout/5*4, "The connection's own RESTMapper", true)
 }
 
 // Bytes that a RESTMapper of apiutil keeps for each kind, and for each byte of the documents (TestKindsOfLaterCount compares that with what it takes).

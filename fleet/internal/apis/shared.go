@@ -86,7 +86,7 @@ func (d *discovered) shared(ctx context.Context, of *transport.Transport) (*foun
 	if most := of.Limits.Documents; most > 0 && cost > 4*most {
 		return nil, tooManyKinds("the kinds have so long names that %d KiB would be kept; at most %d are", cost>>10, most>>8)
 	}
-	if err := answer.Hold(ctx, is.claim, cost, of.Timeout/5*4, "the kinds of the cluster", true); err != nil {
+	if err := answer.Hold(ctx, is.claim, cost, of.Timeout/5*4, "What is kept of the kinds of the cluster", true); err != nil {
 		return nil, err
 	}
 	sharedAPIs.Lock()
