@@ -241,7 +241,7 @@ func (r revisionMaker) create(ctx context.Context, rec *record.Record, inventory
 	r.s.turnTo(rec.UID, false)
 	r.s.keep(crds, objects)
 	r.s.unscoped = r.scope.Unknown
-	tooOld := record.Surplus(r.records, r.parts, r.rec, cmp.Or(r.want.HistoryLimit, addonsv1.DefaultHistoryLimit))
+	tooOld := record.Surplus(r.records, cmp.Or(r.want.HistoryLimit, addonsv1.DefaultHistoryLimit))
 	return r.s.store.Delete(ctx, tooOld...)
 }
 

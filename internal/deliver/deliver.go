@@ -134,7 +134,7 @@ func (d *Deliverer) Forget(target string) {
 // nothing. It returns the proof that the record has then.
 func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, owner types.UID, proof string, terms Terms) (string, error) {
 	store := d.storeOf(t, r)
-	records, _, err := store.List(ctx)
+	records, err := store.List(ctx)
 	if err != nil || len(records) == 0 || !records[0].IsProvenBy(proof) {
 		return proof, err
 	}
@@ -160,7 +160,7 @@ func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey,
 // doesn't say.
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
 	rec, err := d.storeOf(t, release).Newest(ctx)
-	if record.IsDamaged(err) || rec == nil && err == nil {
+	if record.IsUnreadable(err) || rec == nil && err == nil {
 		return nil, false, nil
 	}
 	var inventory []record.Entry

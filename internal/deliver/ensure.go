@@ -136,7 +136,7 @@ func (r *call) retireAdopted(ctx context.Context) error {
 		return nil
 	}
 	store := r.previousStore(Release{Namespace: adopted.StorageNamespace, Name: adopted.Name})
-	records, _, err := store.List(ctx)
+	records, err := store.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -178,9 +178,7 @@ func (r installation) finish(ctx context.Context) error {
 	r.rec.State.Inventory = r.s.withUIDs(deletion(r).wanted())
 	r.rec.Applied = record.SumsOf(r.rec.State.Inventory).String()
 	r.rec.State.PreviousSensitive = nil // nothing is left of what had them
-	if len(r.rec.State.Parts) == 0 {
-		r.rec.CRDs = nil // nothing reads them any more
-	}
+	r.rec.CRDs = nil                    // nothing reads them any more
 	if !r.rec.IsRollback() {
 		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
 	}

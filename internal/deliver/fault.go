@@ -69,10 +69,11 @@ func (r recordFault) stop(ctx context.Context, err error) error {
 		return err
 	}
 	switch fault.Kind {
-	case record.Damaged:
+	case record.Damaged, record.InParts:
 		return r.refuse(ReasonRecordUnreadable, r.unreadable(fault))
 	case record.TooLarge:
-		return r.refuse(ReasonRecordTooLarge, fmt.Sprintf("The add-on is too large: %v. Split the chart", fault))
+		return r.refuse(ReasonRecordTooLarge, fmt.Sprintf(
+			"Add-on %s is too large: %v. Split it into several add-ons, or take out of it what isn't needed", r.release, fault))
 	case record.Unanswered:
 		return r.refuse(ReasonAnswerInvalid, fmt.Sprintf(
 			"%v. See whether the kubeconfig's server is the cluster's API server, and what is between", fault))
@@ -116,13 +117,17 @@ func (r recordFault) stopForWrite(ctx context.Context, err error, write *record.
 var refusalWords = regexp.MustCompile(`cannot [a-z]+ resource "secrets"|exceeded quota: [^,:]+|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+'`)
 
 // unreadable says what is wrong with a record, and what is lost with it.
-func (r recordFault) unreadable(damaged *record.Fault) string {
+func (r recordFault) unreadable(fault *record.Fault) string {
 	lost := "the add-on is then installed again, with other generated passwords and certificates, its hooks run again, " +
 		"and objects that only this record names stay in the cluster for ever"
 	if r.removes {
 		lost = "objects that only this record names then stay in the cluster for ever"
 	}
-	return fmt.Sprintf("%v. Restore it from a backup. Only without one delete it: %s", damaged, lost)
+	if fault.Kind == record.InParts {
+		return fmt.Sprintf("%v. Go back to that version, and make the add-on small enough for one Secret, or remove it there. "+
+			"Or delete this Secret, and those with the label owner=chandler and the same label name: %s", fault, lost)
+	}
+	return fmt.Sprintf("%v. Restore it from a backup. Only without one delete it: %s", fault, lost)
 }
 
 // Panicked logs a panic that was recovered from while a cluster was worked on, and

@@ -488,7 +488,7 @@ func (e *env) snapshot(ns string, kinds ...schema.GroupVersionKind) []string {
 	secrets := &corev1.SecretList{}
 	e.Expect(e.target.Client.List(e.ctx, secrets, client.InNamespace(ns))).To(Succeed())
 	store := &record.Store{Client: e.target.Client, Release: record.Release{Namespace: ns, Name: "demo"}, Clock: e.clock}
-	summaries, _, err := store.List(e.ctx)
+	summaries, err := store.List(e.ctx)
 	e.Expect(err).NotTo(HaveOccurred())
 	lines = append(lines, fmt.Sprintf("%d secrets", len(secrets.Items)))
 	for _, s := range summaries {

@@ -32,7 +32,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render/job"
-	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // getter gives Helm a cluster.
@@ -120,42 +119,27 @@ func noise(bytes int) string {
 	return base64.StdEncoding.EncodeToString(random)
 }
 
-// largeManifest is of a release whose record takes several Secrets.
-func largeManifest() (manifest string) {
-	for i := range 4 {
-		manifest += configMap(fmt.Sprintf("c%d", i), noise(500_000))
-	}
-	return manifest
-}
-
-func TestLargeAddon(t *testing.T) {
-	long.Test(t)
-	e, ns := beside(t)
-	c := chart{version: "1", manifest: largeManifest(), hooks: []job.Hook{hook("bye", 0, jobText("bye", false), []string{"pre-delete"})}}
-	e.install(e.want(ns, c))
-	releases, err := action.NewList(helm(e, ns)).Run()
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(releases).To(HaveLen(1))
-	e.Expect(releases[0].(*helmrelease.Release).Manifest).To(ContainSubstring("too large"))
-
-	// It can be resumed, and removed, from its parts.
-	e.restart()
-	want := e.want(ns, chart{version: "2", manifest: c.manifest + configMap("more", "x"), hooks: c.hooks})
-	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "more", Expression: "self.data.key == 'go'"}}
-	e.ensureAs(want, deliver.ReasonWaitingForObjects)
-	e.restart()
-	e.apply("kubectl", strings.Replace(configMap("more", "go"), "name: more", "name: more\n  namespace: "+ns, 1))
-	e.ensureAs(want, deliver.ReasonWaitingForObjects) // which repairs it
-	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-	e.Expect(e.get("batch/v1", "Job", ns, "bye")).NotTo(BeNil())
-	e.Expect(e.get("v1", "ConfigMap", ns, "c0")).To(BeNil())
-	e.Expect(e.snapshot(ns)).To(ContainElement("0 secrets"))
-}
-
+// TestTooLargeAddon has an add-on whose record doesn't fit in a Secret. It fails before anything of it is in the cluster,
+// and an upgrade to it leaves what is installed.
 func TestTooLargeAddon(t *testing.T) {
 	e, ns := beside(t)
-	o := e.settleAs(e.want(ns, chart{version: "1", manifest: configMap("a", noise(9<<20))}), deliver.ReasonRecordTooLarge)
-	e.Expect(o.Message).To(ContainSubstring("8388608"))
+	large := chart{version: "2", manifest: configMap("a", noise(500_000)) + configMap("b", noise(500_000))}
+	told := func(o deliver.Outcome) {
+		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
+		e.Expect(o.Message).To(And(ContainSubstring(ns+"/demo"), ContainSubstring("Split it")))
+	}
+	told(e.settleAs(e.want(ns, large), deliver.ReasonRecordTooLarge))
+	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())
+
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
+	e.clock.step(time.Minute)
+	e.install(want)
+	before := e.snapshot(ns)
+	told(e.settleAs(e.want(ns, large), deliver.ReasonRecordTooLarge))
+	e.Expect(e.snapshot(ns)).To(Equal(before))
+	e.Expect(e.records(ns)[want.Release].Status).To(Equal(deliver.StatusDeployed))
+	e.clock.step(time.Minute)
+	e.install(want)
 }
 
 // TestHelmUninstallsAtThisMoment leaves the release to Helm until it is done.

@@ -65,7 +65,7 @@ func (r revisionMaker) inheritRelease(ctx context.Context) ([]record.Entry, erro
 		return nil, nil
 	}
 	store := r.previousStore(r.want.AdoptRelease)
-	records, _, err := store.List(ctx)
+	records, err := store.List(ctx)
 	if err != nil || len(records) == 0 || records[0].Status == string(helmcommon.StatusUninstalled) {
 		return nil, err
 	}

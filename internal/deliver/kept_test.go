@@ -11,7 +11,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"helm.sh/helm/v4/pkg/action"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -456,40 +455,6 @@ func TestOrphanLeavesWhatIsAnotherAddons(t *testing.T) {
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "mine").GetLabels()).To(BeEmpty())
 	e.Expect(e.get("v1", "ConfigMap", ns, "x").GetResourceVersion()).To(Equal(before.GetResourceVersion()))
-}
-
-// TestOrphanOfALargeRelease lets go of an add-on whose record takes several Secrets. Helm shows
-// the release, and Chandler can adopt it again, with all that was in it.
-func TestOrphanOfALargeRelease(t *testing.T) {
-	long.Test(t)
-	e, ns := beside(t)
-	manifest := largeManifest()
-	want := e.want(ns, chart{version: "1", manifest: manifest + configMap("old", "x")})
-	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
-	e.install(want)
-	o := e.removed(want.Release)
-	e.Expect(o.Message).To(And(ContainSubstring(ns+"/demo"), ContainSubstring("helm uninstall")))
-	releases, err := action.NewList(helm(e, ns)).Run()
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(releases).To(HaveLen(1))
-	secrets := &corev1.SecretList{}
-	e.Expect(e.target.Client.List(e.ctx, secrets, inNamespace(ns))).To(Succeed())
-	e.Expect(len(secrets.Items)).To(BeNumerically(">", 1))
-	for _, s := range secrets.Items {
-		e.Expect(s.Labels).NotTo(HaveKey(addonsv1.AddonLabel), s.Name)
-	}
-	e.Expect(e.records(ns)[want.Release].Owned).To(BeFalse())
-	// Nothing that is asked to be removed once more takes the continuation along.
-	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-
-	e.restart()
-	again := e.want(ns, chart{version: "2", manifest: manifest})
-	e.settleAs(again, deliver.ReasonReleaseExists)
-	again.Adoption = addonsv1.AdoptionPolicyAdopt
-	e.Expect(e.install(again).Revision).To(BeEquivalentTo(2))
-	e.Expect(e.remove(again.Release).Gone).To(BeTrue())
-	e.Expect(e.get("v1", "ConfigMap", ns, "c0")).To(BeNil())
-	e.Expect(e.snapshot(ns)).To(ContainElement("0 secrets"))
 }
 
 // TestOrphanThatHelmHasFieldsOf lets go of an object of which Helm set a field meanwhile: all of it is Helm's then.

@@ -153,8 +153,7 @@ var ErrUnproven = errors.New("its release record isn't as this instance wrote it
 // history is what a call knows of a release's records.
 type history struct {
 	records []Summary // the newest first
-	parts   map[int][]string
-	proof   string // of the record that was written last, "" for none
+	proof   string    // of the record that was written last, "" for none
 }
 
 // isProven reports whether a record is the one that the proof is of, or one that was deployed before that: each record

@@ -42,9 +42,6 @@ func (r *removal) remove(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if len(r.records) == 0 || !r.records[0].Owned {
-		for _, s := range r.records { // they need what is theirs
-			delete(r.parts, s.Revision)
-		}
 		r.records = nil
 		return r.gone(ctx, "")
 	}
@@ -130,23 +127,12 @@ func (r *removal) deleteObjects(ctx context.Context) error {
 	return r.s.store.Update(ctx, r.rec)
 }
 
-// gone deletes the records. The newest comes last, as it says what is to be done. Its parts, which
-// are needed to read it, come after it.
+// gone deletes the records. The newest comes last, as it says what is to be done.
 func (r *removal) gone(ctx context.Context, message string) (Outcome, error) {
 	var names []string
-	newest := 0 // of no record
-	if len(r.records) > 0 {
-		newest = r.records[0].Revision
-	}
-	for revision, parts := range r.parts {
-		if revision != newest {
-			names = append(names, parts...)
-		}
-	}
 	for _, s := range slices.Backward(r.records) {
 		names = append(names, s.SecretName)
 	}
-	names = append(names, r.parts[newest]...)
 	if err := r.s.store.Delete(ctx, names...); err != nil {
 		return Outcome{}, err
 	}
@@ -173,10 +159,9 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 	if err := r.stopFor(ctx, failed.Worst(), ""); err != nil {
 		return Outcome{}, err
 	}
-	message := fmt.Sprintf("Left in the cluster as Helm release %s", r.release)
 	for _, s := range slices.Backward(r.records) { // the newest last
 		rec, err := r.s.store.Load(ctx, s)
-		if record.IsDamaged(err) {
+		if record.IsUnreadable(err) {
 			continue
 		}
 		if err != nil {
@@ -189,15 +174,9 @@ func (r *removal) orphan(ctx context.Context) (Outcome, error) {
 		if err := r.s.store.Plain(ctx, rec); err != nil {
 			return Outcome{}, err
 		}
-		if rec.InParts() {
-			delete(r.parts, s.Revision) // they are kept
-		}
-	}
-	if r.rec.InParts() {
-		message += ". Its record takes several Secrets, which Helm doesn't read: helm list shows the release, helm uninstall would leave its objects. To have it upgraded or uninstalled, adopt it with an add-on of its name and adoptionPolicy Adopt"
 	}
 	r.records = nil // kept
-	return r.gone(ctx, message)
+	return r.gone(ctx, fmt.Sprintf("Left in the cluster as Helm release %s", r.release))
 }
 
 // removalHooks runs the hooks of a removal. They prepare for the end of what the

@@ -39,7 +39,6 @@ type session struct {
 
 	// records are what was listed at this time, with what was written since.
 	records  []Summary
-	parts    map[int][]string
 	listedAt time.Time
 
 	*progress
@@ -194,7 +193,7 @@ const recordsStay = 10 * time.Second
 // recall takes the records that the session knows, or lists them.
 func (r *call) recall(ctx context.Context) error {
 	if r.now().Sub(r.s.listedAt) < recordsStay {
-		r.records, r.parts = slices.Clone(r.s.records), r.s.parts
+		r.records = slices.Clone(r.s.records)
 		return nil
 	}
 	r.s.listedAt = r.now()
@@ -203,7 +202,7 @@ func (r *call) recall(ctx context.Context) error {
 
 func (r *call) list(ctx context.Context) error {
 	var err error
-	r.records, r.parts, err = r.s.store.List(ctx)
+	r.records, err = r.s.store.List(ctx)
 	return err
 }
 
@@ -217,7 +216,7 @@ func (r *call) remember(err error) {
 		r.s.listedAt = time.Time{}
 		return
 	}
-	r.s.records, r.s.parts = r.records, r.parts
+	r.s.records = r.records
 }
 
 // end leaves the session to the next call, and the room to others.

@@ -79,7 +79,7 @@ func (f *Found) complete(ctx context.Context, r *Release) error {
 		return err
 	}
 	store := &record.Store{Client: workload, Release: record.Release{Namespace: r.storage, Name: r.Addon.Name}}
-	records, _, err := store.List(ctx)
+	records, err := store.List(ctx)
 	switch {
 	case err != nil:
 		return err

@@ -123,7 +123,7 @@ var Table = []Reason{
 	{deliver.ReasonReadinessTimeout, failed, 0,
 		"not ready within `progressDeadlineSeconds`; it still becomes ready if its objects do"},
 	{deliver.ReasonReadinessInvalid, failed, 0, "a check of `readiness` can't be used"},
-	{deliver.ReasonRecordTooLarge, failed, 0, "the release record doesn't fit"},
+	{deliver.ReasonRecordTooLarge, failed, 0, "the release record doesn't fit in a Secret (1 MiB, compressed): split the add-on, or take out of it what isn't needed. The cluster keeps what it runs"},
 	{deliver.ReasonRecordUnreadable, failed, 0,
 		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it instead. Or a Secret " +
 			"that is no record is in the place of the next one: the message names it"},

@@ -19,7 +19,6 @@ import (
 	"sync"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
@@ -29,14 +28,13 @@ const (
 	releaseKey = "release"
 	stateKey   = "chandler"
 	crdsKey    = "crds"
-	partKey    = "part"
 )
 
 // Limits of the unpacked content of a record. A record is written by us or by Helm. Yet anybody who
 // may write Secrets there can change it. Rendered objects are smaller (package render).
 const (
-	maxInflated = 64 << 20 // bytes, of each key and of all parts together
-	// maxValues of the objects of a manifest, and of all that is in parts, keys included.
+	maxInflated = 64 << 20 // bytes, of each key
+	// maxValues of the objects of a manifest, and of CRDs, keys included.
 	maxValues = 1_000_000
 	// maxFields of what is decoded into structs, which take more memory.
 	maxFields = 500_000
@@ -163,33 +161,7 @@ func unpackJSON(data []byte, values int, v any) error {
 	return yamllimit.DecodeJSON(plain, values, v)
 }
 
-// bulk is what leaves the Secret when a record is too large for one. It doesn't
-// change once the revision is recorded.
-type bulk struct {
-	Manifest string                       `json:"manifest"`
-	Hooks    map[string]string            `json:"hooks,omitempty"` // manifests by index
-	Config   map[string]any               `json:"config,omitempty"`
-	CRDs     []*unstructured.Unstructured `json:"crds,omitempty"`
-}
-
 func sha(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-// withoutBulk returns a copy of the release that Helm can still list and show,
-// with a note in place of the manifest. Helm finds no object in it, so that its
-// uninstall would delete none of them: nothing gets lost by it.
-func withoutBulk(r *helmrelease.Release, parts []Part) *helmrelease.Release {
-	c := *r
-	c.Manifest = fmt.Sprintf("# This manifest is too large for one Secret. It is in %d Secrets, from %s on.\n",
-		len(parts), parts[0].Name)
-	c.Config = nil
-	c.Hooks = make([]*helmrelease.Hook, 0, len(r.Hooks))
-	for _, h := range r.Hooks {
-		hook := *h
-		hook.Manifest = ""
-		c.Hooks = append(c.Hooks, &hook)
-	}
-	return &c
 }

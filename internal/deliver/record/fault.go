@@ -15,7 +15,9 @@ type FaultKind int
 const (
 	// Damaged: the record can't be read, and no other try would help.
 	Damaged FaultKind = iota
-	// TooLarge: the record doesn't fit in the cluster, or couldn't be read again.
+	// InParts: the rest of the record is in other Secrets, where an earlier version of Chandler left it.
+	InParts
+	// TooLarge: the record doesn't fit in a Secret, or couldn't be read again.
 	TooLarge
 	// Unwritten: the API server didn't write or delete the Secret. Err is its answer.
 	Unwritten
@@ -33,6 +35,9 @@ type Fault struct {
 // Error names the Secret and the cause.
 func (f *Fault) Error() string {
 	switch f.Kind {
+	case InParts:
+		return fmt.Sprintf("Secret %s, the release record, has only a part of it: an earlier version of Chandler left the rest in other Secrets, "+
+			"which this version doesn't read", f.Secret)
 	case TooLarge:
 		return fmt.Sprintf("the release record %v", f.Err)
 	case Unwritten:
@@ -47,16 +52,15 @@ func (f *Fault) Error() string {
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// IsDamaged reports whether an error says that a record is damaged.
-func IsDamaged(err error) bool {
+// ErrChanged says that others have changed a record.
+var ErrChanged = errors.New("it isn't as it was written")
+
+// IsUnreadable reports whether an error says that a record can't be read.
+func IsUnreadable(err error) bool {
 	fault, ok := errors.AsType[*Fault](err)
-	return ok && fault.Kind == Damaged
+	return ok && (fault.Kind == Damaged || fault.Kind == InParts)
 }
 
 func unwritten(secret client.Object, err error) *Fault {
 	return &Fault{Kind: Unwritten, Secret: secret.GetNamespace() + "/" + secret.GetName(), Err: err}
-}
-
-func tooLarge(bytes, limit int) *Fault {
-	return &Fault{Kind: TooLarge, Err: fmt.Errorf("takes %d bytes when compressed, more than the %d that may be stored", bytes, limit)}
 }

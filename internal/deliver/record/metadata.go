@@ -26,8 +26,6 @@ const (
 	helmModifiedLabel = "modifiedAt"
 
 	ownerHelm = "helm"
-	// ownerParts in the owner label marks continuation Secrets: Helm doesn't list them.
-	ownerParts = "chandler"
 )
 
 // Annotations on records. Together they say what is installed, without the data. The annotations

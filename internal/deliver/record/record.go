@@ -35,7 +35,7 @@ type Record struct {
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter.
 	WatchFilter string
 
-	// holds is the digest of the manifest, hooks and CRDs. It is "" for a record of Helm's, and for parts that don't fit.
+	// holds is the digest of the manifest, hooks and CRDs. It is "" for a record of Helm's, and for CRDs that were changed.
 	holds string
 }
 
@@ -72,8 +72,8 @@ type State struct {
 	Adopted *AdoptedRelease `json:"adopted,omitempty"`
 	// CRDsDigest is that of the CRDs of crds/, "" if there are none.
 	CRDsDigest string `json:"crdsDigest,omitempty"`
-	// Parts are the Secrets that hold what was too large for this one.
-	Parts []Part `json:"parts,omitempty"`
+	// Parts name the other Secrets of a record that an earlier version of Chandler wrote: see [InParts].
+	Parts []any `json:"parts,omitempty"`
 }
 
 // AdoptedRelease is a release of Helm whose record isn't where the add-on's is.
@@ -97,12 +97,6 @@ type HookRun struct {
 	Phase     helmrelease.HookPhase `json:"phase"`
 	StartedAt time.Time             `json:"startedAt,omitzero"`
 	Message   string                `json:"message,omitempty"`
-}
-
-// Part is a continuation Secret.
-type Part struct {
-	Name   string `json:"name"`
-	SHA256 string `json:"sha256"`
 }
 
 // SecretName is the name of the Secret that holds a revision, as Helm's storage
@@ -168,9 +162,6 @@ func (r *Record) Secrets() []*unstructured.Unstructured {
 func (r *Record) unreadable(err error) error {
 	return &Fault{Kind: Damaged, Secret: r.Namespace + "/" + r.SecretName, Err: err}
 }
-
-// InParts says that the record was too large for one Secret.
-func (r *Record) InParts() bool { return r.State != nil && len(r.State.Parts) > 0 }
 
 // Run returns the progress of a hook, nil if it wasn't started.
 func (s *State) Run(hook HookKey) *HookRun {

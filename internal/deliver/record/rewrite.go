@@ -4,16 +4,13 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -62,24 +59,10 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 }
 
 // Plain turns a record into one that only Helm's storage knows: without our labels,
-// annotations and keys. A record that is too large for a Secret stays in its continuation Secrets,
-// with the inventory, so that it can be adopted again.
+// annotations and keys.
 func (s *Store) Plain(ctx context.Context, r *Record) error {
 	s.forget(r)
-	plain := &Record{Summary: r.Summary, Helm: r.Helm}
-	if r.InParts() {
-		plain.Helm = withoutBulk(r.Helm, r.State.Parts)
-		plain.State = &State{Format: r.State.Format, Inventory: slices.Clone(r.State.Inventory), Parts: r.State.Parts}
-		for i := range plain.State.Inventory { // which is Helm's from now on
-			plain.State.Inventory[i].Helm, plain.State.Inventory[i].UID = true, ""
-		}
-		for _, p := range r.State.Parts {
-			if err := s.disown(ctx, p.Name); err != nil {
-				return err
-			}
-		}
-	}
-	secret, err := s.secretOf(plain)
+	secret, err := s.secretOf(&Record{Summary: r.Summary, Helm: r.Helm})
 	if err != nil {
 		return err
 	}
@@ -90,48 +73,14 @@ func (s *Store) Plain(ctx context.Context, r *Record) error {
 	return s.replace(ctx, secret)
 }
 
-// disown takes our labels off a continuation Secret.
-func (s *Store) disown(ctx context.Context, name string) error {
-	labels := map[string]any{}
-	for _, label := range ownLabels {
-		labels[label] = nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
-	if err != nil {
-		return err
-	}
-	part := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: name}}
-	part.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err := s.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(s.FieldManager)); err != nil {
-		return unwritten(part, err)
-	}
-	return nil
-}
-
 // Surplus returns the Secrets that can go: the oldest records beyond max, but for
-// one that is deployed, and continuations of no record. The newest record's
-// inventory contains that of all older ones, so nothing is forgotten with them.
-func Surplus(records []Summary, parts map[int][]string, newest *Record, maxHistory int) []string {
+// one that is deployed. The newest record's inventory contains that of all older ones, so nothing is forgotten with them.
+func Surplus(records []Summary, maxHistory int) []string {
 	var names []string
-	kept := map[int]bool{}
 	for i, r := range records {
-		if i < max(maxHistory, 1) || r.Status == helmcommon.StatusDeployed.String() {
-			kept[r.Revision] = true
-			continue
-		}
-		names = append(names, r.SecretName)
-	}
-	for revision, secrets := range parts {
-		for _, name := range secrets {
-			wanted := kept[revision]
-			if revision == newest.Revision {
-				wanted = slices.ContainsFunc(newest.State.Parts, func(p Part) bool { return p.Name == name })
-			}
-			if !wanted {
-				names = append(names, name)
-			}
+		if i >= max(maxHistory, 1) && r.Status != helmcommon.StatusDeployed.String() {
+			names = append(names, r.SecretName)
 		}
 	}
-	slices.Sort(names)
 	return names
 }

@@ -7,30 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Types of our Secrets. The first is Helm's.
-const (
-	secretType     corev1.SecretType = "helm.sh/release.v1"
-	partSecretType corev1.SecretType = "addons.cluster.x-k8s.io/release-part"
-)
+// secretType is Helm's.
+const secretType corev1.SecretType = "helm.sh/release.v1"
 
-const (
-	// maxSecret is how much the data of a new Secret may hold. The API server's limit is
-	// 1 MiB (corev1.MaxSecretSize): see [Record.limit].
-	maxSecret = 1000_000
-	// maxRecord is how much a record may hold in all of its Secrets.
-	maxRecord = 8 << 20
-)
+// maxSecret is how much the data of a new Secret may hold. The API server's limit is
+// 1 MiB (corev1.MaxSecretSize): see [Record.limit].
+const maxSecret = 1000_000
 
 // Store reads and writes the records of one release. It remembers the payload of
 // those that it read or wrote by their UID and resourceVersion, so that reading
@@ -47,33 +38,25 @@ type Store struct {
 	cache map[types.UID]*Record
 }
 
-// List returns the release's records, the newest first, and the names of the
-// continuation Secrets by revision. It reads metadata only: one request.
-func (s *Store) List(ctx context.Context) ([]Summary, map[int][]string, error) {
+// List returns the release's records, the newest first. It reads metadata only: one request.
+func (s *Store) List(ctx context.Context) ([]Summary, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := s.Client.List(ctx, list, client.InNamespace(s.Release.Namespace),
 		client.MatchingLabels{helmNameLabel: s.Release.Name}); err != nil {
-		return nil, nil, fmt.Errorf("listing the records of release %s: %w", s.Release, err)
+		return nil, fmt.Errorf("listing the records of release %s: %w", s.Release, err)
 	}
 	var records []Summary
-	parts := make(map[int][]string)
 	seen := make(map[types.UID]bool, len(list.Items))
 	for i := range list.Items {
-		item := &list.Items[i]
-		if summary, ok := SummaryOf(&item.ObjectMeta); ok {
+		if summary, ok := SummaryOf(&list.Items[i].ObjectMeta); ok {
 			records = append(records, summary)
-			seen[item.UID] = true
-			continue
-		}
-		if item.Labels[helmOwnerLabel] == ownerParts {
-			revision, _ := strconv.Atoi(item.Labels[helmVersionLabel])
-			parts[revision] = append(parts[revision], item.Name)
+			seen[summary.UID] = true
 		}
 	}
 	maps.DeleteFunc(s.cache, func(uid types.UID, _ *Record) bool { return !seen[uid] })
 	newestFirst(records)
-	return records, parts, nil
+	return records, nil
 }
 
 // Load returns the record. It is the caller's until it is written.
@@ -98,7 +81,7 @@ func (s *Store) Load(ctx context.Context, summary Summary) (*Record, error) {
 
 // Newest returns the newest record, nil if there is none that Chandler wrote last.
 func (s *Store) Newest(ctx context.Context) (*Record, error) {
-	records, _, err := s.List(ctx)
+	records, err := s.List(ctx)
 	if err != nil || len(records) == 0 || !records[0].Complete {
 		return nil, err
 	}
@@ -107,19 +90,12 @@ func (s *Store) Newest(ctx context.Context) (*Record, error) {
 
 var errNoState = errors.New("what Chandler keeps beside Helm's record is gone")
 
-// Create writes a new record, after its continuation Secrets if it needs any.
-// The error is a [*Fault] if it can't be stored at all.
+// Create writes a new record. The error is a [*Fault] if it can't be stored at all.
 func (s *Store) Create(ctx context.Context, r *Record) error {
 	r.UID, r.ResourceVersion = "", ""
-	secret, parts, err := s.encode(r)
+	secret, err := s.encode(r)
 	if err != nil {
 		return err
-	}
-	for _, p := range parts {
-		// The name contains the content's digest: what is there already is equal.
-		if err := s.Client.Create(ctx, p, client.FieldOwner(s.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
-			return unwritten(p, err)
-		}
 	}
 	if err := s.Client.Create(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
 		return unwritten(secret, err)
@@ -130,7 +106,7 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 // Update writes a record that was loaded or created, unless somebody else wrote
 // it since: then the error is a conflict, and the record is forgotten.
 func (s *Store) Update(ctx context.Context, r *Record) error {
-	secret, _, err := s.encode(r)
+	secret, err := s.encode(r)
 	if err == nil {
 		err = s.replace(ctx, secret)
 	}
