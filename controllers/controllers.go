@@ -114,6 +114,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Renderer:  o.Renderer,
 		Values:    values,
 		Deliverer: deliver.New(deliver.Options{Notify: queue.AddBegunCluster, Memory: o.Memory}),
+		Memory:    o.Memory,
 		Queue:     queue,
 		Clock:     clock.RealClock{},
 

@@ -115,6 +115,10 @@ func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, 
 		failed.followUp = one.and(failed.followUp)
 		return failed
 	}
+	if outcome.Reason == deliver.ReasonWaitingForMemory { // it is installed as before
+		memory.lookAt = q.now.Add(outcome.RetryAfter)
+		return one
+	}
 	memory.failed, memory.lookAt = nil, time.Time{}
 	again := time.Duration(0)
 	if outcome.Phase != addonsv1.AddonReady && outcome.Reason != "" {

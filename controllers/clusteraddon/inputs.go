@@ -71,9 +71,16 @@ func (q inputReader) resolve(ctx context.Context, in *inputs, record deliver.Sum
 // readValues merges valuesFrom, values and valuesTemplate, each over the previous. It also notes the strings and
 // long numbers that came from Secrets.
 func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.Summary) error {
-	var layers []map[string]any
 	var optional []string
 	a := in.addon
+	in.values = map[string]any{}
+	merge := func(layer map[string]any) (err error) {
+		if in.values, err = values.MergeWithin(in.values, layer); err != nil {
+			err = failure.New(job.ReasonValuesInvalid, "addons[%s]: the values of all its sources, merged, are %w; "+
+				"take out what the chart doesn't need, or split the add-on", a.Name, err)
+		}
+		return err
+	}
 	if a.unnamed != nil {
 		return a.unnamed
 	}
@@ -97,23 +104,29 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 		if ref.Kind == "Secret" {
 			in.secrets = stringsIn(in.secrets, layer)
 		}
-		layers = append(layers, layer)
+		if err := merge(layer); err != nil {
+			return err
+		}
 	}
 	if a.Values != nil {
 		layer := map[string]any{}
 		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
 			return failure.New(job.ReasonValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
 		}
-		layers = append(layers, layer)
+		if err := merge(layer); err != nil {
+			return err
+		}
 	}
 	if a.ValuesTemplate != "" {
 		layer, err := q.valuesTemplate(ctx, a)
 		if err != nil {
 			return err
 		}
-		layers = append(layers, layer)
+		if err := merge(layer); err != nil {
+			return err
+		}
 	}
-	in.values, in.optional = values.Merge(layers...), strings.Join(optional, ",")
+	in.optional = strings.Join(optional, ",")
 	return nil
 }
 

@@ -19,7 +19,7 @@ const slowAfter = 10 * time.Second
 var errYield = errors.New("the reconcile takes long, and gives way to others")
 
 // lanes keep slow clusters from holding all workers. At most half of the workers are for reconciles
-// that take long, and for clusters whose last one did. A reconcile that becomes slow while there is
+// that take long, and for clusters whose last one did, or waited for memory in vain. A reconcile that becomes slow while there is
 // no room gives up its worker: the records have what it did.
 //
 // Key: the ClusterAddon.
@@ -38,8 +38,8 @@ func newLanes(workers int) *lanes {
 }
 
 // enter begins a reconcile. It is false if there is no room for it: it is to come again after retry.Room.
-// The caller says at the end whether the cluster became unreachable.
-func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(unreachable bool), ok bool) {
+// The caller says at the end whether the cluster became unreachable, or waited for memory in vain.
+func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(isSlow bool), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	holds := l.slow[key]
@@ -65,13 +65,13 @@ func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 		l.room--
 		holds = true
 	})
-	return ctx, func(unreachable bool) {
+	return ctx, func(isSlow bool) {
 		timer.Stop()
 		cancel(nil)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		ended = true
-		if delete(l.slow, key); unreachable || late {
+		if delete(l.slow, key); isSlow || late {
 			l.slow[key] = true
 		}
 		if holds {

@@ -110,7 +110,8 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 		return ctrl.Result{RequeueAfter: retry.Room}, nil
 	}
 	var all result
-	defer func() { leave(all.unreachable) }()
+	ctx, waited := deliver.WithOneWait(ctx)
+	defer func() { leave(all.unreachable || waited()) }()
 	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: key.Namespace, Cluster: key.Name}))
 	defer cancel()
 	defer context.AfterFunc(q.conn.Context(), cancel)() // it ends with the connection, too

@@ -21,9 +21,9 @@ import (
 
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -47,6 +47,8 @@ type Reconciler struct {
 	// Values reads what valuesFrom names.
 	Values    *valuesource.Reader
 	Deliverer *deliver.Deliverer
+	// Memory is where what is kept of add-ons counts.
+	Memory *budget.Budget
 	// Queue starts reconciles from events outside of the management cluster.
 	Queue *Queue
 	Clock clock.PassiveClock
@@ -59,7 +61,7 @@ type Reconciler struct {
 	provider *providerObjects
 	users    references
 	lanes    *lanes
-	contents *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
+	contents *budget.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
 	statuses management.Statuses
 	memories sync.Map // client.ObjectKey to *memory
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -79,8 +80,16 @@ func (in *inputs) filesVersion() string {
 	return cmp.Or(in.chart.Chart.Version, strings.Replace(in.artifact[:min(shown, len(in.artifact))], ":", "-", 1))
 }
 
-// rememberedContents is how many add-ons' contents are remembered.
-const rememberedContents = 256
+// rememberedContents bounds the contents of add-ons that are remembered, in bytes.
+const rememberedContents = 8 << 20
+
+// sizeOf returns about how many bytes the contents of an add-on take.
+func sizeOf(contents sets.Set[deliver.ObjectKey]) (bytes int64) {
+	for key := range contents {
+		bytes += int64(96 + len(key.Group) + len(key.Kind) + len(key.Namespace) + len(key.Name))
+	}
+	return bytes
+}
 
 // contentsOf returns the objects that an add-on is to have, nil if that isn't known now.
 func (q rendering) contentsOf(ctx context.Context, a *addon) sets.Set[deliver.ObjectKey] {
@@ -105,7 +114,7 @@ func (q rendering) contentsOf(ctx context.Context, a *addon) sets.Set[deliver.Ob
 		return nil
 	}
 	has := sets.New(keys...)
-	q.contents.Put(name, has)
+	q.contents.Put(budget.TenantOf(ctx), name, has)
 	return has
 }
 

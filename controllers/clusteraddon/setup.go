@@ -17,9 +17,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
-	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -42,7 +41,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.provider = newProviderObjects(local, r.enqueueUsers)
-	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
+	r.contents = budget.NewCache[string](r.Memory, rememberedContents, sizeOf)
 	r.lanes = newLanes(workers)
 	if err := mgr.Add(records); err != nil {
 		return err

@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,9 +18,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
-
-// betweenTurns is how many objects are applied before others may have their turn.
-const betweenTurns = 300
 
 // application applies the CRDs and objects of a revision.
 type application struct {
@@ -57,17 +52,12 @@ func (r *application) applyAll(ctx context.Context, crds bool) error {
 	var failed object.Failures
 	for _, wave := range object.Waves(objects) {
 		todo := r.unapplied(wave)
-		for some := range slices.Chunk(todo, betweenTurns) {
-			failed = append(failed, object.InParallel(len(some), func(i int) *object.Failure {
-				key := record.KeyOf(some[i])
-				return r.failureOf(key, r.applyOne(ctx, some[i], known[key], crds))
-			})...)
-			if f := failed.Worst(); f != nil && f.Kind == object.Transient {
-				return f.Unwrap()
-			}
-			if r.turnIsOver() && len(failed) == 0 {
-				return r.awaitTurn(time.Second)
-			}
+		failed = append(failed, object.InParallel(len(todo), func(i int) *object.Failure {
+			key := record.KeyOf(todo[i])
+			return r.failureOf(key, r.applyOne(ctx, todo[i], known[key], crds))
+		})...)
+		if f := failed.Worst(); f != nil && f.Kind == object.Transient {
+			return f.Unwrap()
 		}
 		if wave[0].GroupVersionKind().GroupKind() != object.CRDKind {
 			continue
@@ -102,11 +92,6 @@ func (r *application) rescope() error {
 	}
 	r.s.objects, r.s.unscoped = objects, r.scope.Unknown
 	return nil
-}
-
-// turnIsOver reports whether others have waited long enough for the room that the add-on has.
-func (r *call) turnIsOver() bool {
-	return r.room != nil && r.now().Sub(r.roomSince) > maxTurn && r.d.room.Wanted()
 }
 
 // noteJobs records the Jobs of the manifest that ran to their end. Nothing else tells of it

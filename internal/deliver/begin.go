@@ -43,7 +43,7 @@ func (r revisionMaker) begin(ctx context.Context) error {
 	if r.isSame(deployed, made.rec) {
 		return r.takeFacts(ctx, deployed, made.rec)
 	}
-	unchanged, err := r.unchangedSince(deployed, made)
+	unchanged, err := r.unchangedSince(ctx, deployed, made)
 	if err != nil {
 		return err
 	}
@@ -73,18 +73,19 @@ func (r revisionMaker) deployedRecord(ctx context.Context) (*record.Record, erro
 }
 
 // unchangedSince returns what a new revision has just the same as the deployed one, which may be nil.
-func (r revisionMaker) unchangedSince(deployed *record.Record, made *madeRevision) (map[record.ObjectKey]record.Entry, error) {
+func (r revisionMaker) unchangedSince(ctx context.Context, deployed *record.Record, made *madeRevision) (map[record.ObjectKey]record.Entry, error) {
 	if deployed == nil {
 		return nil, nil
 	}
-	objects, err := deployed.Manifest()
-	if err != nil {
-		return nil, nil //nolint:nilerr // so all objects are applied
+	objects, weight, err := r.manifest(ctx, deployed)
+	if record.IsUnreadable(err) {
+		return nil, nil // so all objects are applied
 	}
-	if objects, err = r.scope.Prepare(objects); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return made.unchanged(objects, deployed.State.CRDsDigest), nil
+	same := made.unchanged(objects, deployed.State.CRDsDigest)
+	return same, r.memory.hold(ctx, -weight)
 }
 
 // unchanged returns the entries of those objects and CRDs of crds/ that are just the same as these. Their fields have to
@@ -212,15 +213,12 @@ func (r revisionMaker) repeat(ctx context.Context, to Summary, failed *Summary) 
 	if !old.IsIntact() {
 		return &record.Fault{Kind: record.Damaged, Secret: r.release.Namespace + "/" + to.SecretName, Err: record.ErrChanged}
 	}
-	objects, err := old.Manifest()
+	objects, _, err := r.manifest(ctx, old)
 	if err != nil {
 		return err
 	}
 	inventory, _, err := r.inherit(ctx)
 	if err != nil {
-		return err
-	}
-	if objects, err = r.scope.Prepare(objects); err != nil {
 		return err
 	}
 	return r.create(ctx, r.copyOf(old, r.records[0].Revision+1, failed), inventory, nil, objects)
@@ -254,19 +252,19 @@ func (r installation) resume(ctx context.Context) error {
 	r.rec = rec
 	r.s.turnTo(rec.UID, false)
 	if r.s.objects == nil {
-		objects, err := rec.Manifest()
+		crds, err := r.scope.Prepare(rec.CRDs)
 		if err != nil {
 			return err
 		}
-		crds, objects, err := r.scope.PrepareBoth(rec.CRDs, objects)
+		if err := r.memory.hold(ctx, object.Weight(crds...)); err != nil {
+			return err
+		}
+		objects, _, err := r.manifest(ctx, rec)
 		if err != nil {
 			return err
 		}
 		r.s.keep(crds, objects)
 		r.s.unscoped = r.scope.Unknown
-		if err := r.fits(int(r.s.size())); err != nil {
-			return err
-		}
 	}
 	r.scope.Learn(slices.Concat(r.s.crds, r.s.objects))
 	return nil

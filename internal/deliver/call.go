@@ -15,7 +15,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/retry"
-	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
 // call is one call of Ensure, Remove or Repair: what all its steps need. Each step is a type of its own above it.
@@ -42,41 +41,32 @@ type call struct {
 	applied     bool // all objects are
 	allTried    bool // each object is, whatever came of it
 
-	room      *shares.Share // nil if none was needed yet
-	claimed   int           // bytes
-	roomSince time.Time     // when it was granted
+	memory *memory
 }
 
-// within does work for an add-on. A large one needs room, which is claimed as [call.contained] begins: many of them, on
-// clusters that are slow to apply them, would take the manager's memory. The size of an add-on is known only when it is
-// rendered or read. Data that was rendered or read without room is dropped, and the work is begun again.
+// within does work for an add-on.
 func (d *Deliverer) within(
 	ctx context.Context, t Target, release Release, want *Desired, proof string, work func(context.Context, *call) (Outcome, error),
 ) (Outcome, error) {
-	for recorded := false; ; {
-		r := d.newCall(t, release, want, proof)
-		o, err := r.contained(ctx, work)
-		r.remember(err)
-		r.end(err)
-		proof, recorded = r.proof, recorded || r.newRevision // of a record that was written meanwhile
-		if errors.Is(err, errOutgrown) {
-			continue
-		}
-		if err != nil {
-			err = fmt.Errorf("add-on %s: %w", release, err)
-		}
-		o.Proof, o.Recorded = proof, recorded
-		return o, err
+	r := d.newCall(ctx, t, release, want, proof)
+	o, err := r.contained(ctx, work)
+	r.remember(err)
+	r.end(ctx)
+	if err != nil {
+		err = fmt.Errorf("add-on %s: %w", release, err)
 	}
+	o.Proof, o.Recorded = r.proof, r.newRevision
+	return o, err
 }
 
-func (d *Deliverer) newCall(t Target, release Release, want *Desired, proof string) *call {
+func (d *Deliverer) newCall(ctx context.Context, t Target, release Release, want *Desired, proof string) *call {
 	scope := t.scopeOf(release)
 	r := &call{
 		d: d, s: d.session(t, release), t: t, release: release, want: want, history: history{proof: proof},
 		scope: scope, applier: apply.Applier{Client: t.Client, Scope: scope}, hidden: hidden{release: release},
-		deadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second,
+		deadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second, memory: d.memoryOf(ctx),
 	}
+	r.s.store.Hold = r.memory.hold
 	if want != nil {
 		r.deadline, r.hidden.known = want.ProgressDeadline, slices.Clone(want.Sensitive)
 	}
@@ -93,7 +83,7 @@ func (t Target) scopeOf(release Release) *object.Scope {
 func (r *call) contained(ctx context.Context, work func(context.Context, *call) (Outcome, error)) (o Outcome, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			r.s.contents = &contents{store: r.d.storeOf(r.t, r.release)}
+			r.s.contents = &contents{store: r.storeOf(r.release)}
 			r.s.turn(subject{})
 			err = r.refuse(ReasonInternalError, Panicked(ctx, r.t.Name, value))
 		}
@@ -104,10 +94,10 @@ func (r *call) contained(ctx context.Context, work func(context.Context, *call) 
 	if there := r.s.tracker.Panicked(); there != nil {
 		panic(there)
 	}
-	if err = r.claim(ctx); err == nil {
+	if err = r.memory.hold(ctx, r.s.size()); err == nil {
 		o, err = work(ctx, r)
 	}
-	err = recordFault{r}.stop(ctx, err)
+	err = recordFault{r}.stop(ctx, r.stopForMemory(err))
 	if f, ok := errors.AsType[*object.Failure](err); ok && f.Kind != object.Transient {
 		if r.s.isFinal(f, r.now(), r.deadline) {
 			err = r.refuse(f.Reason, f.Message)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,8 +19,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/lru"
-	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
 // Values of Summary.Status.
@@ -87,8 +84,11 @@ type Options struct {
 	Memory *budget.Budget
 	// MaxKept bounds what is kept in memory of the objects and records of add-ons that aren't settled, in bytes.
 	// Defaults to 32 MiB.
-	MaxKept int
+	MaxKept int64
 }
+
+// maxKept is the default of MaxKept.
+const maxKept = 32 << 20
 
 // Deliverer installs, upgrades, repairs and removes add-ons. It is safe for
 // concurrent use; calls for the same add-on wait for each other.
@@ -97,9 +97,7 @@ type Deliverer struct {
 
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
-	kept     *lru.Cache[*session, *contents]
-	room     *shares.Shares
-	decoding *semaphore.Weighted // of records: they take thrice their memory meanwhile
+	kept     *budget.Cache[*session, *contents]
 }
 
 // New returns a Deliverer.
@@ -111,8 +109,8 @@ func New(o Options) *Deliverer {
 		o.Clock = clock.RealClock{}
 	}
 	return &Deliverer{
-		options: o, sessions: make(map[sessionKey]*session), kept: lru.New[*session](int64(cmp.Or(o.MaxKept, maxKept)), (*contents).size),
-		room: shares.New(maxWorkedOn), decoding: semaphore.NewWeighted(maxDecoding),
+		options: o, sessions: make(map[sessionKey]*session),
+		kept: budget.NewCache[*session](o.Memory, cmp.Or(o.MaxKept, maxKept), (*contents).size),
 	}
 }
 
@@ -124,7 +122,7 @@ func (d *Deliverer) Forget(target string) {
 		if key.target == target {
 			s.tracker.Stop()
 			delete(d.sessions, key)
-			d.kept.Take(s)
+			d.kept.Remove(s)
 		}
 	}
 }
@@ -159,7 +157,11 @@ func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey,
 // Holds returns the objects that a release has by its newest record; false if that
 // doesn't say.
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
-	rec, err := d.storeOf(t, release).Newest(ctx)
+	m := d.memoryOf(ctx)
+	defer m.claim.End()
+	store := d.storeOf(t, release)
+	store.Hold = m.hold
+	rec, err := store.Newest(ctx)
 	if record.IsUnreadable(err) || rec == nil && err == nil {
 		return nil, false, nil
 	}

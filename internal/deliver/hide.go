@@ -44,11 +44,17 @@ func (r *call) load(ctx context.Context, s Summary) (*record.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.memory.spares(ctx, rec.ParsingCost()); err != nil {
+		return nil, err
+	}
+	if rec.ResourceVersion == r.s.running.version {
+		rec.State.Hooks = slices.Clone(r.s.running.runs)
+	}
 	r.hidden.learnRecord(rec)
 	if rec.State != nil && rec.State.Adopted != nil {
 		r.adopted = rec.State.Adopted
 	}
-	return rec, r.fits(int(r.s.size()))
+	return rec, nil
 }
 
 func (h *hidden) learnRecord(rec *record.Record) {

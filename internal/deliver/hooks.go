@@ -164,7 +164,7 @@ func (r hookRunner) awaitHook(ctx context.Context, h hook, o *unstructured.Unstr
 	switch status.Phase {
 	case observe.Current:
 		progress.Phase, progress.Message = helmrelease.HookPhaseSucceeded, ""
-		h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseSucceeded
+		h.LastRun = helmrelease.HookExecution{StartedAt: progress.StartedAt, CompletedAt: r.now(), Phase: progress.Phase}
 		return nil
 	case observe.Failed:
 		return r.failHook(ctx, h, what+": "+message.Shorten(r.hidden.inWords(status.Message), object.MaxWords)+
@@ -237,7 +237,7 @@ func (r hookRunner) failHook(ctx context.Context, h hook, message string) error 
 			run.Phase = helmrelease.HookPhaseUnknown
 		}
 	}
-	h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseFailed
+	h.LastRun = helmrelease.HookExecution{StartedAt: progress.StartedAt, CompletedAt: r.now(), Phase: progress.Phase}
 	if r.want != nil {
 		r.markFailed(ReasonHookFailed, message)
 	}

@@ -95,7 +95,7 @@ func (r revisionMaker) inheritRelease(ctx context.Context) ([]record.Entry, erro
 // previousStore has the records of the release that is taken over. They are read and deleted with
 // the rights that the add-on's objects are written with.
 func (r *call) previousStore(release Release) *record.Store {
-	store := r.d.storeOf(r.t, release)
+	store := r.storeOf(release)
 	store.Client = r.t.Client
 	return store
 }
@@ -112,7 +112,7 @@ type heritage struct {
 // heritageOf returns what releases have that may go over to this one.
 func (r revisionMaker) heritageOf(ctx context.Context, releases []Release) (all []*heritage, err error) {
 	for _, from := range releases {
-		rec, err := r.d.storeOf(r.t, from).Newest(ctx)
+		rec, err := r.storeOf(from).Newest(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("add-on %s, which may leave objects to this one: %w", from, err)
 		}

@@ -115,7 +115,7 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 			"what the chart generates is kept by reading its objects, of which there are more than %d, or %d bytes; split it", maxFound, maxFoundBytes)
 	}
 	r.hidden.learn(job.SecretsIn(o.Object)...)
-	return o, nil
+	return o, r.memory.hold(ctx, object.Weight(o))
 }
 
 // isOrphan reports whether an object that is to be adopted is nobody's: Chandler left it to Helm, and noted no owner.

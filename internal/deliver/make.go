@@ -54,6 +54,10 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	if err != nil {
 		return nil, r.renderFailed(err)
 	}
+	weight := object.Weight(rendering.Objects...)
+	if err := r.memory.hold(ctx, 2*(weight+object.Weight(rendering.CRDs...))); err != nil { // with the copies that are applied
+		return nil, err
+	}
 	removable := slices.DeleteFunc(slices.Clone(inventory), func(e record.Entry) bool { return e.CRD })
 	if len(rendering.Objects) == 0 && len(removable) > 0 { // an empty rendering removes nothing
 		return nil, r.refuse(ReasonEmptyRendering, fmt.Sprintf(
@@ -67,16 +71,17 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 		return nil, r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
 			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
 	}
-	rec, err := r.newRecord(ctx, rendering, number)
-	if err != nil {
+	made := &madeRevision{inventory: inventory}
+	if made.crds, made.objects, err = r.scope.PrepareBoth(rendering.CRDs, rendering.Objects); err != nil {
 		return nil, err
 	}
-	weight := object.Weight(rendering.Objects...) + object.Weight(rendering.CRDs...)
-	if err := r.fits(2*weight + len(rec.Helm.Manifest) + int(r.s.size())); err != nil {
+	if made.rec, err = r.newRecord(ctx, rendering, number); err != nil {
 		return nil, err
 	}
-	crds, objects, err := r.scope.PrepareBoth(rendering.CRDs, rendering.Objects)
-	return &madeRevision{rec: rec, inventory: inventory, crds: crds, objects: objects}, err
+	if err := r.memory.hold(ctx, int64(len(made.rec.Helm.Manifest))-weight); err != nil {
+		return nil, err
+	}
+	return made, r.memory.spares(ctx, made.rec.ParsingCost())
 }
 
 // renderFailed returns the outcome that stops the call, if the error is one of rendering or of the source.

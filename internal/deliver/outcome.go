@@ -61,8 +61,8 @@ const (
 	ReasonRunningHook = "RunningHook"
 	// ReasonWaitingForObjects: objects aren't ready yet.
 	ReasonWaitingForObjects = "WaitingForObjects"
-	// ReasonWaitingForTurn: other large add-ons are being applied, and all of them would take too much memory.
-	ReasonWaitingForTurn = "WaitingForTurn"
+	// ReasonWaitingForMemory: other add-ons have the memory that this one needs.
+	ReasonWaitingForMemory = "WaitingForMemory"
 	// ReasonWaitingForPostcondition: a condition of postconditions doesn't hold.
 	ReasonWaitingForPostcondition = "WaitingForPostcondition"
 	// ReasonReleaseLocked: Helm is working on the release.
@@ -101,6 +101,8 @@ const (
 	ReasonEmptyRendering = "EmptyRendering"
 	// ReasonRecordTooLarge: the release record doesn't fit in the cluster.
 	ReasonRecordTooLarge = "RecordTooLarge"
+	// ReasonAddonTooLarge: the add-on takes more memory than one cluster may have.
+	ReasonAddonTooLarge = "AddonTooLarge"
 	// ReasonRecordUnreadable: the release record can't be decoded.
 	ReasonRecordUnreadable = "RecordUnreadable"
 	// ReasonAnswerInvalid: the API server's answer lacks what each API server gives.

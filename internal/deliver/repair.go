@@ -53,7 +53,7 @@ func (r *repairRun) repair(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	suspects, err := r.suspects(rec)
+	suspects, err := r.suspects(ctx, rec)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -91,12 +91,9 @@ func (r *repairRun) repair(ctx context.Context) (Outcome, error) {
 }
 
 // suspects returns the objects that may differ, wave by wave.
-func (r *repairRun) suspects(rec *record.Record) ([][]repair.Suspect, error) {
-	objects, err := rec.Manifest()
+func (r *repairRun) suspects(ctx context.Context, rec *record.Record) ([][]repair.Suspect, error) {
+	objects, _, err := r.manifest(ctx, rec)
 	if err != nil {
-		return nil, err
-	}
-	if objects, err = r.scope.Prepare(objects); err != nil {
 		return nil, err
 	}
 	inventory, err := r.scope.InventoryOf(rec)

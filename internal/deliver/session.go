@@ -4,7 +4,6 @@ package deliver
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -29,7 +29,7 @@ type sessionKey struct {
 // costs requests and nothing else.
 //
 // Key: the target and the release.
-// Bound: MaxKept bytes for all, of add-ons that are not settled.
+// Bound: add-ons that are not settled.
 // Lost with it: requests, and nothing else.
 type session struct {
 	key     sessionKey
@@ -48,25 +48,24 @@ type session struct {
 	noting sync.Mutex
 
 	backoff backoff
-	// needs is how much room the add-on's calls need, in bytes, as far as that is known.
-	needs int
-	// place is the last in the line for room; nil if there was none.
-	place *place
 }
 
 // contents are the objects and records of an add-on, which can be read again. A session has them while a call is under
-// way, or a hook runs of which the record doesn't say so yet. Else the Deliverer keeps them.
+// way. Else the Deliverer keeps them, while nothing else needs the memory.
 //
 // Key: the session.
-// Bound: MaxKept bytes for all.
+// Bound: MaxKept bytes for all, and the budget.
 // Lost with it: requests, and nothing else.
 type contents struct {
 	store *record.Store
 	// objects of the revision, and its CRDs of crds/, as they are to be applied.
 	objects, crds []*unstructured.Unstructured
 	// weight is about how many bytes these take.
-	weight int
+	weight int64
 }
+
+// size returns about how many bytes the objects and records take.
+func (c *contents) size() int64 { return c.store.Size() + c.weight }
 
 // keep takes CRDs of crds/ and objects, as they are to be applied.
 func (c *contents) keep(crds, objects []*unstructured.Unstructured) {
@@ -82,6 +81,8 @@ type progress struct {
 	applied map[record.ObjectKey]*applied
 	// hooks are the hooks' objects.
 	hooks map[record.HookKey]*applied
+	// running are the hooks' runs of a record that doesn't say yet that one of them runs.
+	running hookRuns
 	// cleaned are the events whose hooks' objects were deleted by their policy.
 	cleaned map[helmrelease.HookEvent]bool
 	// deleted are those that were asked to go, are known to be gone, or were let go of.
@@ -98,6 +99,12 @@ type progress struct {
 	pods      podLook
 	// asDeployed are objects which the deployed revision applied just as they are wanted now.
 	asDeployed map[record.ObjectKey]record.Entry
+}
+
+// hookRuns are the runs of hooks, as they are after what a version of the record says.
+type hookRuns struct {
+	version string
+	runs    []record.HookRun
 }
 
 type subject struct {
@@ -165,9 +172,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 
 // storeOf has a release's records, for who looks at them apart from a session.
 func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
-	return &record.Store{
-		Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: object.FieldManager(r), Decoding: d.decoding,
-	}
+	return &record.Store{Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: object.FieldManager(r)}
 }
 
 func (s *session) turn(about subject) {
@@ -219,22 +224,19 @@ func (r *call) remember(err error) {
 	r.s.records = r.records
 }
 
-// end leaves the session to the next call, and the room to others.
-func (r *call) end(err error) {
+// end leaves the session to the next call, and the memory to others.
+func (r *call) end(ctx context.Context) {
 	defer r.s.mu.Unlock()
-	hookRuns := r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
+	if r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
 		return h.Phase == helmrelease.HookPhaseRunning
-	})
-	switch {
-	case errors.Is(err, errOutgrown):
-		r.s.records, r.s.contents = r.records, nil
-	case !hookRuns && r.d.isCurrent(r.s):
-		r.d.kept.Put(r.s, r.s.contents)
-		r.s.contents = nil
+	}) {
+		r.s.running = hookRuns{r.rec.ResourceVersion, slices.Clone(r.rec.State.Hooks)}
 	}
-	if r.room != nil {
-		r.room.Release()
+	r.memory.claim.End()
+	if r.d.isCurrent(r.s) {
+		r.d.kept.Put(budget.TenantOf(ctx), r.s, r.s.contents)
 	}
+	r.s.contents = nil
 }
 
 // turnTo makes the session be about a revision.

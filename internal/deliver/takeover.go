@@ -116,7 +116,7 @@ func (r *application) markTransferred(ctx context.Context, from Release) error {
 	if slices.Contains(r.transferred, from) {
 		return nil
 	}
-	store := r.d.storeOf(r.t, from)
+	store := r.storeOf(from)
 	rec, err := store.Newest(ctx)
 	if err != nil {
 		return err

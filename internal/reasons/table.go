@@ -47,7 +47,7 @@ var Table = []Reason{
 	{deliver.ReasonInputReplaced, pending, 0,
 		"a ConfigMap or Secret of `valuesFrom` was changed, and the cluster's turn [in the rollout](../rollouts.md#values-of-configmaps-and-secrets) " +
 			"hasn't come; what is installed stays, and is Ready if it is as the cluster's revision wants it"},
-	{job.ReasonValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice; or a template in `valuesFrom[].name` makes a name that no object can have"},
+	{job.ReasonValuesInvalid, failed, 0, "the values are no YAML map, have a key twice, or are [too large](../limits.md) when they are merged; or a template in `valuesFrom[].name` makes a name that no object can have"},
 	{job.ReasonValuesTemplateFailed, failed, 0, "the values template, or a template in `valuesFrom[].name`, failed; the message has the field and line"},
 	{job.ReasonTemplateFailed, failed, SourceRead, "a template of the chart failed; the message has its name and line"},
 	{job.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},
@@ -125,6 +125,8 @@ var Table = []Reason{
 		"not ready within `progressDeadlineSeconds`; it still becomes ready if its objects do"},
 	{deliver.ReasonReadinessInvalid, failed, 0, "a check of `readiness` can't be used"},
 	{deliver.ReasonRecordTooLarge, failed, 0, "the release record doesn't fit in a Secret (1 MiB, compressed): split the add-on, or take out of it what isn't needed. The cluster keeps what it runs"},
+	{deliver.ReasonAddonTooLarge, failed, 0,
+		"to work on the add-on takes more memory than one cluster, or its namespace, may have: split the add-on, or raise `--memory-per-cluster-mib`"},
 	{deliver.ReasonRecordUnreadable, failed, 0,
 		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it. Or a Secret " +
 			"that is no record is in its place, or v0.1.0 split it into several Secrets"},
@@ -142,9 +144,9 @@ var Table = []Reason{
 	{deliver.ReasonRunningHook, underWay, Passing, "on the way"},
 	{object.ReasonWaitingForCRDs, underWay, Passing, ""},
 	{deliver.ReasonWaitingForObjects, underWay, Passing, ""},
-	{deliver.ReasonWaitingForTurn, underWay, Passing, ""},
 	{object.ReasonWaitingForDeletion, underWay, Passing, ""},
 	{object.ReasonWaitingForWebhook, underWay, Passing, ""},
+	{deliver.ReasonWaitingForMemory, underWay, Passing, "other add-ons have the memory that this one needs; it is tried again every few seconds"},
 	{health.ReasonCrashLoopBackOff, degradedOrUnderWay, 0, "a container ends again and again: see its log, with `kubectl logs --previous`"},
 	{health.ReasonImagePullBackOff, degradedOrUnderWay, 0, "an image can't be pulled: see the pod's events"},
 	{health.ReasonContainerError, degradedOrUnderWay, 0, "a container can't be made or started, mostly for a Secret or ConfigMap that is gone: see the pod's events"},

@@ -156,26 +156,33 @@ func EntriesOf(crds, objects []*unstructured.Unstructured) []record.Entry {
 }
 
 // Weight estimates how many bytes of memory objects take.
-func Weight(objects ...*unstructured.Unstructured) (bytes int) {
+func Weight(objects ...*unstructured.Unstructured) (bytes int64) {
 	for _, o := range objects {
 		bytes += weightOfValue(o.Object)
 	}
 	return bytes
 }
 
-func weightOfValue(value any) int {
-	bytes := 16
+func weightOfValue(value any) int64 {
+	const (
+		ofInterface = 16
+		ofHeader    = 24       // of a list or a string
+		ofGroup     = 48 + 272 // of a map, which has up to eight entries
+	)
+	bytes := int64(ofInterface)
 	switch value := value.(type) {
 	case map[string]any:
+		bytes += ofGroup * int64(1+len(value)/8)
 		for key, field := range value {
-			bytes += 32 + len(key) + weightOfValue(field)
+			bytes += int64(len(key)) + weightOfValue(field)
 		}
 	case []any:
+		bytes += ofHeader
 		for _, item := range value {
 			bytes += weightOfValue(item)
 		}
 	case string:
-		bytes += len(value)
+		bytes += ofHeader + int64(len(value))
 	}
 	return bytes
 }

@@ -3,24 +3,25 @@
 package record
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
-	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // encode makes the Secret of a record. The error is a [*Fault] if the record doesn't fit.
-func (s *Store) encode(r *Record) (*corev1.Secret, error) {
-	secret, err := s.secretOf(r)
+func (s *Store) encode(ctx context.Context, r *Record) (*corev1.Secret, error) {
+	secret, takes, err := s.secretOf(r)
 	if err == nil && size(secret) > r.limit() {
 		err = &Fault{Kind: TooLarge, Err: fmt.Errorf(
 			"takes %d bytes when compressed, more than the %d that may be stored", size(secret), r.limit())}
+	}
+	if err == nil {
+		err = s.hold(ctx, takes-r.size)
+		r.size = takes
 	}
 	return secret, err
 }
@@ -37,14 +38,17 @@ func (r *Record) limit() int {
 
 // decode reads a Secret. The error is a [*Fault] if the content is damaged, or isn't all there.
 func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, error) {
-	turn := cmp.Or(s.Decoding, unlimited)
-	if err := turn.Acquire(ctx, 1); err != nil {
-		return nil, err
+	in := s.reader(ctx)
+	r, err := in.record(secret)
+	if in.refused != nil {
+		return nil, in.refused
 	}
-	r, err := decode(secret)
-	turn.Release(1)
 	if err != nil {
 		return nil, &Fault{Kind: Damaged, Secret: secret.Namespace + "/" + secret.Name, Err: err}
+	}
+	r.size = in.size
+	if err := s.hold(ctx, -2*r.size); err != nil {
+		return nil, err
 	}
 	if r.State != nil && len(r.State.Parts) > 0 {
 		return nil, &Fault{Kind: InParts, Secret: secret.Namespace + "/" + secret.Name}
@@ -56,16 +60,18 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 	return r, nil
 }
 
-// unlimited bounds nothing: a single record may be decoded at any time.
-var unlimited = semaphore.NewWeighted(math.MaxInt64)
+// reader returns a reader that counts what it takes.
+func (s *Store) reader(ctx context.Context) *reader {
+	return &reader{hold: func(bytes int64) error { return s.hold(ctx, bytes) }}
+}
 
-// decode reads what a Secret has.
-func decode(secret *corev1.Secret) (*Record, error) {
+// record reads what a Secret has.
+func (in *reader) record(secret *corev1.Secret) (*Record, error) {
 	summary, ok := SummaryOf(&secret.ObjectMeta)
 	if !ok {
 		return nil, errors.New("it isn't a release record")
 	}
-	release, err := decodeRelease(secret.Data[releaseKey])
+	release, err := in.decodeRelease(secret.Data[releaseKey])
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +79,12 @@ func decode(secret *corev1.Secret) (*Record, error) {
 	r.Helm.Labels = nil // kept in the Secret's metadata only
 	if data, ok := secret.Data[stateKey]; ok {
 		r.State = &State{}
-		if err := unpackJSON(data, maxFields, r.State); err != nil {
+		if err := in.unpackJSON(data, maxFields, r.State); err != nil {
 			return nil, fmt.Errorf("reading key %s: %w", stateKey, err)
 		}
 	}
 	if data, ok := secret.Data[crdsKey]; ok {
-		if err := unpackJSON(data, maxValues, &r.CRDs); err != nil {
+		if err := in.unpackJSON(data, maxValues, &r.CRDs); err != nil {
 			return nil, fmt.Errorf("reading key %s: %w", crdsKey, err)
 		}
 	}
@@ -88,20 +94,21 @@ func decode(secret *corev1.Secret) (*Record, error) {
 	return r, nil
 }
 
-// secretOf returns a record as a Secret, whatever its size.
-func (s *Store) secretOf(r *Record) (*corev1.Secret, error) {
-	release, err := encodeRelease(r.Helm)
+// secretOf returns a record as a Secret, whatever its size, and how many bytes it takes when it is unpacked.
+func (s *Store) secretOf(r *Record) (_ *corev1.Secret, takes int64, _ error) {
+	out := &writer{}
+	release, err := out.encodeRelease(r.Helm)
 	data := map[string][]byte{releaseKey: release}
 	if err == nil && r.State != nil {
-		data[stateKey], err = packJSON(r.State)
+		data[stateKey], err = out.packJSON(r.State)
 	}
 	if err == nil && len(r.CRDs) > 0 {
-		data[crdsKey], err = packJSON(r.CRDs)
+		data[crdsKey], err = out.packJSON(r.CRDs)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
+		return nil, 0, fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
 	}
-	return &corev1.Secret{ObjectMeta: r.metadata(s.Clock.Now()), Type: secretType, Data: data}, nil
+	return &corev1.Secret{ObjectMeta: r.metadata(s.Clock.Now()), Type: secretType, Data: data}, out.size, nil
 }
 
 func size(secret *corev1.Secret) int {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,9 +66,8 @@ func TestHostileRecords(t *testing.T) {
 		must.Succeed(t, err)
 		return data
 	}
-	lengthened := func(data []byte) []byte { // says that it is smaller than it is
-		copy(data[len(data)-4:], []byte{1, 0, 0, 0})
-		return data
+	withSize := func(data []byte, says uint32) []byte {
+		return binary.LittleEndian.AppendUint32(data[:len(data)-4:len(data)-4], says)
 	}
 	spaces := strings.Repeat(" ", maxInflated)
 	twice := append(packed(spaces), packed(spaces)...) // gzip continues with what follows
@@ -75,15 +75,16 @@ func TestHostileRecords(t *testing.T) {
 		data []byte
 		says string
 	}{
-		"much of nothing":             {twice, "unpacks to more than 64 MiB"},
-		"the same, with a wrong size": {lengthened(twice), "unpacks to more than 64 MiB"},
+		"much of nothing":             {twice, "unpacks to more than the 67108864 bytes that it says"},
+		"the same, with a wrong size": {withSize(twice, 1), "unpacks to more than the 1 bytes that it says"},
+		"a size that can't be":        {withSize(packed("{}"), 1<<20), "unpacks to more than 64 MiB, or isn't whole"},
 		"a list of many maps":         {packed(`{"config":{"a":[` + strings.Repeat("{},", maxInflated/3-20) + `{}]}}`), "more than 500000 values"},
 		"a list of many structs":      {packed(`{"inventory":[` + strings.Repeat("{},", maxInflated/3-20) + `{}]}`), "more than 500000 values"},
 		"much nesting":                {packed(strings.Repeat("[", 1<<20)), "more than 500000 values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			took := cost.Of(func() { err = unpackJSON(tc.data, maxFields, &State{}) })
+			took := cost.Of(func() { err = (&reader{}).unpackJSON(tc.data, maxFields, &State{}) })
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v, want %q", err, tc.says)
 			}
@@ -94,7 +95,7 @@ func TestHostileRecords(t *testing.T) {
 	t.Run("as many values as there may be", func(t *testing.T) {
 		data := packed(`{"inventory":[` + strings.Repeat("{},", maxFields-10) + `{}]}`)
 		took := cost.Of(func() {
-			if err := unpackJSON(data, maxFields, &State{}); err != nil {
+			if err := (&reader{}).unpackJSON(data, maxFields, &State{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -110,7 +111,7 @@ func TestRecordsThatWouldntBeRead(t *testing.T) {
 		Helm:    &helmrelease.Release{Manifest: strings.Repeat("a", maxInflated)},
 		State:   &State{Format: 1},
 	}
-	_, err := (&Store{Clock: clock.RealClock{}}).secretOf(r)
+	_, _, err := (&Store{Clock: clock.RealClock{}}).secretOf(r)
 	if fault, ok := errors.AsType[*Fault](err); !ok || fault.Kind != TooLarge {
 		t.Errorf("got %v", err)
 	}
@@ -124,7 +125,7 @@ func TestLargeRecordIsSealedAndPackedInLittleMemory(t *testing.T) {
 	var err error
 	took := cost.Quick(func() {
 		r.Seal("")
-		packed, err = encodeRelease(r.Helm)
+		packed, err = (&writer{}).encodeRelease(r.Helm)
 	})
 	if err != nil || r.Helm.Manifest != manifest {
 		t.Fatalf("%v, or the manifest was changed", err)
@@ -135,7 +136,7 @@ func TestLargeRecordIsSealedAndPackedInLittleMemory(t *testing.T) {
 
 	compressed, err := base64.StdEncoding.DecodeString(string(packed))
 	must.Succeed(t, err)
-	plain, err := inflate(compressed)
+	plain, err := (&reader{}).inflate(compressed)
 	must.Succeed(t, err)
 	want, err := json.Marshal(r.Helm) // as Helm writes it
 	must.Succeed(t, err)
@@ -159,7 +160,7 @@ func TestRecordLeavesRoomForItsEnd(t *testing.T) {
 		for i := range 1000 {
 			r.State.Inventory = append(r.State.Inventory, Entry{Version: "v1", Kind: "ConfigMap", Namespace: "ns", Name: fmt.Sprintf("map-%d", i)})
 		}
-		_, err := store.encode(r)
+		_, err := store.encode(t.Context(), r)
 		fits[err == nil]++
 		if fault, ok := errors.AsType[*Fault](err); ok && fault.Kind == TooLarge {
 			continue
@@ -173,7 +174,7 @@ func TestRecordLeavesRoomForItsEnd(t *testing.T) {
 		description := make([]byte, 768)
 		_, _ = rand.Read(description)
 		r.Helm.Info.Description = base64.StdEncoding.EncodeToString(description)
-		if _, err := store.encode(r); err != nil {
+		if _, err := store.encode(t.Context(), r); err != nil {
 			t.Errorf("size %d: completing it: %v", size, err)
 		}
 	}

@@ -35,6 +35,8 @@ type Record struct {
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter.
 	WatchFilter string
 
+	// size is how many bytes it had when it was read or written last, unpacked.
+	size int64
 	// holds is the digest of the manifest, hooks and CRDs. It is "" for a record of Helm's, and for CRDs that were changed.
 	holds string
 }
@@ -139,14 +141,19 @@ func (r *Record) Manifest() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
+// manifests returns those of the objects and of the hooks.
+func (r *Record) manifests() []string {
+	all := []string{r.Helm.Manifest}
+	for _, h := range r.Helm.Hooks {
+		all = append(all, h.Manifest)
+	}
+	return all
+}
+
 // Secrets returns the objects of kind Secret in the manifest and the hooks, as far as these can be read.
 func (r *Record) Secrets() []*unstructured.Unstructured {
-	manifests := []string{r.Helm.Manifest}
-	for _, h := range r.Helm.Hooks {
-		manifests = append(manifests, h.Manifest)
-	}
 	var some strings.Builder // to parse the others takes most of the time
-	for _, manifest := range manifests {
+	for _, manifest := range r.manifests() {
 		for document := range strings.SplitSeq(manifest, "\n---") {
 			if strings.Contains(document, "Secret") {
 				some.WriteString("\n---\n" + strings.TrimPrefix(document, "---"))

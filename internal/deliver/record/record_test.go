@@ -131,11 +131,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add(packed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		allocated := yamlbombs.Allocated(func() {
-			if r, err := decodeRelease(data); err == nil && r.Info == nil {
+			if r, err := (&reader{}).decodeRelease(data); err == nil && r.Info == nil {
 				t.Error("no info")
 			}
 			var s State
-			_ = unpackJSON(data, maxFields, &s)
+			_ = (&reader{}).unpackJSON(data, maxFields, &s)
 			_, _ = ParseManifest(string(data))
 		})
 		if allocated > 1<<30 { // in all, garbage included

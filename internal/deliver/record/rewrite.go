@@ -44,17 +44,24 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 	if err != nil {
 		return fmt.Errorf("reading the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
 	}
-	release, err := decodeRelease(secret.Data[releaseKey])
+	in := s.reader(ctx)
+	release, err := in.decodeRelease(secret.Data[releaseKey])
+	if in.refused != nil {
+		return in.refused
+	}
 	if err != nil || secret.Labels[helmOwnerLabel] != ownerHelm {
 		return nil //nolint:nilerr // there is nothing to write it into
 	}
 	release.SetStatus(status, description)
-	if secret.Data[releaseKey], err = encodeRelease(release); err != nil {
+	if secret.Data[releaseKey], err = (&writer{}).encodeRelease(release); err != nil {
 		return fmt.Errorf("encoding revision %d of release %s: %w", summary.Revision, s.Release, err)
 	}
 	secret.Labels[helmStatusLabel] = status.String()
 	secret.Labels[helmModifiedLabel] = strconv.FormatInt(s.Clock.Now().Unix(), 10)
 	delete(s.cache, summary.UID)
+	if err := s.hold(ctx, -3*in.size); err != nil {
+		return err
+	}
 	return s.replace(ctx, secret)
 }
 
@@ -62,7 +69,7 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 // annotations and keys.
 func (s *Store) Plain(ctx context.Context, r *Record) error {
 	s.forget(r)
-	secret, err := s.secretOf(&Record{Summary: r.Summary, Helm: r.Helm})
+	secret, _, err := s.secretOf(&Record{Summary: r.Summary, Helm: r.Helm})
 	if err != nil {
 		return err
 	}

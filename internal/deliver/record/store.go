@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 
-	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,8 +33,8 @@ type Store struct {
 	Clock   clock.PassiveClock
 	// FieldManager of the writes.
 	FieldManager string
-	// Decoding bounds how many records are decoded at once, which takes several times their memory. Nil doesn't.
-	Decoding *semaphore.Weighted
+	// Hold counts how much memory records take, before they take it; with a negative number, that they take less. Nil allows all.
+	Hold func(ctx context.Context, bytes int64) error
 
 	cache map[types.UID]*Record
 }
@@ -97,7 +96,7 @@ var errNoState = errors.New("what Chandler keeps beside Helm's record is gone")
 // Create writes a new record. The error is a [*Fault] if it can't be stored at all.
 func (s *Store) Create(ctx context.Context, r *Record) error {
 	r.UID, r.ResourceVersion = "", ""
-	secret, err := s.encode(r)
+	secret, err := s.encode(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 // Update writes a record that was loaded or created, unless somebody else wrote
 // it since: then the error is a conflict, and the record is forgotten.
 func (s *Store) Update(ctx context.Context, r *Record) error {
-	secret, err := s.encode(r)
+	secret, err := s.encode(ctx, r)
 	if err == nil {
 		err = s.replace(ctx, secret)
 	}
@@ -129,15 +128,19 @@ func (s *Store) replace(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// Size returns how many bytes the texts of the records in memory have.
-func (s *Store) Size() (size int) {
+// Size returns how many bytes the records in memory take.
+func (s *Store) Size() (size int64) {
 	for _, r := range s.cache {
-		size += len(r.Helm.Manifest)
-		for _, h := range r.Helm.Hooks {
-			size += len(h.Manifest)
-		}
+		size += r.size
 	}
 	return size
+}
+
+func (s *Store) hold(ctx context.Context, bytes int64) error {
+	if s.Hold == nil {
+		return nil
+	}
+	return s.Hold(ctx, bytes)
 }
 
 // forget drops a record from memory.

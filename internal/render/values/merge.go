@@ -3,6 +3,8 @@
 package values
 
 import (
+	"encoding/json"
+
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 )
 
@@ -15,4 +17,14 @@ func Merge(layers ...map[string]any) map[string]any {
 		merged = loader.MergeMaps(merged, layer)
 	}
 	return merged
+}
+
+// MergeWithin merges a layer over values as [Merge] does, and refuses what is larger than [Read] would.
+func MergeWithin(below, layer map[string]any) (map[string]any, error) {
+	merged := Merge(below, layer)
+	data, err := json.Marshal(merged)
+	if err != nil {
+		return nil, err
+	}
+	return merged, checkSize(merged, len(data))
 }

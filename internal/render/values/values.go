@@ -56,13 +56,20 @@ func Read(req *job.Values) (map[string]any, error) {
 		}
 		merged = Merge(merged, layer)
 	}
-	switch count, depth := strictyaml.Measure(merged); {
+	return merged, checkSize(merged, size)
+}
+
+// checkSize refuses values that have too many bytes as JSON, or parts.
+func checkSize(values map[string]any, inJSON int) error {
+	switch count, depth := strictyaml.Measure(values); {
+	case inJSON > maxValuesJSON:
+		return fmt.Errorf("larger than %d bytes with all aliases written out", maxValuesJSON)
 	case count > maxValuesCount:
-		return nil, fmt.Errorf("more than %d values", maxValuesCount)
+		return fmt.Errorf("more than %d values", maxValuesCount)
 	case depth > maxValuesDepth:
-		return nil, fmt.Errorf("nested deeper than %d", maxValuesDepth)
+		return fmt.Errorf("nested deeper than %d", maxValuesDepth)
 	}
-	return merged, nil
+	return nil
 }
 
 // quoting are the parts of a YAML parser's messages that quote the input: a password

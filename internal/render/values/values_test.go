@@ -43,6 +43,32 @@ func TestMergeValues(t *testing.T) {
 	}
 }
 
+// TestMergedValuesAreBounded has layers, of which each may be there, be too large together.
+func TestMergedValuesAreBounded(t *testing.T) {
+	type m = map[string]any
+	text := strings.Repeat("x", 3<<20)
+	list := make([]any, 100_000)
+	for name, c := range map[string]struct {
+		below, layer m
+		says         string
+	}{
+		"small":                   {m{"a": "x"}, m{"b": "x"}, ""},
+		"large":                   {m{"a": text}, m{"b": text}, "larger than 4194304 bytes"},
+		"one in place of another": {m{"a": text}, m{"a": text}, ""},
+		"many values":             {m{"a": list}, m{"b": list}, "more than 150000 values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			merged, err := values.MergeWithin(c.below, c.layer)
+			if c.says == "" {
+				must.Succeed(t, err)
+				must.Equal(t, values.Merge(c.below, c.layer), merged)
+			} else if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
 func randomValues(r *rand.Rand, depth int) map[string]any {
 	values := map[string]any{}
 	for range r.IntN(4) {

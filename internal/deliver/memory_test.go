@@ -5,9 +5,7 @@ package deliver_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,8 +13,6 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet/budget"
@@ -24,101 +20,104 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// story notes what happens in its order, and lets the first write of each namespace wait.
-type story struct {
-	next  http.RoundTripper
-	gates map[string]chan struct{} // by namespace
-
-	mu     sync.Mutex
-	events []string
-}
-
-func (s *story) tell(event string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.events = append(s.events, event)
-}
-
-func (s *story) told(event string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, e := range s.events {
-		if e == event {
-			return i
+// withMemory gives the env a Deliverer with so much memory for all, and for a cluster.
+func (e *env) withMemory(all, cluster, kept int64) *budget.Budget {
+	memory, wakeup := budget.New(budget.Limits{All: all, Cluster: cluster}), e.wakeup
+	e.d.Deliverer = deliver.New(deliver.Options{Clock: e.clock, Memory: memory, MaxKept: kept, Notify: func(string) {
+		select {
+		case wakeup <- struct{}{}:
+		default:
 		}
-	}
-	return -1
+	}})
+	e.ctx = budget.WithTenant(e.ctx, budget.Tenant{Namespace: "fleet", Cluster: "a"})
+	return memory
 }
 
-func (s *story) RoundTrip(r *http.Request) (*http.Response, error) {
-	if _, path, ok := strings.Cut(r.URL.Path, "/namespaces/"); ok && r.Method == http.MethodPatch {
-		namespace, _, _ := strings.Cut(path, "/")
-		s.tell("write " + namespace)
-		if gate := s.gates[namespace]; gate != nil {
-			<-gate
-		}
-	}
-	return s.next.RoundTrip(r)
+// expectNoClaim expects that no call has memory.
+func (e *env) expectNoClaim(memory *budget.Budget) {
+	e.t.Helper()
+	e.Expect(memory.Usage().Claimed).To(BeZero(), "what a call had is given back")
 }
 
-// TestLargeAddonsTakeTurns has two add-ons which can't be worked on at once. The second is rendered once to see that,
-// waits for the first's turn to be over, and continues while the first waits. Both are installed in the end.
-func TestLargeAddonsTakeTurns(t *testing.T) {
-	e := newEnv(t)
-	first, second := e.namespace(), e.namespace()
-	s := &story{gates: map[string]chan struct{}{first: make(chan struct{})}}
-	cfg := rest.CopyConfig(config)
-	cfg.QPS, cfg.Burst = -1, -1
-	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { s.next = rt; return s })
-	c, err := client.New(cfg, client.Options{})
+// TestAddonsWaitForMemory has others take the memory that an add-on needs. It says so, and is installed, upgraded and removed once
+// there is some.
+func TestAddonsWaitForMemory(t *testing.T) {
+	e, ns := alone(t)
+	memory := e.withMemory(8<<20, 0, 1)
+	others := memory.Claim(budget.Tenant{Namespace: "others"}, 0)
+	take := func() { e.Expect(others.Grow(e.ctx, 8<<20)).To(Succeed()) }
+	waits := func(o deliver.Outcome, phase addonsv1.AddonPhase) {
+		t.Helper()
+		e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForMemory), o.Message)
+		e.Expect(o.Phase).To(Equal(phase))
+		e.Expect(o.RetryAfter).To(Equal(5 * time.Second))
+		e.Expect(memory.Usage()).To(Equal(budget.Usage{Claimed: 8 << 20}), "it waits no more")
+		others.Shrink(0)
+	}
+	want := e.want(ns, manyObjects("1"))
+	take()
+	waits(e.ensure(want), addonsv1.AddonInstalling)
+	e.Expect(e.get("v1", "ConfigMap", ns, "c00")).To(BeNil())
+	e.install(want)
+	e.expectNoClaim(memory)
+
+	ctx, waited := deliver.WithOneWait(e.ctx)
+	e.ctx = ctx
+	next := e.want(ns, manyObjects("2"))
+	take()
+	o := e.ensure(next)
+	e.Expect(o.Revision).To(BeEquivalentTo(1))
+	waits(o, addonsv1.AddonUpgrading)
+	e.Expect(waited()).To(BeTrue())
+	take()
+	began := time.Now()
+	waits(e.ensure(next), addonsv1.AddonUpgrading)
+	e.Expect(time.Since(began)).To(BeNumerically("<", time.Second), "the cluster has waited")
+	e.install(next)
+	take()
+	o, err := e.repair(want.Release)
 	e.Expect(err).NotTo(HaveOccurred())
-	e.target.Client = c
+	waits(o, addonsv1.AddonUpgrading)
+	take()
+	waits(e.removeOnce(want.Release), addonsv1.AddonRemoving)
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.expectNoClaim(memory)
+}
 
-	large := chart{version: "1"}
-	for i := range 700 {
-		large.manifest += configMap(fmt.Sprintf("c%03d", i), strings.Repeat("x", 15_000))
+// TestAddonIsTooLarge has an add-on take more memory than its cluster may have.
+func TestAddonIsTooLarge(t *testing.T) {
+	e, ns := alone(t)
+	memory := e.withMemory(8<<20, 700_000, 0)
+	large := manyObjects("1")
+	for i := range 600 {
+		large.manifest += configMap(fmt.Sprintf("d%03d", i), "1")
 	}
-	ensure := func(ns string) (deliver.Outcome, error) {
-		want := e.want(ns, large)
+	o := e.settleAs(e.want(ns, large), deliver.ReasonAddonTooLarge)
+	e.Expect(o.Message).To(And(ContainSubstring("cluster fleet/a may hold 700000"), ContainSubstring("--memory-per-cluster-mib")))
+	e.expectNoClaim(memory)
+	e.install(e.want(ns, chart{version: "1", manifest: configMap("c", "1")}))
+	e.expectNoClaim(memory)
+}
+
+// TestValuesCountInWhatIsKept has add-ons with large values wait for objects that never become ready.
+func TestValuesCountInWhatIsKept(t *testing.T) {
+	const kept = 3_000_000
+	e, ns := alone(t)
+	memory := e.withMemory(1<<30, 0, kept)
+	for i := range 4 {
+		want := e.wantNamed(fmt.Sprint("a", i), ns, chart{version: "1", manifest: configMap(fmt.Sprint("a", i), "x")})
+		want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.key == 'never'"}}
 		render := want.Render
 		want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
-			defer s.tell("rendered " + ns)
-			return render(ctx, in)
+			rendering, err := render(ctx, in)
+			rendering.Values = map[string]any{"text": strings.Repeat("x", 1_000_000)}
+			return rendering, err
 		}
-		o, err := e.d.Ensure(budget.WithTenant(e.ctx, budget.Tenant{Namespace: ns, Cluster: ns}), e.target, want)
-		s.tell("stopped " + ns)
-		return o, err
+		e.ensureAs(want, deliver.ReasonWaitingForObjects)
+		if usage := memory.Usage(); usage.Claimed > 0 || usage.Cached < min(int64(i+1), 2)*1_000_000 || usage.Cached > kept {
+			t.Errorf("after %d add-ons there is %+v", i+1, usage)
+		}
 	}
-	outcomes := make(chan deliver.Outcome, 1)
-	happens := func(event string) {
-		t.Helper()
-		e.Eventually(s.told, time.Minute, 10*time.Millisecond).WithArguments(event).Should(BeNumerically(">=", 0), event)
-	}
-	go func() {
-		o, err := ensure(first)
-		e.Expect(err).NotTo(HaveOccurred())
-		outcomes <- o
-	}()
-	happens("write " + first)
-	o, err := ensure(second)
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForTurn), o.Message)
-	e.Expect(s.told("rendered "+second)).To(BeNumerically(">=", 0), "it was rendered to see how large it is")
-	e.clock.step(time.Minute)
-	close(s.gates[first])
-
-	o = <-outcomes
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForTurn), o.Message)
-	e.Expect(o.Ready).To(And(BeNumerically(">", 0), BeNumerically("<", 700)), o.Message)
-	e.Eventually(e.wakeup, time.Minute).Should(Receive(), "the second is told of its turn")
-	o, err = ensure(second)
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Reason).To(Equal(deliver.ReasonReady), o.Message)
-	e.Expect(s.told("write "+second)).To(BeNumerically(">", s.told("stopped "+first)), "the second waits for the first's turn to be over")
-	o, err = ensure(first)
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(o.Reason).To(Equal(deliver.ReasonReady), o.Message)
-	e.Expect(o.Revision).To(BeEquivalentTo(1), "it went on with its revision")
 }
 
 // manyObjects is a chart of which more is kept than may be.
@@ -138,19 +137,16 @@ func manyObjects(version string, hooks ...string) chart {
 // TestWhatIsNotReadyTakesLittleMemory has objects and records dropped while they are waited for. They are read again,
 // and nothing else is written or asked for.
 func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
-	for title, tc := range map[string]struct{ room, reads int }{
+	for title, tc := range map[string]struct {
+		room  int64
+		reads int
+	}{
 		"there is room":    {reads: 0},
 		"there is no room": {room: 1, reads: 1},
 	} {
 		t.Run(title, func(t *testing.T) {
 			e := newEnv(t)
-			wakeup := e.wakeup
-			e.d.Deliverer = deliver.New(deliver.Options{Clock: e.clock, MaxKept: tc.room, Notify: func(string) {
-				select {
-				case wakeup <- struct{}{}:
-				default:
-				}
-			}})
+			e.withMemory(1<<30, 0, tc.room)
 			ns := e.namespace()
 			never := func(want deliver.Desired) deliver.Desired {
 				want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.key == 'never'"}}
@@ -244,4 +240,22 @@ func TestRequests(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "before")).To(BeNil())
 	// A look, a deletion and a last look for each object, and two watches.
 	measure("remove", 3*n+12, n+4, func() { e.remove(want.Release) })
+}
+
+// TestRunningHookTakesLittleMemory drops the record of a hook's run, which doesn't say yet that the hook runs. Its deadline counts from
+// its begin all the same.
+func TestRunningHookTakesLittleMemory(t *testing.T) {
+	e, ns := alone(t)
+	memory := e.withMemory(1<<30, 0, 1)
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("before", 0, jobText("before", true), []string{"pre-install"})}})
+	e.ensureAs(want, deliver.ReasonRunningHook)
+	uid := e.get("batch/v1", "Job", ns, "before").GetUID()
+	e.clock.step(time.Minute)
+	o := e.ensureAs(want, deliver.ReasonRunningHook)
+	e.Expect(o.RetryAfter).To(BeNumerically("<=", time.Minute))
+	e.Expect(memory.Usage()).To(Equal(budget.Usage{}), "nothing is kept")
+	e.clock.step(time.Minute)
+	o = e.ensureAs(want, deliver.ReasonHookFailed)
+	e.Expect(o.Message).To(ContainSubstring("It is still waited for"))
+	e.Expect(e.get("batch/v1", "Job", ns, "before").GetUID()).To(Equal(uid), "it runs once")
 }
