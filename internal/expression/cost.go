@@ -5,6 +5,7 @@ package expression
 import (
 	"strings"
 
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -48,43 +49,27 @@ func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.V
 // weight is about how many bytes values have, all the way down. It stops above what an evaluation may cost.
 type weight int
 
-func (w *weight) add(value any) {
-	if *w > maxCost*unitBytes {
-		return
-	}
-	switch given := value.(type) {
-	case traits.MutableLister, traits.MutableMapper: // a comprehension has made so much of it; its elements were weighed
-		return
-	case ref.Val:
-		value = given.Value()
-	}
-	switch value := value.(type) {
-	case string:
-		*w += weight(len(value))
-	case []byte:
-		*w += weight(len(value))
-	case []any:
-		addAll(w, value)
-	case []ref.Val:
-		addAll(w, value)
-	case []string:
-		addAll(w, value)
-	case map[string]any:
-		for key, element := range value {
-			w.add(key)
-			w.add(element)
-		}
-	case map[ref.Val]ref.Val:
-		for key, element := range value {
-			w.add(key)
-			w.add(element)
-		}
-	}
+func (w *weight) add(value ref.Val) {
 	*w += nodeBytes
-}
-
-func addAll[E any](w *weight, all []E) {
-	for _, element := range all {
-		w.add(element)
+	switch value := value.(type) {
+	case types.String:
+		*w += weight(len(value))
+	case types.Bytes:
+		*w += weight(len(value))
+	case *types.Optional:
+		if value.HasValue() {
+			w.add(value.GetValue())
+		}
+	case traits.MutableLister, traits.MutableMapper: // a comprehension has made so much of it; its elements were weighed
+	case traits.Lister:
+		for all := value.Iterator(); *w <= maxCost*unitBytes && all.HasNext() == types.True; {
+			w.add(all.Next())
+		}
+	case traits.Mapper:
+		for all := value.Iterator(); *w <= maxCost*unitBytes && all.HasNext() == types.True; {
+			key := all.Next()
+			w.add(key)
+			w.add(value.Get(key))
+		}
 	}
 }

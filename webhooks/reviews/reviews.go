@@ -17,41 +17,36 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
-// Kind of requests. The kinds share nothing.
-type Kind string
+// kind of requests. The kinds share nothing.
+type kind string
 
-// Kinds of requests.
 const (
-	Admission  Kind = "admission"
-	Conversion Kind = "conversion"
-	Hook       Kind = "hook"
+	admission  kind = "admission"
+	conversion kind = "conversion"
+	hook       kind = "hook"
 )
 
 // kindOf returns the kind of the requests to a path.
-func kindOf(path string) Kind {
+func kindOf(path string) kind {
 	switch {
 	case path == "/convert":
-		return Conversion
+		return conversion
 	case strings.HasPrefix(path, "/hooks."):
-		return Hook
+		return hook
 	}
-	return Admission
+	return admission
 }
 
 // maxBytes is how large a body may be, and all together that are answered at the same time, by their text or by what their
 // values take (package jsonsize). For admission an API server sends two objects, of which it stores at most 1.5 MiB each. It
 // converts objects one by one. Cluster API sends a hook one Cluster.
-var maxBytes = map[Kind]int64{Admission: 3 << 20, Conversion: 3 << 20, Hook: 1 << 20}
+var maxBytes = map[kind]int64{admission: 3 << 20, conversion: 3 << 20, hook: 1 << 20}
 
 // limiter bounds the requests of one kind.
 type limiter struct {
 	slots    *slots
 	maxBytes int64
 	answered *semaphore.Weighted // bytes of bodies that are answered now
-}
-
-func newLimiter(kind Kind) *limiter {
-	return &limiter{slots: newSlots(), maxBytes: maxBytes[kind], answered: semaphore.NewWeighted(maxBytes[kind])}
 }
 
 // busy is why a request isn't answered that waits for too long.

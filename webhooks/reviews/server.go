@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -58,9 +59,9 @@ type Options struct {
 // New returns a server with limits on all that it serves.
 func New(o Options) (webhook.Server, error) {
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, 10*time.Second)
-	s := &server{Server: webhook.NewServer(o.Options), options: o, limiters: map[Kind]*limiter{}}
-	for kind := range maxBytes {
-		s.limiters[kind] = newLimiter(kind)
+	s := &server{Server: webhook.NewServer(o.Options), options: o, limiters: map[kind]*limiter{}}
+	for kind, size := range maxBytes {
+		s.limiters[kind] = &limiter{slots: newSlots(), maxBytes: size, answered: semaphore.NewWeighted(size)}
 	}
 	if o.ClientCAFile != "" {
 		pool, err := cert.NewPool(o.ClientCAFile)
@@ -77,14 +78,14 @@ func New(o Options) (webhook.Server, error) {
 type server struct {
 	webhook.Server
 	options  Options
-	limiters map[Kind]*limiter
+	limiters map[kind]*limiter
 	started  atomic.Bool
 }
 
 // Register serves a webhook at the path.
 func (s *server) Register(path string, hook http.Handler) {
 	kind := kindOf(path)
-	limited, certified := s.limiters[kind].handler(hook), s.options.ClientCAFile != "" && kind != Conversion
+	limited, certified := s.limiters[kind].handler(hook), s.options.ClientCAFile != "" && kind != conversion
 	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if certified && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 			http.Error(w, "a client certificate is required", http.StatusUnauthorized)
