@@ -113,6 +113,16 @@ func (c *Claim) Grow(ctx context.Context, to int64) error {
 	return fmt.Errorf("waiting for memory: %w", context.Cause(ctx))
 }
 
+// Try is like [Claim.Grow], but doesn't wait. It returns false if there is no room now.
+func (c *Claim) Try(to int64) bool { return c.Grow(over, to) == nil }
+
+// over is a context that has ended.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // Shrink has the claim hold at most so many units. It may grow again.
 func (c *Claim) Shrink(to int64) {
 	if c != nil {
