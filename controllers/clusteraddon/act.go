@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -172,17 +173,21 @@ func (q delivery) inputFailed(ctx context.Context, t *turn) addonResult {
 	if failed.Wait {
 		one.status.Phase = addonsv1.AddonPending
 	}
+	if was := q.previousStatus(t.status); failed.Reason == job.ReasonWaitingForRenderer && installedAsWanted(t.addon, t.record) && was.Phase != addonsv1.AddonPending {
+		one.status = was // nothing else is known
+	}
 	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
 		one.err = fmt.Errorf("add-on %s: %w", t.addon.Name, t.err)
 	}
 	return q.keepReady(ctx, t.addon, t.record, one)
 }
 
-// stillFailed keeps an add-on Failed for its source, with what is wrong, while the source is asked again for the same
-// revision of the stack.
+// stillFailed keeps an add-on Failed, with what is wrong, while it waits for a renderer, or while its source, which is to
+// blame, is asked again. That is so for the same revision of the stack.
 func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
 	was := q.previousStatus(a.status())
-	if one.status.Reason != failure.ArtifactPending || was.Phase != addonsv1.AddonFailed || !reasons.Of(was.Reason).Is(reasons.SourceBad) {
+	isAsked := one.status.Reason == failure.ArtifactPending && reasons.Of(was.Reason).Is(reasons.SourceBad)
+	if was.Phase != addonsv1.AddonFailed || !isAsked && one.status.Reason != job.ReasonWaitingForRenderer {
 		return one
 	}
 	if is := stack.StatusOf(&q.ca.Status, a.stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.stack) {

@@ -174,8 +174,5 @@ func (q inputReader) valuesFrom(ctx context.Context, ref addonsv1.ValuesReferenc
 			ref.Kind, object, key)
 	}
 	values, err = q.Renderer.Values(ctx, job.Values{Text: text})
-	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		return nil, false, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, object, key, failed.Err)
-	}
-	return values, true, err
+	return values, err == nil, failure.Within(fmt.Sprintf("%s %s, key %q", ref.Kind, object, key), err)
 }

@@ -94,8 +94,7 @@ func (b *body) grow() error {
 		return nil
 	}
 	if err := b.claim.Grow(b.request.Context(), to); err != nil {
-		return failure.New(failure.SourceUnavailable, "there is no memory for its answer, as others of namespace %s take all that it may have; it is asked again",
-			budget.TenantOf(b.request.Context()).Namespace)
+		return failure.NoMemory(budget.TenantOf(b.request.Context()).Namespace)
 	}
 	b.counted = to
 	b.mu.Lock()
