@@ -94,6 +94,9 @@ func TestReconcilesWaitForAWhile(t *testing.T) {
 	if _, err := s.Chart(ctx, harmless()); err != nil {
 		t.Errorf("what was rendered before: %v", err)
 	}
+	if _, err := s.Open(ctx, &opener.Job{YAML: &opener.YAML{Data: []byte("a: 1")}}); err != nil { // for all who ask the source
+		t.Errorf("what a source has: %v", err)
+	}
 }
 
 // Files that wait count as memory of their namespace: those of the same chart once. What has no room doesn't wait.

@@ -117,9 +117,10 @@ func (r *Renderer) Names(ctx context.Context, req job.Names) ([]string, error) {
 	return resp.Names, nil
 }
 
-// Open has a worker read hostile content. An error of the content is a [*failure.Error] with a reason of a source.
+// Open has a worker read hostile content, for all who asked for it: however patient the first of them is. An error of the
+// content is a [*failure.Error] with a reason of a source.
 func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opened, error) {
-	resp, err := r.do(ctx, &protocol.Request{Open: archive})
+	resp, err := r.do(context.WithValue(ctx, patienceKey{}, nil), &protocol.Request{Open: archive})
 	failed, ok := errors.AsType[*failure.Error](err)
 	switch {
 	case err == nil:
