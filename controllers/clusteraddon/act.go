@@ -173,9 +173,6 @@ func (q delivery) inputFailed(ctx context.Context, t *turn) addonResult {
 	if failed.Wait {
 		one.status.Phase = addonsv1.AddonPending
 	}
-	if was := q.previousStatus(t.status); failed.Reason == job.ReasonWaitingForRenderer && installedAsWanted(t.addon, t.record) && was.Phase != addonsv1.AddonPending {
-		one.status = was // nothing else is known
-	}
 	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
 		one.err = fmt.Errorf("add-on %s: %w", t.addon.Name, t.err)
 	}
@@ -197,8 +194,14 @@ func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
 }
 
 // keepReady keeps an add-on Ready whose source can't be read, if its record proves that its chart is the wanted
-// one, and its values are the same.
+// one, and its values are the same. One that waits for a renderer stays as it was found before.
 func (q delivery) keepReady(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
+	if one.status.Reason == job.ReasonWaitingForRenderer && installedAsWanted(a, record) {
+		if was := q.previousStatus(a.status()); was.Phase != addonsv1.AddonPending {
+			one.status = was
+		}
+		return one
+	}
 	if !reasons.Of(one.status.Reason).Is(reasons.SourceFailed) || !installedAsWanted(a, record) {
 		return one
 	}

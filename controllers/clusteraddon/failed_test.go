@@ -99,7 +99,7 @@ func TestMissingValues(t *testing.T) {
 	there := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}}
 	for name, objects := range map[string][]client.Object{"no Secret": nil, "no key": {there}} {
 		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
-		q := inputReader{&clusterRun{Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: there.ObjectMeta}}}
+		q := inputReader{&clusterRun{Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader, nil)}, ca: &addonsv1.ClusterAddon{ObjectMeta: there.ObjectMeta}}}
 		ref := addonsv1.ValuesReference{Kind: "Secret", Name: "v", Key: "k"}
 		_, _, err := q.valuesFrom(t.Context(), ref)
 		if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != reasons.ValuesNotFound || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || !strings.Contains(err.Error(), "Secret team/v") {
@@ -149,7 +149,7 @@ func TestWaitsForARenderer(t *testing.T) {
 	there := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}, Data: map[string]string{"values.yaml": "a: 1"}}
 	reader := fake.NewClientBuilder().WithObjects(there).Build()
 	q := &clusterRun{
-		Reconciler: &Reconciler{Renderer: renderer, Values: valuesource.NewReader(reader, reader)},
+		Reconciler: &Reconciler{Renderer: renderer, Values: valuesource.NewReader(reader, reader, nil)},
 		ca:         &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}, cluster: &member.Member{},
 	}
 	a := &addon{Addon: addonsv1.Addon{Name: "web", ValuesTemplate: "a: 1"}, stack: "platform"}
