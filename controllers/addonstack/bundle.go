@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/bundle"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -74,6 +75,8 @@ func (r bundles) open(ctx context.Context, s *addonsv1.AddonStack, from *addonsv
 	exact := *from
 	exact.Digest = cmp.Or(digest, from.Digest)
 	var expanded *bundle.Expansion
+	ctx, release := budget.Holding(ctx)
+	defer release()
 	opened, err := r.Sources.OpenBundle(ctx, s.Namespace, &exact)
 	if err == nil {
 		expanded, err = bundle.Expand(opened, &s.Spec)

@@ -120,6 +120,16 @@ func (b *Budget) full(c *Claim) string {
 	return cmp.Or(level, "the process")
 }
 
+// Try is like [Claim.Grow], but doesn't wait. It returns false if there is no room now.
+func (c *Claim) Try(to int64) bool { return c.Grow(over, to) == nil }
+
+// over is a context that has ended.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // Shrink has the claim hold at most so many units. It may grow again.
 func (c *Claim) Shrink(to int64) {
 	if c != nil {

@@ -40,6 +40,8 @@ var Table = []Reason{
 	{WaitingForOtherClusters, pending, Passing,
 		"inputs that [no revision has](values.md#many-clusters-at-once) have changed, and other clusters get theirs first, or failed with them; " +
 			"what is installed stays, and is Ready"},
+	{job.ReasonWaitingForRenderer, pending, Passing,
+		"the processes that render charts are busy, or other charts of this cluster took their time; what is installed stays"},
 	{NoCompatibleVersion, failed, 0,
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one is removed first"},

@@ -8,6 +8,7 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
@@ -66,7 +67,7 @@ func (s fetching) load(ctx context.Context, ref reference.Reference, scope, dige
 	case ref.Remote():
 		content, err = s.download(ctx, ref, scope, digest)
 	default:
-		content, err = s.readAtHand(ctx, ref)
+		content, err = s.atHand(ctx, ref, func() (artifact.Content, error) { return s.readAtHand(ctx, ref) })
 	}
 	if err != nil {
 		return nil, err
@@ -79,11 +80,16 @@ func (s fetching) load(ctx context.Context, ref reference.Reference, scope, dige
 
 // download returns the content with the digest: what is on disk, or else what the host sends.
 func (s fetching) download(ctx context.Context, ref reference.Reference, scope, digest string) (artifact.Content, error) {
-	if got, found := s.stored(ref, scope, digest); found {
+	found := false
+	got, err := s.atHand(ctx, ref, func() (got artifact.Content, err error) {
+		got, found = s.stored(ref, scope, digest)
 		return got, nil
+	})
+	if err != nil || found {
+		return got, err
 	}
 	from := s.backendOf(ref)
-	got, err := visit(ctx, s.Sources, ref, func(ctx context.Context, c *auth.Client) (artifact.Content, error) { return from.Fetch(ctx, c, digest) })
+	got, err = visit(ctx, s.Sources, ref, func(ctx context.Context, c *auth.Client) (artifact.Content, error) { return from.Fetch(ctx, c, digest) })
 	if err == nil {
 		s.downloaded(ref, scope, got)
 	}
@@ -101,6 +107,20 @@ func (s fetching) readAtHand(ctx context.Context, ref reference.Reference) (arti
 	if err == nil {
 		countBytes(ref, got)
 	}
+	return got, err
+}
+
+// atHand reads content of this machine once there is memory for the most that it may be. It counts until the request ends,
+// as answers of hosts do.
+func (s fetching) atHand(ctx context.Context, ref reference.Reference, read func() (artifact.Content, error)) (artifact.Content, error) {
+	most := max(s.Limits.ArchiveBytes, s.Limits.TotalBytes)
+	claim := s.Memory.Claim(budget.Tenant{Namespace: ref.Namespace}, most)
+	if err := claim.Grow(ctx, most); err != nil {
+		return artifact.Content{}, failure.NoMemory(ref.Namespace)
+	}
+	got, err := read()
+	claim.Shrink(got.Bytes())
+	claim.Release(ctx)
 	return got, err
 }
 

@@ -116,7 +116,7 @@ func New(options Options) (*Sources, error) {
 	s.trust = policy.NewReader(s.objects)
 	s.access = auth.New(auth.Options{
 		Objects: s.objects, CredentialsDir: options.CredentialsDir, AllowLoopback: options.AllowLoopback,
-		UserAgent: options.UserAgent, Limits: options.Limits, Clock: options.Clock,
+		UserAgent: options.UserAgent, Limits: options.Limits, Memory: options.Memory, Clock: options.Clock,
 	})
 	if options.ArtifactRoot != "" {
 		var err error

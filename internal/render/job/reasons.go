@@ -28,6 +28,8 @@ const (
 	ReasonGeneratedValuesLost = "GeneratedValuesLost"
 	// ReasonPatchFailed: a patch fits none of the objects, or cannot be applied to one.
 	ReasonPatchFailed = "PatchFailed"
+	// ReasonWaitingForRenderer: no worker is free, or others of the same cluster took their time.
+	ReasonWaitingForRenderer = "WaitingForRenderer"
 	// ReasonManifestInvalid: the text of templates or manifests isn't Kubernetes objects.
 	ReasonManifestInvalid = "ManifestInvalid"
 )
