@@ -63,8 +63,9 @@ func (r *call) load(ctx context.Context, s Summary) (*record.Record, error) {
 func (h *hidden) learnRecord(rec *record.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.secrets = nil
 	if !slices.Contains(h.records, rec) {
-		h.records, h.secrets = append(h.records, rec), nil
+		h.records = append(h.records, rec)
 	}
 }
 
