@@ -15,6 +15,7 @@ import (
 	"text/template"
 	"time"
 	"unicode"
+	"unicode/utf16"
 
 	"github.com/mitchellh/go-wordwrap"
 	eventsv1 "k8s.io/api/events/v1"
@@ -94,11 +95,31 @@ func (p *Printer) color(code string) func(string) string {
 // Clean returns a text without what a terminal acts on: charts and workload clusters have their words in messages.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\t' && r != '\n' {
+		if acts(r) {
 			return '?'
 		}
 		return r
 	}, text)
+}
+
+// Escape returns JSON in which all that a terminal acts on is escaped. It is in strings alone.
+func Escape(json string) string {
+	escaped := &strings.Builder{}
+	for _, r := range json {
+		if !acts(r) {
+			escaped.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(escaped, `\u%04x`, unit)
+		}
+	}
+	return escaped.String()
+}
+
+// acts reports whether a terminal acts on a character, as on one that turns the words of a line around.
+func acts(r rune) bool {
+	return unicode.Is(unicode.Cf, r) || unicode.IsControl(r) && r != '\t' && r != '\n'
 }
 
 // age returns how long ago a time was, "-" if it isn't known.
