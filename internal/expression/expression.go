@@ -78,7 +78,7 @@ func CheckText(text string, variables ...string) error {
 
 // keyOf returns a digest of all that a program depends on.
 func keyOf(text string, variables []string) [sha256.Size]byte {
-	return sha256.Sum256([]byte(strings.Join(variables, " ") + " " + text))
+	return sha256.Sum256([]byte(strings.Join(variables, " ") + "\n" + text))
 }
 
 // Compile compiles an expression with variables. Its error holds the place of the fault.
