@@ -139,7 +139,6 @@ func setDeletion(ca *addonsv1.ClusterAddon, left []string, hold upgrade.Hold, at
 		default:
 			d.State, d.Message = addonsv1.GateExpired, "The Cluster is deleted, and these add-ons weren't removed: "+message.List(left, ", ", named)
 		}
-		d.Message = shorten(d.Message)
 	}
 	ca.Status.Deletion = d
 	tellDeletion(ca)

@@ -26,7 +26,7 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, op
 	ca.Status.Addons, ca.Status.ObservedUID = statuses, ca.UID
 	phases := phasesOf(statuses)
 	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", phases[addonsv1.AddonReady], len(statuses)-phases[addonsv1.AddonUnassigned])
-	ca.Status.DriftedObjects, ca.Status.StackNames = drifted(statuses), message.Shorten(message.List(namesOf(ca.Spec.Stacks), ",", named), 256)
+	ca.Status.DriftedObjects, ca.Status.StackNames = drifted(statuses), message.List(namesOf(ca.Spec.Stacks), ",", named)
 	c := addonsReady(statuses, held, open, phases)
 	if c.Reason == addonsv1.NoStackMatchesReason && len(ca.Spec.Stacks) > 0 {
 		c.Reason, c.Message = addonsv1.AddonsReadyReason, shorten("No add-on is wanted now of AddonStack "+message.List(namesOf(ca.Spec.Stacks), ", ", named))

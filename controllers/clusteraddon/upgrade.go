@@ -105,9 +105,6 @@ func (r *Reconciler) setUpgrade(ca *addonsv1.ClusterAddon, u *upgrade.Upgrade, v
 		conditions.Delete(ca, addonsv1.UpgradeAllowedCondition)
 		return 0
 	}
-	for i := range ca.Status.Upgrade.Gates {
-		ca.Status.Upgrade.Gates[i].Message = shorten(ca.Status.Upgrade.Gates[i].Message)
-	}
 	c := u.Condition(ca.Status.Upgrade)
 	c.Message = shorten(c.Message)
 	conditions.Set(ca, c)

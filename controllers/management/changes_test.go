@@ -203,6 +203,53 @@ spec:
 			t.Errorf("%d add-ons", len(got))
 		}
 	})
+	t.Run("texts that are too long", func(t *testing.T) {
+		seen = clusterAddonOf(t, c)
+		after := seen.DeepCopy()
+		filled := map[string]any{"status": filledBy(statusSchema(t))}
+		must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructured(filled, after))
+		after.TypeMeta, after.ObjectMeta, after.Spec = seen.TypeMeta, seen.ObjectMeta, seen.Spec
+		must.Succeed(t, (&management.Statuses{Client: c}).Patch(t.Context(), seen, after))
+		if got := clusterAddonOf(t, c).Status.Addons[0].Drift.LastManagers[0]; len(got) != 128 {
+			t.Errorf("it has %d bytes", len(got))
+		}
+	})
+}
+
+// statusSchema returns that of a ClusterAddon's status.
+func statusSchema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	data, err := os.ReadFile("../../config/crd/bases/addons.cluster.x-k8s.io_clusteraddons.yaml")
+	must.Succeed(t, err)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	must.Succeed(t, yaml.Unmarshal(data, crd))
+	status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+	return &status
+}
+
+// filledBy returns a value with all fields that a schema has. Texts that may be anything have 40,000 characters.
+func filledBy(schema *apiextensionsv1.JSONSchemaProps) any {
+	switch {
+	case len(schema.Enum) > 0:
+		return strings.Trim(string(schema.Enum[0].Raw), `"`)
+	case schema.Format == "date-time":
+		return "2026-01-01T00:00:00Z"
+	case schema.Pattern != "":
+		return "Ready"
+	case schema.Type == "string":
+		return strings.Repeat("x", 40_000)
+	case schema.Type == "array":
+		return []any{filledBy(schema.Items.Schema)}
+	case schema.Type == "object":
+		fields := map[string]any{}
+		for name, field := range schema.Properties {
+			fields[name] = filledBy(&field)
+		}
+		return fields
+	case schema.Type == "boolean":
+		return true
+	}
+	return int64(1)
 }
 
 func clusterAddonOf(t *testing.T, c client.Client) *addonsv1.ClusterAddon {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/changes"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
@@ -81,6 +82,9 @@ func (s *Statuses) Forget(key client.ObjectKey) { s.versions.Delete(key) }
 // Cluster API's patch helper takes two requests, conditions first: whoever waits
 // for a condition would see it beside an older status.
 func (s *Statuses) Patch(ctx context.Context, before, after client.Object) error {
+	if ca, ok := after.(*addonsv1.ClusterAddon); ok {
+		cutTexts(&ca.Status)
+	}
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
