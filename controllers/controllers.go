@@ -69,7 +69,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 	members := &member.Inventory{Client: local.GetClient(), Fleet: o.Fleet, Names: member.Names{Namespace: o.MemberNamespace}}
 
 	turns := &management.Turns{}
-	values := valuesource.NewReader(local.GetCache(), local.GetAPIReader())
+	values := valuesource.NewReader(local.GetCache(), local.GetAPIReader(), o.Memory)
 
 	stacks := &addonstack.Reconciler{
 		Client:      local.GetClient(),

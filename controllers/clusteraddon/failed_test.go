@@ -97,7 +97,7 @@ func TestMissingValues(t *testing.T) {
 	there := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}}
 	for name, objects := range map[string][]client.Object{"no Secret": nil, "no key": {there}} {
 		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
-		q := inputReader{&clusterRun{Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: there.ObjectMeta}}}
+		q := inputReader{&clusterRun{Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader, nil)}, ca: &addonsv1.ClusterAddon{ObjectMeta: there.ObjectMeta}}}
 		ref := addonsv1.ValuesReference{Kind: "Secret", Name: "v", Key: "k"}
 		_, _, err := q.valuesFrom(t.Context(), ref)
 		if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != reasons.ValuesNotFound || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || !strings.Contains(err.Error(), "Secret team/v") {

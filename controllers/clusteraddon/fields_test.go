@@ -82,7 +82,7 @@ func readingCluster(t *testing.T) *clusterRun {
 		objects.WithObjects(&corev1.ConfigMap{ObjectMeta: meta, Data: data}, secret)
 	}
 	reader := objects.Build()
-	q.Values = valuesource.NewReader(reader, reader)
+	q.Values = valuesource.NewReader(reader, reader, nil)
 	q.Renderer = render.New(render.Options{Workers: 1})
 	t.Cleanup(q.Renderer.Close)
 	return q

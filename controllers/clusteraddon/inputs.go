@@ -172,21 +172,20 @@ func stringsIn(found []string, value any) []string {
 // valuesFrom returns the values of a source; false if that is optional, and isn't there.
 func (q inputReader) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (values map[string]any, ok bool, err error) {
 	object, key := q.keyOf(ref.Name), stack.ValuesKey(ref)
-	data, found, err := q.Values.Data(ctx, ref.Kind, object)
+	value, found, err := q.Values.Value(ctx, object.Namespace, ref)
 	if err != nil {
 		return nil, false, err
 	}
-	text, ok := data[key]
 	switch {
-	case !ok && ptr.Deref(ref.Optional, false):
+	case !value.IsThere && ptr.Deref(ref.Optional, false):
 		return nil, false, nil
 	case !found:
 		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, object)
-	case !ok:
+	case !value.IsThere:
 		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
 			ref.Kind, object, key)
 	}
-	values, err = q.Renderer.Values(ctx, job.Values{Text: text})
+	values, err = q.Renderer.Values(ctx, job.Values{Text: value.Data})
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		return nil, false, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, object, key, failed.Err)
 	}

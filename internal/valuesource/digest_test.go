@@ -24,7 +24,7 @@ func TestDigest(t *testing.T) {
 			&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"values.yaml": []byte(text)}},
 			&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"values.yaml": text}},
 		).Build()
-		r := valuesource.NewReader(reader, reader)
+		r := valuesource.NewReader(reader, reader, nil)
 		cached, err := r.Digest(t.Context(), "team", ref)
 		if now, also := r.DigestNow(t.Context(), "team", ref); err != nil || also != nil || now != cached {
 			t.Errorf("%q and %q, %v, %v", cached, now, err, also)

@@ -11,97 +11,112 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// cacheSize is in objects; each is a values file, mostly some kilobytes.
-const cacheSize = 4096
+// cacheSize bounds the values that are kept, in bytes; those of a file are mostly some kilobytes.
+const cacheSize = 64 << 20
 
-// Reader reads ConfigMaps and Secrets. Only their metadata is watched, to save memory. The content of a version is read
-// once.
+// Reader reads ConfigMaps and Secrets. Only their metadata is watched, to save memory. A value of a version is read once.
 //
-// Key: the object and its version.
-// Bound: cacheSize objects.
+// Key: the object, and its key.
+// Bound: cacheSize bytes, and the budget.
 // Lost with it: each object is read once more.
 type Reader struct {
-	objects  *object.Reader
-	contents *lru.Cache[reference.Object, object.Contents]
+	objects *object.Reader
+	values  *budget.Cache[reference.Object, Value]
+}
+
+// Value is what an object has at a key.
+type Value struct {
+	Data []byte
+	// IsThere says that the object has the key.
+	IsThere bool
+
+	uid     types.UID
+	version string // of the object
 }
 
 // NewReader returns a reader of objects whose metadata is in the cache, and whose content the API server has.
-func NewReader(metadata, live client.Reader) *Reader {
+func NewReader(metadata, live client.Reader, memory *budget.Budget) *Reader {
 	return &Reader{
-		objects:  object.NewReader(live, metadata),
-		contents: lru.New[reference.Object](cacheSize, lru.One[object.Contents]),
+		objects: object.NewReader(live, metadata),
+		values:  budget.NewCache[reference.Object](memory, cacheSize, func(v Value) int64 { return int64(len(v.Data)) + 256 }),
 	}
 }
 
-// Data returns an object's content; false if there is no such object.
-func (r *Reader) Data(ctx context.Context, kind string, key client.ObjectKey) (map[string][]byte, bool, error) {
-	found, isThere, err := r.content(ctx, reference.Object{Kind: kind, Namespace: key.Namespace, Name: key.Name})
-	return found.Data, isThere, err
-}
-
-func (r *Reader) content(ctx context.Context, o reference.Object) (object.Contents, bool, error) {
-	found, _ := r.contents.Get(o)
+// Value returns the value that a reference means; false if there is no such object.
+func (r *Reader) Value(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (Value, bool, error) {
+	o := objectOf(namespace, ref)
+	known, _ := r.values.Get(o)
 	version, err := r.objects.Cached(ctx, o)
-	if err == nil && found.Version != version {
-		if found, err = r.objects.All(ctx, o); err == nil {
-			r.contents.Put(o, found)
-		}
+	if apierrors.IsNotFound(err) {
+		r.values.Remove(o)
 	}
-	return isThere(o, found, err)
+	if err != nil || known.version == version {
+		return isThere(o, known, err)
+	}
+	now, found, err := r.valueNow(ctx, o)
+	if found {
+		r.values.Put(budget.Tenant{Namespace: namespace}, o, now)
+	}
+	return now, found, err
+}
+
+// valueNow asks the API server.
+func (r *Reader) valueNow(ctx context.Context, o reference.Object) (Value, bool, error) {
+	found, err := r.objects.All(ctx, o)
+	data, hasKey := found.Data[o.Key]
+	return isThere(o, Value{Data: data, IsThere: hasKey, uid: found.UID, version: found.Version}, err)
 }
 
 // isThere returns what was read; false if there is no such object.
-func isThere(o reference.Object, found object.Contents, err error) (object.Contents, bool, error) {
+func isThere(o reference.Object, found Value, err error) (Value, bool, error) {
 	switch {
 	case err == nil:
 		return found, true, nil
 	case apierrors.IsNotFound(err):
-		return object.Contents{}, false, nil
+		return Value{}, false, nil
 	}
-	return object.Contents{}, false, fmt.Errorf("reading %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+	return Value{}, false, fmt.Errorf("reading %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 }
 
 // Digest returns the digest of the values that a reference means, "" if they aren't there. Readers of a digest can't try
 // out what a Secret may have: the key of the hash is the UID of the Secret, which nobody knows who can't read it. A ConfigMap
 // has no such key, so equal values have equal digests in each management cluster.
 func (r *Reader) Digest(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (string, error) {
-	found, _, err := r.content(ctx, objectOf(namespace, ref))
+	found, _, err := r.Value(ctx, namespace, ref)
 	return digestOf(ref, found), err
 }
 
 // DigestNow is like Digest, and asks the API server.
 func (r *Reader) DigestNow(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (string, error) {
-	o := objectOf(namespace, ref)
-	found, err := r.objects.All(ctx, o)
-	found, _, err = isThere(o, found, err)
+	found, _, err := r.valueNow(ctx, objectOf(namespace, ref))
 	return digestOf(ref, found), err
 }
 
 func objectOf(namespace string, ref addonsv1.ValuesReference) reference.Object {
-	return reference.Object{Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
+	return reference.Object{Kind: ref.Kind, Namespace: namespace, Name: ref.Name, Key: stack.ValuesKey(ref)}
 }
 
 // digestOf returns 32 hex digits of an HMAC-SHA256 over the reference's name and the value.
-func digestOf(ref addonsv1.ValuesReference, found object.Contents) string {
-	value, isThere := found.Data[stack.ValuesKey(ref)]
-	if !isThere {
+func digestOf(ref addonsv1.ValuesReference, found Value) string {
+	if !found.IsThere {
 		return ""
 	}
 	secret := ""
 	if ref.Kind == "Secret" {
-		secret = string(found.UID)
+		secret = string(found.uid)
 	}
 	sum := hmac.New(sha256.New, []byte(secret))
 	_, _ = sum.Write([]byte(stack.ValuesName(ref) + "\n")) // it never fails
-	_, _ = sum.Write(value)
+	_, _ = sum.Write(found.Data)
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
