@@ -69,8 +69,11 @@ plugin: ## Build kubectl-chandler into bin/.
 .PHONY: generate
 generate: ## Generate Go code (deep copies), the list of flags, and the table of reasons.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	@# The page stays whole if this is interrupted.
+	@mkdir -p bin
 	@{ echo '# Flags'; echo; echo 'What `manager --help` prints. Names are those of Cluster API managers where these'; \
-	   echo 'have such a flag.'; echo; echo '```'; go run . --help; echo '```'; } >docs/reference/flags.md
+	   echo 'have such a flag.'; echo; echo '```'; go run . --help; echo '```'; } >bin/flags.md
+	@mv bin/flags.md docs/reference/flags.md
 	go test -count=1 ./test/docs -run '^TestAddonReasons$$' -update
 
 .PHONY: manifests
@@ -86,7 +89,6 @@ lint: ## Run the linters.
 		echo "== $$module"; (cd $$module && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/lint-cache \
 			go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --timeout 20m); \
 	done
-	go run ./hack/sentences
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what the manager reaches. Needs access to their database.
@@ -165,11 +167,10 @@ fuzz: ## Run each fuzz target FUZZRUNS times.
 	done
 
 .PHONY: bench
-bench: controlplane ## Measure fleets of CLUSTERS, as in "8 40 200", RUNS times, and write tables and plots into OUT. For a machine at rest.
+bench: controlplane ## Measure fleets of CLUSTERS, as in "8 40 200", RUNS times, and write tables into OUT. For a machine at rest.
 	CHANDLER_BENCH_HELM_PROVIDER=$(abspath $(HELM_PROVIDER)) CHANDLER_BENCH_CLUSTERS="$(CLUSTERS)" CHANDLER_BENCH_INSTANCES="$(INSTANCES)" \
 		CHANDLER_BENCH_SERVERS=$(SERVERS) CHANDLER_BENCH_ADDONS=$(ADDONS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_MEMORY_LIMIT=$(MEMORY_LIMIT) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
 		go test -count=1 -timeout 5h ./test/bench -run TestFleet -v
-	go -C hack/plot run . $(abspath $(OUT))
 
 .PHONY: bench-micro
 bench-micro: controlplane ## Run the benchmarks of single functions, for benchstat.

@@ -39,11 +39,11 @@ func (l *link) start(ctx context.Context) time.Time {
 		attempting, l.cancelDial = context.WithCancel(ctx)
 		options := l.provider.options
 		if l.unlimited {
-			options.Limits = limits.None
+			options.Limits, options.Memory = limits.None, nil
 		}
 		refused, unanswered := l.refused, l.unanswered // not l: timers of HTTP/2 hold the transport for a while after its end
 		go l.attempt(attempting, p.retry, attempt{
-			root: ctx, kubeconfig: l.kubeconfig, kept: l.kept, subject: l.about(l.kubeconfig), options: options,
+			root: ctx, kubeconfig: l.kubeconfig, kept: l.kept, subject: l.about(l.kubeconfig), tenant: l.from.tenant(), options: options,
 			onUnauthorized: func() { signal(refused) }, onUnanswered: func() { signal(unanswered) }, log: l.log,
 		})
 	}

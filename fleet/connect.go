@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/internal/apis"
 	"github.com/cluster-chandler/chandler/fleet/internal/patient"
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
@@ -30,6 +31,7 @@ type attempt struct {
 	kubeconfig     *kubeconfig.Config
 	kept           cluster.Cluster // of another provider; nil as a rule
 	subject        transport.Subject
+	tenant         budget.Tenant
 	options        Options
 	onUnauthorized func()
 	onUnanswered   func()
@@ -40,11 +42,7 @@ type attempt struct {
 // there is none. Its cache is not started. The context bounds the attempt only.
 func (a attempt) connect(ctx context.Context) (*Connection, *transport.Fault) {
 	o := a.options
-	t, err := transport.New(transport.Options{
-		Kubeconfig: a.kubeconfig, UserAgent: o.UserAgent, AllowLoopback: o.AllowLoopback,
-		ConnectTimeout: o.ConnectTimeout, HeaderTimeout: o.HeaderTimeout, ListTimeout: o.ListTimeout, Timeout: o.Timeout,
-		Limits: o.Limits, Clock: o.Clock, Unauthorized: a.onUnauthorized, Unanswered: a.onUnanswered,
-	})
+	t, err := transport.New(o.transport(a.kubeconfig, a.tenant, a.onUnauthorized, a.onUnanswered))
 	if err != nil {
 		return nil, a.unusable(err)
 	}
@@ -67,11 +65,41 @@ func (a attempt) connect(ctx context.Context) (*Connection, *transport.Fault) {
 		c.Cluster = a.kept
 		return c, nil
 	}
-	if err := c.build(a.kubeconfig, o, a.log); err != nil {
+	if err := c.build(o, a.log); err != nil {
 		c.close()
 		return nil, a.unusable(err)
 	}
 	return c, nil
+}
+
+// transport returns the options of a transport.
+func (o Options) transport(k *kubeconfig.Config, tenant budget.Tenant, onUnauthorized, onUnanswered func()) transport.Options {
+	return transport.Options{
+		Kubeconfig: k, UserAgent: o.UserAgent, AllowLoopback: o.AllowLoopback,
+		ConnectTimeout: o.ConnectTimeout, HeaderTimeout: o.HeaderTimeout, ListTimeout: o.ListTimeout, Timeout: o.Timeout,
+		Limits: o.Limits, Memory: o.Memory, Tenant: tenant, Clock: o.Clock, Unauthorized: onUnauthorized, Unanswered: onUnanswered,
+	}
+}
+
+// clients returns the config of clients on a transport.
+func (o Options) clients(t *transport.Transport) *rest.Config {
+	return &rest.Config{
+		Host: t.Server().String(), Transport: t, UserAgent: o.UserAgent, Timeout: o.Timeout, QPS: o.QPS, Burst: o.Burst,
+		// They would be logged, and policies may quote what is in an object.
+		WarningHandler: rest.NoWarnings{},
+	}
+}
+
+// ConfigFor returns the config of clients for one server, for a program that doesn't stay. They have the limits and timeouts of a
+// Connection. Nothing probes the server.
+func ConfigFor(k *kubeconfig.Config, o Options) (*rest.Config, error) {
+	o = o.defaulted()
+	nobody := func() {}
+	t, err := transport.New(o.transport(k, budget.Tenant{}, nobody, nobody))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", k.Host(), err)
+	}
+	return o.clients(t), nil
 }
 
 // unusable reports a kubeconfig that passed the checks and can't be used. The
@@ -82,16 +110,11 @@ func (a attempt) unusable(err error) *transport.Fault {
 }
 
 // build makes the clients. It sends no request.
-func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) error {
-	config := &rest.Config{
-		Host: k.Endpoint.Server, Transport: c.transport, UserAgent: o.UserAgent, Timeout: o.Timeout,
-		QPS: o.QPS, Burst: o.Burst,
-		RateLimiter: transport.Waiter{RateLimiter: flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst), Under: c.ctx},
-		// They would be logged, and policies may quote what is in an object.
-		WarningHandler: rest.NoWarnings{},
-	}
+func (c *Connection) build(o Options, log logr.Logger) error {
+	config := o.clients(c.transport)
+	config.RateLimiter = transport.Waiter{RateLimiter: flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst), Under: c.ctx}
 	c.config = config
-	c.apis = apis.New(c.ctx, config, c.transport, c.Version, o.Clock)
+	c.apis = apis.New(c.ctx, config, c.transport, c.Version)
 	watchConfig := rest.CopyConfig(config)
 	watchConfig.Timeout = 0
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 	"github.com/cluster-chandler/chandler/fleet/internal/apis"
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 )
@@ -130,6 +131,10 @@ func (c *Connection) shown() cluster.Cluster {
 	}
 	return c
 }
+
+// WithPages returns a context for lists that are read page by page. A page may have as much as an object then, by
+// Options.Limits, and all pages as much as a list. So more of them find room in Options.Memory at the same time.
+func WithPages(ctx context.Context) context.Context { return answer.Asking(ctx, answer.Page) }
 
 // close ends the connection and everything that runs on it.
 func (c *Connection) close() {

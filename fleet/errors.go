@@ -13,9 +13,14 @@ import (
 // the cause.
 var ErrCacheNotSynced = patient.ErrNotSynced
 
-// LimitError says that an API server answered with more than Options.Limits allow.
+// LimitError says that an API server answered with more than Options.Limits allow, or that Options.Memory had no room for an
+// answer.
 type LimitError = limits.Error
 
-// TooManyKinds is the reason of a LimitError where a server says that it has more API
-// versions than are read. No State has it: the cluster is connected.
-const TooManyKinds = limits.TooManyKinds
+// Reasons of a LimitError that no State has: the cluster is connected.
+const (
+	// TooManyKinds: a server says that it has more kinds, or API versions, than are read.
+	TooManyKinds = limits.TooManyKinds
+	// MemoryFull: the error passes by itself.
+	MemoryFull = limits.MemoryFull
+)

@@ -127,13 +127,13 @@ func TestMemoryOfAnswers(t *testing.T) {
 
 // A discovery has a limit in all, and nothing but JSON is read of it.
 func TestMemoryOfDiscoveries(t *testing.T) {
-	large := []byte(`{"kind":"APIResourceList","apiVersion":"v1","resources":[{"name":"` + strings.Repeat("x", 3<<20) + `"}]}`)
+	large := []byte(`{"kind":"APIResourceList","apiVersion":"v1","resources":[{"name":"` + strings.Repeat("x", 3<<19) + `"}]}`)
 	for name, tc := range map[string]struct {
 		groups, document string
 		most             int32 // requests
 		limit            string
 	}{
-		"many large documents": {manyGroups(100), string(large), 14, ReasonResponseTooLarge},
+		"many large documents": {manyGroups(100), string(large), 4, TooManyKinds},
 		"many resources": {
 			manyGroups(6), `{"kind":"APIResourceList","apiVersion":"v1","resources":[` + strings.Repeat("{},", 1<<20) + `{}]}`, 4, ReasonResponseTooLarge,
 		},

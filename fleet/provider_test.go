@@ -133,7 +133,7 @@ func TestProbesThatFail(t *testing.T) {
 		"no version":          {says: "{}", reason: ReasonProbeFailed},
 		"hostile version":     {says: `{"gitVersion":"v1\n<script>"}`, reason: ReasonProbeFailed},
 		"version without end": {says: `{"gitVersion":"v1.99999999999.0"}`, reason: ReasonProbeFailed},
-		"too large":           {says: `{"gitVersion":"` + strings.Repeat("v", 100<<10) + `"}`, reason: ReasonResponseTooLarge},
+		"too large":           {says: `{"gitVersion":"` + strings.Repeat("v", 600<<10) + `"}`, reason: ReasonResponseTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, s := startFleet(t, quick()), newServer(t)

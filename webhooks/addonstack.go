@@ -46,8 +46,22 @@ func (w *AddonStack) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr, &addonsv1.AddonStack{}).WithValidator(w).Complete()
 }
 
+// exceedsSchema reports whether the API server refuses a spec for what it has many of, before it asks. Others may ask, too, and
+// the work is with these.
+func exceedsSchema(spec *addonsv1.AddonStackSpec) bool {
+	const maxAddons, maxValuesFrom, maxDependencies = 64, 16, 63
+	return len(spec.Addons) > maxAddons || slices.ContainsFunc(spec.Addons, func(a addonsv1.Addon) bool {
+		return len(a.ValuesFrom) > maxValuesFrom || len(a.DependsOn) > maxDependencies
+	})
+}
+
+var errExceedsSchema = apierrors.NewBadRequest("the spec has more add-ons, valuesFrom or dependsOn than an API server takes")
+
 // ValidateCreate refuses a spec that can't be used.
 func (w *AddonStack) ValidateCreate(ctx context.Context, s *addonsv1.AddonStack) (admission.Warnings, error) {
+	if exceedsSchema(&s.Spec) {
+		return nil, errExceedsSchema
+	}
 	problems := append(stack.Validate(&s.Spec), w.cycles(ctx, s)...)
 	return w.warnings(ctx, s), invalid(s, append(problems, changesOfLacking(ctx, &addonsv1.AddonStackSpec{}, &s.Spec)...))
 }
@@ -55,6 +69,9 @@ func (w *AddonStack) ValidateCreate(ctx context.Context, s *addonsv1.AddonStack)
 // ValidateUpdate refuses problems that the update brings in. An object with a problem that was
 // stored before can still be edited. The Valid condition shows the problem.
 func (w *AddonStack) ValidateUpdate(ctx context.Context, before, after *addonsv1.AddonStack) (admission.Warnings, error) {
+	if exceedsSchema(&before.Spec) || exceedsSchema(&after.Spec) {
+		return nil, errExceedsSchema
+	}
 	forged := changesOfLacking(ctx, &before.Spec, &after.Spec)
 	if len(forged) > 0 || !after.DeletionTimestamp.IsZero() {
 		return nil, invalid(after, forged)

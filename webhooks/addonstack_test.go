@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -87,6 +88,27 @@ func TestRefusals(t *testing.T) {
 }
 
 // An object from before a rule came stays possible to edit.
+// What the API server refuses before it asks is refused without a look: strangers may send it, and to validate it takes seconds.
+func TestWhatExceedsTheSchema(t *testing.T) {
+	small := &addonsv1.AddonStack{Spec: addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "a"}}}}
+	w := &webhooks.AddonStack{}
+	for name, addons := range map[string][]addonsv1.Addon{
+		"add-ons":      make([]addonsv1.Addon, 65),
+		"valuesFrom":   {{Name: "a"}, {Name: "b", ValuesFrom: make([]addonsv1.ValuesReference, 17)}},
+		"dependencies": {{Name: "a", DependsOn: make([]string, 64)}},
+	} {
+		large := &addonsv1.AddonStack{Spec: addonsv1.AddonStackSpec{Addons: addons}}
+		_, created := w.ValidateCreate(t.Context(), large)
+		_, grown := w.ValidateUpdate(t.Context(), small, large)
+		_, shrunk := w.ValidateUpdate(t.Context(), large, small)
+		for _, err := range []error{created, grown, shrunk} {
+			if !apierrors.IsBadRequest(err) {
+				t.Errorf("too many %s: %v", name, err)
+			}
+		}
+	}
+}
+
 func TestUpdatesMayKeepOldProblems(t *testing.T) {
 	w := &webhooks.AddonStack{}
 	before := &addonsv1.AddonStack{Spec: addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "a", DependsOn: []string{"ghost"}}}}}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/bundle"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -25,7 +27,8 @@ type bundles struct{ *Reconciler }
 
 // expand reads the stack's bundle, in the version that is pinned; nil if the stack has none. While
 // neither the spec nor the bundle changes, the newest revision tells what is in it. An exact
-// version elsewhere isn't looked up again, so that a source which is down changes nothing.
+// version elsewhere isn't looked up again, so that a source which is down changes nothing. If the bundle can't be used,
+// the source is asked whether it has another one by now.
 func (r bundles) expand(ctx context.Context, s *addonsv1.AddonStack, f *resolution, revisions []appsv1.ControllerRevision) (*expansion, error) {
 	if s.Spec.Source == nil {
 		return nil, nil
@@ -34,16 +37,6 @@ func (r bundles) expand(ctx context.Context, s *addonsv1.AddonStack, f *resoluti
 	if err != nil {
 		return nil, err
 	}
-	e, err := r.expandPinned(ctx, s, f, kept, revisions)
-	if failed := bundleFailure(f.pins(), err); failed != nil && f.revertBundle(failed) {
-		return r.expandPinned(ctx, s, f, kept, revisions)
-	}
-	return e, err
-}
-
-// expandPinned reads the bundle in the version that it is pinned to. If that can't be used,
-// the source is asked whether it has another one by now.
-func (r bundles) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) (*expansion, error) {
 	unpinned := pinnedSource(s, f.pins())
 	digest, err := r.digestOf(ctx, s.Namespace, unpinned, kept)
 	if err != nil {
@@ -82,6 +75,8 @@ func (r bundles) open(ctx context.Context, s *addonsv1.AddonStack, from *addonsv
 	exact := *from
 	exact.Digest = cmp.Or(digest, from.Digest)
 	var expanded *bundle.Expansion
+	ctx, release := budget.Holding(ctx)
+	defer release()
 	opened, err := r.Sources.OpenBundle(ctx, s.Namespace, &exact)
 	if err == nil {
 		expanded, err = bundle.Expand(opened, &s.Spec)
@@ -92,31 +87,22 @@ func (r bundles) open(ctx context.Context, s *addonsv1.AddonStack, from *addonsv
 // tryBundle returns why a version of the bundle can't be the stack's, nil if it can. The error is
 // of type *failure.Error, unless the request continues.
 func (r bundles) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin stack.Pin) error {
-	pins := stack.Pins{addonsv1.FollowedSource: pin}
-	_, err := r.open(ctx, s, pinnedSource(s, pins), "")
-	if failed := bundleFailure(pins, err); failed != nil {
-		return failed
-	}
-	return err
-}
-
-// bundleFailure returns the error as one of the source, nil if it is about something else.
-func bundleFailure(pins stack.Pins, err error) *failure.Error {
+	_, err := r.open(ctx, s, pinnedSource(s, stack.Pins{addonsv1.FollowedSource: pin}), "")
 	failed, ok := errors.AsType[*failure.Error](err)
-	if !ok {
-		return nil
+	if !ok || isOfSource(failed) {
+		return err
 	}
 	ofSource := *failed
-	switch {
-	case failed.Reason == addonsv1.InvalidSourceReason:
+	ofSource.Field, ofSource.Subject, ofSource.Err = addonsv1.FollowedSource, pin.Version, failed
+	if failed.Reason == addonsv1.InvalidSourceReason {
 		ofSource.Reason = failure.ArtifactInvalid
-	case isOfPart(err, failed):
-		ofSource.Err = err
-	default:
-		return failed
 	}
-	ofSource.Field, ofSource.Subject = addonsv1.FollowedSource, pins[addonsv1.FollowedSource].Version
 	return &ofSource
+}
+
+// isOfSource reports whether a bundle can't be had. Else the failure is about what is in it.
+func isOfSource(failed *failure.Error) bool {
+	return strings.HasPrefix(failed.Field, addonsv1.FollowedSource) && failed.Reason != addonsv1.InvalidSourceReason
 }
 
 // pinnedSource returns the stack's bundle in the version that it is pinned to.
@@ -134,7 +120,8 @@ func (r bundles) digestOf(ctx context.Context, namespace string, wanted *addonsv
 	from.Digest = "" // the bundle itself has to be asked for: whoever knows a digest may not be let in
 	digest, err := r.Sources.Resolve(ctx, reference.BundleOf(namespace, &from))
 	if err == nil && named != "" && named != digest {
-		err = failure.New(addonsv1.InvalidSourceReason, "spec.source.digest: the bundle has digest %s, not %s; correct it, or the bundle", digest, named)
+		err = &failure.Error{Reason: addonsv1.InvalidSourceReason, Field: addonsv1.FollowedSource + ".digest", Err: fmt.Errorf(
+			"the bundle has digest %s, not %s; correct it, or the bundle", digest, named)}
 	}
 	return digest, err
 }

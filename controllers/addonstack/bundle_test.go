@@ -19,6 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/bundle"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/worker"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -66,9 +67,9 @@ func TestNotesOfABundleStay(t *testing.T) {
 		t.Helper()
 		e, err := bundles{r}.expand(t.Context(), s, &resolution{}, revisions)
 		if err != nil {
-			must.Succeed(t, r.reportNoBundle(s, &resolution{}, err))
+			r.reportValid(s, nil, failure.Of(err))
 		} else {
-			reportValid(s, e)
+			r.reportValid(s, e, nil)
 			newest := revisionOf(t, &e.of(s).Spec)
 			newest.OwnerReferences = []metav1.OwnerReference{{UID: s.UID, Controller: ptr.To(true)}}
 			stack.SetGeneration(newest, s.Generation)

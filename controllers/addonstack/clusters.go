@@ -5,8 +5,6 @@ package addonstack
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // wantedRevision returns the revision of a stack that a cluster is to have now, "" for none, and its add-ons.
@@ -38,7 +36,8 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 	}
 	told := standing.Causes{}
 	var held []string
-	for _, ca := range clusters.selected {
+	for _, each := range clusters.selected {
+		ca := each.ClusterAddon
 		if rollout.IsHeld(ca, s.Name) {
 			held = append(held, ca.Name)
 		}
@@ -57,12 +56,12 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 			counts.Failed++
 		case standing.Progressing:
 		}
-		for _, each := range why {
-			if left := each.ToldIn(now); left > 0 {
+		for _, cause := range why {
+			if left := cause.ToldIn(now); left > 0 {
 				again = retry.Sooner(again, left)
 				continue
 			}
-			told.Add(ca.Name, each)
+			told.Add(ca.Name, cause)
 		}
 	}
 	c := clustersReady(counts, told.Describe())
@@ -102,8 +101,8 @@ type selectedClusters struct {
 	spec    *addonsv1.AddonStackSpec  // that selects
 	members map[string]*member.Member // by the names of their ClusterAddons
 	all     *addonsv1.ClusterAddonList
-	// selected are the ClusterAddons of the clusters that the stack selects, one without a spec where there is none yet.
-	selected []*addonsv1.ClusterAddon
+	// selected are the clusters that the stack selects.
+	selected []standing.Cluster
 }
 
 // selectedBy returns the clusters that a spec of the stack selects.
@@ -116,23 +115,7 @@ func (r *Reconciler) selectedBy(ctx context.Context, s *addonsv1.AddonStack, spe
 	if err := r.Client.List(ctx, is.all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
 	}
-	of := map[string]*addonsv1.ClusterAddon{}
-	for i := range is.all.Items {
-		of[is.all.Items[i].Name] = &is.all.Items[i]
-	}
-	for _, name := range slices.Sorted(maps.Keys(clusters)) {
-		if selects, err := stack.Selects(s.Namespace, spec, clusters[name]); err != nil || !selects {
-			continue // a revision's selector was valid when it was kept
-		}
-		ca := of[name]
-		if ca == nil {
-			ca = &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			if clusters[name].Paused { // from the start
-				conditions.Set(ca, newCondition(addonsv1.PausedCondition, metav1.ConditionTrue, addonsv1.PausedReason, ""))
-			}
-		}
-		is.selected = append(is.selected, ca)
-	}
+	is.selected = standing.Select(s.Namespace, spec, clusters, is.all.Items)
 	return is, nil
 }
 

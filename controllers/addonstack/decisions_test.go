@@ -176,7 +176,7 @@ func TestBundleOfAnotherSpec(t *testing.T) {
 	for generation, addons := range map[int64]int{1: len(kept.Addons), 2: len(e.Addons)} {
 		stack.SetGeneration(revision, 1)
 		s.Generation = generation
-		again, err := bundles{r}.expandPinned(t.Context(), s, &resolution{}, kept, []appsv1.ControllerRevision{*revision})
+		again, err := bundles{r}.expand(t.Context(), s, &resolution{}, []appsv1.ControllerRevision{*revision})
 		must.Succeed(t, err)
 		if len(again.Addons) != addons {
 			t.Errorf("of generation %d: %d add-ons, want %d", generation, len(again.Addons), addons)

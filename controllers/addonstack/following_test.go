@@ -88,7 +88,7 @@ func TestWhatWasOnlyNamed(t *testing.T) {
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("following %q, want %q", got, tc.want)
 			}
-			if c := sourcesReady(f, nil); c.Message != tc.says {
+			if c := ready(f); c.Message != tc.says {
 				t.Errorf("got  %q\nwant %q", c.Message, tc.says)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // A message has room for what is wrong and for the way out, however many there are.

@@ -14,82 +14,16 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
-	"github.com/cluster-chandler/chandler/test/must"
 )
-
-// Each source of a stack has its series, as long as the stack is there.
-func TestSeriesOfSources(t *testing.T) {
-	r, s, _ := bundled(t)
-	if _, err := r.Sources.OpenBundle(t.Context(), s.Namespace, s.Spec.Source); err != nil {
-		t.Fatal(err)
-	}
-	s.Spec.Addons = []addonsv1.Addon{
-		{Name: "cni", Chart: addonsv1.ChartSource{Path: "cni"}}, // the bundle's
-		{Name: "dns", Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://127.0.0.1:9/dns"}, Version: "1.0.0"}},
-		{Name: "new", Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://127.0.0.1:9/new"}, Version: "1.0.0"}},
-	}
-	dns := reference.AddonOf(s.Namespace, &s.Spec.Addons[1], s.Spec.Source)
-	if _, err := r.Sources.Resolve(t.Context(), dns); err == nil {
-		t.Error("there is no such host")
-	}
-	r.Client = objects{stacks: []addonsv1.AddonStack{*s}}
-	c := &collector{}
-	c.of.Store(r)
-	const want = `
-# HELP chandler_stack_source_checks_total Number of times that a source of a stack was looked at, by result: Success, or why it failed.
-# TYPE chandler_stack_source_checks_total counter
-chandler_stack_source_checks_total{addon="dns",namespace="team",result="ArtifactRefused",stack="platform"} 1
-chandler_stack_source_checks_total{addon="spec.source",namespace="team",result="Success",stack="platform"} 2
-`
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "chandler_stack_source_checks_total"); err != nil {
-		t.Error(err)
-	}
-	for name, want := range map[string]int{
-		"chandler_stack_source_check_duration_seconds":         2,
-		"chandler_stack_source_bytes_total":                    2,
-		"chandler_stack_source_last_check_timestamp_seconds":   2,
-		"chandler_stack_source_last_success_timestamp_seconds": 1,
-	} {
-		if got := testutil.CollectAndCount(c, name); got != want {
-			t.Errorf("%d series of %s, want %d", got, name, want)
-		}
-	}
-	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
-		t.Errorf("%v, %v", problems, err)
-	}
-	r.Client = objects{}
-	if got := testutil.CollectAndCount(c); got != 0 {
-		t.Errorf("%d series of a stack that is gone", got)
-	}
-}
 
 // However many stacks a namespace has, its series are limited, and those of others are there.
 func TestSeriesOfANamespaceAreLimited(t *testing.T) {
-	r, s, _ := bundled(t)
-	if _, err := r.Sources.OpenBundle(t.Context(), s.Namespace, s.Spec.Source); err != nil {
-		t.Fatal(err)
+	o := objects{stacks: []addonsv1.AddonStack{{ObjectMeta: metav1.ObjectMeta{Namespace: "victim", Name: "platform"}}}}
+	for i := range 2 * maxAddons {
+		o.stacks = append(o.stacks, addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("stack-", i)}})
 	}
-	var stacks []addonsv1.AddonStack
-	for i := range 2 * maxSources {
-		another := s.DeepCopy()
-		another.Name = fmt.Sprint("stack-", i)
-		stacks = append(stacks, *another)
-	}
-	other := s.DeepCopy()
-	other.Namespace = "victim"
-	if _, err := r.Sources.OpenBundle(t.Context(), other.Namespace, other.Spec.Source); err != nil {
-		t.Fatal(err)
-	}
-	r.Client = objects{stacks: append(stacks, *other)}
-	c := &collector{}
-	c.of.Store(r)
-	if got := testutil.CollectAndCount(c, "chandler_stack_source_bytes_total"); got != maxSources+1 {
-		t.Errorf("%d series, want %d and that of another namespace", got, maxSources)
-	}
-	if got := testutil.CollectAndCount(c, "chandler_stack_clusters"); got != (maxSources+1)*6 {
-		t.Errorf("%d series, want those of %d stacks and one more", got, maxSources)
+	if got := testutil.CollectAndCount(Series{Cache: o}, "chandler_stack_clusters"); got != (maxAddons+1)*6 {
+		t.Errorf("%d series, want those of %d stacks and one more", got, maxAddons)
 	}
 }
 
@@ -129,15 +63,6 @@ func fleetOf(clusters int) objects {
 	return is
 }
 
-func collectorOf(t *testing.T, o objects) *collector {
-	t.Helper()
-	sources, err := source.New(source.Options{})
-	must.Succeed(t, err)
-	c := &collector{}
-	c.of.Store(&Reconciler{Client: o, Sources: sources})
-	return c
-}
-
 func TestStateOfStacks(t *testing.T) {
 	want := `
 # HELP chandler_stack_clusters Number of clusters of a stack by state: ready, progressing, failed, waiting, unstarted, or held, which counts beside the others.
@@ -162,7 +87,7 @@ chandler_stack_clusters{namespace="team",stack="platform",state="waiting"} 0
 	held := &addonsv1.HeldRemoval{}
 	o.clusters[3].Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", HeldRemoval: held}, {Name: "gone", HeldRemoval: held}}
 	o.clusters[0].Status.Addons[0].Phase, o.clusters[0].Status.Addons[0].Reason = addonsv1.AddonPending, failure.ArtifactNotFound // counts as failed
-	c := collectorOf(t, o)
+	c := Series{Cache: o}
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "chandler_stack_clusters", "chandler_stack_addon_clusters"); err != nil {
 		t.Error(err)
 	}
@@ -172,11 +97,14 @@ chandler_stack_clusters{namespace="team",stack="platform",state="waiting"} 0
 	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
+	if got := testutil.CollectAndCount(Series{Cache: objects{}}); got != 0 {
+		t.Errorf("%d series of a stack that is gone", got)
+	}
 }
 
 // However many clusters a stack has, its series are as many.
 func TestStatesDontGrowWithClusters(t *testing.T) {
-	few, many := testutil.CollectAndCount(collectorOf(t, fleetOf(10))), testutil.CollectAndCount(collectorOf(t, fleetOf(1000)))
+	few, many := testutil.CollectAndCount(Series{Cache: fleetOf(10)}), testutil.CollectAndCount(Series{Cache: fleetOf(1000)})
 	if few != many || few == 0 {
 		t.Errorf("%d series with 10 clusters, %d with 1,000", few, many)
 	}

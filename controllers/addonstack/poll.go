@@ -43,7 +43,7 @@ func (r polling) follow(ctx context.Context, s *addonsv1.AddonStack, revisions [
 		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
 	p.plan(s, trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now, settled)
 	if p.running && r.poll(ctx, s, followers, current, p) {
-		p.finish(s, r.Clock.Now(), resolve(s, followers, current, p).firstWaiting() != nil)
+		p.finish(s, r.Clock.Now(), resolve(s, followers, current, p).waits())
 	}
 	f := resolve(s, followers, current, p)
 	f.again = p.pause(r.Clock.Now())

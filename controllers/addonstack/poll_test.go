@@ -59,12 +59,12 @@ func TestPollEndsOnABusyMachine(t *testing.T) {
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case f.firstFailed() != nil:
-			t.Fatal(f.firstFailed().failure())
+		case f.hasFailed():
+			t.Fatal(ready(f))
 		case f.followed[0].pin.Version == "docker-scs-1-31-v1":
 			return
 		case reconciles == 10:
-			t.Fatalf("after %d reconciles it waits for %v", reconciles, f.firstWaiting())
+			t.Fatalf("after %d reconciles it waits: %v", reconciles, ready(f))
 		}
 		time.Sleep(500 * time.Millisecond) // the end of a request wakes the stack
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // Reconcile brings one AddonStack's revision and status up to date.
@@ -101,7 +102,7 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 		}
 		s.Status.LatestRevision = cmp.Or(s.Status.LatestRevision, revisions[0].Name) // that one may be gone, and an older one isn't in force for it
 	}
-	var clusters []*addonsv1.ClusterAddon
+	var clusters []standing.Cluster
 	if inForce != nil {
 		if f != nil && f.kept != nil {
 			revisions = f.revisions
@@ -114,15 +115,13 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 	if f == nil {
 		return again, nil
 	}
-	if f.kept != nil {
-		r.reportSources(s, f)
-	}
+	r.reportSources(s, f)
 	return retry.Sooner(again, f.again), nil
 }
 
 // bring decides which clusters are to have which of the revisions, the newest first, and reports how far they are. It
 // returns the clusters, and when to look again, 0 for never. Without a rollout, all are to have the spec in force.
-func (r *Reconciler) bring(ctx context.Context, s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) ([]*addonsv1.ClusterAddon, time.Duration, error) {
+func (r *Reconciler) bring(ctx context.Context, s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) ([]standing.Cluster, time.Duration, error) {
 	if s.Spec.Rollout != nil && len(revisions) > 0 {
 		return rollouts{r}.bring(ctx, s, revisions)
 	}

@@ -4,8 +4,8 @@ package addonstack
 
 import (
 	"cmp"
-	"errors"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -25,66 +25,26 @@ func lacksNotes(s *addonsv1.AddonStack) bool {
 	return len(s.Spec.Addons) == 0 && (!conditions.IsTrue(s, addonsv1.ValidCondition) || conditions.GetMessage(s, addonsv1.ValidCondition) == "")
 }
 
-// reportValid writes the Valid condition, with what the bundle is.
-func reportValid(s *addonsv1.AddonStack, e *expansion) {
-	notes := ""
-	if e != nil {
-		notes = message.Shorten(strings.Join(e.Notes, "; "), maxNotes)
-	}
-	setValid(s, notes)
-}
-
-// reportNoBundle writes why the bundle can't be used, and notes in the resolution when to try again. An error about
-// something else is returned.
-func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err error) error {
-	failed, ok := errors.AsType[*failure.Error](err)
-	if !ok {
-		return err
-	}
+// reportValid writes the Valid condition, with what the bundle is, or what is wrong with it. While nobody can tell what an
+// invalid bundle is by now, the condition stays.
+func (r *Reconciler) reportValid(s *addonsv1.AddonStack, e *expansion, failed *failure.Error) {
 	switch {
-	case failed.Reason == addonsv1.InvalidSourceReason:
-		err = failed // its text alone, not where in the bundle it was met
-	case !isOfPart(err, failed):
-		f.bundle = failed
-	}
-	problem, isPending := message.Shorten(ofBundle(err), maxProblem), failed.Reason == failure.ArtifactPending
-	if makesInvalid(failed.Reason) {
-		f.again = retry.Sooner(failed.RetryAfter, f.again)
-		r.reportInvalid(s, failed.Reason, "Expand", problem)
-		if len(f.followed) > 0 {
-			r.reportSources(s, f)
-		}
-		return nil
-	}
-	again := failed.RetryAfter
-	if !failed.Wait { // else an event tells
-		again = cmp.Or(again, retry.Source)
-	}
-	f.again = retry.Sooner(again, f.again)
-	if !isInconclusive(failed) || !hasInvalidBundle(s) {
+	case failed != nil && makesInvalid(failed.Reason):
+		r.reportInvalid(s, failed.Reason, "Expand", message.Shorten(ofBundle(failed), maxProblem))
+	case failed != nil && isInconclusive(failed) && hasInvalidBundle(s):
+	case e == nil:
 		setValid(s, "")
+	default:
+		setValid(s, message.Shorten(strings.Join(e.Notes, "; "), maxNotes))
 	}
-	if isPending && (hasInvalidBundle(s) || failedBefore(s)) {
-		return nil // what the last try came to stands until there is an answer
-	}
-	c := newCondition(addonsv1.SourcesReadyCondition, metav1.ConditionUnknown, failed.Reason, "The spec waits for its bundle. "+problem)
-	if isOfPart(err, failed) {
-		c.Message = "The bundle is there, but can't be used as the spec says. " + problem
-	}
-	if isPending {
-		c.Reason = addonsv1.SourcesPendingReason
-		conditions.Set(s, c)
-	} else {
-		r.warn(s, c, c.Reason, "Expand")
-	}
-	return nil
 }
 
-// failedBefore reports whether the last try to have this spec's bundle failed.
-func failedBefore(s *addonsv1.AddonStack) bool {
-	c := conditions.Get(s, addonsv1.SourcesReadyCondition)
-	return c != nil && c.Status == metav1.ConditionUnknown && c.ObservedGeneration == s.Generation &&
-		c.Reason != addonsv1.SourcesPendingReason && c.Reason != addonsv1.SourceNotAskedReason
+// triedAgainIn returns when a bundle is tried again that can't be used, 0 if an event tells.
+func triedAgainIn(failed *failure.Error) time.Duration {
+	if failed.Wait || makesInvalid(failed.Reason) {
+		return failed.RetryAfter
+	}
+	return cmp.Or(failed.RetryAfter, retry.Source)
 }
 
 // makesInvalid reports whether a failure is about the bundle itself, and makes the stack invalid.
@@ -107,14 +67,10 @@ func hasInvalidBundle(s *addonsv1.AddonStack) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == s.Generation && makesInvalid(c.Reason)
 }
 
-// isOfPart reports whether the error is about something in the bundle, which is there itself.
-func isOfPart(err error, failed *failure.Error) bool { return err.Error() != failed.Error() }
-
-// ofBundle returns the error with the field that it is about: spec.source, if it names none.
-func ofBundle(err error) string {
-	text := err.Error()
-	if strings.HasPrefix(text, addonsv1.FollowedSource) || strings.HasPrefix(text, "addons[") {
-		return text
+// ofBundle returns the text of a failure with the field that it is about: spec.source, if it names none.
+func ofBundle(failed *failure.Error) string {
+	if failed.Field == "" {
+		return addonsv1.FollowedSource + ": " + failed.Error()
 	}
-	return addonsv1.FollowedSource + ": " + text
+	return failed.Error()
 }

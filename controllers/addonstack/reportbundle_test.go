@@ -4,7 +4,6 @@ package addonstack
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,21 +14,19 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // Each message names the field just as it is in the spec.
 func TestFieldsOfBundles(t *testing.T) {
 	for want, err := range map[string]error{
-		"spec.source.oci: it is a Helm chart": &failure.Error{Reason: failure.ArtifactInvalid, Field: "spec.source.oci", Err: errors.New("it is a Helm chart")},
-		"spec.source.digest: it is another":   failure.New(addonsv1.InvalidSourceReason, "spec.source.digest: it is another"),
-		"spec.source: metadata.yaml: no map":  failure.New(addonsv1.InvalidSourceReason, "metadata.yaml: no map"),
-		"addons[cni].chart.path: it is a link": fmt.Errorf("addons[cni].%w", &failure.Error{Reason: failure.ArtifactRefused, Field: "chart.path",
-			Err: errors.New("it is a link")}),
+		"spec.source.oci: it is a Helm chart":  &failure.Error{Reason: failure.ArtifactInvalid, Field: "spec.source.oci", Err: errors.New("it is a Helm chart")},
+		"spec.source.digest: it is another":    &failure.Error{Reason: addonsv1.InvalidSourceReason, Field: "spec.source.digest", Err: errors.New("it is another")},
+		"spec.source: metadata.yaml: no map":   failure.New(addonsv1.InvalidSourceReason, "metadata.yaml: no map"),
+		"addons[cni].chart.path: it is a link": &failure.Error{Reason: failure.ArtifactRefused, Field: "addons[cni].chart.path", Err: errors.New("it is a link")},
 	} {
 		s := followingStack()
 		r := &Reconciler{Recorder: events.NewFakeRecorder(10)}
-		must.Succeed(t, r.reportNoBundle(s, &resolution{}, err))
+		r.reportValid(s, nil, failure.Of(err))
 		if got := conditions.GetMessage(s, addonsv1.ValidCondition); got != want+". Clusters stay as they are" {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -44,19 +41,19 @@ func TestWhatIsWrongWithABundleIsToldOnce(t *testing.T) {
 	again := &failure.Error{Reason: failure.SourceUnauthorized, Field: "spec.source.oci", Err: errors.New("it wants credentials"), Again: true}
 	noTag := &failure.Error{Reason: failure.ArtifactNotFound, Field: "spec.source.oci", Subject: "oci://example.org/stacks:v9", Err: errors.New("there is no tag v9")}
 	noKey := &failure.Error{Reason: failure.SignatureMissing, Field: "spec.source.oci", Err: errors.New("it has no signature")}
-	noPath := fmt.Errorf("addons[cni].%w", &failure.Error{Reason: failure.ArtifactNotFound, Field: "chart.path", Subject: `"cin" of the bundle`, Err: errors.New("correct the path")})
+	noPath := &failure.Error{Reason: failure.ArtifactNotFound, Field: "addons[cni].chart.path", Subject: `"cin" of the bundle`, Err: errors.New("correct the path")}
 	noRelease := failure.New(addonsv1.InvalidSourceReason, "metadata.yaml: no map")
 	noArchive := &failure.Error{Reason: failure.ArtifactInvalid, Field: "spec.source.oci", Err: errors.New("it is a Helm chart")}
 	const (
 		release, archive = "Warning InvalidSource ", "Warning ArtifactInvalid "
 		outage, refused  = "Warning SourceUnavailable ", "Warning SourceUnauthorized "
-		tag              = "Warning ArtifactNotFound The spec waits for its bundle. spec.source.oci: oci://example.org/stacks:v9: there is no tag v9"
-		key              = "Warning SignatureMissing The spec waits for its bundle. spec.source.oci: it has no signature"
+		tag              = "Warning ArtifactNotFound The spec waits for its sources. spec.source.oci: oci://example.org/stacks:v9: there is no tag v9"
+		key              = "Warning SignatureMissing The spec waits for its sources. spec.source.oci: it has no signature"
 		part             = `Warning ArtifactNotFound The bundle is there, but can't be used as the spec says. addons[cni].chart.path: "cin" of the bundle: correct the path`
 		valid, invalid   = metav1.ConditionTrue, metav1.ConditionFalse
 	)
 	type step struct {
-		err     error // nil: the bundle is good
+		err     *failure.Error // nil: the bundle is good
 		valid   metav1.ConditionStatus
 		restart bool // before it
 		edited  bool // the spec, before it
@@ -96,10 +93,11 @@ func TestWhatIsWrongWithABundleIsToldOnce(t *testing.T) {
 				if step.edited {
 					s.Generation++
 				}
-				if step.err == nil {
-					reportValid(s, &expansion{})
-				} else if err := r.reportNoBundle(s, &resolution{}, step.err); err != nil {
-					t.Fatal(err)
+				f := &resolution{bundle: step.err}
+				r.reportValid(s, &expansion{}, step.err)
+				if step.err != nil {
+					s.Status.Sources = sourcesOf(s, nil, nil, f)
+					r.reportSources(s, f)
 				}
 				if got := conditions.Get(s, addonsv1.ValidCondition).Status; got != step.valid {
 					t.Errorf("step %d: Valid is %s, want %s", i, got, step.valid)

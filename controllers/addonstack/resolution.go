@@ -4,13 +4,13 @@ package addonstack
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -19,7 +19,7 @@ type resolution struct {
 	kept      *addonsv1.AddonStackSpec    // as a revision; nil while the spec waits for versions or its bundle
 	revisions []appsv1.ControllerRevision // the newest first, with the kept one
 	followed  []followed
-	bundle    *failure.Error // why the bundle can't be had
+	bundle    *failure.Error // why the bundle can't be used as the spec says, nil if it can
 	polling   bool
 	again     time.Duration // until the next reconcile is needed; 0 if none is
 }
@@ -27,9 +27,8 @@ type resolution struct {
 // followed is a part of a stack that follows versions.
 type followed struct {
 	stack.Follower
-	found  pollResult
-	before stack.Pin // of the newest revision
-	pin    stack.Pin // that it is to have; without a version while it waits for its first one
+	found pollResult
+	pin   stack.Pin // that it is to have; without a version while it waits for its first one
 }
 
 // of returns the part of a name, nil if that follows no versions.
@@ -37,14 +36,20 @@ func (f *resolution) of(name string) *followed {
 	return first(f.followed, func(w *followed) bool { return w.Name == name })
 }
 
-// firstWaiting returns the first part without a version, nil if each has one.
-func (f *resolution) firstWaiting() *followed {
-	return first(f.followed, func(w *followed) bool { return w.waits() })
+// awaits reports whether the spec waits for a source: for a first version, or for its bundle.
+func (f *resolution) awaits(name string) bool {
+	w := f.of(name)
+	return w != nil && w.waits() || name == addonsv1.FollowedSource && f.bundle != nil
 }
 
-// firstFailed returns the first part with a problem, nil if there is none.
-func (f *resolution) firstFailed() *followed {
-	return first(f.followed, func(w *followed) bool { return w.failure() != nil })
+// waits reports whether the spec waits for any source.
+func (f *resolution) waits() bool {
+	return f.bundle != nil || slices.ContainsFunc(f.followed, func(w followed) bool { return w.waits() })
+}
+
+// hasFailed reports whether the stack itself has a source that failed.
+func (f *resolution) hasFailed() bool {
+	return f.bundle != nil && f.bundle.Reason != failure.ArtifactPending || slices.ContainsFunc(f.followed, func(w followed) bool { return w.failure() != nil })
 }
 
 // pins returns the versions that the parts are to have.
@@ -113,24 +118,7 @@ func resolve(s *addonsv1.AddonStack, followers []stack.Follower, current stack.P
 	}
 	pins := stack.NewestOf(followers, current, taken)
 	for _, follower := range followers {
-		f.followed = append(f.followed, followed{follower, p.results[follower.Name], current[follower.Name], pins[follower.Name]})
+		f.followed = append(f.followed, followed{follower, p.results[follower.Name], pins[follower.Name]})
 	}
 	return f
-}
-
-// revertBundle leaves spec.source at the version of the newest revision, if there is one, as the
-// newer version can't be used after all. It reports whether it did. The newer one is tried again.
-func (f *resolution) revertBundle(failed *failure.Error) bool {
-	w := f.of(addonsv1.FollowedSource)
-	if w == nil || w.before.Version == "" || w.pin == w.before {
-		return false
-	}
-	w.found.newest, w.pin = w.pin.Version, w.before
-	if failed.Reason == failure.ArtifactPending {
-		f.polling, f.again = true, failed.RetryAfter
-		return true
-	}
-	w.found.err = failed
-	f.again = retry.Sooner(f.again, max(failed.RetryAfter, retry.Follower))
-	return true
 }

@@ -5,14 +5,12 @@ package addonstack
 import (
 	"errors"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -30,6 +28,15 @@ func following(addon string, failed *failure.Error) *resolution {
 	s := followingStack()
 	s.Spec.Addons[0].Name = addon
 	return resolve(s, stack.Followers(&s.Spec), stack.Pins{addon: {Version: "1.4.2"}}, &versionPoll{results: map[string]pollResult{addon: {err: failed}}})
+}
+
+// ready returns SourcesReady of a stack of which nobody else has asked a source.
+func ready(f *resolution) metav1.Condition {
+	var sources []addonsv1.StackSource
+	for _, w := range f.followed {
+		sources = append(sources, addonsv1.StackSource{Addon: w.Name, Conditions: []metav1.Condition{f.availability(w.Name, availableCondition())}})
+	}
+	return sourcesReady(f, sources)
 }
 
 func TestResolve(t *testing.T) {
@@ -58,7 +65,7 @@ func TestResolve(t *testing.T) {
 		"a newer version can't be used":    {current: "1.4.2", found: pollResult{newest: "1.4.3", err: refused}, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
 		"the first version can't be used":  {found: pollResult{newest: "1.4.3", err: refused}, status: metav1.ConditionUnknown, reason: failure.DigestMismatch},
 		"there is no first version":        {found: pollResult{err: failure.NotPublished("there is none")}, status: metav1.ConditionUnknown, reason: failure.ArtifactNotFound},
-		"the source is down at first":      {found: pollResult{err: failure.New(failure.SourceUnavailable, "it is down")}, status: metav1.ConditionUnknown, reason: addonsv1.SourcesPendingReason},
+		"the source is down at first":      {found: pollResult{err: failure.New(failure.SourceUnavailable, "it is down")}, status: metav1.ConditionUnknown, reason: failure.SourceUnavailable},
 		"the source is down":               {current: "1.4.2", found: pollResult{err: refused}, want: "1.4.2", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
 		"a digest is found for what there": {current: "1.4.2", found: pollResult{newest: "1.4.2", pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
 	} {
@@ -74,7 +81,7 @@ func TestResolve(t *testing.T) {
 			if w := f.of("web"); w.pin.Version != tc.want || w.available() != tc.available || w.waits() != (tc.want == "") {
 				t.Errorf("pin %v, available %q; want %q, available %q", w.pin, w.available(), tc.want, tc.available)
 			}
-			c := sourcesReady(f, nil)
+			c := ready(f)
 			if tc.reason == "" {
 				tc.reason = addonsv1.SourcesReadyReason
 			}
@@ -82,36 +89,5 @@ func TestResolve(t *testing.T) {
 				t.Errorf("condition %v", c)
 			}
 		})
-	}
-}
-
-// A release that was found good, and can't be used when it is to be taken, leaves the
-// previous one in force.
-func TestRevertBundle(t *testing.T) {
-	was, is := stack.Pin{Version: "docker-scs-1-31-v1", Digest: "sha256:1"}, stack.Pin{Version: "docker-scs-1-31-v2", Digest: "sha256:2"}
-	begin := func(current stack.Pin) *resolution {
-		s := followingStack()
-		s.Spec.Addons, s.Spec.Source = nil, &addonsv1.BundleSource{ClusterStack: "docker-scs-1-31", ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{}}}
-		f := resolve(s, stack.Followers(&s.Spec), stack.Pins{addonsv1.FollowedSource: current}, &versionPoll{
-			results: map[string]pollResult{addonsv1.FollowedSource: {newest: is.Version, pin: is}},
-		})
-		f.again = time.Hour
-		return f
-	}
-	broken := &failure.Error{Reason: failure.ArtifactInvalid, Err: errors.New("broken")}
-	slow := &failure.Error{Reason: failure.ArtifactPending, Err: errors.New("slow")}
-
-	f := begin(was)
-	if w := f.of(addonsv1.FollowedSource); !f.revertBundle(broken) || w.pin != was || w.available() != is.Version || w.failure() != broken || f.again != retry.Follower {
-		t.Errorf("got %+v", f)
-	}
-	if f.revertBundle(broken) {
-		t.Error("there is nothing to step back to from the previous version")
-	}
-	if f = begin(was); !f.revertBundle(slow) || f.followed[0].pin != was || f.firstFailed() != nil || f.again > time.Second {
-		t.Errorf("a slow source is no failure: %+v", f)
-	}
-	if f = begin(stack.Pin{}); f.revertBundle(broken) || f.followed[0].pin != is {
-		t.Errorf("got %+v: there is no previous version", f)
 	}
 }

@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,6 +16,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -32,12 +35,15 @@ func (r revisionHistory) snapshot(
 	var e *expansion
 	if source := f.of(addonsv1.FollowedSource); source == nil || !source.waits() {
 		if e, err = bundles(r).expand(ctx, s, f, revisions); err != nil {
-			return f, r.reportNoBundle(s, f, err)
+			failed, ok := errors.AsType[*failure.Error](err)
+			if !ok {
+				return nil, err
+			}
+			f.bundle, f.again = failed, retry.Sooner(triedAgainIn(failed), f.again)
 		}
 	}
-	if f.firstWaiting() != nil {
-		reportValid(s, e)
-		r.reportSources(s, f)
+	if f.waits() {
+		r.reportValid(s, e, f.bundle)
 		return f, nil
 	}
 	expanded, pins := e.of(s), f.pins()
@@ -58,7 +64,7 @@ func (r revisionHistory) snapshot(
 	if err != nil {
 		return nil, err
 	}
-	reportValid(s, e)
+	r.reportValid(s, e, nil)
 	s.Status.Following = followingOf(s, stack.PinsOf(&s.Spec, kept), revisions[0].CreationTimestamp, isNew, f, r.Clock.Now())
 	f.kept, f.revisions = pins.Into(&expanded.Spec), revisions
 	if !isNew {

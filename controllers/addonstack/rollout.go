@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/progress"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // rollouts bring a revision to clusters step by step: they gather, have package rollout decide, note on revisions how far
@@ -27,12 +27,12 @@ type rollouts struct{ *Reconciler }
 
 // gathered is all that is known of one rollout.
 type gathered struct {
-	*progress.Rollout
+	*standing.Rollout
 	clusters *selectedClusters
 }
 
 // bring returns the clusters that the target selects, and when to look again.
-func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) ([]*addonsv1.ClusterAddon, time.Duration, error) {
+func (r rollouts) bring(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) ([]standing.Cluster, time.Duration, error) {
 	q, err := r.gather(ctx, s, revisions)
 	if err != nil {
 		return nil, 0, err
@@ -65,7 +65,7 @@ func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions 
 	if err := r.noteReplaced(ctx, revisions); err != nil {
 		return nil, err
 	}
-	q := &gathered{Rollout: progress.Of(s, revisions)}
+	q := &gathered{Rollout: standing.RolloutOf(s, revisions)}
 	if q.Target >= 0 && q.Marked[q.Target].Cause == "" { // its marks are of an older program, or of an attempt that is over
 		if err := r.annotate(ctx, &revisions[q.Target], func(is *appsv1.ControllerRevision) { rollout.Begin(is, rollout.Edited, false) }); err != nil {
 			return nil, err
@@ -83,8 +83,8 @@ func (r rollouts) gather(ctx context.Context, s *addonsv1.AddonStack, revisions 
 	if err != nil {
 		return nil, err
 	}
-	for _, ca := range q.clusters.selected {
-		if given.Has(ca.Name) && q.Assigned(ca) != q.Aim(ca) {
+	for _, is := range q.clusters.selected {
+		if ca := is.ClusterAddon; given.Has(ca.Name) && q.Assigned(ca) != q.Aim(ca) {
 			q.Turns.Insert(ca.Name)
 		}
 	}
@@ -119,7 +119,7 @@ func (r rollouts) decide(ctx context.Context, q *gathered) (rollout.Input, rollo
 	if r.shares(q.Stack) {
 		others = withInstance(slices.Clone(q.Stack.Status.Instances), r.WatchFilter, nil)
 	}
-	in := q.Input(r.Clock.Now(), r.WatchFilter, others, q.clusters.ofRollout())
+	in := q.Input(r.Clock.Now(), r.WatchFilter, others, q.clusters.selected)
 	d := rollout.Decide(in)
 	if q.Target < 0 {
 		return in, d, nil
@@ -129,20 +129,6 @@ func (r rollouts) decide(ctx context.Context, q *gathered) (rollout.Input, rollo
 	})
 }
 
-// ofRollout returns the selected clusters as a rollout looks at them.
-func (c *selectedClusters) ofRollout() []progress.Cluster {
-	all := make([]progress.Cluster, 0, len(c.selected))
-	for _, ca := range c.selected {
-		of := c.members[ca.Name]
-		is := progress.Cluster{ClusterAddon: ca, Labels: of.Labels, Joined: ca.CreationTimestamp.Time}
-		if of.Cluster != nil { // its ClusterAddon may have been made again
-			is.Joined = of.Cluster.CreationTimestamp.Time
-		}
-		all = append(all, is)
-	}
-	return all
-}
-
 // atOnce notes of a stack without a rollout when all clusters were seen Ready at its newest revision: a rollout that comes
 // later can go back to it. It returns when to look again, 0 for never.
 func (r rollouts) atOnce(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, clusters *selectedClusters) (time.Duration, error) {
@@ -150,8 +136,8 @@ func (r rollouts) atOnce(ctx context.Context, s *addonsv1.AddonStack, revisions 
 	if attempt.Unstaged && !attempt.Completed.IsZero() {
 		return 0, nil
 	}
-	q := progress.Of(s, revisions[:1])
-	in := q.Input(r.Clock.Now(), r.WatchFilter, nil, clusters.ofRollout())
+	q := standing.RolloutOf(s, revisions[:1])
+	in := q.Input(r.Clock.Now(), r.WatchFilter, nil, clusters.selected)
 	in.Mode = rollout.AllAtOnce
 	d := rollout.Decide(in)
 	d.Completed = d.Completed && r.othersAreReady(s, revisions[0].Name)

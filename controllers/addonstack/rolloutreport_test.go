@@ -16,10 +16,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/progress"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -91,7 +91,7 @@ func TestSharedRolloutIsToldOnce(t *testing.T) {
 		for _, want := range [][]string{step.want, nil} {
 			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", Labels: map[string]string{clusterv1.WatchLabel: addonsv1.SharedWatchFilter}}}
 			s.Status.Rollout = &addonsv1.RolloutStatus{Revision: step.target, Phase: addonsv1.RolloutHalted} // by another instance
-			q := &gathered{Rollout: progress.Of(s, []appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: step.target}}})}
+			q := &gathered{Rollout: standing.RolloutOf(s, []appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: step.target}}})}
 			if step.decides != nil {
 				rollouts{r}.report(q, rollout.Input{Target: step.target, Strategy: strategy}, *step.decides)
 			} else {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -30,7 +31,9 @@ import (
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	r.statuses.Client = r.Client
 	r.Members.Subscribe(r.memberChanged)
-	stackSeries.of.Store(r)
+	if err := metrics.Registry.Register(Series{Cache: r.Client}); err != nil {
+		return err
+	}
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
 		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(haveInstancesMoved))).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).

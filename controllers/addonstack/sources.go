@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // The known facts of sources are the results of clusters and of polls for versions. No source is
@@ -47,9 +48,9 @@ func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 //
 // The stack itself fetched the artifacts that it follows, whether clusters want them or not.
 func sourcesOf(
-	s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution,
+	s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []standing.Cluster, f *resolution,
 ) []addonsv1.StackSource {
-	spec, previous := inForce, addressesOf(s.Namespace, inForce)
+	spec := inForce
 	if f != nil && f.kept == nil {
 		if spec = f.pins().Into(&s.Spec); len(spec.Addons) == 0 && inForce != nil {
 			spec.Addons = inForce.Addons // those of the bundle, as it was
@@ -60,36 +61,25 @@ func sourcesOf(
 	}
 	var sources []addonsv1.StackSource
 	if spec.Source != nil {
-		c := f.orFailed(addonsv1.FollowedSource, f.bundleCondition())
+		c := f.availability(addonsv1.FollowedSource, availableCondition())
 		sources = append(sources, entryOf(s, addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), c))
-	}
-	pins, fetched := stack.PinsOf(&s.Spec, spec), map[string]bool{}
-	for _, follower := range stack.Followers(&s.Spec) {
-		fetched[follower.Name] = follower.HasFound(pins[follower.Name])
 	}
 	for i := range spec.Addons {
 		name, ref := spec.Addons[i].Name, reference.AddonOf(s.Namespace, &spec.Addons[i], spec.Source)
 		c := notAsked()
-		if previous[name] == ref.String() {
-			c = availability(name, s, clusters)
+		if spec == inForce || isIn(inForce, s.Namespace, name, ref) {
+			c = onClusters(name, s, clusters)
 		}
-		if fetched[name] && c.Reason == addonsv1.SourceNotAskedReason {
-			c = availableCondition()
-		}
-		sources = append(sources, entryOf(s, name, ref, f.orFailed(name, c)))
+		sources = append(sources, entryOf(s, name, ref, f.availability(name, c)))
 	}
 	return sources
 }
 
-// addressesOf returns where the add-ons of a spec come from, by name.
-func addressesOf(namespace string, spec *addonsv1.AddonStackSpec) map[string]string {
-	addresses := map[string]string{}
-	if spec != nil {
-		for i := range spec.Addons {
-			addresses[spec.Addons[i].Name] = reference.AddonOf(namespace, &spec.Addons[i], spec.Source).String()
-		}
-	}
-	return addresses
+// isIn reports whether a spec, which may be nil, has an add-on from this source.
+func isIn(spec *addonsv1.AddonStackSpec, namespace, name string, ref reference.Reference) bool {
+	return spec != nil && slices.ContainsFunc(spec.Addons, func(a addonsv1.Addon) bool {
+		return a.Name == name && reference.AddonOf(namespace, &a, spec.Source).String() == ref.String()
+	})
 }
 
 // entryOf makes an entry of status.sources. An unchanged condition keeps its time.
@@ -103,38 +93,33 @@ func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c met
 	return entry
 }
 
-// bundleCondition returns what is known of a bundle that a spec waits for, or could wait for.
-func (f *resolution) bundleCondition() metav1.Condition {
-	if f == nil || f.bundle == nil {
-		return availableCondition()
+// availability returns the condition of a source by what the stack itself has asked it for; else that of the clusters.
+func (f *resolution) availability(name string, ofClusters metav1.Condition) metav1.Condition {
+	if f == nil {
+		return ofClusters
 	}
-	c := sourceCondition(metav1.ConditionFalse, f.bundle.Reason, message.Shorten(ofBundle(f.bundle), maxProblem))
-	if c.Reason == failure.ArtifactPending {
-		c.Status = metav1.ConditionUnknown
-	}
-	return c
-}
-
-// orFailed returns the condition, or why the last poll for versions failed, or that the first continues.
-func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition {
-	if f == nil || c.Status == metav1.ConditionFalse {
-		return c
-	}
-	switch w := f.of(name); {
+	w, isBundle := f.of(name), name == addonsv1.FollowedSource && f.bundle != nil
+	switch {
+	case isBundle && f.bundle.Reason == failure.ArtifactPending:
+		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, message.Shorten(ofBundle(f.bundle), maxProblem))
+	case isBundle && isOfSource(f.bundle):
+		return sourceCondition(metav1.ConditionFalse, f.bundle.Reason, message.Shorten(ofBundle(f.bundle), maxProblem))
 	case w == nil:
-		return c
+		return ofClusters
 	case w.failure() != nil:
 		return sourceCondition(metav1.ConditionFalse, w.failure().Reason, message.Shorten(w.problem(), maxProblem))
 	case w.waits():
-		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, "Looking for its newest version")
+		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, fmt.Sprintf("Looking for the newest version of %s in %s", w, w.Line))
+	case w.HasFound(w.pin) && ofClusters.Reason == addonsv1.SourceNotAskedReason:
+		return availableCondition()
 	}
-	return c
+	return ofClusters
 }
 
-// availability returns the condition of an add-on's source, by the statuses of the clusters at
+// onClusters returns the condition of an add-on's source, by the statuses of the clusters at
 // the newest revision. A single failure is enough. The alphabet decides between several failures,
 // so that the condition stays.
-func availability(addon string, s *addonsv1.AddonStack, clusters []*addonsv1.ClusterAddon) metav1.Condition {
+func onClusters(addon string, s *addonsv1.AddonStack, clusters []standing.Cluster) metav1.Condition {
 	c := notAsked()
 	for _, ca := range clusters {
 		if ca.Status.ObservedGeneration != ca.Generation || stack.AssignedRevision(ca.Spec.Stacks, s.Name) != s.Status.LatestRevision {
@@ -157,17 +142,10 @@ func availabilityIn(status *addonsv1.AddonStatus) metav1.Condition {
 		return sourceCondition(metav1.ConditionUnknown, status.Reason, status.Message)
 	case reasons.Of(status.Reason).Is(reasons.SourceBad):
 		return sourceCondition(metav1.ConditionFalse, status.Reason, status.Message)
-	case status.RecordDigest != "" || wasRead(status):
+	case status.RecordDigest != "" || reasons.Of(status.Reason).Is(reasons.SourceRead):
 		return availableCondition()
 	}
 	return notAsked()
-}
-
-// wasRead reports whether an add-on has a reason that is about the content of its source. A failed
-// template of the values is reported before the source is asked.
-func wasRead(status *addonsv1.AddonStatus) bool {
-	return reasons.Of(status.Reason).Is(reasons.SourceRead) &&
-		!strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))
 }
 
 // sourceCondition returns the Available condition of a source.

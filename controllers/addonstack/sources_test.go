@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 func TestSourcesOf(t *testing.T) {
@@ -26,7 +27,7 @@ func TestSourcesOf(t *testing.T) {
 	givenAndFailed := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: "ObjectRejected", RecordDigest: "sha256:1"}
 	unfit := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonManifestInvalid, Message: "no object"}
 	broken := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonTemplateFailed, Message: "templates/a.yaml: no"}
-	novalues := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonTemplateFailed, Message: "addons[cni].valuesTemplate: no"}
+	novalues := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: job.ReasonValuesTemplateFailed, Message: "addons[cni].valuesTemplate: no"}
 	waits := addonsv1.AddonStatus{Phase: addonsv1.AddonPending, Reason: "WaitingForDependency"}
 	for name, tc := range map[string]struct {
 		clusters []addonsv1.AddonStatus
@@ -45,7 +46,7 @@ func TestSourcesOf(t *testing.T) {
 		"different failures":       {[]addonsv1.AddonStatus{unread, other}, nil, "False SourceUnauthorized: a"},
 		"the other way round":      {[]addonsv1.AddonStatus{other, slow, unread}, nil, "False SourceUnauthorized: a"},
 		"the last look failed":     {[]addonsv1.AddonStatus{given}, &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("gone")}, "False ArtifactNotFound: Looking for newer versions: Add-on cni: gone"},
-		"both, the cluster counts": {[]addonsv1.AddonStatus{unread}, &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("gone")}, "False SourceUnavailable: " + down},
+		"both, the look counts":    {[]addonsv1.AddonStatus{unread}, &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("gone")}, "False ArtifactNotFound: Looking for newer versions: Add-on cni: gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "base", Namespace: "team", Generation: 3}}
@@ -99,8 +100,8 @@ func TestSourcesOfOldRevisionsDontCount(t *testing.T) {
 
 // clustersWith are clusters of stack base at revision base-1, whose add-on of the name
 // has these statuses.
-func clustersWith(addon string, statuses []addonsv1.AddonStatus) []*addonsv1.ClusterAddon {
-	var clusters []*addonsv1.ClusterAddon
+func clustersWith(addon string, statuses []addonsv1.AddonStatus) []standing.Cluster {
+	var clusters []standing.Cluster
 	for _, status := range statuses {
 		status.Stack, status.Name = "base", addon
 		ca := &addonsv1.ClusterAddon{}
@@ -110,7 +111,7 @@ func clustersWith(addon string, statuses []addonsv1.AddonStatus) []*addonsv1.Clu
 			{Stack: "else", Name: addon, Reason: failure.ArtifactRefused, Message: "0"},
 			status,
 		}
-		clusters = append(clusters, ca)
+		clusters = append(clusters, standing.Cluster{ClusterAddon: ca})
 	}
 	return clusters
 }
@@ -146,7 +147,7 @@ func TestPendingSources(t *testing.T) {
 		want    []string
 	}{
 		"the look continues": {want: []string{
-			"web oci://example.org/web:~1.4 Unknown ArtifactPending Looking for its newest version",
+			"web oci://example.org/web:~1.4 Unknown ArtifactPending Looking for the newest version of add-on web in the range ~1.4",
 			"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 		}},
 		"it failed": {found: pollResult{err: refused}, want: []string{
@@ -200,8 +201,9 @@ func TestWhatIsFollowedWasAsked(t *testing.T) {
 		"web oci://example.org/web@sha256:a True Available ",
 		"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 	}
-	kept := pins.Into(&s.Spec)
-	if got := told(sourcesOf(s, kept, nil, &resolution{kept: kept})); !slices.Equal(got, want) {
+	f := resolve(s, stack.Followers(&s.Spec), pins, &versionPoll{})
+	f.kept = pins.Into(&s.Spec)
+	if got := told(sourcesOf(s, f.kept, nil, f)); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

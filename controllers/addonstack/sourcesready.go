@@ -3,9 +3,8 @@
 package addonstack
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,15 +18,18 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-// reportSources writes the SourcesReady condition, and an event of what is wrong.
-// It is about status.sources, too, which is up to date unless the spec waits.
+// reportSources writes the SourcesReady condition by status.sources, and an event of what is wrong. A bundle that makes the
+// stack invalid is told by Valid.
 func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *resolution) {
+	if f.bundle != nil && makesInvalid(f.bundle.Reason) {
+		return
+	}
 	c, before := sourcesReady(f, s.Status.Sources), ptr.Deref(conditions.Get(s, addonsv1.SourcesReadyCondition), metav1.Condition{})
 	switch {
 	case isAskedAgain(s, f, before, c):
 		return // what the last try came to stands until there is an answer
-	case f.firstFailed() != nil:
-		r.warn(s, c, f.firstFailed().failure().Reason, "Follow")
+	case f.hasFailed():
+		r.warn(s, c, c.Reason, "Fetch")
 		return
 	case c.Status == metav1.ConditionFalse && (before.Status != c.Status || before.Reason != c.Reason):
 		r.event(s, corev1.EventTypeWarning, c.Reason, "Fetch", c.Message) // one, however many clusters say so
@@ -37,60 +39,54 @@ func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *resolution) {
 
 // isAskedAgain reports whether sources that failed before are asked again, and have said nothing yet.
 func isAskedAgain(s *addonsv1.AddonStack, f *resolution, before, now metav1.Condition) bool {
-	polls, same := f.polling && f.firstFailed() == nil, before.ObservedGeneration == s.Generation
+	isSame := before.ObservedGeneration == s.Generation
 	switch {
-	case before.Status == metav1.ConditionFalse && f.firstWaiting() == nil:
-		return polls || same && now.Status == metav1.ConditionTrue && anyAsked(s.Status.Sources)
-	case before.Status == metav1.ConditionUnknown && f.firstWaiting() != nil:
-		return polls && same && strings.HasPrefix(before.Message, waitsForSources)
+	case now.Reason == addonsv1.SourcesPendingReason:
+		hadFailed := before.Status == metav1.ConditionUnknown && before.Reason != now.Reason && before.Reason != addonsv1.SourceNotAskedReason
+		return isSame && hadFailed || hasInvalidBundle(s)
+	case now.Status == metav1.ConditionTrue && before.Status == metav1.ConditionFalse:
+		return f.polling || isSame && slices.ContainsFunc(s.Status.Sources, isPending)
 	}
 	return false
 }
 
-// waitsForSources begins the message about versions that could not be found.
-const waitsForSources = "The spec waits for its sources. "
-
-// anyAsked reports whether a source is being asked now.
-func anyAsked(sources []addonsv1.StackSource) bool {
-	return slices.ContainsFunc(sources, func(from addonsv1.StackSource) bool {
-		c := meta.FindStatusCondition(from.Conditions, addonsv1.SourceAvailableCondition)
-		return c != nil && c.Reason == failure.ArtifactPending
-	})
+// isPending reports whether a source is being asked now.
+func isPending(from addonsv1.StackSource) bool {
+	return availabilityOf(&from).Reason == failure.ArtifactPending
 }
 
-// sourcesReady makes the condition from polls for versions, and then from what clusters say.
+func availabilityOf(from *addonsv1.StackSource) metav1.Condition {
+	return ptr.Deref(meta.FindStatusCondition(from.Conditions, addonsv1.SourceAvailableCondition), metav1.Condition{})
+}
+
+// sourcesReady sums up the sources. While the spec waits, those count alone that it waits for.
 func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Condition {
 	const kind = addonsv1.SourcesReadyCondition
 	var because, texts, unasked []string
-	waitsFor := addonsv1.SourcesPendingReason
-	for _, w := range f.followed {
-		if failed := w.failure(); failed != nil {
-			because, texts = append(because, failed.Reason), append(texts, w.problem())
-			if w.waits() && reasons.Of(failed.Reason).Stalls(addonsv1.AddonPending) {
-				waitsFor = failed.Reason
-			}
-		}
-	}
-	if w := f.firstWaiting(); w != nil {
-		text := waitsForSources + firstOf(texts)
-		if len(texts) == 0 {
-			text = fmt.Sprintf("Looking for the newest version of %s in %s", w, w.Line)
-		}
-		return newCondition(kind, metav1.ConditionUnknown, waitsFor, text)
-	}
+	pending, asksFor := "", "The spec waits for its sources. "
 	for i := range sources {
-		c := meta.FindStatusCondition(sources[i].Conditions, addonsv1.SourceAvailableCondition)
+		name, c := sources[i].Addon, availabilityOf(&sources[i])
 		switch {
-		case c == nil:
-		case c.Reason == addonsv1.SourceNotAskedReason:
-			unasked = append(unasked, sources[i].Addon)
+		case f.waits() && !f.awaits(name):
 		case c.Status == metav1.ConditionFalse:
-			if w := f.of(sources[i].Addon); w == nil || w.failure() == nil {
-				because, texts = append(because, c.Reason), append(texts, c.Message)
-			}
+			because, texts = append(because, c.Reason), append(texts, c.Message)
+		case c.Reason == addonsv1.SourceNotAskedReason:
+			unasked = append(unasked, name)
+		case c.Reason == failure.ArtifactPending:
+			pending = cmp.Or(pending, c.Message)
 		}
+	}
+	if f.bundle != nil && !isOfSource(f.bundle) && f.bundle.Reason != failure.ArtifactPending {
+		because, texts = append(because, f.bundle.Reason), append(texts, ofBundle(f.bundle))
+		asksFor = "The bundle is there, but can't be used as the spec says. "
 	}
 	switch {
+	case f.waits():
+		reason := addonsv1.SourcesPendingReason
+		if len(because) > 0 {
+			reason = because[max(0, slices.IndexFunc(because, stalls))]
+		}
+		return newCondition(kind, metav1.ConditionUnknown, reason, asksFor+cmp.Or(firstOf(texts), pending))
 	case len(texts) > 0:
 		return newCondition(kind, metav1.ConditionFalse, because[0], firstOf(texts))
 	case len(unasked) == 0:
@@ -100,3 +96,6 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 	}
 	return newCondition(kind, metav1.ConditionTrue, addonsv1.SourcesReadyReason, "No cluster has asked yet for "+message.List(unasked, ", ", message.Few))
 }
+
+// stalls reports whether somebody has to act on a source that fails for this reason.
+func stalls(reason string) bool { return reasons.Of(reason).Stalls(addonsv1.AddonPending) }

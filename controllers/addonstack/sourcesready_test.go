@@ -24,7 +24,7 @@ func TestWhatIsSaidOfABundle(t *testing.T) {
 	}
 	followers := stack.Followers(&s.Spec)
 	o := &versionPoll{results: map[string]pollResult{}}
-	if got := sourcesReady(resolve(s, followers, nil, o), nil).Message; got != "Looking for the newest version of spec.source in channel stable of docker-scs-1-31" {
+	if got := ready(resolve(s, followers, nil, o)).Message; got != "The spec waits for its sources. Looking for the newest version of spec.source in channel stable of docker-scs-1-31" {
 		t.Errorf("got %q", got)
 	}
 	o.results[addonsv1.FollowedSource] = pollResult{newest: "docker-scs-1-31-v10", err: &failure.Error{
@@ -32,7 +32,7 @@ func TestWhatIsSaidOfABundle(t *testing.T) {
 	}}
 	f := resolve(s, followers, stack.Pins{addonsv1.FollowedSource: {Version: "docker-scs-1-31-v9"}}, o)
 	const want = "Looking for newer versions: spec.source.oci: oci://example.org/stacks: it has no signature. So docker-scs-1-31-v10 isn't taken, it stays at docker-scs-1-31-v9"
-	if c := sourcesReady(f, nil); c.Message != want || c.Reason != failure.SignatureMissing || c.Status != metav1.ConditionFalse {
+	if c := ready(f); c.Message != want || c.Reason != failure.SignatureMissing || c.Status != metav1.ConditionFalse {
 		t.Errorf("got %s %q, want %q", c.Reason, c.Message, want)
 	}
 }
@@ -49,7 +49,6 @@ func TestSourcesReadyOfClusters(t *testing.T) {
 		entry("c", metav1.ConditionFalse, failure.ArtifactNotFound, "Looking for newer versions: c is gone"),
 		entry("d", metav1.ConditionTrue, addonsv1.SourceAvailableReason, ""),
 	}
-	failed := following("c", &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("c is gone")})
 	for name, tc := range map[string]struct {
 		f       *resolution
 		sources []addonsv1.StackSource
@@ -60,7 +59,7 @@ func TestSourcesReadyOfClusters(t *testing.T) {
 		"one isn't asked":       {&resolution{}, []addonsv1.StackSource{sources[0], sources[3]}, "True SourcesReady: No cluster has asked yet for a"},
 		"there is none":         {&resolution{}, nil, "True SourcesReady: "},
 		"a cluster fails":       {&resolution{}, sources[:2], "False SourceUnavailable: b is down"},
-		"and so does a look":    {failed, sources, "False ArtifactNotFound: Looking for newer versions: Add-on c: c is gone; b is down"},
+		"and so does a look":    {&resolution{}, sources, "False SourceUnavailable: b is down; Looking for newer versions: c is gone"},
 		"the spec waits anyway": {resolve(followingStack(), stack.Followers(&followingStack().Spec), nil, &versionPoll{}), sources, "Unknown SourcesPending: "},
 	} {
 		c := sourcesReady(tc.f, tc.sources)

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,18 +19,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// collector makes the series of stacks when they are asked for, from the cache and from what is known of sources:
-// nothing is kept beside these, so nothing gets stale.
-type collector struct{ of atomic.Pointer[Reconciler] }
-
-// stackSeries are the series of the stacks of this process's reconciler.
-var stackSeries = &collector{}
+// Series makes the series of stacks when they are asked for, from the cache: nothing is kept beside it, so nothing gets
+// stale.
+type Series struct{ Cache client.Reader }
 
 // Describe implements [prometheus.Collector].
-func (*collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{
-		stackClusters, stackCondition, stackAddonClusters, rolloutPhase, sourceChecks, sourceSeconds, sourceBytes, sourceLastCheck, sourceLastSuccess,
-	} {
+func (Series) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{stackClusters, stackCondition, stackAddonClusters, rolloutPhase} {
 		descs <- desc
 	}
 }
@@ -40,16 +34,12 @@ func (*collector) Describe(descs chan<- *prometheus.Desc) {
 const readTimeout = time.Second
 
 // Collect implements [prometheus.Collector].
-func (c *collector) Collect(series chan<- prometheus.Metric) {
-	r := c.of.Load()
-	if r == nil {
-		return
-	}
+func (s Series) Collect(series chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	stacks, clusters := &addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}
 	for _, list := range []client.ObjectList{stacks, clusters} { // they are only read
-		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := s.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return
 		}
 	}
@@ -63,17 +53,16 @@ func (c *collector) Collect(series chan<- prometheus.Metric) {
 		for k := range s.Spec.Addons { // clusters have others, too, as of a bundle
 			is.addon(s.Spec.Addons[k].Name)
 		}
-		if total[s.Namespace] += max(1, len(is.addons)); total[s.Namespace] > maxSources { // users make stacks
+		if total[s.Namespace] += max(1, len(is.addons)); total[s.Namespace] > maxAddons {
 			continue
 		}
 		collectStack(gaugesOf(series, key), s, is)
-		collectSources(series, r.Sources, s)
 	}
 	for gone, is := range counts { // a removal is held after its stack was deleted
 		if is.held == 0 {
 			continue
 		}
-		if total[gone.Namespace]++; total[gone.Namespace] <= maxSources {
+		if total[gone.Namespace]++; total[gone.Namespace] <= maxAddons {
 			gaugesOf(series, gone)(stackClusters, is.held, "held")
 		}
 	}

@@ -29,6 +29,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -206,6 +207,16 @@ func TestStackOfOneClusterIsDeleted(t *testing.T) {
 	}{
 		"a moment ago": {want: "assigned"},
 		"for a while":  {long: true, want: "gone"},
+		"another stack is to have its add-on, and is paused before its edit is kept": {before: func(h *hub) {
+			other := h.otherStack("other-1")
+			change(h, &appsv1.ControllerRevision{}, "other-1", func(r *appsv1.ControllerRevision) {
+				r.Data = kept(h.T, "", having("cni")).Data
+				stack.SetGeneration(r, 1)
+			})
+			other.Generation = 2
+			metav1.SetMetaDataAnnotation(&other.ObjectMeta, clusterv1.PausedAnnotation, "")
+			h.must(h.Update(h.Context(), other))
+		}, long: true, want: "assigned"},
 		"its deletion waits for a finalizer": {before: func(h *hub) {
 			h.stack.Finalizers = []string{"example.com/stay"}
 			h.must(h.Update(h.Context(), h.stack))

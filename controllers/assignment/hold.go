@@ -54,6 +54,9 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 			continue
 		case len(lost[previous.Name]) == 0:
 			continue
+		case !names(p.wanted, previous.Name) && p.areAwaited(lost[previous.Name]):
+			p.keep(previous, previous.HeldRemoval) // until the other stack has them
+			continue
 		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && !stack.LeavesAddons(p.ca, previous.Name):
 			if find(p.candidates, previous.Name) == nil {
 				previous.Paused = nil // nobody can resume it

@@ -27,11 +27,10 @@ func (p *plan) losses() map[string][]string {
 	kept, unchanged := sets.New[string](), sets.New[string]()
 	for _, w := range p.wanted {
 		c, assigned := find(p.candidates, w.Name), stack.AssignedRevision(p.ca.Spec.Stacks, w.Name)
-		kept.Insert(w.MovedAddons...)
 		if c == nil || w.Revision == "" || c.revision != w.Revision && (c.steps == nil || w.Revision == assigned) {
 			unchanged.Insert(w.Name)
 			if c != nil { // also what another stack gives back
-				kept = kept.Union(c.releasesAt(w.Revision))
+				kept = kept.Union(c.releasesAt(w.Revision).Delete(w.MovedAddons...))
 			}
 			continue
 		}
@@ -44,7 +43,7 @@ func (p *plan) losses() map[string][]string {
 			were = c.presencesAt(assigned)
 		}
 		for release, present := range are {
-			if present == addonsv1.PresentAlways || were[release] == present {
+			if (present == addonsv1.PresentAlways || were[release] == present) && !slices.Contains(w.MovedAddons, release) {
 				kept.Insert(release)
 			}
 		}
@@ -53,13 +52,14 @@ func (p *plan) losses() map[string][]string {
 	for i := range p.ca.Status.Addons {
 		a := &p.ca.Status.Addons[i]
 		release := a.Namespace + "/" + a.Name
-		if isInstalled(a) && !unchanged.Has(a.Stack) && !kept.Has(release) {
+		moved := stack.Assigned(p.wanted, a.Stack).MovedAddons // its stack doesn't remove them; one that has given them away doesn't keep them, either
+		if isInstalled(a) && !unchanged.Has(a.Stack) && !kept.Has(release) && !slices.Contains(moved, release) {
 			lost[a.Stack] = append(lost[a.Stack], release)
 		}
 	}
 	for _, s := range p.ca.Spec.Stacks {
 		if c := find(p.candidates, s.Name); c != nil && isBehind(p.ca) && !unchanged.Has(s.Name) {
-			unreported := c.releasesAt(s.Revision).Difference(kept).Delete(lost[s.Name]...)
+			unreported := c.releasesAt(s.Revision).Difference(kept).Delete(lost[s.Name]...).Delete(stack.Assigned(p.wanted, s.Name).MovedAddons...)
 			lost[s.Name] = append(lost[s.Name], sets.List(unreported)...)
 		}
 	}

@@ -83,6 +83,17 @@ func TestLosses(t *testing.T) {
 			[]candidate{in("a", "a-2", "web")}, map[string][]string{}},
 		"another stack has it at a revision that isn't in force": {[]addonsv1.StackRevision{{Name: "b", Revision: "b-1"}},
 			[]candidate{{name: "b", revision: "b-2", revisions: []appsv1.ControllerRevision{kept(t, "b-1", in("b", "", "web", "db").spec)}}}, map[string][]string{}},
+		"the stack that gave it away still has it at its revision": {
+			[]addonsv1.StackRevision{{Name: "a", Revision: "a-2"}, {Name: "b", Revision: "b-1", MovedAddons: []string{"default/db"}}},
+			[]candidate{in("a", "a-2", "web"), {name: "b", revision: "b-1", spec: in("b", "", "db").spec, revisions: []appsv1.ControllerRevision{kept(t, "b-1", in("b", "", "db").spec)}}},
+			map[string][]string{"a": {"default/db"}}},
+		"the stack that gave it away had it at a revision that isn't in force": {
+			[]addonsv1.StackRevision{{Name: "a", Revision: "a-2"}, {Name: "b", Revision: "b-1", MovedAddons: []string{"default/db"}}},
+			[]candidate{in("a", "a-2", "web"), {name: "b", revision: "b-2", revisions: []appsv1.ControllerRevision{kept(t, "b-1", in("b", "", "db").spec)}}},
+			map[string][]string{"a": {"default/db"}}},
+		"the stack that is to give it away has it yet": {
+			[]addonsv1.StackRevision{{Name: "a", Revision: "a-2", MovedAddons: []string{"default/db"}}},
+			[]candidate{in("a", "a-2", "web", "db")}, map[string][]string{}},
 		"there is no revision": {[]addonsv1.StackRevision{{Name: "a"}}, []candidate{in("a", "")}, map[string][]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {

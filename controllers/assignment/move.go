@@ -51,6 +51,14 @@ func moveAddons(cluster *member.Member, candidates []candidate, assigned, wanted
 	}
 }
 
+// areAwaited reports whether another stack is to have one of the releases, and isn't there as it is written: it is paused, or its
+// rollout hasn't come to the cluster.
+func (p *plan) areAwaited(lost []string) bool {
+	return slices.ContainsFunc(p.candidates, func(to candidate) bool {
+		return !to.isWritten(stack.AssignedRevision(p.wanted, to.name)) && to.wants(p.cluster).HasAny(lost...)
+	})
+}
+
 // newest returns the name of the newest revision, also if it was rejected.
 func (c *candidate) newest() string {
 	if len(c.revisions) == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -178,11 +179,12 @@ func (q delivery) inputFailed(ctx context.Context, t *turn) addonResult {
 	return q.keepReady(ctx, t.addon, t.record, one)
 }
 
-// stillFailed keeps an add-on Failed for its source, with what is wrong, while the source is asked again for the same
-// revision of the stack.
+// stillFailed keeps an add-on Failed, with what is wrong, while it waits for a renderer, or while its source, which is to
+// blame, is asked again. That is so for the same revision of the stack.
 func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
 	was := q.previousStatus(a.status())
-	if one.status.Reason != failure.ArtifactPending || was.Phase != addonsv1.AddonFailed || !reasons.Of(was.Reason).Is(reasons.SourceBad) {
+	isAsked := one.status.Reason == failure.ArtifactPending && reasons.Of(was.Reason).Is(reasons.SourceBad)
+	if was.Phase != addonsv1.AddonFailed || !isAsked && one.status.Reason != job.ReasonWaitingForRenderer {
 		return one
 	}
 	if is := stack.StatusOf(&q.ca.Status, a.stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.stack) {
@@ -192,8 +194,14 @@ func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
 }
 
 // keepReady keeps an add-on Ready whose source can't be read, if its record proves that its chart is the wanted
-// one, and its values are the same.
+// one, and its values are the same. One that waits for a renderer stays as it was found before.
 func (q delivery) keepReady(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
+	if one.status.Reason == job.ReasonWaitingForRenderer && installedAsWanted(a, record) {
+		if was := q.previousStatus(a.status()); was.Phase != addonsv1.AddonPending {
+			one.status = was
+		}
+		return one
+	}
 	if !reasons.Of(one.status.Reason).Is(reasons.SourceFailed) || !installedAsWanted(a, record) {
 		return one
 	}

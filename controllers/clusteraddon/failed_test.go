@@ -20,7 +20,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
@@ -135,6 +137,56 @@ func TestStaysFailedWhileItsSourceIsAskedAgain(t *testing.T) {
 		one := delivery{q}.stillFailed(a, because(a.status(), tc.is, "it is slow"))
 		if stays := one.status.Phase == was.Phase && one.status.Reason == was.Reason && one.status.Message == was.Message; stays != tc.stays {
 			t.Errorf("%s: %+v", name, one.status)
+		}
+	}
+}
+
+// An add-on that waits for a renderer says so. What is installed stays as it was found until there is time to look.
+func TestWaitsForARenderer(t *testing.T) {
+	renderer := render.New(render.Options{})
+	t.Cleanup(renderer.Close)
+	impatient := render.WithPatience(t.Context(), 0)
+	there := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}, Data: map[string]string{"values.yaml": "a: 1"}}
+	reader := fake.NewClientBuilder().WithObjects(there).Build()
+	q := &clusterRun{
+		Reconciler: &Reconciler{Renderer: renderer, Values: valuesource.NewReader(reader, reader, nil)},
+		ca:         &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}, cluster: &member.Member{},
+	}
+	a := &addon{Addon: addonsv1.Addon{Name: "web", ValuesTemplate: "a: 1"}, stack: "platform"}
+	_, _, ofSource := inputReader{q}.valuesFrom(impatient, addonsv1.ValuesReference{Kind: "ConfigMap", Name: "v"})
+	_, ofTemplate := inputReader{q}.valuesTemplate(impatient, a)
+	deployed := deliver.Summary{Status: deliver.StatusDeployed, Terms: deliver.Terms{Spec: specDigest(a)}}
+	for of, err := range map[string]error{"values": ofSource, "a template": ofTemplate} {
+		for _, tc := range []struct {
+			was    addonsv1.AddonPhase
+			record deliver.Summary
+			keeps  bool
+		}{
+			{"", deliver.Summary{}, false},
+			{addonsv1.AddonPending, deliver.Summary{}, false},
+			{addonsv1.AddonPending, deployed, false},
+			{addonsv1.AddonReady, deployed, true},
+			{addonsv1.AddonDegraded, deployed, true},
+			{addonsv1.AddonReady, deliver.Summary{Status: deliver.StatusDeployed}, false}, // by another spec
+			{addonsv1.AddonFailed, deliver.Summary{}, true},
+		} {
+			was := a.status()
+			was.Phase, was.Reason = tc.was, "Before"
+			q.ca.Status.Addons = []addonsv1.AddonStatus{was}
+			q.ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "1"}}
+			q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "1"}}
+			one := delivery{q}.inputFailed(t.Context(), &turn{addon: a, err: err, status: a.status(), record: tc.record})
+			one = delivery{q}.stillFailed(a, one)
+			phase, reason := addonsv1.AddonPending, job.ReasonWaitingForRenderer
+			if tc.keeps {
+				phase, reason = tc.was, "Before"
+			}
+			if one.status.Phase != phase || one.status.Reason != reason || one.retryAfter <= 0 || one.err != nil {
+				t.Errorf("of %s, %s before: %+v", of, tc.was, one)
+			}
+			if strings.Contains(one.status.Message, "correct") {
+				t.Errorf("of %s: %s", of, one.status.Message)
+			}
 		}
 	}
 }

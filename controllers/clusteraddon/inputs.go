@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
 // inputs is what an installation is made of, without the facts of the cluster.
@@ -171,23 +172,21 @@ func stringsIn(found []string, value any) []string {
 
 // valuesFrom returns the values of a source; false if that is optional, and isn't there.
 func (q inputReader) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (values map[string]any, ok bool, err error) {
-	object, key := q.keyOf(ref.Name), stack.ValuesKey(ref)
-	value, found, err := q.Values.Value(ctx, object.Namespace, ref)
+	named := valuesource.Named(q.ca.Namespace, ref)
+	is, err := q.Values.Value(ctx, named)
 	if err != nil {
 		return nil, false, err
 	}
+	object := q.keyOf(ref.Name)
 	switch {
-	case !value.IsThere && ptr.Deref(ref.Optional, false):
+	case !is.IsThere && ptr.Deref(ref.Optional, false):
 		return nil, false, nil
-	case !found:
+	case !is.HasObject:
 		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, object)
-	case !value.IsThere:
+	case !is.IsThere:
 		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
-			ref.Kind, object, key)
+			ref.Kind, object, named.Key)
 	}
-	values, err = q.Renderer.Values(ctx, job.Values{Text: value.Data})
-	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		return nil, false, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, object, key, failed.Err)
-	}
-	return values, true, err
+	values, err = q.Renderer.Values(ctx, job.Values{Text: is.Text})
+	return values, err == nil, failure.Within(fmt.Sprintf("%s %s, key %q", ref.Kind, object, named.Key), err)
 }

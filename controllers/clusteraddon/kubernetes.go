@@ -5,7 +5,6 @@ package clusteraddon
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -43,23 +42,11 @@ func (a *addon) fit(running string, u *upgrade.Upgrade) {
 	}
 }
 
-// Ranges of installed charts are from release records, which may say anything. So many are read of all
-// add-ons, of so many bytes each.
-const (
-	maxInstalledRanges = 256
-	maxInstalledRange  = 1024
-)
-
 // kubernetesVersions returns for which versions of Kubernetes the specs and installed charts are.
 func (q upgradeGate) kubernetesVersions() *addonsv1.KubernetesVersions {
 	var ranges []addonsv1.KubernetesRange
-	left := maxInstalledRanges
 	for i := range q.wanted {
-		a := &q.wanted[i]
-		installed := q.installedRanges(a)
-		installed = installed[:min(len(installed), left)]
-		left -= len(installed)
-		ranges = slices.Concat(ranges, a.ranges, installed)
+		ranges = slices.Concat(ranges, q.wanted[i].ranges, q.installedRanges(&q.wanted[i]))
 	}
 	if len(ranges) == 0 {
 		return nil
@@ -67,12 +54,11 @@ func (q upgradeGate) kubernetesVersions() *addonsv1.KubernetesVersions {
 	return &addonsv1.KubernetesVersions{Ranges: ranges}
 }
 
-// installedRanges returns those of the chart that is installed.
+// installedRanges returns the range of the chart that is installed, none if it has none.
 func (q upgradeGate) installedRanges(a *addon) []addonsv1.KubernetesRange {
 	var asked job.FactsUsed
 	if record := q.installed[a.release()]; record.FactsUsed == "" || json.Unmarshal([]byte(record.FactsUsed), &asked) != nil {
 		return nil
 	}
-	maps.DeleteFunc(asked.KubeRange, func(versions string, _ bool) bool { return versions == "" || len(versions) > maxInstalledRange })
 	return compatibility.Installed(a.stack, &a.Addon, asked.KubeRange)
 }

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/fleet/budget"
 )
 
 // slowAfter is how long a reconcile may hold a worker before it counts as slow.
@@ -19,22 +21,24 @@ const slowAfter = 10 * time.Second
 var errYield = errors.New("the reconcile takes long, and gives way to others")
 
 // lanes keep slow clusters from holding all workers. At most half of the workers are for reconciles
-// that take long, and for clusters whose last one did, or waited for memory in vain. A reconcile that becomes slow while there is
-// no room gives up its worker: the records have what it did.
+// that take long, and for clusters whose last one did, or waited for memory in vain; three quarters of these are for one namespace.
+// A reconcile that becomes slow while there is no room gives up its worker: the records have what it did.
 //
 // Key: the ClusterAddon.
 // Bound: those whose last reconcile was slow.
 // Lost with it: a slow cluster may hold a worker once more.
 type lanes struct {
 	clock clock.WithDelayedExecution
+	room  *budget.Budget // for slow reconciles
 
 	mu   sync.Mutex
-	room int // for slow reconciles
 	slow map[client.ObjectKey]bool
 }
 
 func newLanes(workers int) *lanes {
-	return &lanes{clock: clock.RealClock{}, room: max(1, workers/2), slow: map[client.ObjectKey]bool{}}
+	all := int64(max(1, workers/2))
+	room := budget.New(budget.Limits{All: all, Namespace: max(1, all*3/4)})
+	return &lanes{clock: clock.RealClock{}, room: room, slow: map[client.ObjectKey]bool{}}
 }
 
 // enter begins a reconcile. It is false if there is no room for it: it is to come again after retry.Room.
@@ -42,28 +46,22 @@ func newLanes(workers int) *lanes {
 func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(isSlow bool), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	holds := l.slow[key]
-	if holds {
-		if l.room == 0 {
-			return nil, nil, false
-		}
-		l.room--
+	lane := l.room.Claim(budget.Tenant{Namespace: key.Namespace}, 1)
+	if l.slow[key] && !lane.Try(1) {
+		return nil, nil, false
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended, late := false, false
 	timer := l.clock.AfterFunc(slowAfter, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if late = true; ended || holds {
+		if late = true; ended {
 			return
 		}
 		l.slow[key] = true
-		if l.room == 0 {
+		if !lane.Try(1) {
 			cancel(errYield)
-			return
 		}
-		l.room--
-		holds = true
 	})
 	return ctx, func(isSlow bool) {
 		timer.Stop()
@@ -74,9 +72,7 @@ func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 		if delete(l.slow, key); isSlow || late {
 			l.slow[key] = true
 		}
-		if holds {
-			l.room++
-		}
+		lane.End()
 	}, true
 }
 

@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -102,7 +103,32 @@ func TestClustersBecomeSlowAndQuick(t *testing.T) {
 	for _, leave := range []func(bool){b, c, again} {
 		leave(false)
 	}
-	if len(l.slow) != 0 || l.room != 2 {
-		t.Errorf("slow: %v, room: %d", l.slow, l.room)
+	if held := l.room.Usage().Claimed; len(l.slow) != 0 || held != 0 {
+		t.Errorf("slow: %v, held: %d", l.slow, held)
+	}
+}
+
+// One namespace has at most three quarters of the lanes for slow passes, whether these were slow before or become so.
+func TestSlowClustersOfOneNamespaceLeaveRoom(t *testing.T) {
+	l := newLaneTest()
+	l.lanes.room = newLanes(16).room
+	enter := func(namespace string, i int) (context.Context, func(bool), bool) {
+		return l.enter(t.Context(), client.ObjectKey{Namespace: namespace, Name: fmt.Sprint(i)})
+	}
+	for i := range 12 {
+		_, leave, _ := enter("mallory", i)
+		leave(true)
+	}
+	in := 0
+	for i := range 12 {
+		if _, _, ok := enter("mallory", i); ok {
+			in++
+		}
+	}
+	becomes, _, _ := enter("mallory", 12)
+	victim, _, _ := enter("victim", 0)
+	l.time.Step(slowAfter)
+	if in != 6 || !errors.Is(context.Cause(becomes), errYield) || victim.Err() != nil {
+		t.Errorf("%d of 8 lanes are one namespace's; a further pass of it ended with %v, and another one's with %v", in, context.Cause(becomes), victim.Err())
 	}
 }

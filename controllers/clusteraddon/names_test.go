@@ -103,7 +103,7 @@ func TestNamesAreMadeOnce(t *testing.T) {
 	expect("without a template", made[0], "plain")
 	expect("at first", made[1], "defaults", "prod-config", "blue", "prod-config")
 	failed, _ := errors.AsType[*failure.Error](made[2].unnamed)
-	if failed == nil || failed.Reason != job.ReasonTemplateFailed || !strings.Contains(failed.Error(), "addons[web].valuesFrom[0].name") {
+	if failed == nil || failed.Reason != job.ReasonValuesTemplateFailed || !strings.Contains(failed.Error(), "addons[web].valuesFrom[0].name") {
 		t.Errorf("a field that isn't there: %v", made[2].unnamed)
 	}
 	in := &inputs{addon: &made[2]}
@@ -139,7 +139,7 @@ func TestNamesOfEachKindOfCluster(t *testing.T) {
 		"a Cluster's class":                    {cluster: member.OfCluster(ofClass), template: "{{ .Cluster.spec.topology.classRef.name }}", want: "small"},
 		"its class, as Cluster Stacks have it": {cluster: member.OfCluster(ofClass), mode: addonsv1.ValuesTemplateModeClusterStack, template: "{{ .Cluster.spec.topology.class }}", want: "small"},
 		"a missing field, though it is lenient": {
-			cluster: member.OfCluster(ofClass), mode: addonsv1.ValuesTemplateModeLenient, template: "a{{ .Cluster.spec.nothing }}", reason: job.ReasonTemplateFailed,
+			cluster: member.OfCluster(ofClass), mode: addonsv1.ValuesTemplateModeLenient, template: "a{{ .Cluster.spec.nothing }}", reason: job.ReasonValuesTemplateFailed,
 		},
 		"no Cluster":                       {cluster: file, template: "{{ .Member.name }}-config", want: "edge-config"},
 		"no Cluster, and one is asked for": {cluster: file, template: "{{ .Cluster.metadata.name }}-config", reason: job.ReasonValuesInvalid},

@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -112,7 +113,8 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 	var all result
 	ctx, waited := deliver.WithOneWait(ctx)
 	defer func() { leave(all.unreachable || waited()) }()
-	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: key.Namespace, Cluster: key.Name}))
+	ctx = render.WithPatience(budget.WithTenant(ctx, budget.Tenant{Namespace: key.Namespace, Cluster: key.Name}), render.Patience)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(q.conn.Context(), cancel)() // it ends with the connection, too
 	if same, err := q.isSame(ctx); !same {

@@ -122,7 +122,11 @@ func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
 	case exceeded:
 		one.unreachable = limit.Discovery
 		one.status.Reason = limit.Reason
-		one.status.Message = shorten(limit.Message + ". See what answers in the API server's place; trying again")
+		text := limit.Message
+		if limit.Reason != reasons.MemoryFull {
+			text += ". See what answers in the API server's place"
+		}
+		one.status.Message = shorten(text + "; trying again")
 	case apierrors.IsConflict(err):
 		one.status.Message = "Another write came first; trying again"
 	case errors.As(err, &answer):

@@ -41,7 +41,7 @@ func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]a
 		text = inner
 		values, err = q.Renderer.Values(ctx, job.Values{Text: []byte(text), Lenient: !strict})
 	}
-	if failed, ok := errors.AsType[*failure.Error](err); ok {
+	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason != job.ReasonWaitingForRenderer {
 		return nil, failure.New(failed.Reason, "%s makes what can't be used, correct it: %w%s", name, failed.Err, keyOfLine(text, failed.Err.Error()))
 	}
 	return values, err

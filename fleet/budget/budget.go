@@ -8,6 +8,7 @@
 package budget
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,12 +61,12 @@ type Claim struct {
 	ended      bool
 }
 
-// Claim returns a claim that holds nothing yet, and may come to hold so many units.
+// Claim returns a claim that holds nothing yet, and may come to hold so many units, or as many as the tenant may hold.
 func (b *Budget) Claim(of Tenant, most int64) *Claim {
 	if b == nil {
 		return nil
 	}
-	return &Claim{budget: b, of: of, most: most}
+	return &Claim{budget: b, of: of, most: b.limits.most(of, most)}
 }
 
 // Lasting returns a claim of something that is held for long, so that no other claim waits for its end. It holds nothing yet.
@@ -110,8 +111,24 @@ func (c *Claim) Grow(ctx context.Context, to int64) error {
 	}
 	b.waiting = slices.Delete(b.waiting, at, at+1)
 	b.grant() // the claim may have stood in the way of others
-	return fmt.Errorf("waiting for memory: %w", context.Cause(ctx))
+	return fmt.Errorf("%s has all the memory that it may have: %w", b.full(c), context.Cause(ctx))
 }
+
+// full returns who has so much that a claim can't come to its end now, in words.
+func (b *Budget) full(c *Claim) string {
+	level, _ := b.limits.exceeded(b.held, c.of, c.most-c.held)
+	return cmp.Or(level, "the process")
+}
+
+// Try is like [Claim.Grow], but doesn't wait. It returns false if there is no room now.
+func (c *Claim) Try(to int64) bool { return c.Grow(over, to) == nil }
+
+// over is a context that has ended.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // Shrink has the claim hold at most so many units. It may grow again.
 func (c *Claim) Shrink(to int64) {

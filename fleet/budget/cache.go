@@ -72,7 +72,8 @@ func (c *Cache[K, V]) Get(key K) (value V, found bool) {
 	return e.value, true
 }
 
-// Put keeps a value for a tenant. A value for which there is no room isn't kept.
+// Put keeps a value for a tenant. A value for which there is no room isn't kept. One that replaces another stays with the
+// other's tenant: of those who share it, who asked first.
 func (c *Cache[K, V]) Put(of Tenant, key K, value V) {
 	c.Change(of, key, func(kept *V) { *kept = value })
 }
@@ -83,7 +84,8 @@ func (c *Cache[K, V]) Change(of Tenant, key K, change func(*V)) V {
 	defer c.mu.Unlock()
 	var value V
 	if element, found := c.entries[key]; found {
-		value = c.remove(element).value
+		was := c.remove(element)
+		of, value = was.of, was.value
 	}
 	change(&value)
 	if e := (entry[K, V]{of, key, value, c.cost(value) + entryCost}); e.cost <= c.capacity {

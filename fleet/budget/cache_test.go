@@ -101,3 +101,15 @@ func TestCacheLeavesClaims(t *testing.T) {
 		t.Errorf("it has %s; there is %+v", keys(c), u)
 	}
 }
+
+// TestCacheEntriesBelongToWhoAskedFirst has two namespaces share an entry. It is dropped for what the first one has besides.
+func TestCacheEntriesBelongToWhoAskedFirst(t *testing.T) {
+	c := cacheOf(nil, 1000)
+	c.Put(tenant("first", ""), "shared", 400)
+	c.Put(tenant("second", ""), "own", 300)
+	c.Put(tenant("second", ""), "shared", 400)
+	c.Put(tenant("first", ""), "more", 400)
+	if got := keys(c); got != "more own" {
+		t.Errorf("it has %s", got)
+	}
+}

@@ -77,6 +77,17 @@ func (l Limits) exceeded(held holdings, of Tenant, more int64) (level string, li
 	return "", 0
 }
 
+// most returns how many of so many units a tenant may hold.
+func (l Limits) most(of Tenant, units int64) int64 {
+	for {
+		level, limit := l.exceeded(holdings{}, of, units)
+		if level == "" {
+			return units
+		}
+		units = limit
+	}
+}
+
 // allow reports whether a tenant may hold so many units more.
 func (l Limits) allow(held holdings, of Tenant, more int64) bool {
 	level, _ := l.exceeded(held, of, more)

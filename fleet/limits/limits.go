@@ -18,10 +18,13 @@ type Limits struct {
 	// WatchRate is how many bytes a watch may send in a second. It may save up List of them, for the
 	// objects that a watch begins with. Defaults to 64 KiB.
 	WatchRate int64
+	// Kinds is how many kinds a cluster may have, each counted in each of its versions. Defaults to 5,000. Documents is how many
+	// bytes a server may say about them, in all. Defaults to 2 MiB, which are about 4,000 kinds with long names.
+	Kinds, Documents int64
 }
 
 // None are no limits at all, for a server that is trusted.
-var None = Limits{Object: -1, List: -1, WatchRate: -1}
+var None = Limits{Object: -1, List: -1, WatchRate: -1, Kinds: -1, Documents: -1}
 
 // Defaulted returns the limits with every zero field set.
 func (l Limits) Defaulted() Limits {
@@ -29,6 +32,8 @@ func (l Limits) Defaulted() Limits {
 		Object:    cmp.Or(l.Object, 4<<20),
 		List:      cmp.Or(l.List, 32<<20),
 		WatchRate: cmp.Or(l.WatchRate, 64<<10),
+		Kinds:     cmp.Or(l.Kinds, 5000),
+		Documents: cmp.Or(l.Documents, 2<<20),
 	}
 }
 
@@ -36,15 +41,17 @@ func (l Limits) Defaulted() Limits {
 const (
 	// ResponseTooLarge: the server answered with more than the limits allow.
 	ResponseTooLarge = "ResponseTooLarge"
-	// TooManyKinds: the server says that it has more API versions than are read.
+	// TooManyKinds: the server says that it has more kinds, or API versions, than are read.
 	TooManyKinds = "TooManyKinds"
+	// MemoryFull: there was no room in Options.Memory for the answer. It passes by itself.
+	MemoryFull = "MemoryFull"
 )
 
 // Error says that an API server answered with more than is accepted.
 type Error struct {
-	// Reason is ResponseTooLarge or TooManyKinds.
+	// Reason is ResponseTooLarge, TooManyKinds or MemoryFull.
 	Reason string
-	// Message names the request and the limit.
+	// Message names the request and the limit, or who has all memory.
 	Message string
 	// Discovery says that it was a question about the kinds of the cluster, without
 	// which nothing else can be asked.

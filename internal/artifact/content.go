@@ -118,6 +118,20 @@ func Names(files []File) []string {
 	return names
 }
 
+// OnlyDirectory returns the one that has all files, with a slash; "" if there is none.
+func OnlyDirectory(names []string) string {
+	root := ""
+	for i, name := range names {
+		top, _, below := strings.Cut(name, "/")
+		switch {
+		case !below, i > 0 && top+"/" != root:
+			return ""
+		}
+		root = top + "/"
+	}
+	return root
+}
+
 // Offer is content that a host has under a name, of which it may say the digest.
 type Offer struct {
 	// The name of the content in messages, as "the archive".

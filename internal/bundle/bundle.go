@@ -10,6 +10,7 @@
 package bundle
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -42,9 +43,21 @@ func refuse(format string, args ...any) error {
 	return failure.New(addonsv1.InvalidSourceReason, format, args...)
 }
 
+// ofAddon returns an error with the add-on that its field is of.
+func ofAddon(name string, err error) error {
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		return err
+	}
+	located := *failed
+	located.Field = fmt.Sprintf("addons[%s].%s", name, failed.Field)
+	return &located
+}
+
 // Expand makes the add-ons of a stack with spec.source from its bundle: its own, with the digests of
 // their charts, or without any those of a Cluster Stack release. A digest that is there already
-// has to be the chart's. An error of the bundle is a [*failure.Error] with reason InvalidSource, any other one is of files.
+// has to be the chart's. A [*failure.Error] names a field of the spec only if it is about an add-on of that. Its reason is
+// InvalidSource if it is about the bundle, any other one is of files.
 func Expand(files Files, spec *addonsv1.AddonStackSpec) (*Expansion, error) {
 	if len(spec.Addons) == 0 {
 		return release(files, spec.Source)
@@ -57,10 +70,11 @@ func Expand(files Files, spec *addonsv1.AddonStackSpec) (*Expansion, error) {
 		}
 		digest, err := files.ChartDigest(chart.Path)
 		if err != nil {
-			return nil, fmt.Errorf("addons[%s].%w", name, err) // it begins with the field
+			return nil, ofAddon(name, err)
 		}
 		if chart.Digest != "" && chart.Digest != digest {
-			return nil, refuse("addons[%s].chart.digest: the bundle's chart has digest %s, not %s; correct it, or the bundle", name, digest, chart.Digest)
+			return nil, ofAddon(name, &failure.Error{Reason: addonsv1.InvalidSourceReason, Field: "chart.digest", Err: fmt.Errorf(
+				"the bundle's chart has digest %s, not %s; correct it, or the bundle", digest, chart.Digest)})
 		}
 		chart.Digest = digest
 	}

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/message"
-	"github.com/cluster-chandler/chandler/internal/source/layout"
 )
 
 // stem starts the names of a release's archives: provider, name, and the minor
@@ -19,7 +19,7 @@ var stem = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._]*-[A-Za-z0-9._]+-\d+-\d+
 
 // open finds the release's root, its metadata and the archive of its add-ons.
 func (r *reading) open() error {
-	r.root = layout.OnlyDirectory(r.Names())
+	r.root = artifact.OnlyDirectory(r.Names())
 	data, found, err := r.ReadYAML(r.root + clusterstack.MetadataFile)
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func (r *reading) preflights(addons []addonsv1.Addon, hooks map[string][]cluster
 				continue // a cluster that isn't upgraded does without
 			}
 			if err != nil {
-				return nil, err
+				return nil, ofStage(stage.Name, err)
 			}
 			addon.Lifecycle = &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade}
 			for _, between := range stages[i+1 : i+deleted] {

@@ -38,7 +38,7 @@ func (r *reading) stages(stages []clusterstack.Stage) ([]addonsv1.Addon, error) 
 		}
 		addon, err := r.staged(stage)
 		if err != nil {
-			return nil, err
+			return nil, ofStage(stage.Name, err)
 		}
 		if len(addons) > 0 {
 			addon.DependsOn = []string{addons[len(addons)-1].Name}
@@ -57,11 +57,8 @@ func (r *reading) stages(stages []clusterstack.Stage) ([]addonsv1.Addon, error) 
 // staged makes the add-on of a stage.
 func (r *reading) staged(stage clusterstack.Stage) (addonsv1.Addon, error) {
 	addon, err := r.addon(stage.Name, r.archive+"/"+stage.Name, r.archive+"/"+stage.Name+"/"+clusterstack.OverwriteFile)
-	if err != nil {
-		return addonsv1.Addon{}, fmt.Errorf("%s: stage %s: %w", clusterstack.StagesFile, stage.Name, err)
-	}
 	addon.Preconditions, addon.Postconditions = stage.Before, stage.After
-	return addon, nil
+	return addon, err
 }
 
 // addon makes one add-on, as the Cluster Stack Operator would template it.
@@ -89,6 +86,17 @@ func (r *reading) addon(name, chart, template string) (addonsv1.Addon, error) {
 		addon.ValuesTemplate, addon.ValuesTemplateMode = string(values), addonsv1.ValuesTemplateModeClusterStack
 	}
 	return addon, nil
+}
+
+// ofStage returns an error of a chart with the stage that it is of. An error of the release names its place itself.
+func ofStage(name string, err error) error {
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok || failed.Reason == addonsv1.InvalidSourceReason {
+		return err
+	}
+	located := *failed
+	located.Subject = strings.TrimSuffix(fmt.Sprintf("%s: stage %s: %s", clusterstack.StagesFile, name, failed.Subject), ": ")
+	return &located
 }
 
 // ofRelease returns an error of a chart as the release's: no field of the stack names the chart,

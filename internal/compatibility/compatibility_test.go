@@ -60,8 +60,8 @@ func TestRangesOfAnAddon(t *testing.T) {
 	if got := compatibility.Ranges("platform", addon); got != nil {
 		t.Errorf("without any: %v", got)
 	}
-	asked := map[string]bool{"<1.38": true, ">=1.20": true}
-	if got := fmt.Sprint(compatibility.Installed("platform", addon, asked)); got != "[{platform cni kubeVersion <1.38} {platform cni kubeVersion >=1.20}]" {
+	asked := map[string]bool{"<1.38": true}
+	if got := fmt.Sprint(compatibility.Installed("platform", addon, asked)); got != "[{platform cni kubeVersion <1.38}]" {
 		t.Errorf("of a chart: %v", got)
 	}
 	addon.Lifecycle = &addonsv1.AddonLifecycle{KubernetesVersions: "<1.40"}
@@ -142,14 +142,14 @@ func TestHostileVersionsTakeFewSteps(t *testing.T) {
 
 // TestHostileRangesOfARecord has a release record name ranges that no Chart.yaml asked about.
 func TestHostileRangesOfARecord(t *testing.T) {
-	asked := map[string]bool{"<1.38": true, "what is this": true, ">=1." + strings.Repeat("0", 600): true}
+	asked := map[string]bool{"": true, "!": true, strings.Repeat("<1.37 || ", 200) + "<1.37": true, "<1.38": true, "what is this": true}
 	if got := compatibility.Installed("platform", &addonsv1.Addon{Name: "cni"}, asked); len(got) != 1 || got[0].Versions != "<1.38" {
 		t.Errorf("got %v", got)
 	}
 	for i := range 10_000 {
 		asked[fmt.Sprint("<1.", i)] = true
 	}
-	if got := compatibility.Installed("platform", &addonsv1.Addon{Name: "cni"}, asked); len(got) > 16 {
+	if got := compatibility.Installed("platform", &addonsv1.Addon{Name: "cni"}, asked); len(got) > 1 {
 		t.Errorf("%d ranges", len(got))
 	}
 }

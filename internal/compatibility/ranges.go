@@ -40,24 +40,19 @@ func Ranges(stack string, addon *addonsv1.Addon) []addonsv1.KubernetesRange {
 	return ranges
 }
 
-// mostAsked is how many constraints of a record count: a Chart.yaml has one.
-const mostAsked = 16
-
-// Installed returns the ranges of the Chart.yaml of which an add-on is installed. They are the
-// constraints that its rendering asked about. With chart.versions there are none: another
-// version of Kubernetes has another chart. A release record tells what was asked, so what can't be read
-// is left out, and so is all beyond a few.
+// Installed returns the range of the Chart.yaml of which an add-on is installed: the one that its rendering asked about. With
+// chart.versions there is none: another version of Kubernetes has another chart. A release record tells what was asked, and
+// may say anything. So the first that can be read counts; the library reads none of more than 512 bytes.
 func Installed(stack string, addon *addonsv1.Addon, asked map[string]bool) []addonsv1.KubernetesRange {
 	if len(addon.Chart.Versions) > 0 {
 		return nil
 	}
-	var ranges []addonsv1.KubernetesRange
 	for _, constraint := range slices.Sorted(maps.Keys(asked)) {
-		if constraint != "" && Check(constraint) == nil && len(ranges) < mostAsked {
-			ranges = append(ranges, addonsv1.KubernetesRange{Stack: stack, Addon: addon.Name, Field: FieldKubeVersion, Versions: constraint})
+		if constraint != "" && Check(constraint) == nil {
+			return []addonsv1.KubernetesRange{{Stack: stack, Addon: addon.Name, Field: FieldKubeVersion, Versions: constraint}}
 		}
 	}
-	return ranges
+	return nil
 }
 
 // Describe names the add-on and its range, as in "add-on cni of AddonStack platform: chart.versions 1.34.x".

@@ -16,44 +16,45 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/kubeversion"
 )
 
-const (
-	// lastPatch stands for the newest patch of a minor version.
-	lastPatch = 1 << 16
-	// farthest is how many minor versions from the cluster's own are looked at.
-	farthest = 50
-)
+// lastPatch stands for the newest patch of a minor version.
+const lastPatch = 1 << 16
+
+// farthest is how many minor versions between two others are steps of an upgrade.
+const farthest = 50
+
+// Minors returns the first patch of each minor version between two versions, and the latter. Beyond
+// 50 minor versions it leaves out the rest.
+func Minors(from, to string) []string {
+	begin, err := kubeversion.Parse(from)
+	end, other := kubeversion.Parse(to)
+	if err != nil || other != nil || begin.Major() != end.Major() {
+		return []string{to}
+	}
+	var all []string
+	for minor := begin.Minor() + 1; minor < min(end.Minor(), begin.Minor()+farthest+1); minor++ {
+		all = append(all, fmt.Sprintf("v%d.%d.0", end.Major(), minor))
+	}
+	return append(all, to)
+}
 
 // Upgrade returns the first version of Kubernetes on the way from one to another that a range
 // doesn't allow, and that range; nil if all are allowed. A control plane takes each of the minor
-// versions between. Any patch of these may be allowed. The first 50 minor versions are looked at.
+// versions between. Any patch of these may be allowed. Cluster API refuses what is no version.
 func Upgrade(ranges []addonsv1.KubernetesRange, from, to string) (version string, by *addonsv1.KubernetesRange) {
-	begin, err := kubeversion.Parse(from)
-	if err != nil {
-		return to, Excluding(ranges, to)
-	}
-	end, err := kubeversion.Parse(to)
-	if err != nil {
-		return to, nil // Cluster API refuses it
-	}
-	limits := read(ranges)
-	for minor := begin.Minor() + 1; minor < min(end.Minor(), begin.Minor()+farthest+1) && begin.Major() == end.Major(); minor++ {
-		if by := excludingMinor(limits, end.Major(), minor); by != nil {
-			return fmt.Sprintf("%d.%d", end.Major(), minor), by
+	limits, steps := read(ranges), Minors(from, to)
+	for _, step := range steps[:len(steps)-1] {
+		first, err := kubeversion.Parse(step)
+		if err != nil {
+			continue
+		}
+		last := semver.New(first.Major(), first.Minor(), lastPatch, "", "")
+		for _, l := range limits {
+			if !l.allows(first) && !l.allows(last) {
+				return fmt.Sprintf("%d.%d", first.Major(), first.Minor()), l.of
+			}
 		}
 	}
 	return to, Excluding(ranges, to)
-}
-
-// excludingMinor returns the first range that allows neither the first nor the last patch of a
-// minor version.
-func excludingMinor(limits []limit, major, minor uint64) *addonsv1.KubernetesRange {
-	first, last := semver.New(major, minor, 0, "", ""), semver.New(major, minor, lastPatch, "", "")
-	for _, l := range limits {
-		if !l.allows(first) && !l.allows(last) {
-			return l.of
-		}
-	}
-	return nil
 }
 
 // Removed returns the first of some kinds that a version of Kubernetes doesn't serve any more, and the

@@ -3,7 +3,6 @@
 package deliver_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,26 +69,28 @@ func TestRecreateOnlyWhatCanBeMade(t *testing.T) {
 	e.Expect(e.get("apps/v1", "Deployment", ns, "app")).NotTo(BeNil(), "it runs still")
 }
 
-// TestPortOfAThirdStays has a port of the add-on's Service changed, beside one that somebody else added.
-func TestPortOfAThirdStays(t *testing.T) {
+// TestPortThatIsEdited has the port of a Service changed. The API server refuses the add-on's port beside it, so both are
+// left, and the add-on says so until the change is undone.
+func TestPortThatIsEdited(t *testing.T) {
 	e, ns := beside(t)
-	service := "---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {app: x}, ports: [{name: http, port: 80}]}\n"
-	want := e.want(ns, chart{version: "1", manifest: service})
+	want := e.want(ns, chart{version: "1", manifest: "---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{name: http, port: 80}]}\n"})
 	e.install(want)
-	e.apply("mesh", fmt.Sprintf("---\napiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: %s}\nspec: {ports: [{name: metrics, port: 9090}]}\n", ns))
-	s := e.get("v1", "Service", ns, "s")
-	index := 0
-	for i, p := range s.Object["spec"].(map[string]any)["ports"].([]any) {
-		if p.(map[string]any)["name"] == "http" {
-			index = i
-		}
+	setPort := func(number int) {
+		patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/ports/0/port","value":%d}]`, number)
+		s := e.get("v1", "Service", ns, "s")
+		e.Expect(e.target.Client.Patch(e.ctx, s, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("kubectl-edit"))).To(Succeed())
 	}
-	e.Expect(e.target.Client.Patch(e.ctx, s, client.RawPatch(types.JSONPatchType, fmt.Appendf(nil,
-		`[{"op":"replace","path":"/spec/ports/%d/port","value":81},{"op":"remove","path":"/spec/ports/%d/targetPort"}]`, index, index)), client.FieldOwner("kubectl-edit"))).To(Succeed())
-	e.look(deliver.Repair{Release: want.Release})
-	ports, err := json.Marshal(e.get("v1", "Service", ns, "s").Object["spec"].(map[string]any)["ports"])
+	setPort(81)
+	edited := e.get("v1", "Service", ns, "s").GetResourceVersion()
+	o, found, err := e.d.Repair(e.ctx, e.target, deliver.Repair{Release: want.Release})
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(string(ports)).To(And(ContainSubstring(`"port":80`), ContainSubstring(`"port":9090`), Not(ContainSubstring(`"port":81`))))
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
+	e.Expect(o.Reason).To(Equal(object.ReasonObjectRejected))
+	e.Expect(o.Message).To(And(ContainSubstring("Service "+ns+"/s"), ContainSubstring("isn't repaired")))
+	e.Expect(found).NotTo(ContainElement(HaveField("Repaired", true)))
+	e.Expect(e.get("v1", "Service", ns, "s").GetResourceVersion()).To(Equal(edited))
+	setPort(80)
+	e.look(deliver.Repair{Release: want.Release})
 }
 
 // TestStrippedManagersLeaveNothing takes managedFields off an object. What the chart drops later goes all the same.

@@ -532,10 +532,7 @@ func (c *offsetClock) step(d time.Duration) {
 	c.offset += d
 }
 
-type (
-	realClock   = clock.RealClock
-	inNamespace = client.InNamespace
-)
+type realClock = clock.RealClock
 
 // keeper keeps the proofs of the records, as a controller does in a status: after each call, unless it crashed in it.
 type keeper struct {

@@ -19,6 +19,8 @@ const (
 	leastRendered = 8
 	// maxSensitive is how much a record keeps of strings that came from Secrets, in bytes.
 	maxSensitive = 64 << 10
+	// maxQuoted bounds what is looked through of all that a delivery quotes, in bytes times the secrets.
+	maxQuoted = 64 << 20
 )
 
 // hidden are the secrets of an add-on, which all that people read of it is kept free of. They come from the caller,
@@ -29,13 +31,14 @@ type hidden struct {
 	mu      sync.Mutex
 	known   []string
 	records []*record.Record
-	quoted  *message.Redactor // of all these, nil until it is needed
+	secrets []string // of all these, nil until they are needed
+	quoted  int      // of maxQuoted
 }
 
 func (h *hidden) learn(secrets ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known, h.quoted = append(h.known, secrets...), nil
+	h.known, h.secrets = append(h.known, secrets...), nil
 }
 
 // load reads a record.
@@ -60,36 +63,43 @@ func (r *call) load(ctx context.Context, s Summary) (*record.Record, error) {
 func (h *hidden) learnRecord(rec *record.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.secrets = nil
 	if !slices.Contains(h.records, rec) {
-		h.records, h.quoted = append(h.records, rec), nil
+		h.records = append(h.records, rec)
 	}
 }
 
 // in returns a whole message without the secrets.
 func (h *hidden) in(text string) string {
-	var redactor *message.Redactor
-	return h.redact(text, &redactor)
+	secrets, _ := h.secretsFor(text)
+	return message.Redact(text, secrets)
 }
 
 // inWords returns what is quoted, of many objects maybe, without the secrets. It is to be called before the words are
 // shortened. If that takes too much work, the later ones are left out.
-func (h *hidden) inWords(text string) string { return h.redact(text, &h.quoted) }
-
-// redact returns a text without the secrets, by a redactor that is made if there is none yet. The name and the namespace
-// of the release stay, which all messages have.
-func (h *hidden) redact(text string, by **message.Redactor) string {
-	if text == "" {
-		return ""
-	}
+func (h *hidden) inWords(text string) string {
+	secrets, work := h.secretsFor(text)
 	h.mu.Lock()
-	if *by == nil {
-		*by = message.NewRedactor(slices.DeleteFunc(h.all(), func(secret string) bool {
-			return secret == h.release.Name || secret == h.release.Namespace
-		}))
-	}
-	redactor := *by
+	h.quoted += work
+	tooMuch := h.quoted > maxQuoted
 	h.mu.Unlock()
-	return redactor.Redact(text)
+	if tooMuch && text != "" {
+		return message.Redacted
+	}
+	return message.Redact(text, secrets)
+}
+
+// secretsFor returns what to look for in a text, and how much work that is. The name and the namespace of the release
+// stay, which all messages have.
+func (h *hidden) secretsFor(text string) (secrets []string, work int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.secrets == nil {
+		h.secrets = slices.DeleteFunc(h.all(), func(secret string) bool {
+			return secret == h.release.Name || secret == h.release.Namespace
+		})
+	}
+	return h.secrets, len(text) * len(h.secrets)
 }
 
 func (h *hidden) all() []string {

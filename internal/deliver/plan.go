@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -130,7 +129,7 @@ func takenOver(records []Summary, want *Desired) bool {
 // delete old objects works.
 func deployedBefore(records []Summary, want *Desired) (Summary, bool) {
 	newest := records[0]
-	if want.OnFailure != addonsv1.FailurePolicyRollBack || !newest.Complete || newest.RolledBack != "" || strings.HasPrefix(newest.Failure, ReasonPruneFailed) {
+	if want.OnFailure != addonsv1.FailurePolicyRollBack || !newest.Complete || newest.RolledBack != "" || newest.FailureReason() == ReasonPruneFailed {
 		return Summary{}, false
 	}
 	i := slices.IndexFunc(records, func(s Summary) bool { return s.Status == StatusDeployed })

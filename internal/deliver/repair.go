@@ -63,7 +63,7 @@ func (r *repairRun) repair(ctx context.Context) (Outcome, error) {
 		failed = append(failed, object.InParallel(len(wave), func(i int) *object.Failure {
 			d := &differences[i]
 			f := r.failureOf(wave[i].Entry.Key(), r.repairer.Repair(ctx, wave[i], d))
-			f.MadeOtherwise()
+			f.OfRepair()
 			if f != nil && f.Kind == object.Rejected && r.repairer.Report {
 				d.Refused, f = f.Message, nil
 			}

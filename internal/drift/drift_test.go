@@ -346,69 +346,6 @@ func TestContest(t *testing.T) {
 	}
 }
 
-// TestReplacements edits the port of a Service, which is the key of the list's item.
-func TestReplacements(t *testing.T) {
-	service := object(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}, {port: 443}]}")
-	ports := func(numbers ...int) string {
-		var items []string
-		for _, n := range numbers {
-			items = append(items, fmt.Sprintf(`"k:{\"port\":%d,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}`, n))
-		}
-		return `{"f:spec":{"f:ports":{` + strings.Join(items, ",") + `}}}`
-	}
-	t.Run("of several: the newest is tried alone first", func(t *testing.T) {
-		at := func(e metav1.ManagedFieldsEntry, second int64) metav1.ManagedFieldsEntry {
-			e.Time = &metav1.Time{Time: time.Unix(second, 0)}
-			return e
-		}
-		got := drift.Replacements(service, []metav1.ManagedFieldsEntry{
-			at(applied(ours, ports(443)), 1), at(applied("mesh", ports(9090)), 2), at(updated("kubectl-edit", ports(81)), 2),
-		}, ours)
-		if len(got) != 2 || !slices.Equal(got[0].Changes[0].Managers, []string{"kubectl-edit"}) || !slices.Equal(got[1].Changes[0].Managers, []string{"mesh"}) {
-			t.Fatalf("%v", got)
-		}
-		if first, last := got[0].Managed[1].FieldsV1.GetRawString(), got[1].Managed[1].FieldsV1.GetRawString(); first != ports(9090) || last != "{}" {
-			t.Errorf("the first step has %s, the last leaves %s", first, last)
-		}
-	})
-	managed := func(live []metav1.ManagedFieldsEntry) string {
-		var texts []string
-		for _, e := range live {
-			texts = append(texts, e.Manager+" "+e.FieldsV1.GetRawString())
-		}
-		return strings.Join(texts, "; ")
-	}
-	for title, tc := range map[string]struct {
-		live  []metav1.ManagedFieldsEntry
-		taken string // of whom
-		want  string
-	}{
-		"an edited port":          {[]metav1.ManagedFieldsEntry{applied(ours, ports(443)), updated("kubectl-edit", ports(81))}, "kubectl-edit", ours + " " + ports(81, 443) + "; kubectl-edit {}"},
-		"one beside ours":         {[]metav1.ManagedFieldsEntry{applied(ours, ports(80, 443)), updated("kubectl-edit", ports(81))}, "", ""},
-		"one that is ours, too":   {[]metav1.ManagedFieldsEntry{applied(ours, ports(443)), updated("kubectl-edit", ports(443))}, "", ""},
-		"of a list that we lack":  {[]metav1.ManagedFieldsEntry{applied(ours, ports(443)), updated("x", `{"f:spec":{"f:others":{"k:{\"name\":\"a\"}":{".":{}}}}}`)}, "", ""},
-		"nothing of it is ours":   {[]metav1.ManagedFieldsEntry{updated("kubectl-edit", ports(81))}, "", ""},
-		"of the status":           {[]metav1.ManagedFieldsEntry{applied(ours, ports(443)), entry("lb", "Update", "status", ports(81))}, "", ""},
-		"beside what stays there": {[]metav1.ManagedFieldsEntry{applied(ours, ports(443)), updated("k", strings.Replace(ports(81), `"f:spec":{`, `"f:spec":{"f:type":{},`, 1))}, "k", ours + " " + ports(81, 443) + `; k {"f:spec":{"f:type":{}}}`},
-	} {
-		t.Run(title, func(t *testing.T) {
-			before := managed(tc.live)
-			got := drift.Replacements(service, tc.live, ours)
-			switch {
-			case tc.taken == "" && got != nil:
-				t.Errorf("%v", got)
-			case tc.taken != "" && (len(got) != 1 || len(got[0].Changes) != 1 || !slices.Equal(got[0].Changes[0].Managers, []string{tc.taken})):
-				t.Errorf("%v", got)
-			case tc.taken != "" && managed(got[0].Managed) != tc.want:
-				t.Errorf("%s\nnot %s", managed(got[0].Managed), tc.want)
-			}
-			if managed(tc.live) != before {
-				t.Error("what was given was changed")
-			}
-		})
-	}
-}
-
 // A key of an item may be left out if it has a default, as the protocol of a port.
 func TestItemWithADefaultKey(t *testing.T) {
 	protocol, port := value.NewValueInterface("TCP"), value.NewValueInterface(int64(80))

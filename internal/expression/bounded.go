@@ -45,9 +45,13 @@ func findAll(pattern *regexp.Regexp, text string, rest []ref.Val) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, found)
 }
 
-// bounded returns a call that could take long as one that can't. Other calls are returned as they are.
-func bounded(call interpreter.InterpretableCall) (interpreter.InterpretableCall, error) {
-	if call.Function() == "quantity" || call.Function() == "isQuantity" {
+// bounded returns a call that could take long as one that can't. Other nodes of a program are returned as they are.
+func bounded(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	call, ok := node.(interpreter.InterpretableCall)
+	switch {
+	case !ok:
+		return node, nil
+	case call.Function() == "quantity" || call.Function() == "isQuantity":
 		return boundedQuantity(call)
 	}
 	return boundedSearch(call)

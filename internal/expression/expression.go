@@ -8,33 +8,19 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/library"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
-
-// Limits of one evaluation, in CEL's cost units.
-const (
-	// ruleCost is the limit that the API server has for a call.
-	ruleCost = celconfig.PerCallLimit
-	// CheckCost is a tenth of it, as a check is about many objects.
-	CheckCost = celconfig.PerCallLimit / 10
-)
-
-// longest is the time that an evaluation may take. The rest of a second is for its last step.
-const longest = 800 * time.Millisecond
 
 // Bytes of all that is kept of expressions that were compiled, and of what is wrong with others.
 const (
@@ -61,7 +47,7 @@ type Program struct {
 
 // Of compiles a condition on objects. Each is a variable of its key's name.
 func Of(c *addonsv1.ObjectsCondition) (Program, error) {
-	return Compile(c.Expression, ruleCost, variablesOf(c)...)
+	return Compile(c.Expression, variablesOf(c)...)
 }
 
 func variablesOf(c *addonsv1.ObjectsCondition) []string {
@@ -74,14 +60,14 @@ func variablesOf(c *addonsv1.ObjectsCondition) []string {
 
 // Check returns why [Of] can't compile a condition, nil if it can. It keeps the answer for longer than a program is kept.
 func Check(c *addonsv1.ObjectsCondition) error {
-	return CheckText(c.Expression, ruleCost, variablesOf(c)...)
+	return CheckText(c.Expression, variablesOf(c)...)
 }
 
 // CheckText returns why [Compile] can't compile an expression, nil if it can. It keeps the answer as [Check] does.
-func CheckText(text string, cost uint64, variables ...string) error {
-	fault, found := verdicts.Get(keyOf(text, cost, variables))
+func CheckText(text string, variables ...string) error {
+	fault, found := verdicts.Get(keyOf(text, variables))
 	if !found {
-		_, err := Compile(text, cost, variables...)
+		_, err := Compile(text, variables...)
 		return err
 	}
 	if fault != "" {
@@ -91,17 +77,17 @@ func CheckText(text string, cost uint64, variables ...string) error {
 }
 
 // keyOf returns a digest of all that a program depends on.
-func keyOf(text string, cost uint64, variables []string) [sha256.Size]byte {
-	return sha256.Sum256([]byte(fmt.Sprint(cost, " ", strings.Join(variables, " "), " ", text)))
+func keyOf(text string, variables []string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(strings.Join(variables, " ") + " " + text))
 }
 
 // Compile compiles an expression with variables. Its error holds the place of the fault.
-func Compile(text string, cost uint64, variables ...string) (Program, error) {
-	key := keyOf(text, cost, variables)
+func Compile(text string, variables ...string) (Program, error) {
+	key := keyOf(text, variables)
 	if known, ok := programs.Get(key); ok {
 		return known, nil
 	}
-	program, err := compile(text, cost, variables)
+	program, err := compile(text, variables)
 	if err != nil {
 		err = errors.New(message.Shorten(err.Error(), maxFault))
 		verdicts.Put(key, err.Error())
@@ -112,7 +98,7 @@ func Compile(text string, cost uint64, variables ...string) (Program, error) {
 	return program, nil
 }
 
-func compile(text string, cost uint64, variables []string) (Program, error) {
+func compile(text string, variables []string) (Program, error) {
 	if parts := partsOf(text); parts > maxParts { // it isn't even parsed
 		return Program{}, fmt.Errorf("the expression has %d words and signs, a macro such as all() being %d, at most %d; divide it into several",
 			parts, macroParts, maxParts)
@@ -144,21 +130,14 @@ func compile(text string, cost uint64, variables []string) (Program, error) {
 		return Program{}, fmt.Errorf("the expression is of type %s, not bool", out)
 	}
 	// The base makes the program, as a program keeps its environment.
-	program, err := base.Program(checked, cel.CustomDecoratorV2(counted), cel.InterruptCheckFrequency(celconfig.CheckFrequency),
-		cel.CostTracking(&library.CostEstimator{}), cel.CostLimit(cost))
+	program, err := base.Program(checked, cel.CustomDecoratorV2(bounded), cel.InterruptCheckFrequency(celconfig.CheckFrequency),
+		cel.CostTracking(&costs{}), cel.CostLimit(maxCost))
 	return Program{program, text, int64(programBytes + len(text) + nodeKept*ast.NodeCount(checked.NativeRep()))}, err
 }
 
-// Holds evaluates the expression on the variables, for 0.8 s at most. An error, as of a field that isn't there yet,
-// means that it doesn't hold. Its text has nothing of the variables' values.
+// Holds evaluates the expression on the variables. An error, as of a field that isn't there yet, means that it doesn't
+// hold. Its text has nothing of the variables' values.
 func (p Program) Holds(ctx context.Context, variables map[string]any) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	variables = maps.Clone(variables)
-	if variables == nil {
-		variables = map[string]any{}
-	}
-	variables[meterVariable] = &meter{maxBytes}
 	result, _, err := p.program.ContextEval(ctx, variables)
 	if err != nil {
 		return false, p.causeOf(err)
@@ -176,7 +155,7 @@ var words = regexp.MustCompile(`\w+`)
 // Causes of errors. CEL's own words quote values, which may be of a Secret.
 var (
 	errCost      = errors.New("it takes too many steps, or too much memory, on these objects; look at fewer or smaller fields")
-	errCancelled = fmt.Errorf("it doesn't end within %s", longest)
+	errCancelled = errors.New("the manager ended its evaluation")
 	errOther     = errors.New("it can't be evaluated on these objects, as a value isn't of the form that it needs")
 	// causes are those of errors whose texts begin so.
 	causes = map[string]error{

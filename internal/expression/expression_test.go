@@ -45,8 +45,8 @@ func TestHolds(t *testing.T) {
 
 // Bounds of one expression, and of the process that has evaluated many.
 const (
-	mostTime     = time.Second
-	mostMemory   = 64 << 20
+	mostTime     = time.Second / 2
+	mostMemory   = 110 << 20
 	mostResident = 150 // MiB
 )
 

@@ -81,3 +81,8 @@ func NotPublished(format string, args ...any) *Error {
 func Gone(digest, wayOut string) *Error {
 	return New(ArtifactChanged, "the source no longer has the content that this version was resolved to (%s); %s", digest, wayOut)
 }
+
+// NoMemory returns the error of a request of a namespace that others left no memory for.
+func NoMemory(namespace string) *Error {
+	return New(SourceUnavailable, "others of namespace %s take all memory that it may have; it is asked again", namespace)
+}

@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 )
 
 // watchTimeout is how long a watch lasts at least, up to twice as long: a fleet has tens of thousands of them. For the
@@ -124,14 +127,9 @@ const (
 func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata) error) (version string, _ error) {
 	o.Limit = pageSize
 	for {
-		page, err := onePage(ctx, objects, o)
+		page, err := onePage(ctx, objects, o, each)
 		if err != nil {
 			return "", err
-		}
-		for i := range page.Items {
-			if err := each(&page.Items[i]); err != nil {
-				return "", err
-			}
 		}
 		if page.Continue == "" {
 			return page.ResourceVersion, nil
@@ -140,8 +138,20 @@ func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1
 	}
 }
 
-func onePage(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+// onePage lists one page, and returns what it says of the list. The page counts until all of its objects were taken in.
+func onePage(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata) error) (metav1.ListMeta, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	return objects.List(ctx, o)
+	ctx, release := budget.Holding(fleet.WithPages(ctx))
+	defer release()
+	page, err := objects.List(ctx, o)
+	if err != nil {
+		return metav1.ListMeta{}, err
+	}
+	for i := range page.Items {
+		if err := each(&page.Items[i]); err != nil {
+			return metav1.ListMeta{}, err
+		}
+	}
+	return page.ListMeta, nil
 }

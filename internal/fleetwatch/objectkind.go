@@ -118,10 +118,9 @@ func (k *kindOfObjects) note(err error) {
 }
 
 // isUnwatchable reports whether the kind can't be listed or watched, or not by this user. A
-// connection that broke is another matter: what is known holds until it is there again.
+// connection that broke is another matter, and so is a lack of memory: what is known holds until it is there again.
 func isUnwatchable(err error) bool {
-	_, exceeded := errors.AsType[*fleet.LimitError](err)
-	return exceeded || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err)
+	return exceedsLimit(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err)
 }
 
 // watch lists and watches until the context ends, or something fails.

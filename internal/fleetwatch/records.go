@@ -177,6 +177,11 @@ func (w *Records) of(name multicluster.ClusterName) *clusterRecords {
 // IsLasting reports whether a failure to read records is an answer, which another try
 // won't change, and not a connection that broke.
 func IsLasting(err error) bool {
-	_, exceeded := errors.AsType[*fleet.LimitError](err)
-	return exceeded || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	return exceedsLimit(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// exceedsLimit reports whether a cluster answers with too much, and not only with more than there is memory for now.
+func exceedsLimit(err error) bool {
+	limit, exceeded := errors.AsType[*fleet.LimitError](err)
+	return exceeded && limit.Reason != fleet.MemoryFull
 }

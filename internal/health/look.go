@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -75,6 +76,8 @@ func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstru
 	if err != nil {
 		return nil, before, 1, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't evaluated
 	}
+	ctx, release := budget.Holding(ctx) // until the pods are evaluated
+	defer release()
 	var pods []corev1.Pod
 	requests := 1
 	if is.lacks() {
@@ -94,6 +97,8 @@ func LookAtPods(ctx context.Context, c client.Client, o *unstructured.Unstructur
 	if err != nil {
 		return nil, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't evaluated
 	}
+	ctx, release := budget.Holding(ctx) // until the pods are evaluated
+	defer release()
 	pods, err := podsOf(ctx, c, o, is.selector)
 	return whyNoneRuns(pods), err
 }

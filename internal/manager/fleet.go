@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -41,19 +42,15 @@ func (o *Options) validateClusterSources() error {
 		}
 		seen[name] = true
 	}
-	switch {
-	case !seen[clustersSource]:
-		return fmt.Errorf("--cluster-sources: %s has to be among them", clustersSource)
-	case seen[files.Name] != (len(o.kubeconfigs.Paths) > 0):
-		return errors.New("--kubeconfig-files and files in --cluster-sources need each other")
-	case len(o.kubeconfigs.Contexts) > 0 && !seen[files.Name]:
-		return errors.New("--kubeconfig-contexts is for files in --cluster-sources")
-	case o.clusterAccessProviders != "" && !seen[profiles.Name]:
-		return errors.New("--cluster-access-providers is for profiles in --cluster-sources")
-	}
 	var err error
 	o.fleet.Proxies, err = parseProxies(o.allowProxies)
-	return err
+	return cmp.Or(
+		refuse(!seen[clustersSource], "--cluster-sources: %s has to be among them", clustersSource),
+		refuse(seen[files.Name] != (len(o.kubeconfigs.Paths) > 0), "--kubeconfig-files and files in --cluster-sources need each other"),
+		refuse(len(o.kubeconfigs.Contexts) > 0 && !seen[files.Name], "--kubeconfig-contexts is for files in --cluster-sources"),
+		refuse(o.clusterAccessProviders != "" && !seen[profiles.Name], "--cluster-access-providers is for profiles in --cluster-sources"),
+		err,
+	)
 }
 
 // listTimeout is how long a cluster may take to answer a list, page by page. After that its

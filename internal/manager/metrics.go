@@ -21,14 +21,20 @@ func init() {
 	buildInfo.WithLabelValues(version.Get()).Set(1)
 }
 
-// memoryMetrics show a budget.
-func memoryMetrics(of *budget.Budget) []prometheus.Collector {
-	gauge := func(name, help string, value func(budget.Usage) int64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(of.Usage())) })
-	}
+// MemoryMetrics show what a budget counts.
+func MemoryMetrics(of *budget.Budget) []prometheus.Collector {
 	return []prometheus.Collector{
-		gauge("chandler_memory_claimed_bytes", "Bytes that answers, records and objects take of --memory-mib.", func(u budget.Usage) int64 { return u.Claimed }),
-		gauge("chandler_memory_cached_bytes", "Bytes of --memory-mib that are kept until they are needed otherwise.", func(u budget.Usage) int64 { return u.Cached }),
-		gauge("chandler_memory_waiting", "Number of answers, records and objects that wait for memory.", func(u budget.Usage) int64 { return int64(u.Waiting) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "chandler_memory_claimed_bytes",
+			Help: "Bytes of --memory-mib that answers, records and objects take.",
+		}, func() float64 { return float64(of.Usage().Claimed) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "chandler_memory_cached_bytes",
+			Help: "Bytes of --memory-mib that are kept until others need them.",
+		}, func() float64 { return float64(of.Usage().Cached) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "chandler_memory_waiting",
+			Help: "Number of answers, records and objects that wait for memory.",
+		}, func() float64 { return float64(of.Usage().Waiting) }),
 	}
 }

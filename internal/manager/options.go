@@ -78,7 +78,6 @@ type Options struct {
 func newFlagSet(o *Options) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("chandler", pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	fs.SortFlags = true
 
 	fs.BoolVar(&o.Version, "version", false, "Print the version and exit.")
 

@@ -53,7 +53,7 @@ func Run(ctx context.Context, o *Options) error {
 		return fmt.Errorf("finding the management cluster: %w", err)
 	}
 	memory := budget.New(budget.Limits{All: o.memoryMiB.All << 20, Namespace: o.memoryMiB.Namespace << 20, Cluster: o.memoryMiB.Cluster << 20})
-	for _, collector := range memoryMetrics(memory) {
+	for _, collector := range MemoryMetrics(memory) {
 		if err := metrics.Registry.Register(collector); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}

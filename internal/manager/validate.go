@@ -3,7 +3,7 @@
 package manager
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -31,15 +31,16 @@ func (o *Options) validate() error {
 	if o.Version {
 		return nil
 	}
-	for _, check := range []func() error{
-		o.validateScope, o.validateNames, o.validateClusterSources, o.validateTimes,
-		o.validateNumbers, o.validateAddresses, o.validateServing, o.validateFiles,
-	} {
-		if err := check(); err != nil {
-			return err
-		}
+	return cmp.Or(o.validateScope(), o.validateNames(), o.validateClusterSources(), o.validateTimes(),
+		o.validateNumbers(), o.validateAddresses(), o.validateServing(), o.validateFiles())
+}
+
+// refuse returns an error if something is wrong.
+func refuse(isWrong bool, format string, args ...any) error {
+	if !isWrong {
+		return nil
 	}
-	return nil
+	return fmt.Errorf(format, args...)
 }
 
 func (o *Options) validateScope() error {
@@ -49,40 +50,36 @@ func (o *Options) validateScope() error {
 		}
 	}
 	scope := o.instance.Scope
-	switch {
-	case !o.controllers() && !o.webhooks():
-		return errors.New("--run and --webhook-port leave nothing to do")
-	case !o.controllers() && (len(scope.Namespaces) > 0 || scope.WatchFilter != ""):
-		return errors.New("--namespace and --watch-filter are for controllers; webhooks serve all instances")
-	case len(scope.Namespaces) > maxNamespaces:
-		return fmt.Errorf("--namespace: %d namespaces are more than %d; without --namespace all are managed", len(scope.Namespaces), maxNamespaces)
-	case scope.WatchFilter == addonsv1.SharedWatchFilter:
-		return fmt.Errorf("--watch-filter: %q is the label of AddonStacks for all filters; an instance needs a filter of its own", scope.WatchFilter)
-	}
 	for _, namespace := range scope.Namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			return fmt.Errorf("--namespace: %q is no name of a namespace: %s", namespace, problems[0])
 		}
 	}
-	return nil
+	return cmp.Or(
+		refuse(!o.controllers() && !o.webhooks(), "--run and --webhook-port leave nothing to do"),
+		refuse(!o.controllers() && (len(scope.Namespaces) > 0 || scope.WatchFilter != ""),
+			"--namespace and --watch-filter are for controllers; webhooks serve all instances"),
+		refuse(len(scope.Namespaces) > maxNamespaces,
+			"--namespace: %d namespaces are more than %d; without --namespace all are managed", len(scope.Namespaces), maxNamespaces),
+		refuse(scope.WatchFilter == addonsv1.SharedWatchFilter,
+			"--watch-filter: %q is the label of AddonStacks for all filters; an instance needs a filter of its own", scope.WatchFilter),
+	)
 }
 
 // validateNames finds names that no object can have.
 func (o *Options) validateNames() error {
-	for _, flag := range []struct {
-		name, value, of string
-		check           func(string) []string
-	}{
-		{"--watch-filter", o.instance.Scope.WatchFilter, "value of a label", validation.IsValidLabelValue},
-		{"--instance-name", o.instance.Name, "name of an object", validation.IsDNS1123Subdomain},
-		{"--instance-namespace", o.instance.Namespace, "name of a namespace", validation.IsDNS1123Label},
-		{"--leader-elect-namespace", o.manager.LeaderElectionNamespace, "name of a namespace", validation.IsDNS1123Label},
-	} {
-		if problems := flag.check(flag.value); flag.value != "" && len(problems) > 0 {
-			return fmt.Errorf("%s: %q is no %s: %s", flag.name, flag.value, flag.of, problems[0])
+	isOf := func(flag, value, of string, check func(string) []string) error {
+		if problems := check(value); value != "" && len(problems) > 0 {
+			return fmt.Errorf("%s: %q is no %s: %s", flag, value, of, problems[0])
 		}
+		return nil
 	}
-	return nil
+	return cmp.Or(
+		isOf("--watch-filter", o.instance.Scope.WatchFilter, "value of a label", validation.IsValidLabelValue),
+		isOf("--instance-name", o.instance.Name, "name of an object", validation.IsDNS1123Subdomain),
+		isOf("--instance-namespace", o.instance.Namespace, "name of a namespace", validation.IsDNS1123Label),
+		isOf("--leader-elect-namespace", o.manager.LeaderElectionNamespace, "name of a namespace", validation.IsDNS1123Label),
+	)
 }
 
 // validateAddresses finds what is no address, and ports that are taken twice. "0"
@@ -116,89 +113,62 @@ func (o *Options) validateAddresses() error {
 
 func (o *Options) validateTimes() error {
 	lease, renew, retry := *o.manager.LeaseDuration, *o.manager.RenewDeadline, *o.manager.RetryPeriod
-	switch {
-	case o.instance.Heartbeat < registration.MinHeartbeat || o.instance.Heartbeat > registration.MaxHeartbeat:
-		return fmt.Errorf("--instance-heartbeat must be from %s to %s", registration.MinHeartbeat, registration.MaxHeartbeat)
-	case o.manager.LeaderElection && (lease <= renew || renew <= retry || retry <= 0):
-		return errors.New("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than --leader-elect-retry-period")
-	case o.syncPeriod <= 0:
-		return errors.New("--sync-period must be greater than 0")
-	}
-	return nil
+	return cmp.Or(
+		refuse(o.instance.Heartbeat < registration.MinHeartbeat || o.instance.Heartbeat > registration.MaxHeartbeat,
+			"--instance-heartbeat must be from %s to %s", registration.MinHeartbeat, registration.MaxHeartbeat),
+		refuse(o.manager.LeaderElection && (lease <= renew || renew <= retry || retry <= 0),
+			"--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than --leader-elect-retry-period"),
+		refuse(o.syncPeriod <= 0, "--sync-period must be greater than 0"),
+	)
 }
 
 func (o *Options) validateNumbers() error {
-	for _, flag := range []struct {
-		name   string
-		number int
-	}{
-		{"addonstack-concurrency", o.workers.AddonStackWorkers},
-		{"cluster-concurrency", o.workers.ClusterWorkers},
-		{"clusteraddon-concurrency", o.workers.ClusterAddonWorkers},
-		{"cluster-connection-concurrency", o.fleet.Concurrency},
-		{"kube-api-burst", o.kubeAPIBurst},
-		{"cluster-client-burst", o.fleet.Burst},
-	} {
-		if flag.number < 1 {
-			return fmt.Errorf("--%s must be at least 1", flag.name)
-		}
-	}
-	switch {
-	case o.kubeAPIQPS <= 0 || o.fleet.QPS <= 0:
-		return errors.New("--kube-api-qps and --cluster-client-qps must be greater than 0")
-	case o.render.Workers < 0 || o.render.Timeout <= 0 || o.renderMemoryMiB < 64:
-		return errors.New("--render-workers must not be negative, --render-timeout greater than 0, and --render-memory-mib at least 64")
-	case o.cacheSizeMiB < minCacheMiB:
-		return fmt.Errorf("--cache-size-mib must be at least %d", minCacheMiB)
-	case o.serving.Port < 0 || o.serving.Port > 65535:
-		return fmt.Errorf("--webhook-port: %d is no port; 0 means no webhooks", o.serving.Port)
-	case o.hookPort < 0 || o.hookPort > 65535:
-		return fmt.Errorf("--hook-port: %d is no port; 0 means no runtime hooks", o.hookPort)
-	}
-	return nil
+	atLeastOne := func(flag string, number int) error { return refuse(number < 1, "%s must be at least 1", flag) }
+	return cmp.Or(
+		atLeastOne("--addonstack-concurrency", o.workers.AddonStackWorkers),
+		atLeastOne("--cluster-concurrency", o.workers.ClusterWorkers),
+		atLeastOne("--clusteraddon-concurrency", o.workers.ClusterAddonWorkers),
+		atLeastOne("--cluster-connection-concurrency", o.fleet.Concurrency),
+		atLeastOne("--kube-api-burst", o.kubeAPIBurst),
+		atLeastOne("--cluster-client-burst", o.fleet.Burst),
+		refuse(o.kubeAPIQPS <= 0 || o.fleet.QPS <= 0, "--kube-api-qps and --cluster-client-qps must be greater than 0"),
+		refuse(o.render.Workers < 0 || o.render.Timeout <= 0 || o.renderMemoryMiB < 64,
+			"--render-workers must not be negative, --render-timeout greater than 0, and --render-memory-mib at least 64"),
+		refuse(o.cacheSizeMiB < minCacheMiB, "--cache-size-mib must be at least %d", minCacheMiB),
+		refuse(o.serving.Port < 0 || o.serving.Port > 65535, "--webhook-port: %d is no port; 0 means no webhooks", o.serving.Port),
+		refuse(o.hookPort < 0 || o.hookPort > 65535, "--hook-port: %d is no port; 0 means no runtime hooks", o.hookPort),
+	)
 }
 
 func (o *Options) validateServing() error {
 	if errs := logsv1.Validate(o.logs, nil, nil); len(errs) > 0 {
 		return fmt.Errorf("logging options: %w", errs.ToAggregate())
 	}
-	if !slices.Contains(hooks.FailurePolicies, o.hookFailurePolicy) {
-		return fmt.Errorf("--hook-failure-policy: %q is neither %s", o.hookFailurePolicy, strings.Join(hooks.FailurePolicies, " nor "))
-	}
 	if _, _, err := flags.GetManagerOptions(o.clusterAPI); err != nil {
 		return fmt.Errorf("TLS options: %w", err)
 	}
-	return nil
+	return refuse(!slices.Contains(hooks.FailurePolicies, o.hookFailurePolicy),
+		"--hook-failure-policy: %q is neither %s", o.hookFailurePolicy, strings.Join(hooks.FailurePolicies, " nor "))
 }
 
 // validateFiles finds files and directories that aren't there, or have something else.
 func (o *Options) validateFiles() error {
-	authorities := func(file string) error {
+	authorities := func(flag, file string) error {
+		if file == "" {
+			return nil
+		}
 		_, err := cert.NewPool(file)
-		return err
+		return refuse(err != nil, "%s: %w", flag, err)
 	}
-	directory := func(name string) error {
-		if info, err := os.Stat(name); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s is no directory", name)
-		}
-		return nil
+	directory := func(flag, name string) error {
+		info, err := os.Stat(name)
+		return refuse(name != "" && (err != nil || !info.IsDir()), "%s: %s is no directory", flag, name)
 	}
-	for _, flag := range []struct {
-		name, path string
-		check      func(string) error
-	}{
-		{"--webhook-client-ca-file", o.webhookClientCA, authorities},
-		{"--hook-client-ca-file", o.hookClientCA, authorities},
-		{"--artifact-root", o.sources.ArtifactRoot, directory},
-		{"--credentials-dir", o.sources.CredentialsDir, directory},
-		{"--require-signatures-by", o.sources.RequireSignaturesBy, directory},
-	} {
-		if flag.path == "" {
-			continue
-		}
-		if err := flag.check(flag.path); err != nil {
-			return fmt.Errorf("%s: %w", flag.name, err)
-		}
-	}
-	return nil
+	return cmp.Or(
+		authorities("--webhook-client-ca-file", o.webhookClientCA),
+		authorities("--hook-client-ca-file", o.hookClientCA),
+		directory("--artifact-root", o.sources.ArtifactRoot),
+		directory("--credentials-dir", o.sources.CredentialsDir),
+		directory("--require-signatures-by", o.sources.RequireSignaturesBy),
+	)
 }

@@ -15,40 +15,53 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 )
 
 // Redacted stands for what was taken out.
 const Redacted = "[hidden]"
 
-// shortest secret that is hidden, in bytes: without shorter ones no text would be left.
-const shortest = 4
+const (
+	// shortest secret that is hidden, in bytes: without shorter ones no text would be left.
+	shortest = 4
+	// longPart is how long a part of a secret has to be to be told from other text, in bytes.
+	longPart = 16
+	// maxWork is how many bytes of text are looked through, times the secrets: a second's worth at most. Both texts
+	// and secrets may be made to take for ever.
+	maxWork = 64 << 20
+)
 
 // plain are words that values have and that tell nothing: messages need them.
 var plain = []string{"true", "false", "null"}
 
-// rounds is how often a secret may have been escaped, as in JSON in a quoted string.
-const rounds = 3
+// Hides reports whether a secret is hidden: it isn't if it is too short, or a plain word.
+func Hides(secret string) bool {
+	return len(secret) >= shortest && !slices.Contains(plain, strings.ToLower(secret))
+}
 
-// escapes are what encoders make of a string, of whatever is around it.
+// escapes are what encoders make of a string, of whatever is around it. What is quoted may have been JSON, or quoted before.
 var escapes = []func(string) string{
-	func(s string) string { return inner(strconv.Quote(s)) },
+	func(s string) string { return s },
+	quoted,
+	asJSON,
 	func(s string) string { // JSON, with < > and & as they are
 		return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(asJSON(s))
 	},
-	asJSON,
+	func(s string) string { return quoted(quoted(s)) },
+	func(s string) string { return quoted(asJSON(s)) },
 	html.EscapeString,
 	url.QueryEscape,
 	url.PathEscape,
 	func(s string) string { return strings.ReplaceAll(s, "'", "''") }, // YAML
 }
 
+func quoted(s string) string { return inner(strconv.Quote(s)) }
+
 func asJSON(s string) string {
-	quoted, err := json.Marshal(s)
+	text, err := json.Marshal(s)
 	if err != nil {
 		return s // strings can't fail
 	}
-	return inner(string(quoted))
+	return inner(string(text))
 }
 
 // inner returns a quoted string without its quotes.
@@ -56,128 +69,46 @@ func inner(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 // Redact takes secrets out of a text: as they are, and escaped, in hex, or in base64, of
 // which they may be a part. If that takes too much work, nothing of the text is left.
-func Redact(text string, secrets []string) string { return NewRedactor(secrets).Redact(text) }
-
-// maxWork is how much text is looked through for the sake of one set of secrets, in bytes:
-// half a second's worth, or so. Both texts and secrets may be made to take for ever.
-const maxWork = 512 << 20
-
-// Redactor looks for secrets in texts. It is safe for concurrent use.
-type Redactor struct {
-	secrets []string
-	left    atomic.Int64
-}
-
-// NewRedactor returns one for these secrets, with as much work to find them as is ever spent.
-func NewRedactor(secrets []string) *Redactor {
+func Redact(text string, secrets []string) string {
+	if len(text)*len(secrets) > maxWork {
+		return Redacted
+	}
 	secrets = slices.Clone(secrets)
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	s := &Redactor{secrets: slices.Compact(secrets)}
-	s.left.Store(maxWork)
-	return s
-}
-
-// Redact takes the secrets out of a text, as the function does. With nothing left of the work
-// it may take, nothing is left of the text.
-func (s *Redactor) Redact(text string) string {
-	if text == "" || len(s.secrets) == 0 {
-		return text
-	}
-	h := &hiding{text: text, left: &s.left}
-	for _, secret := range s.secrets {
+	for _, secret := range slices.Compact(secrets) {
 		trimmed := strings.TrimSpace(secret)
-		h.hide(secret)
+		text = hide(text, secret)
 		if trimmed != secret {
-			h.hide(trimmed)
+			text = hide(text, trimmed)
 		}
-		h.hideLines(secret)
-		h.hideAtCuts(trimmed)
-		if s.left.Load() < 0 {
-			return Redacted
+		text = hideAtCuts(hideLines(text, secret), trimmed)
+	}
+	return text
+}
+
+// hide takes a secret out of a text.
+func hide(text, secret string) string {
+	if len(secret) > len(text) || !Hides(secret) {
+		return text // nothing that encoders make of it is shorter
+	}
+	if part := constant(secret); strings.Contains(text, part) {
+		for _, escape := range escapes {
+			text = strings.ReplaceAll(text, escape(secret), Redacted)
 		}
-	}
-	return h.text
-}
-
-// hiding is a text that secrets are taken out of.
-type hiding struct {
-	text string
-	left *atomic.Int64
-}
-
-// has reports whether the text has a part. Without work left it doesn't look.
-func (h *hiding) has(part string) bool {
-	return h.left.Add(-int64(len(h.text)+len(part))) >= 0 && strings.Contains(h.text, part)
-}
-
-func (h *hiding) replace(part string) {
-	if h.has(part) {
-		h.text = strings.ReplaceAll(h.text, part, Redacted)
-	}
-}
-
-// longLine is how long a line of a secret has to be to be told from other text, in bytes.
-const longLine = 16
-
-// hideLines takes out single lines of a secret that has several, as a key in PEM.
-func (h *hiding) hideLines(secret string) {
-	if !strings.Contains(secret, "\n") {
-		return
-	}
-	for line := range strings.SplitSeq(secret, "\n") {
-		if line = strings.TrimSpace(line); len(line) >= longLine {
-			h.replace(line)
+		if len(part) >= longPart { // it may have been escaped again and again
+			text = strings.ReplaceAll(text, part, Redacted)
 		}
 	}
-}
-
-// Hides reports whether a secret is hidden: it isn't if it is too short, or a plain word.
-func Hides(secret string) bool {
-	return len(secret) >= shortest && !slices.Contains(plain, strings.ToLower(secret))
-}
-
-// leastLeft is how much is told from other text of a secret that was cut, in bytes of the text.
-const leastLeft = 8
-
-// written returns those forms of a secret that may have these bytes: as it is and in JSON, in hex and in base64.
-func (h *hiding) written(secret, part string) []string {
-	const work = 256 // which encoding takes, as to look through so many bytes
-	h.left.Add(-int64(len(secret) + work))
-	forms := []string{secret}
-	if strings.Contains(h.text, `\`) {
-		forms = append(forms, asJSON(secret))
+	for _, form := range inHex(secret) {
+		text = strings.ReplaceAll(text, form, Redacted)
 	}
-	if !strings.ContainsAny(part, " \t\n.,:;'\"") {
-		h.left.Add(-int64(8 * (len(secret) + work)))
-		inHex := hex.EncodeToString([]byte(secret))
-		forms = append(forms, inHex, strings.ToUpper(inHex))
-		forms = append(forms, InBase64(secret)...)
-	}
-	if h.left.Load() < 0 {
-		return nil // nothing is shown
-	}
-	return forms
-}
-
-func (h *hiding) hide(secret string) {
-	if len(secret) > len(h.text) || !Hides(secret) {
-		return // nothing that encoders make of it is shorter
-	}
-	if h.has(constant(secret)) {
-		for _, form := range h.escaped(secret) {
-			h.replace(form)
-		}
-	}
-	encoded := hex.EncodeToString([]byte(secret))
-	h.replace(encoded)
-	h.replace(strings.ToUpper(encoded))
 	for _, part := range InBase64(secret) {
-		if h.has(part) {
+		if strings.Contains(text, part) {
 			// With it goes the whole of what it is a part of.
-			h.left.Add(-int64(16 * len(h.text))) // which takes longer than to look for it
-			h.text = regexp.MustCompile(`[0-9A-Za-z+/_-]*`+regexp.QuoteMeta(part)+`[0-9A-Za-z+/_-]*=*`).ReplaceAllLiteralString(h.text, Redacted)
+			text = regexp.MustCompile(`[0-9A-Za-z+/_-]*`+regexp.QuoteMeta(part)+`[0-9A-Za-z+/_-]*=*`).ReplaceAllLiteralString(text, Redacted)
 		}
 	}
+	return text
 }
 
 // constant returns the longest part of a secret that no escaping changes.
@@ -193,26 +124,22 @@ func constant(secret string) string {
 	return longest
 }
 
-// escaped returns the secret and its escaped forms, the longest first. A form that is longer than
-// the searched text is left out: it would only get longer, and some secrets are large.
-func (h *hiding) escaped(secret string) []string {
-	all, last := []string{secret}, []string{secret}
-	for range rounds {
-		var next []string
-		for _, s := range last {
-			for _, escape := range escapes {
-				if h.left.Add(-int64(len(s))) < 0 {
-					return nil
-				}
-				if e := escape(s); len(e) <= len(h.text) && !slices.Contains(all, e) {
-					all, next = append(all, e), append(next, e)
-				}
-			}
-		}
-		last = next
+// hideLines takes out single lines of a secret that has several, as a key in PEM.
+func hideLines(text, secret string) string {
+	if !strings.Contains(secret, "\n") {
+		return text
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	return all
+	for line := range strings.SplitSeq(secret, "\n") {
+		if line = strings.TrimSpace(line); len(line) >= longPart {
+			text = strings.ReplaceAll(text, line, Redacted)
+		}
+	}
+	return text
+}
+
+func inHex(secret string) []string {
+	encoded := hex.EncodeToString([]byte(secret))
+	return []string{encoded, strings.ToUpper(encoded)}
 }
 
 // InBase64 returns the characters of the secret in base64 that don't depend on the text around it,

@@ -34,6 +34,7 @@ func TestHide(t *testing.T) {
 		"HTML":           html.EscapeString(secret),
 		"a query":        url.QueryEscape(secret),
 		"a path":         url.PathEscape(secret),
+		"YAML":           "'" + strings.ReplaceAll(secret, "'", "''") + "'",
 		"hex":            fmt.Sprintf("%x", secret),
 		"capital hex":    fmt.Sprintf("%X", secret),
 		"base64":         base64.StdEncoding.EncodeToString([]byte(secret)),
@@ -50,6 +51,18 @@ func TestHide(t *testing.T) {
 				t.Errorf("%s: %s", name, hidden)
 			}
 		}
+	}
+}
+
+// A long part that no escaping changes is hidden, however often the secret was escaped.
+func TestHideWhatIsEscapedOften(t *testing.T) {
+	const secret = `0123456789abcdefghij"<&`
+	text := secret
+	for range 5 {
+		text = fmt.Sprintf("%q", text)
+	}
+	if hidden := message.Redact("it is "+text, []string{secret}); strings.Contains(hidden, "0123") || !strings.Contains(hidden, message.Redacted) {
+		t.Error(hidden)
 	}
 }
 

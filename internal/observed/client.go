@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
@@ -45,14 +46,27 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 }
 
 // Workload returns a client of a workload cluster, by a kubeconfig file, or for "" by the kubeconfig Secret of the cluster.
-// Its user has to be allowed to read that.
+// Its user has to be allowed to read that. Answers have the limits and timeouts that the manager has for them.
 func Workload(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon, file string) (client.WithWatch, error) {
+	k, err := kubeconfigOf(ctx, c, ca, file)
+	if err != nil {
+		return nil, err
+	}
+	config, err := fleet.ConfigFor(k, fleet.Options{AllowLoopback: true})
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(config)
+}
+
+// kubeconfigOf returns what the user's file says, which is trusted, or the kubeconfig Secret of the cluster.
+func kubeconfigOf(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon, file string) (*kubeconfig.Config, error) {
 	if file != "" {
 		config, err := clientcmd.BuildConfigFromFlags("", file)
 		if err != nil {
 			return nil, err
 		}
-		return NewClient(config)
+		return kubeconfig.Trust(config)
 	}
 	key := client.ObjectKey{Namespace: ca.Namespace, Name: ca.Spec.ClusterName}
 	if ref := ca.Spec.ClusterRef; ref == nil {
@@ -69,9 +83,5 @@ func Workload(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon, f
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	return NewClient(&rest.Config{
-		Host: k.Endpoint.Server, BearerToken: k.Credentials.Token, Username: k.Credentials.Username, Password: k.Credentials.Password,
-		TLSClientConfig: rest.TLSClientConfig{ServerName: k.Endpoint.ServerName, Insecure: k.Endpoint.Insecure, CAData: []byte(k.Endpoint.CA),
-			CertData: []byte(k.Credentials.Cert), KeyData: []byte(k.Credentials.Key)},
-	})
+	return k, nil
 }

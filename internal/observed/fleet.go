@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -77,10 +78,14 @@ func (f *Fleet) ReadClusters(ctx context.Context, c client.Reader, namespace str
 	}, client.InNamespace(namespace))
 }
 
-// Clusters reads the Clusters of a namespace.
-func Clusters(ctx context.Context, c client.Reader, namespace string) (all []clusterv1.Cluster, err error) {
-	list := &clusterv1.ClusterList{}
-	err = pages(ctx, c, "Clusters", list, func() { all = append(all, list.Items...) }, client.InNamespace(namespace))
+// Members reads the Clusters of a namespace, by name.
+func Members(ctx context.Context, c client.Reader, namespace string) (map[string]*member.Member, error) {
+	list, all := &clusterv1.ClusterList{}, map[string]*member.Member{}
+	err := pages(ctx, c, "Clusters", list, func() {
+		for _, cluster := range list.Items {
+			all[cluster.Name] = member.OfCluster(&cluster)
+		}
+	}, client.InNamespace(namespace))
 	return all, err
 }
 

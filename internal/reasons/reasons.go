@@ -31,6 +31,7 @@ const (
 	Retrying                  = "Retrying"
 	ResponseTooLarge          = "ResponseTooLarge"
 	TooManyKinds              = "TooManyKinds"
+	MemoryFull                = "MemoryFull"
 	RecordLost                = "RecordLost"
 	NoCompatibleVersion       = "NoCompatibleVersion"
 	ServiceAccountRequired    = "ServiceAccountRequired"

@@ -40,6 +40,8 @@ var Table = []Reason{
 	{WaitingForOtherClusters, pending, Passing,
 		"inputs that [no revision has](values.md#many-clusters-at-once) have changed, and other clusters get theirs first, or failed with them; " +
 			"what is installed stays, and is Ready"},
+	{job.ReasonWaitingForRenderer, pending, Passing,
+		"the processes that render charts are busy, or other charts of this cluster took their time; what is installed stays"},
 	{NoCompatibleVersion, failed, 0,
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one is removed first"},
@@ -48,7 +50,8 @@ var Table = []Reason{
 		"a ConfigMap or Secret of `valuesFrom` was changed, and the cluster's turn [in the rollout](../rollouts.md#values-of-configmaps-and-secrets) " +
 			"hasn't come; what is installed stays, and is Ready if it is as the cluster's revision wants it"},
 	{job.ReasonValuesInvalid, failed, 0, "the values are no YAML map, have a key twice, or are [too large](../limits.md) when they are merged; or a template in `valuesFrom[].name` makes a name that no object can have"},
-	{job.ReasonTemplateFailed, failed, SourceRead, "a template failed; the message has its name and line"},
+	{job.ReasonValuesTemplateFailed, failed, 0, "the values template, or a template in `valuesFrom[].name`, failed; the message has the field and line"},
+	{job.ReasonTemplateFailed, failed, SourceRead, "a template of the chart failed; the message has its name and line"},
 	{job.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},
 	{ProviderObjectUnavailable, pending, Retried, "an object that the template refers to can't be read"},
 	{ProviderObjectRefused, failed, 0,
@@ -127,8 +130,8 @@ var Table = []Reason{
 	{deliver.ReasonAddonTooLarge, failed, 0,
 		"to work on the add-on takes more memory than one cluster, or its namespace, may have: split the add-on, or raise `--memory-per-cluster-mib`"},
 	{deliver.ReasonRecordUnreadable, failed, 0,
-		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it instead. Or a Secret " +
-			"that is no record is in the place of the next one: the message names it"},
+		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it. Or a Secret " +
+			"that is no record is in its place, or v0.1.0 split it into several Secrets"},
 	{deliver.ReasonPruneFailed, failed, 0,
 		"an object couldn't be deleted, or isn't gone within `progressDeadlineSeconds` (a removal: 600 seconds), mostly " +
 			"for a finalizer or a webhook that doesn't answer; it is still waited for"},
@@ -172,5 +175,9 @@ var Table = []Reason{
 	{RecordLost, pending, 0,
 		"the add-on's release record is gone after each installation: see what deletes Secrets with the label " +
 			"`owner=helm`. It is installed again after pauses of up to five minutes"},
-	{TooManyKinds, anyPhase, 0, "the cluster says that it has more than 1,000 API versions; remove CRDs"},
+	{TooManyKinds, anyPhase, 0,
+		"the cluster says that it has more than 5,000 kinds or 1,000 API versions, or needs more than 2 MiB to say so; remove CRDs"},
+	{MemoryFull, anyPhase, Passing,
+		"an answer of the cluster found no room in the memory that it, its namespace, or the process may have. The message says which. " +
+			"If it lasts, raise the flag `--memory-per-cluster-mib`, `--memory-per-namespace-mib` or `--memory-mib`"},
 }

@@ -234,7 +234,7 @@ func TestTemplateBombs(t *testing.T) {
 		"work without end":             {endless, job.ReasonRenderTimeout},
 		"a list of a billion":          {`{{ range until 1000000000 }}{{ end }}`, job.ReasonOutOfMemory},
 		"output without end":           {`{{ range until 1000000 }}{{ repeat 1000 "x" }}{{ end }}`, job.ReasonOutputTooLarge},
-		"a template that calls itself": {`{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}`, job.ReasonTemplateFailed},
+		"a template that calls itself": {`{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}`, job.ReasonValuesTemplateFailed},
 	}
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Timeout = 5 * time.Second })
 	for name, bomb := range bombs {

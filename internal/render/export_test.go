@@ -5,6 +5,8 @@ package render
 import (
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/render/protocol"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -33,4 +35,13 @@ func (r *Renderer) Served() (n int) {
 		n += p.served
 	}
 	return n
+}
+
+// Waiting returns how many requests wait for workers.
+func (r *Renderer) Waiting() int { return r.queue.slots.Usage().Waiting }
+
+// IndexTimeout returns how long a worker reads an index of so many bytes, with the default for other jobs.
+func IndexTimeout(bytes int) time.Duration {
+	t, _ := newTask(&protocol.Request{Open: &opener.Job{Index: &opener.Index{Data: make([]byte, bytes)}}}, Options{}.withDefaults().Timeout)
+	return t.timeout
 }

@@ -12,12 +12,12 @@ import (
 
 // Options limit a Renderer. Zero values mean the defaults.
 type Options struct {
-	// Workers is the number of renderings at the same time. A tenant that has none may have one more. Defaults to the
-	// number of CPUs, at most 4.
+	// Workers is the number of renderings at the same time. While a namespace has all of them, another one may have one
+	// more. Defaults to the number of CPUs, at most 4.
 	Workers int
 	// Timeout of one rendering, without the wait for a free worker. Defaults to 20s.
 	Timeout time.Duration
-	// Memory is where requests to workers and their answers count. Nil counts nothing.
+	// Memory is where files that wait for workers count, and answers that are kept. Nil counts nothing.
 	Memory *budget.Budget
 	// MemoryBytes is the memory one worker may use. Defaults to 512 MiB.
 	MemoryBytes int64

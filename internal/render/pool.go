@@ -75,7 +75,7 @@ var errWornOut = errors.New("used render worker died")
 // attempt has the request answered by p, and gives p back or ends it.
 func (l *pool) attempt(ctx context.Context, p *process, t *task) (*protocol.Response, error) {
 	used := p.served > 0
-	limited, cancel := context.WithTimeoutCause(ctx, l.opts.Timeout, errTimeout)
+	limited, cancel := context.WithTimeoutCause(ctx, t.timeout, errTimeout)
 	defer cancel()
 	resp, err := p.exchange(limited, t, l.opts.limits().FrameBytes())
 	if err == nil {
@@ -88,8 +88,10 @@ func (l *pool) attempt(ctx context.Context, p *process, t *task) (*protocol.Resp
 		return nil, ErrClosed
 	case errors.Is(err, protocol.ErrFrameTooLarge):
 		return nil, failure.New(job.ReasonOutputTooLarge, "the rendered output is larger than allowed; make it smaller")
+	case errors.Is(context.Cause(limited), errTimeout) && t.timeout < l.opts.Timeout:
+		return nil, failure.New(job.ReasonRenderTimeout, "took longer than %s; make it smaller", t.timeout)
 	case errors.Is(context.Cause(limited), errTimeout):
-		return nil, failure.New(job.ReasonRenderTimeout, "took longer than %s, stopped while %s; make it simpler, or raise --render-timeout", l.opts.Timeout, p.stage)
+		return nil, failure.New(job.ReasonRenderTimeout, "took longer than %s, stopped while %s; make it simpler, or raise --render-timeout", t.timeout, p.stage)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("stopped while %s: %w", p.stage, context.Cause(ctx))
 	case errors.Is(err, protocol.ErrUnexpected):

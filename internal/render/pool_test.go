@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -85,7 +86,7 @@ func TestParallelRequests(t *testing.T) {
 		wg.Go(func() {
 			req := rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap + `data: {a: "{{ .Values.i }}", b: "{{ .Capabilities.APIVersions.Has .Values.i }}"}`))
 			req.Values = map[string]any{"i": fmt.Sprint(i)}
-			result, err := r.Chart(t.Context(), req)
+			result, err := r.Chart(budget.WithTenant(t.Context(), budget.Tenant{Namespace: "team"}), req)
 			if err != nil {
 				t.Error(err)
 				return

@@ -125,16 +125,19 @@ func (p *process) ask(t *task, limit int64) (*protocol.Response, error) {
 	}
 }
 
-// send writes the files of a task as they are in memory, and then the request. To encode them would leave a copy of a whole
-// chart to the garbage collector for each rendering.
+// send writes the contents of a task as they are in memory, and then the request.
 func (p *process) send(t *task) error {
 	out := bufio.NewWriter(p.stdin)
-	for _, file := range t.files {
-		if err := protocol.WriteFrame(out, protocol.FrameFile, file.Data); err != nil {
+	for _, content := range t.contents {
+		if err := protocol.WriteFrame(out, protocol.FrameFile, content); err != nil {
 			return err
 		}
 	}
-	if err := protocol.WriteFrame(out, protocol.FrameRequest, t.payload); err != nil {
+	payload, err := protocol.Encode(t.req)
+	if err != nil {
+		return err
+	}
+	if err := protocol.WriteFrame(out, protocol.FrameRequest, payload); err != nil {
 		return err
 	}
 	return out.Flush()

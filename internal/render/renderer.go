@@ -4,7 +4,6 @@ package render
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,13 +15,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
-	"github.com/cluster-chandler/chandler/internal/shares"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // Renderer has jobs done by worker processes. It is safe for concurrent use.
 type Renderer struct {
 	pool    *pool
-	slots   *shares.Shares
+	queue   *queue
 	pauses  pauses
 	answers *sharedAnswers
 }
@@ -30,10 +29,15 @@ type Renderer struct {
 // New returns a Renderer. Workers are started when they are needed first.
 func New(opts Options) *Renderer {
 	opts = opts.withDefaults()
+	pool, workers := newPool(opts), int64(opts.Workers)
 	return &Renderer{
-		pool:    newPool(opts),
-		slots:   shares.NewWithSpare(int64(opts.Workers)),
-		answers: newSharedAnswers(),
+		pool: pool,
+		queue: &queue{
+			slots:   budget.New(budget.Limits{All: workers + 1, Namespace: workers}),
+			files:   files{memory: opts.Memory, known: map[string]*usedFiles{}},
+			closing: pool.closing,
+		},
+		answers: newSharedAnswers(opts.Memory),
 		pauses:  newPauses(),
 	}
 }
@@ -113,9 +117,10 @@ func (r *Renderer) Names(ctx context.Context, req job.Names) ([]string, error) {
 	return resp.Names, nil
 }
 
-// Open has a worker read hostile content. An error of the content is a [*failure.Error] with a reason of a source.
+// Open has a worker read hostile content, for all who asked for it: however patient the first of them is. An error of the
+// content is a [*failure.Error] with a reason of a source.
 func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opened, error) {
-	resp, err := r.do(ctx, &protocol.Request{Open: archive})
+	resp, err := r.do(context.WithValue(ctx, patienceKey{}, nil), &protocol.Request{Open: archive})
 	failed, ok := errors.AsType[*failure.Error](err)
 	switch {
 	case err == nil:
@@ -125,7 +130,9 @@ func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opene
 	case failure.IsReason(failed.Reason):
 		return nil, err
 	case failed.Reason == job.ReasonOutOfMemory, failed.Reason == job.ReasonRenderTimeout, failed.Reason == job.ReasonOutputTooLarge:
-		return nil, failure.New(failure.ArtifactTooLarge, "it can't be opened: %w", failed.Err)
+		large := failure.New(failure.ArtifactTooLarge, "it can't be opened: %w", failed.Err)
+		large.RetryAfter = retry.Refused.Longest // each time it takes all of a worker
+		return nil, large
 	}
 	return nil, failure.New(failure.ArtifactInvalid, "it can't be opened: %w", failed.Err)
 }
@@ -134,37 +141,29 @@ func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opene
 // may be a response, too.
 func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Response, error) {
 	req.Limits = r.pool.opts.limits()
-	task, err := newTask(req)
+	task, err := newTask(req, r.pool.opts.Timeout)
+	defer func() { req.Attach(task.contents) }() // it may be asked again, with the answers to lookups
 	if err != nil {
 		return nil, err
 	}
-	if n := task.size(); n > r.pool.opts.InputBytes {
-		return nil, failure.New(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.pool.opts.InputBytes)
-	}
-	share, err := sharingOf(task)
-	if err != nil {
-		return nil, err
+	if task.size > r.pool.opts.InputBytes {
+		return nil, failure.New(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", task.size, r.pool.opts.InputBytes)
 	}
 	if r.pool.closing.Err() != nil {
 		return nil, ErrClosed
 	}
-	if resp := r.answers.find(share); resp != nil {
+	if resp := r.answers.find(task); resp != nil {
 		return resp, nil
 	}
-	digest := sha256.Sum256(task.payload)
-	if failed := r.pauses.failure(digest); failed != nil {
+	if failed := r.pauses.failure(task.inputs); failed != nil {
 		return nil, failed
 	}
-	slot := r.slots.Join(budget.TenantOf(ctx), 1)
-	defer slot.Release()
-	select {
-	case <-slot.Granted():
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
-	case <-r.pool.closing.Done():
-		return nil, ErrClosed
+	leave, err := r.queue.join(ctx, task)
+	if err != nil {
+		return nil, err
 	}
-	if resp := r.answers.find(share); resp != nil { // for another one, while this waited
+	defer leave()
+	if resp := r.answers.find(task); resp != nil { // for another one, while this waited
 		return resp, nil
 	}
 	resp, err := r.pool.serve(ctx, task)
@@ -176,7 +175,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 		renderingsTotal.WithLabelValues(result).Inc()
 	}
 	if err == nil || ctx.Err() == nil {
-		r.pauses.record(digest, err)
+		r.pauses.record(task.inputs, err)
 	}
 	if err != nil {
 		return nil, err
@@ -184,6 +183,6 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 	if f := resp.Failure; f != nil {
 		return resp, &failure.Error{Reason: f.Reason, Err: errors.New(f.Message)}
 	}
-	r.answers.keep(share, resp)
+	r.answers.keep(budget.TenantOf(ctx), task, resp)
 	return resp, nil
 }

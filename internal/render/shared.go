@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 	"slices"
 
-	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 )
@@ -29,7 +29,7 @@ const (
 // Bound: sharedBytes, and sharedVariants for each.
 // Lost with it: charts are rendered once more.
 type sharedAnswers struct {
-	answers *lru.Cache[[sha256.Size]byte, []sharedAnswer]
+	answers *budget.Cache[[sha256.Size]byte, []sharedAnswer]
 }
 
 // sharedAnswer is a response in CBOR, and the facts on which it depends.
@@ -38,8 +38,8 @@ type sharedAnswer struct {
 	used    job.FactsUsed
 }
 
-func newSharedAnswers() *sharedAnswers {
-	return &sharedAnswers{answers: lru.New[[sha256.Size]byte](sharedBytes, func(answers []sharedAnswer) (bytes int64) {
+func newSharedAnswers(memory *budget.Budget) *sharedAnswers {
+	return &sharedAnswers{answers: budget.NewCache[[sha256.Size]byte](memory, sharedBytes, func(answers []sharedAnswer) (bytes int64) {
 		for _, a := range answers {
 			bytes += int64(len(a.payload)) + sharedOverhead
 		}
@@ -47,37 +47,21 @@ func newSharedAnswers() *sharedAnswers {
 	})}
 }
 
-// sharing identifies the inputs that an answer depends on.
-type sharing struct {
-	key   [sha256.Size]byte // of all but the facts
-	facts *job.Facts        // nil if there is no chart to ask for them
-}
-
-// sharingOf returns the inputs of the answer to a task; nil if it isn't shared.
-func sharingOf(t *task) (*sharing, error) {
+// shares reports whether the answer to a task may be that to another one, too.
+func (t *task) shares() bool {
 	c := t.req.Chart
-	switch {
-	case c == nil && t.req.Open == nil:
-		return &sharing{key: sha256.Sum256(t.payload)}, nil
-	case c == nil, len(c.Generated)+len(c.Sensitive)+len(c.Answers)+len(c.LiveObjects) > 0:
-		return nil, nil
-	}
-	plain, without := *t.req, *c
-	without.Files, without.Facts = nil, job.Facts{}
-	plain.Chart = &without
-	payload, err := protocol.Encode(&plain)
-	return &sharing{key: sha256.Sum256(payload), facts: &c.Facts}, err
+	return t.req.Open == nil && (c == nil || len(c.Generated)+len(c.Sensitive)+len(c.Answers)+len(c.LiveObjects) == 0)
 }
 
 // find returns the answer that others got; nil if there is none.
-func (s *sharedAnswers) find(of *sharing) *protocol.Response {
-	if of == nil {
+func (s *sharedAnswers) find(t *task) *protocol.Response {
+	if !t.shares() {
 		return nil
 	}
-	answers, _ := s.answers.Get(of.key)
+	answers, _ := s.answers.Get(t.inputs)
 	for _, a := range answers {
 		resp := &protocol.Response{}
-		if (of.facts == nil || a.used.Holds(*of.facts)) && protocol.Decoding.Unmarshal(a.payload, resp) == nil {
+		if (t.req.Chart == nil || a.used.Holds(t.req.Chart.Facts)) && protocol.Decoding.Unmarshal(a.payload, resp) == nil {
 			if resp.Result != nil {
 				renderingsTotal.WithLabelValues(resultShared).Inc()
 			}
@@ -88,8 +72,8 @@ func (s *sharedAnswers) find(of *sharing) *protocol.Response {
 }
 
 // keep keeps an answer for others, if it may be theirs.
-func (s *sharedAnswers) keep(of *sharing, resp *protocol.Response) {
-	if of == nil || len(resp.Asked) > 0 {
+func (s *sharedAnswers) keep(tenant budget.Tenant, t *task, resp *protocol.Response) {
+	if !t.shares() || len(resp.Asked) > 0 {
 		return
 	}
 	answer := sharedAnswer{payload: resp.Payload}
@@ -99,7 +83,7 @@ func (s *sharedAnswers) keep(of *sharing, resp *protocol.Response) {
 		}
 		answer.used = made.FactsUsed
 	}
-	s.answers.Change(of.key, func(known *[]sharedAnswer) {
+	s.answers.Change(tenant, t.inputs, func(known *[]sharedAnswer) {
 		answers := append(slices.Clone(*known), answer) // others read the previous ones
 		*known = answers[max(0, len(answers)-sharedVariants):]
 	})

@@ -3,13 +3,13 @@
 package render_test
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -117,10 +117,11 @@ func TestSharedObjectsAreTheCallersOwn(t *testing.T) {
 // TestManyClustersAtOnce has clusters ask for the same at the same time.
 func TestManyClustersAtOnce(t *testing.T) {
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
+	ctx := budget.WithTenant(t.Context(), budget.Tenant{Namespace: "team"})
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			if _, err := r.Chart(context.Background(), rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))); err != nil {
+			if _, err := r.Chart(ctx, rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))); err != nil {
 				t.Error(err)
 			}
 		})

@@ -28,6 +28,19 @@ func (s Standing) String() string {
 	return [...]string{"waits", "on its way", "done", "failed", "not ready before either", "away"}[s]
 }
 
+// StandsSince returns since when the cluster stands there, zero if it hasn't started.
+func (m Member) StandsSince() time.Time {
+	switch m.Standing {
+	case Waits:
+		return time.Time{}
+	case InFlight:
+		return m.Started
+	case Away:
+		return m.AwaySince
+	}
+	return m.Since
+}
+
 const (
 	// lostAfter is how long a cluster that answered when it started may be silent before it counts as failed: the
 	// change may have cut it off.

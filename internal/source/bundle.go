@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -30,7 +32,8 @@ type Bundle struct {
 	left    *artifact.Limits   // of what all archives together may have
 }
 
-// OpenBundle reads a bundle.
+// OpenBundle reads a bundle. Its files, and those of the archives in it, count until the context's holder releases them; see
+// [budget.Holding].
 func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addonsv1.BundleSource) (*Bundle, error) {
 	ref := reference.BundleOf(namespace, from)
 	digest, err := s.Resolve(ctx, ref)
@@ -41,6 +44,14 @@ func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addons
 	if err != nil {
 		return nil, err
 	}
+	most := fetched.bytes() + s.Limits.TotalBytes
+	claim := s.Memory.Claim(budget.Tenant{Namespace: namespace}, most)
+	if !claim.Try(most) {
+		busy := failure.New(failure.ArtifactPending, "other bundles of namespace %s are open, and take all memory that it may have", namespace)
+		busy.Wait, busy.RetryAfter = true, retry.Room
+		return nil, ref.Locate(busy)
+	}
+	claim.Release(ctx)
 	left := s.Limits
 	scope, _ := s.scope(ctx, ref)
 	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: scope, files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
@@ -54,8 +65,7 @@ func (s *Sources) resolveInBundle(ctx context.Context, ref reference.Reference) 
 	}
 	q := answers.Question{Key: bundle.Digest + " " + ref.Chart.Path + ref.Kind.Suffix() + " from " + bundle.scope}
 	return s.digests.Ask(ctx, q, func(ctx context.Context) (string, error) {
-		bundle.ctx = ctx
-		got, err := bundle.content(ref.Chart.Path, ref.Kind)
+		got, err := fetching{s}.readInBundle(ctx, ref)
 		return got.Digest(), err
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
@@ -66,7 +67,7 @@ func (s fetching) load(ctx context.Context, ref reference.Reference, scope, dige
 	case ref.Remote():
 		content, err = s.download(ctx, ref, scope, digest)
 	default:
-		content, err = s.readAtHand(ctx, ref)
+		content, err = s.atHand(ctx, ref, func() (artifact.Content, error) { return s.readAtHand(ctx, ref) })
 	}
 	if err != nil {
 		return nil, err
@@ -79,11 +80,16 @@ func (s fetching) load(ctx context.Context, ref reference.Reference, scope, dige
 
 // download returns the content with the digest: what is on disk, or else what the host sends.
 func (s fetching) download(ctx context.Context, ref reference.Reference, scope, digest string) (artifact.Content, error) {
-	if got, found := s.stored(ref, scope, digest); found {
+	found := false
+	got, err := s.atHand(ctx, ref, func() (got artifact.Content, err error) {
+		got, found = s.stored(ref, scope, digest)
 		return got, nil
+	})
+	if err != nil || found {
+		return got, err
 	}
 	from := s.backendOf(ref)
-	got, err := visit(ctx, s.Sources, ref, func(ctx context.Context, c *auth.Client) (artifact.Content, error) { return from.Fetch(ctx, c, digest) })
+	got, err = visit(ctx, s.Sources, ref, func(ctx context.Context, c *auth.Client) (artifact.Content, error) { return from.Fetch(ctx, c, digest) })
 	if err == nil {
 		s.downloaded(ref, scope, got)
 	}
@@ -99,8 +105,22 @@ func (s fetching) readAtHand(ctx context.Context, ref reference.Reference) (arti
 		return s.readObject(ctx, ref)
 	})
 	if err == nil {
-		s.countBytes(ref, got)
+		countBytes(ref, got)
 	}
+	return got, err
+}
+
+// atHand reads content of this machine once there is memory for the most that it may be. It counts until the request ends,
+// as answers of hosts do.
+func (s fetching) atHand(ctx context.Context, ref reference.Reference, read func() (artifact.Content, error)) (artifact.Content, error) {
+	most := max(s.Limits.ArchiveBytes, s.Limits.TotalBytes)
+	claim := s.Memory.Claim(budget.Tenant{Namespace: ref.Namespace}, most)
+	if err := claim.Grow(ctx, most); err != nil {
+		return artifact.Content{}, failure.NoMemory(ref.Namespace)
+	}
+	got, err := read()
+	claim.Shrink(got.Bytes())
+	claim.Release(ctx)
 	return got, err
 }
 
@@ -111,7 +131,9 @@ func visit[T any](ctx context.Context, s *Sources, ref reference.Reference, call
 	var sent atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { sent.Store(true) }})
 	got, err := auth.Ask(traced, s.access, ref, call)
-	s.count(ref, started, sent.Load(), err)
+	if sent.Load() {
+		s.count(ref, started, err)
+	}
 	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactChanged {
 		s.digests.Forget(s.digestQuestion(ctx, ref).Key) // for those who ask from now on
 	}
@@ -147,7 +169,7 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 // downloaded counts what a source gave, and keeps it on disk: an archive, or each of a
 // bundle's files under its own digest, and then the manifest that lists them.
 func (s fetching) downloaded(ref reference.Reference, scope string, got artifact.Content) {
-	s.countBytes(ref, got)
+	countBytes(ref, got)
 	for _, file := range got.Files {
 		s.Store.Put(scope, artifact.DigestOf(file.Data), file.Data)
 	}

@@ -5,7 +5,6 @@ package source
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 	"time"
 
@@ -18,54 +17,21 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// Checks are what asking one source came to since the process started. Whatever
-// versions it was asked for, it is one source; so it is for all objects that name it
-// with the same credentials.
-type Checks struct {
-	// Last is when it was asked, LastSuccess when with success. Zero: never.
-	Last, LastSuccess time.Time
-	// Took is how long that took, all together.
-	Took time.Duration
-	// Bytes of the content that it gave.
-	Bytes int64
-	// Results says how often it came to what: [ResultSuccess], or the reason of a failure.
-	Results map[string]uint64
-}
-
-// ResultSuccess is the result of a check without an error.
+// ResultSuccess is the result of a request without an error.
 const ResultSuccess = "Success"
 
-// Checks returns those of the reference's source, that of the bundle if it is in one; false if it
-// wasn't asked yet.
-func (s *Sources) Checks(ref reference.Reference) (Checks, bool) {
-	if ref.Bundle != nil {
-		ref = reference.BundleOf(ref.Namespace, ref.Bundle)
-	}
-	return s.checks.Get(ref.Source())
-}
-
-// count counts a look at the reference's source. Only one for which a request was sent is
-// in the series of all sources.
-func (s *Sources) count(ref reference.Reference, started time.Time, sent bool, err error) {
+// count counts a look at the reference's source.
+func (s *Sources) count(ref reference.Reference, started time.Time, err error) {
+	kind, host := seriesOf(ref)
 	ended, result := s.Clock.Now(), ResultSuccess
-	if err != nil {
+	requestSeconds.WithLabelValues(kind, host).Observe(ended.Sub(started).Seconds())
+	lastRequest.WithLabelValues(kind, host).Set(float64(ended.Unix()))
+	if err == nil {
+		lastSuccess.WithLabelValues(kind, host).Set(float64(ended.Unix()))
+	} else {
 		result = failure.Of(err).Reason
 	}
-	if sent {
-		countRequest(ref, started, ended, result)
-	}
-	s.checks.Change(ref.Source(), func(known *Checks) {
-		known.Last = ended
-		if err == nil {
-			known.LastSuccess = ended
-		}
-		known.Took += ended.Sub(started)
-		known.Results = maps.Clone(known.Results) // others read the previous ones
-		if known.Results == nil {
-			known.Results = map[string]uint64{}
-		}
-		known.Results[result]++
-	})
+	requests.WithLabelValues(kind, host, result).Inc()
 }
 
 // counted counts a look at what is at hand, which takes no request while nothing changed.
@@ -73,24 +39,22 @@ func counted[T any](s *Sources, ref reference.Reference, look func() (T, error))
 	started := s.Clock.Now()
 	got, err := look()
 	if !errors.Is(err, context.Canceled) { // else nobody waits for it any more
-		s.count(ref, started, true, err)
+		s.count(ref, started, err)
 	}
 	return got, err
 }
 
 // countBytes counts content that a source gave.
-func (s *Sources) countBytes(ref reference.Reference, got artifact.Content) {
+func countBytes(ref reference.Reference, got artifact.Content) {
 	kind, host := seriesOf(ref)
 	artifactBytes.WithLabelValues(kind, host).Add(float64(got.Bytes()))
-	s.checks.Change(ref.Source(), func(known *Checks) { known.Bytes += got.Bytes() })
 }
 
 // hosts that have series of their own. Users name hosts: without a limit, they could make as many series as they like.
 var hosts = series.Bounded(64)
 
 // No metric here has a label for a cluster, an object, or an address: a fleet may have
-// thousands, and an address may hold a secret. The metrics of an object's sources are made of
-// [Sources.Checks].
+// thousands, and an address may hold a secret.
 var (
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandler_source_requests_total",
@@ -137,14 +101,4 @@ func seriesOf(r reference.Reference) (kind, host string) {
 	}
 	host, _ = r.Host()
 	return kind, hosts.Label(host)
-}
-
-func countRequest(ref reference.Reference, started, ended time.Time, result string) {
-	kind, host := seriesOf(ref)
-	requestSeconds.WithLabelValues(kind, host).Observe(ended.Sub(started).Seconds())
-	lastRequest.WithLabelValues(kind, host).Set(float64(ended.Unix()))
-	if result == ResultSuccess {
-		lastSuccess.WithLabelValues(kind, host).Set(float64(ended.Unix()))
-	}
-	requests.WithLabelValues(kind, host, result).Inc()
 }

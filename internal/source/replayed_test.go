@@ -151,14 +151,14 @@ func TestSwappedCharts(t *testing.T) {
 	expectRefused(t, get(t, w.sources(t), w.ref("charts/cilium", nil)), "")
 }
 
-// interrupted has jobs with YAML fail, as where no worker has time for them.
+// interrupted has jobs fail that read what a release says of itself, as where no worker has time for them.
 type interrupted struct {
 	opener.Opener
 	fails atomic.Bool
 }
 
 func (i *interrupted) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error) {
-	if job.YAML != nil && i.fails.Load() {
+	if job.Unpack != nil && job.Unpack.Document != "" && i.fails.Load() {
 		return nil, context.DeadlineExceeded
 	}
 	return i.Opener.Open(ctx, job)

@@ -87,7 +87,6 @@ type Sources struct {
 	required policy.Required
 	indexes  *helm.Indexes
 	releases *github.Releases
-	checks   *lru.Cache[string, Checks] // by source, of those that were asked last
 
 	digests  *answers.Memory[string]    // that references were resolved to
 	lists    *answers.Memory[[]string]  // of versions
@@ -107,7 +106,6 @@ func New(options Options) (*Sources, error) {
 		required: policy.Required(options.RequireSignaturesBy),
 		indexes:  helm.NewIndexes(options.Opener, options.Clock),
 		releases: github.NewReleases(options.Clock),
-		checks:   lru.New[string](remembered, lru.One[Checks]),
 		digests:  answers.New(options.Clock, remembered, lru.One[string]),
 		lists:    answers.New(options.Clock, listBytes, lru.Strings),
 		verified: answers.New(options.Clock, remembered, lru.One[string]),
@@ -118,7 +116,7 @@ func New(options Options) (*Sources, error) {
 	s.trust = policy.NewReader(s.objects)
 	s.access = auth.New(auth.Options{
 		Objects: s.objects, CredentialsDir: options.CredentialsDir, AllowLoopback: options.AllowLoopback,
-		UserAgent: options.UserAgent, Limits: options.Limits, Clock: options.Clock,
+		UserAgent: options.UserAgent, Limits: options.Limits, Memory: options.Memory, Clock: options.Clock,
 	})
 	if options.ArtifactRoot != "" {
 		var err error

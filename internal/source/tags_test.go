@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,7 +71,10 @@ func TestHostileTagLists(t *testing.T) {
 					return
 				}
 			}
-		}, failure.SourceUnavailable},
+		}, failure.ArtifactTooLarge},
+		"many short tags": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"tags":[`+strings.Repeat(`"",`, 1_000_000)+`""]}`)
+		}, failure.ArtifactTooLarge},
 		"no list":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`<html>`)) }, failure.SourceUnavailable},
 		"no versions": {func(w http.ResponseWriter, _ *http.Request) { sendTags(w, many) }, failure.ArtifactNotFound},
 		"too many requests": {func(w http.ResponseWriter, _ *http.Request) {

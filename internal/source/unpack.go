@@ -4,13 +4,10 @@ package source
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
-	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/source/layout"
 )
 
 // Artifact is content that was unpacked and checked. It is shared: don't change it.
@@ -34,34 +31,17 @@ func (a *Artifact) bytes() int64 {
 	return artifact.Content{Files: a.Files}.Bytes() + int64(len(a.Files)+1)*overhead
 }
 
-// unpack has a worker open the content.
+// unpack has a worker open the content. Of a bundle, it returns what the release of a Cluster Stack says it is, too.
 func (s fetching) unpack(ctx context.Context, content artifact.Content, kind artifact.Kind) (*Artifact, error) {
 	unpackings.Inc()
 	content.Kind = kind
-	opened, err := s.Opener.Open(ctx, &opener.Job{Unpack: &opener.Unpack{Content: content, Limits: s.Limits}})
-	if err != nil {
-		return nil, err
-	}
-	got := &Artifact{Digest: content.Digest(), Files: opened.Files, name: opened.Name, version: opened.Version}
+	job := &opener.Unpack{Content: content, Limits: s.Limits}
 	if kind == artifact.KindBundle {
-		got.metadata, err = s.metadataOf(ctx, got.Files)
+		job.Document = clusterstack.MetadataFile
 	}
-	return got, err
-}
-
-// metadataOf returns what the release of a Cluster Stack says it is, as JSON. It is nil for a release that says nothing, or
-// in no YAML: package bundle tells of that. An error of a worker says nothing of the release.
-func (s fetching) metadataOf(ctx context.Context, files []artifact.File) ([]byte, error) {
-	file := artifact.Find(files, layout.OnlyDirectory(artifact.Names(files))+clusterstack.MetadataFile)
-	if file == nil {
-		return nil, nil
-	}
-	opened, err := s.Opener.Open(ctx, &opener.Job{YAML: &opener.YAML{Data: file.Data}})
-	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactInvalid {
-		return nil, nil
-	}
+	opened, err := s.Opener.Open(ctx, &opener.Job{Unpack: job})
 	if err != nil {
 		return nil, err
 	}
-	return opened.JSON, nil
+	return &Artifact{Digest: content.Digest(), Files: opened.Files, name: opened.Name, version: opened.Version, metadata: opened.JSON}, nil
 }

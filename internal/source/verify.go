@@ -125,7 +125,7 @@ func acceptsFiles(r reference.Reference, got *Artifact, says string, signed bool
 	_, notATag := clusterstack.ParseTag(published)
 	if got.metadata != nil && (signed || notATag == nil) {
 		names := artifact.Names(got.Files)
-		root := layout.OnlyDirectory(names)
+		root := artifact.OnlyDirectory(names)
 		for i := range names {
 			names[i] = strings.TrimPrefix(names[i], root)
 		}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/compatibility"
 )
 
 // Upgrade is how far a cluster is on its way from one version of Kubernetes to another.
@@ -73,7 +74,7 @@ func (u *Upgrade) stepsAhead(c Cluster, before *addonsv1.ClusterUpgrade) []strin
 	}
 	plan := c.Plan
 	if !u.Asked || len(plan) == 0 || plan[len(plan)-1] != u.Target {
-		plan = minors(u.runs(c), u.Target)
+		plan = compatibility.Minors(u.runs(c), u.Target)
 	}
 	underWay := before != nil && before.Target == u.Target && before.Step != u.Reached &&
 		!slices.ContainsFunc(plan, func(v string) bool { return SameMinor(v, before.Step) }) && compare(u.runs(c), before.Step) <= 0

@@ -4,7 +4,6 @@ package upgrade
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -55,24 +54,6 @@ func isOf(reported, version string) bool {
 	bare := w.Prerelease() == "" && w.Metadata() == ""
 	return v.Major() == w.Major() && v.Minor() == w.Minor() && v.Patch() == w.Patch() &&
 		(bare || v.Prerelease() == w.Prerelease() && v.Metadata() == w.Metadata())
-}
-
-// farthest is how many minor versions between two others are steps of an upgrade.
-const farthest = 50
-
-// minors returns the first patch of each minor version between two versions, and the latter. Beyond
-// 50 minor versions it leaves out the rest.
-func minors(from, to string) []string {
-	begin, err := kubeversion.Parse(from)
-	end, other := kubeversion.Parse(to)
-	if err != nil || other != nil || begin.Major() != end.Major() {
-		return []string{to}
-	}
-	var all []string
-	for minor := begin.Minor() + 1; minor < min(end.Minor(), begin.Minor()+farthest+1); minor++ {
-		all = append(all, fmt.Sprintf("v%d.%d.0", end.Major(), minor))
-	}
-	return append(all, to)
 }
 
 // only returns the version that all are; "" if there are several, or none.

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,102 +22,128 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// cacheSize bounds the values that are kept, in bytes; those of a file are mostly some kilobytes.
-const cacheSize = 64 << 20
+// cacheBytes bounds the values that are kept. A values file mostly has some kilobytes.
+const cacheBytes = 64 << 20
 
-// Reader reads ConfigMaps and Secrets. Only their metadata is watched, to save memory. A value of a version is read once.
+// Reader reads ConfigMaps and Secrets. Only their metadata is watched, to save memory. A key that an add-on names is read
+// once for each version of its object.
 //
-// Key: the object, and its key.
-// Bound: cacheSize bytes, and the budget.
-// Lost with it: each object is read once more.
+// Key: the object.
+// Bound: cacheBytes, and the budget; until the object is changed or deleted.
+// Lost with it: each key is read once more.
 type Reader struct {
 	objects *object.Reader
-	values  *budget.Cache[reference.Object, Value]
+	kept    *budget.Cache[reference.Object, content]
+}
+
+// content is what is kept of an object: the keys that were asked for.
+type content struct {
+	version string
+	values  map[string]Value
 }
 
 // Value is what an object has at a key.
 type Value struct {
-	Data []byte
-	// IsThere says that the object has the key.
-	IsThere bool
-
-	uid     types.UID
-	version string // of the object
+	Text []byte
+	// IsThere says that the object has the key, and HasObject that there is the object.
+	IsThere, HasObject bool
+	uid                types.UID
 }
 
-// NewReader returns a reader of objects whose metadata is in the cache, and whose content the API server has.
+// NewReader returns a reader of objects whose metadata is in the cache, and whose content the API server has. What is kept
+// counts as memory.
 func NewReader(metadata, live client.Reader, memory *budget.Budget) *Reader {
 	return &Reader{
 		objects: object.NewReader(live, metadata),
-		values:  budget.NewCache[reference.Object](memory, cacheSize, func(v Value) int64 { return int64(len(v.Data)) + 256 }),
+		kept: budget.NewCache[reference.Object](memory, cacheBytes, func(c content) (bytes int64) {
+			for key, value := range c.values {
+				bytes += int64(len(key) + len(value.Text) + 128)
+			}
+			return bytes
+		}),
 	}
 }
 
-// Value returns the value that a reference means; false if there is no such object.
-func (r *Reader) Value(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (Value, bool, error) {
-	o := objectOf(namespace, ref)
-	known, _ := r.values.Get(o)
+// Value returns what an object has at a key.
+func (r *Reader) Value(ctx context.Context, o reference.Object) (Value, error) {
 	version, err := r.objects.Cached(ctx, o)
-	if apierrors.IsNotFound(err) {
-		r.values.Remove(o)
+	if err != nil {
+		r.kept.Remove(objectOf(o))
+		return read(o, object.Contents{}, err)
 	}
-	if err != nil || known.version == version {
-		return isThere(o, known, err)
+	kept, _ := r.kept.Get(objectOf(o))
+	if value, known := kept.values[o.Key]; known && kept.version == version {
+		return value, nil
 	}
-	now, found, err := r.valueNow(ctx, o)
-	if found {
-		r.values.Put(budget.Tenant{Namespace: namespace}, o, now)
+	all, err := r.objects.All(ctx, o)
+	value, err := read(o, all, err)
+	if err == nil && value.HasObject {
+		r.kept.Change(budget.Tenant{Namespace: o.Namespace}, objectOf(o), func(c *content) {
+			values := map[string]Value{o.Key: value}
+			if c.version == all.Version {
+				maps.Copy(values, c.values) // others read the previous ones
+			}
+			*c = content{all.Version, values}
+		})
 	}
-	return now, found, err
+	return value, err
 }
 
-// valueNow asks the API server.
-func (r *Reader) valueNow(ctx context.Context, o reference.Object) (Value, bool, error) {
-	found, err := r.objects.All(ctx, o)
-	data, hasKey := found.Data[o.Key]
-	return isThere(o, Value{Data: data, IsThere: hasKey, uid: found.UID, version: found.Version}, err)
+// Forget drops what is kept of an object that was changed or deleted.
+func (r *Reader) Forget(kind string, key client.ObjectKey) {
+	r.kept.Remove(reference.Object{Kind: kind, Namespace: key.Namespace, Name: key.Name})
 }
 
-// isThere returns what was read; false if there is no such object.
-func isThere(o reference.Object, found Value, err error) (Value, bool, error) {
+// objectOf returns an object without a key.
+func objectOf(o reference.Object) reference.Object {
+	o.Key = ""
+	return o
+}
+
+// read returns what was read of an object.
+func read(o reference.Object, all object.Contents, err error) (Value, error) {
+	text, isThere := all.Data[o.Key]
 	switch {
 	case err == nil:
-		return found, true, nil
+		return Value{text, isThere, true, all.UID}, nil
 	case apierrors.IsNotFound(err):
-		return Value{}, false, nil
+		return Value{}, nil
 	}
-	return Value{}, false, fmt.Errorf("reading %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+	return Value{}, fmt.Errorf("reading %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 }
 
 // Digest returns the digest of the values that a reference means, "" if they aren't there. Readers of a digest can't try
 // out what a Secret may have: the key of the hash is the UID of the Secret, which nobody knows who can't read it. A ConfigMap
 // has no such key, so equal values have equal digests in each management cluster.
 func (r *Reader) Digest(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (string, error) {
-	found, _, err := r.Value(ctx, namespace, ref)
-	return digestOf(ref, found), err
+	is, err := r.Value(ctx, Named(namespace, ref))
+	return digestOf(ref, is), err
 }
 
 // DigestNow is like Digest, and asks the API server.
 func (r *Reader) DigestNow(ctx context.Context, namespace string, ref addonsv1.ValuesReference) (string, error) {
-	found, _, err := r.valueNow(ctx, objectOf(namespace, ref))
-	return digestOf(ref, found), err
+	o := Named(namespace, ref)
+	all, err := r.objects.All(ctx, o)
+	is, err := read(o, all, err)
+	return digestOf(ref, is), err
 }
 
-func objectOf(namespace string, ref addonsv1.ValuesReference) reference.Object {
+// Named returns the key of an object of a namespace that a reference names.
+func Named(namespace string, ref addonsv1.ValuesReference) reference.Object {
 	return reference.Object{Kind: ref.Kind, Namespace: namespace, Name: ref.Name, Key: stack.ValuesKey(ref)}
 }
 
 // digestOf returns 32 hex digits of an HMAC-SHA256 over the reference's name and the value.
-func digestOf(ref addonsv1.ValuesReference, found Value) string {
-	if !found.IsThere {
+func digestOf(ref addonsv1.ValuesReference, is Value) string {
+	if !is.IsThere {
 		return ""
 	}
 	secret := ""
 	if ref.Kind == "Secret" {
-		secret = string(found.uid)
+		secret = string(is.uid)
 	}
 	sum := hmac.New(sha256.New, []byte(secret))
 	_, _ = sum.Write([]byte(stack.ValuesName(ref) + "\n")) // it never fails
-	_, _ = sum.Write(found.Data)
+	_, _ = sum.Write(is.Text)
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }

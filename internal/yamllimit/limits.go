@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package yamllimit refuses YAML and JSON that would take much memory or time to decode,
+// Package yamllimit refuses YAML that would take much memory or time to decode,
 // before anything decodes them. It is for release records, which the manager reads itself: they
 // are of workload clusters, whose owners may change them. Rendered objects are held to the same
 // limits, as they get into a record. All else that is hostile is read by workers (package render).
@@ -24,7 +24,7 @@ type Limits struct {
 	// Bytes of the text.
 	Bytes int
 	// Values are its scalars, keys, lists and maps, with all aliases written out. The text may
-	// have no more lines and commas than that, nor brackets and list items: this bounds the
+	// have no more lines and commas than that, nor brackets and dashes: this bounds the
 	// memory that it takes to look.
 	Values int
 	// Depth of lists and maps in each other.
@@ -58,7 +58,7 @@ func (l Limits) Check(text []byte) error {
 	}
 	most, parts := atMost(text)
 	if parts > l.Values {
-		return fmt.Errorf("more than %d lines, list items or brackets", l.Values)
+		return fmt.Errorf("more than %d lines, dashes or brackets", l.Values)
 	}
 	if !mayHaveAliases(text) && l.refuse(most) == nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 	"github.com/cluster-chandler/chandler/test/cost"
 )
 
@@ -30,7 +31,7 @@ func TestCheck(t *testing.T) {
 		"JSON":                              {text: `{"a": ["*", "&"]}`},
 
 		"too long":                           {"a: " + x(4000), "4003 bytes, at most 4000"},
-		"too many items":                     {list(101, "1"), "more than 100 lines, list items or brackets"},
+		"too many items":                     {list(101, "1"), "more than 100 lines, dashes or brackets"},
 		"too many lines":                     {strings.Repeat("\n", 101), "more than 100 lines"},
 		"too many lines as old Macs have":    {strings.Repeat("- a\r", 101), "more than 100 lines"},
 		"too many lines of Unicode":          {strings.Repeat("- a\u0085- b\u2028- c\u2029", 40), "more than 100 lines"},
@@ -90,33 +91,6 @@ func TestTheLookItselfTakesLittle(t *testing.T) {
 	}
 }
 
-func TestDecodeJSON(t *testing.T) {
-	for text, values := range map[string]int{
-		``:                               1,
-		`1`:                              1,
-		`[]`:                             1,
-		` { } `:                          1,
-		`[1]`:                            2,
-		`[1, 2]`:                         3,
-		`{"a": 1}`:                       3,
-		`{"a": {"b": [1, {}], "c": []}}`: 9,
-		`[[ ], {}, [[]]]`:                5,
-		`",:[\"{,"`:                      1,
-		`["\\", 1]`:                      3,
-	} {
-		if got := CountJSON([]byte(text)); got != values {
-			t.Errorf("%s: %d values, want %d", text, got, values)
-		}
-		var into any
-		if err := DecodeJSON([]byte(text), values, &into); (err == nil) != (text != "") {
-			t.Errorf("%s: %v", text, err)
-		}
-		if err := DecodeJSON([]byte(text), values-1, &into); err == nil || !strings.Contains(err.Error(), "more than") {
-			t.Errorf("%s, with too many values: %v", text, err)
-		}
-	}
-}
-
 // What Check accepts is as small as it says, once it is decoded, and the look at the characters
 // of a text never sees less than the parser.
 func FuzzCheck(f *testing.F) {
@@ -133,7 +107,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		if data, err := yaml.YAMLToJSON(text); err == nil {
-			if values := CountJSON(data); values > limits.Values || len(data) > 2*limits.Written {
+			if values := jsonsize.Values(data); values > limits.Values || len(data) > 2*limits.Written {
 				t.Errorf("it came to %d values in %d bytes", values, len(data))
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -157,10 +158,13 @@ func (f *fleet) remove(s *apiserver.Server, obj client.Object, options ...client
 	}
 }
 
+// busy is for objects that Chandler writes, too.
+var busy = apiwait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Steps: 15}
+
 // edit changes an object of the active hub, and reports whether it is there.
 func edit[T client.Object](f *fleet, obj T, mutate func(T)) bool {
 	f.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(busy, func() error {
 		if err := f.hub().Get(f.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err
 		}

@@ -99,6 +99,8 @@ type state struct {
 	// pending is set if it was lost by another name, and the edit by which it is wanted again waits for a pause, a rollout or
 	// a hold. The other release may go until then.
 	pending bool
+	// giver is one more than the stack that may have it still, as the one that wants it now waits; 0 for none.
+	giver int
 }
 
 func (m *model) clone() *model {
@@ -147,7 +149,13 @@ func (m *model) follow(now time.Time, before *model) {
 			case isWanted:
 				is = state{standing: wanted, stack: s, extra: m.components[k].extra, name: m.components[k].name}
 				waits := m.stacks[s].paused || m.stacks[s].rollout != nil || m.clusters[c].held
-				is.pending = waits && (was.pending || was.standing == lost && was.name != is.name)
+				switch {
+				case waits && was.standing == wanted && was.stack != s && was.giver == 0:
+					is.giver = was.stack + 1
+				case waits:
+					is.giver = was.giver
+				}
+				is.pending = waits && (was.pending || (was.standing == lost || is.giver > 0) && was.name != is.name)
 			case !m.clusters[c].exists || was.standing == kept:
 			default:
 				is = was

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -47,23 +48,30 @@ func To(t testing.TB, handler http.HandlerFunc) *fleet.Connection {
 	return connect()
 }
 
+// Counting connects to such a server, whose answers count in a budget for the cluster ns/prod.
+func Counting(t testing.TB, memory *budget.Budget, handler http.HandlerFunc) *fleet.Connection {
+	t.Helper()
+	_, connect, _ := with(t, memory, handler)
+	return connect()
+}
+
 // Again connects to such a server as often as it is asked to, once each connection before it was
 // ended.
 func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connection, end func()) {
 	t.Helper()
-	_, connect, end = with(t, handler)
+	_, connect, end = with(t, nil, handler)
 	return connect, end
 }
 
 // Fleet returns the provider of a connection to such a server, the cluster ns/prod.
 func Fleet(t testing.TB, handler http.HandlerFunc) *fleet.Provider {
 	t.Helper()
-	clusters, connect, _ := with(t, handler)
+	clusters, connect, _ := with(t, nil, handler)
 	connect()
 	return clusters
 }
 
-func with(t testing.TB, handler http.HandlerFunc) (clusters *fleet.Provider, connect func() *fleet.Connection, end func()) {
+func with(t testing.TB, memory *budget.Budget, handler http.HandlerFunc) (clusters *fleet.Provider, connect func() *fleet.Connection, end func()) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
@@ -80,7 +88,7 @@ func with(t testing.TB, handler http.HandlerFunc) (clusters *fleet.Provider, con
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	kubeconfig := fleettest.Kubeconfig(server.URL, ca, &clientcmdapi.AuthInfo{Token: "t"})
 	reported := &source{}
-	clusters = fleet.NewProvider(fleet.Options{AllowLoopback: true, DirectReads: true, Sources: []fleet.Source{reported}})
+	clusters = fleet.NewProvider(fleet.Options{AllowLoopback: true, DirectReads: true, Memory: memory, Sources: []fleet.Source{reported}})
 	must.Succeed(t, clusters.SetupWithManager(nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

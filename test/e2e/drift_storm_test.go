@@ -123,7 +123,7 @@ func (s *storm) edit(ctx context.Context) error {
 	default:
 		patch := map[string]string{
 			"*v1.Deployment": `{"metadata":{"labels":{"tier":"back"}},"spec":{"replicas":2,"minReadySeconds":1}}`,
-			"*v1.Service":    `{"spec":{"ports":[{"port":81}]}}`,
+			"*v1.Service":    `{"spec":{"selector":{"app":"mine"}}}`,
 			"*v1.ConfigMap":  `{"data":{"text":"mine"}}`,
 		}[fmt.Sprintf("%T", obj)]
 		if err := s.patch(ctx, obj, patch); err != nil {
@@ -167,7 +167,7 @@ func (s *storm) isRight(obj client.Object) bool {
 	case *appsv1.Deployment:
 		return obj.Labels["tier"] == "front" && *obj.Spec.Replicas == 1
 	case *corev1.Service:
-		return len(obj.Spec.Ports) == 1 && obj.Spec.Ports[0].Port == 80
+		return obj.Spec.Selector["app"] == obj.Name
 	case *corev1.ConfigMap:
 		return obj.Data["text"] == "as the chart says"
 	}

@@ -143,7 +143,7 @@ func TestFollowing(t *testing.T) {
 		waiting := follows("1.x")
 		waiting.Name = "more"
 		tn.makeStack("later", labels("env=prod"), waiting)
-		tn.awaitStack("later", "it waits", addonsv1.ReadyCondition, metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "refuses connections")
+		tn.awaitStack("later", "it waits", addonsv1.ReadyCondition, metav1.ConditionUnknown, "SourceUnavailable", "refuses connections")
 		tn.Expect(tn.revisionsOf("later")).To(BeEmpty())
 		upgraded(tn, 5, "1.4.5")
 

@@ -171,7 +171,7 @@ func TestWaitingForABundleIsTold(t *testing.T) {
 	stack := tn.newStack("platform", labels("env=prod"), tn.addon("cni", "", func(a *addonsv1.Addon) { a.Chart = addonsv1.ChartSource{Path: "cin"} }))
 	stack.Spec.Source = bundle
 	tn.create(stack)
-	tn.awaitEvent("ArtifactNotFound", "The spec waits for its bundle. spec.source.configMap: ConfigMap "+tn.namespace+"/bundle")
+	tn.awaitEvent("ArtifactNotFound", "The spec waits for its sources. spec.source.configMap: ConfigMap "+tn.namespace+"/bundle")
 
 	files := map[string]string{}
 	for name, text := range configMapChart.complete("cni", "1.0.0") {

@@ -140,7 +140,7 @@ func TestValuesByLabel(t *testing.T) {
 	tn.relabel("prod", "cloud=green")
 	expect(5, "another green")
 	tn.relabel("prod")
-	tn.awaitCluster("prod", "without the label", phase("settings", addonsv1.AddonFailed, "TemplateFailed", "addons[settings].valuesFrom[0].name:1"))
+	tn.awaitCluster("prod", "without the label", phase("settings", addonsv1.AddonFailed, "ValuesTemplateFailed", "addons[settings].valuesFrom[0].name:1"))
 
 	hub := world.hub.mark(t)
 	for _, hostile := range []string{"../x", "kube-system/cert", "blue-config\n", "a\nb", "?limit=500", "", "..", "blue-config/status", "%2e%2e", "\x00", "ａ"} {

@@ -38,11 +38,11 @@ func TestWrongAddons(t *testing.T) {
 		"no-archive":         {addon: tn.addon("", "text.tgz"), phase: addonsv1.AddonFailed, reason: "ArtifactInvalid", says: []string{"chart.path", "text.tgz"}},
 		"no-yaml":            {addon: tn.addon("", notYAML), phase: addonsv1.AddonFailed, reason: "ManifestInvalid", says: []string{"addons[no-yaml].chart: no-yaml/templates/text.yaml"}},
 		"endless-chart":      {addon: tn.addon("", endless), phase: addonsv1.AddonFailed, reason: "RenderTimeout|OutOfMemory", says: nil},
-		"broken-template":    {addon: tn.addon("", good, withTemplate("text: {{ index (list) 3 }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-template].valuesTemplate"}},
+		"broken-template":    {addon: tn.addon("", good, withTemplate("text: {{ index (list) 3 }}")), phase: addonsv1.AddonFailed, reason: "ValuesTemplateFailed", says: []string{"addons[broken-template].valuesTemplate"}},
 		"template-no-map":    {addon: tn.addon("", good, withTemplate("- a list")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[template-no-map].valuesTemplate"}},
-		"no-infra":           {addon: tn.addon("", good, withTemplate("text: '{{ .InfraCluster.spec.x }}'")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"InfraCluster"}},
+		"no-infra":           {addon: tn.addon("", good, withTemplate("text: '{{ .InfraCluster.spec.x }}'")), phase: addonsv1.AddonFailed, reason: "ValuesTemplateFailed", says: []string{"InfraCluster"}},
 		"missing-values":     {addon: tn.addon("", good, valuesFromSecrets("none")), phase: addonsv1.AddonPending, reason: "ValuesNotFound", says: []string{"addons[missing-values].valuesFrom[0]: Secret", "none doesn't exist; create it, or set optional: true"}},
-		"name-missing-field": {addon: tn.addon("", good, valuesFromSecrets("{{ .Cluster.metadata.labels.nowhere }}-config")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[name-missing-field].valuesFrom[0].name", "nowhere"}},
+		"name-missing-field": {addon: tn.addon("", good, valuesFromSecrets("{{ .Cluster.metadata.labels.nowhere }}-config")), phase: addonsv1.AddonFailed, reason: "ValuesTemplateFailed", says: []string{"addons[name-missing-field].valuesFrom[0].name", "nowhere"}},
 		"name-of-nothing":    {addon: tn.addon("", good, valuesFromSecrets("{{ .Cluster.metadata.name }}_config")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[name-of-nothing].valuesFrom[0].name", "prod_config", "lower case"}},
 		"no-namespace": {addon: tn.addon("", good, inNamespace(tn.namespace+"-none"), func(a *addonsv1.Addon) {
 			a.CreateNamespace = new(bool)

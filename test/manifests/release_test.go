@@ -181,7 +181,7 @@ func TestBaseImages(t *testing.T) {
 	}
 	toolchain := strings.TrimPrefix(module(t, "go.mod").Toolchain.Name, "go")
 	g.Expect(froms[0][1]).To(HavePrefix("golang:" + toolchain + "@"))
-	for _, path := range []string{"fleet", "examples", "hack/plot", "hack/tools", "hack/tools/lint", "hack/tools/sbom"} {
+	for _, path := range []string{"fleet", "examples", "hack/tools", "hack/tools/lint", "hack/tools/sbom"} {
 		g.Expect(module(t, path+"/go.mod").Toolchain).To(HaveValue(HaveField("Name", "go"+toolchain)), path)
 	}
 }

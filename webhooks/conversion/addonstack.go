@@ -17,7 +17,7 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
 const (
@@ -68,7 +68,7 @@ func ConvertAddonStackHubToV1Alpha1(_ context.Context, src *addonsv1.AddonStack,
 func ConvertAddonStackV1Alpha1ToHub(_ context.Context, src *addonsv1alpha1.AddonStack, dst *addonsv1.AddonStack) error {
 	const wayOut = "leave it as the API server shows it, or edit the object in v1beta1"
 	data := src.Annotations[capiconversion.DataAnnotation]
-	if yamllimit.CountJSON([]byte(data)) > maxValues {
+	if jsonsize.Values([]byte(data)) > maxValues {
 		return fmt.Errorf("AddonStack %s/%s: metadata.annotations[%s] has more than %d values: %s",
 			src.Namespace, src.Name, capiconversion.DataAnnotation, maxValues, wayOut)
 	}

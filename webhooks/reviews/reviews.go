@@ -11,129 +11,87 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/semaphore"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
-// Limits of the requests of one kind. The kinds share nothing.
-type Limits struct {
-	// Bytes that one body may have, and all that are answered at the same time together.
-	Bytes int64
-	// Values that the JSON of one body may have, keys included. "{}," may become a struct of hundreds of bytes.
-	Values int
-	// Room is for all bodies of which a part has come, and for answers under way, in bytes.
-	Room int64
-	// Grace is how long a body may take until it has to come at the rate of minRate.
-	Grace time.Duration
-}
+// kind of requests. The kinds share nothing.
+type kind string
 
-// Kind of requests.
-type Kind string
-
-// Kinds of requests.
 const (
-	Admission  Kind = "admission"
-	Conversion Kind = "conversion"
-	Hook       Kind = "hook"
+	admission  kind = "admission"
+	conversion kind = "conversion"
+	hook       kind = "hook"
 )
 
 // kindOf returns the kind of the requests to a path.
-func kindOf(path string) Kind {
+func kindOf(path string) kind {
 	switch {
 	case path == "/convert":
-		return Conversion
+		return conversion
 	case strings.HasPrefix(path, "/hooks."):
-		return Hook
+		return hook
 	}
-	return Admission
+	return admission
 }
 
-// DefaultLimits returns the limits of all kinds. For admission an API server sends two objects of at most 3 MiB each. It
+// maxBytes is how large a body may be, and all together that are answered at the same time, by their text or by what their
+// values take (package jsonsize). For admission an API server sends two objects, of which it stores at most 1.5 MiB each. It
 // converts objects one by one. Cluster API sends a hook one Cluster.
-func DefaultLimits() map[Kind]Limits {
-	object := Limits{Bytes: 7 << 20, Values: 100_000, Room: 16 << 20, Grace: 5 * time.Second}
-	return map[Kind]Limits{
-		Admission: object, Conversion: object,
-		Hook: {Bytes: 1 << 20, Values: 20_000, Room: 4 << 20, Grace: 5 * time.Second},
-	}
-}
-
-const (
-	// minRate is how fast a body has to come, on average and in bytes per second.
-	minRate = 64 << 10
-	// minWeight is what each request counts as, in bytes: so many small ones have a bound, too.
-	minWeight = 16 << 10
-	// readTimeout is how long a body may take in all, and answerTimeout its answer. API servers wait no longer.
-	readTimeout, answerTimeout = 30 * time.Second, 30 * time.Second
-)
+var maxBytes = map[kind]int64{admission: 3 << 20, conversion: 3 << 20, hook: 1 << 20}
 
 // limiter bounds the requests of one kind.
 type limiter struct {
-	Limits
-	room  *room
-	slots *semaphore.Weighted
+	slots    *slots
+	maxBytes int64
+	answered *semaphore.Weighted // bytes of bodies that are answered now
 }
 
-// handler returns one that has the hook answer a request once all of it is there and there is a slot. A client that is
-// slow, with its request or with reading the answer, holds no slot.
+// busy is why a request isn't answered that waits for too long.
+const busy = "too many requests of this client, or large ones of others, are under way"
+
+// handler returns one that has the hook answer. A request has one slot from before its body is read until its answer is sent.
 func (l *limiter) handler(hook http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readTimeout+answerTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 		defer cancel()
-		control := http.NewResponseController(w)
-		s := l.room.enter(clientOf(r.RemoteAddr), func() { cancel(); _ = control.SetReadDeadline(longAgo) })
-		defer s.leave()
-		answer := &answer{header: w.Header(), status: http.StatusOK}
-		err := l.answer(answer, r.WithContext(ctx), control, s, hook)
+		leave, err := l.slots.enter(ctx, clientOf(r.RemoteAddr))
 		if err != nil {
-			status := http.StatusServiceUnavailable
-			if refusal, ok := errors.AsType[*apierrors.StatusError](err); ok {
-				status = int(refusal.ErrStatus.Code)
-			}
-			http.Error(w, err.Error(), status)
+			http.Error(w, busy, http.StatusServiceUnavailable)
 			return
 		}
-		s.renew(func() { _ = control.SetWriteDeadline(longAgo) })
+		defer leave()
+		answer := &answer{header: w.Header(), status: http.StatusOK}
+		l.answer(answer, r.WithContext(ctx), http.MaxBytesReader(w, r.Body, l.maxBytes), hook)
 		w.WriteHeader(answer.status)
 		_, _ = w.Write(answer.body.Bytes()) // nobody else could be told of an error
 	})
 }
 
-// longAgo is a deadline that has passed.
-var longAgo = time.Unix(1, 0)
-
-// refuse returns the error of a request that isn't answered.
-func refuse(status int32, why string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: status, Message: why}}
+// answer reads the body, and has the hook answer once there is room to decode it. No client can keep that room: the answer
+// is sent later.
+func (l *limiter) answer(a *answer, r *http.Request, from io.Reader, hook http.Handler) {
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), l.maxBytes)) + bytes.MinRead)
+	_, err := body.ReadFrom(from)
+	size := int64(jsonsize.Of(body.Bytes()))
+	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
+	case tooLarge, size > l.maxBytes:
+		http.Error(a, "the request is too large, or has too many values", http.StatusRequestEntityTooLarge)
+	case err != nil:
+		http.Error(a, "the request doesn't come, or too slowly", http.StatusRequestTimeout)
+	case l.answered.Acquire(r.Context(), size) != nil:
+		http.Error(a, busy, http.StatusServiceUnavailable)
+	default:
+		defer l.answered.Release(size)
+		r.Body = io.NopCloser(&body)
+		hook.ServeHTTP(a, r)
+	}
 }
 
-// answer reads the body, waits for a slot, and has the hook answer. Nothing ends the share while the hook works.
-func (l *limiter) answer(a *answer, r *http.Request, control *http.ResponseController, s *share, hook http.Handler) error {
-	body, err := l.read(control, s, r)
-	if err != nil {
-		return err
-	}
-	s.complete()
-	weight := max(int64(len(body)), minWeight)
-	if err := l.slots.Acquire(r.Context(), weight); err != nil {
-		return refuse(http.StatusServiceUnavailable, "too many requests are under way")
-	}
-	defer l.slots.Release(weight)
-	if !s.protect() {
-		return errNoRoom
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	hook.ServeHTTP(a, r)
-	if !s.resize(max(int64(a.body.Cap()), minWeight)) { // in the place of the request
-		return errNoRoom
-	}
-	return nil
-}
-
-// answer is what a hook says. It is sent once the slot is free again.
+// answer is what a hook says.
 type answer struct {
 	header http.Header
 	status int

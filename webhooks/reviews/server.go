@@ -30,14 +30,16 @@ import (
 )
 
 const (
-	// maxConnections of a server. Each takes about 40 KiB.
-	maxConnections = 1000
 	// maxStreams of one HTTP/2 connection. An API server opens another connection for more.
-	maxStreams = 100
+	maxStreams = 32
+	// maxUnread is how much is taken of a body that waits for a slot, in bytes: the least that HTTP/2 allows. A connection
+	// takes so much of each stream: those that wait must not stop one that has a slot.
+	maxUnread = 64 << 10
 	// maxHeaderBytes of a request. API servers send a few hundred bytes.
 	maxHeaderBytes = 16 << 10
-	// headerTimeout is how long a handshake and the headers of a request may take.
-	headerTimeout = 10 * time.Second
+	// headerTimeout is how long a handshake and the headers of a request may take, and answerTimeout all that follows. API
+	// servers wait no longer.
+	headerTimeout, answerTimeout = 10 * time.Second, 30 * time.Second
 	// idleTimeout is that of API servers, which close connections first.
 	idleTimeout = 90 * time.Second
 	// stopTimeout is how long requests may take that are under way when the server ends.
@@ -50,18 +52,16 @@ type Options struct {
 	// ClientCAFile has the authorities of which clients have to show a certificate, in PEM; "" for no such need.
 	// Conversion answers without one: API servers show none there.
 	ClientCAFile string
-	// Limits of the requests. Defaults to DefaultLimits.
-	Limits map[Kind]Limits
+	// ReadTimeout is how long a request may take to come. Defaults to ten seconds.
+	ReadTimeout time.Duration
 }
 
 // New returns a server with limits on all that it serves.
 func New(o Options) (webhook.Server, error) {
-	s := &server{Server: webhook.NewServer(o.Options), options: o, limiters: map[Kind]*limiter{}}
-	if o.Limits == nil {
-		o.Limits = DefaultLimits()
-	}
-	for kind, limits := range o.Limits {
-		s.limiters[kind] = &limiter{Limits: limits, room: newRoom(limits.Room), slots: semaphore.NewWeighted(limits.Bytes)}
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, 10*time.Second)
+	s := &server{Server: webhook.NewServer(o.Options), options: o, limiters: map[kind]*limiter{}}
+	for kind, size := range maxBytes {
+		s.limiters[kind] = &limiter{slots: newSlots(), maxBytes: size, answered: semaphore.NewWeighted(size)}
 	}
 	if o.ClientCAFile != "" {
 		pool, err := cert.NewPool(o.ClientCAFile)
@@ -78,14 +78,14 @@ func New(o Options) (webhook.Server, error) {
 type server struct {
 	webhook.Server
 	options  Options
-	limiters map[Kind]*limiter
+	limiters map[kind]*limiter
 	started  atomic.Bool
 }
 
 // Register serves a webhook at the path.
 func (s *server) Register(path string, hook http.Handler) {
 	kind := kindOf(path)
-	limited, certified := s.limiters[kind].handler(hook), s.options.ClientCAFile != "" && kind != Conversion
+	limited, certified := s.limiters[kind].handler(hook), s.options.ClientCAFile != "" && kind != conversion
 	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if certified && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 			http.Error(w, "a client certificate is required", http.StatusUnauthorized)
@@ -120,13 +120,16 @@ func (s *server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	connections := &limited{Listener: tcp, room: newRoom(maxConnections)}
+	connections := &connections{open: map[net.Conn]string{}}
 	serving := &http.Server{
 		Handler: s.WebhookMux(), BaseContext: func(net.Listener) context.Context { return ctx },
 		MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-		ReadTimeout: headerTimeout + readTimeout, WriteTimeout: readTimeout + answerTimeout + headerTimeout,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams}, ConnState: renew,
-		ErrorLog: log.New(&sparse{logger: logf.FromContext(ctx), limiter: rate.NewLimiter(1, 10)}, "", 0),
+		ReadTimeout: s.options.ReadTimeout, WriteTimeout: answerTimeout + headerTimeout,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: maxUnread, MaxReceiveBufferPerConnection: maxStreams * maxUnread,
+		},
+		ConnState: connections.limit,
+		ErrorLog:  log.New(&sparse{logger: logf.FromContext(ctx), limiter: rate.NewLimiter(1, 10)}, "", 0),
 	}
 	group.Go(func() error {
 		<-ctx.Done()
@@ -139,7 +142,7 @@ func (s *server) Start(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		s.started.Store(true)
-		if err := serving.Serve(tls.NewListener(connections, config)); !errors.Is(err, http.ErrServerClosed) {
+		if err := serving.Serve(tls.NewListener(tcp, config)); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serving webhooks: %w", err)
 		}
 		return nil

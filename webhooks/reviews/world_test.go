@@ -40,10 +40,10 @@ type served struct {
 }
 
 // serve starts a server whose paths are all answered by one hook.
-func serve(t *testing.T, answer http.HandlerFunc, limits map[reviews.Kind]reviews.Limits, options ...func(*reviews.Options)) *served {
+func serve(t *testing.T, answer http.HandlerFunc, options ...func(*reviews.Options)) *served {
 	t.Helper()
 	_, directory := testadmission.Certificate(t)
-	o := reviews.Options{Limits: limits, Options: webhook.Options{Host: "127.0.0.1", CertDir: directory}}
+	o := reviews.Options{Options: webhook.Options{Host: "127.0.0.1", CertDir: directory}}
 	address, err := process.FreeAddress()
 	must.Succeed(t, err)
 	tcp, err := net.ResolveTCPAddr("tcp", address)
@@ -81,22 +81,23 @@ func (s *served) dial(from string) net.Conn {
 	return conn
 }
 
-// secure makes the connection one of HTTP/1.1 over TLS.
-func (s *served) secure(conn net.Conn) net.Conn {
-	s.t.Helper()
-	secured := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
-	must.Succeed(s.t, secured.HandshakeContext(s.t.Context()))
-	return secured
-}
-
 // begin sends a part of a body from an address, and leaves the connection open.
 func (s *served) begin(from, path string, length int, part string) net.Conn {
 	s.t.Helper()
-	conn := s.secure(s.dial(from))
-	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, length, part); err != nil {
-		s.t.Fatal(err)
-	}
+	conn, err := s.tryToBegin(from, path, length, part)
+	must.Succeed(s.t, err)
 	return conn
+}
+
+// tryToBegin is begin for a client that may have too many connections.
+func (s *served) tryToBegin(from, path string, length int, part string) (net.Conn, error) {
+	s.t.Helper()
+	secured := tls.Client(s.dial(from), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	if err := secured.HandshakeContext(s.t.Context()); err != nil {
+		return nil, err
+	}
+	_, err := fmt.Fprintf(secured, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, length, part)
+	return secured, err
 }
 
 // ask returns the status of the answer to a request.
@@ -129,19 +130,6 @@ func (s *served) expect(path, body string, status int, change ...func(*http.Requ
 	if is, err := s.ask(api, path, body, change...); err != nil || is != status {
 		s.t.Errorf("%s: %d, %v; want %d", path, is, err, status)
 	}
-}
-
-// awaitRoom asks from an address until there is room for the body. On a busy machine it comes slower at first than bodies of
-// which nothing more comes.
-func (s *served) awaitRoom(from, body string) {
-	s.t.Helper()
-	wait.Until(s.t, patience, "the quick are to get room", func() error {
-		status, err := s.ask(from, admission, body)
-		if err == nil && status != http.StatusOK {
-			return fmt.Errorf("the answer is %d", status)
-		}
-		return err
-	})
 }
 
 // echo is a hook that sends the request back.

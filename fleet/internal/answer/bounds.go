@@ -4,22 +4,21 @@
 package answer
 
 import (
-	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
 const (
-	maxVersion = 64 << 10 // bytes of the answer to a probe
+	// maxProbe is how many bytes the answer to a probe may have. The annotations of a namespace have 256 KiB at most.
+	maxProbe = 512 << 10
 	// minPage is what each further page of a list counts at least, in bytes. So the default allows no more
 	// than a thousand pages.
 	minPage = 32 << 10
@@ -29,15 +28,6 @@ const (
 	maxPaged = 1000
 )
 
-func tooLarge(request *http.Request, format string, args ...any) *limits.Error {
-	_, resource := resourceOf(request.URL.Path)
-	return &limits.Error{
-		Reason:    limits.ResponseTooLarge,
-		Message:   fmt.Sprintf("%s %s was answered with ", request.Method, request.URL.Path) + fmt.Sprintf(format, args...),
-		Discovery: !resource,
-	}
-}
-
 // Bounds bound the answers on one transport.
 //
 // Key: the address of a list.
@@ -46,51 +36,55 @@ func tooLarge(request *http.Request, format string, args ...any) *limits.Error {
 type Bounds struct {
 	limits limits.Limits
 	clock  clock.PassiveClock
+	memory *budget.Budget
+	tenant budget.Tenant
 	pages  *lru.Cache // bytes that the pages of a list have had, by its address
 }
 
-// NewBounds returns Bounds by some limits, which are complete.
-func NewBounds(by limits.Limits, clock clock.PassiveClock) *Bounds {
-	return &Bounds{limits: by, clock: clock, pages: lru.New(maxPaged)}
+// NewBounds returns Bounds by some limits, which are complete. All answers count in a budget for the tenant.
+func NewBounds(by limits.Limits, clock clock.PassiveClock, memory *budget.Budget, tenant budget.Tenant) *Bounds {
+	return &Bounds{limits: by, clock: clock, memory: memory, tenant: tenant, pages: lru.New(maxPaged)}
 }
 
-// Bound limits the body of an answer, the time that the server asks for, and the words of a refusal.
-func (b *Bounds) Bound(request *http.Request, response *http.Response) {
-	if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && after > maxRetryAfter {
-		response.Header.Set("Retry-After", strconv.Itoa(maxRetryAfter))
-	}
-	b.boundBody(request, response)
-	boundWords(response)
-}
-
-func (b *Bounds) boundBody(request *http.Request, response *http.Response) {
-	body := &boundedBody{ReadCloser: response.Body, request: request}
-	response.Body = body
-	query := request.URL.Query()
-	list, _ := resourceOf(request.URL.Path)
-	switch {
-	case IsWatch(request):
+// Begin returns the body of the answer that a request is to get, once there is room for its beginning. A probe needs none: that
+// there is little memory mustn't look as if the cluster didn't answer.
+func (b *Bounds) Begin(request *http.Request, asked Asked) (*Body, error) {
+	body := &Body{request: request, asked: asked}
+	switch asked {
+	case Watch:
 		b.boundWatch(body)
-	case request.URL.Path == "/version":
-		body.limit = maxVersion
-	case !list || request.Method != http.MethodGet && request.Method != http.MethodDelete:
+	case Probe:
+		body.limit = maxProbe
+		return body, nil
+	case List, Page:
+		b.boundList(body)
+	case Object, Document:
 		body.limit = max(b.limits.Object, 0)
-	case b.limits.List > 0:
-		of := request.URL.Path + "?" + query.Get("labelSelector") + "&" + query.Get("fieldSelector")
-		if query.Get("continue") != "" {
-			known, _ := b.pages.Get(of)
-			body.had, _ = known.(int64)
-		}
-		body.limit = b.limits.List
-		body.ended = func(size int64) { b.pages.Add(of, body.had+max(size, minPage)) }
 	}
-	if body.limit > 0 || body.object > 0 {
-		body.sizer = sizerOf(response.Header, body.object > 0)
+	body.claim = b.memory.Claim(b.tenant, body.most())
+	return body, body.hold(0)
+}
+
+// boundList limits a list by what its pages have had, too.
+func (b *Bounds) boundList(body *Body) {
+	if body.asked == Page {
+		body.limit = max(b.limits.Object, 0)
 	}
+	if b.limits.List < 0 {
+		return
+	}
+	query := body.request.URL.Query()
+	of := body.request.URL.Path + "?" + query.Get("labelSelector") + "&" + query.Get("fieldSelector")
+	if query.Get("continue") != "" {
+		known, _ := b.pages.Get(of)
+		body.had, _ = known.(int64)
+	}
+	body.list = b.limits.List
+	body.ended = func(size int64) { b.pages.Add(of, body.had+max(size, minPage)) }
 }
 
 // boundWatch limits the events of a watch.
-func (b *Bounds) boundWatch(body *boundedBody) {
+func (b *Bounds) boundWatch(body *Body) {
 	if b.limits.WatchRate > 0 {
 		saved := b.limits.List
 		if saved < 0 {
@@ -98,79 +92,17 @@ func (b *Bounds) boundWatch(body *boundedBody) {
 		}
 		body.clock, body.rate = b.clock, rate.NewLimiter(rate.Limit(b.limits.WatchRate), int(saved))
 	}
-	body.object = max(b.limits.Object, 0)
+	body.limit = max(b.limits.Object, 0)
 }
 
-// IsWatch reports whether a request watches.
-func IsWatch(request *http.Request) bool {
-	watch := request.URL.Query().Get("watch")
-	return watch == "true" || watch == "1"
-}
-
-// resourceOf says whether a path is that of a list of objects, and whether it is of
-// objects at all.
-func resourceOf(path string) (list, resource bool) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	switch {
-	case parts[0] == "api" && len(parts) > 2:
-		parts = parts[2:]
-	case parts[0] == "apis" && len(parts) > 3:
-		parts = parts[3:]
-	default:
-		return false, false
+// Bound limits the body of an answer, the time that the server asks for, and the words of a refusal.
+func (b *Body) Bound(response *http.Response) {
+	if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && after > maxRetryAfter {
+		response.Header.Set("Retry-After", strconv.Itoa(maxRetryAfter))
 	}
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		parts = parts[2:]
+	b.ReadCloser, response.Body = response.Body, b
+	if b.limit > 0 || b.list > 0 || b.claim != nil {
+		b.sizer = sizerOf(response.Header, b.asked == Watch)
 	}
-	return len(parts) == 1, true
-}
-
-// boundedBody ends an answer that is larger than it may be.
-type boundedBody struct {
-	io.ReadCloser
-	request *http.Request
-	limit   int64 // 0: none
-	object  int64 // limit of an event; 0: none
-	had     int64 // size of the pages before, if it is a list
-	read    int64
-	largest int64 // size of the largest object, event or list in it
-	sizer   sizer // nil: there is no limit
-	rate    *rate.Limiter
-	clock   clock.PassiveClock
-	ended   func(size int64)
-	failed  error
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(into []byte) (int, error) {
-	if b.failed != nil {
-		return 0, b.failed
-	}
-	n, err := b.ReadCloser.Read(into)
-	b.read += int64(n)
-	if b.sizer != nil {
-		b.largest = max(b.largest, int64(b.sizer.add(into[:n], err == io.EOF)))
-	}
-	switch {
-	case b.limit > 0 && b.had+b.read > b.limit:
-		b.failed = tooLarge(b.request, "more than %d KiB", b.limit>>10)
-	case b.limit > 0 && b.had+b.largest > b.limit:
-		b.failed = tooLarge(b.request, "values that take more than %d KiB", b.limit>>10)
-	case b.object > 0 && b.largest > b.object:
-		b.failed = tooLarge(b.request, "an event of more than %d KiB", b.object>>10)
-	case b.rate != nil && !b.rate.AllowN(b.clock.Now(), n):
-		b.failed = tooLarge(b.request, "events of more than %d KiB per second", int64(b.rate.Limit())>>10)
-	default:
-		return n, err
-	}
-	return 0, b.failed
-}
-
-// Close implements io.Closer.
-func (b *boundedBody) Close() error {
-	if b.ended != nil {
-		b.ended(max(b.read, b.largest))
-		b.ended = nil
-	}
-	return b.ReadCloser.Close()
+	boundWords(response)
 }

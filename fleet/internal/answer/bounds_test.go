@@ -12,9 +12,20 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 	"github.com/cluster-chandler/chandler/fleet/limits"
 )
+
+// bound bounds the answer to a request.
+func bound(t testing.TB, by *answer.Bounds, request *http.Request, response *http.Response) {
+	t.Helper()
+	body, err := by.Begin(request, answer.Of(request, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body.Bound(response)
+}
 
 // A watch's bytes are counted by time: what one may send at once it may send again later.
 func TestWatchSavesUpBytes(t *testing.T) {
@@ -25,7 +36,7 @@ func TestWatchSavesUpBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(bytes.Repeat([]byte("{}"), list)))}
-	answer.NewBounds(limits.Limits{}.Defaulted(), clock).Bound(request, response)
+	bound(t, answer.NewBounds(limits.Limits{}.Defaulted(), clock, nil, budget.Tenant{}), request, response)
 	read := func(n int) error {
 		_, err := io.ReadFull(response.Body, make([]byte, n))
 		return err
@@ -45,14 +56,14 @@ func TestWatchSavesUpBytes(t *testing.T) {
 // Pages that have all bytes that a list may have leave nothing to the next page.
 func TestPagesThatEndAtTheLimit(t *testing.T) {
 	const list = 64 << 10
-	bounds := answer.NewBounds(limits.Limits{List: list}.Defaulted(), testingclock.NewFakePassiveClock(time.Now()))
+	bounds := answer.NewBounds(limits.Limits{List: list}.Defaulted(), testingclock.NewFakePassiveClock(time.Now()), nil, budget.Tenant{})
 	page := func(query string, size int) error {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x/api/v1/pods?"+query, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(make([]byte, size)))}
-		bounds.Bound(request, response)
+		bound(t, bounds, request, response)
 		_, err = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
 		return err

@@ -5,14 +5,16 @@ package answer
 import (
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
 func TestJSONSizeCountsWhatADecoderKeeps(t *testing.T) {
 	for stream, want := range map[string]int{
-		"": 0, `"x": 1`: 6, `{}`: anyValue, `{}      {}`: 8, `{}      `: 6, `{"a`: anyValue + object, `{"a":1}`: 2*anyValue + object,
-		`{"a":"}{\",[{"}`: 2*anyValue + object, `{"a":"\\"}{}`: 2*anyValue + object, `{"a":1}{"bc":[{}]}`: 4*anyValue + object + item,
+		"": 0, `"x": 1`: 6, `{}`: jsonsize.Value, `{}      {}`: 8, `{}      `: 6, `{"a`: jsonsize.Value + jsonsize.Object, `{"a":1}`: 2*jsonsize.Value + jsonsize.Object,
+		`{"a":"}{\",[{"}`: 2*jsonsize.Value + jsonsize.Object, `{"a":"\\"}{}`: 2*jsonsize.Value + jsonsize.Object, `{"a":1}{"bc":[{}]}`: 4*jsonsize.Value + jsonsize.Object + jsonsize.Item,
 		`{"a":"` + strings.Repeat("x", 92) + `"}`: 100, `{}` + strings.Repeat(" ", 100): 100,
-		`{"a":[{},{"b":[{}, 1]}]}`: 10*anyValue + 2*object + 2*item + element, `{"a" : [ {} , [ {} ] ] }`: 7*anyValue + object + item + element,
+		`{"a":[{},{"b":[{}, 1]}]}`: 10*jsonsize.Value + 2*jsonsize.Object + 2*jsonsize.Item + jsonsize.Element, `{"a" : [ {} , [ {} ] ] }`: 7*jsonsize.Value + jsonsize.Object + jsonsize.Item + jsonsize.Element,
 	} {
 		whole, parts := &jsonSize{}, &jsonSize{}
 		if got := whole.add([]byte(stream), false); got != want {

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
 // protobufPrefix is what an object in protobuf begins with.
@@ -30,7 +32,7 @@ func protobufValues(message []byte, depth int) (size int) {
 			break
 		}
 		var length uint64
-		size += anyValue
+		size += jsonsize.Value // as a field
 		kind := protowire.Type(tag & 7)
 		switch kind {
 		case protowire.VarintType:
@@ -54,8 +56,8 @@ func protobufValues(message []byte, depth int) (size int) {
 		}
 		if bit := uint64(1) << (tag >> 3 & 63); known&bit == 0 {
 			known |= bit
-		} else if size += element; depth < 2 {
-			size += item - element
+		} else if size += jsonsize.Element; depth < 2 {
+			size += jsonsize.Item - jsonsize.Element
 		}
 		if depth < 2 || depth < maxDepth && !isText(value) {
 			size += protobufValues(value, depth+1)

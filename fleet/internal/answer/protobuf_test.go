@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
 func inEnvelope(t *testing.T, fields []byte) []byte {
@@ -46,7 +48,7 @@ func TestProtobufSizeCountsWhatADecoderMakes(t *testing.T) {
 				t.Fatalf("the test's list has %d items: %v", len(list.Items), err)
 			}
 			for ending, end := range map[string]string{"whole": "", "broken off": "\x12", "with garbage": "\x07"} {
-				if got := protobufSize(inEnvelope(t, append(slices.Clone(fields), end...))); got < item*(items-1) {
+				if got := protobufSize(inEnvelope(t, append(slices.Clone(fields), end...))); got < jsonsize.Item*(items-1) {
 					t.Errorf("%s, it counts %d", ending, got)
 				}
 			}
@@ -61,8 +63,8 @@ func TestProtobufSizeOfObjects(t *testing.T) {
 		least  int
 		most   int
 	}{
-		"owners":     {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{OwnerReferences: make([]metav1.OwnerReference, 1000)}}, 1000 * element, 200 << 10},
-		"containers": {&corev1.Pod{Spec: corev1.PodSpec{Containers: make([]corev1.Container, 1000)}}, 1000 * element, 1 << 20},
+		"owners":     {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{OwnerReferences: make([]metav1.OwnerReference, 1000)}}, 1000 * jsonsize.Element, 200 << 10},
+		"containers": {&corev1.Pod{Spec: corev1.PodSpec{Containers: make([]corev1.Container, 1000)}}, 1000 * jsonsize.Element, 1 << 20},
 		"a text":     {&corev1.ConfigMap{Data: map[string]string{"a": strings.Repeat("many words, and few lines\n", 40_000)}}, 1_000_000, 3_000_000},
 		"bytes":      {&corev1.Secret{Data: map[string][]byte{"a": bytes.Repeat([]byte{0x1f, 0x8b, 8, 0, 0xff, 0x12, 0x77, 0x99}, 128<<10)}}, 1_000_000, 3_000_000},
 	} {

@@ -15,6 +15,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 	"github.com/cluster-chandler/chandler/fleet/limits"
 )
@@ -38,7 +39,7 @@ func answered(t testing.TB, path string, code int, contentType string, body []by
 		t.Fatal(err)
 	}
 	response := &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(bytes.NewReader(body))}
-	answer.NewBounds(by.Defaulted(), testingclock.NewFakePassiveClock(time.Now())).Bound(request, response)
+	bound(t, answer.NewBounds(by.Defaulted(), testingclock.NewFakePassiveClock(time.Now()), nil, budget.Tenant{}), request, response)
 	return response.Body
 }
 

@@ -9,21 +9,16 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
-)
 
-// Bytes that values count at least, however short their text: they are what values take once they are decoded. A "{}" may
-// stand for a struct of hundreds of bytes.
-const (
-	anyValue = 4   // a value, a key, a list, or a field in protobuf
-	object   = 16  // an object of JSON that has a key
-	element  = 64  // an object in a list, or a further element of a field in protobuf
-	item     = 256 // an element of a list that the answer itself has, as each object of a list of them
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
 // sizer counts what is decoded of a body, as it is read.
 type sizer interface {
 	// add returns the size of the largest object that the data have a part of, as far as it is known. The last data end the body.
 	add(data []byte, last bool) int
+	// pending returns the size of the object that has begun and hasn't ended, as far as it is known.
+	pending() int
 }
 
 // sizerOf returns a sizer of a body with this header, which may be a stream of events. In a form that can't be counted, and
@@ -47,7 +42,7 @@ func SizeOf(body []byte) int {
 	if bytes.HasPrefix(body, protobufPrefix) {
 		return protobufSize(body)
 	}
-	return (&jsonSize{}).add(body, true)
+	return jsonsize.Of(body)
 }
 
 // protobufBody is an object or a list that is said to be in protobuf. Nobody decodes it before its end.
@@ -60,6 +55,8 @@ func (p *protobufBody) add(data []byte, last bool) int {
 	}
 	return SizeOf(p.data)
 }
+
+func (p *protobufBody) pending() int { return len(p.data) }
 
 // protobufEvents are events in protobuf, of which each has its length before it.
 type protobufEvents struct{ data []byte }
@@ -80,3 +77,5 @@ func (p *protobufEvents) add(data []byte, _ bool) (largest int) {
 	}
 	return largest
 }
+
+func (p *protobufEvents) pending() int { return len(p.data) }

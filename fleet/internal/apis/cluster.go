@@ -6,13 +6,13 @@ package apis
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 )
 
 // incompleteFor is how long facts are kept when a part of the API could not be
@@ -21,11 +21,10 @@ const incompleteFor = time.Minute
 
 // Cluster discovers the APIs of one connection, by its config and its transport.
 type Cluster struct {
-	ctx     context.Context //nolint:containedctx // the lifetime of the connection
-	config  *rest.Config
-	base    http.RoundTripper
-	version func() string
-	clock   clock.PassiveClock
+	ctx       context.Context //nolint:containedctx // the lifetime of the connection
+	config    *rest.Config
+	transport *transport.Transport
+	version   func() string
 
 	// discovering is a lock that a context can give up waiting for. It guards the fields up to tag.
 	discovering *semaphore.Weighted
@@ -39,9 +38,12 @@ type Cluster struct {
 	mapper *mapper
 }
 
-// New returns a Cluster that has asked nothing yet. The version is that which a probe saw last.
-func New(ctx context.Context, config *rest.Config, base http.RoundTripper, version func() string, clock clock.PassiveClock) *Cluster {
-	return &Cluster{ctx: ctx, config: config, base: base, version: version, clock: clock, discovering: semaphore.NewWeighted(1)}
+// New returns a Cluster that has asked nothing yet. The version is that which a probe saw last. What is found is dropped with the
+// connection, though others may hold on to that.
+func New(ctx context.Context, config *rest.Config, t *transport.Transport, version func() string) *Cluster {
+	c := &Cluster{ctx: ctx, config: config, transport: t, version: version, discovering: semaphore.NewWeighted(1)}
+	context.AfterFunc(ctx, func() { c.found.Store(nil) })
+	return c
 }
 
 // Facts are what a cluster offers, as the library shows them.
@@ -56,41 +58,48 @@ type Facts struct {
 // change of the version. Callers that ask at the same time share one
 // discovery. The slices are shared: don't change them.
 func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
+	known, err := c.current(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	facts := known.facts
+	facts.KubernetesVersion = c.version()
+	return facts, nil
+}
+
+// current returns the APIs as they are now, as far as that can be told without asking each time.
+func (c *Cluster) current(ctx context.Context) (*found, error) {
 	if c.discovering.Acquire(ctx, 1) != nil {
-		return Facts{}, fmt.Errorf("waiting for the discovery of APIs: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("waiting for the discovery of APIs: %w", context.Cause(ctx))
 	}
 	defer c.discovering.Release(1)
 
 	wanted := c.wanted.Load()
 	version := c.version()
 	known := c.found.Load()
-	stale := known == nil || c.generation != wanted || c.kubernetes != version ||
-		(len(known.facts.Incomplete) > 0 && c.clock.Since(c.discovered) > incompleteFor)
-	if stale {
-		var err error
-		if known, err = c.discover(ctx, known, version); err != nil {
-			return Facts{}, fmt.Errorf("discovering APIs: %w", err)
-		}
-		if err := c.mapper.renew(); err != nil {
-			return Facts{}, fmt.Errorf("making a RESTMapper: %w", err)
-		}
-		c.found.Store(known)
-		c.kubernetes, c.generation, c.discovered = version, wanted, c.clock.Now()
+	fresh := known != nil && c.generation == wanted && c.kubernetes == version &&
+		(len(known.facts.Incomplete) == 0 || c.transport.Clock.Since(c.discovered) <= incompleteFor)
+	if fresh {
+		return known, nil
 	}
-	facts := known.facts
-	facts.KubernetesVersion = version
-	return facts, nil
+	known, err := c.discover(ctx, known, version)
+	if err != nil {
+		return nil, fmt.Errorf("discovering APIs: %w", err)
+	}
+	if err := c.mapper.renew(); err != nil {
+		return nil, fmt.Errorf("making a RESTMapper: %w", err)
+	}
+	c.found.Store(known)
+	c.kubernetes, c.generation, c.discovered = version, wanted, c.transport.Clock.Now()
+	return known, nil
 }
 
-// shared returns the APIs that were discovered last. It discovers them if that is yet to be done.
-func (c *Cluster) shared() (*found, error) {
+// last returns the APIs that were discovered last. It discovers them if that is yet to be done.
+func (c *Cluster) last() (*found, error) {
 	if known := c.found.Load(); known != nil {
 		return known, nil
 	}
-	if _, err := c.Facts(c.ctx); err != nil {
-		return nil, err
-	}
-	return c.found.Load(), nil
+	return c.current(c.ctx)
 }
 
 // Invalidate makes the next Facts discover again, e.g. after a

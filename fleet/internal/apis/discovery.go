@@ -5,26 +5,23 @@ package apis
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 	"github.com/cluster-chandler/chandler/fleet/limits"
 )
-
-// maxGroupVersions is how many API versions a cluster may have, of all groups. Each
-// may cost a request, where the server doesn't aggregate its discovery.
-const maxGroupVersions = 1000
 
 // discover reads the APIs of a cluster: in two requests, or one by one where the server
 // doesn't aggregate them. While they are those that are known already, it is one request. The
@@ -33,6 +30,8 @@ func (c *Cluster) discover(ctx context.Context, known *found, version string) (*
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(transport.ErrDisconnected) })()
+	ctx, release := budget.Holding(ctx) // until all documents are read
+	defer release()
 	var tag apisTag
 	client, err := c.client(ctx, &tag)
 	if err != nil {
@@ -51,16 +50,16 @@ func (c *Cluster) discover(ctx context.Context, known *found, version string) (*
 			return nil, err
 		}
 	}
-	shared, err := d.shared()
+	shared, err := d.shared(ctx, c.transport)
 	if err == nil {
 		c.tag = tag // an answer that broke off has one, too
 	}
 	return shared, err
 }
 
-// apisTag is the ETag of a server's /apis, and the form in which it was asked for; empty if there is
+// apisTag is the ETag of a server's /apis, where that is, and the form in which it was asked for; empty if there is
 // none. It is compared with what the same server says, and with nothing else.
-type apisTag struct{ accept, tag string }
+type apisTag struct{ path, accept, tag string }
 
 // holds reports whether the server says that its APIs are those of the tag.
 func (t apisTag) holds(ctx context.Context, server rest.Interface) bool {
@@ -95,7 +94,8 @@ func oneByOne(ctx context.Context, client discovery.DiscoveryInterface, groups [
 	return lists, failed, nil
 }
 
-// Discovery returns a client that tells which kinds the cluster has. Each call asks it.
+// Discovery returns a client that tells which kinds the cluster has. Each call asks it. All that one client reads has the limits of
+// one discovery.
 func (c *Cluster) Discovery(ctx context.Context) (discovery.DiscoveryInterface, error) {
 	return c.client(ctx, nil)
 }
@@ -105,69 +105,69 @@ func (c *Cluster) Discovery(ctx context.Context) (discovery.DiscoveryInterface, 
 func (c *Cluster) client(ctx context.Context, tag *apisTag) (*discovery.DiscoveryClient, error) {
 	config := rest.CopyConfig(c.config)
 	config.RateLimiter = transport.Waiter{RateLimiter: config.RateLimiter, Under: ctx}
-	return discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
-		Transport: kinds{under: ctx, base: c.base, tag: tag, read: newDocuments()}, Timeout: config.Timeout,
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
+		Transport: kinds{under: ctx, base: c.transport, tag: tag, read: newDocuments(c.transport, nil)}, Timeout: config.Timeout,
 	})
+	if err == nil && tag != nil {
+		tag.path = client.RESTClient().Get().AbsPath(apisPath).URL().Path
+	}
+	return client, err
 }
 
-// kinds refuses a list of more API versions than are ever asked for, and documents that are too large in all.
+// kinds has each answer taken for a document of the discovery, with its limits.
 type kinds struct {
 	under context.Context //nolint:containedctx // no request outlives it
 	base  http.RoundTripper
 	tag   *apisTag // of what is read; nil for who doesn't want it
 	read  *documents
+	// single has groups asked for one by one, so that none is kept that wasn't asked for.
+	single bool
 }
 
 // RoundTrip implements http.RoundTripper.
 func (k kinds) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(request.Context())
+	ctx, cancel := context.WithCancelCause(answer.Asking(joined{request.Context(), k.under}, answer.Document))
 	stop := context.AfterFunc(k.under, func() { cancel(context.Cause(k.under)) })
 	done := func() { stop(); cancel(nil) }
-	response, err := k.base.RoundTrip(request.WithContext(ctx))
+	request = request.Clone(ctx)
+	if k.single {
+		request.Header.Set("Accept", runtime.ContentTypeJSON)
+	}
+	response, err := k.base.RoundTrip(request)
 	if err != nil {
 		done()
 		return nil, err
 	}
 	response.Body = transport.Cancelling(response.Body, done)
-	if response.StatusCode != http.StatusOK || !isDocument(request.URL.Path) {
+	if response.StatusCode != http.StatusOK {
 		return response, nil
 	}
-	if k.tag != nil && request.URL.Path == apisPath {
-		*k.tag = apisTag{accept: request.Header.Get("Accept"), tag: response.Header.Get("ETag")}
+	if k.tag != nil && request.URL.Path == k.tag.path {
+		k.tag.accept, k.tag.tag = request.Header.Get("Accept"), response.Header.Get("ETag")
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.read.add(request, body); err != nil {
+	if err := k.read.add(ctx, request.URL.Path, body); err != nil {
 		return nil, err
 	}
-	if n := groupVersions(body); n > maxGroupVersions {
-		return nil, &limits.Error{
-			Reason:    limits.TooManyKinds,
-			Message:   fmt.Sprintf("%s lists %d API versions; at most %d are read", request.URL.Path, n, maxGroupVersions),
-			Discovery: true,
-		}
-	}
-	answer := *response
-	answer.Body = io.NopCloser(bytes.NewReader(body))
-	return &answer, nil
+	whole := *response
+	whole.Body = io.NopCloser(bytes.NewReader(body))
+	return &whole, nil
 }
 
-// groupVersions counts the API versions in a discovery document, aggregated or not. A group without any counts, too.
-func groupVersions(document []byte) int {
-	type group struct {
-		Versions []struct{} `json:"versions"`
+// joined is a context that has the values of another one, too.
+type joined struct {
+	context.Context
+	also context.Context
+}
+
+// Value implements context.Context.
+func (j joined) Value(key any) any {
+	if value := j.Context.Value(key); value != nil {
+		return value
 	}
-	var list struct {
-		Groups, Items []group
-		Versions      []string // of /api
-	}
-	_ = json.Unmarshal(document, &list) // what is of another type is left out, and the rest counted
-	n := len(list.Versions)
-	for _, g := range append(list.Groups, list.Items...) {
-		n += max(len(g.Versions), 1)
-	}
-	return n
+	return j.also.Value(key)
 }

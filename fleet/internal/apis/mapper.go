@@ -3,13 +3,17 @@
 package apis
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/cluster-chandler/chandler/fleet/budget"
 )
 
 // mapper is the RESTMapper of a connection. It knows the kinds by the APIs that clusters share. For
@@ -18,41 +22,55 @@ import (
 // doesn't answer.
 type mapper struct {
 	of   *Cluster
-	make func() (meta.RESTMapper, error)
-	own  atomic.Pointer[meta.RESTMapper]
+	make func(*budget.Claim) (meta.RESTMapper, error)
+	own  atomic.Pointer[ownMapper]
+}
+
+// ownMapper is a connection's own mapper, with what it keeps.
+type ownMapper struct {
+	meta.RESTMapper
+	kept *budget.Claim
 }
 
 // NewMapper implements cluster.Options.MapperProvider.
 func (c *Cluster) NewMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
-	c.mapper = &mapper{of: c, make: func() (meta.RESTMapper, error) {
+	c.mapper = &mapper{of: c, make: func(kept *budget.Claim) (meta.RESTMapper, error) {
 		bounded := *client
-		bounded.Transport = kinds{under: c.ctx, base: client.Transport, read: newDocuments()}
+		bounded.Transport = kinds{under: c.ctx, base: client.Transport, read: newDocuments(c.transport, kept), single: true}
 		return apiutil.NewDynamicRESTMapper(config, &bounded)
 	}}
-	return c.mapper, c.mapper.renew()
+	err := c.mapper.renew()
+	if err == nil {
+		context.AfterFunc(c.ctx, func() { c.mapper.own.Load().kept.End() })
+	}
+	return c.mapper, err
 }
 
 // renew drops the connection's own mapper for a new one, which asks for nothing yet. The APIs that
 // the old one found are among the APIs that were discovered again.
 func (m *mapper) renew() error {
-	own, err := m.make()
-	if err == nil {
-		m.own.Store(&own)
+	kept := m.of.transport.Memory.Lasting(m.of.transport.Tenant)
+	made, err := m.make(kept)
+	if err != nil {
+		return err
 	}
-	return err
+	if old := m.own.Swap(&ownMapper{made, kept}); old != nil {
+		old.kept.End()
+	}
+	return nil
 }
 
-// ask asks the shared mapper, and then the connection's own one for what the shared one doesn't
-// know.
+// ask asks a RESTMapper of the shared APIs, which is made for this question, and then the connection's own one for what they don't
+// have. Only RESTMapping is called often.
 func ask[T any](m *mapper, question func(meta.RESTMapper) (T, error)) (answer T, err error) {
-	shared, err := m.of.shared()
+	known, err := m.of.last()
 	if err != nil {
 		return answer, err
 	}
-	if answer, err = question(shared.mapper); !meta.IsNoMatchError(err) {
+	if answer, err = question(restmapper.NewDiscoveryRESTMapper(known.groups)); !meta.IsNoMatchError(err) {
 		return answer, err
 	}
-	return question(*m.own.Load())
+	return question(m.own.Load())
 }
 
 // KindFor implements meta.RESTMapper.
@@ -77,7 +95,14 @@ func (m *mapper) ResourcesFor(input schema.GroupVersionResource) ([]schema.Group
 
 // RESTMapping implements meta.RESTMapper.
 func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return ask(m, func(by meta.RESTMapper) (*meta.RESTMapping, error) { return by.RESTMapping(kind, versions...) })
+	known, err := m.of.last()
+	if err != nil {
+		return nil, err
+	}
+	if mapping := known.mapping(kind, versions); mapping != nil {
+		return mapping, nil
+	}
+	return m.own.Load().RESTMapping(kind, versions...)
 }
 
 // RESTMappings implements meta.RESTMapper.

@@ -3,6 +3,7 @@
 package apis
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/fleet/internal/answer"
+	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 )
 
 // factsOf lists the APIs as Helm does.
@@ -32,7 +37,7 @@ func factsOf(groups []metav1.APIGroup, lists []*metav1.APIResourceList, failed [
 		}
 	}
 	slices.Sort(facts.APIVersions)
-	facts.APIVersions = slices.Clip(slices.Compact(facts.APIVersions))
+	facts.APIVersions = slices.Clone(slices.Compact(facts.APIVersions)) // of its own size
 	for _, gv := range failed {
 		facts.Incomplete = append(facts.Incomplete, gv.String())
 	}
@@ -40,11 +45,10 @@ func factsOf(groups []metav1.APIGroup, lists []*metav1.APIResourceList, failed [
 	return facts
 }
 
-// found is what a cluster offers. All clusters that offer the same share them: a RESTMapper takes
-// about 400 KiB.
+// found is what a cluster offers. All clusters that offer the same share it.
 type found struct {
 	facts  Facts // without the version of Kubernetes
-	mapper meta.RESTMapper
+	groups []*restmapper.APIGroupResources
 }
 
 // discovered is what a cluster says that it offers.
@@ -61,31 +65,56 @@ var sharedAPIs = struct {
 	byDigest map[[sha256.Size]byte]weak.Pointer[found]
 }{byDigest: map[[sha256.Size]byte]weak.Pointer[found]{}}
 
-// shared returns the APIs that a cluster offers.
-func (d *discovered) shared() (*found, error) {
+// kept are the APIs of a digest, and what they take.
+type kept struct {
+	digest [sha256.Size]byte
+	claim  *budget.Claim
+}
+
+// shared returns the APIs that a cluster offers. They count for the one that had them first, once there is room for them.
+func (d *discovered) shared(ctx context.Context, of *transport.Transport) (*found, error) {
 	d.sort()
 	data, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("reading the discovered APIs: %w", err)
 	}
-	digest := sha256.Sum256(data)
-	sharedAPIs.Lock()
-	defer sharedAPIs.Unlock()
-	if known := sharedAPIs.byDigest[digest].Value(); known != nil {
+	is := kept{sha256.Sum256(data), of.Memory.Lasting(of.Tenant)}
+	if known := is.known(); known != nil {
 		return known, nil
 	}
-	made := &found{facts: factsOf(d.Groups, d.Lists, d.Failed), mapper: restmapper.NewDiscoveryRESTMapper(d.groupResources())}
-	sharedAPIs.byDigest[digest] = weak.Make(made)
-	runtime.AddCleanup(made, forgetAPIs, digest)
+	cost := d.cost()
+	if most := of.Limits.Documents; most > 0 && cost > 4*most {
+		return nil, tooManyKinds("the kinds have so long names that %d KiB would be kept; at most %d are", cost>>10, most>>8)
+	}
+	if err := answer.Hold(ctx, is.claim, cost, of.Timeout/5*4, "What is kept of the kinds of the cluster", true); err != nil {
+		return nil, err
+	}
+	sharedAPIs.Lock()
+	defer sharedAPIs.Unlock()
+	if known := sharedAPIs.byDigest[is.digest].Value(); known != nil {
+		is.claim.End()
+		return known, nil
+	}
+	made := &found{facts: factsOf(d.Groups, d.Lists, d.Failed), groups: d.groupResources()}
+	sharedAPIs.byDigest[is.digest] = weak.Make(made)
+	runtime.AddCleanup(made, kept.forget, is)
 	return made, nil
 }
 
-// forgetAPIs drops what no connection has any more, unless it was made again meanwhile.
-func forgetAPIs(digest [sha256.Size]byte) {
+// known returns the APIs if some connection has them.
+func (k kept) known() *found {
 	sharedAPIs.Lock()
 	defer sharedAPIs.Unlock()
-	if sharedAPIs.byDigest[digest].Value() == nil {
-		delete(sharedAPIs.byDigest, digest)
+	return sharedAPIs.byDigest[k.digest].Value()
+}
+
+// forget drops what no connection has any more, unless it was made again meanwhile.
+func (k kept) forget() {
+	k.claim.End()
+	sharedAPIs.Lock()
+	defer sharedAPIs.Unlock()
+	if sharedAPIs.byDigest[k.digest].Value() == nil {
+		delete(sharedAPIs.byDigest, k.digest)
 	}
 }
 
@@ -96,15 +125,16 @@ func (d *discovered) sort() {
 	slices.SortFunc(d.Failed, func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// groupResources returns the groups as a RESTMapper is made of them.
+// groupResources returns the groups with what a RESTMapper is made of. Client-go's takes ten times as much.
 func (d *discovered) groupResources() []*restmapper.APIGroupResources {
 	byVersion := map[string][]metav1.APIResource{}
 	for _, list := range d.Lists {
-		byVersion[list.GroupVersion] = list.APIResources
+		byVersion[list.GroupVersion] = resourcesOf(list)
 	}
 	all := make([]*restmapper.APIGroupResources, 0, len(d.Groups))
 	for _, group := range d.Groups {
-		resources := &restmapper.APIGroupResources{Group: group, VersionedResources: map[string][]metav1.APIResource{}}
+		is := metav1.APIGroup{Name: group.Name, Versions: group.Versions, PreferredVersion: group.PreferredVersion}
+		resources := &restmapper.APIGroupResources{Group: is, VersionedResources: map[string][]metav1.APIResource{}}
 		for _, version := range group.Versions {
 			if list, ok := byVersion[version.GroupVersion]; ok {
 				resources.VersionedResources[version.Version] = list
@@ -113,4 +143,66 @@ func (d *discovered) groupResources() []*restmapper.APIGroupResources {
 		all = append(all, resources)
 	}
 	return all
+}
+
+// resourcesOf returns the resources that aren't a part of another one.
+func resourcesOf(list *metav1.APIResourceList) []metav1.APIResource {
+	var all []metav1.APIResource
+	for _, r := range list.APIResources {
+		if !strings.Contains(r.Name, "/") {
+			all = append(all, metav1.APIResource{Name: r.Name, SingularName: r.SingularName, Kind: r.Kind, Namespaced: r.Namespaced})
+		}
+	}
+	return slices.Clone(all) // of its own size
+}
+
+// Bytes that are kept of each API version, each resource, and each text, besides their texts (TestDiscoveryKept compares that with what they take).
+const versionCost, resourceCost, textCost = 512, 224, 32
+
+// cost returns how many bytes are kept of the APIs.
+func (d *discovered) cost() (bytes int64) {
+	for _, group := range d.Groups {
+		for _, version := range group.Versions {
+			bytes += versionCost + 2*int64(len(version.GroupVersion))
+		}
+	}
+	for _, list := range d.Lists {
+		for _, r := range list.APIResources {
+			bytes += textCost + int64(len(list.GroupVersion)+len(r.Kind))
+			if !strings.Contains(r.Name, "/") {
+				bytes += resourceCost + int64(len(r.Name)+len(r.SingularName)+len(r.Kind))
+			}
+		}
+	}
+	return bytes
+}
+
+// mapping returns the resource of a kind, in the first of the versions that has it, or else in the one that the group prefers;
+// nil if there is none. That is what client-go's RESTMapper returns.
+func (f *found) mapping(kind schema.GroupKind, versions []string) *meta.RESTMapping {
+	at := slices.IndexFunc(f.groups, func(g *restmapper.APIGroupResources) bool { return g.Group.Name == kind.Group })
+	if at < 0 {
+		return nil
+	}
+	group := f.groups[at]
+	versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == "" })
+	if len(versions) == 0 {
+		versions = append(versions, group.Group.PreferredVersion.Version)
+		for _, version := range group.Group.Versions {
+			versions = append(versions, version.Version)
+		}
+	}
+	for _, version := range versions {
+		for _, r := range slices.Backward(group.VersionedResources[version]) {
+			if r.Kind == kind.Kind {
+				scope := meta.RESTScopeRoot
+				if r.Namespaced {
+					scope = meta.RESTScopeNamespace
+				}
+				gv := schema.GroupVersion{Group: kind.Group, Version: version}
+				return &meta.RESTMapping{Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(r.Kind), Scope: scope}
+			}
+		}
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 	"github.com/cluster-chandler/chandler/fleet/kubeversion"
 	"github.com/cluster-chandler/chandler/fleet/limits"
 )
@@ -54,7 +55,7 @@ func (t *Transport) Identify(ctx context.Context, s Subject) (types.UID, *Fault)
 // tripper is used directly: a probe follows no redirect.
 func (t *Transport) get(ctx context.Context, s Subject, path string, into any) (code int, _ *Fault) {
 	progress := &trace{}
-	ctx = context.WithValue(ctx, traceKey{}, progress)
+	ctx = answer.Asking(context.WithValue(ctx, traceKey{}, progress), answer.Probe)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		TLSHandshakeDone: func(_ tls.ConnectionState, err error) { progress.secured.Store(err == nil) },
 		GotConn: func(info httptrace.GotConnInfo) {

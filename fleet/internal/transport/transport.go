@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/fleet/address"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 	"github.com/cluster-chandler/chandler/fleet/limits"
@@ -54,7 +55,10 @@ type Options struct {
 	// Timeout is that of the clients' requests. The server is told four fifths of it.
 	Timeout time.Duration
 	Limits  limits.Limits
-	Clock   clock.PassiveClock
+	// Memory is where the answers count, for the Tenant.
+	Memory *budget.Budget
+	Tenant budget.Tenant
+	Clock  clock.PassiveClock
 	// Unauthorized is called when the server answers 401.
 	Unauthorized func()
 	// Unanswered is called when a request gets no answer, unless its caller has given it up. It
@@ -95,7 +99,7 @@ func New(o Options) (*Transport, error) {
 	if k.Trusted != nil && k.Trusted.Dial != nil {
 		dial = k.Trusted.Dial
 	}
-	t := &Transport{Options: o, server: server, dialer: connrotation.NewDialer(dial), bounds: answer.NewBounds(o.Limits, o.Clock)}
+	t := &Transport{Options: o, server: server, dialer: connrotation.NewDialer(dial), bounds: answer.NewBounds(o.Limits, o.Clock, o.Memory, o.Tenant)}
 	t.Kubeconfig = nil // others may take the place of its credentials
 	t.credentials.Store(&k.Credentials)
 	if k.Trusted != nil {
@@ -112,7 +116,7 @@ func New(o Options) (*Transport, error) {
 		ResponseHeaderTimeout: o.HeaderTimeout,
 		IdleConnTimeout:       idleTimeout,
 		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: answer.Window},
 		// A server can't make the manager hold large headers.
 		MaxResponseHeaderBytes: 64 << 10,
 	}
@@ -127,20 +131,26 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.closed.Load() {
 		return nil, ErrDisconnected
 	}
-	watch, timeout := answer.IsWatch(request), t.ListTimeout
-	if watch {
+	asked, timeout := answer.Of(request, t.server.Path), t.ListTimeout
+	if asked == answer.Watch {
 		asked, _ := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
 		timeout = time.Duration(asked)*time.Second + watchTimeout
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), timeout)
 	request = request.Clone(ctx)
 	authorize(request, t.credentials.Load())
-	if !watch {
+	if asked != answer.Watch {
 		t.bound(request.URL)
+	}
+	body, err := t.bounds.Begin(request, asked)
+	if err != nil {
+		cancel()
+		return nil, err
 	}
 	countRequest(request)
 	response, err := t.base.RoundTrip(request)
 	if err != nil {
+		body.End()
 		if !errors.Is(request.Context().Err(), context.Canceled) && !t.closed.Load() {
 			t.Unanswered()
 		}
@@ -151,7 +161,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		t.Unauthorized()
 	}
 	response.Body = Cancelling(response.Body, cancel)
-	t.bounds.Bound(request, response)
+	body.Bound(response)
 	return response, nil
 }
 

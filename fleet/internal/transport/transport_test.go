@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 	"github.com/cluster-chandler/chandler/fleet/limits"
@@ -59,7 +60,7 @@ func TestWatchesMayTakeTheirTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := &deadline{}
-	own := &Transport{server: server, base: base, bounds: answer.NewBounds(limits.None, clock.RealClock{})}
+	own := &Transport{server: server, base: base, bounds: answer.NewBounds(limits.None, clock.RealClock{}, nil, budget.Tenant{})}
 	own.credentials.Store(&kubeconfig.Credentials{})
 	for query, want := range map[string]time.Duration{"?watch=true&timeoutSeconds=3600": time.Hour + watchTimeout, "?watch=true": watchTimeout} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.String()+"/api/v1/pods"+query, nil)

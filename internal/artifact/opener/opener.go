@@ -9,6 +9,7 @@ package opener
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"sigs.k8s.io/yaml"
 
@@ -33,6 +34,8 @@ type Job struct {
 type Unpack struct {
 	Content artifact.Content
 	Limits  artifact.Limits
+	// Document is a YAML file, at the root or in the only directory, that is wanted as JSON, too; "" for none.
+	Document string
 }
 
 // Index asks for the versions that the index.yaml of a Helm repository lists.
@@ -51,7 +54,7 @@ type Opened struct {
 	Name, Version string
 	// Charts are the versions of an index, by the charts' names.
 	Charts map[string][]ChartVersion
-	// JSON is a YAML document.
+	// JSON is a YAML document; nil if an artifact has none, or what is there isn't YAML.
 	JSON []byte
 }
 
@@ -93,7 +96,15 @@ func unpack(job *Unpack) (*Opened, error) {
 	if !job.Content.Kind.Verbatim() && file != nil && yaml.Unmarshal(file.Data, &is) == nil { // as Helm reads it
 		opened.Name, opened.Version = is.Name, is.Version
 	}
-	return opened, nil
+	document := artifact.Find(files, artifact.OnlyDirectory(artifact.Names(files))+job.Document)
+	if document == nil {
+		return opened, nil
+	}
+	opened.JSON, err = toJSON(document.Data)
+	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactInvalid {
+		return opened, nil
+	}
+	return opened, err
 }
 
 // maxJSON bounds a document as JSON: aliases may make much of little YAML.

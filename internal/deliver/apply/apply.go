@@ -20,7 +20,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // Applier applies single objects of an add-on to one cluster, by server-side apply, with the add-on's field manager.
@@ -134,31 +133,6 @@ func (a *Applier) ApplyOwn(ctx context.Context, o *unstructured.Unstructured, ui
 
 func isOfAnother(err error) bool {
 	return apierrors.IsConflict(err) || object.IsAbout(err, "metadata.uid")
-}
-
-// ApplyDisplacing applies an object that is there. The server may refuse it beside items of lists that others put in
-// the place of ours. Then these go with it: those of one manager after the other, until it does.
-func (a *Applier) ApplyDisplacing(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, by []drift.Replacement) (*unstructured.Unstructured, error) {
-	if len(by) == 0 {
-		return a.ApplyOwn(ctx, o, live.UID)
-	}
-	var result *unstructured.Unstructured
-	for _, items := range by {
-		displaced := live.DeepCopy()
-		displaced.ManagedFields = items.Managed
-		err := a.PatchMetadata(ctx, live, displaced, a.Scope.Manager())
-		if apierrors.IsConflict(err) {
-			return nil, ErrAnother
-		}
-		if err != nil {
-			return nil, err
-		}
-		if result, err = a.ApplyOwn(ctx, o, live.UID); !apierrors.IsInvalid(err) {
-			return result, err
-		}
-		live = displaced
-	}
-	return a.ApplyOwn(ctx, o, live.UID)
 }
 
 // Delete deletes an object, if it has this UID still. An object that is gone is no error.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -69,6 +70,8 @@ var madeByKubernetes = []schema.GroupKind{
 // namespacedKinds returns all kinds whose objects go with their namespace. Unknown
 // is a version of an API that can't be discovered, "" if there is none.
 func (k *Keeper) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind, unknown string, err error) {
+	ctx, release := budget.Holding(ctx) // until what is needed of the documents was taken
+	defer release()
 	client, err := k.Discovery(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("discovering namespaced kinds: %w", err)

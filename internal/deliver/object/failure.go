@@ -129,12 +129,16 @@ func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind FailureKind,
 // keepOrRecreate is the way out of a change of a field that can't be changed.
 const keepOrRecreate = ". Keep the value as it was. If nothing is lost with the object, set the add-on's immutableFieldPolicy to Recreate"
 
-// MadeOtherwise turns the failure to repair an object. The add-on has changed no field of it: somebody made the
-// object again with another value of a field that can't be changed.
-func (f *Failure) MadeOtherwise() {
-	if f != nil && f.Reason == ReasonImmutableField {
+// OfRepair has the message of a failure to repair an object say the way out. The add-on has changed no field of it. Others
+// made the object again with another value of a field that can't be changed, or an item that doesn't fit beside the add-on's.
+func (f *Failure) OfRepair() {
+	switch {
+	case f == nil:
+	case f.Reason == ReasonImmutableField:
 		f.Message = strings.TrimSuffix(f.Message, keepOrRecreate) +
 			". Somebody made the object again with another value. Delete it if nothing is lost with it: then it is made as the add-on has it"
+	case f.Reason == ReasonObjectRejected:
+		f.Message += ". So it isn't repaired. If others changed an item of a list, as the port of a Service, undo that"
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 func Compile(checks []addonsv1.ReadinessCheck) (Checks, error) {
 	compiled := make(Checks, 0, len(checks))
 	for i, check := range checks {
-		program, err := expression.Compile(check.Expression, expression.CheckCost, "self")
+		program, err := expression.Compile(check.Expression, "self")
 		if err != nil {
 			return nil, fmt.Errorf("readiness[%d].expression: %w", i, err)
 		}
@@ -37,7 +37,7 @@ func Compile(checks []addonsv1.ReadinessCheck) (Checks, error) {
 
 // Verify returns why a check can't be compiled, nil if it can.
 func Verify(check addonsv1.ReadinessCheck) error {
-	return expression.CheckText(check.Expression, expression.CheckCost, "self")
+	return expression.CheckText(check.Expression, "self")
 }
 
 // Check is a compiled check.

@@ -6,10 +6,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,7 +18,7 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
 // Keys of the Secret's data.
@@ -115,12 +113,16 @@ func (in *reader) inflate(data []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decode reads JSON of at most so many values.
+// decode reads JSON of at most so many values, keys included: "{}," may stand for a struct of hundreds of bytes.
 func (in *reader) decode(plain []byte, values int, v any) error {
-	if err := in.take(valueBytes * min(values, yamllimit.CountJSON(plain))); err != nil {
+	n := jsonsize.Values(plain)
+	if n > values {
+		return fmt.Errorf("more than %d values", values)
+	}
+	if err := in.take(valueBytes * n); err != nil {
 		return err
 	}
-	return yamllimit.DecodeJSON(plain, values, v)
+	return json.Unmarshal(plain, v)
 }
 
 // encodeRelease writes a release as Helm does (pkg/storage/driver/util.go).
@@ -167,7 +169,7 @@ type writer struct {
 }
 
 func (out *writer) put(data []byte) {
-	out.size += int64(len(data) + valueBytes*yamllimit.CountJSON(data))
+	out.size += int64(len(data) + valueBytes*jsonsize.Values(data))
 }
 
 // packJSON and unpackJSON are gzip(json(v)).
@@ -210,9 +212,4 @@ func (in *reader) unpackJSON(data []byte, values int, v any) error {
 		return err
 	}
 	return in.decode(plain, values, v)
-}
-
-func sha(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

@@ -14,6 +14,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
@@ -39,7 +40,7 @@ func ParseManifest(manifest string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("parsing document %d: %w", n, err)
 		}
-		values += yamllimit.CountJSON(converted)
+		values += jsonsize.Values(converted)
 		written += len(converted)
 		if values > maxValues || written > maxInflated {
 			return nil, fmt.Errorf("parsing document %d: up to here there are %d values in %d bytes, at most %d in %d", n, values, written, maxValues, maxInflated)

@@ -4,6 +4,8 @@ package record
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"strconv"
 	"strings"
 	"time"
@@ -199,7 +201,8 @@ func ownerLabel(owner string) string {
 	if len(value) <= content.LabelValueMaxLength {
 		return value
 	}
-	return "sha256-" + sha([]byte(owner))[:40]
+	sum := sha256.Sum256([]byte(owner))
+	return "sha256-" + hex.EncodeToString(sum[:20])
 }
 
 // IsOwnedBy says whether a ClusterAddon, "namespace/name", is the release's owner. For an owner

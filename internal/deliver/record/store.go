@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/fleet/budget"
 )
 
 // secretType is Helm's.
@@ -39,6 +41,8 @@ type Store struct {
 
 // List returns the release's records, the newest first. It reads metadata only: one request.
 func (s *Store) List(ctx context.Context) ([]Summary, error) {
+	ctx, release := budget.Holding(ctx) // until what is needed of the list was taken
+	defer release()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := s.Client.List(ctx, list, client.InNamespace(s.Release.Namespace),

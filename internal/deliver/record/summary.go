@@ -181,5 +181,11 @@ func (s Summary) HasInputs(pinned string) bool {
 	return pinned == "" || slices.Contains(strings.Split(s.Inputs, ","), pinned)
 }
 
+// FailureReason returns the reason that Failure begins with, "" for none.
+func (s Summary) FailureReason() string {
+	reason, _, _ := strings.Cut(s.Failure, ":")
+	return reason
+}
+
 // IsRollback reports whether the revision has what an earlier one had.
 func (s Summary) IsRollback() bool { return s.RolledBack != "" }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -38,10 +37,7 @@ type Difference struct {
 	whole  bool         // nothing of the manifest was left out
 	raced  bool         // somebody wrote to it in the same moment
 	wanted drift.Fields // that the manifest sets, as far as that was found out
-	// displaced are items of lists beside which the object can't be applied, nil if it can be
-	// as it is.
-	displaced []drift.Replacement
-	hide      func(string) string
+	hide   func(string) string
 }
 
 // Hide returns a text about the add-on's objects without its secrets, which may be in names and fields.
@@ -73,11 +69,6 @@ func (d Difference) Fields() (drift.Fields, bool) {
 // is to be applied: the manifest without what rules leave to others, nil for nothing.
 func (r *Repairer) compare(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d *Difference) (*unstructured.Unstructured, error) {
 	changes, applied, err := r.Changes(ctx, o, live)
-	if apierrors.IsInvalid(err) && !r.Report {
-		if d.displaced = drift.Replacements(o, live.ManagedFields, r.Scope.Manager()); len(d.displaced) > 0 {
-			changes, err, applied = d.displaced[0].Changes, nil, o
-		}
-	}
 	if errors.Is(err, apply.ErrAnother) {
 		d.raced, d.Wait = true, retry.Moment
 		return nil, nil
@@ -85,7 +76,7 @@ func (r *Repairer) compare(ctx context.Context, o *unstructured.Unstructured, li
 	if err != nil {
 		return nil, err
 	}
-	if r.Values && d.displaced == nil {
+	if r.Values {
 		now, err := r.Get(ctx, applied)
 		if err != nil {
 			return nil, err

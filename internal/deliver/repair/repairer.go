@@ -140,7 +140,7 @@ func (r *Repairer) repairObject(ctx context.Context, o *unstructured.Unstructure
 		d.whole = true
 		result, err = r.Apply(ctx, o, false)
 	} else {
-		result, err = r.ApplyDisplacing(ctx, o, live, d.displaced)
+		result, err = r.ApplyOwn(ctx, o, live.UID)
 	}
 	if err == nil {
 		err = r.OwnAlone(ctx, result)

@@ -10,8 +10,10 @@ const (
 	ReasonValuesInvalid = "ValuesInvalid"
 	// ReasonSchemaViolation: the values break the chart's values.schema.json.
 	ReasonSchemaViolation = "SchemaViolation"
-	// ReasonTemplateFailed: a template does not parse, or failed while it ran.
+	// ReasonTemplateFailed: a template of the chart does not parse, or failed while it ran.
 	ReasonTemplateFailed = "TemplateFailed"
+	// ReasonValuesTemplateFailed: a template of values, or of a name in valuesFrom, does not parse, or failed while it ran.
+	ReasonValuesTemplateFailed = "ValuesTemplateFailed"
 	// ReasonTemplateNotRepeatable: the values template makes something else each time.
 	ReasonTemplateNotRepeatable = "TemplateNotRepeatable"
 	// ReasonRenderTimeout: the rendering took longer than Options.Timeout.
@@ -26,6 +28,8 @@ const (
 	ReasonGeneratedValuesLost = "GeneratedValuesLost"
 	// ReasonPatchFailed: a patch fits none of the objects, or cannot be applied to one.
 	ReasonPatchFailed = "PatchFailed"
+	// ReasonWaitingForRenderer: no worker is free, or others of the same cluster took their time.
+	ReasonWaitingForRenderer = "WaitingForRenderer"
 	// ReasonManifestInvalid: the text of templates or manifests isn't Kubernetes objects.
 	ReasonManifestInvalid = "ManifestInvalid"
 )

@@ -16,8 +16,8 @@ var ErrUnexpected = errors.New("render worker: unexpected answer")
 // Kinds of frames. A frame is the length of the rest (4 bytes, big-endian), one byte for its kind, and a payload.
 const (
 	FrameReady    = 'h' // worker to parent, once: started and limited
-	FrameFile     = 'f' // parent to worker: the content of the next file of a request
-	FrameRequest  = 'q' // parent to worker: a request in CBOR, whose files have come before, and have their names alone
+	FrameFile     = 'f' // parent to worker: the next content of a request, see [Request.Detach]
+	FrameRequest  = 'q' // parent to worker: a request in CBOR, whose contents have come before
 	FrameStage    = 's' // worker to parent: the stage a request has reached
 	FrameResponse = 'r' // worker to parent: a response in CBOR
 )

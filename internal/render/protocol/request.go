@@ -18,8 +18,8 @@ type Request struct {
 	Open     *opener.Job
 	Limits   job.Limits
 
-	// FilesDigest is that of the files of a request for objects: two with equal files share an answer.
-	FilesDigest string
+	// ContentsDigest is that of what [Request.Detach] returns: two requests with equal files share an answer.
+	ContentsDigest string
 }
 
 // MakesObjects reports whether the answer has objects: not values, nor files.
@@ -27,25 +27,53 @@ func (req *Request) MakesObjects() bool {
 	return req.Chart != nil || req.Objects != nil
 }
 
-// Files returns the files of a request for objects; nil for any other request.
-func (req *Request) Files() *[]artifact.File {
-	switch {
+// contents returns where the files of a request are, and other bytes that may be as large; nil if it has none.
+func (req *Request) contents() (files *[]artifact.File, data *[]byte) {
+	switch open := req.Open; {
 	case req.Chart != nil:
-		return &req.Chart.Files
+		return &req.Chart.Files, nil
 	case req.Objects != nil:
-		return &req.Objects.Files
+		return &req.Objects.Files, nil
+	case open == nil:
+	case open.Unpack != nil:
+		return &open.Unpack.Content.Files, &open.Unpack.Content.Archive
+	case open.Index != nil:
+		return nil, &open.Index.Data
+	case open.YAML != nil:
+		return nil, &open.YAML.Data
+	case open.Package != nil:
+		return &open.Package.Files, nil
 	}
-	return nil
+	return nil, nil
 }
 
-// Fill gives the files their contents, in the order of the names. It reports whether each has one.
-func (req *Request) Fill(contents [][]byte) bool {
-	files := req.Files()
-	if files == nil {
-		return len(contents) == 0
+// Detach takes the contents out of a request, and leaves the names of files. They are sent as they are in memory: to encode
+// them would take as much again. [Request.Attach] puts them back.
+func (req *Request) Detach() (contents [][]byte) {
+	files, data := req.contents()
+	if data != nil && *data != nil {
+		contents, *data = append(contents, *data), []byte{}
 	}
-	if len(*files) != len(contents) {
-		return false
+	if files == nil || *files == nil {
+		return contents
+	}
+	names := make([]artifact.File, len(*files)) // others have the files, too
+	for i, file := range *files {
+		names[i].Name = file.Name
+		contents = append(contents, file.Data)
+	}
+	*files = names
+	return contents
+}
+
+// Attach puts the contents back. It reports whether there are as many as were taken out.
+func (req *Request) Attach(contents [][]byte) bool {
+	files, data := req.contents()
+	if data != nil && *data != nil && len(contents) > 0 {
+		*data, contents = contents[0], contents[1:]
+	}
+	if files == nil || len(*files) != len(contents) {
+		return len(contents) == 0
 	}
 	for i := range *files {
 		(*files)[i].Data = contents[i]

@@ -31,7 +31,7 @@ func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
 	case errors.Is(err, errOutputTooLarge):
 		return nil, failure.New(job.ReasonOutputTooLarge, "%s: wrote more than %d bytes; make it smaller", req.Name, lim.OutputBytes)
 	case err != nil:
-		return nil, &failure.Error{Reason: job.ReasonTemplateFailed, Err: err}
+		return nil, &failure.Error{Reason: job.ReasonValuesTemplateFailed, Err: err}
 	case !generator.IsRepeatable():
 		// Each restart, and each change of the Cluster, would make other values, and so a new revision.
 		return nil, failure.New(job.ReasonTemplateNotRepeatable,
@@ -39,7 +39,7 @@ func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
 	}
 	text := out.String()
 	if req.Strict && strings.Contains(text, noValue) {
-		return nil, &failure.Error{Reason: job.ReasonTemplateFailed, Err: residualNoValue(req, text)}
+		return nil, &failure.Error{Reason: job.ReasonValuesTemplateFailed, Err: residualNoValue(req, text)}
 	}
 	return &text, nil
 }

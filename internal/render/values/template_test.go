@@ -62,7 +62,7 @@ func TestTemplate(t *testing.T) {
 			req.Strict = true
 			got, err = r.Template(t.Context(), req)
 			if c.fails != nil {
-				rendering.WantReason(t, err, job.ReasonTemplateFailed, c.fails...)
+				rendering.WantReason(t, err, job.ReasonValuesTemplateFailed, c.fails...)
 				t.Log(err)
 				return
 			}
@@ -91,7 +91,7 @@ func TestTemplateFails(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := r.Template(t.Context(), job.Template{Name: "spec.addons[0].valuesTemplate", Text: c.text, Data: clusterData})
-			rendering.WantReason(t, err, job.ReasonTemplateFailed, c.mentions...)
+			rendering.WantReason(t, err, job.ReasonValuesTemplateFailed, c.mentions...)
 			if strings.Contains(err.Error(), "template: ") {
 				t.Errorf("message %q", err)
 			}
@@ -132,16 +132,16 @@ func TestNames(t *testing.T) {
 		},
 		"a field that isn't there": {
 			templates: []string{"a", "{{ .Cluster.metadata.labels.tier }}-x"},
-			reason:    job.ReasonTemplateFailed, mentions: []string{"addons[web].valuesFrom[1].name:1", `"tier"`},
+			reason:    job.ReasonValuesTemplateFailed, mentions: []string{"addons[web].valuesFrom[1].name:1", `"tier"`},
 		},
 		"a field without a value": {
-			templates: []string{"{{ .Cluster.spec.null }}"}, reason: job.ReasonTemplateFailed, mentions: []string{"addons[web].valuesFrom[0].name:1", "has no value"},
+			templates: []string{"{{ .Cluster.spec.null }}"}, reason: job.ReasonValuesTemplateFailed, mentions: []string{"addons[web].valuesFrom[0].name:1", "has no value"},
 		},
 		"a name of each moment": {
 			templates: []string{`x-{{ now | unixEpoch }}`}, reason: job.ReasonTemplateNotRepeatable, mentions: []string{"addons[web].valuesFrom[0].name", "take it out"},
 		},
 		"a function that isn't there": {
-			templates: []string{`{{ env "HOME" }}`}, reason: job.ReasonTemplateFailed, mentions: []string{"addons[web].valuesFrom[0].name", "not defined"},
+			templates: []string{`{{ env "HOME" }}`}, reason: job.ReasonValuesTemplateFailed, mentions: []string{"addons[web].valuesFrom[0].name", "not defined"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,7 +55,7 @@ func (w *worker) answer(r received) (resp *protocol.Response) {
 		}
 	}()
 	req := &protocol.Request{}
-	if err := protocol.Decoding.Unmarshal(r.payload, req); err != nil || !req.Fill(r.files) {
+	if err := protocol.Decoding.Unmarshal(r.payload, req); err != nil || !req.Attach(r.files) {
 		return &protocol.Response{Failure: w.failure(errors.New("the request cannot be decoded"), nil)}
 	}
 	w.frameSize = req.Limits.FrameBytes()

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/retry"
@@ -150,6 +151,8 @@ func (e entry[T]) wakeAll() {
 func (m *Memory[T]) request(ctx context.Context, key string, call func(context.Context) (T, error)) entry[T] {
 	ctx, cancel := context.WithTimeout(withoutWaiter(context.WithoutCancel(ctx)), timeout)
 	defer cancel()
+	ctx, release := budget.Holding(ctx) // until it is known what came of the answers of hosts
+	defer release()
 	begun := m.clock.Now()
 	m.known.Change(key, func(e *entry[T]) { e.begun = begun })
 	answer, err := guarded(ctx, call)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	orasauth "oras.land/oras-go/v2/registry/remote/auth"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
@@ -34,6 +35,8 @@ type Options struct {
 	UserAgent string
 	// Limits of what is fetched.
 	Limits artifact.Limits
+	// Memory is where answers count, and what is kept of them. Nil counts nothing.
+	Memory *budget.Budget
 	// Clock of what hosts want to be waited for, and how fast they send.
 	Clock clock.Clock
 }
@@ -47,16 +50,11 @@ type Options struct {
 type Access struct {
 	Options
 	clients *lru.Cache[string, Client] // by host and credential, for no reference
-	answers *room
 }
 
 // New returns the access to all hosts.
 func New(options Options) *Access {
-	return &Access{
-		Options: options,
-		clients: lru.New[string](maxClients, lru.One[Client]),
-		answers: newRoom(options.Clock),
-	}
+	return &Access{Options: options, clients: lru.New[string](maxClients, lru.One[Client])}
 }
 
 // Identity says as whom the reference's host is asked. It takes no request, and is kept in memory
@@ -82,8 +80,9 @@ func (a *Access) Identity(ctx context.Context, ref reference.Reference) (identit
 	return version, scope + " at " + version
 }
 
-// Ask reads the credentials, and calls what asks with a client. Errors are explained.
+// Ask reads the credentials, and calls what asks with a client, for the reference's namespace. Errors are explained.
 func Ask[T any](ctx context.Context, a *Access, ref reference.Reference, call func(context.Context, *Client) (T, error)) (answer T, err error) {
+	ctx = budget.WithTenant(ctx, budget.Tenant{Namespace: ref.Namespace})
 	client, err := a.client(ctx, ref)
 	if err != nil {
 		return answer, err
@@ -124,6 +123,9 @@ func (a *Access) connect(ref reference.Reference, host string, plain bool, crede
 	if err != nil {
 		return Client{}, err
 	}
+	client.Transport = &Counting{
+		RoundTripper: client.Transport, Memory: a.Memory, Most: max(a.Limits.IndexBytes, a.Limits.ArchiveBytes), Clock: a.Clock,
+	}
 	return Client{
 		Credential: credential, Limits: a.Limits,
 		Registry: &orasauth.Client{
@@ -133,7 +135,7 @@ func (a *Access) connect(ref reference.Reference, host string, plain bool, crede
 				Username: credential.Username, Password: credential.Password, RefreshToken: credential.IdentityToken, AccessToken: credential.Token,
 			}),
 		},
-		http: client, host: host, clock: a.Clock, answers: a.answers,
+		http: client, host: host, clock: a.Clock,
 	}, nil
 }
 

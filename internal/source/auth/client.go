@@ -32,10 +32,9 @@ type Client struct {
 	// Registry shows the credential to registries, and their token services.
 	Registry *orasauth.Client
 
-	http    *http.Client // shows no credential by itself; see [Client.authorize]
-	host    string
-	clock   clock.PassiveClock
-	answers *room
+	http  *http.Client // shows no credential by itself; see [Client.authorize]
+	host  string
+	clock clock.PassiveClock
 }
 
 // Answer is what a host says.
@@ -76,7 +75,7 @@ func (c *Client) get(ctx context.Context, at *url.URL, header http.Header, what 
 	defer Release(response.Body)
 	switch from := response.Request.URL; response.StatusCode {
 	case http.StatusOK:
-		data, err := c.Read(ctx, response.Body, response.ContentLength, what, most)
+		data, err := Read(response.Body, response.ContentLength, what, most)
 		answer := Answer{Data: data, Link: response.Header.Get("Link"), Validators: http.Header{}}
 		for validator, condition := range map[string]string{"Etag": "If-None-Match", "Last-Modified": "If-Modified-Since"} {
 			if value := response.Header.Get(validator); value != "" {
@@ -108,22 +107,12 @@ func (c *Client) authorize(request *http.Request) {
 	}
 }
 
-// Read reads the body of an answer and closes it, but reads no more of it than is accepted. Its length
-// is negative if it isn't known.
-func (c *Client) Read(ctx context.Context, content io.ReadCloser, length int64, what string, most int64) ([]byte, error) {
+// Read reads the body of an answer, but no more of it than is accepted. Its length is negative if it isn't known.
+func Read(content io.Reader, length int64, what string, most int64) ([]byte, error) {
 	if length > most {
 		return nil, failure.TooLarge(what, most)
 	}
-	takes := most
-	if length >= 0 {
-		takes = length
-	}
-	body, err := c.take(ctx, content, takes) // all that are read at the same time share a bound on memory
-	if err != nil {
-		return nil, err
-	}
-	defer Release(body)
-	data, err := io.ReadAll(io.LimitReader(body, most+1))
+	data, err := io.ReadAll(io.LimitReader(content, most+1))
 	if err == nil && int64(len(data)) > most {
 		err = failure.TooLarge(what, most)
 	}

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 const (
@@ -129,7 +129,7 @@ func assetsOf(read *answeredRelease) (found []asset, err error) {
 
 // decode reads an answer.
 func decode(data []byte, into any) error {
-	if yamllimit.CountJSON(data) > maxValues {
+	if jsonsize.Values(data) > maxValues {
 		return failure.New(failure.ArtifactTooLarge, "an answer has more than %d values, the most that is accepted; publish fewer files with a release", maxValues)
 	}
 	if json.Unmarshal(data, into) != nil {

@@ -151,17 +151,3 @@ func IsRelease(published string, metadata []byte, names []string) (known bool, _
 	}
 	return true, nil
 }
-
-// OnlyDirectory returns the one that has all files, with a slash; "" if there is none.
-func OnlyDirectory(names []string) string {
-	root := ""
-	for i, name := range names {
-		top, _, below := strings.Cut(name, "/")
-		switch {
-		case !below, i > 0 && top+"/" != root:
-			return ""
-		}
-		root = top + "/"
-	}
-	return root
-}

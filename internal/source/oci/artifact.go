@@ -110,7 +110,7 @@ func (a Artifact) Fetch(ctx context.Context, c *auth.Client, digest string) (art
 			return artifact.Content{}, err
 		}
 	}
-	archive, err := fetchBlob(ctx, repository, c, digest, "the archive", c.Limits.ArchiveBytes)
+	archive, err := fetchBlob(ctx, repository, digest, "the archive", c.Limits.ArchiveBytes)
 	return artifact.Content{Archive: archive}, err
 }
 
@@ -122,7 +122,7 @@ func fetchFiles(ctx context.Context, repository *orasremote.Repository, c *auth.
 	}
 	got := artifact.Content{Manifest: manifest, Files: make([]artifact.File, 0, len(parts))}
 	for _, p := range parts {
-		data, err := fetchBlob(ctx, repository, c, p.Digest, "file "+failure.Quote(p.Name), p.Size)
+		data, err := fetchBlob(ctx, repository, p.Digest, "file "+failure.Quote(p.Name), p.Size)
 		if err != nil {
 			return artifact.Content{}, err
 		}
@@ -132,7 +132,7 @@ func fetchFiles(ctx context.Context, repository *orasremote.Repository, c *auth.
 }
 
 // fetchBlob gets a blob, and verifies its digest.
-func fetchBlob(ctx context.Context, repository *orasremote.Repository, c *auth.Client, digest, what string, most int64) ([]byte, error) {
+func fetchBlob(ctx context.Context, repository *orasremote.Repository, digest, what string, most int64) ([]byte, error) {
 	described, body, err := repository.Blobs().FetchReference(ctx, digest)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish it under another version")
@@ -141,7 +141,7 @@ func fetchBlob(ctx context.Context, repository *orasremote.Repository, c *auth.C
 		return nil, err
 	}
 	defer auth.Release(body)
-	data, err := c.Read(ctx, body, described.Size, what, most)
+	data, err := auth.Read(body, described.Size, what, most)
 	if err == nil && artifact.DigestOf(data) != digest {
 		err = failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with; push it again")
 	}
@@ -166,7 +166,7 @@ const (
 	// maxTagPages and maxTags bound what a registry may send: signatures have tags, too.
 	maxTagPages = 1000
 	maxTags     = 2 * versions.MaxPublished
-	// maxTagBytes bounds one answer, of a registry that sends all tags at once.
+	// maxTagBytes bounds all pages together.
 	maxTagBytes = 16 << 20
 )
 
@@ -179,7 +179,7 @@ func (a Artifact) Versions(ctx context.Context, c *auth.Client) (found []string,
 	if err != nil {
 		return nil, err
 	}
-	repository.Client = auth.Lists{Client: c, Most: maxTagBytes}
+	repository.Client = &tagPages{Client: c, left: maxTagBytes}
 	repository.MaxMetadataBytes, repository.TagListPageSize, repository.TagListMaxPages = maxTagBytes, tagPage, maxTagPages
 	seen := 0
 	err = repository.Tags(ctx, "", func(page []string) error {

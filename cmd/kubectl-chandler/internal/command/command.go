@@ -6,6 +6,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
@@ -153,8 +154,7 @@ func (c *call) print(kind string, is any, page string, shown any) error {
 	if c.output == "" || c.output == "wide" {
 		return c.write(page, shown)
 	}
-	printer, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(c.output)
-	if err != nil {
+	if _, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(c.output); err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
@@ -162,7 +162,17 @@ func (c *call) print(kind string, is any, page string, shown any) error {
 		return fmt.Errorf("writing %s: %w", kind, err)
 	}
 	content["apiVersion"], content["kind"] = "cli.addons.cluster.x-k8s.io/v1", kind
-	return printer.PrintObj(&unstructured.Unstructured{Object: content}, c.Out)
+	data, err := json.MarshalIndent(content, "", "    ")
+	text := printing.Escape(string(data)) + "\n"
+	if c.output == "yaml" && err == nil {
+		data, err = yaml.JSONToYAML([]byte(text))
+		text = printing.Clean(string(data))
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", kind, err)
+	}
+	_, err = fmt.Fprint(c.Out, text)
+	return err
 }
 
 // write writes a page. Colors are for terminals, unless NO_COLOR is set (no-color.org).

@@ -157,7 +157,7 @@ func asJSON(part, text string) (string, error) {
 		is = map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 	}
 	data, other := json.MarshalIndent(is, "", "    ")
-	return string(data) + "\n", errors.Join(err, other)
+	return printing.Escape(string(data)) + "\n", errors.Join(err, other)
 }
 
 // release reads the newest record of an add-on from its workload cluster, by a kubeconfig file, or by the Secret for "".

@@ -205,15 +205,11 @@ func (c *call) rolloutStatus() *cobra.Command {
 			return err
 		}
 		f := &observed.Fleet{}
-		clusters, err := observed.Clusters(c, c.client, c.namespace)
+		members, err := observed.Members(c, c.client, c.namespace)
 		if err = errors.Join(err, f.ReadClusters(c, c.client, c.namespace)); err != nil {
 			return err
 		}
-		members, err := summary.MembersOf(is.AddonStack, is.revisions, clusters, f.Clusters, time.Now())
-		if err != nil {
-			return err
-		}
-		return c.write("Members", members)
+		return c.write("Members", summary.WavesOf(is.AddonStack, is.revisions, members, f.Clusters, time.Now()))
 	})
 }
 

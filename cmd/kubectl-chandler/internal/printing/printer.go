@@ -15,6 +15,7 @@ import (
 	"text/template"
 	"time"
 	"unicode"
+	"unicode/utf16"
 
 	"github.com/mitchellh/go-wordwrap"
 	eventsv1 "k8s.io/api/events/v1"
@@ -28,6 +29,7 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -65,8 +67,9 @@ func (p *Printer) Write(page string, of any) error {
 		"phase": func(phase addonsv1.RolloutPhase) string {
 			return strings.ToLower(words.ReplaceAllString(string(phase), " $1"))
 		},
-		"since": func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
-		"seen":  func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },
+		"since":  func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
+		"stands": func(m rollout.Member) *metav1.Time { return &metav1.Time{Time: m.StandsSince()} },
+		"seen":   func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },
 		"rolledOut": func(s *addonsv1.AddonStack) *metav1.Condition {
 			return meta.FindStatusCondition(s.Status.Conditions, addonsv1.RolledOutCondition)
 		},
@@ -92,11 +95,31 @@ func (p *Printer) color(code string) func(string) string {
 // Clean returns a text without what a terminal acts on: charts and workload clusters have their words in messages.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\t' && r != '\n' {
+		if acts(r) {
 			return '?'
 		}
 		return r
 	}, text)
+}
+
+// Escape returns JSON in which all that a terminal acts on is escaped. It is in strings alone.
+func Escape(json string) string {
+	escaped := &strings.Builder{}
+	for _, r := range json {
+		if !acts(r) {
+			escaped.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(escaped, `\u%04x`, unit)
+		}
+	}
+	return escaped.String()
+}
+
+// acts reports whether a terminal acts on a character, as on one that turns the words of a line around.
+func acts(r rune) bool {
+	return unicode.Is(unicode.Cf, r) || unicode.IsControl(r) && r != '\t' && r != '\n'
 }
 
 // age returns how long ago a time was, "-" if it isn't known.

@@ -4,9 +4,11 @@ package printing_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -15,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -133,6 +136,16 @@ STACK           CLUSTERS   READY   FAILED   WAITING   UPDATING   SINCE   VERSION
 team/platform   0          0       0        0         0          -       
 
 `},
+		"Members": {rollout.Decision{Waves: []rollout.Count{{Name: "canary"}, {Name: "rest"}}, Members: [][]rollout.Member{
+			{{Cluster: &rollout.Cluster{Name: "a", Since: now.Add(-time.Hour)}, Standing: rollout.Done}},
+			{{Cluster: &rollout.Cluster{Name: "b", Away: "Paused"}, Standing: rollout.Away}, {Cluster: &rollout.Cluster{Name: "c", Since: now}, Standing: rollout.Waits}},
+		}}, `
+
+WAVE     CLUSTER   STANDING       SINCE
+canary   a         done           60m
+rest     b         away: Paused   -
+rest     c         waits          -
+`},
 		"WouldGo": {[]summary.Held{{Cause: "StackDeleted", Addons: []string{"default/dns"}, Clusters: []string{"a"}}}, "\ndefault/dns would go from 1 cluster (StackDeleted): a\n"},
 		"Version": {&summary.Versions{Client: "v1", Instances: []addonsv1.ProviderInstance{{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"},
 			Spec: addonsv1.ProviderInstanceSpec{Version: "v2"}}}}, "\nclient: v1\nsystem/chandler: v2\n"},
@@ -145,7 +158,7 @@ team/platform   0          0       0        0         0          -
 
 // Words of charts and clusters don't reach the terminal as they are.
 func TestHostileWords(t *testing.T) {
-	const hostile = "\x1b]0;x\x07red\x1b[31m\u009b1m\r"
+	const hostile = "\x1b]0;x\x07red\x1b[31m\u009b1m\r\u202ea\u2066b\u200bc"
 	a := summary.AddonOnCluster{AddonStatus: addonsv1.AddonStatus{Name: "a", Phase: addonsv1.AddonFailed, Version: hostile, Message: hostile}}
 	ready := a
 	ready.Phase = addonsv1.AddonReady
@@ -154,8 +167,21 @@ func TestHostileWords(t *testing.T) {
 		printed(t, "Why", &summary.Status{Stacks: []summary.Stack{s}, Failed: []summary.Cause{{Message: hostile}}, Notes: &summary.Notes{Text: hostile}}) +
 		printed(t, "Tree", &s) +
 		printed(t, "History", &summary.History{Revisions: []summary.Revision{{Rejected: hostile, Changes: []string{hostile}}}})
-	if strings.ContainsAny(got, "\x1b\x07\r\u009b") {
+	if strings.ContainsAny(got, "\x1b\x07\r\u009b") || strings.ContainsFunc(got, func(r rune) bool { return unicode.Is(unicode.Cf, r) }) {
 		t.Errorf("%q", got)
+	}
+}
+
+// JSON says the same as before, in characters that a terminal only shows.
+func TestEscapedJSON(t *testing.T) {
+	const text = "a\tb\n \u009b[2J \u202eb\u2066 \U000e0041 ü"
+	data, err := json.Marshal(map[string]string{"message": text})
+	must.Succeed(t, err)
+	escaped := printing.Escape(string(data))
+	var got struct{ Message string }
+	must.Succeed(t, json.Unmarshal([]byte(escaped), &got))
+	if got.Message != text || printing.Clean(escaped) != escaped || !strings.Contains(escaped, `\u009b[2J \u202eb\u2066 \udb40\udc41 ü`) {
+		t.Errorf("%q has %q", escaped, got.Message)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // Cause is why something isn't well, with all clusters of the same cause.
@@ -88,20 +89,17 @@ func (c causes) list(of urgency) []Cause {
 	return list
 }
 
-// addAddon adds why an add-on isn't Ready. While it waits for what comes by itself, its message says how far each
-// cluster is: then it doesn't tell causes apart.
+// addAddon adds why an add-on isn't Ready.
 func (c causes) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
-	urgency, distinct := waiting, true
+	why, urgency := standing.OfAddon(a), waiting
 	switch {
-	case reasons.Of(a.Reason).Stalls(a.Phase):
+	case why.Urgency <= standing.SourceRefuses, a.Phase == addonsv1.AddonDegraded:
 		urgency = failing
-	case a.Phase == addonsv1.AddonDegraded:
-		urgency, distinct = failing, false
-	case reasons.Of(a.Reason).Is(reasons.Passing):
-		urgency, distinct = progressing, false
+	case why.Urgency == standing.Passing:
+		urgency = progressing
 	}
-	c.add(urgency, Cause{Namespace: ca.Namespace, Stack: a.Stack, Addon: a.Name, Phase: a.Phase, Reason: cmp.Or(a.Reason, string(a.Phase)),
-		Message: a.Message}, distinct, ca.Name, a.Since)
+	c.add(urgency, Cause{Namespace: ca.Namespace, Stack: a.Stack, Addon: a.Name, Phase: a.Phase, Reason: why.Reason, Message: why.Message},
+		!why.IsShared, ca.Name, a.Since)
 }
 
 // objectUrgency says how bad it is that a condition isn't True of an object that isn't about clusters, or that Paused is.

@@ -4,7 +4,6 @@ package summary
 
 import (
 	"cmp"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,9 +50,7 @@ func HistoryOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, cl
 				continue
 			}
 			is.Clusters++
-			if slices.ContainsFunc(ca.Status.Stacks, func(at addonsv1.StackStatus) bool {
-				return at.Name == s.Name && at.Revision == r.Name && at.State == addonsv1.StackReady
-			}) {
+			if at := stack.StatusOf(&ca.Status, s.Name); at.Revision == r.Name && at.State == addonsv1.StackReady {
 				is.Ready++
 			}
 		}

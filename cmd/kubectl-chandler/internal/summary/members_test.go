@@ -14,23 +14,25 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestMembersOfWaves has a rollout of platform-1 before its first cluster starts, and amid it. Cluster "other" isn't selected, and
-// "new" has no ClusterAddon yet.
+// "new" and "paused" have no ClusterAddon yet.
 func TestMembersOfWaves(t *testing.T) {
 	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
 	s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	s.Spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{
 		{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}},
 	}}
-	var clusters []clusterv1.Cluster
+	clusters := map[string]*member.Member{}
 	for name, labels := range map[string]map[string]string{
-		"a": {"env": "prod", "canary": "yes"}, "b": {"env": "prod", "canary": "yes"}, "c": {"env": "prod"}, "d": {"env": "prod"}, "new": {"env": "prod"}, "other": {},
+		"a": {"env": "prod", "canary": "yes"}, "b": {"env": "prod", "canary": "yes"}, "c": {"env": "prod"}, "d": {"env": "prod"}, "new": {"env": "prod"}, "other": {}, "paused": {"env": "prod"},
 	} {
-		clusters = append(clusters, clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: labels, CreationTimestamp: noon}})
+		clusters[name] = member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: labels, CreationTimestamp: noon}})
+		clusters[name].Paused = name == "paused"
 	}
 	at := func(name, revision string, state addonsv1.StackState) addonsv1.ClusterAddon {
 		ca := cluster(name, addon("cni", addonsv1.AddonReady, "", ""))
@@ -58,7 +60,7 @@ func TestMembersOfWaves(t *testing.T) {
 		"before it begins": {
 			rollout.Attempt{Number: 2, Cause: rollout.Edited},
 			[]addonsv1.ClusterAddon{at("a", "platform-0", addonsv1.StackReady), at("b", "platform-0", addonsv1.StackReady), at("c", "platform-0", addonsv1.StackReady)},
-			[]string{"canary a waits", "canary b waits", "rest c waits", "rest d waits", "rest new waits"},
+			[]string{"canary a waits", "canary b waits", "rest c waits", "rest d waits", "rest new waits", "rest paused away Paused"},
 		},
 		"amid it": {
 			rollout.Attempt{Number: 2, Cause: rollout.Edited, Started: noon.Time, Waves: s.Spec.Rollout.Waves},
@@ -66,7 +68,7 @@ func TestMembersOfWaves(t *testing.T) {
 				at("a", "platform-1", addonsv1.StackReady), at("b", "platform-1", addonsv1.StackProgressing),
 				at("c", "platform-0", addonsv1.StackReady), heldOut("d", "platform"),
 			},
-			[]string{"canary a done noon", "canary b on its way noon", "rest c waits", "rest d away Held", "rest new waits"},
+			[]string{"canary a done noon", "canary b on its way noon", "rest c waits", "rest d away Held", "rest new waits", "rest paused away Paused"},
 		},
 	} {
 		for i := range c.clusters {
@@ -74,18 +76,19 @@ func TestMembersOfWaves(t *testing.T) {
 				c.clusters[i].Spec.Stacks[0].Revision = "platform-0"
 			}
 		}
-		members, err := summary.MembersOf(s, []appsv1.ControllerRevision{kept("platform-1", c.attempt), before}, clusters, c.clusters, noon.Add(30*time.Minute))
-		must.Succeed(t, err)
+		d := summary.WavesOf(s, []appsv1.ControllerRevision{kept("platform-1", c.attempt), before}, clusters, c.clusters, noon.Add(30*time.Minute))
 		var got []string
-		for _, m := range members {
-			line := m.Wave + " " + m.Cluster + " " + m.Standing
-			if m.Reason != "" {
-				line += " " + m.Reason
+		for i, members := range d.Members {
+			for _, m := range members {
+				line := d.Waves[i].Name + " " + m.Name + " " + m.Standing.String()
+				if m.Away != "" {
+					line += " " + m.Away
+				}
+				if m.StandsSince().Equal(noon.Time) {
+					line += " noon"
+				}
+				got = append(got, line)
 			}
-			if m.Since != nil && m.Since.Equal(&noon) {
-				line += " noon"
-			}
-			got = append(got, line)
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, c.want) {

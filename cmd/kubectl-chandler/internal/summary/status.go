@@ -134,7 +134,7 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 		g.causes.addObject("AddonStack", &f.Stacks[i], f.Stacks[i].Status.Conditions)
 		is := &g.Stacks[i]
 		*is = stackOf(&f.Stacks[i])
-		if is.Reason == addonsv1.NoClusterMatchesReason { // it is Ready then
+		if is.Reason == addonsv1.NoClusterMatchesReason { // it had some
 			g.causes.add(waiting, Cause{Namespace: is.Namespace, Kind: "AddonStack", Name: is.Name, Reason: is.Reason,
 				Message: conditions.GetMessage(&f.Stacks[i], addonsv1.ReadyCondition)}, false, "", metav1.Time{})
 		}
@@ -155,7 +155,8 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 // StackStatus returns the status of one stack, and of what it has on its clusters. One that selects no cluster waits for some.
 func StackStatus(f *observed.Fleet, s *addonsv1.AddonStack) *Status {
 	is := StatusOf(&observed.Fleet{Stacks: []addonsv1.AddonStack{*s}, Clusters: f.Clusters}, true)
-	if c := meta.FindStatusCondition(s.Status.Conditions, addonsv1.ClustersReadyCondition); c != nil && c.Reason == addonsv1.NoClusterMatchesReason {
+	c := meta.FindStatusCondition(s.Status.Conditions, addonsv1.ClustersReadyCondition)
+	if c != nil && c.Reason == addonsv1.NoClusterMatchesReason && c.Status == metav1.ConditionTrue { // it never had any
 		is.Waiting = append(is.Waiting, Cause{Namespace: s.Namespace, Kind: "AddonStack", Name: s.Name, Reason: c.Reason, Message: c.Message})
 	}
 	return is

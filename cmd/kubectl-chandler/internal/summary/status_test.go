@@ -81,6 +81,9 @@ func TestCausesOfClusters(t *testing.T) {
 		"passing by itself": {fleet(
 			cluster("a", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "1")), cluster("b", addon("dns", addonsv1.AddonPending, "WaitingForDependency", "2"))),
 			summary.Waiting, nil, nil, []string{"a,b"}},
+		"an image that no cluster gets": {fleet(
+			cluster("a", addon("cni", addonsv1.AddonInstalling, "ImagePullBackOff", "pod x")), cluster("b", addon("cni", addonsv1.AddonInstalling, "ImagePullBackOff", "pod y"))),
+			summary.Waiting, nil, []string{"a,b"}, nil},
 		"for somebody":                  {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "ValuesNotFound", "Secret x"))), summary.Waiting, nil, []string{"a"}, nil},
 		"a source has answered":         {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "ArtifactNotFound", "x"))), summary.Failed, []string{"a"}, nil, nil},
 		"a source doesn't answer":       {fleet(cluster("a", addon("dns", addonsv1.AddonPending, "SourceUnavailable", "x"))), summary.Waiting, nil, nil, []string{"a"}},
@@ -169,6 +172,15 @@ func TestStackThatSelectsNoCluster(t *testing.T) {
 	}
 	if is := summary.StatusOf(f, false); is.Verdict() != summary.Well {
 		t.Errorf("among others: %+v", is)
+	}
+	for i := range f.Stacks[0].Status.Conditions { // it selected some before
+		c := &f.Stacks[0].Status.Conditions[i]
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.NoClusterMatchesReason, "its clusters have env=prod"
+	}
+	for _, is := range []*summary.Status{summary.StackStatus(f, &f.Stacks[0]), summary.StatusOf(f, false)} {
+		if is.Verdict() != summary.Waiting || len(is.Waiting) != 1 {
+			t.Errorf("it lost them: %+v", is)
+		}
 	}
 }
 

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package standing
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -24,6 +27,40 @@ const (
 	// NothingToGoBackToReason says that the revision was rejected, and no other one is known that the cluster had.
 	NothingToGoBackToReason = "NothingToGoBackTo"
 )
+
+// Cluster is a cluster that a stack selects.
+type Cluster struct {
+	*addonsv1.ClusterAddon // one without a spec where there is none yet
+	Labels                 labels.Set
+	// Joined is when the cluster became one of the fleet; zero for just now.
+	Joined time.Time
+}
+
+// Select returns the members of a namespace that the spec of a stack there selects, in the order of their names.
+func Select(namespace string, spec *addonsv1.AddonStackSpec, members map[string]*member.Member, addons []addonsv1.ClusterAddon) (selected []Cluster) {
+	of := map[string]*addonsv1.ClusterAddon{}
+	for i := range addons {
+		of[addons[i].Name] = &addons[i]
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		m, ca := members[name], of[name]
+		if selects, err := stack.Selects(namespace, spec, m); err != nil || !selects {
+			continue // a revision's selector was valid when it was kept
+		}
+		if ca == nil {
+			ca = &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			if m.Paused { // from the start
+				conditions.Set(ca, metav1.Condition{Type: addonsv1.PausedCondition, Status: metav1.ConditionTrue, Reason: addonsv1.PausedReason})
+			}
+		}
+		is := Cluster{ClusterAddon: ca, Labels: m.Labels, Joined: ca.CreationTimestamp.Time}
+		if m.Cluster != nil { // its ClusterAddon may have been made again
+			is.Joined = m.Cluster.CreationTimestamp.Time
+		}
+		selected = append(selected, is)
+	}
+	return selected
+}
 
 // cluster returns what the decision is to know of a cluster. Its status may be about another revision than it is to have.
 func (q *Rollout) cluster(of Cluster) rollout.Cluster {
@@ -47,7 +84,7 @@ func (q *Rollout) cluster(of Cluster) rollout.Cluster {
 		c.State = addonsv1.StackProgressing
 	case is.Revision == c.Assigned:
 		c.State, c.Since, c.Started, c.WasReady = is.State, is.Since.Time, is.Started.Time, ptr.Deref(is.WasReady, true)
-		if state, _ := standing.Of(ca, q.Stack.Name, c.Assigned, q.Addons(c.Assigned)); c.State == addonsv1.StackReady && state == standing.Progressing {
+		if state, _ := Of(ca, q.Stack.Name, c.Assigned, q.Addons(c.Assigned)); c.State == addonsv1.StackReady && state == Progressing {
 			if b := conditions.Get(ca, addonsv1.AddonsReadyCondition); b != nil && b.Status == metav1.ConditionUnknown {
 				c.Away = cmp.Or(c.Away, b.Reason) // as one that falls silent after it was ready
 			} else {

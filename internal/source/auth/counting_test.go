@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,31 +15,43 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 const mebibyte = 1 << 20
 
-// hosts reads answers for namespaces, at a time that stands still.
+// hosts answer namespaces, at a time that stands still.
 type hosts struct {
-	*auth.Access
-	clock *clocktesting.FakeClock
+	memory *budget.Budget
+	clock  *clocktesting.FakeClock
 }
 
-func newHosts(t *testing.T) *hosts {
-	clock := clocktesting.NewFakeClock(time.Now())
-	return &hosts{auth.New(auth.Options{CredentialsDir: t.TempDir(), Clock: clock}), clock}
+func newHosts() *hosts {
+	return &hosts{budget.New(budget.Limits{All: 96 * mebibyte, Namespace: 48 * mebibyte}), clocktesting.NewFakeClock(time.Now())}
 }
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) { return t(request) }
 
 // read reads an answer of at most 32 MiB. Its length is negative if it isn't known.
 func (h *hosts) read(ctx context.Context, namespace string, body io.Reader, length int64) ([]byte, error) {
-	ref := reference.Reference{Namespace: namespace, Chart: addonsv1.ChartSource{HTTP: &addonsv1.HTTPSource{URL: "https://" + namespace + ".example.org/a.tgz"}}}
-	return auth.Ask(ctx, h.Access, ref, func(ctx context.Context, c *auth.Client) ([]byte, error) {
-		return c.Read(ctx, closing(body), length, "the archive", 32*mebibyte)
+	host := transport(func(*http.Request) (*http.Response, error) {
+		return &http.Response{Body: closing(body), ContentLength: length}, nil
 	})
+	ctx = budget.WithTenant(ctx, budget.Tenant{Namespace: namespace})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+namespace+".example.org/a.tgz", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := (&auth.Counting{RoundTripper: host, Memory: h.memory, Most: 32 * mebibyte, Clock: h.clock}).RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
 }
 
 func closing(r io.Reader) io.ReadCloser {
@@ -57,7 +70,7 @@ func (h *hosts) stuck(t *testing.T, namespace string, bytesSent int, length int6
 		_, err := h.read(t.Context(), namespace, body, length)
 		done <- err
 	}()
-	first := min(bytesSent, mebibyte)
+	first := min(bytesSent, 64<<10)
 	if _, err := host.Write(make([]byte, first)); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +92,7 @@ func TestSlowHostsOfOneTenantLeaveRoom(t *testing.T) {
 		"much of 32 MiB, and no more": {2 * mebibyte, 32 * mebibyte},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHosts(t)
+			h := newHosts()
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			var held []<-chan error
@@ -105,7 +118,7 @@ func TestSlowHostsOfOneTenantLeaveRoom(t *testing.T) {
 
 // Large answers of one namespace are read one after the other, and all of them.
 func TestLargeAnswersOfOneTenantAreAllRead(t *testing.T) {
-	h := newHosts(t)
+	h := newHosts()
 	done := make(chan error, 8)
 	for range cap(done) {
 		go func() {
@@ -127,7 +140,7 @@ func TestHostsHaveToSendFastEnough(t *testing.T) {
 		reason string
 	}{"slow": {50 << 10, failure.SourceUnavailable}, "fast enough": {100 << 10, ""}} {
 		t.Run(name, func(t *testing.T) {
-			h := newHosts(t)
+			h := newHosts()
 			body, host := io.Pipe()
 			done := make(chan error, 1)
 			go func() {
@@ -153,6 +166,48 @@ func TestHostsHaveToSendFastEnough(t *testing.T) {
 			known, _ := errors.AsType[*failure.Error](err)
 			if (err == nil) != (tc.reason == "") || known != nil && known.Reason != tc.reason {
 				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// An answer that waits for memory isn't a slow host's, however long that takes. If it takes too long, it says so.
+func TestAnswersWaitForMemory(t *testing.T) {
+	for name, ends := range map[string]bool{"until there is some": false, "until the request ends": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHosts()
+			others := h.memory.Claim(budget.Tenant{Namespace: "team"}, 48*mebibyte)
+			if !others.Try(48 * mebibyte) {
+				t.Fatal("there is no memory")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				_, err := h.read(ctx, "team", strings.NewReader("a"), 1)
+				done <- err
+			}()
+			for h.memory.Usage().Waiting == 0 {
+				runtime.Gosched()
+			}
+			for range 6 {
+				for !h.clock.HasWaiters() {
+					runtime.Gosched()
+				}
+				h.clock.Step(10 * time.Second)
+			}
+			if ends {
+				cancel()
+			} else {
+				others.End()
+			}
+			err := <-done
+			if failed, _ := errors.AsType[*failure.Error](err); ends != (failed != nil && failed.Reason == failure.SourceUnavailable) {
+				t.Errorf("got %v", err)
+			}
+			others.End()
+			if usage := h.memory.Usage(); usage.Claimed != 0 {
+				t.Errorf("in the end %+v is held", usage)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/standing"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 func TestOf(t *testing.T) {

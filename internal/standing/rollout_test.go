@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress_test
+package standing_test
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/progress"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // A rollout sees of a cluster why nothing can be done there, and how its add-ons are at the revision that it is to have. It does so
@@ -73,7 +73,7 @@ func TestClusterOfARollout(t *testing.T) {
 		"it doesn't answer":          {change: set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "Gone"), assigned: "new", state: addonsv1.StackReady, away: "Gone", unreachable: true},
 		"its records can't be read":  {change: unread, assigned: "new", state: addonsv1.StackReady, away: addonsv1.AddonsUnknownReason},
 		"nor before its turn":        {change: both(at("old"), unread), assigned: "old", state: addonsv1.StackReady, away: addonsv1.AddonsUnknownReason},
-		"it is held":                 {change: both(at("old"), hold), assigned: "old", state: addonsv1.StackReady, away: progress.HeldReason},
+		"it is held":                 {change: both(at("old"), hold), assigned: "old", state: addonsv1.StackReady, away: standing.HeldReason},
 		"it is held, and has it":     {change: hold, assigned: "new", state: addonsv1.StackReady},
 		"a removal is held": {change: both(at("old"), func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{}
@@ -106,8 +106,8 @@ func TestClusterOfARollout(t *testing.T) {
 		}), turn: true, assigned: "new", state: addonsv1.StackProgressing, notReady: true, fresh: true},
 		"the target is rejected":          {change: had("old"), rejected: true, assigned: "new", state: addonsv1.StackReady, back: "old"},
 		"it goes back":                    {change: had("old"), rejected: true, turn: true, assigned: "old", state: addonsv1.StackProgressing, fresh: true, back: "old"},
-		"nothing is known to go back to":  {change: both(), rejected: true, assigned: "new", state: addonsv1.StackReady, away: progress.NothingToGoBackToReason},
-		"what it had is gone":             {change: had("gone"), rejected: true, assigned: "new", state: addonsv1.StackReady, away: progress.NothingToGoBackToReason},
+		"nothing is known to go back to":  {change: both(), rejected: true, assigned: "new", state: addonsv1.StackReady, away: standing.NothingToGoBackToReason},
+		"what it had is gone":             {change: had("gone"), rejected: true, assigned: "new", state: addonsv1.StackReady, away: standing.NothingToGoBackToReason},
 		"it had another one all the time": {change: at("old"), rejected: true, turn: true, assigned: "old", state: addonsv1.StackReady, back: "old"},
 		"an add-on is new in it":          {change: func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, assigned: "new", state: addonsv1.StackProgressing},
 	} {
@@ -126,11 +126,11 @@ func TestClusterOfARollout(t *testing.T) {
 				conditions.Set(ca, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
 			}
 			tc.change(ca)
-			q := progress.Of(&addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "platform"}}, []appsv1.ControllerRevision{revision("new", 2, tc.rejected), revision("old", 1, false)})
+			q := standing.RolloutOf(&addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "platform"}}, []appsv1.ControllerRevision{revision("new", 2, tc.rejected), revision("old", 1, false)})
 			if tc.turn {
 				q.Turns.Insert("prod")
 			}
-			is := q.Input(began.Add(time.Hour), "", nil, []progress.Cluster{{ClusterAddon: ca}}).Clusters[0]
+			is := q.Input(began.Add(time.Hour), "", nil, []standing.Cluster{{ClusterAddon: ca}}).Clusters[0]
 			is.Labels, is.AwaySince, is.Joined, is.Since, is.Unfinished = nil, time.Time{}, time.Time{}, time.Time{}, false
 			want := rollout.Cluster{
 				Name: "prod", Assigned: tc.assigned, State: tc.state, Away: tc.away, Unreachable: tc.unreachable, WasReady: !tc.notReady, GoesBackTo: cmp.Or(tc.back, is.GoesBackTo),

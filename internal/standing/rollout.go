@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress makes the input of a rollout's decision from the objects of the management cluster. It is pure.
-package progress
+package standing
 
 import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -29,16 +27,8 @@ type Rollout struct {
 	addons map[string][]addonsv1.Addon // by revision, as far as they were read
 }
 
-// Cluster is a cluster that the stack selects.
-type Cluster struct {
-	*addonsv1.ClusterAddon
-	Labels labels.Set
-	// Joined is when the cluster became one of the fleet; zero for just now.
-	Joined time.Time
-}
-
-// Of returns the rollout of a stack with these revisions, the newest first, before any turn is given.
-func Of(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) *Rollout {
+// RolloutOf returns the rollout of a stack with these revisions, the newest first, before any turn is given.
+func RolloutOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) *Rollout {
 	q := &Rollout{Stack: s, Revisions: revisions, Turns: sets.New[string](), addons: map[string][]addonsv1.Addon{}}
 	q.Refresh()
 	return q

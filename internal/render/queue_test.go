@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/rendering"
+)
+
+// siege has a cluster of a namespace hold the only worker until the test ends.
+type siege struct {
+	*render.Renderer
+	memory *budget.Budget
+}
+
+func newSiege(t *testing.T, files ...artifact.File) *siege {
+	t.Helper()
+	s := &siege{memory: budget.New(budget.Limits{All: 12 << 20, Namespace: 6 << 20})}
+	s.Renderer = rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout, o.Memory = 1, time.Minute, s.memory })
+	ctx, end := context.WithCancel(of(t, "mallory", "first"))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = s.Chart(ctx, rendering.ChartJob(append(rendering.ChartWith(endless), files...)))
+	}()
+	t.Cleanup(func() { end(); <-ended })
+	for len(s.PIDs()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	return s
+}
+
+func of(t *testing.T, namespace, cluster string) context.Context {
+	return budget.WithTenant(t.Context(), budget.Tenant{Namespace: namespace, Cluster: cluster})
+}
+
+// harmless is a chart with files that needn't be read.
+func harmless(files ...artifact.File) job.Chart {
+	return rendering.ChartJob(append(rendering.ChartWith(rendering.ConfigMap), files...))
+}
+
+func noise(name string, bytes int) artifact.File {
+	return artifact.File{Name: name, Data: make([]byte, bytes)}
+}
+
+// A namespace may have all workers. Another one finds one more.
+func TestOneNamespaceLeavesAWorker(t *testing.T) {
+	s := newSiege(t)
+	waits, leave := context.WithCancel(of(t, "mallory", "second"))
+	left := make(chan error)
+	go func() {
+		_, err := s.Chart(waits, harmless(noise("a", 1)))
+		left <- err
+	}()
+	for s.Waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := s.Chart(of(t, "victim", "first"), harmless(noise("b", 1))); err != nil {
+		t.Error(err)
+	}
+	must.Equal(t, 1, s.Waiting(), "requests that wait")
+	leave()
+	if err := <-left; err == nil {
+		t.Error("a second chart of the namespace was rendered meanwhile")
+	}
+}
+
+// A reconcile that has no patience left says so, and needs no worker for what is known.
+func TestReconcilesWaitForAWhile(t *testing.T) {
+	s := newSiege(t)
+	_, err := s.Chart(render.WithPatience(of(t, "mallory", "second"), 10*time.Millisecond), harmless())
+	rendering.WantReason(t, err, job.ReasonWaitingForRenderer, "busy")
+	if failed := failure.Of(err); !failed.Wait || failed.RetryAfter <= 0 {
+		t.Errorf("it is %+v", failed)
+	}
+	ctx := render.WithPatience(of(t, "victim", "first"), time.Nanosecond)
+	if _, err := s.Chart(ctx, harmless()); err != nil { // a worker is free
+		t.Error(err)
+	}
+	_, err = s.Chart(ctx, harmless(noise("a", 1)))
+	rendering.WantReason(t, err, job.ReasonWaitingForRenderer, "took their time")
+	if _, err := s.Chart(ctx, harmless()); err != nil {
+		t.Errorf("what was rendered before: %v", err)
+	}
+	if _, err := s.Open(ctx, &opener.Job{YAML: &opener.YAML{Data: []byte("a: 1")}}); err != nil { // for all who ask the source
+		t.Errorf("what a source has: %v", err)
+	}
+}
+
+// Files that wait count as memory of their namespace: those of the same chart once. What has no room doesn't wait.
+func TestFilesThatWaitCount(t *testing.T) {
+	const much = 4 << 20
+	s := newSiege(t, noise("a", much))
+	beside, end := context.WithTimeout(of(t, "mallory", "second"), 10*time.Millisecond)
+	defer end()
+	_, err := s.Chart(beside, rendering.ChartJob(append(rendering.ChartWith(endless), noise("a", much))))
+	if err == nil || failure.Of(err).Reason == job.ReasonWaitingForRenderer {
+		t.Errorf("a second cluster with the same files: %v", err)
+	}
+	_, err = s.Chart(of(t, "mallory", "third"), harmless(noise("b", much)))
+	rendering.WantReason(t, err, job.ReasonWaitingForRenderer, "memory")
+	if _, err := s.Chart(of(t, "victim", "first"), harmless(noise("b", much))); err != nil {
+		t.Errorf("another namespace: %v", err)
+	}
+	if held := s.memory.Usage().Claimed; held < much || held > much+much/4 {
+		t.Errorf("%d bytes are held for the one chart that is rendered", held)
+	}
+}
+
+// What is opened is sent as it is in memory.
+func TestContentsAreNotCopied(t *testing.T) {
+	r := rendering.NewRenderer(t)
+	mustRender(t, r)
+	large := append([]byte(`{"entries": {}}`), bytes.Repeat([]byte(" "), 16<<20)...)
+	for name, job := range map[string]*opener.Job{
+		"an index":  {Index: &opener.Index{Data: large}},
+		"a YAML":    {YAML: &opener.YAML{Data: large}},
+		"a package": {Package: &opener.Package{Files: []artifact.File{{Name: "Chart.yaml", Data: []byte("a: b")}, {Name: ".helmignore", Data: []byte("x")}, {Name: "x", Data: large}}}},
+		"an archive": {Unpack: &opener.Unpack{
+			Content: artifact.Content{Archive: large, Kind: artifact.KindChart}, Limits: artifact.Limits{}.WithDefaults(),
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := r.Open(t.Context(), job)
+			runtime.ReadMemStats(&after)
+			if err != nil && !failure.IsReason(failure.Of(err).Reason) {
+				t.Error(err)
+			}
+			if made := after.TotalAlloc - before.TotalAlloc; made > 2<<20 {
+				t.Errorf("%d MiB were made for %d MiB", made>>20, len(large)>>20)
+			}
+		})
+	}
+	must.Equal(t, 16<<20+15, len(large), "the callers' own bytes")
+}
+
+// A worker reads an index for a few seconds. One that it was killed for isn't asked for again at once.
+func TestIndexesHaveLittleTime(t *testing.T) {
+	for mebibytes, want := range map[int]time.Duration{0: 3 * time.Second, 16: 7 * time.Second, 31: 10750 * time.Millisecond, 100: 20 * time.Second} {
+		must.Equal(t, want, render.IndexTimeout(mebibytes<<20), mebibytes, "MiB")
+	}
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Timeout = 100 * time.Millisecond })
+	slow := []byte("entries:\n  a: []\njunk: '" + string(bytes.Repeat(append(bytes.Repeat([]byte("x "), 500), "\n "...), 4<<10)) + "'\n")
+	_, err := r.Open(t.Context(), &opener.Job{Index: &opener.Index{Data: slow}})
+	rendering.WantReason(t, err, failure.ArtifactTooLarge)
+	if failed := failure.Of(err); failed.RetryAfter < 5*time.Minute {
+		t.Errorf("it is asked for again after %s", failed.RetryAfter)
+	}
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/targz"
+)
+
+// busy is an opener whose workers are busy: it keeps what is large until it is let go.
+type busy struct {
+	opener.Opener
+	kept atomic.Int64 // bytes
+	jobs atomic.Int64
+	let  chan struct{}
+}
+
+// Open implements opener.Opener.
+func (b *busy) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error) {
+	b.jobs.Add(1)
+	var bytes int64
+	switch {
+	case job.Index != nil:
+		bytes = int64(len(job.Index.Data))
+	case job.Unpack != nil:
+		bytes = job.Unpack.Content.Bytes()
+	}
+	if bytes > 1<<20 {
+		b.kept.Add(bytes)
+		<-b.let
+		b.kept.Add(-bytes)
+	}
+	return b.Opener.Open(ctx, job)
+}
+
+// TestAnswersCountUntilAWorkerHasAnswered has a tenant with twelve large indexes while all workers are busy. It has no more
+// of them at once than its memory allows, another one's chart waits for none, and in the end all of them are read.
+func TestAnswersCountUntilAWorkerHasAnswered(t *testing.T) {
+	const answers, length, room = 12, 8 << 20, 24 << 20
+	index := oneVersion("demo.tgz") + strings.Repeat("# "+strings.Repeat("x", 1021)+"\n", length>>10)
+	large := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(length))
+		_, _ = io.WriteString(w, ("# " + r.URL.Path + "\n" + index)[:length])
+	}).URL
+	small := serving(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, oneVersion("demo.tgz")) }).URL
+	memory := budget.New(budget.Limits{All: 2 * room, Namespace: room})
+	workers := &busy{Opener: workers, let: make(chan struct{})}
+	sources, _ := remoteSources(t, source.Options{Memory: memory, Opener: workers})
+	resolve := func(namespace, url string) error {
+		ref := plainly(inRepository(url, "1.0.0"))
+		ref.Namespace = namespace
+		_, err := sources.Newest(t.Context(), ref, rangeOf(t, ">=1.0.0"), time.Time{})
+		return err
+	}
+
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() {
+			if err := resolve("mallory", fmt.Sprintf("%s/%d", large, i)); err != nil {
+				t.Errorf("index %d: %v", i, err)
+			}
+		})
+	}
+	for workers.kept.Load() <= room && (workers.kept.Load() == 0 || memory.Usage().Waiting == 0) {
+		time.Sleep(time.Millisecond)
+	}
+	must.Succeed(t, resolve("victim", small))
+	if kept := workers.kept.Load(); kept > room {
+		t.Errorf("%d MiB of answers wait for workers, more than the %d MiB of a namespace", kept>>20, room>>20)
+	}
+	close(workers.let)
+	all.Wait()
+	if usage := memory.Usage(); usage.Claimed != 0 {
+		t.Errorf("in the end %+v is held", usage)
+	}
+}
+
+// TestContentAtHandCounts has a tenant ask for twelve archives that are on disk, while all workers are busy.
+func TestContentAtHandCounts(t *testing.T) {
+	const archives, room = 12, 24 << 20
+	random := rand.NewChaCha8([32]byte{})
+	var refs []reference.Reference
+	root, cache := t.TempDir(), t.TempDir()
+	host := serving(t, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, filepath.Join(root, r.URL.Path)) }).URL
+	for i := range archives {
+		noise := make([]byte, 3<<20)
+		_, _ = random.Read(noise) // it can't be compressed
+		archive := targz.Chart(t, targz.Entry{Name: "demo/noise", Data: string(noise)})
+		name := fmt.Sprintf("%d.tgz", i)
+		write(t, filepath.Join(root, name), string(archive))
+		refs = append(refs, reference.ChartOf("mallory", addonsv1.ChartSource{Path: name}), atAddress(host+"/"+name, digestOf(archive)))
+		refs[len(refs)-1].Namespace = "mallory"
+	}
+	before, _ := remoteSources(t, source.Options{Store: storeAt(cache)})
+	for _, ref := range refs[1:] {
+		if ref.Remote() {
+			expectFetched(t, before, ref)
+		}
+	}
+	for name, isRemote := range map[string]bool{"in the artifact root": false, "in the cache": true} {
+		t.Run(name, func(t *testing.T) {
+			memory := budget.New(budget.Limits{All: 2 * room, Namespace: room})
+			workers := &busy{Opener: workers, let: make(chan struct{})}
+			sources, _ := remoteSources(t, source.Options{
+				Memory: memory, Opener: workers, ArtifactRoot: root, Store: storeAt(cache), Limits: artifact.Limits{TotalBytes: 12 << 20},
+			})
+			var all sync.WaitGroup
+			for _, ref := range refs {
+				if ref.Remote() == isRemote {
+					all.Go(func() { expectFetched(t, sources, ref) })
+				}
+			}
+			for workers.kept.Load() <= room && (workers.kept.Load() == 0 || memory.Usage().Waiting == 0) {
+				time.Sleep(time.Millisecond)
+			}
+			if kept := workers.kept.Load(); kept > room {
+				t.Errorf("%d MiB wait for workers, more than the %d MiB of a namespace", kept>>20, room>>20)
+			}
+			close(workers.let)
+			all.Wait()
+			if usage := memory.Usage(); usage.Claimed != 0 {
+				t.Errorf("in the end %+v is held", usage)
+			}
+		})
+	}
+}
+
+// TestBundlesTakeOneJob has a bundle opened: what it says of itself needs no second worker, for which its files would wait.
+func TestBundlesTakeOneJob(t *testing.T) {
+	for name, tc := range map[string]struct {
+		metadata, reason string
+	}{
+		"a release":      {"metadataVersion: 1\n", ""},
+		"no YAML":        {"\tx: [", ""},
+		"many aliases":   {"x: &x " + strings.Repeat("x", 5<<10) + "\nl: [" + strings.Repeat("*x,", 100) + "]\n", failure.ArtifactTooLarge},
+		"a bare archive": {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			files := map[string]string{"stack/a.yaml": "a: 1\n"}
+			if tc.metadata != "" {
+				files["stack/metadata.yaml"] = tc.metadata
+			}
+			write(t, filepath.Join(root, "bundle.tgz"), string(targz.Files(t, files)))
+			workers := &busy{Opener: workers}
+			sources := newSources(t, source.Options{ArtifactRoot: root, Opener: workers})
+			_, err := sources.OpenBundle(t.Context(), "team", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "bundle.tgz"}})
+			expectRefused(t, err, tc.reason)
+			must.Equal(t, int64(1), workers.jobs.Load(), "jobs")
+		})
+	}
+}
+
+// TestBundlesCountWhileTheyAreOpen has two bundles open at once, with room for one. The other one comes again.
+func TestBundlesCountWhileTheyAreOpen(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "bundle.tgz"), string(targz.Files(t, map[string]string{"a": strings.Repeat("x", 3<<20)})))
+	memory := budget.New(budget.Limits{All: 24 << 20, Namespace: 20 << 20})
+	sources := newSources(t, source.Options{ArtifactRoot: root, Memory: memory, Limits: artifact.Limits{TotalBytes: 8 << 20}})
+	ctx, release := budget.Holding(t.Context())
+	bundle := &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "bundle.tgz"}}
+	_, err := sources.OpenBundle(ctx, "team", bundle)
+	must.Succeed(t, err)
+	_, err = sources.OpenBundle(ctx, "team", bundle)
+	expectRefused(t, err, failure.ArtifactPending)
+	release()
+	_, err = sources.OpenBundle(t.Context(), "team", bundle)
+	must.Succeed(t, err)
+}
