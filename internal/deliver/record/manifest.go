@@ -69,14 +69,14 @@ func ParseManifest(manifest string) ([]*unstructured.Unstructured, error) {
 // ParsingCost estimates how many bytes of memory it takes to parse the manifest and the hooks, beside the objects that come of it.
 // Documents are parsed one after the other. There are as many values as lines, list items, commas and brackets, or a few times as many.
 func (r *Record) ParsingCost() (bytes int64) {
-	const ofPart = 1 << 10
+	const ofPart = 512
 	for _, manifest := range r.manifests() {
 		for document := range strings.SplitSeq(manifest, "\n---") {
 			parts := 1
 			for _, separator := range []string{"\n", "- ", ",", "[", "{"} {
 				parts += strings.Count(document, separator)
 			}
-			bytes = max(bytes, int64(ofPart*parts))
+			bytes = max(bytes, int64(3*len(document)+ofPart*parts))
 		}
 	}
 	return bytes
