@@ -48,6 +48,11 @@ func (p *plan) losses() map[string][]string {
 			}
 		}
 	}
+	return p.lossesBut(kept, unchanged)
+}
+
+// lossesBut returns the add-ons that are there, by their stack, without those that are kept, and stacks that are unchanged.
+func (p *plan) lossesBut(kept, unchanged sets.Set[string]) map[string][]string {
 	lost := map[string][]string{}
 	for i := range p.ca.Status.Addons {
 		a := &p.ca.Status.Addons[i]

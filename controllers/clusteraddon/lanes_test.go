@@ -111,7 +111,7 @@ func TestClustersBecomeSlowAndQuick(t *testing.T) {
 // One namespace has at most three quarters of the lanes for slow passes, whether these were slow before or become so.
 func TestSlowClustersOfOneNamespaceLeaveRoom(t *testing.T) {
 	l := newLaneTest()
-	l.lanes.room = newLanes(16).room
+	l.room = newLanes(16).room
 	enter := func(namespace string, i int) (context.Context, func(bool), bool) {
 		return l.enter(t.Context(), client.ObjectKey{Namespace: namespace, Name: fmt.Sprint(i)})
 	}

@@ -74,7 +74,7 @@ func Look(ctx context.Context, c client.Client, key record.ObjectKey, checks rea
 func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstructured, before Before) (*Finding, Before, int, error) {
 	is, err := replicasOf(o)
 	if err != nil {
-		return nil, before, 1, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't evaluated
+		return nil, before, 1, nil // an object that isn't as Kubernetes has it isn't evaluated
 	}
 	ctx, release := budget.Holding(ctx) // until the pods are evaluated
 	defer release()
@@ -95,7 +95,7 @@ func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstru
 func LookAtPods(ctx context.Context, c client.Client, o *unstructured.Unstructured) (*Finding, error) {
 	is, err := replicasOf(o)
 	if err != nil {
-		return nil, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't evaluated
+		return nil, nil // an object that isn't as Kubernetes has it isn't evaluated
 	}
 	ctx, release := budget.Holding(ctx) // until the pods are evaluated
 	defer release()

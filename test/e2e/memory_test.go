@@ -130,7 +130,7 @@ func (tn *tenant) leave() {
 // liveHeap returns what is on the manager's heap after a collection, in MiB.
 func liveHeap(t *testing.T, m *manager, profiler string) int {
 	t.Helper()
-	response, err := http.Get("http://" + profiler + "/debug/pprof/heap?gc=1") //nolint:noctx // of a test's own process
+	response, err := http.Get("http://" + profiler + "/debug/pprof/heap?gc=1")
 	must.Succeed(t, err)
 	_, err = io.Copy(io.Discard, response.Body)
 	must.Succeed(t, errors.Join(err, response.Body.Close()))
