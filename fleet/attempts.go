@@ -4,8 +4,12 @@ package fleet
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 	"github.com/cluster-chandler/chandler/fleet/limits"
@@ -43,7 +47,7 @@ func (l *link) start(ctx context.Context) time.Time {
 		}
 		refused, unanswered := l.refused, l.unanswered // not l: timers of HTTP/2 hold the transport for a while after its end
 		go l.attempt(attempting, p.retry, attempt{
-			root: ctx, kubeconfig: l.kubeconfig, kept: l.kept, subject: l.about(l.kubeconfig), tenant: l.from.tenant(), options: options,
+			root: ctx, kubeconfig: l.kubeconfig, kept: l.kept, subject: l.about(l.kubeconfig), tenant: tenantOf(l.from), options: options,
 			onUnauthorized: func() { signal(refused) }, onUnanswered: func() { signal(unanswered) }, log: l.log,
 		})
 	}
@@ -85,4 +89,13 @@ func (l *link) check(conn *Connection, s transport.Subject) {
 	version, fault := conn.transport.Probe(ctx, s)
 	observeProbe(l.provider.options.Clock.Since(start), fault)
 	l.probed <- attemptResult{conn: conn, version: version, fault: fault}
+}
+
+// tenantOf returns for whom the answers of a source's cluster count: "namespace/name" is one of a namespace.
+func tenantOf(from reporter) budget.Tenant {
+	namespace, name, found := strings.Cut(from.name.String(), "/")
+	if !found {
+		namespace, name = "", namespace
+	}
+	return budget.Tenant{Namespace: namespace, Cluster: NameOf(from.source.Name(), multicluster.ClusterName(name)).String()}
 }

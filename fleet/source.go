@@ -3,7 +3,6 @@
 package fleet
 
 import (
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,8 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
-
-	"github.com/cluster-chandler/chandler/fleet/budget"
 )
 
 // Member is what a source knows about one cluster.
@@ -115,13 +112,4 @@ func NameOf(source string, cluster multicluster.ClusterName) multicluster.Cluste
 type reporter struct {
 	Sink
 	name multicluster.ClusterName
-}
-
-// tenant returns for whom the answers of the cluster count: "namespace/name" is one of a namespace.
-func (r reporter) tenant() budget.Tenant {
-	namespace, name, found := strings.Cut(r.name.String(), "/")
-	if !found {
-		namespace, name = "", namespace
-	}
-	return budget.Tenant{Namespace: namespace, Cluster: NameOf(r.source.Name(), multicluster.ClusterName(name)).String()}
 }

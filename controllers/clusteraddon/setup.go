@@ -53,15 +53,15 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		For(&addonsv1.ClusterAddon{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&clusterv1.Cluster{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOf(kindRevision)), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
-		WatchesMetadata(&corev1.Secret{}, management.Map(r.changed("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
-		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.changed("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		WatchesMetadata(&corev1.Secret{}, management.Map(r.valuesOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.valuesOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&addonsv1.AddonStack{}, management.Map(r.inputTurns.waiting), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		WatchesRawSource(r.Queue).
 		Complete(r)
 }
 
-// changed drops what is kept of an object of a kind, which may be gone, and maps it to the ClusterAddons that take values from it.
-func (r *Reconciler) changed(kind string) func(context.Context, client.Object) []client.ObjectKey {
+// valuesOf drops what is kept of an object of a kind, which may be gone, and maps it to the ClusterAddons that take values from it.
+func (r *Reconciler) valuesOf(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	users := r.usersOf(kind)
 	return func(ctx context.Context, obj client.Object) []client.ObjectKey {
 		r.Values.Forget(kind, client.ObjectKeyFromObject(obj))

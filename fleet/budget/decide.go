@@ -31,8 +31,9 @@ func next(limits Limits, held holdings, ending map[*Claim]struct{}, wishes []*wi
 // canEnd reports whether all claims can come to hold the most that they may, one after the other, after a wish is granted. That
 // is the banker's algorithm (E. W. Dijkstra, EWD 623), with units of one kind and limits on three levels.
 func canEnd(limits Limits, held holdings, ending map[*Claim]struct{}, w *wish) bool {
-	after := held.clone()
-	after.add(w.claim.of, w.to-w.claim.held)
+	grows := w.to - w.claim.held
+	held.add(w.claim.of, grows)
+	defer held.add(w.claim.of, -grows)
 	rest := make([]end, 0, len(ending)+1)
 	if !w.claim.lasts {
 		rest = append(rest, end{w.claim.of, w.to, w.claim.most - w.to})
@@ -42,6 +43,11 @@ func canEnd(limits Limits, held holdings, ending map[*Claim]struct{}, w *wish) b
 			rest = append(rest, end{c.of, c.held, c.most - c.held})
 		}
 	}
+	waits := func(e end) bool { return !limits.allow(held, e.of, e.needs) }
+	if !slices.ContainsFunc(rest, waits) { // as mostly: then no order has to be found
+		return true
+	}
+	after := held.clone()
 	for len(rest) > 0 {
 		before := len(rest)
 		rest = slices.DeleteFunc(rest, func(e end) bool {

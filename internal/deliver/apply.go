@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +19,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
+
+// betweenLooks is how many objects are applied before the next look whether the cluster answers: a worker is held meanwhile.
+const betweenLooks = 300
 
 // application applies the CRDs and objects of a revision.
 type application struct {
@@ -52,12 +56,14 @@ func (r *application) applyAll(ctx context.Context, crds bool) error {
 	var failed object.Failures
 	for _, wave := range object.Waves(objects) {
 		todo := r.unapplied(wave)
-		failed = append(failed, object.InParallel(len(todo), func(i int) *object.Failure {
-			key := record.KeyOf(todo[i])
-			return r.failureOf(key, r.applyOne(ctx, todo[i], known[key], crds))
-		})...)
-		if f := failed.Worst(); f != nil && f.Kind == object.Transient {
-			return f.Unwrap()
+		for some := range slices.Chunk(todo, betweenLooks) {
+			failed = append(failed, object.InParallel(len(some), func(i int) *object.Failure {
+				key := record.KeyOf(some[i])
+				return r.failureOf(key, r.applyOne(ctx, some[i], known[key], crds))
+			})...)
+			if f := failed.Worst(); f != nil && f.Kind == object.Transient {
+				return f.Unwrap()
+			}
 		}
 		if wave[0].GroupVersionKind().GroupKind() != object.CRDKind {
 			continue

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -268,4 +269,18 @@ func (r installation) resume(ctx context.Context) error {
 	}
 	r.scope.Learn(slices.Concat(r.s.crds, r.s.objects))
 	return nil
+}
+
+// manifest returns the objects of a record's manifest, as they are to be applied, and how much memory they take.
+func (r *call) manifest(ctx context.Context, rec *record.Record) (_ []*unstructured.Unstructured, weight int64, _ error) {
+	objects, err := rec.Manifest()
+	if err != nil {
+		return nil, 0, err
+	}
+	weight = object.Weight(objects...)
+	if err := r.memory.hold(ctx, 2*weight); err != nil {
+		return nil, 0, err
+	}
+	objects, err = r.scope.Prepare(objects)
+	return objects, weight, errors.Join(err, r.memory.hold(ctx, -weight))
 }

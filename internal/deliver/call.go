@@ -64,7 +64,7 @@ func (d *Deliverer) newCall(ctx context.Context, t Target, release Release, want
 	r := &call{
 		d: d, s: d.session(t, release), t: t, release: release, want: want, history: history{proof: proof},
 		scope: scope, applier: apply.Applier{Client: t.Client, Scope: scope}, hidden: hidden{release: release},
-		deadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second, memory: d.memoryOf(ctx),
+		deadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second, memory: newMemory(ctx, d.options.Memory, d.options.Clock),
 	}
 	r.s.store.Hold = r.memory.hold
 	if want != nil {
@@ -73,9 +73,11 @@ func (d *Deliverer) newCall(ctx context.Context, t Target, release Release, want
 	return r
 }
 
-// scopeOf returns the scope of a release in the cluster.
-func (t Target) scopeOf(release Release) *object.Scope {
-	return &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
+// storeOf has a release's records, which count in the memory of the call.
+func (r *call) storeOf(release Release) *record.Store {
+	store := r.d.storeOf(r.t, release)
+	store.Hold = r.memory.hold
+	return store
 }
 
 // contained does the work. A panic becomes the add-on's failure: no cluster's answer may end
@@ -106,4 +108,15 @@ func (r *call) contained(ctx context.Context, work func(context.Context, *call) 
 		}
 	}
 	return o, r.hidden.concealAll(err)
+}
+
+// stopForMemory returns the error of a call that others left no memory as what stops the call. Any other one is returned as it is.
+func (r *call) stopForMemory(err error) error {
+	if !errors.Is(err, errNoMemory) {
+		return err
+	}
+	if len(r.records) == 0 {
+		r.records = slices.Clone(r.s.records)
+	}
+	return r.wait(ReasonWaitingForMemory, "Other add-ons have the memory that this one needs", retry.Room)
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
@@ -73,6 +74,11 @@ func (t Target) own() client.Client {
 	return t.Own
 }
 
+// scopeOf returns the scope of a release in the cluster.
+func (t Target) scopeOf(release Release) *object.Scope {
+	return &object.Scope{Release: release, Mapper: t.Client.RESTMapper()}
+}
+
 // Options of a Deliverer.
 type Options struct {
 	// Notify is called with the name of a Target when Ensure or Remove has something
@@ -122,7 +128,7 @@ func (d *Deliverer) Forget(target string) {
 		if key.target == target {
 			s.tracker.Stop()
 			delete(d.sessions, key)
-			d.kept.Remove(s)
+			d.kept.Take(s)
 		}
 	}
 }
@@ -157,7 +163,7 @@ func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey,
 // Holds returns the objects that a release has by its newest record; false if that
 // doesn't say.
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
-	m := d.memoryOf(ctx)
+	m := newMemory(ctx, d.options.Memory, d.options.Clock)
 	defer m.claim.End()
 	store := d.storeOf(t, release)
 	store.Hold = m.hold

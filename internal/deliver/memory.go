@@ -6,17 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // maxMemoryWait is how long a call waits for memory, as it holds a worker meanwhile.
@@ -41,9 +37,9 @@ type memory struct {
 	spare int64 // of these, for what is parsed and dropped again
 }
 
-// memoryOf returns the memory of a call, which takes nothing yet.
-func (d *Deliverer) memoryOf(ctx context.Context) *memory {
-	return &memory{claim: d.options.Memory.Claim(budget.TenantOf(ctx), 0), clock: d.options.Clock}
+// newMemory returns the memory of a call for the context's tenant. It takes nothing yet.
+func newMemory(ctx context.Context, of *budget.Budget, clock clock.WithDelayedExecution) *memory {
+	return &memory{claim: of.Claim(budget.TenantOf(ctx), 0), clock: clock}
 }
 
 // hold takes so many bytes more, for which it waits a moment. With a negative number it gives bytes back.
@@ -75,36 +71,4 @@ func (m *memory) spares(ctx context.Context, bytes int64) error {
 	more := max(bytes-m.spare, 0)
 	m.spare += more
 	return m.hold(ctx, more)
-}
-
-// stopForMemory returns the error of a call that others left no memory as what stops the call. Any other one is returned as it is.
-func (r *call) stopForMemory(err error) error {
-	if !errors.Is(err, errNoMemory) {
-		return err
-	}
-	if len(r.records) == 0 {
-		r.records = slices.Clone(r.s.records)
-	}
-	return r.wait(ReasonWaitingForMemory, "Other add-ons have the memory that this one needs", retry.Room)
-}
-
-// storeOf has a release's records, which count in the memory of the call.
-func (r *call) storeOf(release Release) *record.Store {
-	store := r.d.storeOf(r.t, release)
-	store.Hold = r.memory.hold
-	return store
-}
-
-// manifest returns the objects of a record's manifest, as they are to be applied, and how much memory they take.
-func (r *call) manifest(ctx context.Context, rec *record.Record) (_ []*unstructured.Unstructured, weight int64, _ error) {
-	objects, err := rec.Manifest()
-	if err != nil {
-		return nil, 0, err
-	}
-	weight = object.Weight(objects...)
-	if err := r.memory.hold(ctx, 2*weight); err != nil {
-		return nil, 0, err
-	}
-	objects, err = r.scope.Prepare(objects)
-	return objects, weight, errors.Join(err, r.memory.hold(ctx, -weight))
 }
