@@ -51,11 +51,12 @@ func moveAddons(cluster *member.Member, candidates []candidate, assigned, wanted
 	}
 }
 
-// areAwaited reports whether another stack is to have one of the releases, and isn't there as it is written: it is paused, or its
-// rollout hasn't come to the cluster.
+// areAwaited reports whether another stack is to have one of the releases, and is there at another revision than it is written: it
+// is paused, or its rollout hasn't come to the cluster. For one that is there without a revision, add-ons stay anyway.
 func (p *plan) areAwaited(lost []string) bool {
 	return slices.ContainsFunc(p.candidates, func(to candidate) bool {
-		return !to.isWritten(stack.AssignedRevision(p.wanted, to.name)) && to.wants(p.cluster).HasAny(lost...)
+		at := stack.AssignedRevision(p.wanted, to.name)
+		return at != "" && !to.isWritten(at) && to.wants(p.cluster).HasAny(lost...)
 	})
 }
 

@@ -155,7 +155,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 	if resp := r.answers.find(task); resp != nil {
 		return resp, nil
 	}
-	if failed := r.pauses.failure(task.inputs); failed != nil {
+	if failed := r.pauses.failure(task.whole); failed != nil {
 		return nil, failed
 	}
 	leave, err := r.queue.join(ctx, task)
@@ -175,7 +175,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 		renderingsTotal.WithLabelValues(result).Inc()
 	}
 	if err == nil || ctx.Err() == nil {
-		r.pauses.record(task.inputs, err)
+		r.pauses.record(task.whole, err)
 	}
 	if err != nil {
 		return nil, err

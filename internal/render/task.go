@@ -19,6 +19,8 @@ type task struct {
 	contents [][]byte
 	// inputs are all that the answer depends on, but for the facts of a cluster that a chart may ask for.
 	inputs [sha256.Size]byte
+	// whole is the digest of the inputs with these facts.
+	whole [sha256.Size]byte
 	// size of the request, and of its contents alone, in bytes.
 	size, contentBytes int64
 	// timeout of the job.
@@ -34,14 +36,21 @@ func newTask(req *protocol.Request, timeout time.Duration) (*task, error) {
 		t.contentBytes += int64(len(content))
 	}
 	req.ContentsDigest = hex.EncodeToString(sum.Sum(nil))
-	plain := *req
+	plain, facts := *req, &protocol.Request{Chart: &job.Chart{}}
 	if plain.Chart != nil {
 		chart := *plain.Chart
-		chart.Facts = job.Facts{}
+		facts.Chart.Facts, chart.Facts = chart.Facts, job.Facts{}
 		plain.Chart = &chart
 	}
 	payload, err := protocol.Encode(&plain)
-	t.inputs, t.size = sha256.Sum256(payload), int64(len(payload))+t.contentBytes
+	if err != nil {
+		return t, err
+	}
+	ofFacts, err := protocol.Encode(facts)
+	t.inputs, t.size = sha256.Sum256(payload), int64(len(payload)+len(ofFacts))+t.contentBytes
+	writeSum(sum, payload)
+	writeSum(sum, ofFacts)
+	sum.Sum(t.whole[:0])
 	if index := req.Open; index != nil && index.Index != nil {
 		t.timeout = min(timeout, indexTimeout+time.Duration(t.size>>20)*indexTimeoutPerMiB)
 	}
