@@ -28,6 +28,7 @@ type phase struct {
 	Requests      float64 `json:"requests"`      // to a workload cluster, on average
 	Writes        float64 `json:"writes"`
 	RecordWrites  float64 `json:"recordWrites"`
+	recordLists   float64 // of the requests; the others don't depend on how fast the machine is
 	KiB           float64 `json:"kib"`         // to and from a workload cluster
 	HubRequests   float64 `json:"hubRequests"` // for a cluster
 	Unpackings    float64 `json:"unpackings"`  // of charts, by all managers
@@ -67,12 +68,15 @@ func (f *fleet) since(begin snapshot) phase {
 	p.CPU, p.AllCPU = (cpu - begin.cpu).Seconds(), (all - begin.all).Seconds()
 	unpackings, renderings := f.work()
 	p.Unpackings, p.Renderings = unpackings-begin.unpackings, renderings-begin.renderings
-	var requests, writes, recordWrites int
+	var requests, writes, recordWrites, recordLists int
 	uses := map[string]int{}
 	for _, mark := range begin.marks {
 		for _, e := range mark.Requests(f.TB, notProbe) {
 			requests++
 			uses[useOf(&e)]++
+			if e.Verb == "list" && isRecord(&e) {
+				recordLists++
+			}
 			if !audit.Write(&e) {
 				continue
 			}
@@ -83,7 +87,7 @@ func (f *fleet) since(begin snapshot) phase {
 		}
 	}
 	n := float64(len(f.clusters))
-	p.Requests, p.Writes, p.RecordWrites = float64(requests)/n, float64(writes)/n, float64(recordWrites)/n
+	p.Requests, p.Writes, p.RecordWrites, p.recordLists = float64(requests)/n, float64(writes)/n, float64(recordWrites)/n, float64(recordLists)/n
 	p.KiB = float64(f.bytes()-begin.bytes) / 1024 / n
 	if begin.hub != nil {
 		p.HubRequests = float64(len(begin.hub.Requests(f.TB, audit.By(user)))) / n

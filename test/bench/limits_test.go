@@ -17,12 +17,11 @@ func TestCounts(t *testing.T) {
 		unpackings, renderings         float64
 	}{
 		// Cilium has certificates of each cluster's own, so its renderings aren't shared.
-		// Records are listed again after ten seconds, which a busy machine takes.
-		{name: "install", run: f.install, writes: 85, recordWrites: 10, requests: 142, unpackings: 4, renderings: n + 3},
-		{name: "upgrade", run: f.upgrade, writes: 4, recordWrites: 3, requests: 16, renderings: 1},
+		{name: "install", run: f.install, writes: 85, recordWrites: 10, requests: 135, unpackings: 4, renderings: n + 3},
+		{name: "upgrade", run: f.upgrade, writes: 4, recordWrites: 3, requests: 15, renderings: 1},
 		// One of the two writes is a dry run.
-		{name: "drift", run: func() phase { f.settle(); return f.drift() }, writes: 2, requests: 12},
-		{name: "restart", run: f.restart, requests: 45},
+		{name: "drift", run: func() phase { f.settle(); return f.drift() }, writes: 2, requests: 11},
+		{name: "restart", run: f.restart, requests: 43},
 	} {
 		p := tc.run()
 		t.Logf("%s: %v requests, %v writes, of records %v; %v unpackings, %v renderings: %s",
@@ -30,8 +29,9 @@ func TestCounts(t *testing.T) {
 		if p.Writes != tc.writes || p.RecordWrites != tc.recordWrites {
 			t.Errorf("%s: %v writes for each cluster, of records %v; want %v and %v", tc.name, p.Writes, p.RecordWrites, tc.writes, tc.recordWrites)
 		}
-		if p.Requests > tc.requests {
-			t.Errorf("%s: %v requests for each cluster, at most %v", tc.name, p.Requests, tc.requests)
+		// Records are listed again after ten seconds, which a busy machine takes many times.
+		if others := p.Requests - p.recordLists; others > tc.requests {
+			t.Errorf("%s: %v requests for each cluster beside lists of records, at most %v", tc.name, others, tc.requests)
 		}
 		if p.Unpackings != tc.unpackings || p.Renderings != tc.renderings {
 			t.Errorf("%s: %v unpackings and %v renderings, want %v and %v", tc.name, p.Unpackings, p.Renderings, tc.unpackings, tc.renderings)

@@ -154,7 +154,7 @@ func TestOrphanIsTold(t *testing.T) {
 	t.Run("a rejected revision", func(t *testing.T) {
 		tn, s, deletions := begin(t)
 		tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
-			spec.Rollout = &addonsv1.Rollout{OnFailure: addonsv1.RolloutRollBack}
+			spec.Rollout = &addonsv1.Rollout{OnFailure: addonsv1.RolloutRollBack, MinReady: &metav1.Duration{}}
 		})
 		rolledOut := func(phase addonsv1.RolloutPhase) func(*addonsv1.AddonStack) error {
 			return func(s *addonsv1.AddonStack) error {

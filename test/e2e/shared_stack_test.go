@@ -108,7 +108,8 @@ func TestSharedStack(t *testing.T) {
 		settle(tn)
 		revisions := tn.revisionsOf("platform")
 		tn.Expect(namesOf(revisions)).To(ContainElement(runs), "a cluster of the second instance runs it, which the first one can't see in its cache")
-		tn.Expect(namesOf(revisions)).To(HaveLen(12), "the newest, ten more, and the one that is in use")
+		// Where a cluster was before is kept, too. It may have said so only after the trimming.
+		tn.Expect(len(revisions)).To(And(BeNumerically(">=", 12), BeNumerically("<=", 14)), "the newest, ten more, and those that are in use")
 		m := marks(t)
 		tn.poke("one", "2")
 		start := world.hub.mark(t)

@@ -76,7 +76,7 @@ func (r *Record) ParsingCost() (bytes int64) {
 			for _, separator := range []string{"\n", "- ", ",", "[", "{"} {
 				parts += strings.Count(document, separator)
 			}
-			bytes = max(bytes, int64(3*len(document)+ofPart*parts))
+			bytes = max(bytes, int64(4*len(document)+ofPart*parts))
 		}
 	}
 	return bytes
