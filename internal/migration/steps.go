@@ -41,11 +41,15 @@ const pollInterval = time.Second
 func await(name string, missing func(context.Context) (string, error)) Step {
 	return Step{name, func(ctx context.Context) error {
 		lacks := ""
-		err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (_ bool, err error) {
-			lacks, err = missing(ctx)
-			return lacks == "", err
+		err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+			now, err := missing(ctx)
+			if err != nil {
+				return false, err
+			}
+			lacks = now
+			return lacks == "", nil
 		})
-		if lacks != "" && wait.Interrupted(err) {
+		if lacks != "" && ctx.Err() != nil { // also if it ended amid a request
 			return errors.New(lacks)
 		}
 		return err
