@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -126,41 +125,6 @@ func TestAnswersThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// A watch may send much at its beginning, and little for ever; no event is larger than
-// an object can be.
-func TestWatchesThatSendTooMuch(t *testing.T) {
-	event := `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","annotations":{"x":"` + strings.Repeat("y", 100<<10) + `"}}}}` + "\n"
-	for name, tc := range map[string]struct {
-		answer func(w io.Writer, r *http.Request)
-		says   string
-	}{
-		"many events": {func(w io.Writer, _ *http.Request) { endless(w, "", []byte(event)) }, "GET /api/v1/configmaps was answered with events of more than 64 KiB per second"},
-		"one event": {func(w io.Writer, _ *http.Request) {
-			endless(w, `{"type":"ADDED","object":{"a":["{\"}]`, bytes.Repeat([]byte("y"), 100<<10))
-		}, "GET /api/v1/configmaps was answered with an event of more than 4096 KiB"},
-		"a space": {func(w io.Writer, _ *http.Request) { endless(w, event, []byte("\n  ")) }, "GET /api/v1/configmaps was answered with an event of more than 4096 KiB"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, conn := hostileServer(t, quick(), tc.answer)
-			w, err := conn.Dynamic().Resource(configMaps).Watch(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer w.Stop()
-			events := 0
-			for e := range w.ResultChan() {
-				if events++; e.Type == watch.Error {
-					if status, ok := e.Object.(*metav1.Status); !ok || !strings.Contains(status.Message, tc.says) {
-						t.Errorf("got %v", e.Object)
-					}
-					return
-				}
-			}
-			t.Errorf("the watch ended without an error after %d events", events)
-		})
-	}
-}
-
 func TestRetryAfterIsShortened(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
 	var asked atomic.Value
@@ -176,31 +140,6 @@ func TestRetryAfterIsShortened(t *testing.T) {
 		if got := header.Get("Retry-After"); got != want {
 			t.Errorf("%s became %s", after, got)
 		}
-	}
-}
-
-// Of a list for a watch, neither the head nor the end may take for ever.
-func TestListsThatHang(t *testing.T) {
-	for name, head := range map[string]string{"before its head": "", "after its head": `{"kind":"ConfigMapList"`} {
-		t.Run(name, func(t *testing.T) {
-			o := quick()
-			o.HeaderTimeout, o.ListTimeout = 100*time.Millisecond, 200*time.Millisecond
-			f, s := startFleet(t, o), newServer(t)
-			s.instead = func(w http.ResponseWriter, r *http.Request) bool {
-				if head != "" {
-					_, _ = io.WriteString(w, head)
-					w.(http.Flusher).Flush()
-				}
-				<-r.Context().Done()
-				return true
-			}
-			conn := f.join(t, s)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			if _, err := conn.Metadata().Resource(configMaps).List(ctx, metav1.ListOptions{}); err == nil || ctx.Err() != nil {
-				t.Errorf("List() = %v, %v", err, ctx.Err())
-			}
-		})
 	}
 }
 
