@@ -33,53 +33,85 @@ type plan struct {
 }
 
 // hold takes out of the plan the removals that would take add-ons away from too many clusters at once, and aren't
-// confirmed. A removal that isn't held counts towards the limit. A cluster that hasn't been told that add-ons are left
-// behind is told first.
+// confirmed. A removal that isn't held counts towards the limit. A stack that stays as it is may lack an add-on that its newest
+// revision would have had, so that another stack loses it: so the others are looked at again until no more stays.
 func (r *Reconciler) hold(ctx context.Context, p *plan) error {
-	lost := p.losses()
-	for _, previous := range p.ca.Spec.Stacks {
-		isTold := names(p.wanted, previous.Name) && stack.AssignedRevision(p.wanted, previous.Name) == previous.Revision
-		if isTold && previous.HeldRemoval == nil { // the cluster was told to remove the others when that was allowed
-			lost[previous.Name] = slices.DeleteFunc(lost[previous.Name], func(release string) bool { return !slices.Contains(previous.MovedAddons, release) })
-		}
-		if wait := r.awaitsRequest(p, previous, lost[previous.Name]); wait > 0 {
-			previous.RemovalLimit = stack.Assigned(p.stored.Spec.Stacks, previous.Name).RemovalLimit // another one is looked at then
-			p.keep(previous, previous.HeldRemoval)
-			p.again = retry.Sooner(p.again, wait)
-			continue
-		}
-		switch {
-		case isUnreported(p.ca, r.Clock.Now()) && p.drops(previous):
-			p.keep(previous, previous.HeldRemoval) // until it says what the cluster runs: that counts
-			continue
-		case len(lost[previous.Name]) == 0:
-			continue
-		case !names(p.wanted, previous.Name) && p.areAwaited(lost[previous.Name]):
-			p.keep(previous, previous.HeldRemoval) // until the other stack has them
-			continue
-		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && !stack.LeavesAddons(p.ca, previous.Name):
-			if find(p.candidates, previous.Name) == nil {
-				previous.Paused = nil // nobody can resume it
+	undecided, gone := slices.Clone(p.ca.Spec.Stacks), []string(nil)
+	for more := true; more; {
+		lost := p.losses()
+		before := undecided
+		undecided, gone = nil, nil
+		for _, previous := range before {
+			its := lost[previous.Name]
+			if p.isTold(previous) && previous.HeldRemoval == nil { // the cluster was told to remove the others when that was allowed
+				its = slices.DeleteFunc(its, func(release string) bool { return !slices.Contains(previous.MovedAddons, release) })
 			}
-			p.keep(previous, previous.HeldRemoval) // until its records say so: the removal will go by them
-			continue
-		case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan: // nothing is uninstalled
-			continue
+			stays, err := r.stays(ctx, p, previous, its)
+			switch {
+			case err != nil:
+				return err
+			case stays:
+				continue
+			case len(its) > 0 && previous.DeletionPolicy != addonsv1.DeletionPolicyOrphan: // else nothing is uninstalled
+				gone = append(gone, previous.Name)
+			}
+			undecided = append(undecided, previous)
 		}
-		held, err := r.held(ctx, p, previous, lost[previous.Name])
-		if err != nil {
-			return err
-		}
-		if held == nil || !isTold && len(held.Addons) < len(lost[previous.Name]) {
-			p.removed = append(p.removed, previous.Name)
-			r.removals.add(stackKey(p.ca.Namespace, previous.Name), p.ca.Name)
-		}
-		if held != nil {
-			p.keepHeld(previous, held)
-		}
+		more = len(undecided) < len(before)
+	}
+	for _, name := range gone {
+		p.letGo(name, r.removals)
 	}
 	moveAddons(p.cluster, p.candidates, p.ca.Spec.Stacks, p.wanted) // what is kept may be another stack's by now
 	return nil
+}
+
+// isTold reports whether the cluster has the revision already that the plan gives it.
+func (p *plan) isTold(previous addonsv1.StackRevision) bool {
+	return names(p.wanted, previous.Name) && stack.AssignedRevision(p.wanted, previous.Name) == previous.Revision
+}
+
+// stays keeps a stack in the plan, or some of its add-ons, if these mustn't go now, and reports whether it did.
+func (r *Reconciler) stays(ctx context.Context, p *plan, previous addonsv1.StackRevision, lost []string) (bool, error) {
+	if wait := r.awaitsRequest(p, previous, lost); wait > 0 {
+		previous.RemovalLimit = stack.Assigned(p.stored.Spec.Stacks, previous.Name).RemovalLimit // another one is looked at then
+		p.keep(previous, previous.HeldRemoval)
+		p.again = retry.Sooner(p.again, wait)
+		return true, nil
+	}
+	switch {
+	case isUnreported(p.ca, r.Clock.Now()) && p.drops(previous):
+		p.keep(previous, previous.HeldRemoval) // until it says what the cluster runs: that counts
+		return true, nil
+	case len(lost) == 0:
+		return false, nil
+	case !names(p.wanted, previous.Name) && p.areAwaited(lost):
+		p.keep(previous, previous.HeldRemoval) // until the other stack has them
+		return true, nil
+	case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan && !stack.LeavesAddons(p.ca, previous.Name):
+		if find(p.candidates, previous.Name) == nil {
+			previous.Paused = nil // nobody can resume it
+		}
+		p.keep(previous, previous.HeldRemoval) // until its records say so: the removal will go by them
+		return true, nil
+	case previous.DeletionPolicy == addonsv1.DeletionPolicyOrphan: // nothing is uninstalled
+		return false, nil
+	}
+	held, err := r.held(ctx, p, previous, lost)
+	if err != nil || held == nil {
+		return false, err
+	}
+	if !p.isTold(previous) && len(held.Addons) < len(lost) {
+		p.letGo(previous.Name, r.removals) // the others
+	}
+	p.keepHeld(previous, held)
+	return true, nil
+}
+
+// letGo counts a removal.
+func (p *plan) letGo(name string, of removals) {
+	p.removed = append(p.removed, name)
+	of.add(stackKey(p.ca.Namespace, name), p.ca.Name)
 }
 
 // held returns what of one stack is held on the cluster, nil for nothing. A change that is held stays so until it is
@@ -144,6 +176,8 @@ func (r *Reconciler) exceeds(ctx context.Context, p *plan, name string, limit *i
 		ca := &cas[i]
 		cluster := clusters[ca.Name]
 		switch {
+		case ca.Name == p.ca.Name: // whatever others would lose by the same change
+			losing++
 		case r.removals.includes(stackKey(ca.Namespace, name), ca.Name), lastRemovals(ca)[name].After(r.Clock.Now().Add(-removalWindow)):
 			losing++
 		case cluster == nil || cluster.Deleting || !has(ca, name):

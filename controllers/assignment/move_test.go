@@ -323,6 +323,45 @@ func TestAwaitedStacksGoLate(t *testing.T) {
 	h.expect("prod-0", "gone") // nothing was left for it
 }
 
+// A stack that takes over an add-on of one that is gone, and drops another add-on with the same edit, comes late. Until then the
+// stack that is gone keeps the add-on.
+func TestSuccessorThatComesLate(t *testing.T) {
+	h := newHub(t, 1, "")
+	other := h.otherStack("")
+	other.Spec = having("old")
+	keep := func(name string, number int64) {
+		is := kept(h.T, name, other.Spec)
+		is.Namespace, is.Labels, is.Revision = team, map[string]string{addonsv1.StackNameLabel: "other"}, number
+		is.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(other, addonsv1.GroupVersion.WithKind("AddonStack"))}
+		stack.SetGeneration(&is, other.Generation)
+		h.must(h.Create(t.Context(), &is))
+	}
+	h.must(h.Update(t.Context(), other))
+	keep("other-1", 1)
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		ca.Spec.Stacks = append([]addonsv1.StackRevision{{Name: "other", Revision: "other-1"}}, ca.Spec.Stacks...)
+		old := ca.Status.Addons[0]
+		old.Stack, old.Name = "other", "old"
+		ca.Status.Addons = append(ca.Status.Addons, old)
+	})
+	h.deleted(true)
+	other.Spec, other.Generation = having("web"), 2
+	h.must(h.Update(t.Context(), other))
+	keep("other-2", 2)
+	for range 2 {
+		h.expectEntry("prod-0", "platform-1")
+		if is := stack.AssignedRevision(h.clusterAddon("prod-0").Spec.Stacks, "other"); is != "other-1" {
+			t.Errorf("the other stack has %q", is)
+		}
+	}
+	h.clock.Step(deletionGrace)
+	h.reconcile("prod-0")
+	h.reconcile("prod-0")
+	if is := h.clusterAddon("prod-0").Spec.Stacks; len(is) != 1 || is[0].Revision != "other-2" {
+		t.Errorf("then it has %+v", is)
+	}
+}
+
 // A stack is awaited that selects the cluster as it is written, also once that revision was rejected.
 func TestRejectedStackIsAwaited(t *testing.T) {
 	m := mover{t}
