@@ -5,15 +5,15 @@
 package addonstack
 
 import (
-	"errors"
-	"sync"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/following"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/history"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/report"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/rollouts"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/sharing"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -38,11 +38,35 @@ type Reconciler struct {
 	// Clock tells when to poll.
 	Clock clock.PassiveClock
 
-	statuses management.Statuses
-	memories sync.Map         // client.ObjectKey to *memory
+	// Statuses write to the Client.
+	Statuses management.Statuses
+
+	memories memories
 	wake     management.Queue // for answers of sources
 }
 
-// errStale is returned if what the cache shows isn't so any more.
-var errStale = apierrors.NewConflict(addonsv1.GroupVersion.WithResource("addonstacks").GroupResource(), "",
-	errors.New("the cache is behind"))
+// events returns what sends events of stacks.
+func (r *Reconciler) events() report.Events { return report.Events{Recorder: r.Recorder} }
+
+// history returns what keeps specs as revisions.
+func (r *Reconciler) history() history.History {
+	return history.History{Client: r.Client, APIReader: r.APIReader, Values: r.Values, Events: r.events(), WatchFilter: r.WatchFilter}
+}
+
+// finder returns what finds versions, and reads bundles.
+func (r *Reconciler) finder() following.Finder {
+	return following.Finder{Bundles: following.Bundles{Sources: r.Sources, Events: r.events()}, Clock: r.Clock}
+}
+
+// rollouts returns what brings revisions to clusters.
+func (r *Reconciler) rollouts() rollouts.Rollouts {
+	return rollouts.Rollouts{
+		Client: r.Client, APIReader: r.APIReader, Members: r.Members, Values: r.Values,
+		Turns: r.Turns, Clock: r.Clock, Events: r.events(), WatchFilter: r.WatchFilter,
+	}
+}
+
+// status returns what reads and writes statuses.
+func (r *Reconciler) status() sharing.Status {
+	return sharing.Status{WatchFilter: r.WatchFilter, Members: r.Members, APIReader: r.APIReader, Statuses: &r.Statuses, Events: r.events()}
+}

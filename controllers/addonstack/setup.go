@@ -16,8 +16,9 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/gauges"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/sources"
 	"github.com/cluster-chandler/chandler/controllers/management"
-	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
@@ -29,9 +30,9 @@ import (
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
-	r.statuses.Client = r.Client
+	r.Statuses.Client = r.Client
 	r.Members.Subscribe(r.memberChanged)
-	if err := metrics.Registry.Register(Series{Cache: r.Client}); err != nil {
+	if err := metrics.Registry.Register(gauges.Series{Cache: r.Client}); err != nil {
 		return err
 	}
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
@@ -97,23 +98,8 @@ func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
 // stacksUsing enqueues the stacks whose sources name a ConfigMap or Secret.
 func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	return func(ctx context.Context, obj client.Object) []client.ObjectKey {
-		return r.stacksWith(ctx, obj.GetNamespace(), func(s *addonsv1.AddonStack) bool { return uses(s, kind, obj.GetName()) })
+		return r.stacksWith(ctx, obj.GetNamespace(), func(s *addonsv1.AddonStack) bool { return sources.Uses(s, kind, obj.GetName()) })
 	}
-}
-
-// uses reports whether a source of the stack, or of values that its revisions pin, names an object.
-func uses(s *addonsv1.AddonStack, kind, name string) bool {
-	for _, ref := range sourcesIn(s) {
-		if ref.Uses(kind, name) {
-			return true
-		}
-	}
-	for _, ref := range stack.StagedSources(&s.Spec) {
-		if ref.Kind == kind && ref.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // stacksWith returns the stacks of a namespace, or of all, that match; nil matches every stack.

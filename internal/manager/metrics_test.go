@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/cluster-chandler/chandler/controllers/addonstack"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/gauges"
 	"github.com/cluster-chandler/chandler/internal/manager" // all that has metrics is put together there
 	"github.com/cluster-chandler/chandler/test/docs"
 	"github.com/cluster-chandler/chandler/test/must"
@@ -33,7 +33,7 @@ func TestMetrics(t *testing.T) {
 	for _, row := range page.Rows("metric") {
 		documented[row.Code(0)[0]] = row.Text(1)
 	}
-	metrics.Registry.MustRegister(append(manager.MemoryMetrics(nil), addonstack.Series{})...) // as the manager and its controllers do
+	metrics.Registry.MustRegister(append(manager.MemoryMetrics(nil), gauges.Series{})...) // as the manager and its controllers do
 	registered, types := registeredLabels(t), typesInSource(t)
 	for name, labels := range registered {
 		text, is := documented[name]

@@ -174,6 +174,14 @@ func SpecOf(revision *appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, erro
 	return spec, err
 }
 
+// NewestSpec returns the spec that the first of the revisions keeps, an empty one if there is none.
+func NewestSpec(revisions []appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, error) {
+	if len(revisions) == 0 {
+		return &addonsv1.AddonStackSpec{}, nil
+	}
+	return SpecOf(&revisions[0])
+}
+
 // SpecAt returns the spec that the revision of a name keeps; nil if it isn't there, or can't be read.
 func SpecAt(revisions []appsv1.ControllerRevision, name string) *addonsv1.AddonStackSpec {
 	at := slices.IndexFunc(revisions, func(r appsv1.ControllerRevision) bool { return r.Name == name })
