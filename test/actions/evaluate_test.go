@@ -109,7 +109,7 @@ func (j *evaluate) evaluateDeletion(k int, e *audit.Event) {
 		}
 		switch {
 		case isCRD && k == withCRDs:
-		case is.standing == wanted && (is.pending || is.confirmed || isExtra && !is.extra), is.standing == lost && is.excused:
+		case is.standing == wanted && (is.pending || isExtra && !is.extra), is.standing == lost && is.excused:
 			return
 		case is.standing == lost && !is.sealed && !m.stacks[is.stack].orphan:
 			reason = m

@@ -95,13 +95,10 @@ func (f *fleet) confirmOn(c int) (held int) {
 	if err := f.hub().Get(f.ctx(), client.ObjectKeyFromObject(ca), ca); client.IgnoreNotFound(err) != nil {
 		f.t.Fatal(err)
 	}
-	given, of, goes := "", map[string]bool{}, map[string]string{} // releases, and their stacks
+	given, of := "", map[string]bool{}
 	for _, s := range ca.Spec.Stacks {
 		if s.HeldRemoval != nil {
 			given, of[s.Name] = given+","+s.HeldRemoval.Confirmation, true
-			for _, release := range s.HeldRemoval.Addons {
-				goes[release] = s.Name
-			}
 		}
 	}
 	if given == "" {
@@ -109,13 +106,10 @@ func (f *fleet) confirmOn(c int) (held int) {
 	}
 	f.change(func(m *model) {
 		for k := range components {
-			is := m.shares[share{c, k}]
-			is.excused = is.excused || is.standing == lost && of[stackName(is.stack)]
-			for name := range names {
-				release := fmt.Sprintf("%s/%s-%d", f.namespace, componentName(k), name)
-				is.confirmed = is.confirmed || is.standing == wanted && goes[release] != "" && goes[release] != stackName(is.stack)
+			if is := m.shares[share{c, k}]; is.standing == lost && of[stackName(is.stack)] {
+				is.excused = true
+				m.shares[share{c, k}] = is
 			}
-			m.shares[share{c, k}] = is
 		}
 	}, func() {
 		edit(f, ca, func(o *addonsv1.ClusterAddon) {

@@ -101,8 +101,6 @@ type state struct {
 	pending bool
 	// giver is one more than the stack that may have it still, as the one that wants it now waits; 0 for none.
 	giver int
-	// confirmed is set if the operator confirmed that the release of another stack goes, until the next change.
-	confirmed bool
 }
 
 func (m *model) clone() *model {

@@ -47,9 +47,6 @@ func (j *evaluate) evaluatePause(k int, e *audit.Event) {
 	owners := map[int]bool{}
 	for _, m := range append(j.believable(at, since), lasting[0].model) {
 		if is := m.shares[share{j.cluster, k}]; is.standing != kept {
-			if is.confirmed {
-				return
-			}
 			owners[is.stack] = true
 			if is.giver > 0 {
 				owners[is.giver-1] = true
