@@ -3,7 +3,6 @@
 package addonstack_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,15 +12,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -34,9 +30,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/worker"
 	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/stacks"
 	"github.com/cluster-chandler/chandler/test/targz"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -49,16 +45,7 @@ func TestMain(m *testing.M) {
 // keeping is a reconciler of a stack in its second generation, which a revision keeps.
 func keeping(t *testing.T) (*addonstack.Reconciler, *addonsv1.AddonStack, *appsv1.ControllerRevision) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme} {
-		must.Succeed(t, add(scheme))
-	}
-	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", UID: "1", Generation: 2}}
-	s.Spec.Addons = []addonsv1.Addon{{Name: "web", Chart: addonsv1.ChartSource{Path: "web"}}}
-	content, err := json.Marshal(s.Spec)
-	must.Succeed(t, err)
-	revision := stack.Snapshot(s, content, 1)
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s, revision).WithStatusSubresource(s).Build()
+	c, s, revision := stacks.Kept(t)
 	sources, err := source.New(source.Options{})
 	must.Succeed(t, err)
 	return &addonstack.Reconciler{
@@ -68,11 +55,6 @@ func keeping(t *testing.T) (*addonstack.Reconciler, *addonsv1.AddonStack, *appsv
 	}, s, revision
 }
 
-func read(t *testing.T, c client.Client, o client.Object) {
-	t.Helper()
-	must.Succeed(t, c.Get(t.Context(), client.ObjectKeyFromObject(o), o))
-}
-
 // reconcile reconciles the stack, and reads it.
 func reconcile(t *testing.T, r *addonstack.Reconciler, s *addonsv1.AddonStack) {
 	t.Helper()
@@ -80,7 +62,7 @@ func reconcile(t *testing.T, r *addonstack.Reconciler, s *addonsv1.AddonStack) {
 	request.NamespacedName = client.ObjectKeyFromObject(s)
 	_, err := r.Reconcile(t.Context(), request)
 	must.Succeed(t, err)
-	read(t, r.Client, s)
+	stacks.Read(t, r.Client, s)
 }
 
 // TestInvalidSpecIsNotTakenUp tells what is wrong with a spec, and keeps no revision of it: the previous one stays in force.
@@ -97,7 +79,7 @@ func TestInvalidSpecIsNotTakenUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s, revision := keeping(t)
-			read(t, r.Client, s)
+			stacks.Read(t, r.Client, s)
 			tc.spoil(&s.Spec)
 			must.Succeed(t, r.Client.Update(t.Context(), s))
 			reconcile(t, r, s)
@@ -115,7 +97,7 @@ func TestInvalidSpecIsNotTakenUp(t *testing.T) {
 // While the newest revision is gone, an older one isn't taken for it.
 func TestLostRevisionStaysTheLatest(t *testing.T) {
 	r, s, revision := keeping(t)
-	read(t, r.Client, s)
+	stacks.Read(t, r.Client, s)
 	s.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 	must.Succeed(t, r.Client.Update(t.Context(), s))
 	for latest, want := range map[string]string{"platform-gone": "platform-gone", "": revision.Name} {
@@ -140,7 +122,7 @@ func TestLookNowAsksForWhatWasRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := func(change func()) {
-		read(t, r.Client, s)
+		stacks.Read(t, r.Client, s)
 		change()
 		must.Succeed(t, r.Client.Update(t.Context(), s))
 		reconcile(t, r, s)
@@ -181,4 +163,25 @@ func TestKeptSpecTellsOfItsSources(t *testing.T) {
 	if !conditions.Has(s, addonsv1.SourcesReadyCondition) {
 		t.Errorf("conditions: %+v", s.Status.Conditions)
 	}
+}
+
+// TestAnotherStackOfTheName counts the clusters of a stack that takes the place of another one of its name at once, though those of
+// the other had just been counted.
+func TestAnotherStackOfTheName(t *testing.T) {
+	r, s, _ := keeping(t)
+	counted := func() bool { // of 1100 clusters, of which there are none
+		t.Helper()
+		stacks.Read(t, r.Client, s)
+		s.Status.Clusters = &addonsv1.ClusterCounts{Total: 1100}
+		must.Succeed(t, r.Client.Status().Update(t.Context(), s))
+		r.Statuses.Forget(client.ObjectKeyFromObject(s))
+		reconcile(t, r, s)
+		return s.Status.Clusters.Total == 0
+	}
+	must.Equal(t, true, counted(), "the first time")
+	must.Equal(t, false, counted(), "at once again")
+	must.Succeed(t, r.Client.Delete(t.Context(), s))
+	s.UID, s.ResourceVersion = "2", ""
+	must.Succeed(t, r.Client.Create(t.Context(), s))
+	must.Equal(t, true, counted(), "another stack of the name")
 }

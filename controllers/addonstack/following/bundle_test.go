@@ -28,6 +28,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/stacks"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -105,7 +106,7 @@ func TestNotesOfABundleStay(t *testing.T) {
 
 // An add-on beside those of the bundle takes newer versions while the bundle is the same.
 func TestFollowingBesideABundle(t *testing.T) {
-	s := followingStack()
+	s := stacks.Following()
 	s.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "bundle"}}
 	s.Spec.Addons = append(s.Spec.Addons, addonsv1.Addon{Name: "cni", Chart: addonsv1.ChartSource{Path: "cni"}})
 	opened := append([]addonsv1.Addon{}, s.Spec.Addons...)

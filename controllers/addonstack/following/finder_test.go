@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/stacks"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -63,11 +64,11 @@ func TestPollEndsOnABusyMachine(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		case f.HasFailed():
-			t.Fatal(ready(f))
+			t.Fatal(stacks.SourcesReady(f))
 		case f.Followed[0].Pin.Version == "docker-scs-1-31-v1":
 			return
 		case reconciles == 10:
-			t.Fatalf("after %d reconciles it waits: %v", reconciles, ready(f))
+			t.Fatalf("after %d reconciles it waits: %v", reconciles, stacks.SourcesReady(f))
 		}
 		time.Sleep(500 * time.Millisecond) // the end of a request wakes the stack
 	}

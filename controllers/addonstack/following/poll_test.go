@@ -14,10 +14,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 func TestPlan(t *testing.T) {
-	s := followingStack()
+	s := stacks.Following()
 	now := time.Unix(1e9, 0)
 	same := following.Trigger{Generation: 1, LookNow: "a", Keys: "1"}
 	known := map[string]following.Found{"web": {Newest: "1.4.2"}}
@@ -62,7 +63,7 @@ func TestPlan(t *testing.T) {
 }
 
 func TestPollEndsWhenAllHaveAnswered(t *testing.T) {
-	s := followingStack()
+	s := stacks.Following()
 	p := following.Poll{Trigger: following.Trigger{Generation: 1}, Results: map[string]following.Found{}, Running: true, Answered: sets.New("web")}
 	now := time.Unix(1e9, 0)
 	if p.Plan(s, p.Trigger, now, true); !p.Running || !p.Answered.Has("web") || p.Pause(now) != retry.Source {
@@ -76,7 +77,7 @@ func TestPollEndsWhenAllHaveAnswered(t *testing.T) {
 }
 
 func TestPauseAfterAFailure(t *testing.T) {
-	s := followingStack()
+	s := stacks.Following()
 	now := stack.NextPoll(s.UID, nil, time.Unix(1e9, 0))
 	for name, tc := range map[string]struct {
 		after   time.Duration

@@ -11,30 +11,10 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/following"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/report"
-	"github.com/cluster-chandler/chandler/controllers/addonstack/sources"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
-
-func followingStack() *addonsv1.AddonStack {
-	s := &addonsv1.AddonStack{}
-	s.Namespace, s.Name, s.UID, s.Generation = "team", "platform", "1", 1
-	s.Spec.Addons = []addonsv1.Addon{{
-		Name: "web", Chart: addonsv1.ChartSource{Version: "~1.4", OCI: &addonsv1.OCISource{URL: "oci://example.org/web"}},
-	}}
-	return s
-}
-
-// ready returns SourcesReady of a stack of which all sources that it doesn't ask itself are available.
-func ready(f *following.Resolution) metav1.Condition {
-	available := report.Condition(addonsv1.SourceAvailableCondition, metav1.ConditionTrue, addonsv1.SourceAvailableReason, "")
-	var asked []addonsv1.StackSource
-	for _, w := range f.Followed {
-		asked = append(asked, addonsv1.StackSource{Addon: w.Name, Conditions: []metav1.Condition{sources.Availability(f, w.Name, available)}})
-	}
-	return sources.Ready(f, asked)
-}
 
 func TestResolve(t *testing.T) {
 	refused := &failure.Error{Reason: failure.DigestMismatch, Err: errors.New("it is damaged")}
@@ -67,7 +47,7 @@ func TestResolve(t *testing.T) {
 		"a digest is found for what there": {current: "1.4.2", found: following.Found{Newest: "1.4.2", Pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := followingStack()
+			s := stacks.Following()
 			s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(tc.suspend)}
 			var current stack.Pins
 			if tc.current != "" {
@@ -78,7 +58,7 @@ func TestResolve(t *testing.T) {
 			if w := f.Of("web"); w.Pin.Version != tc.want || w.Available() != tc.available || w.Waits() != (tc.want == "") {
 				t.Errorf("pin %v, available %q; want %q, available %q", w.Pin, w.Available(), tc.want, tc.available)
 			}
-			c := ready(f)
+			c := stacks.SourcesReady(f)
 			if tc.reason == "" {
 				tc.reason = addonsv1.SourcesReadyReason
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 // Two instances that manage one stack agree on what is followed, whoever
@@ -39,7 +40,7 @@ func TestMergeFollowing(t *testing.T) {
 		"an add-on that isn't followed": {1, list("1.4.3", ""), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, view := followingStack(), followingStack()
+			s, view := stacks.Following(), stacks.Following()
 			s.Status.ObservedGeneration, s.Status.Following, view.Status.Following = tc.seen, tc.there, tc.own
 			got := following.Merge(s, view)
 			if len(got) != len(tc.wanted) || len(got) > 0 && got[0] != tc.wanted[0] {
@@ -77,7 +78,7 @@ func TestWhatWasOnlyNamed(t *testing.T) {
 		"suspended, and it can't be used": {found: following.Found{Newest: "1.4.8"}, suspend: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := followingStack()
+			s := stacks.Following()
 			s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(tc.suspend)}
 			named := stack.Pins{"web": {Version: "1.4.6"}}
 			f := following.Resolve(s, stack.Followers(&s.Spec), named, &following.Poll{Results: map[string]following.Found{"web": tc.found}})
@@ -89,7 +90,7 @@ func TestWhatWasOnlyNamed(t *testing.T) {
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("following %q, want %q", got, tc.want)
 			}
-			if c := ready(f); c.Message != tc.says {
+			if c := stacks.SourcesReady(f); c.Message != tc.says {
 				t.Errorf("got  %q\nwant %q", c.Message, tc.says)
 			}
 		})
@@ -113,7 +114,7 @@ func TestAvailableVersionsOutliveARestart(t *testing.T) {
 		"it was taken":          {available: "1.4.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := followingStack()
+			s := stacks.Following()
 			if tc.line != "" {
 				s.Spec.Addons[0].Chart.Version = tc.line
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 // A revision that becomes the newest one begins another attempt, which says what brought it: its rollout may have to wait for
@@ -37,12 +38,12 @@ func TestCauseOfRevisions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, s, revision := keeping(t)
 			if !tc.without {
-				read(t, h.Client, s)
+				stacks.Read(t, h.Client, s)
 				s.Spec.Rollout = &addonsv1.Rollout{}
 				must.Succeed(t, h.Client.Update(t.Context(), s))
 			}
-			read(t, h.Client, s)
-			read(t, h.Client, revision)
+			stacks.Read(t, h.Client, s)
+			stacks.Read(t, h.Client, revision)
 			if tc.newest > 0 {
 				newest := stack.Snapshot(s, []byte("{}"), 7)
 				stack.SetGeneration(newest, tc.newest)
@@ -58,7 +59,7 @@ func TestCauseOfRevisions(t *testing.T) {
 			is, err := h.Keep(t.Context(), s, s, nil, nil)
 			must.Succeed(t, err)
 			kept := &is.Revisions[0]
-			read(t, h.Client, kept)
+			stacks.Read(t, h.Client, kept)
 			if is := rollout.AttemptOf(kept); is.Cause != tc.want || is.Unstaged != tc.unstaged || is.Number != tc.number || kept.Revision != tc.number {
 				t.Errorf("got %+v of revision %d", is, kept.Revision)
 			}

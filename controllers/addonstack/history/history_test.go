@@ -4,19 +4,12 @@ package history_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/history"
@@ -24,27 +17,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 // keeping returns the history of a stack in its second generation, which a revision keeps.
 func keeping(t *testing.T) (history.History, *addonsv1.AddonStack, *appsv1.ControllerRevision) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme} {
-		must.Succeed(t, add(scheme))
-	}
-	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", UID: "1", Generation: 2}}
-	s.Spec.Addons = []addonsv1.Addon{{Name: "web", Chart: addonsv1.ChartSource{Path: "web"}}}
-	content, err := json.Marshal(s.Spec)
-	must.Succeed(t, err)
-	revision := stack.Snapshot(s, content, 1)
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s, revision).Build()
+	c, s, revision := stacks.Kept(t)
 	return history.History{Client: c, APIReader: c, Events: report.Events{Recorder: events.NewFakeRecorder(100)}}, s, revision
-}
-
-func read(t *testing.T, c client.Client, o client.Object) {
-	t.Helper()
-	must.Succeed(t, c.Get(t.Context(), client.ObjectKeyFromObject(o), o))
 }
 
 // A spec is kept only as it is there now, and in no place of a newer one. A spec that is kept already isn't written again, but
@@ -68,7 +48,7 @@ func TestKeepRevision(t *testing.T) {
 			h, s, revision := keeping(t)
 			recorder := events.NewFakeRecorder(1)
 			h.Events.Recorder = recorder
-			read(t, h.Client, revision)
+			stacks.Read(t, h.Client, revision)
 			if tc.generation > 0 {
 				stack.SetGeneration(revision, tc.generation)
 				must.Succeed(t, h.Client.Update(t.Context(), revision))
@@ -76,7 +56,7 @@ func TestKeepRevision(t *testing.T) {
 			if tc.newest {
 				must.Succeed(t, h.Client.Create(t.Context(), stack.Snapshot(s, []byte("{}"), 7)))
 			}
-			read(t, h.Client, s)
+			stacks.Read(t, h.Client, s)
 			if tc.seen != nil {
 				tc.seen(s)
 			}
@@ -85,7 +65,7 @@ func TestKeepRevision(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 			is := revision.DeepCopy()
-			read(t, h.Client, is)
+			stacks.Read(t, h.Client, is)
 			isOld := !tc.stale && stack.Generation(revision) != s.Generation
 			if writes := is.ResourceVersion != revision.ResourceVersion; writes != isOld || is.Revision != tc.number || (len(recorder.Events) > 0) != tc.newest {
 				t.Errorf("it was written: %t, number %d, %d events", writes, is.Revision, len(recorder.Events))

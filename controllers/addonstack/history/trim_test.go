@@ -16,13 +16,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 // However many revisions were rejected after it, the one that clusters go back to stays, also while none of them runs it. So does
 // one that a cluster runs, and it takes no place of those that none runs.
 func TestHistoryKeepsTheWayBack(t *testing.T) {
 	h, s, _ := keeping(t)
-	read(t, h.Client, s)
+	stacks.Read(t, h.Client, s)
 	s.Spec.Rollout = &addonsv1.Rollout{}
 	var revisions []appsv1.ControllerRevision
 	for i := range history.Limit + 6 { // the newest first

@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/standing"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 // Each wave's beginning and end are told once, and a rollout that stops is a warning.
@@ -48,7 +49,7 @@ func TestWavesAreToldOnce(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
 			s := &addonsv1.AddonStack{Status: addonsv1.AddonStackStatus{Rollout: &tc.is}}
 			rollouts.Tell(s, &tc.before, "why", report.Events{Recorder: recorder})
-			if got := notesOf(recorder); !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
+			if got := stacks.Notes(recorder); !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -96,18 +97,9 @@ func TestSharedRolloutIsToldOnce(t *testing.T) {
 			} else {
 				r.End(s, m)
 			}
-			if got := notesOf(recorder); !slices.EqualFunc(got, want, strings.HasPrefix) {
+			if got := stacks.Notes(recorder); !slices.EqualFunc(got, want, strings.HasPrefix) {
 				t.Errorf("%s: got %q, want %q", step.name, got, want)
 			}
 		}
 	}
-}
-
-// notesOf returns the events that the recorder got until now.
-func notesOf(recorder *events.FakeRecorder) []string {
-	var notes []string
-	for len(recorder.Events) > 0 {
-		notes = append(notes, <-recorder.Events)
-	}
-	return notes
 }

@@ -18,17 +18,8 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/addonstack/sources"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
-
-// readyOf returns SourcesReady of a stack with what it follows alone.
-func readyOf(f *following.Resolution) metav1.Condition {
-	available := report.Condition(addonsv1.SourceAvailableCondition, metav1.ConditionTrue, addonsv1.SourceAvailableReason, "")
-	var asked []addonsv1.StackSource
-	for _, w := range f.Followed {
-		asked = append(asked, addonsv1.StackSource{Addon: w.Name, Conditions: []metav1.Condition{sources.Availability(f, w.Name, available)}})
-	}
-	return sources.Ready(f, asked)
-}
 
 func TestWhatIsSaidOfABundle(t *testing.T) {
 	s := &addonsv1.AddonStack{}
@@ -37,7 +28,7 @@ func TestWhatIsSaidOfABundle(t *testing.T) {
 	}
 	followers := stack.Followers(&s.Spec)
 	o := &following.Poll{Results: map[string]following.Found{}}
-	if got := readyOf(following.Resolve(s, followers, nil, o)).Message; got != "The spec waits for its sources. Looking for the newest version of spec.source in channel stable of docker-scs-1-31" {
+	if got := stacks.SourcesReady(following.Resolve(s, followers, nil, o)).Message; got != "The spec waits for its sources. Looking for the newest version of spec.source in channel stable of docker-scs-1-31" {
 		t.Errorf("got %q", got)
 	}
 	o.Results[addonsv1.FollowedSource] = following.Found{Newest: "docker-scs-1-31-v10", Err: &failure.Error{
@@ -45,7 +36,7 @@ func TestWhatIsSaidOfABundle(t *testing.T) {
 	}}
 	f := following.Resolve(s, followers, stack.Pins{addonsv1.FollowedSource: {Version: "docker-scs-1-31-v9"}}, o)
 	const want = "Looking for newer versions: spec.source.oci: oci://example.org/stacks: it has no signature. So docker-scs-1-31-v10 isn't taken, it stays at docker-scs-1-31-v9"
-	if c := readyOf(f); c.Message != want || c.Reason != failure.SignatureMissing || c.Status != metav1.ConditionFalse {
+	if c := stacks.SourcesReady(f); c.Message != want || c.Reason != failure.SignatureMissing || c.Status != metav1.ConditionFalse {
 		t.Errorf("got %s %q, want %q", c.Reason, c.Message, want)
 	}
 }
@@ -73,7 +64,7 @@ func TestSourcesReadyOfClusters(t *testing.T) {
 		"there is none":         {&following.Resolution{}, nil, "True SourcesReady: "},
 		"a cluster fails":       {&following.Resolution{}, all[:2], "False SourceUnavailable: b is down"},
 		"and so does a look":    {&following.Resolution{}, all, "False SourceUnavailable: b is down; Looking for newer versions: c is gone"},
-		"the spec waits anyway": {following.Resolve(followingStack(), stack.Followers(&followingStack().Spec), nil, &following.Poll{}), all, "Unknown SourcesPending: "},
+		"the spec waits anyway": {following.Resolve(stacks.Following(), stack.Followers(&stacks.Following().Spec), nil, &following.Poll{}), all, "Unknown SourcesPending: "},
 	} {
 		c := sources.Ready(tc.f, tc.sources)
 		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); !strings.HasPrefix(got, tc.want) || c.Status != metav1.ConditionUnknown && got != tc.want {
@@ -100,7 +91,7 @@ func TestSourcesThatAreDownAreToldOfOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(100)
-			s := followingStack()
+			s := stacks.Following()
 			for i, reason := range tc.reasons {
 				c := metav1.Condition{Type: addonsv1.SourceAvailableCondition, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprint("as cluster ", i, " says")}
 				switch reason {
@@ -112,19 +103,10 @@ func TestSourcesThatAreDownAreToldOfOnce(t *testing.T) {
 				s.Status.Sources = []addonsv1.StackSource{{Addon: "web", Conditions: []metav1.Condition{c}}}
 				sources.Report(s, &following.Resolution{}, report.Events{Recorder: recorder})
 			}
-			notes := notesOf(recorder)
+			notes := stacks.Notes(recorder)
 			if len(notes) != tc.want || slices.ContainsFunc(notes, func(note string) bool { return !strings.HasPrefix(note, "Warning Source") }) {
 				t.Errorf("told %q, want %d events", notes, tc.want)
 			}
 		})
 	}
-}
-
-// notesOf returns what the recorder got until now.
-func notesOf(recorder *events.FakeRecorder) []string {
-	var notes []string
-	for len(recorder.Events) > 0 {
-		notes = append(notes, <-recorder.Events)
-	}
-	return notes
 }

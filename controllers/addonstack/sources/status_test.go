@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/standing"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 func TestSourcesOf(t *testing.T) {
@@ -100,19 +101,9 @@ func TestSourcesOfOldRevisionsDontCount(t *testing.T) {
 	}
 }
 
-// followingStack is a stack that follows versions of add-on web.
-func followingStack() *addonsv1.AddonStack {
-	s := &addonsv1.AddonStack{}
-	s.Namespace, s.Name, s.UID, s.Generation = "team", "platform", "1", 1
-	s.Spec.Addons = []addonsv1.Addon{{
-		Name: "web", Chart: addonsv1.ChartSource{Version: "~1.4", OCI: &addonsv1.OCISource{URL: "oci://example.org/web"}},
-	}}
-	return s
-}
-
 // failed returns the resolution of add-on cni, which has version 1.4.2, and whose source couldn't be polled.
 func failed(why *failure.Error) *following.Resolution {
-	s := followingStack()
+	s := stacks.Following()
 	s.Spec.Addons[0].Name = "cni"
 	return following.Resolve(s, stack.Followers(&s.Spec), stack.Pins{"cni": {Version: "1.4.2"}}, &following.Poll{Results: map[string]following.Found{"cni": {Err: why}}})
 }
@@ -137,7 +128,7 @@ func clustersWith(addon string, statuses []addonsv1.AddonStatus) []standing.Clus
 
 // awaiting is a stack that follows versions of add-on web, and has another one.
 func awaiting() *addonsv1.AddonStack {
-	s := followingStack()
+	s := stacks.Following()
 	s.Spec.Addons = append(s.Spec.Addons, addonsv1.Addon{
 		Name: "dns", Chart: addonsv1.ChartSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://example.org/dns"}},
 	})

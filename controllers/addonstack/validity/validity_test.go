@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/addonstack/sources"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/validity"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 // Each message names the field just as it is in the spec.
@@ -102,18 +103,9 @@ func TestWhatIsWrongWithABundleIsToldOnce(t *testing.T) {
 					t.Errorf("step %d: Valid is %s, want %s", i, got, step.valid)
 				}
 			}
-			if got := notesOf(recorder); !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
+			if got := stacks.Notes(recorder); !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
 				t.Errorf("told %q, want %q", got, tc.want)
 			}
 		})
 	}
-}
-
-// notesOf returns the events that the recorder got until now.
-func notesOf(recorder *events.FakeRecorder) []string {
-	var notes []string
-	for len(recorder.Events) > 0 {
-		notes = append(notes, <-recorder.Events)
-	}
-	return notes
 }
