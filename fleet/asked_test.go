@@ -142,18 +142,19 @@ func TestDiscoveryBelowAPath(t *testing.T) {
 // their names, too.
 func manyKinds(groups, kinds int, text string, group ...string) fleettest.Misbehaviour {
 	prefix := "g" + strings.Join(group, "")
-	return func(r *http.Request) http.HandlerFunc {
+	return func(*http.Request) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			switch name, _ := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/v1"), "/apis/"); {
-			case r.URL.Path == "/api":
+			name, _ := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/v1"), "/apis/")
+			switch r.URL.Path {
+			case "/api":
 				_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
-			case r.URL.Path == "/apis":
+			case "/apis":
 				var all []string
 				for g := range groups {
 					all = append(all, fmt.Sprintf(`{"name":"%s%d","versions":[{"groupVersion":"%s%d/v1","version":"v1"}]}`, prefix, g, prefix, g))
 				}
 				_, _ = io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[`+strings.Join(all, ",")+`]}`)
-			case r.URL.Path == "/api/v1":
+			case "/api/v1":
 				_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"v1","resources":[]}`)
 			default:
 				var all []string

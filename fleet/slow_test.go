@@ -3,6 +3,7 @@
 package fleet_test
 
 import (
+	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
@@ -32,9 +33,13 @@ func TestWatchesThatSendTooMuch(t *testing.T) {
 						return nil
 					}
 					return func(w http.ResponseWriter, _ *http.Request) {
-						_, err := io.WriteString(w, tc.head)
+						w.Header().Set("Content-Encoding", "gzip")
+						z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+						if err == nil {
+							_, err = io.WriteString(z, tc.head)
+						}
 						for err == nil {
-							_, err = io.WriteString(w, tc.block)
+							_, err = io.WriteString(z, tc.block)
 						}
 					}
 				})
