@@ -104,14 +104,9 @@ func (r revisionMaker) renderFailed(err error) error {
 
 // newRecord is the record of a rendering, pending.
 func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision int) (*record.Record, error) {
-	metadata := &chart.Metadata{}
-	if len(in.Metadata) > 0 {
-		if err := json.Unmarshal(in.Metadata, metadata); err != nil {
-			return nil, fmt.Errorf("reading the chart's metadata: %w", err)
-		}
-	} else {
-		metadata.Name, metadata.Version, metadata.AppVersion = in.Name, in.Version, in.AppVersion
-		metadata.APIVersion = chart.APIVersionV2
+	of, err := recordedChart(in)
+	if err != nil {
+		return nil, err
 	}
 	status, description := helmcommon.StatusPendingInstall, "Initial install underway"
 	now := r.now()
@@ -137,7 +132,7 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 			Info: &helmrelease.Info{
 				FirstDeployed: first, LastDeployed: now, Status: status, Description: description, Notes: in.Notes,
 			},
-			Chart:       &chart.Chart{Metadata: metadata},
+			Chart:       of,
 			Config:      in.Values,
 			Manifest:    in.Manifest,
 			Hooks:       helmHooks(in.Hooks),
@@ -148,13 +143,24 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 		WatchFilter: r.want.WatchFilter,
 	}
 	if rec.Helm.Manifest == "" {
-		var err error
 		if rec.Helm.Manifest, err = record.FormatManifest(in.Objects); err != nil {
 			return nil, err
 		}
 	}
 	rec.Seal(rand.Text())
 	return rec, nil
+}
+
+// recordedChart returns what the record has of the chart: all that `helm upgrade` and `helm rollback` need of it.
+func recordedChart(in *Rendering) (*chart.Chart, error) {
+	if len(in.Metadata) == 0 {
+		return &chart.Chart{Metadata: &chart.Metadata{Name: in.Name, Version: in.Version, AppVersion: in.AppVersion, APIVersion: chart.APIVersionV2}}, nil
+	}
+	of := &chart.Chart{}
+	if err := errors.Join(json.Unmarshal(in.Metadata, &of.Metadata), json.Unmarshal(in.ChartValues, &of.Values)); err != nil {
+		return nil, fmt.Errorf("reading the chart's metadata and values: %w", err)
+	}
+	return of, nil
 }
 
 // newSummary returns what the record of a new revision says whatever it is made of.
