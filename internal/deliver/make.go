@@ -28,6 +28,7 @@ type madeRevision struct {
 	rec           *record.Record
 	inventory     []record.Entry               // of the revisions before
 	crds, objects []*unstructured.Unstructured // as they are to be applied
+	restarted     []record.ObjectKey           // whose pods restart as a release of Helm is taken over
 }
 
 // make renders a revision that follows the records. It takes the generated values from the revision
@@ -46,7 +47,7 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
 	if cluster := (&reader{revisionMaker: r, inventory: found}); len(cluster.inventory) > 0 {
 		input.Lookup = cluster.lookup
-		if len(inventory) > 0 && isNew && (len(r.records) == 0 || !r.records[0].Complete) {
+		if len(inventory) > 0 && isNew && r.previous != nil {
 			input.Live = cluster.live
 		}
 	}
@@ -67,11 +68,16 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	if r.want.CRDPolicy == addonsv1.CRDPolicySkip {
 		rendering.CRDs = nil
 	}
+	made := &madeRevision{inventory: inventory}
+	if r.previous != nil {
+		if made.restarted, err = r.keepPodAnnotations(ctx, rendering, inventory); err != nil {
+			return nil, err
+		}
+	}
 	if check, ok := r.checks.Unmatched(slices.Concat(rendering.Objects, rendering.CRDs)); ok {
 		return nil, r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
 			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
 	}
-	made := &madeRevision{inventory: inventory}
 	if made.crds, made.objects, err = r.scope.PrepareBoth(rendering.CRDs, rendering.Objects); err != nil {
 		return nil, err
 	}
