@@ -29,11 +29,7 @@ type revisionMaker struct{ *call }
 // begin renders and records a new revision. Nothing of it is in the cluster yet,
 // but its record says what may be from now on.
 func (r revisionMaker) begin(ctx context.Context) error {
-	number := 1
-	if len(r.records) > 0 {
-		number = r.records[0].Revision + 1
-	}
-	made, err := r.make(ctx, number, nil)
+	made, err := r.make(ctx, r.nextRevision(), nil)
 	if err != nil {
 		return err
 	}
@@ -59,6 +55,14 @@ func (r revisionMaker) begin(ctx context.Context) error {
 	}
 	r.s.asDeployed = unchanged
 	return nil
+}
+
+// nextRevision returns the number of the revision that follows the records.
+func (r revisionMaker) nextRevision() int {
+	if len(r.records) == 0 {
+		return 1
+	}
+	return r.records[0].Revision + 1
 }
 
 // deployedRecord returns the newest record if it is proven, and says what is deployed; else nil.

@@ -43,6 +43,7 @@ func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]
 		if s.Complete {
 			return inventory, rec.State.Generated, nil
 		}
+		r.previous = cmp.Or(r.previous, rec)
 		if !s.Owned {
 			break // what Helm did before its newest revision is over
 		}
@@ -88,7 +89,7 @@ func (r revisionMaker) inheritRelease(ctx context.Context) ([]record.Entry, erro
 			"The release that adoptRelease names, %s, has its objects in namespace %q. Set the add-on's namespace to that",
 			newest.Release, rec.Helm.Namespace))
 	}
-	r.adopted = &record.AdoptedRelease{Name: r.want.AdoptRelease.Name, StorageNamespace: r.want.AdoptRelease.Namespace}
+	r.previous, r.adopted = rec, &record.AdoptedRelease{Name: r.want.AdoptRelease.Name, StorageNamespace: r.want.AdoptRelease.Namespace}
 	return r.scope.InventoryOf(rec)
 }
 

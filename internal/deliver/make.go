@@ -28,6 +28,7 @@ type madeRevision struct {
 	rec           *record.Record
 	inventory     []record.Entry               // of the revisions before
 	crds, objects []*unstructured.Unstructured // as they are to be applied
+	restarted     []record.ObjectKey           // whose pods restart as a release of Helm is taken over
 }
 
 // make renders a revision that follows the records. It takes the generated values from the revision
@@ -46,7 +47,7 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
 	if cluster := (&reader{revisionMaker: r, inventory: found}); len(cluster.inventory) > 0 {
 		input.Lookup = cluster.lookup
-		if len(inventory) > 0 && isNew && (len(r.records) == 0 || !r.records[0].Complete) {
+		if len(inventory) > 0 && isNew && r.previous != nil {
 			input.Live = cluster.live
 		}
 	}
@@ -67,11 +68,16 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	if r.want.CRDPolicy == addonsv1.CRDPolicySkip {
 		rendering.CRDs = nil
 	}
+	made := &madeRevision{inventory: inventory}
+	if r.previous != nil {
+		if made.restarted, err = r.keepPodAnnotations(ctx, rendering, inventory); err != nil {
+			return nil, err
+		}
+	}
 	if check, ok := r.checks.Unmatched(slices.Concat(rendering.Objects, rendering.CRDs)); ok {
 		return nil, r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
 			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
 	}
-	made := &madeRevision{inventory: inventory}
 	if made.crds, made.objects, err = r.scope.PrepareBoth(rendering.CRDs, rendering.Objects); err != nil {
 		return nil, err
 	}
@@ -104,14 +110,9 @@ func (r revisionMaker) renderFailed(err error) error {
 
 // newRecord is the record of a rendering, pending.
 func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision int) (*record.Record, error) {
-	metadata := &chart.Metadata{}
-	if len(in.Metadata) > 0 {
-		if err := json.Unmarshal(in.Metadata, metadata); err != nil {
-			return nil, fmt.Errorf("reading the chart's metadata: %w", err)
-		}
-	} else {
-		metadata.Name, metadata.Version, metadata.AppVersion = in.Name, in.Version, in.AppVersion
-		metadata.APIVersion = chart.APIVersionV2
+	of, err := recordedChart(in)
+	if err != nil {
+		return nil, err
 	}
 	status, description := helmcommon.StatusPendingInstall, "Initial install underway"
 	now := r.now()
@@ -137,7 +138,7 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 			Info: &helmrelease.Info{
 				FirstDeployed: first, LastDeployed: now, Status: status, Description: description, Notes: in.Notes,
 			},
-			Chart:       &chart.Chart{Metadata: metadata},
+			Chart:       of,
 			Config:      in.Values,
 			Manifest:    in.Manifest,
 			Hooks:       helmHooks(in.Hooks),
@@ -148,13 +149,24 @@ func (r revisionMaker) newRecord(ctx context.Context, in *Rendering, revision in
 		WatchFilter: r.want.WatchFilter,
 	}
 	if rec.Helm.Manifest == "" {
-		var err error
 		if rec.Helm.Manifest, err = record.FormatManifest(in.Objects); err != nil {
 			return nil, err
 		}
 	}
 	rec.Seal(rand.Text())
 	return rec, nil
+}
+
+// recordedChart returns what the record has of the chart: all that `helm upgrade` and `helm rollback` need of it.
+func recordedChart(in *Rendering) (*chart.Chart, error) {
+	if len(in.Metadata) == 0 {
+		return &chart.Chart{Metadata: &chart.Metadata{Name: in.Name, Version: in.Version, AppVersion: in.AppVersion, APIVersion: chart.APIVersionV2}}, nil
+	}
+	of := &chart.Chart{}
+	if err := errors.Join(json.Unmarshal(in.Metadata, &of.Metadata), json.Unmarshal(in.ChartValues, &of.Values)); err != nil {
+		return nil, fmt.Errorf("reading the chart's metadata and values: %w", err)
+	}
+	return of, nil
 }
 
 // newSummary returns what the record of a new revision says whatever it is made of.

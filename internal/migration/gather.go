@@ -20,12 +20,19 @@ import (
 
 // Gather finds what is to be moved, and what was moved before.
 func Gather(ctx context.Context, w *World) (f *Found, err error) {
-	f = &Found{World: w}
+	f = &Found{World: w, running: map[string]int{}}
 	if f.Clusters, err = w.list(ctx, clusterKind); err != nil {
 		return nil, err
 	}
 	if f.Stacks, f.Others, err = w.stacks(ctx); err != nil {
 		return nil, err
+	}
+	cas := &addonsv1.ClusterAddonList{}
+	if err := w.Client.List(ctx, cas, client.InNamespace(w.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing ClusterAddons: %w", err)
+	}
+	for _, ca := range cas.Items {
+		f.running[ca.Spec.ClusterName] = len(ca.Spec.Stacks)
 	}
 	f.asked = f.selected(cmp.Or(w.Selector, &metav1.LabelSelector{}))
 	find := map[Origin]func(context.Context) error{Provider: f.proxies, Flux: f.helmReleases, Helm: f.plain}
@@ -98,6 +105,9 @@ func (f *Found) complete(ctx context.Context, r *Release) error {
 		return err
 	}
 	r.Values, r.Addon.Namespace, r.Addon.AdoptionPolicy = is.Helm.Config, is.Helm.Namespace, addonsv1.AdoptionPolicyAdopt
+	if f.Renew {
+		r.Addon.GeneratedValuesPolicy = addonsv1.GeneratedValuesPolicyRenew
+	}
 	if r.storage != r.Addon.Namespace {
 		r.Addon.AdoptRelease = &addonsv1.ReleaseReference{StorageNamespace: r.storage}
 	}

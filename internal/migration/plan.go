@@ -32,12 +32,16 @@ type Plan struct {
 // maxStackName is how long the name of an AddonStack may be.
 const maxStackName = 52
 
+// maxStacks is how many AddonStacks a cluster can run (spec.stacks of its ClusterAddon, MaxItems).
+const maxStacks = 64
+
 // Plans returns the AddonStacks that the releases become: one for releases that are equal but for their
 // values. Their names don't depend on which of them are written.
 func (f *Found) Plans() (plans []*Plan) {
 	var keys []string
-	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name.
-	groups, siblings, taken := map[string][]*Release{}, map[string]int{}, map[string]bool{}
+	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name. more counts
+	// AddonStacks by cluster.
+	groups, siblings, taken, more := map[string][]*Release{}, map[string]int{}, map[string]bool{}, map[string]int{}
 	for _, s := range f.Stacks {
 		previous := s.Annotations[previousAnnotation]
 		siblings[previous]++
@@ -53,6 +57,9 @@ func (f *Found) Plans() (plans []*Plan) {
 		}
 		groups[key] = append(groups[key], r)
 		siblings[r.Previous+" "+r.Cluster]++
+	}
+	for _, other := range f.Others {
+		siblings[other]++ // its name is taken
 	}
 	for _, key := range keys {
 		first, name := groups[key][0], groups[key][0].Previous
@@ -76,6 +83,11 @@ func (f *Found) Plans() (plans []*Plan) {
 			taken[object] = true
 		}
 		plans = append(plans, p)
+		for _, r := range groups[key] {
+			if more[r.Cluster]++; f.running[r.Cluster]+more[r.Cluster] == maxStacks+1 {
+				f.problem("cluster %s would have more than %d AddonStacks. Name what is to be moved, and join AddonStacks into one", r.Cluster, maxStacks)
+			}
+		}
 	}
 	return plans
 }

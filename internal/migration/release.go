@@ -55,6 +55,8 @@ type Found struct {
 	moved  []string                     // names of the Stacks that have a release which was found
 	owners []*unstructured.Unstructured // of the origin, in the order of their removal
 	asked  []string                     // names of the Clusters
+	// running counts the AddonStacks of a cluster.
+	running map[string]int
 }
 
 func (f *Found) problem(format string, args ...any) {

@@ -56,6 +56,8 @@ type World struct {
 	Selector *metav1.LabelSelector
 	// Repositories are the addresses of charts, by the chart's name.
 	Repositories map[string]string
+	// Renew lets charts make those values again that can't be taken over.
+	Renew bool
 }
 
 var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")

@@ -200,13 +200,15 @@ func (m *moving) workloads() map[string]string {
 		workload, err := client.New(config, client.Options{})
 		must.Succeed(m.t, err)
 		for _, kind := range []string{"Deployment", "DaemonSet", "StatefulSet"} {
-			l := &unstructured.UnstructuredList{}
-			l.SetAPIVersion("apps/v1")
-			l.SetKind(kind)
-			must.Succeed(m.t, workload.List(m.t.Context(), l))
-			for _, o := range l.Items {
-				text, _ := json.Marshal(o.Object["spec"])
-				all[fmt.Sprintf("%s %s %s/%s", cluster, kind, o.GetNamespace(), o.GetName())] = fmt.Sprint(o.GetUID(), o.GetAnnotations()["deployment.kubernetes.io/revision"], string(text))
+			for _, r := range m.releases {
+				l := &unstructured.UnstructuredList{}
+				l.SetAPIVersion("apps/v1")
+				l.SetKind(kind)
+				must.Succeed(m.t, workload.List(m.t.Context(), l, client.InNamespace(r.namespace)))
+				for _, o := range l.Items {
+					text, _ := json.Marshal(o.Object["spec"])
+					all[fmt.Sprintf("%s %s %s/%s", cluster, kind, o.GetNamespace(), o.GetName())] = fmt.Sprint(o.GetUID(), o.GetAnnotations()["deployment.kubernetes.io/revision"], string(text))
+				}
 			}
 		}
 	}

@@ -95,7 +95,10 @@ func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int) int {
 		Workload: func(_ context.Context, cluster string) (client.Client, error) {
 			return client.New(m.clusters[cluster], client.Options{})
 		},
-		Repositories: map[string]string{"same": m.repository, "differs": m.repository, "named": m.repository},
+		Repositories: map[string]string{},
+	}
+	for _, r := range m.releases {
+		w.Repositories[r.chart] = m.repository
 	}
 	done := sets.New[string]()
 	for {

@@ -84,6 +84,7 @@ func TestValuesOfSubchartsAsHelm(t *testing.T) {
 				return
 			}
 			must.Equal(t, helms.Manifest, got.Manifest, "manifest differs from Helm's")
+			compareDefaults(t, helms, got)
 		})
 	}
 }

@@ -62,6 +62,9 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 	if result.Metadata, err = json.Marshal(ch.Metadata); err != nil {
 		return nil, err
 	}
+	if result.ChartValues, err = json.Marshal(ch.Values); err != nil {
+		return nil, err
+	}
 	enter(job.StageManifests)
 	base := manifest.Reader{Limits: lim, Namespace: req.Release.Namespace, Lenient: true}
 	crds, err := readCRDs(&base, ch.CRDObjects())

@@ -5,6 +5,7 @@ package chart_test
 import (
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"testing"
 	"time"
@@ -63,6 +64,7 @@ func TestRealChartsAsHelm(t *testing.T) {
 				t.Errorf("got %d objects, want %d", len(got.Objects), c.objects)
 			}
 			compareHooks(t, want.Hooks, got.Hooks, c.hooks)
+			compareDefaults(t, want, got)
 			if got.Metadata == nil || got.Version != want.Chart.Metadata.Version {
 				t.Errorf("got version %q and metadata %s", got.Version, got.Metadata)
 			}
@@ -71,6 +73,14 @@ func TestRealChartsAsHelm(t *testing.T) {
 			must.Equal(t, got, again, "a second rendering differs")
 		})
 	}
+}
+
+// compareDefaults compares the values of the chart with those that Helm records, which `helm upgrade --reuse-values` begins with.
+func compareDefaults(t *testing.T, want *helmrelease.Release, got *job.Result) {
+	t.Helper()
+	recorded, err := json.Marshal(want.Chart.Values)
+	must.Succeed(t, err)
+	must.Equal(t, string(recorded), string(got.ChartValues), "values of the chart differ from those in Helm's record")
 }
 
 func compareHooks(t *testing.T, want []*helmrelease.Hook, got []job.Hook, count int) {

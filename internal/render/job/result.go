@@ -13,6 +13,9 @@ type Result struct {
 	Name, Version, AppVersion string
 	// Metadata is Chart.yaml as Helm's release record keeps it (chart.metadata).
 	Metadata json.RawMessage
+	// ChartValues are the defaults of the chart and its dependencies, as Helm's release record keeps them (chart.values):
+	// `helm upgrade --reuse-values` begins with them.
+	ChartValues json.RawMessage
 	// CRDs are the objects of the crds/ folders, those of subcharts too.
 	CRDs []*unstructured.Unstructured
 	// Objects are the templates' objects without hooks, Lists flattened, in Helm's install order.

@@ -11,12 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/internal/migration"
 	"github.com/cluster-chandler/chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source"
 )
 
 // migrating is a migration with its flags.
@@ -25,6 +28,7 @@ type migrating struct {
 	migration.World
 	appliesIt, goesBack bool
 	timeout             time.Duration
+	generated           string
 }
 
 func (c *call) migrate() *cobra.Command {
@@ -39,6 +43,7 @@ func (c *call) migrate() *cobra.Command {
 	cmd.Flags().BoolVar(&m.goesBack, "back", false, "leave plain releases of Helm in place of the AddonStacks that this command made")
 	cmd.Flags().DurationVar(&m.timeout, "timeout", 30*time.Minute, "how long to wait for clusters")
 	cmd.Flags().StringToStringVar(&m.Repositories, "repository", nil, "where the charts of a name are, as in web=https://charts.example.org, or an address with oci:")
+	cmd.Flags().StringVar(&m.generated, "generated-values", "keep", "keep, or renew, which lets charts make those values again that can't be kept")
 	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "labels of the Clusters; by default all of the namespace")
 	return cmd
 }
@@ -49,6 +54,9 @@ func (m *migrating) run() error {
 	m.Namespace, m.Origin, m.Names, m.Workload = m.namespace, migration.Origin(m.args[0]), m.args[1:], m.workload
 	if !slices.Contains(migration.Origins, m.Origin) {
 		return fmt.Errorf("%s: it is to be one of %s", m.Origin, migration.Origins)
+	}
+	if m.Renew = m.generated == "renew"; !m.Renew && m.generated != "keep" {
+		return fmt.Errorf("--generated-values %s: it is to be keep or renew", m.generated)
 	}
 	var err error
 	if m.Client, err = client.New(m.server, client.Options{Scheme: m.client.Scheme()}); err != nil {
@@ -83,6 +91,9 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 		return nil, err
 	}
 	plans := found.Plans()
+	if err := m.foresee(ctx, found); err != nil {
+		return nil, err
+	}
 	for _, note := range found.Notes {
 		fmt.Fprintln(m.ErrOut, "# note:", printing.Clean(note))
 	}
@@ -98,9 +109,27 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 	return found.Takeover(plans), nil
 }
 
+// foresee adds to what was found what becomes of each release.
+func (m *migrating) foresee(ctx context.Context, found *migration.Found) error {
+	renderer := render.New(render.Options{Timeout: time.Minute})
+	defer renderer.Close()
+	sources, err := source.New(source.Options{Opener: renderer, Client: m.Client, AllowLoopback: true})
+	if err != nil {
+		return err
+	}
+	return found.Foresee(ctx, &migration.Foresight{Sources: sources, Renderer: renderer, Config: func(ctx context.Context, cluster string) (*rest.Config, error) {
+		return observed.WorkloadConfig(ctx, m.client, m.clusterAddon(cluster), "")
+	}})
+}
+
 // workload returns a client of the workload cluster that a Cluster is.
 func (c *call) workload(ctx context.Context, cluster string) (client.Client, error) {
+	return observed.Workload(ctx, c.client, c.clusterAddon(cluster), "")
+}
+
+// clusterAddon returns the ClusterAddon that a Cluster has, or will have.
+func (c *call) clusterAddon(cluster string) *addonsv1.ClusterAddon {
 	ca := &addonsv1.ClusterAddon{}
 	ca.Namespace, ca.Name, ca.Spec.ClusterName = c.namespace, cluster, cluster
-	return observed.Workload(ctx, c.client, ca, "")
+	return ca
 }
