@@ -104,7 +104,7 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 // settle returns the result of an add-on that is installed as wanted.
 func (q delivery) settle(t *turn) addonResult {
 	one := addonResult{status: t.status}
-	one.status.Phase, one.status.Message = addonsv1.AddonReady, q.missingDependency(t.addon)
+	one.status.Phase, one.status.Message = addonsv1.AddonReady, cmp.Or(q.missingDependency(t.addon), shorten(deliver.ReadyMessage(t.record)))
 	if !t.record.RenewAt.IsZero() {
 		one.retryAfter = t.record.RenewAt.Sub(q.now)
 	}
