@@ -35,11 +35,14 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 		counts.Unstarted = new(int32)
 	}
 	told := standing.Causes{}
-	var held []string
+	var held, leftOut []string
 	for _, each := range clusters.selected {
 		ca := each.ClusterAddon
 		if rollout.IsHeld(ca, s.Name) {
 			held = append(held, ca.Name)
+		}
+		if stack.IsLeftOut(ca, s.Name) {
+			leftOut = append(leftOut, ca.Name)
 		}
 		revision, addons := wanted(ca)
 		if s.Spec.Rollout != nil && revision == "" {
@@ -73,6 +76,11 @@ func (r *Reconciler) count(s *addonsv1.AddonStack, clusters *selectedClusters, w
 	}
 	if len(held) > 0 {
 		c.Message += ". Held at the revision that they have: " + message.Clusters(held)
+	}
+	if len(leftOut) > 0 {
+		c = newCondition(c.Type, metav1.ConditionFalse, addonsv1.TooManyStacksReason, fmt.Sprintf(
+			"%s: %d AddonStacks run there, as many as a cluster can, and this one is left out. Put the add-ons of several AddonStacks into one, "+
+				"or have one of them select other clusters. Beside that, %s", message.Clusters(leftOut), stack.MaxOfCluster, c.Message))
 	}
 	if text := describeHeld(s, clusters.all); text != "" {
 		if counts.Failed > 0 {

@@ -122,6 +122,8 @@ func TestUnresolvedStacks(t *testing.T) {
 		"its revision can't be found":             {assignedStack{written: there, StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, assignmentGrace, decide.Undecided},
 		"another instance's, that has yet to run": {assignedStack{}, assignmentGrace, decide.Unseen},
 		"gone, at first":                          {assignedStack{StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, 0, decide.JustGone},
+		"gone, for all":                           {assignedStack{deleted: true, StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, assignmentGrace, decide.JustGone},
+		"gone, and never taken out":               {assignedStack{deleted: true, StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, deletionGrace, decide.Foreign},
 		"gone, or another instance's":             {assignedStack{StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, assignmentGrace, decide.Foreign},
 		"gone, and held":                          {assignedStack{StackRevision: addonsv1.StackRevision{Revision: "a-1", HeldRemoval: held}}, assignmentGrace, decide.Held},
 	} {
@@ -178,6 +180,7 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 		"its revision is left": {assignedStack{StackRevision: of, spec: spec}, true},
 		"its revision is gone": {assignedStack{StackRevision: of, written: &addonsv1.AddonStack{}}, true},
 		"both are gone":        {assignedStack{StackRevision: of}, true},
+		"it is gone for all":   {assignedStack{StackRevision: of, deleted: true}, false},
 		"its removal is held": {assignedStack{
 			StackRevision: addonsv1.StackRevision{Name: "platform", Revision: "platform-1", HeldRemoval: &addonsv1.HeldRemoval{}}, spec: spec,
 		}, false},
