@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
@@ -131,6 +132,24 @@ func TestUnresolvedStacks(t *testing.T) {
 		s := resolveStacks([]assignedStack{tc.stack}, member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time{"a": began}, began.Add(tc.after))
 		if got := s.unresolved["a"]; got.state != tc.want || got.why == "" || len(s.heldRemovals) > 0 != (tc.want == decide.Held) {
 			t.Errorf("%s: %+v, held %v", name, got, s.heldRemovals)
+		}
+	}
+}
+
+// A stack that this instance doesn't see may be there for another one. The API server is asked once the assignment should have
+// followed.
+func TestStackThatIsThereForNobody(t *testing.T) {
+	there := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "theirs"}}
+	for name, want := range map[string]bool{"gone": true, "theirs": false} {
+		q, _ := askedCluster(t)
+		q.ca.Namespace = "team"
+		q.memory.outdatedSince = map[string]time.Time{name: q.now.Add(time.Second - assignmentGrace)}
+		if deleted, err := q.isDeleted(t.Context(), name); deleted || err != nil { // it would panic if it asked
+			t.Errorf("%s is gone after a moment: %v", name, err)
+		}
+		q.APIReader, q.now = fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(there).Build(), q.now.Add(time.Second)
+		if deleted, err := q.isDeleted(t.Context(), name); deleted != want || err != nil {
+			t.Errorf("%s is gone: %t, %v", name, deleted, err)
 		}
 	}
 }
