@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"reflect"
 	"slices"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
@@ -29,7 +28,7 @@ func (r revisionMaker) isOfFactsAlone(deployed, made *record.Record) bool {
 	}
 	return made.Spec == deployed.Spec && made.RenewAt.Equal(deployed.RenewAt) &&
 		made.Artifact == deployed.Artifact && made.Chart == deployed.Chart && made.Version == deployed.Version &&
-		made.AppVersion == deployed.AppVersion && reflect.DeepEqual(inJSON(made.Helm.Config), inJSON(deployed.Helm.Config)) &&
+		made.AppVersion == deployed.AppVersion && equality.Semantic.DeepEqual(inJSON(made.Helm.Config), inJSON(deployed.Helm.Config)) &&
 		made.State.CRDsDigest == deployed.State.CRDsDigest
 }
 

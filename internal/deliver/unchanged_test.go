@@ -211,7 +211,8 @@ func (e *env) ofFacts(ns, facts string, c chart) deliver.Desired {
 	want.Digest = func(context.Context, string) (string, error) { return facts, nil }
 	want.Render = func(context.Context, deliver.RenderInput) (*deliver.Rendering, error) {
 		r := c.render(e.t)
-		r.Digest, r.FactsUsed, r.Generated = facts, facts, job.Generated{} // as of a chart that makes nothing up
+		r.Digest, r.FactsUsed = facts, facts
+		r.Generated, r.Values = job.Generated{}, map[string]any{} // as of a chart that makes nothing up, with its own values
 		return r, nil
 	}
 	return want
