@@ -92,6 +92,9 @@ const (
 	// RemovalHeldReason: a change would take add-ons away from many clusters at once, and
 	// waits until somebody confirms it.
 	RemovalHeldReason = "RemovalHeld"
+	// TooManyStacksReason: a cluster runs as many stacks as it can, and others that select it
+	// are left out.
+	TooManyStacksReason = "TooManyStacks"
 )
 
 // Reasons of the Valid condition.

@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/addonstack/gauges"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/sources"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
@@ -58,7 +59,8 @@ func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
 	return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[addonsv1.StackNameLabel]}}
 }
 
-// stacksOfClusterAddon enqueues the stacks that a cluster is to run, and those whose rollout may bring them to it.
+// stacksOfClusterAddon enqueues the stacks that a cluster is to run, those whose rollout may bring them to it, and those for
+// which it has no room.
 func (r *Reconciler) stacksOfClusterAddon(ctx context.Context, obj client.Object) []client.ObjectKey {
 	ca, ok := obj.(*addonsv1.ClusterAddon)
 	if !ok {
@@ -67,7 +69,9 @@ func (r *Reconciler) stacksOfClusterAddon(ctx context.Context, obj client.Object
 	isAssigned := func(name string) bool {
 		return slices.ContainsFunc(ca.Spec.Stacks, func(of addonsv1.StackRevision) bool { return of.Name == name })
 	}
-	keys := r.stacksWith(ctx, ca.Namespace, func(s *addonsv1.AddonStack) bool { return s.Spec.Rollout != nil && !isAssigned(s.Name) })
+	keys := r.stacksWith(ctx, ca.Namespace, func(s *addonsv1.AddonStack) bool {
+		return s.Spec.Rollout != nil && !isAssigned(s.Name) || stack.IsLeftOut(ca, s.Name)
+	})
 	for i := range ca.Spec.Stacks {
 		keys = append(keys, client.ObjectKey{Namespace: ca.Namespace, Name: ca.Spec.Stacks[i].Name})
 	}

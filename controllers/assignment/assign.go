@@ -19,9 +19,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// maxStacks is how many stacks a ClusterAddon can name (spec.stacks, MaxItems).
-const maxStacks = 64
-
 // candidates reads the namespace's stacks. A stack that is being deleted is no candidate.
 func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candidate, error) {
 	stacks := &addonsv1.AddonStackList{}
@@ -183,8 +180,9 @@ func selects(spec *addonsv1.AddonStackSpec, cluster *member.Member) bool {
 	return err == nil && selects
 }
 
-// limited sorts the stacks, and returns at most maxStacks of them, assigned ones before others.
-func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRevision, left int) {
+// limited sorts the stacks, and returns at most as many of them as a cluster can run, assigned ones before others. It returns the
+// names of those that are left out, too.
+func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRevision, left []string) {
 	isNew := func(s addonsv1.StackRevision) int {
 		if names(assigned, s.Name) {
 			return 0
@@ -192,10 +190,12 @@ func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRe
 		return 1
 	}
 	byName := func(a, b addonsv1.StackRevision) int { return cmp.Compare(a.Name, b.Name) }
-	if len(wanted) > maxStacks {
+	if len(wanted) > stack.MaxOfCluster {
 		slices.SortFunc(wanted, func(a, b addonsv1.StackRevision) int { return cmp.Or(isNew(a)-isNew(b), byName(a, b)) })
-		left = len(wanted) - maxStacks
-		wanted = wanted[:maxStacks]
+		for _, s := range wanted[stack.MaxOfCluster:] {
+			left = append(left, s.Name)
+		}
+		wanted = wanted[:stack.MaxOfCluster]
 	}
 	slices.SortFunc(wanted, byName)
 	return wanted, left

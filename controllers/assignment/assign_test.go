@@ -5,6 +5,7 @@ package assignment
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +17,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -158,12 +160,12 @@ func TestShapeIsStable(t *testing.T) {
 
 func TestTooManyStacks(t *testing.T) {
 	var wanted []addonsv1.StackRevision
-	for i := range maxStacks + 3 {
+	for i := range stack.MaxOfCluster + 3 {
 		wanted = append(wanted, addonsv1.StackRevision{Name: fmt.Sprintf("s%03d", i)})
 	}
 	last := wanted[len(wanted)-1]
 	kept, left := limited(wanted, []addonsv1.StackRevision{last})
-	if len(kept) != maxStacks || left != 3 || kept[len(kept)-1].Name != last.Name {
-		t.Errorf("%d are kept, %d left; the last is %v, want the one that is assigned already", len(kept), left, kept[len(kept)-1])
+	if len(kept) != stack.MaxOfCluster || !slices.Equal(left, []string{"s063", "s064", "s065"}) || kept[len(kept)-1].Name != last.Name {
+		t.Errorf("%d are kept, %v left; the last is %v, want the one that is assigned already", len(kept), left, kept[len(kept)-1])
 	}
 }

@@ -26,7 +26,9 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/retry"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // Reconciler assigns AddonStacks to clusters.
@@ -121,9 +123,9 @@ func (r *Reconciler) write(ctx context.Context, p *plan) error {
 	if equality.Semantic.DeepEqual(wanted, existing) {
 		return nil
 	}
-	if left > 0 {
-		r.Recorder.Eventf(wanted, cluster.Object(), corev1.EventTypeWarning, "TooManyStacks", "Assign",
-			"%d AddonStacks more than the %d that a cluster can run select %s; they are left out", left, maxStacks, cluster)
+	if len(left) > 0 {
+		r.Recorder.Eventf(wanted, cluster.Object(), corev1.EventTypeWarning, addonsv1.TooManyStacksReason, "Assign",
+			"More than the %d AddonStacks that a cluster can run select %s. Left out: %s", stack.MaxOfCluster, cluster, message.FirstFew(left))
 	}
 	r.tellHeld(existing, wanted, cluster)
 	return r.patch(ctx, existing, wanted, cluster)

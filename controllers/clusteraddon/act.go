@@ -31,7 +31,7 @@ func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addo
 		return q.stay(t, step)
 	}
 	one := q.stillFailed(t.addon, q.proceed(ctx, t, step))
-	one = healthCheck(q).evaluateHealth(ctx, t.addon, t.record, driftRepair(q).correctDrift(ctx, t.addon, t.record, one))
+	one = healthCheck(q).evaluateHealth(ctx, t.addon, t.record, t.in, driftRepair(q).correctDrift(ctx, t.addon, t.record, one))
 	if t.written.err != nil && one.status.Phase == addonsv1.AddonReady { // a removal would go by the previous terms
 		one.status = t.written.status
 	}
@@ -104,7 +104,7 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 // settle returns the result of an add-on that is installed as wanted.
 func (q delivery) settle(t *turn) addonResult {
 	one := addonResult{status: t.status}
-	one.status.Phase, one.status.Message = addonsv1.AddonReady, q.missingDependency(t.addon)
+	one.status.Phase, one.status.Message = addonsv1.AddonReady, cmp.Or(q.missingDependency(t.addon), shorten(deliver.ReadyMessage(t.record)))
 	if !t.record.RenewAt.IsZero() {
 		one.retryAfter = t.record.RenewAt.Sub(q.now)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/health"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -34,7 +35,7 @@ type healthCheck struct{ *clusterRun }
 
 // evaluateHealth looks at the workloads that have changed of an add-on that is Ready, and returns it as Degraded once one
 // of them hasn't been ready for long enough. It changes nothing on the cluster.
-func (q healthCheck) evaluateHealth(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
+func (q healthCheck) evaluateHealth(ctx context.Context, a *addon, record deliver.Summary, in *inputs, one addonResult) addonResult {
 	release := a.release()
 	if policy, _ := a.driftOf(); policy == addonsv1.DriftPolicyIgnore {
 		return one // nothing is watched
@@ -50,7 +51,7 @@ func (q healthCheck) evaluateHealth(ctx context.Context, a *addon, record delive
 		return one
 	}
 	changed, listed := q.watched.Changed(q.conn, release)
-	err := q.lookAtChanged(ctx, a, memory, changed)
+	err := q.lookAtChanged(ctx, a, memory, changed, hiding(in))
 	was := q.previousStatus(one.status)
 	if !memory.looked && was.Phase == addonsv1.AddonDegraded && was.Revision == one.status.Revision {
 		if !listed || err != nil { // nothing says that it is otherwise now
@@ -75,9 +76,19 @@ func (q healthCheck) evaluateHealth(ctx context.Context, a *addon, record delive
 	return one
 }
 
+// hiding returns what hides the secrets of an add-on in words of its cluster. While these aren't known, it hides all.
+func hiding(in *inputs) func(words string) string {
+	return func(words string) string {
+		if in == nil || in.recorded {
+			return message.Redacted
+		}
+		return message.Redact(words, in.secrets)
+	}
+}
+
 // lookAtChanged looks at objects that have changed, and notes when the next look may come.
-func (q healthCheck) lookAtChanged(ctx context.Context, a *addon, memory *healthMemory, changed []deliver.ObjectKey) error {
-	pause, err := q.look(ctx, a, memory, changed)
+func (q healthCheck) lookAtChanged(ctx context.Context, a *addon, memory *healthMemory, changed []deliver.ObjectKey, hide func(string) string) error {
+	pause, err := q.look(ctx, a, memory, changed, hide)
 	if pause > 0 {
 		q.watched.LookAgain(q.conn, a.release(), pause)
 	}
@@ -88,7 +99,7 @@ func (q healthCheck) lookAtChanged(ctx context.Context, a *addon, memory *health
 }
 
 // look reads objects, and notes what is wrong with them. It returns how long the next look is to wait.
-func (q healthCheck) look(ctx context.Context, a *addon, memory *healthMemory, objects []deliver.ObjectKey) (pause time.Duration, _ error) {
+func (q healthCheck) look(ctx context.Context, a *addon, memory *healthMemory, objects []deliver.ObjectKey, hide func(string) string) (pause time.Duration, _ error) {
 	if len(objects) == 0 {
 		return 0, nil
 	}
@@ -112,6 +123,9 @@ func (q healthCheck) look(ctx context.Context, a *addon, memory *healthMemory, o
 	err = group.Wait()
 	if err == nil {
 		for i, key := range objects {
+			if f := found[i].finding; f != nil {
+				f.Message, f.Words = f.Text(hide), ""
+			}
 			memory.note(key, found[i], q.now)
 		}
 	}

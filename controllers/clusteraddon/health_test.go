@@ -58,7 +58,7 @@ func TestHealthThatNobodyKnowsYet(t *testing.T) {
 		a.Namespace = record.Namespace
 		before := statusOf(record, was)
 		q.ca.Status.Addons = []addonsv1.AddonStatus{before}
-		one := healthCheck{q}.evaluateHealth(t.Context(), &a, record, addonResult{status: statusOf(record, addonsv1.AddonReady)})
+		one := healthCheck{q}.evaluateHealth(t.Context(), &a, record, nil, addonResult{status: statusOf(record, addonsv1.AddonReady)})
 		if one.status.Phase != want {
 			t.Errorf("it was %s: %+v", was, one.status)
 		}

@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +65,10 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 	}
 	if facts.Step() == decide.FindSuccessors {
 		facts.Successor = decide.No
-		if names, left = rendering(q).successorsOf(ctx, record, successors()); len(names) > 0 {
+		if !isRemoving(record) { // else half of it may be gone
+			names, left = rendering(q).successorsOf(ctx, record, successors())
+		}
+		if len(names) > 0 {
 			facts.Successor = decide.Yes
 		}
 	}
@@ -105,8 +109,8 @@ func (q removal) awaitedStack(leaving deliver.Summary) (name string, left time.D
 }
 
 // successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
-// aren't known, it names those of the same stack, and those that aren't installed. It names these for no longer than
-// their progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
+// aren't known, it names those of the same stack, and those that aren't installed and may be what the leaving one was. It names
+// these for no longer than their progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
 func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) (names []string, retryAfter time.Duration) {
 	if len(successors) == 0 {
 		return nil, 0
@@ -121,7 +125,7 @@ func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, su
 		switch left := since.Add(progressDeadline(a.addon)).Sub(q.now); {
 		case a.contents != nil && listed:
 			shares = a.contents.HasAny(objects...)
-		case !shares && !q.installed[a.release()].Installed && left > 0:
+		case !shares && !q.installed[a.release()].Installed && left > 0 && q.mayBe(a.addon, leaving):
 			shares, retryAfter = true, retry.Sooner(retryAfter, left)
 		}
 		if shares {
@@ -129,4 +133,11 @@ func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, su
 		}
 	}
 	return names, retryAfter
+}
+
+// mayBe reports whether an add-on whose objects aren't known may have some of a leaving one: it is called the same, is in the
+// same namespace, or comes from where something is called as the chart.
+func (q rendering) mayBe(a *addon, leaving deliver.Summary) bool {
+	return a.Name == leaving.Name || a.release().Namespace == leaving.Namespace ||
+		leaving.Chart != "" && strings.Contains(q.reference(a).Subject(), leaving.Chart)
 }

@@ -99,6 +99,17 @@ func TestLeavingWaits(t *testing.T) {
 	}
 }
 
+// A removal that has begun waits for no other add-on: half of what it would leave to that one may be gone.
+func TestLeavingThatHasBegunWaitsForNoSuccessor(t *testing.T) {
+	base := installedAddon("platform", "base")
+	base.Complete, base.Status = true, deliver.StatusUninstalling
+	q, _ := askedCluster(t, base)
+	next := addon{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, stack: "platform"}
+	if one, waits := (removal{q}).waits(t.Context(), base, "", func() []successor { return []successor{{addon: &next}} }); waits {
+		t.Errorf("got %+v", one.status)
+	}
+}
+
 // Two Clusters may have one API server: each sees its own releases.
 func TestReleasesOfOtherClusterAddons(t *testing.T) {
 	own, other := installedAddon("platform", "own"), installedAddon("platform", "other")

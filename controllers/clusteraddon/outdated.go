@@ -16,7 +16,7 @@ import (
 func (q upgradeGate) awaitAssignments(written []addonsv1.AddonStack, assigned []assignedStack) {
 	for i := range written {
 		s := &written[i]
-		if isOutdated(s, assigned, q.cluster) && q.isGiven(s.Name, q.memory.outdatedSince, q.now) {
+		if isOutdated(s, assigned, q.cluster) && q.isGiven(s.Name, assignmentGrace, q.memory.outdatedSince, q.now) {
 			q.outdated = append(q.outdated, s.Name)
 		}
 	}

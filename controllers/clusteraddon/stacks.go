@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -29,11 +30,17 @@ import (
 // the status says so. Mostly it follows within milliseconds.
 const assignmentGrace = 10 * time.Second
 
+// deletionGrace is how long an assignment may name a stack of which it is known that it is there no more. It follows once the
+// stack has been gone for a while, and later where many go at once.
+const deletionGrace = 5 * time.Minute
+
 // assignedStack is a stack that the cluster is to run.
 type assignedStack struct {
 	addonsv1.StackRevision
 	// written is the stack as it is written now, nil if it isn't there for this instance.
 	written *addonsv1.AddonStack
+	// deleted says that the stack isn't there for any instance.
+	deleted bool
 	// spec is that of the revision, nil if it can't be found, or isn't known in full.
 	spec *addonsv1.AddonStackSpec
 	// generation is the stack's last one that the revision is for.
@@ -78,6 +85,9 @@ func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 		one := assignedStack{StackRevision: a, written: &addonsv1.AddonStack{}}
 		if err := q.Client.Get(ctx, q.keyOf(a.Name), one.written); apierrors.IsNotFound(err) {
 			one.written = nil
+			if one.deleted, err = q.isDeleted(ctx, a.Name); err != nil {
+				return nil, err
+			}
 		} else if err != nil {
 			return nil, fmt.Errorf("reading AddonStack %s: %w", a.Name, err)
 		}
@@ -103,11 +113,26 @@ func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 	return all, nil
 }
 
+// isDeleted reports whether a stack that this instance doesn't see is there for none. It asks once the assignment should have
+// followed.
+func (q *clusterRun) isDeleted(ctx context.Context, name string) (bool, error) {
+	if since, known := q.memory.outdatedSince[name]; !known || q.now.Sub(since) < assignmentGrace {
+		return false, nil
+	}
+	s := &metav1.PartialObjectMetadata{}
+	s.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
+	err := q.APIReader.Get(ctx, q.keyOf(name), s)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("looking for AddonStack %s: %w", name, err)
+	}
+	return err != nil, nil
+}
+
 // resolveStacks decides what each stack wants. A stack without a readable revision is unresolved:
 // its add-ons stay. So is one whose assignment is outdated for longer than assignmentGrace.
 func resolveStacks(all []assignedStack, cluster *member.Member, since map[string]time.Time, now time.Time) stacks {
 	s := stacks{unresolved: map[string]unresolvedStack{}, paused: sets.New[string](), outdatedSince: map[string]time.Time{}}
-	isGiven := func(name string) bool { return s.isGiven(name, since, now) }
+	isGiven := func(name string) bool { return s.isGiven(name, assignmentGrace, since, now) }
 	for i := range all {
 		a := &all[i]
 		if a.HeldRemoval != nil {
@@ -122,7 +147,7 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 			s.unresolved[a.Name] = unresolvedStack{state: decide.Held, why: "The removal of its add-ons is held"}
 		case a.HeldRemoval != nil && outdated:
 			s.unresolved[a.Name] = unresolvedStack{state: decide.Deselected, why: "The removal of its add-ons is held"}
-		case a.written == nil && a.Revision != "" && isGiven(a.Name): // a revision may outlive its stack for a moment
+		case a.written == nil && a.Revision != "" && (isGiven(a.Name) || a.deleted && s.isGiven(a.Name, deletionGrace, since, now)): // a revision may outlive its stack for a moment
 			s.unresolved[a.Name] = unresolvedStack{state: decide.JustGone, why: a.whyUnreadable(), isNew: true}
 		case a.written == nil && a.Revision != "":
 			s.unresolved[a.Name] = unresolvedStack{state: decide.Foreign, why: a.whyUnreadable()}
@@ -142,14 +167,14 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 	return s
 }
 
-// isGiven reports whether the assignment of a stack is given more time to follow.
-func (s *stacks) isGiven(name string, since map[string]time.Time, now time.Time) bool {
+// isGiven reports whether the assignment of a stack is given more of its time to follow.
+func (s *stacks) isGiven(name string, grace time.Duration, since map[string]time.Time, now time.Time) bool {
 	began, known := since[name]
 	if !known {
 		began = now
 	}
 	s.outdatedSince[name] = began
-	left := max(0, assignmentGrace-now.Sub(began))
+	left := max(0, grace-now.Sub(began))
 	s.recheckAfter = retry.Sooner(s.recheckAfter, left)
 	return left > 0
 }
@@ -179,6 +204,9 @@ func (a *assignedStack) whyUnreadable() string {
 	if a.written == nil {
 		if a.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 			return fmt.Sprintf("AddonStack %s is gone, and its add-ons are to be left behind: the cluster is told that first", a.Name)
+		}
+		if a.deleted {
+			return fmt.Sprintf("AddonStack %s is gone, and still in spec.stacks of this ClusterAddon: see the log of the provider instance", a.Name)
 		}
 		return fmt.Sprintf("AddonStack %s has no valid revision that this instance can see: see the stack's watch label", a.Name)
 	}

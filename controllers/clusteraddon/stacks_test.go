@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
@@ -122,6 +123,8 @@ func TestUnresolvedStacks(t *testing.T) {
 		"its revision can't be found":             {assignedStack{written: there, StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, assignmentGrace, decide.Undecided},
 		"another instance's, that has yet to run": {assignedStack{}, assignmentGrace, decide.Unseen},
 		"gone, at first":                          {assignedStack{StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, 0, decide.JustGone},
+		"gone, for all":                           {assignedStack{deleted: true, StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, assignmentGrace, decide.JustGone},
+		"gone, and never taken out":               {assignedStack{deleted: true, StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, deletionGrace, decide.Foreign},
 		"gone, or another instance's":             {assignedStack{StackRevision: addonsv1.StackRevision{Revision: "a-1"}}, assignmentGrace, decide.Foreign},
 		"gone, and held":                          {assignedStack{StackRevision: addonsv1.StackRevision{Revision: "a-1", HeldRemoval: held}}, assignmentGrace, decide.Held},
 	} {
@@ -129,6 +132,24 @@ func TestUnresolvedStacks(t *testing.T) {
 		s := resolveStacks([]assignedStack{tc.stack}, member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time{"a": began}, began.Add(tc.after))
 		if got := s.unresolved["a"]; got.state != tc.want || got.why == "" || len(s.heldRemovals) > 0 != (tc.want == decide.Held) {
 			t.Errorf("%s: %+v, held %v", name, got, s.heldRemovals)
+		}
+	}
+}
+
+// A stack that this instance doesn't see may be there for another one. The API server is asked once the assignment should have
+// followed.
+func TestStackThatIsThereForNobody(t *testing.T) {
+	there := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "theirs"}}
+	for name, want := range map[string]bool{"gone": true, "theirs": false} {
+		q, _ := askedCluster(t)
+		q.ca.Namespace = "team"
+		q.memory.outdatedSince = map[string]time.Time{name: q.now.Add(time.Second - assignmentGrace)}
+		if deleted, err := q.isDeleted(t.Context(), name); deleted || err != nil { // it would panic if it asked
+			t.Errorf("%s is gone after a moment: %v", name, err)
+		}
+		q.APIReader, q.now = fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(there).Build(), q.now.Add(time.Second)
+		if deleted, err := q.isDeleted(t.Context(), name); deleted != want || err != nil {
+			t.Errorf("%s is gone: %t, %v", name, deleted, err)
 		}
 	}
 }
@@ -178,6 +199,7 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 		"its revision is left": {assignedStack{StackRevision: of, spec: spec}, true},
 		"its revision is gone": {assignedStack{StackRevision: of, written: &addonsv1.AddonStack{}}, true},
 		"both are gone":        {assignedStack{StackRevision: of}, true},
+		"it is gone for all":   {assignedStack{StackRevision: of, deleted: true}, false},
 		"its removal is held": {assignedStack{
 			StackRevision: addonsv1.StackRevision{Name: "platform", Revision: "platform-1", HeldRemoval: &addonsv1.HeldRemoval{}}, spec: spec,
 		}, false},

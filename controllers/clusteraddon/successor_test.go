@@ -15,14 +15,22 @@ import (
 )
 
 // TestSuccessorsThatCannotBeKnown has add-ons that can't say what they are to have, or what the
-// leaving one has. New ones, and those of the same stack, are assumed to have the same.
+// leaving one has. Those of the same stack are assumed to have the same, and new ones that may be the same in another place.
 func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 	same, other, added := wantedAddon("a", "same"), wantedAddon("b", "other"), wantedAddon("b", "added")
+	leaving := deliver.Summary{Release: deliver.Release{Namespace: added.release().Namespace, Name: "old"}, Terms: deliver.Terms{Stack: "a"}, Chart: "web"}
+	far, chart, named := wantedAddon("b", "far"), wantedAddon("b", "chart"), wantedAddon("b", "old")
+	for _, a := range []*addon{&far, &chart, &named} {
+		a.Namespace, a.Chart = "elsewhere", addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/charts/db"}}
+	}
+	chart.Chart.OCI = &addonsv1.OCISource{URL: "oci://example.org/charts/web"}
 	q, _ := askedCluster(t)
 	q.installed[same.release()], q.installed[other.release()] = deliver.Summary{Installed: true}, deliver.Summary{Installed: true}
 	for name, contents := range map[string]sets.Set[deliver.ObjectKey]{"the contents aren't known": nil, "the leaving one's record can't be read": {}} {
-		got, retryAfter := rendering{q}.successorsOf(t.Context(), deliver.Summary{Terms: deliver.Terms{Stack: "a"}}, []successor{{&same, contents}, {&other, contents}, {&added, contents}})
-		if diff := cmp.Diff([]string{"same of AddonStack a", "added of AddonStack b"}, got); diff != "" {
+		got, retryAfter := rendering{q}.successorsOf(t.Context(), leaving, []successor{
+			{&same, contents}, {&other, contents}, {&added, contents}, {&far, contents}, {&chart, contents}, {&named, contents},
+		})
+		if diff := cmp.Diff([]string{"same of AddonStack a", "added of AddonStack b", "chart of AddonStack b", "old of AddonStack b"}, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 		if retryAfter != progressDeadline(&added) {
@@ -30,7 +38,7 @@ func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 		}
 	}
 	q.now = q.now.Add(progressDeadline(&added))
-	got, retryAfter := rendering{q}.successorsOf(t.Context(), deliver.Summary{Terms: deliver.Terms{Stack: "a"}}, []successor{{addon: &same}, {addon: &added}})
+	got, retryAfter := rendering{q}.successorsOf(t.Context(), leaving, []successor{{addon: &same}, {addon: &added}})
 	if diff := cmp.Diff([]string{"same of AddonStack a"}, got); diff != "" || retryAfter != 0 {
 		t.Errorf("another stack's is waited for without end: %s, %s", diff, retryAfter)
 	}

@@ -5,10 +5,8 @@ package deliver
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,11 +35,24 @@ func (r revisionMaker) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.isSame(deployed, made.rec) {
-		return r.takeFacts(ctx, deployed, made.rec)
+	factsAlone := r.isOfFactsAlone(deployed, made.rec)
+	if factsAlone && made.rec.SealAs(deployed) {
+		return r.takeFacts(ctx, deployed, made.rec, "")
 	}
-	unchanged, err := r.unchangedSince(ctx, deployed, made)
+	var unchanged map[record.ObjectKey]record.Entry
+	objects, weight, err := r.objectsOf(ctx, deployed)
 	if err != nil {
+		return err
+	}
+	if factsAlone {
+		if others, only := othersByPodAnnotations(objects, made.objects); only && hooksDifferOnlySo(deployed, made.rec) {
+			return r.takeFacts(ctx, deployed, made.rec, others)
+		}
+	}
+	if objects != nil {
+		unchanged = made.unchanged(objects, deployed.State.CRDsDigest)
+	}
+	if err := r.memory.hold(ctx, -weight); err != nil {
 		return err
 	}
 	if err := r.ensureNamespace(ctx); err != nil {
@@ -77,20 +88,16 @@ func (r revisionMaker) deployedRecord(ctx context.Context) (*record.Record, erro
 	return rec, nil
 }
 
-// unchangedSince returns what a new revision has just the same as the deployed one, which may be nil.
-func (r revisionMaker) unchangedSince(ctx context.Context, deployed *record.Record, made *madeRevision) (map[record.ObjectKey]record.Entry, error) {
+// objectsOf returns the objects of the deployed revision, nil if there is none or they can't be read, and their weight.
+func (r revisionMaker) objectsOf(ctx context.Context, deployed *record.Record) ([]*unstructured.Unstructured, int64, error) {
 	if deployed == nil {
-		return nil, nil
+		return nil, 0, nil
 	}
 	objects, weight, err := r.manifest(ctx, deployed)
 	if record.IsUnreadable(err) {
-		return nil, nil // so all objects are applied
+		return nil, 0, nil // so all objects are applied
 	}
-	if err != nil {
-		return nil, err
-	}
-	same := made.unchanged(objects, deployed.State.CRDsDigest)
-	return same, r.memory.hold(ctx, -weight)
+	return objects, weight, err
 }
 
 // unchanged returns the entries of those objects and CRDs of crds/ that are just the same as these. Their fields have to
@@ -120,35 +127,6 @@ func (made *madeRevision) unchanged(objects []*unstructured.Unstructured, crdsDi
 		}
 	}
 	return same
-}
-
-// isSame reports whether a new revision would have just what is deployed: the cluster's facts changed alone, as kinds
-// came that the chart doesn't mind.
-func (r revisionMaker) isSame(deployed, made *record.Record) bool {
-	if deployed == nil || deployed.Transferred() || deployed.IsRollback() || r.want.Again {
-		return false
-	}
-	return made.Spec == deployed.Spec && made.RenewAt.Equal(deployed.RenewAt) &&
-		made.Artifact == deployed.Artifact && made.Chart == deployed.Chart && made.Version == deployed.Version &&
-		made.AppVersion == deployed.AppVersion && reflect.DeepEqual(inJSON(made.Helm.Config), inJSON(deployed.Helm.Config)) &&
-		deployed.State != nil && reflect.DeepEqual(made.State.Generated, deployed.State.Generated) && made.SealAs(deployed)
-}
-
-// takeFacts brings new facts of the cluster into the record of what is deployed, which stays. Hooks don't run for them.
-func (r revisionMaker) takeFacts(ctx context.Context, deployed, made *record.Record) error {
-	is := deployed.Summary
-	is.Digest, is.FactsUsed = made.Digest, made.FactsUsed
-	r.rec = deployed
-	return r.rewrite(ctx, deployed, is)
-}
-
-// inJSON returns values as a record has them.
-func inJSON(values map[string]any) (stored map[string]any) {
-	data, err := json.Marshal(values)
-	if err != nil || json.Unmarshal(data, &stored) != nil {
-		return values // which equals nothing that is stored
-	}
-	return stored
 }
 
 // ensureNamespace makes the release's namespace if it is missing and may be made.

@@ -105,7 +105,7 @@ func (r readinessWait) awaitReady(ctx context.Context) error {
 	podsAgain := r.lookAtPods(ctx, r.want.ProgressDeadline-left)
 	reason, why := ReasonWaitingForObjects, ""
 	if pods := r.s.pods; pods.found != nil {
-		reason, why = pods.found.Reason, fmt.Sprintf("%s: %s. ", pods.about, pods.found.Message)
+		reason, why = pods.found.Reason, fmt.Sprintf("%s: %s. ", pods.about, pods.found.Text(r.hidden.inWords))
 	}
 	if left <= 0 {
 		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(

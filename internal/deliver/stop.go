@@ -39,8 +39,17 @@ func readyOutcome(s Summary) Outcome {
 	return Outcome{
 		Phase: addonsv1.AddonReady, Reason: ReasonReady,
 		Version: s.Version, Revision: int32(s.Revision), Kinds: s.Kinds,
-		Total: s.Objects, Ready: s.Objects,
+		Total: s.Objects, Ready: s.Objects, Message: ReadyMessage(s),
 	}
+}
+
+// ReadyMessage says what is to be known of an add-on that is installed as wanted, "" if nothing is.
+func ReadyMessage(s Summary) string {
+	if s.Otherwise == "" {
+		return ""
+	}
+	return fmt.Sprintf("Since the cluster has other API kinds or another version, the chart makes other annotations of pods: of %s. "+
+		"The next change of the add-on brings them, so that no pod restarts before", s.Otherwise)
 }
 
 // rolledBackOutcome is that of an add-on whose upgrade failed, and which is as it was before.

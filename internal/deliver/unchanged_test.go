@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // configMaps are named a, b, c and d. The first one has the value.
@@ -204,19 +205,24 @@ func TestUpgradeAwaitsWhatStays(t *testing.T) {
 	e.install(want)
 }
 
+// ofFacts is an add-on of a chart as it is rendered by facts about the cluster.
+func (e *env) ofFacts(ns, facts string, c chart) deliver.Desired {
+	want := e.want(ns, c)
+	want.Digest = func(context.Context, string) (string, error) { return facts, nil }
+	want.Render = func(context.Context, deliver.RenderInput) (*deliver.Rendering, error) {
+		r := c.render(e.t)
+		r.Digest, r.FactsUsed = facts, facts
+		r.Generated, r.Values = job.Generated{}, map[string]any{} // as of a chart that makes nothing up, with its own values
+		return r, nil
+	}
+	return want
+}
+
 // TestOtherFactsWithTheSameResult makes no revision when a cluster has other kinds, and the chart doesn't mind.
 func TestOtherFactsWithTheSameResult(t *testing.T) {
 	e, ns := beside(t)
 	of := func(facts, value string) deliver.Desired {
-		c := chart{version: "1", manifest: configMap("a", value)}
-		want := e.want(ns, c)
-		want.Digest = func(context.Context, string) (string, error) { return c.digest() + facts, nil }
-		want.Render = func(context.Context, deliver.RenderInput) (*deliver.Rendering, error) {
-			r := c.render(t)
-			r.Digest, r.FactsUsed = c.digest()+facts, facts
-			return r, nil
-		}
-		return want
+		return e.ofFacts(ns, facts, chart{version: "1", manifest: configMap("a", value)})
 	}
 	e.install(of("one", "x"))
 	e.Expect(e.install(of("two", "x")).Revision).To(Equal(int32(1)))
@@ -225,5 +231,55 @@ func TestOtherFactsWithTheSameResult(t *testing.T) {
 	e.meter.reset()
 	e.Expect(e.install(of("two", "x")).Revision).To(Equal(int32(1)))
 	e.expectWrites(0)
-	e.Expect(e.install(of("two", "y")).Revision).To(Equal(int32(2)), "other content is another revision")
+	unquoted := e.ofFacts(ns, "three", chart{version: "1", manifest: strings.Replace(configMap("a", "x"), `"x"`, "x", 1)})
+	o := e.install(unquoted)
+	e.Expect(o.Revision).To(Equal(int32(1)), "quotes are no other content")
+	e.Expect(o.Message).To(BeEmpty(), "and nobody would see another object")
+	e.Expect(e.install(of("four", "y")).Revision).To(Equal(int32(2)), "other content is another revision")
+}
+
+// TestOtherFactsRestartNoPod has a cluster's new kinds change a checksum of a Secret that the chart writes in another form. The
+// pods stay until somebody changes the add-on, or asks.
+func TestOtherFactsRestartNoPod(t *testing.T) {
+	e, ns := beside(t)
+	of := func(facts, checksum, password string) deliver.Desired {
+		annotated := "template: {metadata: {annotations: {checksum/secret: " + checksum + "}, labels: {app: app}}, "
+		workload := strings.Replace(deployment("app"), "template:\n    metadata: {labels: {app: app}}\n    spec: {containers: [{name: c, image: example.com/app:1}]}",
+			annotated+"spec: {containers: [{name: c, image: example.com/app:1}]}}", 1)
+		migration := strings.Replace(jobText("migrate", false), "template: {", annotated, 1)
+		return e.ofFacts(ns, facts, chart{
+			version: "1", manifest: "---\napiVersion: v1\nkind: Secret\nmetadata: {name: app}\n" + password + "\n" + workload,
+			hooks: []job.Hook{hook("migrate", 0, migration, []string{"pre-upgrade"})},
+		})
+	}
+	checksum := func() string {
+		annotations, _, _ := unstructured.NestedStringMap(e.get("apps/v1", "Deployment", ns, "app").Object, "spec", "template", "metadata", "annotations")
+		return annotations["checksum/secret"]
+	}
+	first, other := of("one", "abc", "data: {password: czNjcmV0}"), of("two", "def", "stringData: {password: s3cret}")
+	e.install(first)
+	o := e.install(other)
+	e.Expect(o.Revision).To(Equal(int32(1)))
+	e.Expect(o.Message).To(ContainSubstring("Deployment " + ns + "/app"))
+	e.Expect(checksum()).To(Equal("abc"))
+	e.Expect(e.get("batch/v1", "Job", ns, "migrate")).To(BeNil(), "no hook ran")
+	e.restart()
+	e.Expect(e.install(other).Message).To(Equal(o.Message), "it is still known")
+	e.Expect(e.install(of("three", "abc", "data: {password: czNjcmV0}")).Message).To(BeEmpty(), "the kinds went again")
+
+	e.install(of("four", "def", "data: {password: czNjcmV0}"))
+	changed := of("five", "def", "data: {password: czNjcmV0}")
+	changed.Spec = "other"
+	o = e.install(changed)
+	e.Expect(o.Revision).To(Equal(int32(2)), "it is asked for")
+	e.Expect(o.Message).To(BeEmpty())
+	e.Expect(checksum()).To(Equal("def"))
+
+	again := of("six", "ghi", "data: {password: czNjcmV0}")
+	again.Spec, again.Again = "other", true
+	e.Expect(e.install(again).Revision).To(Equal(int32(3)), "it is asked for, too")
+	e.Expect(checksum()).To(Equal("ghi"))
+	renewed := of("seven", "ghi", "data: {password: b3RoZXI=}")
+	renewed.Spec = "other"
+	e.Expect(e.install(renewed).Revision).To(Equal(int32(4)), "another password is another content")
 }

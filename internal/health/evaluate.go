@@ -7,14 +7,29 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Finding is why an object isn't ready any more. Its message has no words of the cluster's but names.
 type Finding struct {
 	Reason, Message string
+	// Words are what the scheduler, the kubelet or the object itself says, "" if nothing does. They may quote Secrets.
+	Words string
 	// Seen is which replicas of which generation it is about, where no pod says why they are missing; else "". While that
 	// changes, somebody is at work: a finding lasts from when it was last another one.
 	Seen string
+}
+
+// maxWords is the length in bytes of what a message quotes of a cluster.
+const maxWords = 256
+
+// Text returns the message with the words, once secrets are hidden in these.
+func (f *Finding) Text(hide func(words string) string) string {
+	if f.Words == "" {
+		return f.Message
+	}
+	return f.Message + ": " + message.Shorten(hide(f.Words), maxWords)
 }
 
 // Before is what was seen of a workload when it was found well last: how many replicas were available at the most since

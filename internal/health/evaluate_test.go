@@ -4,6 +4,7 @@ package health_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,9 @@ func TestWorkloads(t *testing.T) {
 			g.Expect(found.Message).To(MatchRegexp(" of [34] replicas are available"))
 			g.Expect(found.Seen != "").To(Equal(tc.want == health.ReasonReplicasUnavailable || tc.want == health.ReasonUnschedulable))
 			g.Expect(strings.Contains(found.Message, "secret")).To(BeFalse(), fmt.Sprint("the cluster's words: ", found.Message))
+			isSaid := slices.Contains([]string{health.ReasonUnschedulable, health.ReasonImagePullBackOff, health.ReasonContainerError}, tc.want)
+			text := found.Text(func(words string) string { return strings.ReplaceAll(words, "secret", "word") })
+			g.Expect(strings.HasSuffix(text, ": a word")).To(Equal(isSaid), text)
 		})
 	}
 }

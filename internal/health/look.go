@@ -61,7 +61,7 @@ func Look(ctx context.Context, c client.Client, key record.ObjectKey, checks rea
 	}
 	if finding == nil && err == nil {
 		if check, _ := checks.FirstUnmet(ctx, o); check != nil {
-			finding = &Finding{Reason: ReasonObjectNotReady, Message: "readiness check isn't true any more: " + check.Expression}
+			finding = &Finding{Reason: ReasonObjectNotReady, Message: "readiness check isn't true any more: " + check.Expression, Words: readiness.WhyNotReady(o)}
 		}
 	}
 	if finding != nil {

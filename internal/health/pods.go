@@ -52,10 +52,14 @@ func whyNoneRuns(pods []corev1.Pod) (found *Finding) {
 			if reason == ReasonImagePullBackOff {
 				text += ", image " + message.Shorten(container.Image, maxImage)
 			}
-			return &Finding{Reason: reason, Message: text}
+			found = &Finding{Reason: reason, Message: text}
+			if waits := container.State.Waiting; waits != nil && reason != ReasonCrashLoopBackOff { // of that it counts the seconds alone
+				found.Words = waits.Message
+			}
+			return found
 		}
-		if isUnschedulable(&pods[i]) && found == nil {
-			found = &Finding{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %s has no node", pods[i].Name)}
+		if words, is := isUnschedulable(&pods[i]); is && found == nil {
+			found = &Finding{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %s has no node", pods[i].Name), Words: words}
 		}
 	}
 	return found
@@ -81,9 +85,13 @@ func whyNotRunning(pod *corev1.Pod) (reason string, container corev1.ContainerSt
 // crashes is after how many restarts a container that isn't ready counts as one that crashes.
 const crashes = 3
 
-// isUnschedulable reports whether there is no node for a pod.
-func isUnschedulable(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+// isUnschedulable reports whether there is no node for a pod, and returns what the scheduler says of it.
+func isUnschedulable(pod *corev1.Pod) (words string, is bool) {
+	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 	})
+	if at < 0 {
+		return "", false
+	}
+	return pod.Status.Conditions[at].Message, true
 }

@@ -128,7 +128,7 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.Int64Var(&o.cacheSizeMiB, "cache-size-mib", store.DefaultBytes>>20, "How much is kept in --cache-dir, in MiB.")
 	fs.IntVar(&o.render.Workers, "render-workers", 0, "Number of processes that render charts. 0 is the number of CPUs. While one namespace has all of them, another one may have one more.")
 	fs.BoolVar(&o.requireSeccomp, "require-seccomp", false, "Don't start where seccomp can't filter the system calls of the processes that render charts. If unspecified, they have their other limits alone there.")
-	fs.DurationVar(&o.render.Timeout, "render-timeout", 20*time.Second, "How long the rendering of one chart may take.")
+	fs.DurationVar(&o.render.Timeout, "render-timeout", 20*time.Second, "How long the rendering of one chart may take, in time on a processor.")
 	fs.Int64Var(&o.renderMemoryMiB, "render-memory-mib", 512, "Memory that one rendering process may use, in MiB.")
 
 	fs.Int64Var(&o.memoryMiB.All, "memory-mib", 1024, "Memory for what sources and workload clusters answer, and for what is kept of that, in MiB. What finds no room waits.")

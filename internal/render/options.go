@@ -15,7 +15,7 @@ type Options struct {
 	// Workers is the number of renderings at the same time. While a namespace has all of them, another one may have one
 	// more. Defaults to the number of CPUs, at most 4.
 	Workers int
-	// Timeout of one rendering, without the wait for a free worker. Defaults to 20s.
+	// Timeout of one rendering, in time on a processor. Beside others it may take ten times as long. Defaults to 20s.
 	Timeout time.Duration
 	// Memory is where files that wait for workers count, and answers that are kept. Nil counts nothing.
 	Memory *budget.Budget

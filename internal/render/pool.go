@@ -75,8 +75,9 @@ var errWornOut = errors.New("used render worker died")
 // attempt has the request answered by p, and gives p back or ends it.
 func (l *pool) attempt(ctx context.Context, p *process, t *task) (*protocol.Response, error) {
 	used := p.served > 0
-	limited, cancel := context.WithTimeoutCause(ctx, t.timeout, errTimeout)
-	defer cancel()
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go p.limit(limited, t.timeout, cancel)
 	resp, err := p.exchange(limited, t, l.opts.limits().FrameBytes())
 	if err == nil {
 		l.release(p, resp)

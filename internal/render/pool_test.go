@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
+	"github.com/cluster-chandler/chandler/internal/render/sandbox"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
@@ -123,6 +125,22 @@ func TestCancelledRequest(t *testing.T) {
 	if _, err := r.Chart(ctx, rendering.ChartJob(rendering.ChartWith(rendering.ConfigMap))); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
+	mustRender(t, r)
+}
+
+// TestTimeOffTheProcessorIsNotCharged stops a worker in the middle of its work, as a busy machine does, until its time is over
+// by the clock.
+func TestTimeOffTheProcessorIsNotCharged(t *testing.T) {
+	if _, known := sandbox.ProcessorTime(os.Getpid()); !known {
+		t.Skip("processor time isn't known here")
+	}
+	const timeout = 2 * time.Second
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 1, timeout })
+	mustRender(t, r)
+	worker, err := os.FindProcess(r.PIDs()[0])
+	must.Succeed(t, err)
+	must.Succeed(t, worker.Signal(syscall.SIGSTOP))
+	time.AfterFunc(timeout+timeout/2, func() { _ = worker.Signal(syscall.SIGCONT) })
 	mustRender(t, r)
 }
 

@@ -143,6 +143,28 @@ func (p *process) send(t *task) error {
 	return out.Flush()
 }
 
+// slowest is how many times as long as on a processor of its own a task may take on a busy machine.
+const slowest = 10
+
+// limit ends a task once the process has run for so long on processors, and so long by the clock.
+func (p *process) limit(ctx context.Context, limit time.Duration, end context.CancelCauseFunc) {
+	began, known := sandbox.ProcessorTime(p.cmd.Process.Pid)
+	for left, clock := limit, time.Now(); left > 0; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(left):
+		}
+		used := limit
+		if known && time.Since(clock) < slowest*limit {
+			used, _ = sandbox.ProcessorTime(p.cmd.Process.Pid)
+			used -= began
+		}
+		left = limit - used
+	}
+	end(errTimeout)
+}
+
 // kill is safe at any time, also twice.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 

@@ -77,6 +77,14 @@ func LeavesAddons(ca *addonsv1.ClusterAddon, name string) bool {
 	})
 }
 
+// MaxOfCluster is how many stacks a cluster can run (spec.stacks of its ClusterAddon, MaxItems).
+const MaxOfCluster = 64
+
+// IsLeftOut reports whether a cluster runs as many stacks as it can, without this one.
+func IsLeftOut(ca *addonsv1.ClusterAddon, name string) bool {
+	return len(ca.Spec.Stacks) >= MaxOfCluster && Assigned(ca.Spec.Stacks, name).Name == ""
+}
+
 // Phases of add-ons, the worst first.
 var Phases = []addonsv1.AddonPhase{addonsv1.AddonFailed, addonsv1.AddonDegraded, addonsv1.AddonUnassigned, addonsv1.AddonPending,
 	addonsv1.AddonRemoving, addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonReady}

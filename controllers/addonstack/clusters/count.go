@@ -3,6 +3,7 @@
 package clusters
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,11 +29,14 @@ func Count(s *addonsv1.AddonStack, of *Selected, wanted Wanted, now time.Time) (
 		counts.Unstarted = new(int32)
 	}
 	causes := standing.Causes{}
-	var held []string
+	var held, leftOut []string
 	for _, each := range of.Clusters {
 		ca := each.ClusterAddon
 		if rollout.IsHeld(ca, s.Name) {
 			held = append(held, ca.Name)
+		}
+		if stack.IsLeftOut(ca, s.Name) {
+			leftOut = append(leftOut, ca.Name)
 		}
 		revision, addons := wanted(ca)
 		if s.Spec.Rollout != nil && revision == "" {
@@ -58,6 +62,11 @@ func Count(s *addonsv1.AddonStack, of *Selected, wanted Wanted, now time.Time) (
 	}
 	if len(held) > 0 {
 		c.Message += ". Held at the revision that they have: " + message.Clusters(held)
+	}
+	if len(leftOut) > 0 {
+		c = report.Condition(c.Type, metav1.ConditionFalse, addonsv1.TooManyStacksReason, fmt.Sprintf(
+			"%s: %d AddonStacks run there, as many as a cluster can, and this one is left out. Put the add-ons of several AddonStacks into one, "+
+				"or have one of them select other clusters. Beside that, %s", message.Clusters(leftOut), stack.MaxOfCluster, c.Message))
 	}
 	if text := heldRemovals(s, of.All); text != "" {
 		if counts.Failed > 0 {

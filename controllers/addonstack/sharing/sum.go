@@ -133,7 +133,7 @@ func worst(kind string, instances []addonsv1.StackInstance) *metav1.Condition {
 // ClustersReady makes the ClustersReady condition of all instances together.
 func ClustersReady(counts *addonsv1.ClusterCounts, instances []addonsv1.StackInstance, outdated []string) metav1.Condition {
 	var why []string
-	for _, reason := range []string{addonsv1.ClustersFailedReason, addonsv1.ClustersProgressingReason} {
+	for _, reason := range []string{addonsv1.TooManyStacksReason, addonsv1.ClustersFailedReason, addonsv1.ClustersProgressingReason} {
 		for _, instance := range instances {
 			if c := meta.FindStatusCondition(instance.Conditions, addonsv1.ClustersReadyCondition); c != nil && c.Reason == reason {
 				why = append(why, instance.WatchFilter+": "+c.Message)

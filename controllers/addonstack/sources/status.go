@@ -135,12 +135,13 @@ func Availability(f *following.Resolution, name string, ofClusters metav1.Condit
 }
 
 // onClusters returns the condition of an add-on's source, by the statuses of the clusters at
-// the newest revision. A single failure is enough. The alphabet decides between several failures,
-// so that the condition stays.
+// the newest revision. Such a status stands while another stack of the cluster is changed. A single
+// failure is enough. The alphabet decides between several failures, so that the condition stays.
 func onClusters(addon string, s *addonsv1.AddonStack, clusters []standing.Cluster) metav1.Condition {
 	c := notAsked()
 	for _, ca := range clusters {
-		if ca.Status.ObservedGeneration != ca.Generation || stack.AssignedRevision(ca.Spec.Stacks, s.Name) != s.Status.LatestRevision {
+		isSeen := ca.Status.ObservedGeneration == ca.Generation || stack.StatusOf(&ca.Status, s.Name).Revision == s.Status.LatestRevision
+		if !isSeen || stack.AssignedRevision(ca.Spec.Stacks, s.Name) != s.Status.LatestRevision {
 			continue
 		}
 		for i := range ca.Status.Addons {

@@ -108,6 +108,23 @@ func failed(why *failure.Error) *following.Resolution {
 	return following.Resolve(s, stack.Followers(&s.Spec), stack.Pins{"cni": {Version: "1.4.2"}}, &following.Poll{Results: map[string]following.Found{"cni": {Err: why}}})
 }
 
+// TestSourcesStandWhileAnotherStackIsChanged has a cluster that hasn't seen yet what it is to run now. What it says of a stack whose
+// revision stays the same is as before.
+func TestSourcesStandWhileAnotherStackIsChanged(t *testing.T) {
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "base", Namespace: "team"}}
+	s.Status.LatestRevision = "base-1"
+	spec := &addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "cni", Chart: addonsv1.ChartSource{Path: "cni"}}}}
+	for seen, want := range map[string]string{"base-1": addonsv1.SourceAvailableReason, "base-0": addonsv1.SourceNotAskedReason} {
+		clusters := clustersWith("cni", []addonsv1.AddonStatus{{RecordDigest: "sha256:1"}})
+		clusters[0].Generation = 2
+		clusters[0].Status.ObservedGeneration = 1
+		clusters[0].Status.Stacks = []addonsv1.StackStatus{{Name: "other", Revision: "base-1"}, {Name: "base", Revision: seen}}
+		if c := sources.Of(s, spec, clusters, nil)[0].Conditions[0]; c.Reason != want {
+			t.Errorf("the cluster was brought to %s: %+v", seen, c)
+		}
+	}
+}
+
 // clustersWith are clusters of stack base at revision base-1, whose add-on of the name
 // has these statuses.
 func clustersWith(addon string, statuses []addonsv1.AddonStatus) []standing.Cluster {

@@ -75,7 +75,7 @@ func (s *Scope) InventoryOf(rec *record.Record) ([]record.Entry, error) {
 var ofServer = []string{"creationTimestamp", "managedFields", "uid", "resourceVersion", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
 
 // leaveOut takes out of an object what isn't its author's to set, so that the add-on doesn't own it. These are a status,
-// what API servers set, nulls, and the rules of an aggregated ClusterRole.
+// what API servers set, nulls, empty labels and annotations, and the rules of an aggregated ClusterRole.
 func leaveOut(o *unstructured.Unstructured) {
 	delete(o.Object, "status")
 	for _, field := range ofServer {
@@ -85,6 +85,11 @@ func leaveOut(o *unstructured.Unstructured) {
 		delete(o.Object, "rules")
 	}
 	withoutNulls(o.Object)
+	for _, field := range []string{"labels", "annotations"} { // to own an empty map is to claim what others put there
+		if all, isMap, _ := unstructured.NestedMap(o.Object, "metadata", field); isMap && len(all) == 0 {
+			unstructured.RemoveNestedField(o.Object, "metadata", field)
+		}
+	}
 }
 
 // withoutNulls deletes the fields that are null: kubectl and Helm 3 leave them to their defaults, and server-side

@@ -99,6 +99,9 @@ func (c Checks) Evaluate() observe.Evaluator {
 			if err != nil {
 				s.Message += fmt.Sprintf(" (%v)", err)
 			}
+			if why := WhyNotReady(o); why != "" {
+				s.Message += ". " + why
+			}
 		}
 		return s
 	}
@@ -123,7 +126,7 @@ func byKind(o *unstructured.Unstructured) observe.Status {
 		s.Phase = observe.Failed
 	default:
 		s.Phase = observe.InProgress
-		if why, ok := condition(o, "ReplicaFailure"); ok { // why no pods are made
+		if why, ok := condition(o, "ReplicaFailure", true); ok { // why no pods are made
 			s.Message += ". " + why
 		}
 	}
@@ -169,7 +172,7 @@ func HasNoStatus(o *unstructured.Unstructured) bool {
 func jobDone(o *unstructured.Unstructured) observe.Status {
 	s := observe.Status{Message: "Job is running"}
 	for kind, phase := range map[string]observe.Phase{"Failed": observe.Failed, "Complete": observe.Current} {
-		if message, ok := condition(o, kind); ok {
+		if message, ok := condition(o, kind, true); ok {
 			s.Phase, s.Message, s.Final = phase, message, true
 		}
 	}
@@ -198,14 +201,20 @@ func HookDone(o *unstructured.Unstructured) observe.Status {
 	return s
 }
 
-// condition returns reason and message of a condition that is true.
-func condition(o *unstructured.Unstructured, kind string) (string, bool) {
+// WhyNotReady returns reason and message of an object's condition Ready if that isn't true, "" if it says nothing.
+func WhyNotReady(o *unstructured.Unstructured) string {
+	why, _ := condition(o, "Ready", false)
+	return why
+}
+
+// condition returns reason and message of a condition that is true, or that isn't.
+func condition(o *unstructured.Unstructured, kind string, isTrue bool) (string, bool) {
 	object, err := status.GetObjectWithConditions(o.Object)
 	if err != nil {
 		return "", false
 	}
 	for _, c := range object.Status.Conditions {
-		if c.Type != kind || c.Status != corev1.ConditionTrue {
+		if c.Type != kind || (c.Status == corev1.ConditionTrue) != isTrue {
 			continue
 		}
 		if c.Reason != "" && c.Message != "" {

@@ -71,6 +71,7 @@ func (s *Summary) annotated() map[string]*string {
 		annotationPrefix + "chart-version":    &s.Version,
 		annotationPrefix + "app-version":      &s.AppVersion,
 		annotationPrefix + "facts-used":       &s.FactsUsed,
+		annotationPrefix + "otherwise":        &s.Otherwise,
 		annotationPrefix + "service-account":  &s.ServiceAccount,
 		annotationPrefix + "rolled-back":      &s.RolledBack,
 		annotationPrefix + "failure":          &s.Failure,
@@ -137,7 +138,7 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	if s.Owner != "" {
 		s.Stack = cmp.Or(s.Stack, noStack)
 	}
-	for field, length := range map[*string]int{&s.Stack: 253, &s.StackRevision: 253, &s.Version: 256, &s.Digest: 128, &s.ServiceAccount: 253} {
+	for field, length := range map[*string]int{&s.Stack: 253, &s.StackRevision: 253, &s.Version: 256, &s.Digest: 128, &s.ServiceAccount: 253, &s.Otherwise: 253} {
 		*field = message.Shorten(*field, length)
 	}
 	if list := notes[dependsOnAnnotation]; list != "" {

@@ -43,6 +43,8 @@ type Summary struct {
 	Chart, Version, AppVersion string
 	// FactsUsed are the facts of the cluster that rendering used, in JSON.
 	FactsUsed string
+	// Otherwise names objects that the chart makes otherwise by these facts, and that wait for another revision; "" for none.
+	Otherwise string
 	// Artifact is the chart's digest.
 	Artifact string
 	// StackRevision is the stack's revision that the add-on was brought to by this one. Nothing proves it.

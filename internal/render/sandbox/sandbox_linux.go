@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,6 +74,14 @@ func yieldProcessor() error {
 		}
 	}
 	return nil
+}
+
+// ProcessorTime returns how long a process has run on processors, of all its threads; false if that isn't known.
+func ProcessorTime(pid int) (time.Duration, bool) {
+	const ofProcess = 2 // CPUCLOCK_SCHED: see clock_getcpuclockid(3)
+	var used unix.Timespec
+	err := unix.ClockGettime(int32(^pid<<3|ofProcess), &used)
+	return time.Duration(used.Nano()), err == nil
 }
 
 // dataBytes is the private writable memory that this process has mapped by now: mostly the

@@ -5,6 +5,7 @@ package values
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"text/template"
 	"text/template/parse"
 )
@@ -17,17 +18,17 @@ type missingValueError struct{ place string }
 
 func (e *missingValueError) Error() string { return e.place + " has no value" }
 
-// strictValue passes on the value that an action writes, if there is any.
+// strictValue passes on the value that an action writes, if there is any. The text that stands for none comes from a string
+// of the data. What the template itself says, in a comment maybe, makes nothing.
 func strictValue(place string, value any) (any, error) {
-	if value == nil {
+	if text, _ := value.(string); value == nil || strings.Contains(text, noValue) {
 		return nil, &missingValueError{place}
 	}
 	return value, nil
 }
 
 // demandValues makes each action that writes something fail when it has nothing to write.
-// missingkey=error alone lets nulls and the results of functions such as index through, and
-// the text "<no value>" in the output no longer tells where it comes from.
+// missingkey=error alone lets nulls and the results of functions such as index through.
 func demandValues(t *template.Template) {
 	for _, defined := range t.Templates() {
 		if defined.Tree != nil && defined.Root != nil {

@@ -4,7 +4,6 @@ package values
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"text/template"
@@ -38,9 +37,6 @@ func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
 			"%s calls a function that makes something else each time (a random string, a key, the time); keep the value in a Secret, and name that in valuesFrom", req.Name)
 	}
 	text := out.String()
-	if req.Strict && strings.Contains(text, noValue) {
-		return nil, &failure.Error{Reason: job.ReasonValuesTemplateFailed, Err: residualNoValue(req, text)}
-	}
 	return &text, nil
 }
 
@@ -98,16 +94,6 @@ func trimPrefix(err error) error {
 		return err
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "template: "))
-}
-
-// residualNoValue is for the text where no single action wrote it: in the template itself, or
-// in a string of the data.
-func residualNoValue(req *job.Template, out string) error {
-	if before, _, found := strings.Cut(req.Text, noValue); found {
-		return fmt.Errorf("%s:%d: the text %q must not be in the values", req.Name, strings.Count(before, "\n")+1, noValue)
-	}
-	before, _, _ := strings.Cut(out, noValue)
-	return fmt.Errorf("%s: the text %q is in line %d of the result", req.Name, noValue, strings.Count(before, "\n")+1)
 }
 
 var errOutputTooLarge = errors.New("output is too large")

@@ -47,9 +47,9 @@ func TestTemplate(t *testing.T) {
 			fails: []string{"values:2", `index .Cluster.metadata.labels "no"`}},
 		"a null in a definition": {text: "{{ define \"a\" }}{{ .spec.null }}{{ end }}{{ template \"a\" .Cluster }}", lenient: "<no value>",
 			fails: []string{"values:1", ".spec.null"}},
-		"the text itself": {text: "a\n# <no value>", lenient: "a\n# <no value>", fails: []string{"values:2", "<no value>"}},
+		"the text itself": {text: "a\n# <no value>", lenient: "a\n# <no value>", strict: "a\n# <no value>"},
 		"the text made up": {text: "a\n{{ printf \"<%s>\" \"no value\" }}", lenient: "a\n<no value>",
-			fails: []string{"values:", "line 2"}},
+			fails: []string{"values:2", "printf", "has no value"}},
 	}
 	r := rendering.NewRenderer(t)
 	for name, c := range cases {

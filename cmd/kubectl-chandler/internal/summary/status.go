@@ -134,7 +134,7 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 		g.causes.addObject("AddonStack", &f.Stacks[i], f.Stacks[i].Status.Conditions)
 		is := &g.Stacks[i]
 		*is = stackOf(&f.Stacks[i])
-		if is.Reason == addonsv1.NoClusterMatchesReason { // it had some
+		if is.Reason == addonsv1.NoClusterMatchesReason || is.Reason == addonsv1.TooManyStacksReason { // no cluster says it
 			g.causes.add(waiting, Cause{Namespace: is.Namespace, Kind: "AddonStack", Name: is.Name, Reason: is.Reason,
 				Message: conditions.GetMessage(&f.Stacks[i], addonsv1.ReadyCondition)}, false, "", metav1.Time{})
 		}
