@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
@@ -60,11 +61,11 @@ type Releases struct {
 }
 
 // NewReleases returns the releases of no repository yet.
-func NewReleases(clock clock.Clock) *Releases {
+func NewReleases(clock clock.Clock, memory *budget.Budget) *Releases {
 	const ofAsset = 512 // bytes, with its name
 	return &Releases{
-		files: auth.NewDocuments(clock, remembered, func(assets []asset, _ int64) int64 { return int64(len(assets)) * ofAsset }),
-		pages: auth.NewDocuments(clock, remembered, func(p page, _ int64) int64 { return lru.Strings(p.tags) }),
+		files: auth.NewDocuments(clock, memory, remembered, func(assets []asset, _ int64) int64 { return int64(len(assets)) * ofAsset }),
+		pages: auth.NewDocuments(clock, memory, remembered, func(p page, _ int64) int64 { return answers.Strings(p.tags) }),
 	}
 }
 
