@@ -56,7 +56,7 @@ func (b *busy) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error
 // TestAnswersCountUntilAWorkerHasAnswered has a tenant with twelve large indexes while all workers are busy. It has no more
 // of them at once than its memory allows, another one's chart waits for none, and in the end all of them are read.
 func TestAnswersCountUntilAWorkerHasAnswered(t *testing.T) {
-	const answers, length, room = 12, 8 << 20, 24 << 20
+	const answers, length, room = 12, 8 << 20, 40 << 20
 	index := oneVersion("demo.tgz") + strings.Repeat("# "+strings.Repeat("x", 1021)+"\n", length>>10)
 	large := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(length))
