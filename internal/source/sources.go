@@ -88,10 +88,10 @@ type Sources struct {
 	indexes  *helm.Indexes
 	releases *github.Releases
 
-	digests  *answers.Memory[string]    // that references were resolved to
-	lists    *answers.Memory[[]string]  // of versions
-	verified *answers.Memory[string]    // versions that signed texts say
-	contents *answers.Memory[*Artifact] // unpacked
+	digests  *answers.Memory[string]     // that references were resolved to
+	lists    *answers.Memory[[]string]   // of versions
+	verified *answers.Memory[string]     // versions that signed texts say
+	contents *answers.Memory[*Artifact]  // unpacked
 	refused  *budget.Cache[string, bool] // digests that callers can't use, with the question
 }
 
