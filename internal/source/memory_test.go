@@ -210,10 +210,14 @@ func TestListsCountUntilTheyAreDone(t *testing.T) {
 	sources, clock := remoteSources(t, source.Options{Memory: memory})
 	done := make(chan error)
 	go func() {
-		_, err := newest(t, sources, of(">=1.0.0", inRegistry(host.URL, "")), clock.Now())
+		_, err := newest(t, sources, of(">=1.0.0", plainly(inRegistry("oci://"+hostOf(host)+"/charts/demo", ""))), clock.Now())
 		done <- err
 	}()
-	<-more
+	select {
+	case <-more:
+	case err := <-done:
+		t.Fatal(err)
+	}
 	if usage := memory.Usage(); usage.Claimed < 4*int64(len(text)) {
 		t.Errorf("after a page of %d bytes %+v is held", len(text), usage)
 	}
