@@ -30,8 +30,10 @@ const (
 	maxReleasePages = 100
 	// releasesPerPage is the most that the API gives at once.
 	releasesPerPage = 100
-	// maxValues bounds the JSON of an answer, keys included. A file of a release has about 80, and a page may have 10,000 files.
-	maxValues = 1_000_000
+	// maxGrowth is how many times the text of a large answer its values may take, which is what counts for them. Those of real
+	// answers take less than the text.
+	maxGrowth = 3
+	small     = 64 << 10 // bytes
 	// maxFileName is how long the name of a file may be, in bytes: as GitHub, and file systems, have it.
 	maxFileName = 255
 )
@@ -130,8 +132,8 @@ func assetsOf(read *answeredRelease) (found []asset, err error) {
 
 // decode reads an answer.
 func decode(data []byte, into any) error {
-	if jsonsize.Values(data) > maxValues {
-		return failure.New(failure.ArtifactTooLarge, "an answer has more than %d values, the most that is accepted; publish fewer files with a release", maxValues)
+	if jsonsize.Of(data) > max(maxGrowth*len(data), small) {
+		return failure.New(failure.ArtifactTooLarge, "an answer takes more than %d times its text, as its values are empty; GitHub's aren't: correct github.url or github.apiURL", maxGrowth)
 	}
 	if json.Unmarshal(data, into) != nil {
 		return notGitHub()
