@@ -21,6 +21,6 @@ type LimitError = limits.Error
 const (
 	// TooManyKinds: a server says that it has more kinds, or API versions, than are read.
 	TooManyKinds = limits.TooManyKinds
-	// MemoryFull: the error passes by itself.
-	MemoryFull = limits.MemoryFull
+	// WaitingForMemory: the error passes by itself.
+	WaitingForMemory = limits.WaitingForMemory
 )

@@ -78,7 +78,7 @@ func TestUnfinishedAnswers(t *testing.T) {
 	}
 	for range lists / 2 {
 		limit, ok := errors.AsType[*fleet.LimitError](<-full)
-		if !ok || limit.Reason != fleet.MemoryFull || limit.Discovery || !strings.Contains(limit.Message, "cluster a/b has all the memory that it may have") {
+		if !ok || limit.Reason != fleet.WaitingForMemory || limit.Discovery || !strings.Contains(limit.Message, "cluster a/b has all the memory that it may have") {
 			t.Fatalf("a list ends with %v", limit)
 		}
 	}
@@ -286,12 +286,12 @@ func TestFullMemory(t *testing.T) {
 				return client.IgnoreNotFound(conn.Client().Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.ConfigMap{}))
 			}
 			limit, ok := errors.AsType[*fleet.LimitError](get())
-			if !ok || limit.Reason != fleet.MemoryFull || limit.Discovery || !strings.Contains(limit.Message, tc.full) {
+			if !ok || limit.Reason != fleet.WaitingForMemory || limit.Discovery || !strings.Contains(limit.Message, tc.full) {
 				t.Errorf("got %v", limit)
 			}
 			conn.InvalidateFacts()
 			_, err := conn.Facts(t.Context())
-			if limit, ok := errors.AsType[*fleet.LimitError](err); !ok || limit.Reason != fleet.MemoryFull || !limit.Discovery {
+			if limit, ok := errors.AsType[*fleet.LimitError](err); !ok || limit.Reason != fleet.WaitingForMemory || !limit.Discovery {
 				t.Errorf("got %v", err)
 			}
 			if n := asked.Load(); n != 0 {
@@ -323,7 +323,7 @@ func TestAnswersThatAreLargerThanAllMemory(t *testing.T) {
 	for selector, fits := range map[string]bool{"": true, "large": false} {
 		_, err := conn.Metadata().Resource(configMaps).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
 		limit, full := errors.AsType[*fleet.LimitError](err)
-		if (err == nil) != fits || full == fits || full && (limit.Reason != fleet.MemoryFull || !strings.Contains(limit.Message, "cluster a/b may hold 1048576")) {
+		if (err == nil) != fits || full == fits || full && (limit.Reason != fleet.WaitingForMemory || !strings.Contains(limit.Message, "cluster a/b may hold 1048576")) {
 			t.Errorf("%q: %v", selector, err)
 		}
 	}

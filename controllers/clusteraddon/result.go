@@ -123,7 +123,7 @@ func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
 		one.unreachable = limit.Discovery
 		one.status.Reason = limit.Reason
 		text := limit.Message
-		if limit.Reason != reasons.MemoryFull {
+		if limit.Reason != deliver.ReasonWaitingForMemory {
 			text += ". See what answers in the API server's place"
 		}
 		one.status.Message = shorten(text + "; trying again")

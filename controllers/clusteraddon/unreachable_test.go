@@ -194,7 +194,7 @@ func TestFailuresOfRequests(t *testing.T) {
 		{errors.New("sentinel"), false, reasons.Retrying, "A request failed before it was sent"},
 		{limit(true), true, reasons.ResponseTooLarge, "GET /x was answered with more than 4096 KiB"},
 		{limit(false), false, reasons.ResponseTooLarge, "GET /x was answered with more than 4096 KiB"},
-		{&fleet.LimitError{Reason: fleet.MemoryFull, Message: "Cluster a/b is full"}, false, reasons.MemoryFull, "Cluster a/b is full; trying again"},
+		{&fleet.LimitError{Reason: fleet.WaitingForMemory, Message: "Cluster a/b is full"}, false, fleet.WaitingForMemory, "Cluster a/b is full; trying again"},
 	} {
 		one := requestFailed(tc.err, addonsv1.AddonStatus{Name: "web", Phase: addonsv1.AddonPending})
 		status := one.status

@@ -43,13 +43,13 @@ const (
 	ResponseTooLarge = "ResponseTooLarge"
 	// TooManyKinds: the server says that it has more kinds, or API versions, than are read.
 	TooManyKinds = "TooManyKinds"
-	// MemoryFull: there was no room in Options.Memory for the answer. It passes by itself.
-	MemoryFull = "MemoryFull"
+	// WaitingForMemory: there was no room in Options.Memory for the answer. It passes by itself.
+	WaitingForMemory = "WaitingForMemory"
 )
 
 // Error says that an API server answered with more than is accepted.
 type Error struct {
-	// Reason is ResponseTooLarge, TooManyKinds or MemoryFull.
+	// Reason is ResponseTooLarge, TooManyKinds or WaitingForMemory.
 	Reason string
 	// Message names the request and the limit, or who has all memory.
 	Message string

@@ -61,7 +61,7 @@ const (
 	ReasonRunningHook = "RunningHook"
 	// ReasonWaitingForObjects: objects aren't ready yet.
 	ReasonWaitingForObjects = "WaitingForObjects"
-	// ReasonWaitingForMemory: other add-ons have the memory that this one needs.
+	// ReasonWaitingForMemory: others have the memory that the add-on, or an answer of the cluster, needs.
 	ReasonWaitingForMemory = "WaitingForMemory"
 	// ReasonWaitingForPostcondition: a condition of postconditions doesn't hold.
 	ReasonWaitingForPostcondition = "WaitingForPostcondition"

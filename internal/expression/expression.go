@@ -18,7 +18,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
@@ -33,9 +33,9 @@ const (
 
 var (
 	// programs are those that were compiled last. They are safe for concurrent use.
-	programs = lru.New[[sha256.Size]byte](maxKept, func(p Program) int64 { return p.size })
+	programs = budget.NewCache[[sha256.Size]byte](nil, maxKept, func(p Program) int64 { return p.size })
 	// verdicts are why expressions can't be used, "" of those that can.
-	verdicts = lru.New[[sha256.Size]byte](maxVerdicts, func(fault string) int64 { return int64(len(fault)) + 256 })
+	verdicts = budget.NewCache[[sha256.Size]byte](nil, maxVerdicts, func(fault string) int64 { return int64(len(fault)) + 192 })
 )
 
 // Program is a compiled expression of type bool.
@@ -90,11 +90,11 @@ func Compile(text string, variables ...string) (Program, error) {
 	program, err := compile(text, variables)
 	if err != nil {
 		err = errors.New(message.Shorten(err.Error(), maxFault))
-		verdicts.Put(key, err.Error())
+		verdicts.Put(budget.Tenant{}, key, err.Error())
 		return Program{}, err
 	}
-	verdicts.Put(key, "")
-	programs.Put(key, program)
+	verdicts.Put(budget.Tenant{}, key, "")
+	programs.Put(budget.Tenant{}, key, program)
 	return program, nil
 }
 

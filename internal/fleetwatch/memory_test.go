@@ -87,7 +87,7 @@ func TestListsOfManyKinds(t *testing.T) {
 
 // TestFullMemoryPasses tells a cluster that answers with too much from memory that is full.
 func TestFullMemoryPasses(t *testing.T) {
-	for reason, lasting := range map[string]bool{fleet.MemoryFull: false, fleet.ReasonResponseTooLarge: true, fleet.TooManyKinds: true} {
+	for reason, lasting := range map[string]bool{fleet.WaitingForMemory: false, fleet.ReasonResponseTooLarge: true, fleet.TooManyKinds: true} {
 		if fleetwatch.IsLasting(fmt.Errorf("listing: %w", &fleet.LimitError{Reason: reason})) != lasting {
 			t.Errorf("%s: lasting is %v", reason, !lasting)
 		}

@@ -183,5 +183,5 @@ func IsLasting(err error) bool {
 // exceedsLimit reports whether a cluster answers with too much, and not only with more than there is memory for now.
 func exceedsLimit(err error) bool {
 	limit, exceeded := errors.AsType[*fleet.LimitError](err)
-	return exceeded && limit.Reason != fleet.MemoryFull
+	return exceeded && limit.Reason != fleet.WaitingForMemory
 }

@@ -31,7 +31,6 @@ const (
 	Retrying                  = "Retrying"
 	ResponseTooLarge          = "ResponseTooLarge"
 	TooManyKinds              = "TooManyKinds"
-	MemoryFull                = "MemoryFull"
 	RecordLost                = "RecordLost"
 	NoCompatibleVersion       = "NoCompatibleVersion"
 	ServiceAccountRequired    = "ServiceAccountRequired"

@@ -148,7 +148,6 @@ var Table = []Reason{
 	{deliver.ReasonWaitingForObjects, underWay, Passing, ""},
 	{object.ReasonWaitingForDeletion, underWay, Passing, ""},
 	{object.ReasonWaitingForWebhook, underWay, Passing, ""},
-	{deliver.ReasonWaitingForMemory, underWay, Passing, "other add-ons have the memory that this one needs; it is tried again every few seconds"},
 	{health.ReasonCrashLoopBackOff, degradedOrUnderWay, 0, "a container ends again and again: see its log, with `kubectl logs --previous`"},
 	{health.ReasonImagePullBackOff, degradedOrUnderWay, 0, "an image can't be pulled: see the pod's events"},
 	{health.ReasonContainerError, degradedOrUnderWay, 0, "a container can't be made or started, mostly for a Secret or ConfigMap that is gone: see the pod's events"},
@@ -177,7 +176,7 @@ var Table = []Reason{
 			"`owner=helm`. It is installed again after pauses of up to five minutes"},
 	{TooManyKinds, anyPhase, 0,
 		"the cluster says that it has more than 5,000 kinds or 1,000 API versions, or needs more than 2 MiB to say so; remove CRDs"},
-	{MemoryFull, anyPhase, Passing,
-		"an answer of the cluster found no room in the memory that it, its namespace, or the process may have. The message says which. " +
+	{deliver.ReasonWaitingForMemory, anyPhase, Passing,
+		"others have the memory that the add-on, or an answer of the cluster, needs; it is tried again. " +
 			"If it lasts, raise the flag `--memory-per-cluster-mib`, `--memory-per-namespace-mib` or `--memory-mib`"},
 }

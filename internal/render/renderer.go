@@ -175,7 +175,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 		renderingsTotal.WithLabelValues(result).Inc()
 	}
 	if err == nil || ctx.Err() == nil {
-		r.pauses.record(task.whole, err)
+		r.pauses.record(budget.TenantOf(ctx), task.whole, err)
 	}
 	if err != nil {
 		return nil, err

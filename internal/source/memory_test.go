@@ -56,7 +56,7 @@ func (b *busy) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error
 // TestAnswersCountUntilAWorkerHasAnswered has a tenant with twelve large indexes while all workers are busy. It has no more
 // of them at once than its memory allows, another one's chart waits for none, and in the end all of them are read.
 func TestAnswersCountUntilAWorkerHasAnswered(t *testing.T) {
-	const answers, length, room = 12, 8 << 20, 24 << 20
+	const answers, length, room = 12, 8 << 20, 40 << 20
 	index := oneVersion("demo.tgz") + strings.Repeat("# "+strings.Repeat("x", 1021)+"\n", length>>10)
 	large := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(length))
@@ -186,4 +186,44 @@ func TestBundlesCountWhileTheyAreOpen(t *testing.T) {
 	release()
 	_, err = sources.OpenBundle(t.Context(), "team", bundle)
 	must.Succeed(t, err)
+}
+
+// TestListsCountUntilTheyAreDone has a list come in two pages. What they are decoded to counts until both are read.
+func TestListsCountUntilTheyAreDone(t *testing.T) {
+	const tags = 5_000
+	more, rest := make(chan struct{}), make(chan struct{})
+	var page strings.Builder
+	for i := range tags {
+		fmt.Fprintf(&page, `,"1.%d.0"`, i)
+	}
+	text := `{"tags":["1.0.0"` + page.String() + `]}`
+	memory := budget.New(budget.Limits{All: 24 << 20, Namespace: 20 << 20})
+	host := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("last") {
+			close(more)
+			<-rest
+		} else {
+			w.Header().Set("Link", `</v2/charts/demo/tags/list?last=x>; rel="next"`)
+		}
+		_, _ = io.WriteString(w, text)
+	})
+	sources, clock := remoteSources(t, source.Options{Memory: memory})
+	done := make(chan error)
+	go func() {
+		_, err := newest(t, sources, of(">=1.0.0", plainly(inRegistry("oci://"+hostOf(host)+"/charts/demo", ""))), clock.Now())
+		done <- err
+	}()
+	select {
+	case <-more:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	if usage := memory.Usage(); usage.Claimed < 4*int64(len(text)) {
+		t.Errorf("after a page of %d bytes %+v is held", len(text), usage)
+	}
+	close(rest)
+	must.Succeed(t, <-done)
+	if usage := memory.Usage(); usage.Claimed != 0 || usage.Cached < tags*int64(len("1.1000.0")+16) {
+		t.Errorf("in the end %+v is held", usage)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -38,7 +39,7 @@ func (s *Sources) Refused(ctx context.Context, ref reference.Reference, digest s
 		return err // it was changed on the way: asked for by its tag, another one would come in its place
 	}
 	question := s.digestQuestion(ctx, ref).Key
-	s.refused.Put(refusedKey(question, digest), true)
+	s.refused.Put(budget.Tenant{Namespace: ref.Namespace}, refusedKey(question, digest), true)
 	left := time.Second // the caller has the digest from elsewhere
 	if now, err := s.Resolve(ctx, ref); err == nil && now == digest {
 		left = max(s.digests.Refuse(ctx, question), left)

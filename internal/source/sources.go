@@ -23,7 +23,6 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/github"
@@ -40,8 +39,9 @@ const (
 	contentBytes = 128 << 20 // bytes
 	// listBytes holds the versions of some thousand artifacts, or of two very large ones.
 	listBytes = 32 << 20 // bytes
-	// remembered is how many answers of other kinds are.
-	remembered = 4096
+	// remembered has room for some thousand answers of other kinds, which are a line each.
+	remembered = 2 << 20 // bytes
+	ofLine     = 448     // bytes, with the question
 )
 
 // Options of New.
@@ -88,12 +88,15 @@ type Sources struct {
 	indexes  *helm.Indexes
 	releases *github.Releases
 
-	digests  *answers.Memory[string]    // that references were resolved to
-	lists    *answers.Memory[[]string]  // of versions
-	verified *answers.Memory[string]    // versions that signed texts say
-	contents *answers.Memory[*Artifact] // unpacked
-	refused  *lru.Cache[string, bool]   // digests that callers can't use, with the question
+	digests  *answers.Memory[string]     // that references were resolved to
+	lists    *answers.Memory[[]string]   // of versions
+	verified *answers.Memory[string]     // versions that signed texts say
+	contents *answers.Memory[*Artifact]  // unpacked
+	refused  *budget.Cache[string, bool] // digests that callers can't use, with the question
 }
+
+// costOfLine returns the cost of an answer that is a line.
+func costOfLine[T any](T) int64 { return ofLine }
 
 // New checks the options and makes the sources.
 func New(options Options) (*Sources, error) {
@@ -104,23 +107,23 @@ func New(options Options) (*Sources, error) {
 	s := &Sources{
 		Options:  options,
 		required: policy.Required(options.RequireSignaturesBy),
-		indexes:  helm.NewIndexes(options.Opener, options.Clock),
-		releases: github.NewReleases(options.Clock),
-		digests:  answers.New(options.Clock, remembered, lru.One[string]),
-		lists:    answers.New(options.Clock, listBytes, lru.Strings),
-		verified: answers.New(options.Clock, remembered, lru.One[string]),
-		contents: answers.New(options.Clock, contentBytes, (*Artifact).bytes),
-		refused:  lru.New[string](remembered, lru.One[bool]),
+		indexes:  helm.NewIndexes(options.Opener, options.Clock, options.Memory),
+		releases: github.NewReleases(options.Clock, options.Memory),
+		digests:  answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
+		lists:    answers.New(options.Clock, options.Memory, listBytes, answers.Strings),
+		verified: answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
+		contents: answers.New(options.Clock, options.Memory, contentBytes, (*Artifact).bytes),
+		refused:  budget.NewCache[string](options.Memory, remembered, costOfLine[bool]),
 	}
 	s.objects = object.NewReader(options.Client, options.Metadata)
-	s.trust = policy.NewReader(s.objects)
+	s.trust = policy.NewReader(s.objects, options.Memory)
 	s.access = auth.New(auth.Options{
 		Objects: s.objects, CredentialsDir: options.CredentialsDir, AllowLoopback: options.AllowLoopback,
 		UserAgent: options.UserAgent, Limits: options.Limits, Memory: options.Memory, Clock: options.Clock,
 	})
 	if options.ArtifactRoot != "" {
 		var err error
-		if s.local, err = local.New(options.ArtifactRoot, options.Limits, options.Clock); err != nil {
+		if s.local, err = local.New(options.ArtifactRoot, options.Limits, options.Clock, options.Memory); err != nil {
 			return nil, fmt.Errorf("opening the artifact root: %w", err)
 		}
 	}

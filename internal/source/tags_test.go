@@ -67,7 +67,7 @@ func TestHostileTagLists(t *testing.T) {
 		"one answer without end": {func(w http.ResponseWriter, request *http.Request) {
 			_, _ = w.Write([]byte(`{"tags":["1.0.0`))
 			for request.Context().Err() == nil {
-				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				if _, err := io.WriteString(w, strings.Repeat("x", 1<<20)); err != nil {
 					return
 				}
 			}

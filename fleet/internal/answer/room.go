@@ -22,7 +22,7 @@ func Hold(ctx context.Context, claim *budget.Claim, to int64, patience time.Dura
 	defer cancel()
 	err := claim.Grow(ctx, to)
 	if errors.Is(err, budget.ErrTooLarge) || errors.Is(err, errWaited) || errors.Is(err, context.DeadlineExceeded) {
-		return &limits.Error{Reason: limits.MemoryFull, Message: fmt.Sprintf("%s found no memory: %v", what, err), Discovery: discovery}
+		return &limits.Error{Reason: limits.WaitingForMemory, Message: fmt.Sprintf("%s found no memory: %v", what, err), Discovery: discovery}
 	}
 	return err
 }

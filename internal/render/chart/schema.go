@@ -16,8 +16,8 @@ import (
 	printing "golang.org/x/text/message"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -75,7 +75,7 @@ func schemaViolations(ch *chart.Chart, values map[string]any, prefix string) ([]
 
 // compiledSchemas are the schemas that a worker compiled last. The largest known one takes ten times
 // its text.
-var compiledSchemas = lru.New[[sha256.Size]byte](1<<20, func(c compiledSchema) int64 { return c.bytes })
+var compiledSchemas = budget.NewCache[[sha256.Size]byte](nil, 1<<20, func(c compiledSchema) int64 { return c.bytes })
 
 type compiledSchema struct {
 	*jsonschema.Schema
@@ -98,7 +98,7 @@ func compile(schema []byte) (*jsonschema.Schema, error) {
 	}
 	compiled, err := compiler.Compile(schemaURL)
 	if err == nil {
-		compiledSchemas.Put(digest, compiledSchema{compiled, int64(len(schema))})
+		compiledSchemas.Put(budget.Tenant{}, digest, compiledSchema{compiled, int64(len(schema))})
 	}
 	return compiled, err
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -28,12 +27,12 @@ const timeout = time.Minute
 // Memory remembers the answers to questions of one kind.
 //
 // Key: the question.
-// Bound: the size that New is given.
+// Bound: the size that New is given, and the budget.
 // Lost with it: each question is asked once more.
 type Memory[T any] struct {
 	clock clock.Clock
 	calls singleflight.Group
-	known *lru.Cache[string, entry[T]]
+	known *budget.Cache[string, entry[T]]
 }
 
 // entry is what is known of a question.
@@ -59,9 +58,24 @@ func (e *entry[T]) postpone(now time.Time, reason string, least time.Duration) {
 	e.failures++
 }
 
-// New returns a memory that keeps answers up to a total cost.
-func New[T any](clock clock.Clock, capacity int64, cost func(T) int64) *Memory[T] {
-	return &Memory[T]{clock: clock, known: lru.New[string](capacity, func(e entry[T]) int64 { return cost(e.answer) })}
+// New returns a memory that keeps answers up to a total cost in bytes, as part of a budget. An answer belongs to the namespace in
+// the context of who asked first.
+func New[T any](clock clock.Clock, of *budget.Budget, capacity int64, cost func(T) int64) *Memory[T] {
+	return &Memory[T]{clock: clock, known: budget.NewCache[string](of, capacity, func(e entry[T]) int64 { return cost(e.answer) })}
+}
+
+// Strings returns the cost of an answer of texts: the bytes that they take.
+func Strings(texts []string) int64 {
+	size := int64(64)
+	for _, text := range texts {
+		size += int64(len(text)) + 16
+	}
+	return size
+}
+
+// tenantOf returns whose an answer is.
+func tenantOf(ctx context.Context) budget.Tenant {
+	return budget.Tenant{Namespace: budget.TenantOf(ctx).Namespace}
 }
 
 // Question is what is asked. Callers with the same key share the answer.
@@ -111,7 +125,7 @@ func (m *Memory[T]) Forget(key string) { m.known.Remove(key) }
 // question is [Memory.Due]. The caller is woken when there is an answer.
 func (m *Memory[T]) Refuse(ctx context.Context, key string) time.Duration {
 	now := m.clock.Now()
-	e := m.known.Change(key, func(e *entry[T]) {
+	e := m.known.Change(tenantOf(ctx), key, func(e *entry[T]) {
 		if !e.refused {
 			e.refused = true
 			e.postpone(now, failure.ArtifactRefused, 0)
@@ -154,10 +168,11 @@ func (m *Memory[T]) request(ctx context.Context, key string, call func(context.C
 	ctx, release := budget.Holding(ctx) // until it is known what came of the answers of hosts
 	defer release()
 	begun := m.clock.Now()
-	m.known.Change(key, func(e *entry[T]) { e.begun = begun })
+	m.known.Change(tenantOf(ctx), key, func(e *entry[T]) { e.begun = begun })
 	answer, err := guarded(ctx, call)
+	release() // else it would find no room beside what it was made of
 	var before entry[T]
-	e := m.known.Change(key, func(e *entry[T]) {
+	e := m.known.Change(tenantOf(ctx), key, func(e *entry[T]) {
 		before, e.begun = *e, time.Time{}
 		if err != nil {
 			e.failed = failure.Of(err)

@@ -35,7 +35,7 @@ type world struct {
 func newWorld() *world {
 	clock := clocktesting.NewFakeClock(time.Now())
 	return &world{
-		Memory: answers.New(clock, 100, func(string) int64 { return 1 }),
+		Memory: answers.New(clock, nil, 10_000, func(string) int64 { return 1 }),
 		clock:  clock, answer: "one",
 	}
 }

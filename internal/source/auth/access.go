@@ -15,13 +15,15 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// maxClients bounds how many clients keep their connections and access tokens.
-const maxClients = 64
+const (
+	// clientBytes has room for 64 clients that keep their connections.
+	clientBytes = 4 << 20  // bytes
+	ofClient    = 63 << 10 // bytes, with connections
+)
 
 // Options of [New].
 type Options struct {
@@ -45,16 +47,20 @@ type Options struct {
 // credentials.
 //
 // Key: the host and the credential.
-// Bound: maxClients clients.
+// Bound: clientBytes bytes, and the budget.
 // Lost with it: connections are made again.
 type Access struct {
 	Options
-	clients *lru.Cache[string, Client] // by host and credential, for no reference
+	clients *budget.Cache[string, Client] // by host and credential, for no reference
+	tokens  *tokens
 }
 
 // New returns the access to all hosts.
 func New(options Options) *Access {
-	return &Access{Options: options, clients: lru.New[string](maxClients, lru.One[Client])}
+	return &Access{
+		Options: options, tokens: newTokens(options.Memory),
+		clients: budget.NewCache[string](options.Memory, clientBytes, func(Client) int64 { return ofClient }),
+	}
 }
 
 // Identity says as whom the reference's host is asked. It takes no request, and is kept in memory
@@ -103,18 +109,18 @@ func (a *Access) client(ctx context.Context, ref reference.Reference) (*Client, 
 	name := fmt.Sprintf("%s %s %t %s", to.Scheme, host, plain, credential.Fingerprint())
 	client, found := a.clients.Get(name)
 	if !found {
-		if client, err = a.connect(ref, host, plain, credential); err != nil {
+		if client, err = a.connect(ref, name, host, plain, credential); err != nil {
 			return nil, atCredentials(ref, err)
 		}
-		a.clients.Put(name, client)
+		a.clients.Put(budget.Tenant{Namespace: ref.Namespace}, name, client)
 	}
 	client.Ref = ref
 	return &client, nil
 }
 
-// connect makes a client, which keeps its connections and tokens for all who have the same
+// connect makes a client of a name, which keeps its connections and tokens for all who have the same
 // credentials.
-func (a *Access) connect(ref reference.Reference, host string, plain bool, credential credentials.Credential) (Client, error) {
+func (a *Access) connect(ref reference.Reference, name, host string, plain bool, credential credentials.Credential) (Client, error) {
 	client, err := egress.New(egress.Options{
 		Origin: ref.Base(),
 		CA:     credential.CA, Certificate: credential.Certificate, Key: credential.Key,
@@ -130,7 +136,7 @@ func (a *Access) connect(ref reference.Reference, host string, plain bool, crede
 		Credential: credential, Limits: a.Limits,
 		Registry: &orasauth.Client{
 			Client: client,
-			Cache:  orasauth.NewCache(),
+			Cache:  tokensOf{a.tokens, name},
 			Credential: orasauth.StaticCredential(host, orasauth.Credential{
 				Username: credential.Username, Password: credential.Password, RefreshToken: credential.IdentityToken, AccessToken: credential.Token,
 			}),

@@ -3,6 +3,7 @@
 package auth
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"sync"
@@ -20,7 +21,17 @@ const (
 	// leastBytes have to come in each rateWindow: 10 KiB/s.
 	leastBytes = 100 << 10
 	rateWindow = 10 * time.Second
+	// decoded is how many times an answer counts that is decoded: its text, or what a decoder holds of that; the values, which
+	// take up to three times the text where these are short; and the garbage that this leaves.
+	decoded = 4
 )
+
+type decodingKey struct{}
+
+// Decoding returns a context whose answers count with what they are decoded to.
+func Decoding(ctx context.Context) context.Context {
+	return context.WithValue(ctx, decodingKey{}, int64(decoded))
+}
 
 // Counting is a transport whose answers count as the memory of the namespace in the request's context: while they are
 // read, and then until the context's holder releases them (see [budget.Holding]). An answer waits for memory as its bytes
@@ -43,8 +54,12 @@ func (c *Counting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if length := response.ContentLength; length >= 0 {
 		most = min(most, length)
 	}
+	times, _ := request.Context().Value(decodingKey{}).(int64)
+	times = max(times, 1)
 	tenant := budget.Tenant{Namespace: budget.TenantOf(request.Context()).Namespace}
-	b := &body{content: response.Body, request: request, claim: c.Memory.Claim(tenant, most), most: most, closed: make(chan struct{})}
+	b := &body{
+		content: response.Body, request: request, claim: c.Memory.Claim(tenant, times*most), times: times, most: most, closed: make(chan struct{}),
+	}
 	go b.watch(c.Clock)
 	response.Body = b
 	return response, nil
@@ -55,6 +70,7 @@ type body struct {
 	content io.ReadCloser
 	request *http.Request
 	claim   *budget.Claim
+	times   int64 // that a byte counts
 	// read are the bytes that were, counted those that count, and most those that the answer may have.
 	read, counted, most int64
 	closeOnce           sync.Once
@@ -89,11 +105,11 @@ func (b *body) Read(p []byte) (int, error) {
 // grow waits until more bytes may count.
 func (b *body) grow() error {
 	to := min(b.most, max(firstGrowth, 2*b.counted))
-	if b.claim.Try(to) {
+	if b.claim.Try(b.times * to) {
 		b.counted = to
 		return nil
 	}
-	if err := b.claim.Grow(b.request.Context(), to); err != nil {
+	if err := b.claim.Grow(b.request.Context(), b.times*to); err != nil {
 		return failure.NoMemory(budget.TenantOf(b.request.Context()).Namespace)
 	}
 	b.counted = to
@@ -139,7 +155,7 @@ func (b *body) Close() error {
 	b.closeOnce.Do(func() {
 		close(b.closed)
 		err = b.content.Close()
-		b.claim.Shrink(b.read)
+		b.claim.Shrink(b.times * b.read)
 		b.claim.Release(b.request.Context())
 	})
 	return err

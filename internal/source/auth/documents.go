@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 )
 
@@ -30,12 +30,12 @@ type document[T any] struct {
 
 // NewDocuments returns a memory that keeps documents up to a total cost. The function cost tells
 // the cost of each document by its parsed value, and by the bytes that it had before.
-func NewDocuments[T any](clock clock.Clock, capacity int64, cost func(parsed T, bytes int64) int64) *Documents[T] {
+func NewDocuments[T any](clock clock.Clock, memory *budget.Budget, capacity int64, cost func(parsed T, bytes int64) int64) *Documents[T] {
 	const overhead = 256 // with the key
-	return &Documents[T]{answers.New(clock, capacity, func(d document[T]) int64 {
+	return &Documents[T]{answers.New(clock, memory, capacity, func(d document[T]) int64 {
 		all := d.cost + overhead
 		for _, validator := range d.validators {
-			all += lru.Strings(validator)
+			all += answers.Strings(validator)
 		}
 		return all
 	}), cost}
@@ -51,7 +51,7 @@ func (d *Documents[T]) Get(ctx context.Context, c *Client, at *url.URL, what str
 	}
 	got, err := d.known.Ask(ctx, q, func(ctx context.Context) (document[T], error) {
 		before, _ := d.known.Peek(q.Key)
-		answer, err := c.get(ctx, at, before.validators.Clone(), what, c.Limits.IndexBytes)
+		answer, err := c.get(Decoding(ctx), at, before.validators.Clone(), what, c.Limits.IndexBytes)
 		switch {
 		case err != nil:
 			return document[T]{}, c.Explain(ctx, err)

@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
@@ -29,8 +30,10 @@ const (
 	maxReleasePages = 100
 	// releasesPerPage is the most that the API gives at once.
 	releasesPerPage = 100
-	// maxValues bounds the JSON of an answer, keys included. A file of a release has about 80, and a page may have 10,000 files.
-	maxValues = 1_000_000
+	// maxGrowth is how many times the text of a large answer its values may take, which is what counts for them. Those of real
+	// answers take less than the text.
+	maxGrowth = 3
+	small     = 64 << 10 // bytes
 	// maxFileName is how long the name of a file may be, in bytes: as GitHub, and file systems, have it.
 	maxFileName = 255
 )
@@ -60,11 +63,11 @@ type Releases struct {
 }
 
 // NewReleases returns the releases of no repository yet.
-func NewReleases(clock clock.Clock) *Releases {
+func NewReleases(clock clock.Clock, memory *budget.Budget) *Releases {
 	const ofAsset = 512 // bytes, with its name
 	return &Releases{
-		files: auth.NewDocuments(clock, remembered, func(assets []asset, _ int64) int64 { return int64(len(assets)) * ofAsset }),
-		pages: auth.NewDocuments(clock, remembered, func(p page, _ int64) int64 { return lru.Strings(p.tags) }),
+		files: auth.NewDocuments(clock, memory, remembered, func(assets []asset, _ int64) int64 { return int64(len(assets)) * ofAsset }),
+		pages: auth.NewDocuments(clock, memory, remembered, func(p page, _ int64) int64 { return answers.Strings(p.tags) }),
 	}
 }
 
@@ -129,8 +132,8 @@ func assetsOf(read *answeredRelease) (found []asset, err error) {
 
 // decode reads an answer.
 func decode(data []byte, into any) error {
-	if jsonsize.Values(data) > maxValues {
-		return failure.New(failure.ArtifactTooLarge, "an answer has more than %d values, the most that is accepted; publish fewer files with a release", maxValues)
+	if jsonsize.Of(data) > max(maxGrowth*len(data), small) {
+		return failure.New(failure.ArtifactTooLarge, "an answer takes more than %d times its text, as its values are empty; GitHub's aren't: correct github.url or github.apiURL", maxGrowth)
 	}
 	if json.Unmarshal(data, into) != nil {
 		return notGitHub()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -161,8 +162,8 @@ type Indexes struct {
 type index map[string][]opener.ChartVersion
 
 // NewIndexes returns indexes that the opener reads.
-func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
-	return &Indexes{opener: o, known: auth.NewDocuments(clock, indexCache, func(_ index, bytes int64) int64 { return bytes })}
+func NewIndexes(o opener.Opener, clock clock.Clock, memory *budget.Budget) *Indexes {
+	return &Indexes{opener: o, known: auth.NewDocuments(clock, memory, indexCache, func(_ index, bytes int64) int64 { return bytes })}
 }
 
 // of returns the index of a repository.

@@ -15,9 +15,9 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/lru"
 )
 
 const (
@@ -26,8 +26,9 @@ const (
 	// rest is how many times as long as it took to read a path it isn't read again. So large trees
 	// don't take all of the processor.
 	rest = 9
-	// remembered is how many paths are.
-	remembered = 4096
+	// remembered has room for some thousand paths.
+	remembered = 2 << 20 // bytes
+	ofPath     = 448     // bytes, with what is there
 )
 
 // Tree is the artifact root.
@@ -41,13 +42,13 @@ const (
 // A nil Tree is that of a manager without an artifact root.
 //
 // Key: the path and the kind of its content.
-// Bound: remembered paths.
+// Bound: remembered bytes. They belong to the process, as all namespaces share the root.
 // Lost with it: each path is read once more.
 type Tree struct {
 	dir    string // absolute
 	limits artifact.Limits
 	clock  clock.Clock
-	known  *lru.Cache[spot, seen] // what was asked for
+	known  *budget.Cache[spot, seen] // what was asked for
 }
 
 // spot is a path of the tree, and what is expected there.
@@ -74,7 +75,7 @@ func (s seen) differs(before seen) bool {
 }
 
 // New opens the directory, which has to be there.
-func New(dir string, limits artifact.Limits, clock clock.Clock) (*Tree, error) {
+func New(dir string, limits artifact.Limits, clock clock.Clock, memory *budget.Budget) (*Tree, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,8 @@ func New(dir string, limits artifact.Limits, clock clock.Clock) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{dir: dir, limits: limits, clock: clock, known: lru.New[spot](remembered, lru.One[seen])}, root.Close()
+	known := budget.NewCache[spot](memory, remembered, func(seen) int64 { return ofPath })
+	return &Tree{dir: dir, limits: limits, clock: clock, known: known}, root.Close()
 }
 
 // Resolve returns the digest of the content that the path has now, or had a moment ago if it takes long to read.
@@ -122,7 +124,7 @@ func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
 		begun := t.clock.Now()
 		for at := range t.known.All() {
 			if _, is := t.look(at); is.changed {
-				t.known.Change(at, func(known *seen) { known.changed = false })
+				t.known.Change(budget.Tenant{}, at, func(known *seen) { known.changed = false })
 				notify(at.path)
 			}
 		}
@@ -148,7 +150,7 @@ func (t *Tree) look(at spot) (artifact.Content, seen) {
 		is.digest = got.Digest()
 	}
 	is.again = t.clock.Now().Add(rest * t.clock.Since(begun))
-	return got, t.known.Change(at, func(known *seen) {
+	return got, t.known.Change(budget.Tenant{}, at, func(known *seen) {
 		is.changed = known.changed || !known.again.IsZero() && is.differs(*known)
 		*known = is
 	})

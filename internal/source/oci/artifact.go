@@ -6,8 +6,6 @@ package oci
 import (
 	"context"
 	"errors"
-	"net/http"
-	"regexp"
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -15,7 +13,6 @@ import (
 	orascontent "oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
 	orasremote "oras.land/oras-go/v2/registry/remote"
-	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -23,7 +20,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
-	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 // Artifact is a chart, or something else, in an OCI registry. Its digest is that of the layer
@@ -158,55 +154,6 @@ func (a Artifact) repository(c *auth.Client) (*orasremote.Repository, error) {
 	repository.MaxMetadataBytes = layout.MaxManifest
 	repository.ManifestMediaTypes = []string{ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex}
 	return repository, nil
-}
-
-const (
-	// tagPage is how many tags are asked for at once; many registries send fewer.
-	tagPage = 1000
-	// maxTagPages and maxTags bound what a registry may send: signatures have tags, too.
-	maxTagPages = 1000
-	maxTags     = 2 * versions.MaxPublished
-	// maxTagBytes bounds all pages together.
-	maxTagBytes = 16 << 20
-)
-
-// signatureTag is a tag of what belongs to a manifest, as its signatures do.
-var signatureTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}($|[.])`)
-
-// Versions lists the tags. There is no way to ask whether they have changed.
-func (a Artifact) Versions(ctx context.Context, c *auth.Client) (found []string, err error) {
-	repository, err := a.repository(c)
-	if err != nil {
-		return nil, err
-	}
-	repository.Client = &tagPages{Client: c, left: maxTagBytes}
-	repository.MaxMetadataBytes, repository.TagListPageSize, repository.TagListMaxPages = maxTagBytes, tagPage, maxTagPages
-	seen := 0
-	err = repository.Tags(ctx, "", func(page []string) error {
-		if seen += len(page); seen > maxTags {
-			return failure.TooMany("tags", maxTags)
-		}
-		for _, tag := range page {
-			switch version := strings.ReplaceAll(tag, "_", "+"); { // see [reference.TagOf]
-			case len(tag) > versions.MaxLength:
-			case versions.IsExact(version):
-				found = append(found, version)
-			case a.kind.Verbatim() && !signatureTag.MatchString(tag): // it may be called as it likes
-				found = append(found, tag)
-			}
-		}
-		if len(found) > versions.MaxPublished {
-			return failure.TooMany("tags", versions.MaxPublished)
-		}
-		return nil
-	})
-	switch answer, _ := errors.AsType[*errcode.ErrorResponse](err); {
-	case answer != nil && answer.StatusCode == http.StatusNotFound:
-		return nil, notPublished(ctx, repository, "the registry has no such repository, or doesn't show it to these credentials; publish it, or correct oci.url")
-	case errors.Is(err, errdef.ErrTooManyPages):
-		return nil, failure.TooMany("pages of tags", maxTagPages)
-	}
-	return found, err
 }
 
 // Pin returns the digest of the version's manifest.

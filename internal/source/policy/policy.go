@@ -13,9 +13,9 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -61,12 +61,12 @@ const trustCache = 8 << 20 // bytes
 type Reader struct {
 	objects *object.Reader
 	reads   sync.Mutex // one at a time, for all who want the same
-	known   *lru.Cache[reference.Object, object.Content]
+	known   *budget.Cache[reference.Object, object.Content]
 }
 
 // NewReader returns a reader that has read nothing yet.
-func NewReader(objects *object.Reader) *Reader {
-	return &Reader{objects: objects, known: lru.New[reference.Object](trustCache, func(k object.Content) int64 { return int64(len(k.Data)) + 256 })}
+func NewReader(objects *object.Reader, memory *budget.Budget) *Reader {
+	return &Reader{objects: objects, known: budget.NewCache[reference.Object](memory, trustCache, func(k object.Content) int64 { return int64(len(k.Data)) + 256 })}
 }
 
 // data returns what the object holds at the key.
@@ -79,7 +79,7 @@ func (r *Reader) data(ctx context.Context, key reference.Object) ([]byte, error)
 	}
 	read, err := r.objects.Read(ctx, key)
 	if err == nil {
-		r.known.Put(key, read)
+		r.known.Put(budget.Tenant{Namespace: key.Namespace}, key, read)
 	}
 	return read.Data, err
 }
