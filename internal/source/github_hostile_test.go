@@ -45,7 +45,7 @@ func TestHostileReleases(t *testing.T) {
 		"many files":       {release(many[:128+1]...), failure.ArtifactTooLarge},
 		"large in sum":     {release(strings.Replace(asset(1, "a"), "3", "9000000", 1), strings.Replace(asset(2, "b"), "3", "9000000", 1), strings.Replace(asset(4, "c"), "3", "9000000", 1), strings.Replace(asset(5, "d"), "3", "9000000", 1)), failure.ArtifactTooLarge},
 		"a huge answer":    {`{"tag_name": "1", "body": "` + strings.Repeat("x", 32<<20) + `"}`, failure.ArtifactTooLarge},
-		"a deep answer":    {strings.Repeat("[", 1<<18), failure.ArtifactInvalid},
+		"a deep answer":    {strings.Repeat("[", 1<<18), failure.ArtifactTooLarge},
 		"a long name":      {release(asset(1, strings.Repeat("x", 16<<20))), failure.ArtifactInvalid},
 		"still on its way": {release(`{"id": 1, "name": "a", "state": "starter"}`), failure.ArtifactNotFound},
 	} {
