@@ -119,6 +119,7 @@ func largePage(t *testing.T) (begin, end []byte) {
 
 // TestAnswersCount follows what is claimed of answers until they are used.
 func TestAnswersCount(t *testing.T) {
+	const none = 1 // in place of a status: there is no answer
 	memory := budget.New(budget.Limits{Cluster: 64 * mib})
 	answered := make(chan struct{})
 	var status atomic.Int32
@@ -127,7 +128,11 @@ func TestAnswersCount(t *testing.T) {
 			return nil
 		}
 		return func(w http.ResponseWriter, r *http.Request) {
-			if code := int(status.Load()); code != 0 {
+			switch code := int(status.Load()); code {
+			case 0:
+			case none:
+				panic(http.ErrAbortHandler)
+			default:
 				w.WriteHeader(code)
 			}
 			writing(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},`, 1000, "")(w, r)
@@ -197,6 +202,14 @@ func TestAnswersCount(t *testing.T) {
 		answered <- struct{}{}
 		if err := <-ended; err == nil {
 			t.Error("it isn't refused")
+		}
+		claimed(t, 0)
+	})
+	t.Run("without an answer", func(t *testing.T) {
+		status.Store(none)
+		defer status.Store(0)
+		if err := <-list(t.Context()); err == nil {
+			t.Error("there is an answer")
 		}
 		claimed(t, 0)
 	})

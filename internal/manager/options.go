@@ -131,9 +131,9 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.DurationVar(&o.render.Timeout, "render-timeout", 20*time.Second, "How long the rendering of one chart may take, in time on a processor.")
 	fs.Int64Var(&o.renderMemoryMiB, "render-memory-mib", 512, "Memory that one rendering process may use, in MiB.")
 
-	fs.Int64Var(&o.memoryMiB.All, "memory-mib", 1024, "Memory for what sources and workload clusters answer, and for what is kept of that, in MiB. What finds no room waits.")
-	fs.Int64Var(&o.memoryMiB.Namespace, "memory-per-namespace-mib", 512, "How much of --memory-mib one namespace may have, in MiB.")
-	fs.Int64Var(&o.memoryMiB.Cluster, "memory-per-cluster-mib", 256, "How much of --memory-per-namespace-mib one workload cluster may have, in MiB.")
+	fs.Int64Var(&o.memoryMiB.All, "memory-mib", 512, "Memory for what sources and workload clusters answer, and for what is kept of that, in MiB. What finds no room waits.")
+	fs.Int64Var(&o.memoryMiB.Namespace, "memory-per-namespace-mib", 256, "How much of --memory-mib one namespace may have, in MiB.")
+	fs.Int64Var(&o.memoryMiB.Cluster, "memory-per-cluster-mib", 192, "How much of --memory-per-namespace-mib one workload cluster may have, in MiB.")
 
 	fs.StringVar(&o.manager.HealthProbeBindAddress, "health-addr", ":9440", "Address of the health endpoint.")
 	fs.StringVar(&o.manager.PprofBindAddress, "profiler-address", "", "Address of the pprof endpoint, as in localhost:6060. If unspecified, there is none.")

@@ -55,9 +55,10 @@ func TestMemoryOfAttacks(t *testing.T) {
 	must.Succeed(t, err)
 	m := tn.launch("--namespace="+namespaces, "--render-workers=2", "--profiler-address="+address)
 	tn.makeStack("good", nil, tn.small("settings"))
+	servers := map[string]*server{"first": workloadServer(t, 0), "alone": workloadServer(t, 1), "beside": workloadServer(t, 2)}
 	serve := func(name string) time.Duration {
 		start := time.Now()
-		tn.makeCluster(name, workloadServer(t, 0), nil)
+		tn.makeCluster(name, servers[name], nil)
 		tn.awaitCluster(name, "it is served", ready("settings"))
 		return time.Since(start)
 	}
