@@ -23,15 +23,18 @@ import (
 )
 
 // memoryAttacks are ways in which a tenant, or the owner of one of its clusters, tries to take all memory of the manager. Names of
-// objects begin with that of the attack.
-var memoryAttacks = map[string]func(tn *tenant){
-	"indexes": (*tenant).attackByIndexes,
-	"endless": func(tn *tenant) { tn.attackByDiscovery("endless", "/c1", 1, 300) },
-	"kinds":   func(tn *tenant) { tn.attackByDiscovery("kinds", "", 20, 8) },
-	"lists":   (*tenant).attackByLists,
-	"aliases": (*tenant).attackByAliases,
-	"values":  (*tenant).attackByValues,
-	"charts":  (*tenant).attackByCharts,
+// objects begin with that of the attack. The first one waits until the manager has followed each of its steps.
+var memoryAttacks = []struct {
+	name  string
+	begin func(tn *tenant)
+}{
+	{"values", (*tenant).attackByValues},
+	{"aliases", (*tenant).attackByAliases},
+	{"charts", (*tenant).attackByCharts},
+	{"endless", func(tn *tenant) { tn.attackByDiscovery("endless", "/c1", 1, 300) }},
+	{"indexes", (*tenant).attackByIndexes},
+	{"kinds", func(tn *tenant) { tn.attackByDiscovery("kinds", "", 20, 8) }},
+	{"lists", (*tenant).attackByLists},
 }
 
 // attackByIndexes has one AddonStack name 64 Helm repositories, whose indexes have 31 MiB each.
@@ -110,7 +113,7 @@ func (tn *tenant) attackByLists() {
 	_, _ = io.WriteString(z, `{"metadata":{"name":"z"}}]}`)
 	_ = z.Close()
 	tail := page.Bytes()
-	tn.makeStack("lists", labels("who=lists"), tn.addon("lists", tn.writeChart("lists", "1.0.0", chart{"templates/x.yaml": strings.Join(objects, "---\n")})))
+	tn.makeStack("lists", labels("who=lists"), tn.addon("lists", tn.writeChart("lists-"+tn.namespace, "1.0.0", chart{"templates/x.yaml": strings.Join(objects, "---\n")})))
 	tn.makeHostile("lists", 1, "", func(r *http.Request) http.HandlerFunc {
 		switch {
 		case r.URL.Path == "/apis":
@@ -144,7 +147,7 @@ func (tn *tenant) attackByAliases() {
 		tn.create(cm)
 		values = append(values, addonsv1.ValuesReference{Kind: "ConfigMap", Name: cm.Name})
 	}
-	path := tn.writeChart("aliases", "1.0.0", configMapChart)
+	path := tn.writeChart("aliases-"+tn.namespace, "1.0.0", configMapChart)
 	var addons []addonsv1.Addon
 	for i := range 40 {
 		addons = append(addons, tn.addon(fmt.Sprint("v", i), path, func(a *addonsv1.Addon) {
@@ -202,7 +205,7 @@ func (tn *tenant) attackByCharts() {
 	var addons []addonsv1.Addon
 	for i := range 31 {
 		name := fmt.Sprint("bomb-", i)
-		path := tn.writeChart(name, "1.0.0", chart{"templates/x.yaml": fmt.Sprintf("# %d\n", i) + bombs[i%len(bombs)]})
+		path := tn.writeChart(name+"-"+tn.namespace, "1.0.0", chart{"templates/x.yaml": fmt.Sprintf("# %d\n", i) + bombs[i%len(bombs)]})
 		addons = append(addons, tn.addon(name, path))
 	}
 	tn.makeStack("charts", labels("who=charts"), addons...)

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -66,28 +64,28 @@ func TestMemoryOfAttacks(t *testing.T) {
 	alone := serve("alone")
 	before := liveHeap(t, m, address)
 
-	for _, name := range slices.Sorted(maps.Keys(memoryAttacks)) {
-		tn.run(name, func(t *testing.T, _ *tenant) {
+	for _, attack := range memoryAttacks {
+		tn.run(attack.name, func(t *testing.T, _ *tenant) {
 			attacker := in["one"].in(t)
-			memoryAttacks[name](attacker)
-			most := mostMemoryFor(t, m, attackedFor)
+			measured := mostMemoryFor(t, m, attackedFor)
+			attack.begin(attacker)
+			most := <-measured
 			attacker.leave()
 			after := settledHeap(t, m, address, before)
-			t.Logf("%s: at most %d MiB; %d MiB on the heap before, %d after", name, most, before, after)
+			t.Logf("%s: at most %d MiB; %d MiB on the heap before, %d after", attack.name, most, before, after)
 			attacker.Expect(most).To(BeNumerically("<=", mostResident), "MiB")
 			attacker.Expect(after-before).To(BeNumerically("<=", mostLeft), "MiB left")
 		})
 	}
 	tn.run("all", func(t *testing.T, tn *tenant) {
-		for _, name := range slices.Sorted(maps.Keys(memoryAttacks)) {
+		measured := mostMemoryFor(t, m, 2*attackedFor)
+		for _, attack := range memoryAttacks {
 			for _, attacker := range in {
-				memoryAttacks[name](attacker.in(t))
+				attack.begin(attacker.in(t))
 			}
 		}
-		beside := make(chan time.Duration, 1)
-		go func() { beside <- serve("beside") }()
-		most := mostMemoryFor(t, m, 2*attackedFor)
-		took := <-beside
+		took := serve("beside")
+		most := <-measured
 		for _, attacker := range in {
 			attacker.in(t).leave()
 		}
@@ -100,23 +98,28 @@ func TestMemoryOfAttacks(t *testing.T) {
 	tn.Expect(m.Ended()).To(BeNil(), "the manager lives")
 }
 
-// mostMemoryFor returns how much the manager and its workers have in memory at most for a while, in MiB.
-func mostMemoryFor(t *testing.T, m *manager, d time.Duration) (most int) {
+// mostMemoryFor measures for a while how much the manager and its workers have in memory at most, in MiB.
+func mostMemoryFor(t *testing.T, m *manager, d time.Duration) <-chan int {
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end) && m.Running() == nil; time.Sleep(100 * time.Millisecond) {
-		now := memoryOf(t, m)
-		all, err := process.List()
-		must.Succeed(t, err)
-		for _, p := range all {
-			if p.Parent == m.PID() {
-				if mib, err := process.Memory(p.PID, process.Resident); err == nil { // else it has ended
-					now += int(mib)
+	measured := make(chan int, 1)
+	go func() {
+		most := 0
+		for end := time.Now().Add(d); time.Now().Before(end) && m.Running() == nil; time.Sleep(100 * time.Millisecond) {
+			now := memoryOf(t, m)
+			all, err := process.List()
+			must.Succeed(t, err)
+			for _, p := range all {
+				if p.Parent == m.PID() {
+					if mib, err := process.Memory(p.PID, process.Resident); err == nil { // else it has ended
+						now += int(mib)
+					}
 				}
 			}
+			most = max(most, now)
 		}
-		most = max(most, now)
-	}
-	return most
+		measured <- most
+	}()
+	return measured
 }
 
 // leave deletes all objects of the tenant's namespace that it made.

@@ -13,8 +13,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/held"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -118,4 +120,17 @@ func newest(t *testing.T, s *record.Store) *record.Record {
 	r, err := s.Newest(t.Context())
 	must.Succeed(t, err)
 	return r
+}
+
+// TestListsCount sees that a list of records counts until what is needed of it was taken.
+func TestListsCount(t *testing.T) {
+	arrive := held.Answers(t)
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+			arrive(ctx)
+			return c.List(ctx, list, o...)
+		},
+	}).Build()
+	_, err := (&record.Store{Client: c, Release: record.Release{Namespace: "ns", Name: "demo"}, Clock: clock.RealClock{}}).List(t.Context())
+	must.Succeed(t, err)
 }
