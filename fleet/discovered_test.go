@@ -4,9 +4,11 @@ package fleet_test
 
 import (
 	"fmt"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,4 +108,31 @@ func TestKindsOfLaterCount(t *testing.T) {
 	}
 	c.Remove("a/b")
 	claims(t, memory, 0)
+}
+
+// TestDocumentsCountUntilAllAreRead has a cluster keep the second of two documents back. The first one counts meanwhile.
+func TestDocumentsCountUntilAllAreRead(t *testing.T) {
+	memory := budget.New(budget.Limits{Cluster: 64 * mib})
+	kinds := manyKinds(2, 1000, strings.Repeat("n", 250))
+	asked, answer := make(chan struct{}), make(chan struct{})
+	conn := start(t, fleet.Options{Memory: memory, Timeout: time.Hour}).connect(t, "a/b", "", func(r *http.Request) http.HandlerFunc {
+		if r.URL.Path == "/apis/g1/v1" {
+			asked <- struct{}{}
+			<-answer
+		}
+		return kinds(r)
+	})
+	found := make(chan error, 1)
+	go func() {
+		_, err := conn.Facts(t.Context())
+		found <- err
+	}()
+	<-asked
+	if claimed := memory.Usage().Claimed; claimed < mib/2 {
+		t.Errorf("%d KiB are claimed for a document of 500 KiB", claimed>>10)
+	}
+	close(answer)
+	if err := <-found; err != nil {
+		t.Error(err)
+	}
 }

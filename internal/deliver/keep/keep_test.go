@@ -9,10 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/held"
 )
 
 // TestSpared tells what stays though it is the release's.
@@ -68,5 +70,24 @@ func TestLookGoesOnToTheLastPage(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("without %q: %q, %v; want %q", ignored, got, err, want)
 		}
+	}
+}
+
+// noKinds is a cluster without kinds.
+type noKinds struct{ discovery.DiscoveryInterface }
+
+func (noKinds) ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, error) {
+	return nil, nil
+}
+
+// TestDocumentsCount sees that the documents of a discovery count until the kinds were taken from them.
+func TestDocumentsCount(t *testing.T) {
+	arrive := held.Answers(t)
+	k := &Keeper{Discovery: func(ctx context.Context) (discovery.DiscoveryInterface, error) {
+		arrive(ctx)
+		return noKinds{}, nil
+	}}
+	if used, err := k.namespaceInUse(t.Context(), "n"); used != "" || err != nil {
+		t.Errorf("%q, %v", used, err)
 	}
 }
