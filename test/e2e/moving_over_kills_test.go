@@ -93,7 +93,7 @@ func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int) int {
 	defer cancel()
 	w := &migration.World{
 		Client: world.hub, Namespace: m.namespace, Origin: origin,
-		Config: func(_ context.Context, cluster string) (*rest.Config, error) { return m.clusters[cluster], nil },
+		Config:       func(_ context.Context, cluster string) (*rest.Config, error) { return m.clusters[cluster], nil },
 		Repositories: map[string]string{},
 	}
 	for _, r := range m.releases {
