@@ -289,3 +289,17 @@ func TestOtherFactsRestartNoPod(t *testing.T) {
 	renewed.Spec = "other"
 	e.Expect(e.install(renewed).Revision).To(Equal(int32(6)), "another password is another content")
 }
+
+// TestOtherFactsWithOtherHooks has a cluster's new kinds change a hook of a chart whose objects stay the same.
+func TestOtherFactsWithOtherHooks(t *testing.T) {
+	e, ns := beside(t)
+	of := func(facts, image, weight string) deliver.Desired {
+		text := strings.Replace(jobText("migrate", false), "example.com/app:1", image, 1)
+		text = strings.Replace(text, "helm.sh/hook: any", "helm.sh/hook: test, helm.sh/hook-weight: '"+weight+"'", 1)
+		return e.ofFacts(ns, facts, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, text, []string{"test"})}})
+	}
+	e.install(of("one", "example.com/app:1", "1"))
+	e.Expect(e.install(of("two", "example.com/app:1", "1")).Revision).To(Equal(int32(1)))
+	e.Expect(e.install(of("three", "example.com/app:2", "1")).Revision).To(Equal(int32(2)))
+	e.Expect(e.install(of("four", "example.com/app:2", "2")).Revision).To(Equal(int32(3)))
+}
