@@ -55,7 +55,11 @@ func (r revisionMaker) foresee(ctx context.Context) (restarted []ObjectKey, _ er
 		changed[i] = podsDiffer(live, result) || podsDiffer(before[key], o)
 		return r.failureOf(key, err)
 	})
-	if f := failed.Worst(); f != nil {
+	switch f := failed.Worst(); {
+	case f == nil, f.Kind == object.Deferred: // it comes by itself
+	case f.Kind == object.Transient:
+		return nil, f.Unwrap()
+	default:
 		return nil, &stopped{r.refusal(addonsv1.AddonFailed, f.Reason, f.Message)}
 	}
 	for i, o := range made.objects {
