@@ -12,6 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/health"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // While the replicas of a workload change, what is missing of them is counted from then on. A cause that a pod names lasts.
@@ -61,6 +62,24 @@ func TestHealthThatNobodyKnowsYet(t *testing.T) {
 		one := healthCheck{q}.evaluateHealth(t.Context(), &a, record, nil, addonResult{status: statusOf(record, addonsv1.AddonReady)})
 		if one.status.Phase != want {
 			t.Errorf("it was %s: %+v", was, one.status)
+		}
+	}
+}
+
+// What a cluster says of an object is shown without the add-on's secrets, and not at all while nobody knows these.
+func TestWordsOfAClusterHideSecrets(t *testing.T) {
+	const words = "the password pa55-word-of-web is wrong"
+	for name, tc := range map[string]struct {
+		in   *inputs
+		want string
+	}{
+		"known":     {&inputs{secrets: []string{"pa55-word-of-web"}}, "the password " + message.Redacted + " is wrong"},
+		"none":      {&inputs{}, words},
+		"recorded":  {&inputs{recorded: true}, message.Redacted},
+		"not known": {nil, message.Redacted},
+	} {
+		if got := hiding(tc.in)(words); got != tc.want {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

@@ -27,32 +27,23 @@ type revisionMaker struct{ *call }
 // begin renders and records a new revision. Nothing of it is in the cluster yet,
 // but its record says what may be from now on.
 func (r revisionMaker) begin(ctx context.Context) error {
-	made, err := r.make(ctx, r.nextRevision(), nil)
-	if err != nil {
-		return err
-	}
 	deployed, err := r.deployedRecord(ctx)
 	if err != nil {
 		return err
 	}
-	factsAlone := r.isOfFactsAlone(deployed, made.rec)
-	if factsAlone && made.rec.SealAs(deployed) {
-		return r.takeFacts(ctx, deployed, made.rec, "")
-	}
-	var unchanged map[record.ObjectKey]record.Entry
-	objects, weight, err := r.objectsOf(ctx, deployed)
+	r.previous = deployed
+	made, err := r.make(ctx, r.nextRevision(), nil)
 	if err != nil {
 		return err
 	}
-	if factsAlone {
-		if others, only := othersByPodAnnotations(objects, made.objects); only && hooksDifferOnlySo(deployed, made.rec) {
-			return r.takeFacts(ctx, deployed, made.rec, others)
-		}
+	if deployed != nil && made.isUnasked && made.isAs(deployed) {
+		return r.takeFacts(ctx, deployed, made.rec)
 	}
-	if objects != nil {
-		unchanged = made.unchanged(objects, deployed.State.CRDsDigest)
+	var unchanged map[record.ObjectKey]record.Entry
+	if deployed != nil {
+		unchanged = made.unchanged(deployed.State.CRDsDigest)
 	}
-	if err := r.memory.hold(ctx, -weight); err != nil {
+	if err := r.memory.hold(ctx, -object.Weight(made.previous...)); err != nil {
 		return err
 	}
 	if err := r.ensureNamespace(ctx); err != nil {
@@ -88,26 +79,10 @@ func (r revisionMaker) deployedRecord(ctx context.Context) (*record.Record, erro
 	return rec, nil
 }
 
-// objectsOf returns the objects of the deployed revision, nil if there is none or they can't be read, and their weight.
-func (r revisionMaker) objectsOf(ctx context.Context, deployed *record.Record) ([]*unstructured.Unstructured, int64, error) {
-	if deployed == nil {
-		return nil, 0, nil
-	}
-	objects, weight, err := r.manifest(ctx, deployed)
-	if record.IsUnreadable(err) {
-		return nil, 0, nil // so all objects are applied
-	}
-	return objects, weight, err
-}
-
-// unchanged returns the entries of those objects and CRDs of crds/ that are just the same as these. Their fields have to
-// be known.
-func (made *madeRevision) unchanged(objects []*unstructured.Unstructured, crdsDigest string) map[record.ObjectKey]record.Entry {
-	same := map[record.ObjectKey]record.Entry{}
-	previous := make(map[record.ObjectKey]*unstructured.Unstructured, len(objects))
-	for _, o := range objects {
-		previous[record.KeyOf(o)] = o
-	}
+// unchanged returns the entries of those objects and CRDs of crds/ that are just the same as in the previous revision. Their
+// fields have to be known.
+func (made *madeRevision) unchanged(crdsDigest string) map[record.ObjectKey]record.Entry {
+	same, previous := map[record.ObjectKey]record.Entry{}, byKey(made.previous)
 	entries := make(map[record.ObjectKey]record.Entry, len(made.inventory))
 	for _, e := range made.inventory {
 		if e.UID != "" && e.Fields != 0 {

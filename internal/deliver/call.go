@@ -35,7 +35,7 @@ type call struct {
 	digest      string         // of the inputs, or of the record that is removed
 	rec         *record.Record // the revision that is being worked on
 	adopted     *record.AdoptedRelease
-	previous    *record.Record // of the release of Helm that a new revision takes over; nil if there is none
+	previous    *record.Record // that a new revision follows: the deployed one, or of the release of Helm that it takes over; nil if there is none
 	checks      readiness.Checks
 	scope       *object.Scope
 	newRevision bool // it recorded one

@@ -5,6 +5,8 @@ package deliver
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -23,7 +25,7 @@ func (d *Deliverer) Foresee(ctx context.Context, t Target, want Desired) (restar
 	return restarted, o, err
 }
 
-func (r revisionMaker) foresee(ctx context.Context) ([]ObjectKey, error) {
+func (r revisionMaker) foresee(ctx context.Context) (restarted []ObjectKey, _ error) {
 	if err := r.list(ctx); err != nil {
 		return nil, err
 	}
@@ -40,14 +42,36 @@ func (r revisionMaker) foresee(ctx context.Context) ([]ObjectKey, error) {
 	for _, e := range made.inventory {
 		known[e.Key()] = e
 	}
-	tries := &application{call: r.call}
+	tries, before := &application{call: r.call}, byKey(made.previous)
+	changed := make([]bool, len(made.objects))
 	failed := object.InParallel(len(made.objects), func(i int) *object.Failure {
-		key := record.KeyOf(made.objects[i])
-		_, _, err := tries.applyUnignored(ctx, made.objects[i], known[key], false)
+		o := made.objects[i]
+		key := record.KeyOf(o)
+		live, err := r.applier.Get(ctx, o)
+		if err != nil {
+			live = nil // trying it tells what is wrong
+		}
+		result, _, err := tries.applyUnignored(ctx, o, known[key], false)
+		changed[i] = podsDiffer(live, result) || podsDiffer(before[key], o)
 		return r.failureOf(key, err)
 	})
-	if f := failed.Worst(); f != nil {
+	switch f := failed.Worst(); {
+	case f == nil, f.Kind == object.Deferred: // it comes by itself
+	case f.Kind == object.Transient:
+		return nil, f.Unwrap()
+	default:
 		return nil, &stopped{r.refusal(addonsv1.AddonFailed, f.Reason, f.Message)}
 	}
-	return made.restarted, nil
+	for i, o := range made.objects {
+		if changed[i] {
+			restarted = append(restarted, record.KeyOf(o))
+		}
+	}
+	return restarted, nil
+}
+
+// podsDiffer reports whether the pods of a workload restart as its template changes. A CronJob's don't.
+func podsDiffer(before, after *unstructured.Unstructured) bool {
+	was, is := podTemplateOf(before), podTemplateOf(after)
+	return was != nil && is != nil && after.GetKind() != "CronJob" && !equality.Semantic.DeepEqual(was.Object, is.Object)
 }

@@ -112,6 +112,24 @@ func TestHelmRollsBackAndUninstalls(t *testing.T) {
 	e.Expect(o.Revision).To(BeEquivalentTo(1))
 }
 
+// TestRecordHasDefaultValues has Helm tell all values of a release: `helm upgrade --reuse-values` begins with them.
+func TestRecordHasDefaultValues(t *testing.T) {
+	e, ns := alone(t)
+	want := e.want(ns, demo("1", "one"))
+	render := want.Render
+	want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
+		r, err := render(ctx, in)
+		r.Metadata = json.RawMessage(`{"name":"demo","version":"1.0.0","apiVersion":"v2","home":"https://example.org"}`)
+		r.ChartValues = json.RawMessage(`{"a":"default","deep":{"er":"default"}}`)
+		return r, err
+	}
+	e.install(want)
+	all := action.NewGetValues(helm(e, ns))
+	all.AllValues = true
+	e.Expect(all.Run("demo")).To(Equal(map[string]any{"a": "b", "deep": map[string]any{"er": "default"}}))
+	e.Expect(action.NewGetMetadata(helm(e, ns)).Run("demo")).To(And(HaveField("Chart", "demo"), HaveField("Version", "1.0.0")))
+}
+
 // noise is a text of so many bytes, and a third more, that can't be compressed.
 func noise(bytes int) string {
 	random := make([]byte, bytes)

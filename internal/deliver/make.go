@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -28,7 +29,8 @@ type madeRevision struct {
 	rec           *record.Record
 	inventory     []record.Entry               // of the revisions before
 	crds, objects []*unstructured.Unstructured // as they are to be applied
-	restarted     []record.ObjectKey           // whose pods restart as a release of Helm is taken over
+	previous      []*unstructured.Unstructured // of the revision before, as they would be; nil if they can't be read
+	isUnasked     bool                         // the revision before is of the same chart, values and spec
 }
 
 // make renders a revision that follows the records. It takes the generated values from the revision
@@ -47,7 +49,7 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
 	if cluster := (&reader{revisionMaker: r, inventory: found}); len(cluster.inventory) > 0 {
 		input.Lookup = cluster.lookup
-		if len(inventory) > 0 && isNew && r.previous != nil {
+		if len(inventory) > 0 && isNew && (len(r.records) == 0 || !r.records[0].Complete) {
 			input.Live = cluster.live
 		}
 	}
@@ -69,11 +71,6 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 		rendering.CRDs = nil
 	}
 	made := &madeRevision{inventory: inventory}
-	if r.previous != nil {
-		if made.restarted, err = r.keepPodAnnotations(ctx, rendering, inventory); err != nil {
-			return nil, err
-		}
-	}
 	if check, ok := r.checks.Unmatched(slices.Concat(rendering.Objects, rendering.CRDs)); ok {
 		return nil, r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
 			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
@@ -81,9 +78,14 @@ func (r revisionMaker) make(ctx context.Context, number int, generated map[strin
 	if made.crds, made.objects, err = r.scope.PrepareBoth(rendering.CRDs, rendering.Objects); err != nil {
 		return nil, err
 	}
+	kept, err := r.keepPodAnnotations(ctx, rendering, made)
+	if err != nil {
+		return nil, err
+	}
 	if made.rec, err = r.newRecord(ctx, rendering, number); err != nil {
 		return nil, err
 	}
+	made.rec.Otherwise = message.List(kept, ", ", message.Few)
 	if err := r.memory.hold(ctx, int64(len(made.rec.Helm.Manifest))-weight); err != nil {
 		return nil, err
 	}

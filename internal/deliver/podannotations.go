@@ -3,81 +3,98 @@
 package deliver
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 )
 
-// A chart writes a password in another form once it finds that in the cluster, as without quotes. Then the checksum of the
-// Secret in a pod template differs, though the data doesn't. No pod restarts for that where a release of Helm becomes an
-// add-on with the same chart and values, as nobody has asked for a change.
+// A chart is rendered again without anybody asking for another add-on, where a release of Helm becomes one, and where facts
+// about the cluster change. It may write a password in another form then, as without quotes once it finds that in the cluster. The
+// checksum of the Secret in a pod template differs, though the data doesn't. No pod restarts for that: annotations stay until
+// the add-on changes. What they stand for can't be known, so the data of all Secrets and ConfigMaps counts.
 
-// byIdentity are objects by [manifest.Identity].
-type byIdentity map[string]*unstructured.Unstructured
-
-func (r revisionMaker) byIdentity(objects []*unstructured.Unstructured) byIdentity {
-	all := make(byIdentity, len(objects))
-	for _, o := range objects {
-		all[manifest.Identity(o, r.release.Namespace)] = o
+// keepPodAnnotations gives pod templates the annotations that they have, where nothing else of them differs from the previous
+// revision. It returns the objects that the chart makes otherwise.
+func (r revisionMaker) keepPodAnnotations(ctx context.Context, rendering *Rendering, made *madeRevision) (kept []string, err error) {
+	if r.previous == nil {
+		return nil, nil
 	}
-	return all
-}
-
-// keepPodAnnotations gives pod templates of a rendering the annotations that they have in the cluster, if nothing but their
-// values differs from the release which is taken over, nor the data of its Secrets and ConfigMaps. It returns the
-// workloads whose pods restart.
-func (r revisionMaker) keepPodAnnotations(ctx context.Context, rendering *Rendering, inventory []record.Entry) (restarted []record.ObjectKey, _ error) {
-	objects, err := r.previous.Manifest()
-	if err != nil {
+	if made.previous, _, err = r.manifest(ctx, r.previous); record.IsUnreadable(err) {
+		return nil, nil // so all objects are applied
+	}
+	if made.isUnasked = err == nil && r.isUnasked(rendering); !made.isUnasked {
 		return nil, err
 	}
-	weight := object.Weight(objects...)
-	if err := r.memory.hold(ctx, weight); err != nil {
-		return nil, err
-	}
-	before, wanted := r.byIdentity(objects), r.byIdentity(rendering.Objects)
-	var live byIdentity // read if it is needed
-	for _, o := range rendering.Objects {
-		id := manifest.Identity(o, r.release.Namespace)
-		is, was := podTemplateOf(o), podTemplateOf(before[id])
-		if is == nil || was == nil || equality.Semantic.DeepEqual(is.Object, was.Object) {
+	var there map[record.ObjectKey]*unstructured.Unstructured
+	before, wanted := byKey(made.previous), byKey(made.objects)
+	annotations := map[string]map[string]string{}
+	for _, o := range made.objects {
+		is, was := podTemplateOf(o), podTemplateOf(before[record.KeyOf(o)])
+		if is == nil || was == nil || maps.Equal(is.GetAnnotations(), was.GetAnnotations()) || !equalButAnnotations(is, was) {
 			continue
 		}
-		if live == nil && r.takesOverAsIs(rendering) {
-			objects, err := (&reader{revisionMaker: r, inventory: inventory}).live(ctx)
+		if there == nil {
+			objects := made.previous
+			if !r.believes(r.previous) { // its record is anybody's who may write Secrets there
+				objects, err = (&reader{revisionMaker: r, inventory: made.inventory}).live(ctx)
+			}
 			if _, unreadable := errors.AsType[*failure.Error](err); err != nil && !unreadable {
 				return nil, err
 			}
-			live = r.byIdentity(objects)
+			there = byKey(objects)
+			if !sameData(before, wanted, there) {
+				return nil, nil
+			}
 		}
-		if sameData(before, wanted, live) && keepAnnotations(is, was, podTemplateOf(live[id])) {
-			rendering.Manifest = "" // it is written of the objects
-		} else {
-			key := record.KeyOf(o)
-			key.Namespace = cmp.Or(key.Namespace, r.release.Namespace)
-			restarted = append(restarted, key)
+		if has := podTemplateOf(there[record.KeyOf(o)]); has != nil {
+			stay := has.GetAnnotations()
+			maps.DeleteFunc(stay, func(key, _ string) bool { // it is of others
+				_, had := was.GetAnnotations()[key]
+				_, wants := is.GetAnnotations()[key]
+				return !had && !wants
+			})
+			is.SetAnnotations(stay)
+			annotations[manifest.Identity(o, r.release.Namespace)] = stay
+			kept = append(kept, record.KeyOf(o).String())
 		}
 	}
-	return restarted, r.memory.hold(ctx, -weight)
+	for _, o := range rendering.Objects {
+		if stay, is := annotations[manifest.Identity(o, r.release.Namespace)]; is {
+			podTemplateOf(o).SetAnnotations(stay)
+			rendering.Manifest = "" // it is written of the objects
+		}
+	}
+	return kept, nil
 }
 
-// takesOverAsIs reports whether a rendering is of the chart and the values that the release has.
-func (r revisionMaker) takesOverAsIs(rendering *Rendering) bool {
-	of, values := r.previous.Helm.Chart, inJSON(rendering.Values)
-	return of != nil && of.Metadata != nil && of.Metadata.Name == rendering.Name && of.Metadata.Version == rendering.Version &&
-		(len(values)+len(r.previous.Helm.Config) == 0 || reflect.DeepEqual(values, inJSON(r.previous.Helm.Config)))
+// isUnasked reports whether a rendering is of the chart and the values of the previous revision, and of what else the user wrote
+// if that was of the add-on.
+func (r revisionMaker) isUnasked(rendering *Rendering) bool {
+	p := r.previous
+	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)
+	if of == nil || of.Metadata == nil || of.Metadata.Name != rendering.Name || of.Metadata.Version != rendering.Version ||
+		len(values)+len(had) > 0 && !equality.Semantic.DeepEqual(values, had) {
+		return false
+	}
+	return !p.Complete || p.Spec == r.want.Spec && p.Artifact == r.want.Artifact && !p.Transferred() && !p.IsRollback() && !r.want.Again &&
+		p.RenewAt.Equal(generated.RenewAt(rendering.Generated))
+}
+
+func byKey(objects []*unstructured.Unstructured) map[record.ObjectKey]*unstructured.Unstructured {
+	all := make(map[record.ObjectKey]*unstructured.Unstructured, len(objects))
+	for _, o := range objects {
+		all[record.KeyOf(o)] = o
+	}
+	return all
 }
 
 // podTemplateOf returns the pod template in an object, as a part of it; nil if there is none.
@@ -85,45 +102,31 @@ func podTemplateOf(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if o == nil {
 		return nil
 	}
-	spec, _ := o.Object["spec"].(map[string]any)
-	if template, ok := spec["template"].(map[string]any); ok {
-		return &unstructured.Unstructured{Object: template}
+	for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
+		field, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
+		template, _ := field.(map[string]any)
+		if _, found, _ := unstructured.NestedFieldNoCopy(template, "spec", "containers"); found {
+			return &unstructured.Unstructured{Object: template}
+		}
 	}
 	return nil
 }
 
-// keepAnnotations gives a pod template the live values of those annotations that differ from the release's record, and reports
-// whether nothing else does. The record is anybody's who may write Secrets there, so no value is taken from it.
-func keepAnnotations(is, was, live *unstructured.Unstructured) bool {
-	now, before := is.GetAnnotations(), was.GetAnnotations()
-	other := is.DeepCopy()
-	if other.SetAnnotations(before); live == nil || len(now) != len(before) || !equality.Semantic.DeepEqual(other.Object, was.Object) {
-		return false
-	}
-	kept, there := maps.Clone(now), live.GetAnnotations()
-	for key, value := range now {
-		old, had := before[key]
-		text, has := there[key]
-		if !had || !has {
-			return false
-		}
-		if value != old {
-			kept[key] = text
-		}
-	}
-	is.SetAnnotations(kept)
-	return true
+// equalButAnnotations compares pod templates.
+func equalButAnnotations(a, b *unstructured.Unstructured) bool {
+	a = a.DeepCopy()
+	a.SetAnnotations(b.GetAnnotations())
+	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }
 
-// sameData reports whether no data of Secrets and ConfigMaps changes in the cluster, of all that a release had before or is to
-// have. Other keys there are of others.
-func sameData(before, wanted, live byIdentity) bool {
-	for _, objects := range []byIdentity{before, wanted} {
-		for id, o := range objects {
-			is, want := dataOf(live[id]), dataOf(wanted[id])
-			for key := range dataOf(o) {
-				text, has := is[key]
-				if expected, wants := want[key]; has != wants || text != expected {
+// sameData reports whether no data of Secrets and ConfigMaps changes of all that a release had before or is to have. Other keys
+// there are of others.
+func sameData(before, wanted, there map[record.ObjectKey]*unstructured.Unstructured) bool {
+	for _, objects := range []map[record.ObjectKey]*unstructured.Unstructured{before, wanted} {
+		for key, o := range objects {
+			is, want := dataOf(there[key]), dataOf(wanted[key])
+			for field := range dataOf(o) {
+				if is[field] == nil || is[field] != want[field] {
 					return false
 				}
 			}
@@ -133,20 +136,22 @@ func sameData(before, wanted, live byIdentity) bool {
 }
 
 // dataOf returns the data of a Secret or ConfigMap by key, none of any other object.
-func dataOf(o *unstructured.Unstructured) map[string]string {
-	if o == nil || o.GetAPIVersion() != "v1" || o.GetKind() != "Secret" && o.GetKind() != "ConfigMap" {
-		return nil
-	}
-	all := map[string]string{}
-	for _, field := range []string{"data", "binaryData", "stringData"} { // the last one counts
-		values, _ := o.Object[field].(map[string]any)
-		for key, value := range values {
-			text := fmt.Sprint(value)
-			if plain, err := base64.StdEncoding.DecodeString(text); err == nil && field == "data" && o.GetKind() == "Secret" {
-				text = string(plain)
-			}
-			all[key] = text
+func dataOf(o *unstructured.Unstructured) map[string]any {
+	all := map[string]any{}
+	if o != nil && o.GetAPIVersion() == "v1" && (o.GetKind() == "Secret" || o.GetKind() == "ConfigMap") {
+		for _, field := range []string{"data", "binaryData"} {
+			values, _ := o.Object[field].(map[string]any)
+			maps.Copy(all, values)
 		}
 	}
 	return all
+}
+
+// inJSON returns values as a record has them.
+func inJSON(values map[string]any) (stored map[string]any) {
+	data, err := json.Marshal(values)
+	if err != nil || json.Unmarshal(data, &stored) != nil {
+		return values // which equals nothing that is stored
+	}
+	return stored
 }

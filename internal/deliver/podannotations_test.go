@@ -57,14 +57,18 @@ func TestPodsStayWhereTheirDataDoes(t *testing.T) {
 		"rollout restart": {now: checksummed(again, "1", "two", ""), change: func(e *env, ns string) {
 			e.apply("kubectl", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app, namespace: "+ns+"}\nspec: {template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: now}}}}\n")
 		}},
-		"another password":   {now: checksummed("stringData: {p: abd}", "1", "two", ""), restarts: true},
-		"another setting":    {now: checksummed(again, "2", "two", ""), restarts: true},
-		"a key less":         {now: checksummed("", "1", "two", ""), restarts: true},
-		"the Secret goes":    {now: strings.SplitN(checksummed("", "1", "two", ""), "---", 3)[2], restarts: true},
-		"another label":      {now: checksummed(again, "1", "two", ", more: x"), restarts: true},
-		"another annotation": {now: strings.Replace(checksummed(again, "1", "two", ""), "fixed: x", "fixed: x, more: x", 1), restarts: true},
-		"other values":       {now: checksummed(again, "1", "two", ""), values: map[string]any{"a": "b"}, restarts: true},
-		"another version":    {now: checksummed(again, "1", "two", ""), version: "2.0.0", restarts: true},
+		"another annotation": {now: strings.Replace(checksummed(again, "1", "two", ""), "fixed: x", "fixed: x, more: x", 1)},
+		"an annotation less": {now: strings.Replace(checksummed(again, "1", "two", ""), ", fixed: x", "", 1)},
+		"an annotation that was taken out": {now: checksummed(again, "1", "two", ""), change: func(e *env, ns string) {
+			e.edit("kubectl", e.get("apps/v1", "Deployment", ns, "app"), `{"spec":{"template":{"metadata":{"annotations":{"fixed":null}}}}}`)
+		}},
+		"another password": {now: checksummed("stringData: {p: abd}", "1", "two", ""), restarts: true},
+		"another setting":  {now: checksummed(again, "2", "two", ""), restarts: true},
+		"a key less":       {now: checksummed("", "1", "two", ""), restarts: true},
+		"the Secret goes":  {now: strings.SplitN(checksummed("", "1", "two", ""), "---", 3)[2], restarts: true},
+		"another label":    {now: checksummed(again, "1", "two", ", more: x"), restarts: true},
+		"other values":     {now: checksummed(again, "1", "two", ""), values: map[string]any{"a": "b"}, restarts: true},
+		"another version":  {now: checksummed(again, "1", "two", ""), version: "2.0.0", restarts: true},
 		"a setting that was edited": {now: checksummed(again, "1", "two", ""), restarts: true, change: func(e *env, ns string) {
 			e.apply("person", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: "+ns+"}\ndata: {a: edited}\n")
 		}},
@@ -98,12 +102,14 @@ func TestPodsStayWhereTheirDataDoes(t *testing.T) {
 				return want
 			}
 			want := wanted(version, c.values)
-			e.install(want)
+			o := e.install(want)
 			if c.restarts {
 				e.Expect(template()).NotTo(Equal(before))
+				e.Expect(o.Message).To(BeEmpty())
 				return
 			}
 			e.Expect(template()).To(Equal(before))
+			e.Expect(o.Message).To(ContainSubstring("Deployment " + ns + "/app"))
 
 			e.proofs.keep(release, "", nil) // as after a move to another management cluster
 			e.restart()

@@ -48,8 +48,7 @@ func ReadyMessage(s Summary) string {
 	if s.Otherwise == "" {
 		return ""
 	}
-	return fmt.Sprintf("Since the cluster has other API kinds or another version, the chart makes other annotations of pods: of %s. "+
-		"The next change of the add-on brings them, so that no pod restarts before", s.Otherwise)
+	return fmt.Sprintf("The chart makes other annotations of pods now: of %s. The next change of the add-on brings them, so that no pod restarts before", s.Otherwise)
 }
 
 // rolledBackOutcome is that of an add-on whose upgrade failed, and which is as it was before.

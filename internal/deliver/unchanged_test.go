@@ -265,21 +265,41 @@ func TestOtherFactsRestartNoPod(t *testing.T) {
 	e.Expect(e.get("batch/v1", "Job", ns, "migrate")).To(BeNil(), "no hook ran")
 	e.restart()
 	e.Expect(e.install(other).Message).To(Equal(o.Message), "it is still known")
+	more := of("more", "def", "data: {password: czNjcmV0}\n"+"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: monitor}")
+	o = e.install(more)
+	e.Expect(o.Revision).To(Equal(int32(2)), "the chart has another object")
+	e.Expect(o.Message).To(ContainSubstring("Deployment " + ns + "/app"))
+	e.Expect(e.get("v1", "ServiceAccount", ns, "monitor")).NotTo(BeNil())
+	e.Expect(checksum()).To(Equal("abc"), "and pods stay")
 	e.Expect(e.install(of("three", "abc", "data: {password: czNjcmV0}")).Message).To(BeEmpty(), "the kinds went again")
 
 	e.install(of("four", "def", "data: {password: czNjcmV0}"))
 	changed := of("five", "def", "data: {password: czNjcmV0}")
 	changed.Spec = "other"
 	o = e.install(changed)
-	e.Expect(o.Revision).To(Equal(int32(2)), "it is asked for")
+	e.Expect(o.Revision).To(Equal(int32(4)), "it is asked for")
 	e.Expect(o.Message).To(BeEmpty())
 	e.Expect(checksum()).To(Equal("def"))
 
 	again := of("six", "ghi", "data: {password: czNjcmV0}")
 	again.Spec, again.Again = "other", true
-	e.Expect(e.install(again).Revision).To(Equal(int32(3)), "it is asked for, too")
+	e.Expect(e.install(again).Revision).To(Equal(int32(5)), "it is asked for, too")
 	e.Expect(checksum()).To(Equal("ghi"))
 	renewed := of("seven", "ghi", "data: {password: b3RoZXI=}")
 	renewed.Spec = "other"
-	e.Expect(e.install(renewed).Revision).To(Equal(int32(4)), "another password is another content")
+	e.Expect(e.install(renewed).Revision).To(Equal(int32(6)), "another password is another content")
+}
+
+// TestOtherFactsWithOtherHooks has a cluster's new kinds change a hook of a chart whose objects stay the same.
+func TestOtherFactsWithOtherHooks(t *testing.T) {
+	e, ns := beside(t)
+	of := func(facts, image, weight string) deliver.Desired {
+		text := strings.Replace(jobText("migrate", false), "example.com/app:1", image, 1)
+		text = strings.Replace(text, "helm.sh/hook: any", "helm.sh/hook: test, helm.sh/hook-weight: '"+weight+"'", 1)
+		return e.ofFacts(ns, facts, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, text, []string{"test"})}})
+	}
+	e.install(of("one", "example.com/app:1", "1"))
+	e.Expect(e.install(of("two", "example.com/app:1", "1")).Revision).To(Equal(int32(1)))
+	e.Expect(e.install(of("three", "example.com/app:2", "1")).Revision).To(Equal(int32(2)))
+	e.Expect(e.install(of("four", "example.com/app:2", "2")).Revision).To(Equal(int32(3)))
 }

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -21,39 +19,40 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// Foresight renders releases as the manager will, to tell what becomes of them.
-type Foresight struct {
-	Sources  *source.Sources
-	Renderer *render.Renderer
-	// Config returns how to connect to the workload cluster that a Cluster of this name is.
-	Config func(ctx context.Context, cluster string) (*rest.Config, error)
+// foresight renders releases as the manager will.
+type foresight struct {
+	*World
+	sources  *source.Sources
+	renderer *render.Renderer
 }
 
 // Foresee adds a problem for each release that Chandler would refuse, and a note for each workload whose pods restart. A chart
 // that only Chandler can get is noted.
-func (f *Found) Foresee(ctx context.Context, by *Foresight) error {
+func (f *Found) Foresee(ctx context.Context) error {
+	renderer := render.New(render.Options{Timeout: time.Minute})
+	defer renderer.Close()
+	sources, err := source.New(source.Options{Opener: renderer, Client: f.Client, AllowLoopback: true})
+	if err != nil {
+		return err
+	}
+	by := &foresight{f.World, sources, renderer}
 	for _, r := range f.Releases {
 		if at := r.Addon.Chart; r.Addon.AdoptionPolicy == "" || at.OCI == nil && at.Helm == nil && at.Path == "" {
 			continue // it has a problem
 		}
-		ref := reference.Reference{Namespace: f.Namespace, Chart: r.Addon.Chart}
-		digest, err := by.Sources.Resolve(ctx, ref)
-		var artifact *source.Artifact
-		if err == nil {
-			artifact, err = by.Sources.Fetch(ctx, ref, digest)
-		}
+		files, err := by.chartOf(ctx, r)
 		if err != nil {
 			f.note("%s: whether it can be taken over, and which pods restart, isn't known, as its chart can't be read from here: %v", r, err)
 			continue
 		}
-		restarted, stopped, err := by.tryOut(ctx, r, artifact)
+		restarted, stopped, err := by.tryOut(ctx, r, files)
 		if err != nil {
-			return fmt.Errorf("cluster %s: %w", r.Cluster, err)
+			return fmt.Errorf("%s: %w", r, err)
 		}
-		switch {
-		case stopped.Reason == job.ReasonGeneratedValuesLost:
-			f.problem("%s: %s: %s, or with --generated-values renew", r, stopped.Reason, stopped.Message)
-		case stopped.Phase != "":
+		if stopped.Reason == job.ReasonGeneratedValuesLost {
+			stopped.Message += ", or with --generated-values renew"
+		}
+		if stopped.Phase != "" {
 			f.problem("%s: %s: %s", r, stopped.Reason, stopped.Message)
 		}
 		for _, workload := range restarted {
@@ -63,8 +62,22 @@ func (f *Found) Foresee(ctx context.Context, by *Foresight) error {
 	return nil
 }
 
+// chartOf returns the files of a release's chart.
+func (by *foresight) chartOf(ctx context.Context, r *Release) ([]artifact.File, error) {
+	ref := reference.Reference{Namespace: by.Namespace, Chart: r.Addon.Chart}
+	digest, err := by.sources.Resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	is, err := by.sources.Fetch(ctx, ref, digest)
+	if err != nil {
+		return nil, err
+	}
+	return is.Files, nil
+}
+
 // tryOut returns what becomes of a release: see [deliver.Deliverer.Foresee].
-func (by *Foresight) tryOut(ctx context.Context, r *Release, artifact *source.Artifact) ([]deliver.ObjectKey, deliver.Outcome, error) {
+func (by *foresight) tryOut(ctx context.Context, r *Release, files []artifact.File) ([]deliver.ObjectKey, deliver.Outcome, error) {
 	config, err := by.Config(ctx, r.Cluster)
 	if err != nil {
 		return nil, deliver.Outcome{}, err
@@ -73,11 +86,7 @@ func (by *Foresight) tryOut(ctx context.Context, r *Release, artifact *source.Ar
 	if err != nil {
 		return nil, deliver.Outcome{}, fmt.Errorf("asking for its APIs: %w", err)
 	}
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, deliver.Outcome{}, err
-	}
-	workload, err := client.New(config, client.Options{Scheme: scheme})
+	workload, err := by.workload(ctx, r.Cluster)
 	if err != nil {
 		return nil, deliver.Outcome{}, err
 	}
@@ -85,10 +94,10 @@ func (by *Foresight) tryOut(ctx context.Context, r *Release, artifact *source.Ar
 		Release: deliver.Release{Namespace: r.Addon.Namespace, Name: r.Addon.Name}, Adoption: r.Addon.AdoptionPolicy, CRDPolicy: r.Addon.CRDPolicy,
 		ProgressDeadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second,
 		Render: func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
-			result, err := by.Renderer.Chart(ctx, job.Chart{
-				Files: artifact.Files, Values: r.Values, Facts: facts, Generated: in.Generated, Lookup: in.Lookup, Live: in.Live,
+			result, err := by.renderer.Chart(ctx, job.Chart{
+				Files: files, Values: r.Values, Facts: facts, Generated: in.Generated, Lookup: in.Lookup, Live: in.Live,
 				Release:   job.Release{Name: r.Addon.Name, Namespace: r.Addon.Namespace, Revision: in.Revision, Upgrade: in.Upgrade},
-				RenewLost: r.Addon.GeneratedValuesPolicy == addonsv1.GeneratedValuesPolicyRenew,
+				RenewLost: by.Renew,
 			})
 			if err != nil {
 				return nil, err

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // Plan is an AddonStack that is to be written. It is paused until all are written.
@@ -32,16 +34,13 @@ type Plan struct {
 // maxStackName is how long the name of an AddonStack may be.
 const maxStackName = 52
 
-// maxStacks is how many AddonStacks a cluster can run (spec.stacks of its ClusterAddon, MaxItems).
-const maxStacks = 64
-
 // Plans returns the AddonStacks that the releases become: one for releases that are equal but for their
 // values. Their names don't depend on which of them are written.
 func (f *Found) Plans() (plans []*Plan) {
 	var keys []string
-	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name. more counts
-	// AddonStacks by cluster.
-	groups, siblings, taken, more := map[string][]*Release{}, map[string]int{}, map[string]bool{}, map[string]int{}
+	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name.
+	groups, siblings, taken, running := map[string][]*Release{}, map[string]int{}, map[string]bool{}, map[string]int{}
+	maps.Copy(running, f.running)
 	for _, s := range f.Stacks {
 		previous := s.Annotations[previousAnnotation]
 		siblings[previous]++
@@ -84,8 +83,8 @@ func (f *Found) Plans() (plans []*Plan) {
 		}
 		plans = append(plans, p)
 		for _, r := range groups[key] {
-			if more[r.Cluster]++; f.running[r.Cluster]+more[r.Cluster] == maxStacks+1 {
-				f.problem("cluster %s would have more than %d AddonStacks. Name what is to be moved, and join AddonStacks into one", r.Cluster, maxStacks)
+			if running[r.Cluster]++; running[r.Cluster] == stack.MaxOfCluster+1 {
+				f.problem("cluster %s would have more than %d AddonStacks. Name what is to be moved, and join AddonStacks into one", r.Cluster, stack.MaxOfCluster)
 			}
 		}
 	}

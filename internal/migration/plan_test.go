@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/migration"
 	"github.com/cluster-chandler/chandler/internal/render/values"
+	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -110,6 +111,33 @@ func TestPlans(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPlansOfManyReleases has more releases on a cluster than it can run AddonStacks.
+func TestPlansOfManyReleases(t *testing.T) {
+	g := NewWithT(t)
+	f := found()
+	for i := range stack.MaxOfCluster {
+		name := fmt.Sprint("web-", i)
+		f.Releases = append(f.Releases, release("a", name, nil), release("b", name, nil))
+	}
+	f.Plans()
+	g.Expect(f.Problems).To(BeEmpty())
+	f.Releases = append(f.Releases, release("b", "more", nil))
+	f.Plans()
+	g.Expect(f.Problems).To(ConsistOf(ContainSubstring("cluster b ")))
+}
+
+// TestPlanBesideAStackOfTheName has a stack that a person wrote under the name of a release.
+func TestPlanBesideAStackOfTheName(t *testing.T) {
+	g := NewWithT(t)
+	f := found(release("a", "web", nil))
+	f.Others = []string{"web"}
+	g.Expect(f.Plans()[0].Stack.Name).To(Equal("web-a"))
+	g.Expect(f.Problems).To(BeEmpty())
+	f.Others = append(f.Others, "web-a")
+	f.Plans()
+	g.Expect(f.Problems).To(HaveLen(1))
 }
 
 var hash = regexp.MustCompile("-[0-9a-f]{8}")

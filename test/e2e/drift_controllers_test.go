@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ func TestDriftBesideControllers(t *testing.T) {
 	seconds := environmentNumber(t, "CHANDLER_DRIFT_SECONDS", 5)
 	tn, s := newProd(t, 1)
 	path, injected := tn.writeChart("web", "1.0.0", webChart), tn.writeChart("injected", "1.0.0", injectedChart)
+	empty := chart{"values.yaml": webChart["values.yaml"], "templates/all.yaml": strings.Replace(webChart["templates/all.yaml"], "labels: {tier: front}", "annotations: {}", 1)}
 	tn.install(
 		tn.addon("scaled", path, func(a *addonsv1.Addon) {
 			a.Drift = &addonsv1.Drift{Ignore: []addonsv1.DriftIgnoreRule{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}}
@@ -52,7 +54,7 @@ func TestDriftBesideControllers(t *testing.T) {
 		tn.addon("injected", injected, func(a *addonsv1.Addon) {
 			a.Drift = &addonsv1.Drift{Ignore: []addonsv1.DriftIgnoreRule{{Paths: []string{"/webhooks/*/clientConfig/caBundle"}}}}
 		}),
-		tn.addon("noted", path),
+		tn.addon("noted", tn.writeChart("empty", "1.0.0", empty)),
 		tn.addon("fought", path),
 	)
 	tn.settle()

@@ -128,7 +128,8 @@ func TestDegradedByCluster(t *testing.T) {
 	d.awaitCluster("prod", "it is back", ready("web"))
 
 	broken := d.breakPod("ImagePullBackOff")
-	d.awaitCluster("prod", "an image is gone", phase("web", addonsv1.AddonDegraded, illness.ReasonImagePullBackOff, broken.Name))
+	d.awaitCluster("prod", "an image is gone", phase("web", addonsv1.AddonDegraded, illness.ReasonImagePullBackOff, broken.Name),
+		phase("web", addonsv1.AddonDegraded, "", ": back-off")) // as the kubelet says
 	d.Expect(d.s.Delete(t.Context(), broken)).To(Succeed())
 	d.awaitCluster("prod", "it is there again", ready("web"))
 

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/migration"
@@ -92,9 +93,7 @@ func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int) int {
 	defer cancel()
 	w := &migration.World{
 		Client: world.hub, Namespace: m.namespace, Origin: origin,
-		Workload: func(_ context.Context, cluster string) (client.Client, error) {
-			return client.New(m.clusters[cluster], client.Options{})
-		},
+		Config:       func(_ context.Context, cluster string) (*rest.Config, error) { return m.clusters[cluster], nil },
 		Repositories: map[string]string{},
 	}
 	for _, r := range m.releases {

@@ -13,6 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,9 +55,7 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	gather := func(origin migration.Origin, repositories map[string]string, names ...string) *migration.Found {
 		found, err := migration.Gather(t.Context(), &migration.World{
 			Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names, Repositories: repositories,
-			Workload: func(_ context.Context, cluster string) (client.Client, error) {
-				return client.New(m.clusters[cluster], client.Options{})
-			},
+			Config: func(_ context.Context, cluster string) (*rest.Config, error) { return m.clusters[cluster], nil },
 		})
 		m.Expect(err).NotTo(HaveOccurred())
 		return found
@@ -154,7 +153,7 @@ func TestMovedBefore(t *testing.T) {
 	steps := func() (names []string) {
 		found, err := migration.Gather(t.Context(), &migration.World{
 			Client: world.hub, Namespace: m.namespace, Origin: migration.Helm, Names: []string{"before", "gone"},
-			Workload: func(context.Context, string) (client.Client, error) { return workload, nil },
+			Config: func(_ context.Context, cluster string) (*rest.Config, error) { return m.clusters[cluster], nil },
 		})
 		m.Expect(err).NotTo(HaveOccurred())
 		m.Expect(found.Releases).To(BeEmpty())

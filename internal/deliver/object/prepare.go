@@ -84,29 +84,31 @@ func leaveOut(o *unstructured.Unstructured) {
 	if o.GroupVersionKind().GroupKind() == clusterRoleKind && o.Object["aggregationRule"] != nil {
 		delete(o.Object, "rules")
 	}
-	withoutNulls(o.Object)
-	for _, field := range []string{"labels", "annotations"} { // to own an empty map is to claim what others put there
-		if all, isMap, _ := unstructured.NestedMap(o.Object, "metadata", field); isMap && len(all) == 0 {
-			unstructured.RemoveNestedField(o.Object, "metadata", field)
-		}
-	}
+	withoutNothing(o.Object)
 }
 
-// withoutNulls deletes the fields that are null: kubectl and Helm 3 leave them to their defaults, and server-side
-// apply refuses them, or owns an empty map.
-func withoutNulls(value any) {
+// withoutNothing deletes the fields that are null: kubectl and Helm 3 leave them to their defaults, and server-side
+// apply refuses them, or owns an empty map. It deletes empty labels and annotations, of pod templates too: to own such a map is to
+// claim what others put there.
+func withoutNothing(value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, field := range value {
 			if field == nil {
 				delete(value, key)
 			} else {
-				withoutNulls(field)
+				withoutNothing(field)
+			}
+		}
+		metadata, _ := value["metadata"].(map[string]any)
+		for _, field := range []string{"labels", "annotations"} {
+			if all, isMap := metadata[field].(map[string]any); isMap && len(all) == 0 {
+				delete(metadata, field)
 			}
 		}
 	case []any:
 		for _, item := range value {
-			withoutNulls(item)
+			withoutNothing(item)
 		}
 	}
 }

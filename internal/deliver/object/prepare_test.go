@@ -19,7 +19,7 @@ func TestPrepareLeavesOutEmptyMaps(t *testing.T) {
 	objects, err := record.ParseManifest(`apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: all, labels: {}, annotations: {}}
-spec: {podSelector: {}}
+spec: {podSelector: {}, template: {metadata: {labels: {gone: null}, annotations: {}}}}
 `)
 	must.Succeed(t, err)
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -30,6 +30,9 @@ spec: {podSelector: {}}
 	is := prepared[0].Object
 	if _, found, _ := unstructured.NestedMap(is, "metadata", "annotations"); found {
 		t.Errorf("annotations: %v", is["metadata"])
+	}
+	if pods, _, _ := unstructured.NestedMap(is, "spec", "template", "metadata"); len(pods) != 0 {
+		t.Errorf("of pods: %v", pods)
 	}
 	if _, found, _ := unstructured.NestedMap(is, "spec", "podSelector"); !found || len(prepared[0].GetLabels()) != 2 {
 		t.Errorf("got %v", is)

@@ -18,8 +18,6 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/internal/migration"
 	"github.com/cluster-chandler/chandler/internal/observed"
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source"
 )
 
 // migrating is a migration with its flags.
@@ -51,7 +49,7 @@ func (c *call) migrate() *cobra.Command {
 func (m *migrating) run() error {
 	ctx, cancel := context.WithTimeout(m.call, m.timeout)
 	defer cancel()
-	m.Namespace, m.Origin, m.Names, m.Workload = m.namespace, migration.Origin(m.args[0]), m.args[1:], m.workload
+	m.Namespace, m.Origin, m.Names, m.Config = m.namespace, migration.Origin(m.args[0]), m.args[1:], m.workload
 	if !slices.Contains(migration.Origins, m.Origin) {
 		return fmt.Errorf("%s: it is to be one of %s", m.Origin, migration.Origins)
 	}
@@ -91,7 +89,7 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 		return nil, err
 	}
 	plans := found.Plans()
-	if err := m.foresee(ctx, found); err != nil {
+	if err := found.Foresee(ctx); err != nil {
 		return nil, err
 	}
 	for _, note := range found.Notes {
@@ -109,27 +107,9 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 	return found.Takeover(plans), nil
 }
 
-// foresee adds to what was found what becomes of each release.
-func (m *migrating) foresee(ctx context.Context, found *migration.Found) error {
-	renderer := render.New(render.Options{Timeout: time.Minute})
-	defer renderer.Close()
-	sources, err := source.New(source.Options{Opener: renderer, Client: m.Client, AllowLoopback: true})
-	if err != nil {
-		return err
-	}
-	return found.Foresee(ctx, &migration.Foresight{Sources: sources, Renderer: renderer, Config: func(ctx context.Context, cluster string) (*rest.Config, error) {
-		return observed.WorkloadConfig(ctx, m.client, m.clusterAddon(cluster), "")
-	}})
-}
-
-// workload returns a client of the workload cluster that a Cluster is.
-func (c *call) workload(ctx context.Context, cluster string) (client.Client, error) {
-	return observed.Workload(ctx, c.client, c.clusterAddon(cluster), "")
-}
-
-// clusterAddon returns the ClusterAddon that a Cluster has, or will have.
-func (c *call) clusterAddon(cluster string) *addonsv1.ClusterAddon {
+// workload returns how to connect to the workload cluster that a Cluster is.
+func (m *migrating) workload(ctx context.Context, cluster string) (*rest.Config, error) {
 	ca := &addonsv1.ClusterAddon{}
-	ca.Namespace, ca.Name, ca.Spec.ClusterName = c.namespace, cluster, cluster
-	return ca
+	ca.Namespace, ca.Name, ca.Spec.ClusterName = m.namespace, cluster, cluster
+	return observed.WorkloadConfig(ctx, m.client, ca, "")
 }

@@ -173,13 +173,15 @@ func TestStackThatSelectsNoCluster(t *testing.T) {
 	if is := summary.StatusOf(f, false); is.Verdict() != summary.Well {
 		t.Errorf("among others: %+v", is)
 	}
-	for i := range f.Stacks[0].Status.Conditions { // it selected some before
-		c := &f.Stacks[0].Status.Conditions[i]
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.NoClusterMatchesReason, "its clusters have env=prod"
-	}
-	for _, is := range []*summary.Status{summary.StackStatus(f, &f.Stacks[0]), summary.StatusOf(f, false)} {
-		if is.Verdict() != summary.Waiting || len(is.Waiting) != 1 {
-			t.Errorf("it lost them: %+v", is)
+	for _, reason := range []string{addonsv1.NoClusterMatchesReason, addonsv1.TooManyStacksReason} { // it selected some before, or finds no room
+		for i := range f.Stacks[0].Status.Conditions {
+			c := &f.Stacks[0].Status.Conditions[i]
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, reason, "its clusters have env=prod"
+		}
+		for _, is := range []*summary.Status{summary.StackStatus(f, &f.Stacks[0]), summary.StatusOf(f, false)} {
+			if is.Verdict() != summary.Waiting || len(is.Waiting) != 1 || is.Waiting[0].Reason != reason {
+				t.Errorf("%s: %+v", reason, is)
+			}
 		}
 	}
 }
