@@ -68,6 +68,11 @@ func (f *fleet) count(in standing) (n int) {
 // awaitWanted waits until each cluster has what is wanted there, with the newest text.
 func (f *fleet) awaitWanted(reason string, confirms bool) {
 	f.t.Helper()
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("the fleet then: %s", f.report())
+		}
+	}()
 	wait.Until(f.t, 2*time.Minute, reason, func() error {
 		if err := f.managers[f.active].Running(); err != nil {
 			return err
