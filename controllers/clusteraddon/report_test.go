@@ -61,6 +61,7 @@ func TestSince(t *testing.T) {
 		"a new one, for a moment":      {is: seen{phase: addonsv1.AddonReady, revision: "platform-2", unresolved: undecided(unresolvedStack{state: decide.Undecided, isNew: true})}, stackNow: true, state: addonsv1.StackProgressing},
 		"its removal is held":          {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{state: decide.Held})}, state: addonsv1.StackReady},
 		"nobody wants it":              {is: seen{phase: addonsv1.AddonUnassigned, revision: "platform-1"}, addonNow: true, stackNow: true, state: addonsv1.StackUnknown},
+		"its record isn't proven":      {is: seen{phase: addonsv1.AddonUnassigned, reason: "StackUnknown", revision: "platform-1"}, addonNow: true, state: addonsv1.StackReady},
 		"the status is from a backup":  {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", uid: "other"}, addonNow: true, stackNow: true, state: addonsv1.StackReady},
 		"an older version made it":     {is: was, neverNoted: true, stackNow: true, state: addonsv1.StackReady},
 		"there was nothing before it":  {is: was, none: true, addonNow: true, stackNow: true, state: addonsv1.StackReady},

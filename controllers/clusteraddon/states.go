@@ -8,13 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-// stateOf sums up the phases of a stack's add-ons.
+// stateOf sums up the phases of a stack's add-ons. A release that isn't proven is left as it is, and no part of the stack:
+// whoever can write Secrets somewhere in the cluster may have made its record.
 func stateOf(stack string, addons []addonsv1.AddonStatus) addonsv1.StackState {
 	has := map[addonsv1.AddonPhase]bool{}
 	for i := range addons {
-		if addons[i].Stack == stack {
+		if addons[i].Stack == stack && addons[i].Reason != reasons.StackUnknown {
 			has[addons[i].Phase] = true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -41,7 +42,8 @@ func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon)
 	if assigned != wanted && stack.Assigned(ca.Spec.Stacks, name).HeldRemoval == nil {
 		return Progressing, nil // a failure of an older revision is no news of this one
 	}
-	if !slices.ContainsFunc(ca.Status.Stacks, func(is addonsv1.StackStatus) bool { return is.Name == name && is.Revision == assigned }) {
+	at := slices.IndexFunc(ca.Status.Stacks, func(is addonsv1.StackStatus) bool { return is.Name == name && is.Revision == assigned })
+	if at < 0 {
 		return Progressing, nil // what the status says is of another revision
 	}
 	var why []Cause
@@ -59,6 +61,10 @@ func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon)
 	for i := range ca.Status.Addons {
 		addon := &ca.Status.Addons[i]
 		if addon.Stack != name {
+			continue
+		}
+		if addon.Reason == reasons.StackUnknown && ca.Status.Stacks[at].State != addonsv1.StackUnknown { // it is left, and no part of the stack
+			why = append(why, Cause{Urgency: OnlyNoted, Addon: addon.Name, Message: addon.Message})
 			continue
 		}
 		delete(missing, addon.Namespace+"/"+addon.Name)

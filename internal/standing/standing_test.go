@@ -59,6 +59,13 @@ func TestOf(t *testing.T) {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "backup", Stack: "platform", Phase: addonsv1.AddonInstalling})
 		}, standing.Progressing},
 		"an add-on isn't there yet": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, standing.Progressing},
+		"a wanted add-on's record isn't proven": {func(ca *addonsv1.ClusterAddon) {
+			ca.Status.Addons[0].Phase, ca.Status.Addons[0].Reason = addonsv1.AddonUnassigned, "StackUnknown"
+		}, standing.Progressing},
+		"an add-on's record isn't proven, and the revision can't be read": {func(ca *addonsv1.ClusterAddon) {
+			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "old", Stack: "platform", Phase: addonsv1.AddonUnassigned, Reason: "StackUnknown"})
+			ca.Status.Stacks[0].State = addonsv1.StackUnknown
+		}, standing.Progressing},
 		"another stack's add-on failed": {func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "x", Stack: "other", Phase: addonsv1.AddonFailed})
 		}, standing.Ready},
@@ -129,6 +136,7 @@ func TestCauses(t *testing.T) {
 		"two have no control plane yet": {is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster a"), nil, is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster c"), []string{
 			"a, c: ControlPlaneNotInitialized"}, ""},
 		"an installed one's dependency is missing": {noDependency, noDependency, nil, []string{"a, b: add-on web: dependsOn: no add-on db"}, "ab"},
+		"a release that isn't proven is left":      {a: addon("old", addonsv1.AddonUnassigned, "StackUnknown", "it is left as it is"), want: []string{"a: add-on old: it is left as it is"}, ready: "a"},
 		"what is ready comes last":                 {a: noDependency, b: noSecret, want: []string{"b: add-on web: ValuesNotFound: Secret a doesn't exist", "a: add-on web: dependsOn: no add-on db"}, ready: "a"},
 		"a source of an installed one is down":     {a: addon("web", addonsv1.AddonReady, "SourceUnavailable", "Installed"), ready: "a"},
 		"a newer kubeconfig can't be used":         {a: is(addonsv1.ClusterReachableCondition, metav1.ConditionTrue, "Connected", "Secret a is no kubeconfig"), want: []string{"a: Secret a is no kubeconfig"}, ready: "a"},

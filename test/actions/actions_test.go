@@ -72,8 +72,9 @@ func TestRandomActions(t *testing.T) {
 	}
 }
 
-// finishing is how much time of -timeout is left for a fleet to come right. No more actions are taken by then.
-const finishing = 2 * time.Minute
+// finishing is how much time of -timeout is left for a fleet to come right. No more actions are taken by then. A wave whose clusters
+// fail for a release that is left as it is holds up the next one for a minute.
+const finishing = 4 * time.Minute
 
 // run makes a fleet, takes actions, and has all come right in the end.
 func (f *fleet) run(count int) {
@@ -147,7 +148,7 @@ func (f *fleet) prepare() {
 			f.writeStack(s)
 		}
 	})
-	f.awaitWanted("all is installed at first", false)
+	f.awaitWanted(2*time.Minute, "all is installed at first", false)
 }
 
 func (f *fleet) hubBackupOrRestore() bool {

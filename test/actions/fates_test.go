@@ -106,10 +106,12 @@ func (f *fleet) confirmOn(c int) (held int) {
 	}
 	f.change(func(m *model) {
 		for k := range components {
-			if is := m.shares[share{c, k}]; is.standing == lost && of[stackName(is.stack)] {
-				is.excused = true
-				m.shares[share{c, k}] = is
+			is := m.shares[share{c, k}]
+			is.excused = is.excused || is.standing == lost && of[stackName(is.stack)]
+			for s, gives := range is.givers {
+				is.excused = is.excused || gives && of[stackName(s)]
 			}
+			m.shares[share{c, k}] = is
 		}
 	}, func() {
 		edit(f, ca, func(o *addonsv1.ClusterAddon) {

@@ -36,7 +36,7 @@ func (f *fleet) finish() {
 	f.endBrakes()
 	f.settle(20 * time.Second)
 	f.evaluateAll()
-	f.awaitWanted("all is as it should be in the end", true)
+	f.awaitWanted(finishing, "all is as it should be in the end", true)
 	f.settle(20 * time.Second)
 	f.evaluateAll()
 	deletions, steps, writes, left, forgotten := 0, 0, 0, 0, 0
@@ -66,9 +66,14 @@ func (f *fleet) count(in standing) (n int) {
 }
 
 // awaitWanted waits until each cluster has what is wanted there, with the newest text.
-func (f *fleet) awaitWanted(reason string, confirms bool) {
+func (f *fleet) awaitWanted(timeout time.Duration, reason string, confirms bool) {
 	f.t.Helper()
-	wait.Until(f.t, 2*time.Minute, reason, func() error {
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("the fleet then: %s", f.report())
+		}
+	}()
+	wait.Until(f.t, timeout, reason, func() error {
 		if err := f.managers[f.active].Running(); err != nil {
 			return err
 		}

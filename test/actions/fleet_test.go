@@ -131,6 +131,7 @@ func (f *fleet) settle(timeout time.Duration) bool {
 			last, since = now, time.Now()
 		}
 		if time.Since(since) > calm {
+			f.endGiving()
 			f.know()
 			f.rests = append(f.rests, time.Now())
 			f.noteEven()

@@ -96,11 +96,13 @@ type state struct {
 	sealed   bool      // its stack was deleted while it was paused
 	extra    bool      // its second ConfigMap is wanted, too
 	name     int       // by which it is, or was, wanted
-	// pending is set if it was lost by another name, and the edit by which it is wanted again waits for a pause, a rollout or
-	// a hold. The other release may go until then.
+	// givers may have a release of it still. Chandler wasn't seen at rest since another stack wants it, or that waits.
+	givers [stacks]bool
+	// renamed is set if the release of a giver, or of the stack that lost it, may still be there by another name.
+	renamed bool
+	// pending is set if that release may go: the edit by which the component is wanted again waits for a pause, a rollout or a
+	// hold, or it is excused.
 	pending bool
-	// giver is one more than the stack that may have it still, as the one that wants it now waits; 0 for none.
-	giver int
 }
 
 func (m *model) clone() *model {
@@ -138,6 +140,11 @@ func (m *model) wanting(x share) (int, bool) {
 	return 0, false
 }
 
+// waits reports whether an edit of a stack that has the component waits to reach the cluster.
+func (m *model) waits(x share, s int) bool {
+	return m.stacks[s].paused || m.stacks[s].rollout != nil || m.clusters[x.cluster].held
+}
+
 // follow brings the shares up to date with stacks and clusters. Before is the model before the change.
 func (m *model) follow(now time.Time, before *model) {
 	for c := range m.clusters {
@@ -147,24 +154,20 @@ func (m *model) follow(now time.Time, before *model) {
 			s, isWanted := m.wanting(x)
 			switch {
 			case isWanted:
-				is = state{standing: wanted, stack: s, extra: m.components[k].extra, name: m.components[k].name}
-				waits := m.stacks[s].paused || m.stacks[s].rollout != nil || m.clusters[c].held
-				switch {
-				case waits && was.standing == wanted && was.stack != s && was.giver == 0:
-					is.giver = was.stack + 1
-				case waits:
-					is.giver = was.giver
-				}
-				is.pending = waits && (was.pending || (was.standing == lost || is.giver > 0) && was.name != is.name)
+				is = state{standing: wanted, stack: s, extra: m.components[k].extra, name: m.components[k].name, givers: was.givers, renamed: was.renamed}
+				is.givers[was.stack] = is.givers[was.stack] || was.standing != kept && was.stack != s
+				is.renamed = is.renamed || (was.standing == lost || is.isGiven()) && was.name != is.name
+				is.excused = is.renamed && (was.excused || m.isFreeToGive(is))
+				is.pending = is.renamed && (is.excused || m.waits(x, s))
 			case !m.clusters[c].exists || was.standing == kept:
 			default:
 				is = was
 				if was.standing == wanted {
-					is = state{standing: lost, stack: was.stack, since: now}
+					is = state{standing: lost, stack: was.stack, since: now, name: was.name, givers: was.givers, renamed: was.renamed}
 				}
 				of := &m.stacks[is.stack]
 				is.sealed = !of.exists && (is.sealed || was.standing == wanted && of.sealed)
-				is.excused = is.excused || of.isFree && !is.sealed || of.exists && (of.allowed[before.release(k)] ||
+				is.excused = is.excused || m.isFreeToGive(is) || of.isFree && !is.sealed || of.exists && (of.allowed[before.release(k)] ||
 					of.leaving != nil && selects(of.leaving, m.clusters[c].labels) && leaves(&before.stacks[is.stack], of, before.clusters[c].labels))
 			}
 			m.shares[x] = is

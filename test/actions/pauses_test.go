@@ -48,8 +48,8 @@ func (j *evaluate) evaluatePause(k int, e *audit.Event) {
 	for _, m := range append(j.believable(at, since), lasting[0].model) {
 		if is := m.shares[share{j.cluster, k}]; is.standing != kept {
 			owners[is.stack] = true
-			if is.giver > 0 {
-				owners[is.giver-1] = true
+			for s, gives := range is.givers {
+				owners[s] = owners[s] || gives
 			}
 		}
 		for s := range m.stacks {

@@ -149,6 +149,7 @@ func TestForgedRecordElsewhere(t *testing.T) {
 			tn.lookAgain("prod", "once more", left)
 			changeOn(t, s, secret, func(o *corev1.Secret) { o.Annotations["poke"] = "x" })
 			tn.lookAgain("prod", "after an event of the record", left)
+			tn.awaitReady("platform", "the forged one is no part of the stack, nor holds up its rollouts")
 			m.expectNoRights()
 
 			ca := tn.clusterAddon("prod")
