@@ -3,10 +3,10 @@
 package v1beta1
 
 // KustomizationSource is a kustomization in an artifact: exactly one of path,
-// configMap, secret, oci, http and github is set.
+// configMap, secret, oci, http, github and git is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http and github"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github), has(self.git)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http, github and git"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version, or name it themselves"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) && has(self.github.asset)",message="github needs version (the tag) and github.asset"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$')",message="a digest is that of one version: with it, version is a tag"
@@ -24,11 +24,11 @@ type KustomizationSource struct {
 }
 
 // ManifestsSource is plain manifests in an artifact: exactly one of path,
-// configMap, secret, oci, http and github is set. The artifact is an archive, or a
+// configMap, secret, oci, http, github and git is set. The artifact is an archive, or a
 // single file of YAML or JSON, such as many projects' install.yaml; its content says which.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http and github"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github), has(self.git)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http, github and git"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version, or name it themselves"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) && has(self.github.asset)",message="github needs version (the tag) and github.asset"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$')",message="a digest is that of one version: with it, version is a tag"
@@ -79,6 +79,10 @@ type ArtifactSource struct {
 	// github is files of a release at GitHub.
 	// +optional
 	GitHub *GitHubSource `json:"github,omitempty"`
+
+	// git is a directory or a file of a commit in a Git repository.
+	// +optional
+	Git *GitSource `json:"git,omitempty"`
 
 	// version is the tag of oci or github, as it is written there, but for
 	// github.tagPrefix. Or it is a range of semantic versions, as in "1.17.x",

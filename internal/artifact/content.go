@@ -6,10 +6,13 @@
 package artifact
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,14 +68,37 @@ func (c Content) Digest() string {
 		return DigestOf(c.Archive)
 	}
 	hash := sha256.New()
-	hash.Write([]byte(directoryDomain))
-	for _, file := range c.Files {
+	_ = WriteFiles(hash, c.Files) // it never fails
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
+// WriteFiles writes the stream that the digest of a directory is taken of.
+func WriteFiles(to io.Writer, files []File) error {
+	_, err := io.WriteString(to, directoryDomain)
+	for _, file := range files {
 		for _, part := range [][]byte{[]byte(file.Name), file.Data} {
-			hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
-			hash.Write(part)
+			_, size := to.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+			_, text := to.Write(part)
+			err = errors.Join(err, size, text)
 		}
 	}
-	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+	return err
+}
+
+// ReadFiles reads what [WriteFiles] wrote; false of anything else. Nothing of it is checked.
+func ReadFiles(data []byte) (files []File, ok bool) {
+	left, ok := bytes.CutPrefix(data, []byte(directoryDomain))
+	next := func() (part []byte) {
+		if ok = ok && len(left) >= 8 && binary.BigEndian.Uint64(left) <= uint64(len(left)-8); ok {
+			end := 8 + binary.BigEndian.Uint64(left)
+			part, left = left[8:end], left[end:]
+		}
+		return part
+	}
+	for files = []File{}; ok && len(left) > 0; {
+		files = append(files, File{Name: string(next()), Data: next()})
+	}
+	return files, ok
 }
 
 // Bytes returns the size of the content, as it was fetched.

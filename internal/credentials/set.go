@@ -26,6 +26,8 @@ const (
 	KeyCA           = "ca.crt"
 	KeyCertificate  = "tls.crt"
 	KeyKey          = "tls.key"
+	KeyIdentity     = "identity"    // a private key, for SSH; KeyPassword may encrypt it
+	KeyKnownHosts   = "known_hosts" // keys of hosts, for SSH
 	// KeyPlainHTTP lets what is bound to a host go there without TLS. It comes after
 	// the host's name only.
 	KeyPlainHTTP = "plain-http"
@@ -97,7 +99,7 @@ func (s Set) For(at Host) (Credential, error) {
 	}
 	found = found.OrElse(registries)
 	if s.bound {
-		found = found.OrElse(Credential{CA: s.data[KeyCA]})
+		found = found.OrElse(Credential{CA: s.data[KeyCA], KnownHosts: s.data[KeyKnownHosts]})
 	}
 	if !allowed {
 		return Credential{CA: found.CA}, nil
@@ -132,6 +134,7 @@ func (s Set) keyed(prefix string) Credential {
 	return Credential{
 		Username: s.text(prefix + KeyUsername), Password: s.text(prefix + KeyPassword), Token: s.text(prefix + KeyToken),
 		CA: s.data[prefix+KeyCA], Certificate: s.data[prefix+KeyCertificate], Key: s.data[prefix+KeyKey],
+		Identity: s.data[prefix+KeyIdentity], KnownHosts: s.data[prefix+KeyKnownHosts],
 	}
 }
 
@@ -150,10 +153,14 @@ type Credential struct {
 	CA []byte
 	// Certificate and Key in PEM are the client's.
 	Certificate, Key []byte
+	// Identity is the client's private key for SSH, which Password may encrypt. KnownHosts are lines of the keys of hosts.
+	Identity, KnownHosts []byte
 }
 
 // IsZero reports whether there is nothing to tell who asks. CA doesn't.
-func (c Credential) IsZero() bool { return c.isSilent() && len(c.Certificate) == 0 }
+func (c Credential) IsZero() bool {
+	return c.isSilent() && len(c.Certificate) == 0 && len(c.Identity) == 0
+}
 
 // isSilent reports whether there is nothing to send in a request.
 func (c Credential) isSilent() bool {
@@ -163,7 +170,7 @@ func (c Credential) isSilent() bool {
 // Fingerprint tells credentials apart. It is kept in memory only.
 func (c Credential) Fingerprint() string {
 	hash := sha256.New()
-	for _, part := range []string{c.Username, c.Password, c.IdentityToken, c.Token, string(c.CA), string(c.Certificate), string(c.Key)} {
+	for _, part := range []string{c.Username, c.Password, c.IdentityToken, c.Token, string(c.CA), string(c.Certificate), string(c.Key), string(c.Identity), string(c.KnownHosts)} {
 		fmt.Fprintf(hash, "%d:%s", len(part), part)
 	}
 	return string(hash.Sum(nil))
@@ -185,6 +192,12 @@ func (c Credential) OrElse(other Credential) Credential {
 	}
 	if len(c.Certificate) == 0 && len(c.Key) == 0 {
 		c.Certificate, c.Key = other.Certificate, other.Key
+	}
+	if len(c.Identity) == 0 {
+		c.Identity = other.Identity
+	}
+	if len(c.KnownHosts) == 0 {
+		c.KnownHosts = other.KnownHosts
 	}
 	return c
 }

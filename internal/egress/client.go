@@ -123,6 +123,19 @@ func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transpo
 	}
 }
 
+// Dial connects to a host and port without a proxy, for what isn't HTTP. Its errors are, or wrap, a [*Fault].
+func Dial(ctx context.Context, hostPort string, allowLoopback bool) (net.Conn, error) {
+	host, _, _ := net.SplitHostPort(hostPort)
+	if address.RefusedName(host, allowLoopback) {
+		return nil, explain(ctx, hostPort, address.ErrRefused)
+	}
+	connection, err := (&net.Dialer{Timeout: dialTimeout, Control: address.DialControl(allowLoopback)}).DialContext(ctx, "tcp", hostPort)
+	if err != nil {
+		return nil, explain(ctx, hostPort, err)
+	}
+	return connection, nil
+}
+
 // hostPort returns the address that is dialled for a URL.
 func hostPort(u *url.URL) string {
 	if u == nil {

@@ -3,6 +3,7 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http/httptrace"
@@ -13,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/git"
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
@@ -160,6 +162,8 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 		return web.New(ref)
 	case "github":
 		return offered{github.New(ref, s.releases)}
+	case "git":
+		return inCommit{git.New(ref), s, ref}
 	case "helm":
 		return offered{helm.New(ref, s.indexes)}
 	}
@@ -170,6 +174,12 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 // bundle's files under its own digest, and then the manifest that lists them.
 func (s fetching) downloaded(ref reference.Reference, scope string, got artifact.Content) {
 	countBytes(ref, got)
+	if ref.Traits().Commits && got.Files != nil {
+		var stream bytes.Buffer
+		_ = artifact.WriteFiles(&stream, got.Files) // it never fails
+		s.Store.Put(scope, got.Digest(), stream.Bytes())
+		return
+	}
 	for _, file := range got.Files {
 		s.Store.Put(scope, artifact.DigestOf(file.Data), file.Data)
 	}
@@ -184,6 +194,9 @@ func (s fetching) downloaded(ref reference.Reference, scope string, got artifact
 // damaged, all of it is downloaded again.
 func (s fetching) stored(ref reference.Reference, scope, digest string) (artifact.Content, bool) {
 	data, found := s.Store.Get(scope, digest)
+	if files, listed := artifact.ReadFiles(data); listed && ref.Traits().Commits { // of others, nobody has checked them
+		return artifact.Content{Files: files}, found
+	}
 	if !found || ref.Kind != artifact.KindBundle || artifact.IsCompressed(data) {
 		return artifact.Content{Archive: data}, found
 	}

@@ -5,7 +5,7 @@
 // [Sources.Resolve] says which content a reference means now, as a digest. [Sources.Fetch]
 // gets the content with the digest. Both ask a source once for all callers (package
 // outcome), as whoever the reference lets them (package auth). A kind of source is a
-// [backend] (packages oci, helm, github and web), a directory of this machine (package
+// [backend] (packages oci, helm, github, git and web), a directory of this machine (package
 // local), or an object of the management cluster (package object).
 //
 // Downloaded content is kept on disk by address, credentials and digest (package store).
@@ -92,6 +92,7 @@ type Sources struct {
 	lists    *answers.Memory[[]string]   // of versions
 	verified *answers.Memory[string]     // versions that signed texts say
 	contents *answers.Memory[*Artifact]  // unpacked
+	commits  *answers.Memory[tree]       // of Git repositories
 	refused  *budget.Cache[string, bool] // digests that callers can't use, with the question
 }
 
@@ -113,6 +114,7 @@ func New(options Options) (*Sources, error) {
 		lists:    answers.New(options.Clock, options.Memory, listBytes, answers.Strings),
 		verified: answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
 		contents: answers.New(options.Clock, options.Memory, contentBytes, (*Artifact).bytes),
+		commits:  answers.New(options.Clock, options.Memory, commitBytes, tree.bytes),
 		refused:  budget.NewCache[string](options.Memory, remembered, costOfLine[bool]),
 	}
 	s.objects = object.NewReader(options.Client, options.Metadata)

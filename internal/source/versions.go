@@ -45,7 +45,7 @@ func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line v
 		return false, conclude(ctx, ref, err)
 	}
 	return !slices.ContainsFunc(published, func(is string) bool {
-		return is == version || line.Allows(is) && !line.Newer(is, version) && !line.Newer(version, is) // "v1.0.0" will do for "1.0.0"
+		return is == version || line.Allows(is) && line.Newer(is, version) == line.Newer(version, is) // "v1.0.0" will do for "1.0.0", and any commit of a branch
 	}), nil
 }
 
@@ -65,7 +65,7 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 // a version that can't be used is an error, as of Newest.
 // An answer that was found before is used, if it is no older than notBefore.
 func (s *Sources) Pin(ctx context.Context, ref reference.Reference, version string, notBefore time.Time) (digest string, err error) {
-	ref.Chart.Version = version
+	ref = ref.WithVersion(version)
 	// A version that couldn't be used may be published again, with another digest: so an older
 	// answer doesn't do.
 	q := s.question(ctx, "pin of "+ref.String(), ref)

@@ -30,6 +30,7 @@ type Follower struct {
 	version *string
 	// digest is the field that names the content, nil if there are no versions. As version does, it points into the spec.
 	digest *string
+	git    *addonsv1.GitSource // nil of other sources; its version is a copy
 	// identity is of what has the versions.
 	identity string
 	path     *field.Path // of the source
@@ -53,7 +54,7 @@ func sourcesOf(spec *addonsv1.AddonStackSpec) []Follower {
 	path := field.NewPath("spec")
 	if bundle := spec.Source; bundle != nil {
 		f := Follower{Name: addonsv1.FollowedSource, Bundle: bundle, path: path.Child("source")}
-		all = append(all, f.from("source", &bundle.Version, bundle.OCI, nil, bundle.GitHub))
+		all = append(all, f.from("source", &bundle.Version, bundle.OCI, nil, bundle.GitHub, bundle.Git))
 	}
 	for i := range spec.Addons {
 		f := sourceOf(&spec.Addons[i])
@@ -68,11 +69,11 @@ func sourceOf(addon *addonsv1.Addon) Follower {
 	f := Follower{Name: addon.Name, Addon: addon}
 	switch chart, k, m := &addon.Chart, addon.Kustomization, addon.Manifests; {
 	case k != nil:
-		return f.from("kustomization", &k.Version, k.OCI, nil, k.GitHub)
+		return f.from("kustomization", &k.Version, k.OCI, nil, k.GitHub, k.Git)
 	case m != nil:
-		return f.from("manifests", &m.Version, m.OCI, nil, m.GitHub)
+		return f.from("manifests", &m.Version, m.OCI, nil, m.GitHub, m.Git)
 	default:
-		return f.from(kindChart, &chart.Version, chart.OCI, chart.Helm, chart.GitHub)
+		return f.from(kindChart, &chart.Version, chart.OCI, chart.Helm, chart.GitHub, chart.Git)
 	}
 }
 
@@ -80,7 +81,7 @@ const kindChart = "chart"
 
 // from returns the follower with the field that its source is in. The source is one that has versions, or none.
 func (f Follower) from(
-	kind string, version *string, oci *addonsv1.OCISource, helm *addonsv1.HelmSource, github *addonsv1.GitHubSource,
+	kind string, version *string, oci *addonsv1.OCISource, helm *addonsv1.HelmSource, github *addonsv1.GitHubSource, git *addonsv1.GitSource,
 ) Follower {
 	f.kind, f.version = kind, version
 	switch {
@@ -91,6 +92,9 @@ func (f Follower) from(
 	case github != nil:
 		f.digest = &github.Digest
 		f.identity = strings.Join([]string{kind, github.URL, github.APIURL, github.TagPrefix, github.Asset}, " ")
+	case git != nil:
+		version := git.Version()
+		f.git, f.version, f.digest, f.identity = git, &version, &git.Digest, kind+" "+git.URL+" "+git.Path
 	}
 	return f
 }
@@ -113,6 +117,8 @@ func (f Follower) line() (versions.Line, error) {
 	}
 	version := *f.version
 	switch {
+	case f.git != nil:
+		return commitsOf(f.git)
 	case f.Bundle != nil && f.Bundle.ClusterStack != "":
 		return clusterstack.ParseChannel(f.Bundle.ClusterStack, f.Bundle.Channel)
 	case version == "", versions.IsExact(version), f.kind != kindChart && !versions.IsRange(version):
@@ -121,8 +127,25 @@ func (f Follower) line() (versions.Line, error) {
 	return versions.ParseRange(version)
 }
 
+// commitsOf returns the line of commits that a source follows, nil if it names one.
+func commitsOf(git *addonsv1.GitSource) (versions.Line, error) {
+	switch {
+	case git.Commit != "":
+		return nil, nil
+	case git.Semver != "":
+		return versions.CommitsIn(addonsv1.GitTags, git.Semver, addonsv1.GitCommit)
+	case git.Tag != "":
+		return versions.CommitsOf(addonsv1.GitTags, git.Tag, addonsv1.GitCommit, false), nil
+	}
+	return versions.CommitsOf(addonsv1.GitBranches, git.Branch, addonsv1.GitCommit, true), nil
+}
+
 // pin names one version, and takes out what says how it is found.
 func (f Follower) pin(pin Pin) {
+	if f.git != nil {
+		f.git.Pin(pin.Version, pin.Digest)
+		return
+	}
 	*f.version, *f.digest = pin.Version, pin.Digest
 	if f.Bundle != nil {
 		f.Bundle.ClusterStack, f.Bundle.Channel = "", ""
@@ -164,7 +187,7 @@ func Warnings(spec *addonsv1.AddonStackSpec) (all []string) {
 	for _, source := range sourcesOf(spec) {
 		line, err := source.line()
 		version, digest := *source.version, source.digest
-		if line != nil || err != nil || digest == nil || *digest != "" || version == "" || versions.IsExact(version) {
+		if line != nil || err != nil || source.git != nil || digest == nil || *digest != "" || version == "" || versions.IsExact(version) {
 			continue
 		}
 		all = append(all, fmt.Sprintf("%s: %q names a tag that may be moved while it is rolled out, and later waves would get other content. Name a digest, a range or an exact version",

@@ -32,7 +32,7 @@ func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
 }
 
 // NewestOf returns the newer pin of each follower. A stack's versions never go back by themselves, so
-// several instances come to the same.
+// several instances come to the same. Of two commits of a branch, it is the one of b.
 func NewestOf(followers []Follower, a, b Pins) Pins {
 	newest := Pins{}
 	for _, follower := range followers {

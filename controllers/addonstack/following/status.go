@@ -13,6 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/report"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 // Status returns status.following, by what the newest revision pins, which was made at a time. If this reconcile made that
@@ -73,15 +74,18 @@ func Merge(s, view *addonsv1.AddonStack) []addonsv1.FollowedVersion {
 		return view.Status.Following
 	}
 	followers := stack.Followers(&s.Spec)
+	ahead := func(line versions.Line, one, than string) bool {
+		return line.Newer(one, than) && !line.Newer(than, one)
+	}
 	var list []addonsv1.FollowedVersion
 	for _, own := range view.Status.Following {
 		there := versionOf(s.Status.Following, own.Addon)
 		at := slices.IndexFunc(followers, func(f stack.Follower) bool { return f.Name == own.Addon })
 		switch {
 		case there == nil || at < 0:
-		case followers[at].Line.Newer(there.Version, own.Version):
+		case ahead(followers[at].Line, there.Version, own.Version):
 			own = *there
-		case there.Version == own.Version && followers[at].Line.Newer(there.Available, own.Available):
+		case there.Version == own.Version && ahead(followers[at].Line, there.Available, own.Available):
 			own.Available = there.Available
 		}
 		list = append(list, own)

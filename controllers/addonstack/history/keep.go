@@ -48,7 +48,7 @@ func (h History) keep(ctx context.Context, s, expanded *addonsv1.AddonStack, pin
 	}
 	followers, before := stack.Followers(&s.Spec), stack.PinsOf(&s.Spec, kept)
 	own := pins[addonsv1.FollowedSource]
-	if pins = stack.NewestOf(followers, pins, before); pins[addonsv1.FollowedSource] != own {
+	if pins = stack.NewestOf(followers, before, pins); pins[addonsv1.FollowedSource] != own {
 		return nil, ErrStale // another instance took a bundle whose add-ons aren't these
 	}
 	content, err := h.contentOf(ctx, s, expanded, served, pins)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/commit"
 	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
@@ -28,6 +29,7 @@ type Job struct {
 	Index   *Index
 	YAML    *YAML
 	Package *Package
+	Commit  *Commit
 }
 
 // Unpack asks for the files of an artifact.
@@ -47,9 +49,18 @@ type YAML struct{ Data []byte }
 // Package asks for the files of a chart's directory that Helm would package.
 type Package struct{ Files []artifact.File }
 
+// Commit asks for the files of a commit in a pack of Git.
+type Commit struct {
+	Pack   []byte
+	Commit string
+	Limits artifact.Limits
+}
+
 // Opened is the result of a job. The fields of other jobs are empty.
 type Opened struct {
 	Files []artifact.File
+	// Unfit are entries of a commit that no artifact may have.
+	Unfit []commit.Unfit
 	// Name and Version are what the Chart.yaml of an unpacked chart says.
 	Name, Version string
 	// Charts are the versions of an index, by the charts' names.
@@ -81,6 +92,9 @@ func Run(job *Job) (*Opened, error) {
 	case job.Package != nil:
 		files, err := artifact.Packaged(job.Package.Files)
 		return &Opened{Files: files}, err
+	case job.Commit != nil:
+		files, unfit, err := commit.Files(job.Commit.Pack, job.Commit.Commit, job.Commit.Limits)
+		return &Opened{Files: files, Unfit: unfit}, err
 	}
 	return &Opened{}, nil
 }

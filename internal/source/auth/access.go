@@ -72,6 +72,9 @@ func (a *Access) Identity(ctx context.Context, ref reference.Reference) (identit
 	if ref.Traits().Releases { // only the release itself tells that a digest is of its version
 		scope += " release " + ref.Chart.Version
 	}
+	if ref.Traits().Commits { // only the commit tells that a digest is of its path
+		scope = ref.WithDigest("").String()
+	}
 	if ref.SecretRef() == nil {
 		own, err := a.credential(ctx, ref)
 		if err != nil {
@@ -129,9 +132,10 @@ func (a *Access) connect(ref reference.Reference, name, host string, plain bool,
 	if err != nil {
 		return Client{}, err
 	}
-	client.Transport = &Counting{
+	counting := &Counting{
 		RoundTripper: client.Transport, Memory: a.Memory, Most: max(a.Limits.IndexBytes, a.Limits.ArchiveBytes), Clock: a.Clock,
 	}
+	client.Transport = counting
 	return Client{
 		Credential: credential, Limits: a.Limits,
 		Registry: &orasauth.Client{
@@ -141,7 +145,7 @@ func (a *Access) connect(ref reference.Reference, name, host string, plain bool,
 				Username: credential.Username, Password: credential.Password, RefreshToken: credential.IdentityToken, AccessToken: credential.Token,
 			}),
 		},
-		http: client, host: host, clock: a.Clock,
+		http: client, counting: counting, allowLoopback: a.AllowLoopback, host: host, clock: a.Clock,
 	}, nil
 }
 

@@ -5,7 +5,9 @@ package auth
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"time"
 
@@ -32,9 +34,11 @@ type Client struct {
 	// Registry shows the credential to registries, and their token services.
 	Registry *orasauth.Client
 
-	http  *http.Client // shows no credential by itself; see [Client.authorize]
-	host  string
-	clock clock.PassiveClock
+	http          *http.Client // shows no credential by itself; see [Client.authorize]
+	counting      *Counting
+	allowLoopback bool
+	host          string
+	clock         clock.PassiveClock
 }
 
 // Answer is what a host says.
@@ -67,13 +71,12 @@ func (c *Client) get(ctx context.Context, at *url.URL, header http.Header, what 
 	if header != nil {
 		request.Header = header
 	}
-	c.authorize(request)
-	response, err := c.http.Do(request)
+	response, err := c.Send(request)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer Release(response.Body)
-	switch from := response.Request.URL; response.StatusCode {
+	switch response.StatusCode {
 	case http.StatusOK:
 		data, err := Read(response.Body, response.ContentLength, what, most)
 		answer := Answer{Data: data, Link: response.Header.Get("Link"), Validators: http.Header{}}
@@ -87,12 +90,61 @@ func (c *Client) get(ctx context.Context, at *url.URL, header http.Header, what 
 		return Answer{}, nil
 	case http.StatusNotModified:
 		return Answer{Same: true}, nil
-	case http.StatusUnauthorized:
-		return Answer{}, c.unauthorized(from, from.Host+" answers 401 Unauthorized")
-	default:
-		return Answer{}, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected; correct the address", from.Host, response.StatusCode, http.StatusText(response.StatusCode))
 	}
+	return Answer{}, unexpected(response)
 }
+
+func unexpected(response *http.Response) error {
+	return failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected; correct the address",
+		response.Request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
+}
+
+// Send sends a request with the credential. The answer isn't 401 Unauthorized.
+func (c *Client) Send(request *http.Request) (*http.Response, error) {
+	c.authorize(request)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if from := response.Request.URL; response.StatusCode == http.StatusUnauthorized {
+		Release(response.Body)
+		return nil, c.unauthorized(from, from.Host+" answers 401 Unauthorized")
+	}
+	return response, nil
+}
+
+// Stream sends a request whose answer is read as it arrives. The reader is nil if there is nothing at the address; the
+// URL is where redirects led.
+func (c *Client) Stream(request *http.Request) (io.ReadCloser, *url.URL, error) {
+	response, err := c.Send(request)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case response.StatusCode == http.StatusOK:
+		return response.Body, response.Request.URL, nil
+	}
+	defer Release(response.Body)
+	if response.StatusCode == http.StatusNotFound {
+		return nil, response.Request.URL, nil
+	}
+	return nil, nil, unexpected(response)
+}
+
+// Dial connects to the source's host, for what isn't HTTP. It counts as a request.
+func (c *Client) Dial(ctx context.Context, hostPort string) (net.Conn, error) {
+	if trace := httptrace.ContextClientTrace(ctx); trace != nil && trace.GetConn != nil {
+		trace.GetConn(hostPort)
+	}
+	return egress.Dial(ctx, hostPort, c.allowLoopback)
+}
+
+// Count returns what the source's host sends as it counts as memory; see [Counting].
+func (c *Client) Count(ctx context.Context, content io.ReadCloser) io.ReadCloser {
+	return c.counting.count(ctx, c.host, content, -1)
+}
+
+// Unauthorized returns the error of a host that refuses the credentials, or wants some.
+func (c *Client) Unauthorized(said string) error { return c.unauthorized(c.Ref.Base(), said) }
 
 // authorize adds the credential to a request, if it goes to the source's own host.
 func (c *Client) authorize(request *http.Request) {
@@ -100,6 +152,8 @@ func (c *Client) authorize(request *http.Request) {
 		return
 	}
 	switch {
+	case c.Credential.Token != "" && c.Ref.Traits().Commits: // Git servers take tokens as passwords, of any name
+		request.SetBasicAuth("x-access-token", c.Credential.Token)
 	case c.Credential.Token != "":
 		request.Header.Set("Authorization", "Bearer "+c.Credential.Token)
 	case c.Credential.Username != "" || c.Credential.Password != "":

@@ -50,25 +50,31 @@ func (c *Counting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	response.Body = c.count(request.Context(), request.URL.Host, response.Body, response.ContentLength)
+	return response, nil
+}
+
+// count returns the content of an answer as it counts. Its length is negative if it isn't known.
+func (c *Counting) count(ctx context.Context, host string, content io.ReadCloser, length int64) io.ReadCloser {
 	most := c.Most + 1 // so that a reader sees that it is too large
-	if length := response.ContentLength; length >= 0 {
+	if length >= 0 {
 		most = min(most, length)
 	}
-	times, _ := request.Context().Value(decodingKey{}).(int64)
+	times, _ := ctx.Value(decodingKey{}).(int64)
 	times = max(times, 1)
-	tenant := budget.Tenant{Namespace: budget.TenantOf(request.Context()).Namespace}
+	tenant := budget.Tenant{Namespace: budget.TenantOf(ctx).Namespace}
 	b := &body{
-		content: response.Body, request: request, claim: c.Memory.Claim(tenant, times*most), times: times, most: most, closed: make(chan struct{}),
+		content: content, ctx: ctx, host: host, claim: c.Memory.Claim(tenant, times*most), times: times, most: most, closed: make(chan struct{}),
 	}
 	go b.watch(c.Clock)
-	response.Body = b
-	return response, nil
+	return b
 }
 
 // body is the body of an answer that counts.
 type body struct {
 	content io.ReadCloser
-	request *http.Request
+	ctx     context.Context //nolint:containedctx // of the request that it answers
+	host    string
 	claim   *budget.Claim
 	times   int64 // that a byte counts
 	// read are the bytes that were, counted those that count, and most those that the answer may have.
@@ -95,9 +101,9 @@ func (b *body) Read(p []byte) (int, error) {
 	b.read += int64(n)
 	switch {
 	case b.note(false, n):
-		return n, failure.New(failure.SourceUnavailable, "%s sends less than %d KiB in %s; have it send faster", b.request.URL.Host, leastBytes>>10, rateWindow)
+		return n, failure.New(failure.SourceUnavailable, "%s sends less than %d KiB in %s; have it send faster", b.host, leastBytes>>10, rateWindow)
 	case b.read > b.most:
-		return n, failure.TooLarge("an answer of "+b.request.URL.Host, b.most)
+		return n, failure.TooLarge("an answer of "+b.host, b.most)
 	}
 	return n, err
 }
@@ -109,8 +115,8 @@ func (b *body) grow() error {
 		b.counted = to
 		return nil
 	}
-	if err := b.claim.Grow(b.request.Context(), b.times*to); err != nil {
-		return failure.NoMemory(budget.TenantOf(b.request.Context()).Namespace)
+	if err := b.claim.Grow(b.ctx, b.times*to); err != nil {
+		return failure.NoMemory(budget.TenantOf(b.ctx).Namespace)
 	}
 	b.counted = to
 	b.mu.Lock()
@@ -156,7 +162,7 @@ func (b *body) Close() error {
 		close(b.closed)
 		err = b.content.Close()
 		b.claim.Shrink(b.times * b.read)
-		b.claim.Release(b.request.Context())
+		b.claim.Release(b.ctx)
 	})
 	return err
 }

@@ -70,7 +70,7 @@ func (c *Client) unauthorized(by *url.URL, said string) *failure.Error {
 	var refused *failure.Error
 	switch secret, none := c.Ref.SecretRef(), c.Credential.IsZero(); {
 	case secret != nil && none:
-		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add username and password, token, or .dockerconfigjson", said, c.Ref.Namespace, secret.Name, c.host)
+		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add username and password, token, or .dockerconfigjson; for ssh, identity", said, c.Ref.Namespace, secret.Name, c.host)
 	case secret != nil:
 		refused = failure.New(failure.SourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed", said, c.Ref.Namespace, secret.Name)
 	default:

@@ -35,6 +35,17 @@ func (r Reference) WithDigest(digest string) Reference {
 	return r
 }
 
+// WithVersion returns the reference with this version in its field, or fields.
+func (r Reference) WithVersion(version string) Reference {
+	r.Chart = *r.Chart.DeepCopy()
+	if r.Chart.Git != nil {
+		r.Chart.Git.Pin(version, "")
+	} else {
+		r.Chart.Version = version
+	}
+	return r
+}
+
 // Address says which chart on another host is meant, and nothing of how to get it. The
 // reference has to be [Reference.Remote]; see [Reference.Subject] for any.
 func (r Reference) Address() string {
@@ -122,6 +133,10 @@ func (r Reference) visit() string {
 func (r Reference) Source() string {
 	r = r.WithDigest("")
 	r.Chart.Version = ""
+	if git := r.Chart.Git; git != nil { // all that is in a repository has one list
+		git.Branch, git.Tag, git.Semver, git.Commit, git.Path = "", "", "", "", ""
+		r.Kind = artifact.KindChart
+	}
 	if at := r.remote(); at.Releases {
 		return r.String() + " with tags " + at.tagPrefix
 	}

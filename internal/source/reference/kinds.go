@@ -17,7 +17,7 @@ import (
 const OCIScheme = "oci://"
 
 // kinds has a row for each kind of source on other hosts. It returns a remote without a name for a source of another kind.
-var kinds = []func(addonsv1.ChartSource) remote{ociKind, helmKind, httpKind, githubKind}
+var kinds = []func(addonsv1.ChartSource) remote{ociKind, helmKind, httpKind, githubKind, gitKind}
 
 // remote is a source on another host.
 type remote struct {
@@ -51,6 +51,8 @@ type Traits struct {
 	Registry bool
 	// Releases says that a version is that of a release, which alone tells whether a digest is of it.
 	Releases bool
+	// Commits says that content is at a path of a commit.
+	Commits bool
 	// Provenance says that charts can have provenance files.
 	Provenance bool
 	// AnyPath says that an object may name any path of the host.
@@ -69,7 +71,7 @@ func (r Reference) remote() remote {
 // asChart returns the address of an artifact as that of a chart, which has all of its fields.
 func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
 	return addonsv1.ChartSource{
-		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Version: a.Version, Verify: a.Verify,
+		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Git: a.Git, Version: a.Version, Verify: a.Verify,
 	}
 }
 
