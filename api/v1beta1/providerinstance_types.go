@@ -117,6 +117,12 @@ type ProviderInstanceStatus struct {
 	// +optional
 	Clusters *InstanceClusters `json:"clusters,omitempty"`
 
+	// unmanagedClusters is the number of Clusters in the instance's namespaces that no instance manages, as their
+	// watch filter is that of none. Only the shared deployment writes it, once a minute. Absent if there are none.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	UnmanagedClusters int32 `json:"unmanagedClusters,omitempty"`
+
 	// sandbox is what keeps the processes that render charts from doing anything else. "Seccomp": the
 	// kernel refuses them other system calls. "Limits": it can't, and only limits of resources hold.
 	// Absent if the instance doesn't say it.
@@ -197,6 +203,7 @@ type InstanceClusters struct {
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clusters.total`,description="Clusters managed"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.clusters.ready`,description="Clusters on which all add-ons are ready"
+// +kubebuilder:printcolumn:name="Unmanaged",type=integer,JSONPath=`.status.unmanagedClusters`,description="Clusters in its namespaces that no instance manages"
 // +kubebuilder:printcolumn:name="OK",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="The Ready condition"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"

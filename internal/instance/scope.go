@@ -122,6 +122,11 @@ func (s Scope) Equal(other Scope) bool {
 	return a.WatchFilter == b.WatchFilter && slices.Equal(a.Namespaces, b.Namespaces)
 }
 
+// HasNamespace reports whether a namespace is in the scope.
+func (s Scope) HasNamespace(name string) bool {
+	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, name)
+}
+
 // Overlaps reports whether an object can be in both scopes. AddonStacks with the label
 // [addonsv1.SharedWatchFilter] don't count: they are meant for several instances.
 func (s Scope) Overlaps(other Scope) bool {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,8 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
+	"github.com/cluster-chandler/chandler/internal/instance/versions"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
@@ -78,6 +81,9 @@ func managerOptions(config *rest.Config, o *Options) (manager.Options, webhook.S
 	result.Scheme, result.Metrics = scheme, *metricsOptions
 	result.MapperProvider = instance.NewMapper
 	result.Cache, result.Client = scope.CacheOptions(o.syncPeriod), scope.ClientOptions()
+	if !slices.Contains(o.clusterSources, secrets.Name) { // which finds clusters by the Secrets' labels
+		result.NewCache = versions.New
+	}
 	result.Controller.CacheSyncTimeout = cacheSyncTimeout
 	result.LeaderElection = o.elects()
 	result.LeaderElectionConfig = registration.OwnConnection(config)

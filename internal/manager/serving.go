@@ -20,6 +20,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/providerinstance"
+	"github.com/cluster-chandler/chandler/controllers/unmanaged"
 	"github.com/cluster-chandler/chandler/internal/instance/grant"
 	"github.com/cluster-chandler/chandler/webhooks"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
@@ -70,6 +71,9 @@ func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, o *Options) (
 		if err := part.setup(mgr); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", part.name, err)
 		}
+	}
+	if err := mgr.Add(&unmanaged.Counter{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{}}); err != nil {
+		return nil, fmt.Errorf("adding the count of Clusters that no instance manages: %w", err)
 	}
 	ready := mgr.GetWebhookServer().StartedChecker()
 	if hookServer == nil {

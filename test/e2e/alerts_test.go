@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -159,7 +160,7 @@ func testAlerts(t *testing.T, series map[string][]string) {
 	t.Helper()
 	g, dir := NewWithT(t), t.TempDir()
 	names := alertsOf(t, filepath.Join(dir, "rules.yaml"))
-	g.Expect(names).To(HaveLen(8))
+	g.Expect(names).To(HaveLen(9))
 	test := seriesTest{Interval: "30m"} // an alert may wait for a day
 	for _, key := range slices.Sorted(maps.Keys(series)) {
 		test.InputSeries = append(test.InputSeries, inputSeries{key, strings.Join(series[key], " ")})
@@ -182,6 +183,18 @@ func testAlerts(t *testing.T, series map[string][]string) {
 	for _, args := range [][]string{{"check", "rules", filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "dashboard.yaml")}, {"test", "rules", file}} {
 		out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), "%s\n%s", out, bytes.ReplaceAll(data, []byte("\n"), []byte("\n  ")))
+	}
+}
+
+// countUnmanaged says in the status of the tenant's instance how many Clusters no instance manages, as the shared deployment would.
+func (tn *tenant) countUnmanaged(clusters int) {
+	tn.t.Helper()
+	all := &addonsv1.ProviderInstanceList{}
+	must.Succeed(tn.t, world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)))
+	for i := range all.Items {
+		before := all.Items[i].DeepCopy()
+		all.Items[i].Status.UnmanagedClusters = int32(clusters)
+		must.Succeed(tn.t, world.hub.Status().Patch(tn.t.Context(), &all.Items[i], client.MergeFrom(before)))
 	}
 }
 
@@ -249,7 +262,13 @@ func TestAlerts(t *testing.T) {
 		}
 		return err
 	})
+	unmanaged := func(clusters int, now string) {
+		r.countUnmanaged(clusters)
+		poll(t, patience, "it says how many Clusters are nobody's", func() error { return shows(first, "chandler_instance_unmanaged_clusters "+now) })
+	}
+	unmanaged(2, "2")
 	scrapeBoth(1)
+	unmanaged(0, "0")
 
 	silent.open(t)
 	r.newPlugin(mayAll...).does("confirm", "gone", "--yes")

@@ -31,6 +31,7 @@ var wideRights = []string{
 var webhookRights = []string{
 	"addons.cluster.x-k8s.io/providerinstances: get list watch",
 	"addons.cluster.x-k8s.io/addonstacks: list",
+	"cluster.x-k8s.io/clusters: list",
 	"addons.cluster.x-k8s.io/clusteraddons: get",
 	"addons.cluster.x-k8s.io/providerinstances/status: patch",
 	"authorization.k8s.io/subjectaccessreviews: create",

@@ -46,6 +46,7 @@ func (r *Registration) beat(ctx context.Context, clusters *addonsv1.InstanceClus
 		return fmt.Errorf("writing the status of ProviderInstance %s: %w", r.key(), err)
 	}
 	r.object = next
+	unmanagedClusters.Set(float64(next.Status.UnmanagedClusters))
 	if next.HoldsScope() && next.Spec.Holder == r.holder {
 		r.life.sent = sent
 	}

@@ -15,7 +15,13 @@ var instanceReady = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "1 if this instance holds its scope and works, 0 if it doesn't, with the reason of the condition Ready.",
 }, []string{"reason"})
 
-func init() { metrics.Registry.MustRegister(instanceReady) }
+// unmanagedClusters is as the shared deployment counts it, which serves no metrics.
+var unmanagedClusters = prometheus.NewGauge(prometheus.GaugeOpts{
+	Name: "chandler_instance_unmanaged_clusters",
+	Help: "Number of Clusters in this instance's namespaces that no instance manages.",
+})
+
+func init() { metrics.Registry.MustRegister(instanceReady, unmanagedClusters) }
 
 // measure sets whether the instance works.
 func (f *roundResult) measure() {

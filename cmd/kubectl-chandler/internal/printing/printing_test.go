@@ -41,7 +41,7 @@ func TestStatus(t *testing.T) {
 		Instances: []addonsv1.ProviderInstance{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"}, Spec: addonsv1.ProviderInstanceSpec{Version: "v0.4.0"},
 			Status: addonsv1.ProviderInstanceStatus{Scope: "*", HeartbeatTime: metav1.NewMicroTime(now.Add(-4 * time.Second)),
-				Clusters: &addonsv1.InstanceClusters{Total: 200, Ready: 195}},
+				Clusters: &addonsv1.InstanceClusters{Total: 200, Ready: 195}, UnmanagedClusters: 3},
 		}},
 		Stacks: []summary.Stack{
 			{Namespace: "team", Name: "platform", Clusters: addonsv1.ClusterCounts{Total: 9, Ready: 5, Failed: 3, Waiting: 1}, Since: ago(14 * time.Minute), Addons: []summary.Addon{
@@ -57,6 +57,7 @@ func TestStatus(t *testing.T) {
 	const want = `
 INSTANCE          VERSION   SCOPE   HEARTBEAT   CLUSTERS   READY
 system/chandler   v0.4.0    *       4s          200        195
+UNMANAGED: 3 clusters in the namespaces of system/chandler: no instance has the watch filter
 
 STACK           CLUSTERS   READY   FAILED   WAITING   UPDATING   SINCE   VERSIONS
 team/platform   9          5       3        1         0          14m     cilium 1.19.6 (1.19.5 on 1) (1.20.0 is there, not taken), dns -
