@@ -43,8 +43,8 @@ type Cause struct {
 	Addon   string // "" if it isn't one
 	Reason  string // "" if it is only noted
 	Message string // "" for none
-	// IsShared says that clusters with the same reason have the same cause, whatever their messages are.
-	IsShared bool
+	// Template is what the messages of clusters with the same cause have in common, beside the reason.
+	Template string
 
 	since time.Time // zero if that isn't known
 }
@@ -57,82 +57,100 @@ func (c Cause) ToldIn(now time.Time) time.Duration {
 	return max(0, c.since.Add(tellAfter).Sub(now))
 }
 
-// String returns the words for people.
-func (c Cause) String() string {
-	parts := []string{c.Reason, c.Message}
+// text returns the words for people, with a message.
+func (c Cause) text(message string) string {
+	parts := []string{c.Reason, message}
 	if c.Addon != "" {
 		parts = append([]string{"add-on " + c.Addon}, parts...)
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
 }
 
-// key returns what the causes of two clusters have in common if they are one cause.
-func (c Cause) key() string {
-	if c.IsShared {
-		c.Message = ""
-	}
-	return c.String()
+// OfCondition returns why a cluster waits.
+func OfCondition(cluster string, c *metav1.Condition) Cause {
+	is := Cause{Urgency: SomebodyActs, Reason: c.Reason, Message: c.Message, since: c.LastTransitionTime.Time}
+	is.Template = templateOf(c.Message, cluster, c.Type == addonsv1.ClusterReachableCondition)
+	return is
 }
 
-// ofCondition returns why a cluster waits. A message that names the cluster is left out: the cause does that.
-func ofCondition(c *metav1.Condition) Cause {
-	is := Cause{Urgency: SomebodyActs, Reason: c.Reason, IsShared: true, since: c.LastTransitionTime.Time}
+// ofBlocking returns why a cluster waits, as an AddonStack tells it. A message that names the cluster is left out: the cause does that.
+func ofBlocking(cluster string, c *metav1.Condition) Cause {
+	is := OfCondition(cluster, c)
 	if c.Status == metav1.ConditionUnknown && c.Reason != addonsv1.RecordsUnreadableReason {
 		is.Urgency = Passing
 	}
-	if c.Type == addonsv1.ClusterReachableCondition || c.Type == addonsv1.AddonsReadyCondition {
-		is.Message = c.Message
+	if c.Type != addonsv1.ClusterReachableCondition && c.Type != addonsv1.AddonsReadyCondition {
+		is.Message, is.Template = "", ""
 	}
 	return is
 }
 
-// OfAddon returns why an add-on isn't ready. While it waits for what comes by itself, its message counts as equal
+// OfAddon returns why an add-on of a cluster isn't ready. While it waits for what comes by itself, its message counts as equal
 // on all clusters, as it says how far each one is.
-func OfAddon(addon *addonsv1.AddonStatus) Cause {
+func OfAddon(cluster string, addon *addonsv1.AddonStatus) Cause {
 	is := Cause{Urgency: SomebodyActs, Addon: addon.Name, Reason: cmp.Or(addon.Reason, string(addon.Phase)), Message: addon.Message, since: addon.Since.Time}
-	switch reason := reasons.Of(addon.Reason); {
+	reason := reasons.Of(addon.Reason)
+	switch {
 	case addon.Phase == addonsv1.AddonFailed:
 		is.Urgency = AddonFailed
 	case reason.Stalls(addon.Phase):
 		is.Urgency = SourceRefuses
-	case reason.Phase() == addonsv1.AddonDegraded: // with pods and numbers of each cluster
-		is.IsShared = true
+	case reason.Phase() == addonsv1.AddonDegraded:
+		is.Template = brokenPart(addon.Message)
+		return is
 	case reason.Is(reasons.Passing):
-		is.Urgency, is.IsShared = Passing, true
+		is.Urgency = Passing
+		return is
 	}
+	is.Template = templateOf(addon.Message, cluster, false)
 	return is
 }
 
-// Causes are those of several clusters, by their keys.
-type Causes map[string]*sharedCause
+// Causes are those of several clusters.
+type Causes struct {
+	keys   Keys
+	shared map[string]*sharedCause
+}
 
 type sharedCause struct {
 	Cause
 	clusters []string
+	example  string // cluster whose message it is, "" if all have it
 }
 
-// Add notes why a cluster isn't ready. The words are those of the first cluster that is added.
-func (c Causes) Add(cluster string, why Cause) {
-	shared := c[why.key()]
+// Add notes why a cluster isn't ready. The message is that of the first cluster that is added, and is told as an example if
+// others have another one.
+func (c *Causes) Add(cluster string, why Cause) {
+	if c.shared == nil {
+		c.keys, c.shared = Keys{}, map[string]*sharedCause{}
+	}
+	key := c.keys.Of(why.text(""), why.Message, why.Template)
+	shared := c.shared[key]
 	if shared == nil {
 		shared = &sharedCause{Cause: why}
-		c[why.key()] = shared
+		c.shared[key] = shared
+	} else if why.Message != shared.Message && shared.example == "" {
+		shared.example = shared.clusters[0]
 	}
 	shared.clusters = append(shared.clusters, cluster)
 }
 
 // Describe returns a text for each cause, as "cluster, cluster: cause": failures first, and of those the one of most clusters.
-func (c Causes) Describe() []string {
-	for _, shared := range c {
+func (c *Causes) Describe() []string {
+	for _, shared := range c.shared {
 		slices.Sort(shared.clusters)
 	}
-	sorted := slices.SortedFunc(maps.Values(c), func(a, b *sharedCause) int {
+	sorted := slices.SortedFunc(maps.Values(c.shared), func(a, b *sharedCause) int {
 		return cmp.Or(cmp.Compare(a.Urgency, b.Urgency), cmp.Compare(len(b.clusters), len(a.clusters)),
-			slices.Compare(a.clusters, b.clusters), cmp.Compare(a.key(), b.key()))
+			slices.Compare(a.clusters, b.clusters), cmp.Compare(a.text(a.Message), b.text(b.Message)))
 	})
-	texts := make([]string, 0, len(c))
+	texts := make([]string, 0, len(c.shared))
 	for _, shared := range sorted {
-		texts = append(texts, message.Clusters(shared.clusters)+": "+shared.String())
+		text := shared.Message
+		if shared.example != "" {
+			text = "on " + shared.example + ", " + text
+		}
+		texts = append(texts, message.Clusters(shared.clusters)+": "+shared.text(text))
 	}
 	return texts
 }

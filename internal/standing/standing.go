@@ -36,7 +36,7 @@ const (
 // ClusterAddon. The revision has these add-ons. It returns why the cluster isn't ready, or won't be for long, too.
 func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon) (State, []Cause) {
 	if c := stack.Blocking(ca); c != nil {
-		return Waiting, []Cause{ofCondition(c)}
+		return Waiting, []Cause{ofBlocking(ca.Name, c)}
 	}
 	assigned := stack.AssignedRevision(ca.Spec.Stacks, name)
 	if assigned != wanted && stack.Assigned(ca.Spec.Stacks, name).HeldRemoval == nil {
@@ -48,10 +48,10 @@ func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon)
 	}
 	var why []Cause
 	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.Message != "" {
-		why = append(why, Cause{Urgency: OnlyNoted, Message: c.Message})
+		why = append(why, Cause{Urgency: OnlyNoted, Message: c.Message, Template: templateOf(c.Message, ca.Name, true)})
 	}
 	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Status == metav1.ConditionUnknown {
-		why = append(why, ofCondition(c))
+		why = append(why, ofBlocking(ca.Name, c))
 	}
 	missing := stack.Presences(addons)
 	maps.DeleteFunc(missing, func(_ string, present addonsv1.Present) bool { return present != addonsv1.PresentAlways }) // in the status if wanted
@@ -70,9 +70,9 @@ func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon)
 		delete(missing, addon.Namespace+"/"+addon.Name)
 		switch {
 		case addon.Phase != addonsv1.AddonReady:
-			why = append(why, OfAddon(addon))
+			why = append(why, OfAddon(ca.Name, addon))
 		case addon.Message != "" && addon.Reason == "": // a source's reason is in SourcesReady
-			why = append(why, Cause{Urgency: OnlyNoted, Addon: addon.Name, Message: addon.Message})
+			why = append(why, Cause{Urgency: OnlyNoted, Addon: addon.Name, Message: addon.Message, Template: templateOf(addon.Message, ca.Name, false)})
 		}
 	}
 	switch {

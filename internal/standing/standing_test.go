@@ -111,15 +111,22 @@ func TestCauses(t *testing.T) {
 	}
 	noSecret := addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret a doesn't exist")
 	noDependency := addon("web", addonsv1.AddonReady, "", "dependsOn: no add-on db")
+	refused := func(cluster, why string) func(*addonsv1.ClusterAddon) {
+		return is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "KubeconfigRefused", "The kubeconfig in Secret default/"+cluster+"-kubeconfig is refused: "+why)
+	}
 	for name, tc := range map[string]struct {
 		a, b, c func(*addonsv1.ClusterAddon)
 		want    []string
 		ready   string // clusters that are all the same
 	}{
-		"nothing is wrong":                     {},
-		"a Secret is missing on all":           {noSecret, noSecret, noSecret, []string{"a, b, c: add-on web: ValuesNotFound: Secret a doesn't exist"}, ""},
-		"two other Secrets are":                {a: noSecret, b: addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret b doesn't exist"), want: []string{"a: add-on web: ValuesNotFound: Secret a doesn't exist", "b: add-on web: ValuesNotFound: Secret b doesn't exist"}},
-		"an image is, and clusters are as far": {addon("web", addonsv1.AddonInstalling, "WaitingForObjects", "Deployment web: 0/2"), addon("web", addonsv1.AddonUpgrading, "WaitingForObjects", "Deployment web: 1/2"), nil, []string{"a, b: add-on web: WaitingForObjects: Deployment web: 0/2"}, ""},
+		"nothing is wrong":           {},
+		"a Secret is missing on all": {noSecret, noSecret, noSecret, []string{"a, b, c: add-on web: ValuesNotFound: Secret a doesn't exist"}, ""},
+		"two other Secrets are":      {a: noSecret, b: addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret x doesn't exist"), want: []string{"a: add-on web: ValuesNotFound: Secret a doesn't exist", "b: add-on web: ValuesNotFound: Secret x doesn't exist"}},
+		"a Secret of each is":        {a: noSecret, b: addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret b doesn't exist"), want: []string{"a, b: add-on web: ValuesNotFound: on a, Secret a doesn't exist"}},
+		"their kubeconfigs are refused, one for another reason": {refused("a", "the user runs programs"), refused("b", "it is no YAML"), refused("c", "the user runs programs"), []string{
+			"a, c: KubeconfigRefused: on a, The kubeconfig in Secret default/a-kubeconfig is refused: the user runs programs",
+			"b: KubeconfigRefused: The kubeconfig in Secret default/b-kubeconfig is refused: it is no YAML"}, ""},
+		"an image is, and clusters are as far": {addon("web", addonsv1.AddonInstalling, "WaitingForObjects", "Deployment web: 0/2"), addon("web", addonsv1.AddonUpgrading, "WaitingForObjects", "Deployment web: 1/2"), nil, []string{"a, b: add-on web: WaitingForObjects: on a, Deployment web: 0/2"}, ""},
 		"a failure comes first": {noSecret, noSecret, addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
 			"c: add-on db: HookFailed: Job migrate", "a, b: add-on web: ValuesNotFound: Secret a doesn't exist"}, ""},
 		"what a source has answered comes after failures": {noSecret, addon("web", addonsv1.AddonPending, "ArtifactNotFound", "no chart web"), addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
@@ -132,7 +139,7 @@ func TestCauses(t *testing.T) {
 			is(addonsv1.AddonsReadyCondition, metav1.ConditionUnknown, "RecordsUnreadable", "Secrets is forbidden"),
 			[]string{"a: ProbeFailed: it never answers", "b: Paused", "c: RecordsUnreadable: Secrets is forbidden"}, "",
 		},
-		"two are down, in words of their own": {is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://a"), is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://b"), nil, []string{"a, b: ProbeFailed: https://a"}, ""},
+		"two are down, in words of their own": {is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://a"), is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://b"), nil, []string{"a, b: ProbeFailed: on a, https://a"}, ""},
 		"two have no control plane yet": {is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster a"), nil, is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster c"), []string{
 			"a, c: ControlPlaneNotInitialized"}, ""},
 		"an installed one's dependency is missing": {noDependency, noDependency, nil, []string{"a, b: add-on web: dependsOn: no add-on db"}, "ab"},
@@ -170,7 +177,7 @@ func TestCauses(t *testing.T) {
 func TestCauseOfManyClusters(t *testing.T) {
 	failures := standing.Causes{}
 	failed := func(name, reason, message string) standing.Cause {
-		return standing.OfAddon(&addonsv1.AddonStatus{Name: name, Phase: addonsv1.AddonFailed, Reason: reason, Message: message})
+		return standing.OfAddon("a", &addonsv1.AddonStatus{Name: name, Phase: addonsv1.AddonFailed, Reason: reason, Message: message})
 	}
 	failures.Add("a", failed("db", "RenderFailed", "no such value"))
 	for i := range 40 {

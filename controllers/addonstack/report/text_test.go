@@ -48,7 +48,7 @@ func TestMessagesNameTheWayOut(t *testing.T) {
 func TestClustersReadyStaysShort(t *testing.T) {
 	failures := standing.Causes{}
 	for i := range 5000 {
-		failures.Add(fmt.Sprintf("cluster-%04d", i), standing.OfAddon(&addonsv1.AddonStatus{
+		failures.Add(fmt.Sprintf("cluster-%04d", i), standing.OfAddon("a", &addonsv1.AddonStatus{
 			Name: "web", Phase: addonsv1.AddonFailed, Reason: "HookFailed", Message: fmt.Sprint(i, strings.Repeat("x", 1024)),
 		}))
 	}

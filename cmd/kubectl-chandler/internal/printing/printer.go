@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,6 +46,8 @@ const (
 	width = 120
 	// few clusters are named, unless all are to be.
 	few = 5
+	// mostCauses are shown in a status, unless all are to be.
+	mostCauses = 20
 )
 
 // pages are what people see, by the name of the page. Parts that several of them have begin with a small letter.
@@ -60,7 +63,7 @@ func (p *Printer) Write(page string, of any) error {
 	t := template.New("")
 	t.Funcs(template.FuncMap{
 		"red": p.color("31"), "green": p.color("32"), "yellow": p.color("33"), // of ANSI terminals
-		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "versions": p.versions, "states": p.states,
+		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "three": p.three, "room": p.room, "versions": p.versions, "states": p.states,
 		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": Clean,
 		"number": Number, "paragraph": paragraph, "join": strings.Join, "lower": strings.ToLower, "trim": strings.TrimSpace,
 		"shorten": func(text string, limit int) string { return Clean(message.Shorten(text, limit)) },
@@ -136,6 +139,37 @@ func (p *Printer) names(all []string) string {
 		return strings.Join(all, ", ")
 	}
 	return message.List(all, ", ", few)
+}
+
+// three returns the first three names, or all of them.
+func (p *Printer) three(all []string) string {
+	if p.Wide {
+		return p.names(all)
+	}
+	return message.List(all, ", ", message.Few)
+}
+
+// room is for the causes that a status still has room for.
+type room struct{ left int }
+
+func (p *Printer) room() *room {
+	if p.Wide {
+		return &room{math.MaxInt}
+	}
+	return &room{mostCauses}
+}
+
+// listed are causes, those of them that are shown, and how many aren't.
+type listed struct {
+	All, Shown []summary.Cause
+	More       int
+}
+
+// For takes the room for causes.
+func (r *room) For(all []summary.Cause) listed {
+	shown := all[:min(len(all), r.left)]
+	r.left -= len(shown)
+	return listed{all, shown, len(all) - len(shown)}
 }
 
 // Number returns a number with its noun, as in "2 clusters".

@@ -48,7 +48,7 @@ func TestStatus(t *testing.T) {
 				{Name: "cilium", Versions: map[string]int{"1.19.5": 1, "1.19.6": 8}, Available: "1.20.0"}, {Name: "dns"}}},
 			{Namespace: "team", Name: "gpu", Clusters: addonsv1.ClusterCounts{Total: 2, Ready: 1}, Updating: 1},
 		},
-		Failed: []summary.Cause{{Namespace: "team", Stack: "platform", Addon: "cilium", Reason: "HookFailed", Message: "Job x:\nBackoffLimitExceeded",
+		Failed: []summary.Cause{{Namespace: "team", Stack: "platform", Addon: "cilium", Reason: "HookFailed", Message: "Job x:\nBackoffLimitExceeded", IsExample: true,
 			Clusters: []string{"a", "b", "c", "d", "e", "f", "g"}, Since: ago(14 * time.Minute)}},
 		Waiting: []summary.Cause{{Namespace: "team", Reason: "Paused", Clusters: []string{"h"}}, {Namespace: "team", Kind: "AddonStack", Name: "gpu", Reason: "SourceUnavailable"}},
 		Held:    []summary.Held{{Namespace: "team", Stack: "gone", Cause: "StackDeleted", Addons: []string{"default/dns"}, Clusters: []string{"a", "b"}}},
@@ -64,8 +64,8 @@ team/platform   9          5       3        1         0          14m     cilium 
 team/gpu        2          1       0        0         1          -       
 
 FAILED: 7 clusters, 1 cause
-  platform/cilium  HookFailed  7 clusters: a, b, c, d, e, and 2 more  14m
-      Job x: BackoffLimitExceeded
+  platform/cilium  HookFailed  7 clusters: a, b, c, and 4 more  14m
+      for example on a: Job x: BackoffLimitExceeded
 
 WAITING: 1 cluster, 2 causes
   team  Paused  1 cluster: h
@@ -79,6 +79,26 @@ Next: kubectl chandler why a -n team
 `
 	if got := printed(t, "Status", s); got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestManyCauses has more causes than people read.
+func TestManyCauses(t *testing.T) {
+	causes := func(n int) (all []summary.Cause) {
+		for range n {
+			all = append(all, summary.Cause{Namespace: "team", Reason: "Test"})
+		}
+		return all
+	}
+	s := &summary.Status{Failed: causes(15), Waiting: causes(7), Progressing: causes(3)}
+	is := printed(t, "Status", s)
+	if strings.Count(is, "  team  Test") != 20 || !strings.Contains(is, "7 causes") || !strings.Contains(is, "and 2 more causes") || !strings.Contains(is, "and 3 more causes") {
+		t.Error(is)
+	}
+	out := &bytes.Buffer{}
+	must.Succeed(t, (&printing.Printer{Out: out, Now: now, Wide: true}).Write("Status", s))
+	if strings.Count(out.String(), "  team  Test") != 25 {
+		t.Error(out)
 	}
 }
 

@@ -22,14 +22,16 @@ type Cause struct {
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Stack and Addon are there if the cause is an add-on's.
-	Stack    string              `json:"stack,omitempty"`
-	Addon    string              `json:"addon,omitempty"`
-	Phase    addonsv1.AddonPhase `json:"phase,omitempty"`
-	Reason   string              `json:"reason"`
-	Message  string              `json:"message,omitempty"` // of the first cluster
-	Meaning  string              `json:"meaning,omitempty"` // of the reason, with the way out
-	Clusters []string            `json:"clusters,omitempty"`
-	Since    *metav1.Time        `json:"since,omitempty"` // of the first cluster that had it
+	Stack   string              `json:"stack,omitempty"`
+	Addon   string              `json:"addon,omitempty"`
+	Phase   addonsv1.AddonPhase `json:"phase,omitempty"`
+	Reason  string              `json:"reason"`
+	Message string              `json:"message,omitempty"` // of the first cluster
+	// IsExample says that other clusters have the message with other names, or are as far as theirs says.
+	IsExample bool         `json:"isExample,omitempty"`
+	Meaning   string       `json:"meaning,omitempty"` // of the reason, with the way out
+	Clusters  []string     `json:"clusters,omitempty"`
+	Since     *metav1.Time `json:"since,omitempty"` // of the first cluster that had it
 }
 
 // urgency says in which part of a status a cause is.
@@ -42,19 +44,21 @@ const (
 )
 
 // causes are those of all clusters, by their urgency and all that equal ones have in common.
-type causes map[urgency]map[string]*Cause
+type causes struct {
+	keys standing.Keys
+	of   map[urgency]map[string]*Cause
+}
 
-// add adds a cause of a cluster, "" for none. Causes with other messages are others, if these are distinct.
-func (c causes) add(urgency urgency, is Cause, distinct bool, cluster string, since metav1.Time) {
+// add adds a cause of a cluster, "" for none. Causes with another template, beside all else, are others.
+func (c causes) add(urgency urgency, is Cause, template, cluster string, since metav1.Time) {
 	key := fmt.Sprintf("%s %s %s %s %s %s %s", is.Namespace, is.Kind, is.Name, is.Stack, is.Addon, is.Phase, is.Reason)
-	if distinct {
-		key += " " + is.Message
-	}
-	cause := c[urgency][key]
+	key = c.keys.Of(key, is.Message, template)
+	cause := c.of[urgency][key]
 	if cause == nil {
 		cause, is.Meaning = &is, reasons.Meaning(is.Reason)
-		c[urgency][key] = cause
+		c.of[urgency][key] = cause
 	}
+	cause.IsExample = cause.IsExample || cause.Message != is.Message
 	if cluster != "" {
 		cause.Clusters = append(cause.Clusters, cluster)
 	}
@@ -67,12 +71,12 @@ func (c causes) add(urgency urgency, is Cause, distinct bool, cluster string, si
 func (c causes) dropTold() {
 	type source struct{ namespace, stack, reason string }
 	told := map[source]bool{}
-	for _, of := range c {
+	for _, of := range c.of {
 		for _, is := range of {
 			told[source{is.Namespace, is.Stack, is.Reason}] = true // without a stack it is that of no AddonStack
 		}
 	}
-	for _, of := range c {
+	for _, of := range c.of {
 		maps.DeleteFunc(of, func(_ string, is *Cause) bool {
 			return is.Kind == "AddonStack" && told[source{is.Namespace, is.Name, is.Reason}]
 		})
@@ -82,8 +86,8 @@ func (c causes) dropTold() {
 // list returns the causes of one urgency, those of most clusters first.
 func (c causes) list(of urgency) []Cause {
 	list := []Cause{}
-	for _, key := range slices.Sorted(maps.Keys(c[of])) {
-		list = append(list, *c[of][key])
+	for _, key := range slices.Sorted(maps.Keys(c.of[of])) {
+		list = append(list, *c.of[of][key])
 	}
 	slices.SortStableFunc(list, func(a, b Cause) int { return cmp.Compare(len(b.Clusters), len(a.Clusters)) })
 	return list
@@ -91,7 +95,7 @@ func (c causes) list(of urgency) []Cause {
 
 // addAddon adds why an add-on isn't Ready.
 func (c causes) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
-	why, urgency := standing.OfAddon(a), waiting
+	why, urgency := standing.OfAddon(ca.Name, a), waiting
 	switch {
 	case why.Urgency <= standing.SourceRefuses, a.Phase == addonsv1.AddonDegraded:
 		urgency = failing
@@ -99,7 +103,7 @@ func (c causes) addAddon(ca *addonsv1.ClusterAddon, a *addonsv1.AddonStatus) {
 		urgency = progressing
 	}
 	c.add(urgency, Cause{Namespace: ca.Namespace, Stack: a.Stack, Addon: a.Name, Phase: a.Phase, Reason: why.Reason, Message: why.Message},
-		!why.IsShared, ca.Name, a.Since)
+		why.Template, ca.Name, a.Since)
 }
 
 // objectUrgency says how bad it is that a condition isn't True of an object that isn't about clusters, or that Paused is.
@@ -128,6 +132,6 @@ func (c causes) addObject(kind string, of metav1.Object, conditions []metav1.Con
 			urgency = waiting
 		}
 		c.add(urgency, Cause{Namespace: of.GetNamespace(), Kind: kind, Name: of.GetName(), Reason: is.Reason, Message: is.Message},
-			false, "", is.LastTransitionTime)
+			"", "", is.LastTransitionTime)
 	}
 }

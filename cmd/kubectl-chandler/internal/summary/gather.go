@@ -13,6 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 )
 
 // gathering is one pass over what was read. It fills a status.
@@ -40,7 +41,7 @@ func (g *gathering) addCluster(ca *addonsv1.ClusterAddon) {
 	for _, name := range HeldOut(ca) {
 		if _, shows := g.shows(ca, name); shows {
 			g.causes.add(waiting, Cause{Namespace: ca.Namespace, Kind: "AddonStack", Name: name, Reason: "Held", Message: "Held out of changes of " + name +
-				": kubectl chandler rollout hold " + name + " CLUSTER --release lets them take part"}, false, ca.Name, metav1.Time{})
+				": kubectl chandler rollout hold " + name + " CLUSTER --release lets them take part"}, "", ca.Name, metav1.Time{})
 		}
 	}
 	blocking := stack.Blocking(ca)
@@ -49,7 +50,8 @@ func (g *gathering) addCluster(ca *addonsv1.ClusterAddon) {
 		unknown = c
 	}
 	if isShown && unknown != nil { // the cluster can't be worked on
-		g.causes.add(waiting, Cause{Namespace: ca.Namespace, Reason: unknown.Reason, Message: unknown.Message}, true, ca.Name, unknown.LastTransitionTime)
+		why := standing.OfCondition(ca.Name, unknown)
+		g.causes.add(waiting, Cause{Namespace: ca.Namespace, Reason: why.Reason, Message: why.Message}, why.Template, ca.Name, unknown.LastTransitionTime)
 	}
 	for i := range ca.Status.Addons {
 		a := &ca.Status.Addons[i]

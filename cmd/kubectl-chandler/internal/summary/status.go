@@ -17,6 +17,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -118,7 +119,7 @@ func (s *Status) Verdict() Verdict {
 func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 	g := &gathering{
 		&Status{Instances: append([]addonsv1.ProviderInstance{}, f.Instances...), InstancesHidden: f.InstancesHidden, Held: []Held{}},
-		map[types.NamespacedName]*Stack{}, onlyStacks, causes{failing: {}, waiting: {}, progressing: {}},
+		map[types.NamespacedName]*Stack{}, onlyStacks, causes{standing.Keys{}, map[urgency]map[string]*Cause{failing: {}, waiting: {}, progressing: {}}},
 	}
 	for i := range f.Instances {
 		pi := &f.Instances[i]
@@ -136,7 +137,7 @@ func StatusOf(f *observed.Fleet, onlyStacks bool) *Status {
 		*is = stackOf(&f.Stacks[i])
 		if is.Reason == addonsv1.NoClusterMatchesReason || is.Reason == addonsv1.TooManyStacksReason { // no cluster says it
 			g.causes.add(waiting, Cause{Namespace: is.Namespace, Kind: "AddonStack", Name: is.Name, Reason: is.Reason,
-				Message: conditions.GetMessage(&f.Stacks[i], addonsv1.ReadyCondition)}, false, "", metav1.Time{})
+				Message: conditions.GetMessage(&f.Stacks[i], addonsv1.ReadyCondition)}, "", "", metav1.Time{})
 		}
 		g.stacks[types.NamespacedName{Namespace: is.Namespace, Name: is.Name}] = is
 	}

@@ -4,6 +4,7 @@ package summary_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -352,5 +353,43 @@ func TestAsJSON(t *testing.T) {
 		if !strings.Contains(string(data), `"HookFailed"`) {
 			t.Errorf("%s", data)
 		}
+	}
+}
+
+// TestManyClustersFewCauses has a fleet of which a region is down, and on which an image is bad.
+func TestManyClustersFewCauses(t *testing.T) {
+	unreachable := func(ca addonsv1.ClusterAddon, kind, reason, message string) addonsv1.ClusterAddon {
+		return with(ca, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message})
+	}
+	var clusters []addonsv1.ClusterAddon
+	for i := range 200 {
+		name := fmt.Sprintf("prod-%03d", i)
+		ca, server := cluster(name, addon("cni", addonsv1.AddonReady, "", "")), fmt.Sprintf("10.3.%d.1:6443 ", i)
+		origin := "Secret team/" + name + "-kubeconfig"
+		switch {
+		case i < 80:
+			ca = unreachable(ca, addonsv1.ControlPlaneInitializedCondition, addonsv1.ControlPlaneNotInitializedReason,
+				"Waiting for status.initialization.controlPlaneInitialized of Cluster "+name)
+		case i < 120:
+			ca.Status.Addons[0] = addon("cni", addonsv1.AddonDegraded, "ImagePullBackOff", fmt.Sprintf(
+				"DaemonSet kube-system/cni: %d of 3 replicas are available. Container cni of pod cni-%05d: ImagePullBackOff, image r.example.org/cni:bad: Back-off pulling image", i%3, 22222+i))
+		case i < 140:
+			ca = unreachable(ca, addonsv1.ClusterReachableCondition, "ConnectionRefused",
+				server+"refuses connections; check that the control plane runs and that the address in "+origin+" is right")
+		case i < 150:
+			ca = unreachable(ca, addonsv1.ClusterReachableCondition, "TLSFailed",
+				server+"fails the TLS handshake: its certificate is for other names; check server and certificate-authority-data in "+origin)
+		}
+		clusters = append(clusters, ca)
+	}
+	is := summary.StatusOf(fleet(clusters...), false)
+	var sizes []int
+	for _, cause := range slices.Concat(is.Failed, is.Waiting, is.Progressing) {
+		if sizes = append(sizes, len(cause.Clusters)); !cause.IsExample {
+			t.Errorf("the message isn't told as an example: %+v", cause)
+		}
+	}
+	if !slices.Equal(sizes, []int{40, 80, 20, 10}) {
+		t.Errorf("causes of %v clusters", sizes)
 	}
 }
