@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 )
 
 // checksummed is a release whose pods have an annotation that stands for the data of its Secret and its ConfigMap.
@@ -110,6 +111,11 @@ func TestPodsStayWhereTheirDataDoes(t *testing.T) {
 			}
 			e.Expect(template()).To(Equal(before))
 			e.Expect(o.Message).To(ContainSubstring("Deployment " + ns + "/app"))
+			for _, owned := range e.get("apps/v1", "Deployment", ns, "app").GetManagedFields() {
+				if owned.Manager == object.FieldManager(release) {
+					e.Expect(string(owned.FieldsV1.Raw)).To(And(ContainSubstring("checksum/all"), Not(ContainSubstring("restartedAt"))), "that is of others")
+				}
+			}
 
 			e.proofs.keep(release, "", nil) // as after a move to another management cluster
 			e.restart()

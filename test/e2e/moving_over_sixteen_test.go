@@ -23,7 +23,7 @@ import (
 // podTemplate is a workload of a chart whose pods have these annotations. SUM(file) in them is the checksum of another template.
 func podTemplate(kind, name, fields, annotations string) string {
 	annotations = regexp.MustCompile(`SUM\(([^)]*)\)`).ReplaceAllString(annotations, `'{{ include (print $$.Template.BasePath "/$1") . | sha256sum }}'`)
-	template := fmt.Sprintf(`template: {metadata: {labels: {app: %[1]s}, annotations: {%[2]s}}, spec: {RESTARTcontainers: [{name: a, image: example.org/a}]}}`, name, annotations)
+	template := fmt.Sprintf(`template: {metadata: {labels: {app: %[1]s}, annotations: { %[2]s }}, spec: {RESTARTcontainers: [{name: a, image: example.org/a}]}}`, name, annotations)
 	spec := fmt.Sprintf("selector: {matchLabels: {app: %s}}, %s%s", name, fields, strings.Replace(template, "RESTART", "", 1))
 	version := "apps/v1"
 	if kind == "CronJob" {
@@ -56,7 +56,7 @@ var likePublished = map[string]chart{
 		"templates/replicas.yaml": podTemplate("StatefulSet", "redis-replicas", "replicas: 3, serviceName: redis, ", "checksum/secret: SUM(secret.yaml)")},
 	"grafana":       {"templates/secret.yaml": keptPassword, "templates/pods.yaml": podTemplate("Deployment", "grafana", "", "checksum/secret: SUM(secret.yaml)")},
 	"grafana-given": {"templates/secret.yaml": keptPassword, "templates/pods.yaml": podTemplate("Deployment", "grafana-given", "", "checksum/secret: SUM(secret.yaml)")},
-	"keycloak": {"templates/secret.yaml": strings.Replace(strings.Replace(keptPassword, "| b64enc | quote", "| quote", 2), "data:", `{{ if $old }}data{{ else }}stringData{{ end }}:`, 1),
+	"keycloak": {"templates/secret.yaml": strings.Replace(strings.Replace(keptPassword, "| b64enc | quote", "| quote", 2), "\ndata:", "\n{{ if $old }}data{{ else }}stringData{{ end }}:", 1),
 		"templates/pods.yaml": podTemplate("StatefulSet", "keycloak", "serviceName: keycloak, ", "checksum/secrets: SUM(secret.yaml), rollme: '{{ randAlphaNum 5 }}'")},
 	"harbor": {"templates/secret.yaml": signed, "templates/core.yaml": podTemplate("Deployment", "harbor-core", "", "checksum/tls: SUM(secret.yaml)"),
 		"templates/portal.yaml": podTemplate("Deployment", "harbor-portal", "", "")},
