@@ -187,6 +187,9 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
 	if known {
+		if err := q.notePauses(ctx); err != nil {
+			return false, err
+		}
 		q.leaving, q.kept = removal(q).unwanted()
 		leaving := q.leavingReleases()
 		maps.DeleteFunc(q.memory.addons, func(release deliver.Release, known *addonMemory) bool {

@@ -55,6 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOf(kindRevision)), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.valuesOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.valuesOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&addonsv1.AddonStack{}, management.Map(r.usersOf(kindStack)), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.AddonStack{}, management.Map(r.inputTurns.waiting), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		WatchesRawSource(r.Queue).
 		Complete(r)
@@ -118,8 +119,11 @@ func (q inputReader) useSource(used sets.Set[inputObject], at reference.Referenc
 	}
 }
 
-// kindRevision is the kind of a stack's revisions.
-const kindRevision = "ControllerRevision"
+// Kinds of a stack, and of its revisions.
+const (
+	kindStack    = "AddonStack"
+	kindRevision = "ControllerRevision"
+)
 
 // assignedRevisions returns the revisions that the cluster is to run.
 func assignedRevisions(ca *addonsv1.ClusterAddon) (revisions []inputObject) {

@@ -71,7 +71,7 @@ func (f *fleet) orphanStack() bool {
 		of := &m.stacks[s]
 		of.orphan = !of.orphan
 		for k := range components {
-			m.components[k].adopt = m.components[k].adopt || of.orphan && of.has[k]
+			m.components[k].adopt = m.components[k].adopt || of.orphan && (of.has[k] || m.mayHave(s, k))
 		}
 	})
 	if f.now().stacks[s].orphan && f.random.IntN(3) == 0 {

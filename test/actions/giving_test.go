@@ -22,6 +22,16 @@ func (m *model) isFreeToGive(is state) bool {
 	return false
 }
 
+// mayHave reports whether a cluster may have a release of the component by the stack.
+func (m *model) mayHave(s, k int) bool {
+	for c := range m.clusters {
+		if is := m.shares[share{c, k}]; is.givers[s] || is.standing != kept && is.stack == s {
+			return true
+		}
+	}
+	return false
+}
+
 // endGiving has stacks have nothing any more of components that others want, where no release by another name is left. It is called
 // at rest.
 func (f *fleet) endGiving() {

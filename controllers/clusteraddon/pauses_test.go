@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/test/must"
+)
+
+// A stack may leave a cluster that doesn't answer, and be paused before the cluster does.
+func TestPausedStackRemovesNothingOfWhatItLeft(t *testing.T) {
+	going := installedAddon("platform", "web")
+	going.Status = deliver.StatusUninstalling
+	for name, tc := range map[string]struct {
+		record           deliver.Summary
+		paused, unproven bool
+		isGone           bool
+		want             decide.Fate
+		isWatched        bool
+	}{
+		"it is paused":               {record: installedAddon("platform", "web"), paused: true, want: decide.StackPaused, isWatched: true},
+		"and the removal has begun":  {record: going, paused: true, want: decide.StackPaused, isWatched: true},
+		"it is resumed":              {record: installedAddon("platform", "web"), want: decide.Leaves, isWatched: true},
+		"it is gone":                 {record: installedAddon("platform", "web"), isGone: true, want: decide.Leaves, isWatched: true},
+		"the record may name anyone": {record: installedAddon("platform", "web"), paused: true, unproven: true, want: decide.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, _ := askedCluster(t, tc.record)
+			q.ca.Namespace, q.ca.Name, q.paused = "team", "prod", sets.New[string]()
+			if tc.unproven {
+				q.proofs = nil
+			}
+			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
+			if tc.paused {
+				s.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+			}
+			hub := fake.NewClientBuilder().WithScheme(hubScheme(t))
+			if !tc.isGone {
+				hub.WithObjects(s)
+			}
+			q.Client = hub.Build()
+			must.Succeed(t, gathering{q}.notePauses(t.Context()))
+			if got := (removal{q}).factsOf(tc.record).Fate(); got != tc.want {
+				t.Errorf("its add-on: %s, want %s", got, tc.want)
+			}
+			users := q.users.of(inputObject{kind: kindStack, key: client.ObjectKeyFromObject(s)})
+			if got := slices.Contains(users, client.ObjectKeyFromObject(q.ca)); got != tc.isWatched {
+				t.Errorf("a change of the stack is looked at: %t", got)
+			}
+		})
+	}
+}
