@@ -6,7 +6,7 @@ package v1beta1
 // one of path, configMap, secret, oci, http, github and git is set.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github), has(self.git)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http, github and git"
-// +kubebuilder:validation:XValidation:rule="!(has(self.version) || has(self.clusterStack)) || has(self.oci) || has(self.github)",message="version and clusterStack are for oci and github: all others hold one version, or name it themselves"
+// +kubebuilder:validation:XValidation:rule="!(has(self.version) || has(self.clusterStack)) || has(self.oci) || has(self.github)",message="version and clusterStack are for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.clusterStack) || has(self.oci.digest)",message="oci needs version (the tag), clusterStack or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) || has(self.clusterStack)",message="github needs version (the tag) or clusterStack"
 // +kubebuilder:validation:XValidation:rule="!has(self.clusterStack) || !has(self.version)",message="set one of version and clusterStack: clusterStack takes the newest version"

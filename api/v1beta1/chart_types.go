@@ -6,7 +6,7 @@ package v1beta1
 // secret, oci, helm, http, github and git is set.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm), has(self.http), has(self.github), has(self.git)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, helm, http, github and git"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm) || has(self.github)",message="version is for oci, helm and github: all others hold one version, or name it themselves"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm) || has(self.github)",message="version is for oci, helm and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.versions) || has(self.oci.digest)",message="oci needs version (the tag), versions or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!(has(self.helm) || has(self.github)) || has(self.version) || has(self.versions)",message="helm and github need version or versions"
 // +kubebuilder:validation:XValidation:rule="!has(self.versions) || (has(self.oci) || has(self.helm) || has(self.github)) && !has(self.version)",message="versions is for oci, helm and github, in the place of version"
@@ -49,7 +49,7 @@ type ChartSource struct {
 	// +optional
 	GitHub *GitHubSource `json:"github,omitempty"`
 
-	// git is a chart: a directory or an archive of a commit in a Git repository.
+	// git is a chart in a Git repository.
 	// +optional
 	Git *GitSource `json:"git,omitempty"`
 

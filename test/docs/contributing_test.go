@@ -53,13 +53,13 @@ func TestPlacesOfChanges(t *testing.T) {
 }
 
 // kindOfSource matches a question for a field of a source that only sources of one kind have.
-var kindOfSource = regexp.MustCompile(`\.(OCI|HTTP|GitHub)\b[^(:]`)
+var kindOfSource = regexp.MustCompile(`\.(OCI|HTTP|GitHub|Git)\b[^(:]`)
 
 // TestKindsOfSources finds places that ask of which kind a source is, and that who adds a kind isn't told of.
 func TestKindsOfSources(t *testing.T) {
 	section := mustSection(t, contributing, "## A kind of source of charts and other content")
 	known := []string{
-		"internal/source/oci/", "internal/source/helm/", "internal/source/github/", "internal/source/reference/github.go", // of that kind alone
+		"internal/source/oci/", "internal/source/helm/", "internal/source/github/", "internal/source/git/", "internal/source/reference/github.go", "internal/source/reference/git.go", // of that kind alone
 		"internal/migration/", // which makes sources of those of other products
 	}
 	for _, code := range inCode.FindAllStringSubmatch(strings.Join(section.lines, "\n"), -1) {

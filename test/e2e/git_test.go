@@ -120,11 +120,13 @@ func TestGit(t *testing.T) {
 	})
 	tn.run("fields that contradict each other", func(_ *testing.T, tn *tenant) {
 		for text, change := range map[string]func(*addonsv1.GitSource){
-			"exactly one of branch": func(git *addonsv1.GitSource) { git.Branch, git.Tag = "main", "v1" },
-			"it needs commit":       func(git *addonsv1.GitSource) { git.Branch, git.Digest = "main", "sha256:"+repository.Git("hash-object", "-t", "tree", "/dev/null") },
-			"without password":      func(git *addonsv1.GitSource) { git.Branch, git.URL = "main", "https://a:b@example.org/x.git" },
-			"plainHTTP":             func(git *addonsv1.GitSource) { git.Branch, git.URL = "main", "http://example.org/x.git" },
-			"no part of the path":   func(git *addonsv1.GitSource) { git.Branch, git.URL = "main", "https://example.org/a/../x.git" },
+			"set one of branch": func(git *addonsv1.GitSource) { git.Branch, git.Tag = "main", "v1" },
+			"digest needs commit": func(git *addonsv1.GitSource) {
+				git.Branch, git.Digest = "main", "sha256:"+repository.Git("hash-object", "-t", "tree", "/dev/null")
+			},
+			"ssh://user@host": func(git *addonsv1.GitSource) { git.Branch, git.URL = "main", "https://a:b@example.org/x.git" },
+			"plainHTTP":       func(git *addonsv1.GitSource) { git.Branch, git.URL = "main", "http://example.org/x.git" },
+			"url is https":    func(git *addonsv1.GitSource) { git.Branch, git.URL = "main", "https://example.org/a/../x.git" },
 		} {
 			err := world.hub.Create(t.Context(), tn.newStack("wrong", labels("env=none"), tn.addon("settings", "", settings(change))))
 			tn.Expect(err).To(MatchError(ContainSubstring(text)))

@@ -38,8 +38,8 @@ func (r Reference) WithDigest(digest string) Reference {
 // WithVersion returns the reference with this version in its field, or fields.
 func (r Reference) WithVersion(version string) Reference {
 	r.Chart = *r.Chart.DeepCopy()
-	if r.Chart.Git != nil {
-		r.Chart.Git.Pin(version, "")
+	if at := r.remote(); at.pin != nil {
+		at.pin(version)
 	} else {
 		r.Chart.Version = version
 	}
@@ -133,11 +133,12 @@ func (r Reference) visit() string {
 func (r Reference) Source() string {
 	r = r.WithDigest("")
 	r.Chart.Version = ""
-	if git := r.Chart.Git; git != nil { // all that is in a repository has one list
-		git.Branch, git.Tag, git.Semver, git.Commit, git.Path = "", "", "", "", ""
+	at := r.remote()
+	if at.forAll != nil {
+		at.forAll()
 		r.Kind = artifact.KindChart
 	}
-	if at := r.remote(); at.Releases {
+	if at.Releases {
 		return r.String() + " with tags " + at.tagPrefix
 	}
 	return r.String()

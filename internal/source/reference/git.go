@@ -17,6 +17,8 @@ func gitKind(c addonsv1.ChartSource) remote {
 	return remote{
 		Traits: Traits{Commits: true},
 		name:   "git", url: at.URL, secret: at.SecretRef, plainHTTP: at.PlainHTTP, digest: &at.Digest,
+		pin:    func(version string) { at.Pin(version, "") },
+		forAll: func() { at.Branch, at.Tag, at.Semver, at.Commit, at.Path = "", "", "", "", "" },
 		base: func() *url.URL {
 			base := parsed(at.URL)
 			base.User = nil

@@ -37,6 +37,10 @@ type remote struct {
 	path func() string
 	// host returns the one that people know the source by, nil for that of base.
 	host func() string
+	// pin writes a version, nil for the field of that name. ForAll takes out what of a repository is meant, if all that is in one
+	// has one list of versions; nil if it hasn't. Both change the source that the remote is of.
+	pin    func(version string)
+	forAll func()
 	// tagPrefix is what tags have before the version.
 	tagPrefix string
 	// chart is the name that the address has for a chart, "" for any. Archive is the pattern of the name of its archive,
