@@ -36,6 +36,7 @@ HELM_PROVIDER ?=
 CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
 KUSTOMIZE      := go tool -modfile=hack/tools/go.mod kustomize
 GOVULNCHECK    := go tool -modfile=hack/tools/go.mod govulncheck
+CRDIFY         := go tool -modfile=hack/tools/crdify/go.mod crdify
 CYCLONEDX      := go tool -modfile=hack/tools/sbom/go.mod cyclonedx-gomod
 
 # As in the image. Tests build the manager without C, too.
@@ -96,8 +97,23 @@ vuln: ## Look for known vulnerabilities in what the manager reaches. Needs acces
 	@if out=$$($(GOVULNCHECK) ./internal/version 2>&1) || [[ $$out != *"govulncheck: fetching vulnerabilities: Get "* ]]; then $(GOVULNCHECK) .; \
 	else echo "$$out"; echo "SKIPPED: the database of vulnerabilities can't be reached, so nothing was checked"; fi
 
+# A folder for each release, with its CRDs.
+RELEASED ?= config/crd/released
+
+.PHONY: verify-crds
+verify-crds: ## Fail if the CRDs lack a field that those of a release serve, or refuse more.
+	@for released in $$(find $(RELEASED) -name '*.yaml' | sort); do \
+		echo "== $$released"; \
+		$(CRDIFY) --config hack/tools/crdify/config.yaml file://$$released file://config/crd/bases/$$(basename $$released) | sed '/✓/d;/^$$/d'; \
+	done
+
+.PHONY: release-crds
+release-crds: ## Keep the CRDs as those of VERSION.
+	@mkdir -p $(RELEASED)/$(VERSION)
+	cp config/crd/bases/*.yaml $(RELEASED)/$(VERSION)/
+
 .PHONY: verify
-verify: generate manifests ## Regenerate everything, and fail if anything differs from what is committed.
+verify: generate manifests verify-crds ## Regenerate everything, and fail if anything differs from what is committed.
 	@for module in $(MODULES); do go -C $$module mod tidy -diff; done
 	@for overlay in default clusterctl shared instance; do $(KUSTOMIZE) build config/$$overlay >/dev/null; done
 	@if [ -n "$$(git status --porcelain)" ]; then git status --short; git diff --stat; echo "Commit what 'make generate manifests' makes"; exit 1; fi

@@ -49,6 +49,8 @@ func TestParse(t *testing.T) {
 		"the filter of shared stacks":   {args: []string{"--watch-filter=shared"}, says: "--watch-filter"},
 		"too many namespaces":           {args: []string{"--namespace=" + strings.Repeat("a,", 256) + "a"}, says: "--namespace: 257 namespaces"},
 		"an instance's name":            {args: []string{"--instance-name=team_a"}, says: "--instance-name"},
+		"the webhooks' name":            {args: []string{"--instance-name=webhooks"}, says: "--instance-name"},
+		"the first instance's name":     {args: []string{"--instance-name=system"}, says: "--instance-name"},
 		"an instance's namespace":       {args: []string{"--instance-namespace=a.b"}, says: "--instance-namespace"},
 		"a breathless heartbeat":        {args: []string{"--instance-heartbeat=100ms"}, says: "--instance-heartbeat must be from 1s"},
 		"a sleepy heartbeat":            {args: []string{"--instance-heartbeat=76s"}, says: "to 1m15s"},

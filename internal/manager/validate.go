@@ -23,6 +23,9 @@ import (
 // minCacheMiB has room for a few archives of the largest size.
 const minCacheMiB = 64
 
+// reservedNames are names of instances whose namespace another overlay makes: config/shared and config/default.
+var reservedNames = []string{"webhooks", "system"}
+
 // maxNamespaces is the bound of a ProviderInstance's spec.namespaces.
 const maxNamespaces = 256
 
@@ -77,6 +80,8 @@ func (o *Options) validateNames() error {
 	return cmp.Or(
 		isOf("--watch-filter", o.instance.Scope.WatchFilter, "value of a label", validation.IsValidLabelValue),
 		isOf("--instance-name", o.instance.Name, "name of an object", validation.IsDNS1123Subdomain),
+		refuse(slices.Contains(reservedNames, o.instance.Name), "--instance-name: namespace chandler-%s is of config/shared or config/default, "+
+			"which are deleted with it: give the instance another name", o.instance.Name),
 		isOf("--instance-namespace", o.instance.Namespace, "name of a namespace", validation.IsDNS1123Label),
 		isOf("--leader-elect-namespace", o.manager.LeaderElectionNamespace, "name of a namespace", validation.IsDNS1123Label),
 	)

@@ -4,6 +4,7 @@ package skew_test
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance/skew"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -69,6 +72,31 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestOnlyWritten has a status that the CRDs of another release lack a part of.
+func TestOnlyWritten(t *testing.T) {
+	crd, err := os.ReadFile("../../../config/crd/bases/addons.cluster.x-k8s.io_providerinstances.yaml")
+	must.Succeed(t, err)
+	for field, missing := range map[string]bool{"scope": false, "clusters": false, "sandbox": false, "unmanagedClusters": false, "grant": true, "heartbeatTime": true} {
+		var is struct {
+			Spec struct {
+				Versions []struct {
+					Schema struct{ OpenAPIV3Schema *skew.Schema }
+				}
+			}
+		}
+		must.Succeed(t, yaml.Unmarshal(crd, &is))
+		schema, gap := is.Spec.Versions[0].Schema.OpenAPIV3Schema, &skew.Gap{}
+		if schema.Properties["status"].Properties[field] == nil {
+			t.Fatalf("there is no status.%s", field)
+		}
+		delete(schema.Properties["status"].Properties, field)
+		gap.Compare(schema, reflect.TypeFor[addonsv1.ProviderInstance](), "ProviderInstance")
+		if slices.Contains(gap.Fields, "ProviderInstance.status."+field) != missing || len(gap.Fields) > 1 {
+			t.Errorf("without status.%s, these are missing: %v", field, gap.Fields)
+		}
+	}
+}
+
 // with is the complete schema with other properties. The last of a name counts.
 func with(properties string) string {
 	return strings.TrimSuffix(complete, "}}") + ", " + properties + "}}"
@@ -78,9 +106,10 @@ func TestGapSaysWhatToDo(t *testing.T) {
 	version := metav1.SchemeGroupVersion
 	for want, gap := range map[string]skew.Gap{
 		"": {Version: version},
-		"The API server doesn't serve A, B of meta.k8s.io/v1. Upgrade config/shared first, which holds the CRDs":             {Version: version, Kinds: []string{"A", "B"}, Fields: []string{"C.d"}},
-		"The CRDs of meta.k8s.io/v1 don't have A.b, A.c, A.d. Upgrade config/shared first, which holds the CRDs":             {Version: version, Fields: []string{"A.b", "A.c", "A.d"}},
-		"The CRDs of meta.k8s.io/v1 don't have A.b, A.c, A.d, and 2 more. Upgrade config/shared first, which holds the CRDs": {Version: version, Fields: []string{"A.b", "A.c", "A.d", "A.e", "A.f"}},
+		"The API server doesn't serve A, B of meta.k8s.io/v1. Upgrade config/shared first, which holds the CRDs":                               {Version: version, Kinds: []string{"A", "B"}, Fields: []string{"C.d"}},
+		"The CRDs of meta.k8s.io/v1 don't have A.b, A.c, A.d. Upgrade config/shared first, which holds the CRDs":                               {Version: version, Fields: []string{"A.b", "A.c", "A.d"}},
+		"The CRDs of meta.k8s.io/v1 don't have A.b, A.c, A.d, and 2 more. Upgrade config/shared first, which holds the CRDs":                   {Version: version, Fields: []string{"A.b", "A.c", "A.d", "A.e", "A.f"}},
+		"The CRDs of meta.k8s.io/v1 are newer than this instance: they don't have A.b any more, and it doesn't know A.c. Upgrade the instance": {Version: version, Fields: []string{"A.b"}, Unknown: []string{"A.c"}},
 	} {
 		if got := gap.String(); got != want || gap.Empty() != (want == "") {
 			t.Errorf("Gap.String() = %q, want %q", got, want)

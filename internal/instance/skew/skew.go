@@ -22,6 +22,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
+// onlyWritten are fields that people read, and this program doesn't: it works without them. Dropped, they aren't written more often,
+// as the heartbeat writes them each time.
+var onlyWritten = []string{
+	"ProviderInstance.status.scope", "ProviderInstance.status.clusters", "ProviderInstance.status.clusters.total",
+	"ProviderInstance.status.clusters.ready", "ProviderInstance.status.unmanagedClusters", "ProviderInstance.status.sandbox",
+}
+
 // maxNamed is how many fields a message names.
 const maxNamed = 3
 
@@ -30,7 +37,7 @@ type Gap struct {
 	Version schema.GroupVersion
 	// Kinds that aren't served in this version at all.
 	Kinds []string
-	// Fields that the CRDs don't have, as in "AddonStack.spec.addons[].chart".
+	// Fields that the CRDs don't have, as in "AddonStack.spec.addons[].chart". Those that a program only writes aren't among them.
 	Fields []string
 	// Unknown are fields of the CRDs that the Go types don't have: the CRDs are newer.
 	Unknown []string
@@ -52,6 +59,9 @@ func (g Gap) Empty() bool { return len(g.Kinds) == 0 && len(g.Fields) == 0 }
 func (g Gap) String() string {
 	const wayOut = "Upgrade config/shared first, which holds the CRDs"
 	switch {
+	case len(g.Kinds) == 0 && len(g.Fields) > 0 && len(g.Unknown) > 0:
+		return fmt.Sprintf("The CRDs of %s are newer than this instance: they don't have %s any more, and it doesn't know %s. Upgrade the instance",
+			g.Version, message.List(g.Fields, ", ", maxNamed), message.List(g.Unknown, ", ", maxNamed))
 	case len(g.Kinds) > 0:
 		return fmt.Sprintf("The API server doesn't serve %s of %s. %s", strings.Join(g.Kinds, ", "), g.Version, wayOut)
 	case len(g.Fields) > 0:
@@ -137,7 +147,7 @@ func (g *Gap) Compare(served *Schema, known reflect.Type, path string) {
 		switch property := served.Properties[field.name]; {
 		case property != nil:
 			g.Compare(property, field.of, path+"."+field.name)
-		case !served.PreserveUnknown:
+		case !served.PreserveUnknown && !slices.Contains(onlyWritten, path+"."+field.name):
 			g.Fields = append(g.Fields, path+"."+field.name)
 		}
 	}
