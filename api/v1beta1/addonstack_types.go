@@ -185,12 +185,12 @@ type Updates struct {
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.clusters.failed`,description="Clusters on which an add-on failed"
 // +kubebuilder:printcolumn:name="OK",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="The Ready condition"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
 // +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.status.rollout.phase`,priority=10,description="What the rollout does, or what it waits for"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.clusters.updated`,priority=10,description="Clusters that are to have the revision that is rolled out"
 // +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.clusters.waiting`,priority=10,description="Clusters on which nothing can be done now"
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.latestRevision`,priority=10
 // +kubebuilder:printcolumn:name="Sources",type=string,JSONPath=`.status.conditions[?(@.type=="SourcesReady")].status`,priority=10,description="Whether all sources give what they are asked for"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name may have at most 52 characters: it is a label value, and the stem of the names of revisions"
 type AddonStack struct {
 	metav1.TypeMeta `json:",inline"`

@@ -446,9 +446,9 @@ type ObjectCounts struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="The Ready condition"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The Ready condition's reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
 // +kubebuilder:printcolumn:name="Stacks",type=string,JSONPath=`.status.stackNames`,priority=10,description="The first AddonStacks that select the Cluster"
 // +kubebuilder:printcolumn:name="Drift",type=integer,JSONPath=`.status.driftedObjects`,priority=10,description="Objects that differ from what was installed"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == (has(self.spec.clusterRef) ? self.spec.clusterName + '.' + self.spec.clusterRef.kind.lowerAscii() : self.spec.clusterName)",message="a ClusterAddon has the name of its Cluster, spec.clusterName; with spec.clusterRef that name, a dot, and the kind in lower case"
 type ClusterAddon struct {
 	metav1.TypeMeta `json:",inline"`

@@ -206,10 +206,10 @@ type InstanceClusters struct {
 // +kubebuilder:printcolumn:name="Unmanaged",type=integer,JSONPath=`.status.unmanagedClusters`,description="Clusters in its namespaces that no instance manages"
 // +kubebuilder:printcolumn:name="OK",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="The Ready condition"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
 // +kubebuilder:printcolumn:name="API",type=string,JSONPath=`.spec.apiVersions`,priority=10
 // +kubebuilder:printcolumn:name="Heartbeat",type=date,JSONPath=`.status.heartbeatTime`,priority=10
 // +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.spec.holder`,priority=10
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
 type ProviderInstance struct {
 	metav1.TypeMeta `json:",inline"`
 

@@ -8,10 +8,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -63,15 +65,20 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	root.SetErr(streams.ErrOut)
 	root.SetArgs(args)
 	c.config.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags, f.Name) })
 	root.PersistentFlags().StringVarP(&c.output, "output", "o", "", "json, yaml, or wide, which names all clusters")
 	root.AddCommand(c.status(), c.why(), c.tree(), c.events(), c.get(), c.history(), c.undo(), c.rollout(), c.migrate(), c.version())
 	root.AddCommand(c.changes()...)
+	addExamples(root)
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(streams.ErrOut, "Error:", printing.Clean(err.Error()))
 		return exitError
 	}
 	return int(c.verdict)
 }
+
+// shownFlags are those of kubectl's own flags that help shows. All of them work, and kubectl options lists them.
+var shownFlags = []string{"namespace", "context", "kubeconfig"}
 
 // command makes a command. Its first argument, if it takes any, is completed with names of stacks and clusters.
 func (c *call) command(use, short string, args cobra.PositionalArgs, run func() error) *cobra.Command {

@@ -44,6 +44,10 @@ func TestCommandsOfThePage(t *testing.T) {
 				continue
 			}
 			found++
+			own, _ := run(t, append(strings.Fields(name), "--help")...)
+			if name != "completion" && !strings.Contains(own, "\nExamples:\n  kubectl chandler "+name) || strings.Contains(own, "--as-group") {
+				t.Errorf("help of %s has no example, or kubectl's own flags: %s", name, own)
+			}
 			if !regexp.MustCompile("(?m)^\\|[^|]*`" + name + "[ `]").Match(page) {
 				t.Errorf("docs/kubectl-chandler.md has no row for %s", name)
 			}

@@ -29,15 +29,48 @@ const exitCodes = "\n\nExit code: 0 all is well, 1 something failed, 2 something
 const patience = 5 * time.Second
 
 func (c *call) status() *cobra.Command {
-	cmd := onRead(c, "status", "Show how all stacks and clusters are, and what is wrong", cobra.NoArgs, c.fleet, func(f *observed.Fleet) error {
-		status := summary.StatusOf(f, c.selector != "")
-		c.verdict = status.Verdict()
-		return c.print("Status", status, "Status", status)
+	watches := false
+	cmd := c.command("status", "Show how all stacks and clusters are, and what is wrong", cobra.NoArgs, func() error {
+		return c.again(watches, func() (ends bool, _ error) {
+			f, err := c.fleet()
+			if err != nil {
+				return false, err
+			}
+			status := summary.StatusOf(f, c.selector != "")
+			c.verdict = status.Verdict()
+			return false, c.print("Status", status, "Status", status)
+		})
 	})
 	cmd.Long = "Show how all stacks and clusters are, and what is wrong: each cause once, with its clusters." + exitCodes
 	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "labels of the AddonStacks to show")
+	cmd.Flags().BoolVarP(&watches, "watch", "w", false, "show it again after each change")
 	return c.inAllNamespaces(cmd)
 }
+
+// pause is between two looks at a fleet that changes.
+const pause = 2 * time.Second
+
+// again shows something once, or with watches after each change, until it is at its end.
+func (c *call) again(watches bool, show func() (ends bool, _ error)) error {
+	if !watches {
+		_, err := show()
+		return err
+	}
+	err := observed.Follow(c, c.client, c.namespace, pause, func() error {
+		ends, err := show()
+		if err == nil && ends {
+			err = errEnds
+		}
+		fmt.Fprintln(c.Out)
+		return err
+	})
+	if errors.Is(err, errEnds) {
+		return nil
+	}
+	return err
+}
+
+var errEnds = errors.New("it is at its end")
 
 func (c *call) why() *cobra.Command {
 	cmd := onRead(c, "why NAME | cluster/NAME | stack/NAME | addon/NAME", "Show why a cluster, a stack or an add-on is as it is, and the way out",

@@ -189,28 +189,44 @@ func (is *steered) step() (mark, error) {
 }
 
 func (c *call) rolloutStatus() *cobra.Command {
-	return onRead(c, "status STACK", "Show how far the rollout of a stack is, and what ends its phase", cobra.ExactArgs(1), c.stack, func(is *revised) error {
-		far := is.Status.Rollout
-		if far == nil {
-			return fmt.Errorf("AddonStack %s has no rollout", is.Name)
-		}
-		switch far.Phase {
-		case addonsv1.RolloutCompleted:
-		case addonsv1.RolloutHalted, addonsv1.RolloutRollingBack, addonsv1.RolloutRolledBack:
-			c.verdict = summary.Failed
-		default:
-			c.verdict = summary.Waiting
-		}
-		if err := c.print("Rollout", far, "Rollout", is.AddonStack); err != nil || c.output != "wide" {
-			return err
-		}
-		f := &observed.Fleet{}
-		members, err := observed.Members(c, c.client, c.namespace)
-		if err = errors.Join(err, f.ReadClusters(c, c.client, c.namespace)); err != nil {
-			return err
-		}
-		return c.write("Members", summary.WavesOf(is.AddonStack, is.revisions, members, f.Clusters, time.Now()))
+	watches := false
+	cmd := c.command("status STACK", "Show how far the rollout of a stack is, and what ends its phase", cobra.ExactArgs(1), func() error {
+		return c.again(watches, c.showRollout)
 	})
+	cmd.Flags().BoolVarP(&watches, "watch", "w", false, "show it again after each change, until it is completed, halted or rolled back")
+	return cmd
+}
+
+// showRollout shows how far a rollout is, and reports whether it has come to its end.
+func (c *call) showRollout() (ends bool, _ error) {
+	is, err := c.stack()
+	if err != nil {
+		return false, err
+	}
+	far := is.Status.Rollout
+	if far == nil {
+		return false, fmt.Errorf("AddonStack %s has no rollout", is.Name)
+	}
+	switch far.Phase {
+	case addonsv1.RolloutCompleted:
+		c.verdict, ends = summary.Well, true
+	case addonsv1.RolloutHalted, addonsv1.RolloutRolledBack:
+		c.verdict, ends = summary.Failed, true
+	case addonsv1.RolloutRollingBack:
+		c.verdict = summary.Failed
+	default:
+		c.verdict = summary.Waiting
+	}
+	ends = ends && is.Status.ObservedGeneration == is.Generation
+	if err := c.print("Rollout", far, "Rollout", is.AddonStack); err != nil || c.output != "wide" {
+		return ends, err
+	}
+	f := &observed.Fleet{}
+	members, err := observed.Members(c, c.client, c.namespace)
+	if err = errors.Join(err, f.ReadClusters(c, c.client, c.namespace)); err != nil {
+		return ends, err
+	}
+	return ends, c.write("Members", summary.WavesOf(is.AddonStack, is.revisions, members, f.Clusters, time.Now()))
 }
 
 func (c *call) hold() *cobra.Command {

@@ -207,6 +207,10 @@ func (p *Printer) versions(a *summary.Addon) string {
 		if i == few && !p.Wide {
 			return text + " (and others)"
 		}
+		if names := a.OnVersion[other]; p.Wide && len(names) > 0 {
+			text += fmt.Sprintf(" (%s on %s)", other, p.names(names))
+			continue
+		}
 		text += fmt.Sprintf(" (%s on %d)", other, a.Versions[other])
 	}
 	if a.Available != "" {

@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -30,6 +31,17 @@ type Cluster struct {
 	HeldOut []string `json:"heldOut,omitempty"`
 	// Stacks that the cluster has.
 	Stacks int `json:"stacks"`
+	// Revisions are those of its stacks.
+	Revisions []StackOnCluster `json:"revisions,omitempty"`
+}
+
+// StackOnCluster is the revision of a stack that a cluster is to have.
+type StackOnCluster struct {
+	Stack    string `json:"stack"`
+	Revision string `json:"revision,omitempty"`
+	// Newest is the newest revision of the stack, and WaitsFor why the cluster hasn't got that, both "" if it has.
+	Newest   string `json:"newest,omitempty"`
+	WaitsFor string `json:"waitsFor,omitempty"`
 }
 
 // AddonOnCluster is an add-on of one cluster, with the meaning of its reason.
@@ -80,9 +92,39 @@ func ClusterOf(f *observed.Fleet, ca *addonsv1.ClusterAddon) *Cluster {
 	for i := range ca.Status.Addons {
 		is.Addons = append(is.Addons, addonOn(f, ca, &ca.Status.Addons[i]))
 	}
+	for i := range ca.Spec.Stacks {
+		is.Revisions = append(is.Revisions, stackOn(f, ca, &ca.Spec.Stacks[i]))
+	}
 	slices.SortStableFunc(is.Addons, func(a, b AddonOnCluster) int {
 		return cmp.Compare(slices.Index(stack.Phases, a.Phase), slices.Index(stack.Phases, b.Phase))
 	})
+	return is
+}
+
+// stackOn returns the revision that a cluster is to have of a stack, and what the newest one waits for.
+func stackOn(f *observed.Fleet, ca *addonsv1.ClusterAddon, assigned *addonsv1.StackRevision) StackOnCluster {
+	is := StackOnCluster{Stack: assigned.Name, Revision: assigned.Revision}
+	at := slices.IndexFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return s.Namespace == ca.Namespace && s.Name == assigned.Name })
+	if at < 0 {
+		is.WaitsFor = "the removal of its add-ons, as the AddonStack is gone"
+		return is
+	}
+	s := &f.Stacks[at]
+	rolledOut := meta.FindStatusCondition(s.Status.Conditions, addonsv1.RolledOutCondition)
+	switch newest := s.Status.LatestRevision; {
+	case newest == assigned.Revision && stack.StatusOf(&ca.Status, s.Name).Revision == newest:
+		return is
+	case newest == assigned.Revision:
+		is.WaitsFor = "Chandler, which hasn't begun with it on this cluster"
+	case assigned.HeldRemoval != nil:
+		is.Newest, is.WaitsFor = newest, "a confirmation, as it removes add-ons: kubectl chandler confirm "+s.Name
+	case rollout.IsHeld(ca, s.Name):
+		is.Newest, is.WaitsFor = newest, "the end of a hold: kubectl chandler rollout hold "+s.Name+" "+ca.Name+" --release"
+	case rolledOut != nil && rolledOut.Status != metav1.ConditionTrue:
+		is.Newest, is.WaitsFor = newest, "the rollout, which is "+rolledOut.Reason+". "+rolledOut.Message
+	default:
+		is.Newest, is.WaitsFor = newest, "Chandler, which is on the way to it"
+	}
 	return is
 }
 

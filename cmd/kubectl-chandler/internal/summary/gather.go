@@ -63,6 +63,7 @@ func (g *gathering) addCluster(ca *addonsv1.ClusterAddon) {
 			addon := is.addon(a.Name)
 			if addon.Phases[a.Phase] = append(addon.Phases[a.Phase], ca.Name); a.Version != "" {
 				addon.Versions[a.Version]++
+				addon.OnVersion[a.Version] = append(addon.OnVersion[a.Version], ca.Name)
 			}
 		}
 		if blocking == nil && a.Phase != addonsv1.AddonReady { // what the status says is old otherwise

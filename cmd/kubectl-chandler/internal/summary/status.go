@@ -73,6 +73,8 @@ type Addon struct {
 	Name string `json:"name"`
 	// Versions by the number of clusters that have them.
 	Versions map[string]int `json:"versions,omitempty"`
+	// OnVersion has the names of the clusters that have each one.
+	OnVersion map[string][]string `json:"onVersion,omitempty"`
 	// Available is a newer version that isn't taken.
 	Available string   `json:"available,omitempty"`
 	DependsOn []string `json:"dependsOn,omitempty"`
@@ -209,7 +211,7 @@ func (s *Stack) addon(name string) *Addon {
 	at := slices.IndexFunc(s.Addons, func(a Addon) bool { return a.Name == name })
 	if at < 0 {
 		at = len(s.Addons)
-		s.Addons = append(s.Addons, Addon{Name: name, Versions: map[string]int{}, Phases: map[addonsv1.AddonPhase][]string{}})
+		s.Addons = append(s.Addons, Addon{Name: name, Versions: map[string]int{}, OnVersion: map[string][]string{}, Phases: map[addonsv1.AddonPhase][]string{}})
 	}
 	return &s.Addons[at]
 }

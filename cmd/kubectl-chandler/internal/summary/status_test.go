@@ -393,3 +393,45 @@ func TestManyClustersFewCauses(t *testing.T) {
 		t.Errorf("causes of %v clusters", sizes)
 	}
 }
+
+// A cluster that lags behind says of each stack which revision it has, which is the newest, and what that waits for.
+func TestRevisionsOfCluster(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(s *addonsv1.AddonStack, ca *addonsv1.ClusterAddon)
+		newest string
+		waits  string // a part of what it waits for
+	}{
+		"it has the newest": {func(*addonsv1.AddonStack, *addonsv1.ClusterAddon) {}, "", ""},
+		"it is to have it":  {func(_ *addonsv1.AddonStack, ca *addonsv1.ClusterAddon) { ca.Status.Stacks = nil }, "", "hasn't begun"},
+		"the rollout waits": {func(s *addonsv1.AddonStack, _ *addonsv1.ClusterAddon) {
+			s.Status.LatestRevision = "platform-2"
+			s.Status.Conditions = []metav1.Condition{{Type: addonsv1.RolledOutCondition, Status: metav1.ConditionFalse, Reason: "WaitingForApproval", Message: "Wave all"}}
+		}, "platform-2", "WaitingForApproval. Wave all"},
+		"it is held": {func(s *addonsv1.AddonStack, ca *addonsv1.ClusterAddon) {
+			s.Status.LatestRevision, ca.Annotations = "platform-2", map[string]string{addonsv1.HoldRolloutAnnotation: "platform"}
+		}, "platform-2", "hold platform a --release"},
+		"a removal is held": {func(s *addonsv1.AddonStack, ca *addonsv1.ClusterAddon) {
+			s.Status.LatestRevision, ca.Spec.Stacks[0].HeldRemoval = "platform-2", &addonsv1.HeldRemoval{}
+		}, "platform-2", "confirm platform"},
+		"it is its turn": {func(s *addonsv1.AddonStack, _ *addonsv1.ClusterAddon) { s.Status.LatestRevision = "platform-2" }, "platform-2", "on the way"},
+		"no such stack":  {func(s *addonsv1.AddonStack, _ *addonsv1.ClusterAddon) { s.Name = "other" }, "", "gone"},
+	} {
+		f := fleet(cluster("a"))
+		f.Stacks[0].Status.LatestRevision = "platform-1"
+		f.Clusters[0].Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-1"}}
+		tc.change(&f.Stacks[0], &f.Clusters[0])
+		is := summary.ClusterOf(f, &f.Clusters[0]).Revisions[0]
+		if is.Revision != "platform-1" || is.Newest != tc.newest || !strings.Contains(is.WaitsFor, tc.waits) || (is.WaitsFor == "") != (tc.waits == "") {
+			t.Errorf("%s: %+v", name, is)
+		}
+	}
+}
+
+func TestClustersByVersion(t *testing.T) {
+	older := addon("cni", addonsv1.AddonReady, "", "")
+	older.Version = "0.9.0"
+	is := summary.StatusOf(fleet(cluster("a", older), cluster("b", addon("cni", addonsv1.AddonReady, "", ""))), false)
+	if on := is.Stacks[0].Addons[0].OnVersion; !slices.Equal(on["0.9.0"], []string{"a"}) || !slices.Equal(on["1.0.0"], []string{"b"}) {
+		t.Errorf("%v", on)
+	}
+}
