@@ -4,45 +4,34 @@ package deliver
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/hidden"
+	"github.com/cluster-chandler/chandler/internal/deliver/history"
+	"github.com/cluster-chandler/chandler/internal/deliver/memory"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/retry"
+	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
-// call is one call of Ensure, Remove or Repair: what all its steps need. Each step is a type of its own above it.
+// call is one call of Ensure, Remove or Repair: it gives each step what that needs, and makes the outcome of how the step ends.
 type call struct {
-	history
+	d        *Deliverer
+	s        *session
+	t        Target
+	past     *history.History
+	applier  apply.Applier
+	want     *Desired      // nil in Remove and Repair
+	deadline time.Duration // of hooks, and of objects that are to be ready or gone
+	removes  bool          // it is one of Remove
 
-	d         *Deliverer
-	s         *session
-	t         Target
-	release   Release
-	applier   apply.Applier
-	want      *Desired      // nil in Remove and Repair
-	deadline  time.Duration // of hooks, and of objects that are to be ready or gone
-	removes   bool          // it is one of Remove
-	calledOff bool          // it removes an adoption that never came to its end
-	hidden    hidden
-
-	digest      string         // of the inputs, or of the record that is removed
-	rec         *record.Record // the revision that is being worked on
-	adopted     *record.AdoptedRelease
-	previous    *record.Record // that a new revision follows: the deployed one, or of the release of Helm that it takes over; nil if there is none
-	checks      readiness.Checks
-	scope       *object.Scope
-	newRevision bool // it recorded one
-	applied     bool // all objects are
-	allTried    bool // each object is, whatever came of it
-
-	memory *memory
+	digest   string         // of the inputs, or of the record that is removed
+	rec      *record.Record // the revision that is being worked on
+	recorded bool           // it recorded a new one
+	applied  bool           // all objects are
+	tried    bool           // each object is, whatever came of it
 }
 
 // within does work for an add-on.
@@ -56,28 +45,32 @@ func (d *Deliverer) within(
 	if err != nil {
 		err = fmt.Errorf("add-on %s: %w", release, err)
 	}
-	o.Proof, o.Recorded = r.proof, r.newRevision
+	o.Proof, o.Recorded = r.past.Proof, r.recorded
 	return o, err
 }
 
 func (d *Deliverer) newCall(ctx context.Context, t Target, release Release, want *Desired, proof string) *call {
 	scope := t.scopeOf(release)
 	r := &call{
-		d: d, s: d.session(t, release), t: t, release: release, want: want, history: history{proof: proof},
-		scope: scope, applier: apply.Applier{Client: t.Client, Scope: scope}, hidden: hidden{release: release},
-		deadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second, memory: newMemory(ctx, d.options.Memory, d.options.Clock),
+		d: d, s: d.session(t, release), t: t, want: want, applier: apply.Applier{Client: t.Client, Scope: scope},
+		deadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second,
 	}
-	r.s.store.Hold = r.memory.hold
+	var known []string
 	if want != nil {
-		r.deadline, r.hidden.known = want.ProgressDeadline, slices.Clone(want.Sensitive)
+		r.deadline, known = want.ProgressDeadline, want.Sensitive
 	}
+	r.past = &history.History{
+		Store: r.s.store, Scope: scope, Hidden: hidden.New(scope, known), Running: r.s.running, Proof: proof,
+		Memory: memory.New(ctx, d.options.Memory, d.options.Clock),
+	}
+	r.s.store.Hold = r.past.Memory.Hold
 	return r
 }
 
 // storeOf has a release's records, which count in the memory of the call.
 func (r *call) storeOf(release Release) *record.Store {
 	store := r.d.storeOf(r.t, release)
-	store.Hold = r.memory.hold
+	store.Hold = r.past.Memory.Hold
 	return store
 }
 
@@ -86,38 +79,19 @@ func (r *call) storeOf(release Release) *record.Store {
 func (r *call) contained(ctx context.Context, work func(context.Context, *call) (Outcome, error)) (o Outcome, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			r.s.contents = &contents{store: r.storeOf(r.release)}
+			r.s.contents = &contents{store: r.storeOf(r.past.Scope.Release)}
 			r.s.turn(subject{})
-			err = r.refuse(ReasonInternalError, Panicked(ctx, r.t.Name, value))
-		}
-		if stop, ok := errors.AsType[*stopped](err); ok {
-			o, err = stop.Outcome, nil
+			o, err = r.refused(failure.New(ReasonInternalError, "%s", Panicked(ctx, r.t.Name, value))), nil
 		}
 	}()
 	if there := r.s.tracker.Panicked(); there != nil {
 		panic(there)
 	}
-	if err = r.memory.hold(ctx, r.s.size()); err == nil {
+	if err = r.past.Memory.Hold(ctx, r.s.size()); err == nil {
 		o, err = work(ctx, r)
 	}
-	err = recordFault{r}.stop(ctx, r.stopForMemory(err))
-	if f, ok := errors.AsType[*object.Failure](err); ok && f.Kind != object.Transient {
-		if r.s.isFinal(f, r.now(), r.deadline) {
-			err = r.refuse(f.Reason, f.Message)
-		} else {
-			err = r.wait(f.Reason, "Waiting: "+f.Message, retry.Webhook)
-		}
+	if err != nil {
+		o, err = r.explain(ctx, err)
 	}
-	return o, r.hidden.concealAll(err)
-}
-
-// stopForMemory returns the error of a call that others left no memory as what stops the call. Any other one is returned as it is.
-func (r *call) stopForMemory(err error) error {
-	if !errors.Is(err, errNoMemory) {
-		return err
-	}
-	if len(r.records) == 0 {
-		r.records = slices.Clone(r.s.records)
-	}
-	return r.wait(ReasonWaitingForMemory, "Other add-ons have the memory that this one needs", retry.Room)
+	return o, r.past.Hidden.ConcealAll(err)
 }

@@ -5,11 +5,11 @@ package deliver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
-	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -18,17 +18,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
+	"github.com/cluster-chandler/chandler/internal/deliver/memory"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/revision"
 )
 
 // Values of Summary.Status.
 const (
-	// StatusDeployed: the add-on is installed, and was ready.
-	StatusDeployed = string(helmcommon.StatusDeployed)
-	// StatusUninstalling: its removal has begun.
-	StatusUninstalling = string(helmcommon.StatusUninstalling)
+	StatusDeployed     = record.StatusDeployed
+	StatusUninstalling = record.StatusUninstalling
 )
+
+// Desired is an add-on as it is wanted.
+type Desired = revision.Desired
+
+// RenderInput is what rendering depends on beside the add-on's own inputs.
+type RenderInput = revision.RenderInput
+
+// Rendering is a rendered add-on.
+type Rendering = revision.Rendering
+
+// HookRunAnnotation on a hook's object says which run of the hook it is.
+const HookRunAnnotation = hooks.RunAnnotation
+
+// ErrUnproven says that nothing was done, because the newest record of the release isn't proven.
+var ErrUnproven = errors.New("its release record isn't as this instance wrote it")
+
+// WithOneWait returns a context whose calls wait no more for memory once one of them has waited in vain, and whether one has.
+func WithOneWait(ctx context.Context) (_ context.Context, waited func() bool) {
+	return memory.WithOneWait(ctx)
+}
 
 // Release identifies an add-on in a cluster: it is the name of its Helm release.
 type Release = record.Release
@@ -163,10 +184,10 @@ func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey,
 // Holds returns the objects that a release has by its newest record; false if that
 // doesn't say.
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
-	m := newMemory(ctx, d.options.Memory, d.options.Clock)
-	defer m.claim.End()
+	m := memory.New(ctx, d.options.Memory, d.options.Clock)
+	defer m.End()
 	store := d.storeOf(t, release)
-	store.Hold = m.hold
+	store.Hold = m.Hold
 	rec, err := store.Newest(ctx)
 	if record.IsUnreadable(err) || rec == nil && err == nil {
 		return nil, false, nil

@@ -4,18 +4,20 @@ package deliver
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/revision"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
-
-// installation takes a wanted add-on through its steps.
-type installation struct{ *call }
 
 // Ensure takes an add-on as far as it can go now towards the wanted state. It is called again
 // whenever Options.Notify asks for it, when Outcome.RetryAfter has passed, or when anything
@@ -26,107 +28,211 @@ type installation struct{ *call }
 // the Outcome.
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
 	return d.within(ctx, t, want.Release, &want, want.Proof, func(ctx context.Context, r *call) (Outcome, error) {
-		return installation{r}.ensure(ctx)
+		return r.ensure(ctx)
 	})
 }
 
-func (r installation) ensure(ctx context.Context) (Outcome, error) {
+func (r *call) ensure(ctx context.Context) (_ Outcome, err error) {
 	if err := r.recall(ctx); err != nil {
 		return Outcome{}, err
 	}
-	var err error
-	if r.digest, err = revisionMaker(r).wantedDigest(ctx); err != nil {
+	maker := r.maker(nil)
+	if r.digest, err = maker.WantedDigest(ctx); err != nil {
 		return Outcome{}, err
 	}
-	d := next(r.records, r.digest, r.want, r.now())
+	next := revision.Next(r.past.Records, r.digest, r.want, r.now())
 	switch {
-	case d.step == stepSettled && r.isProven(r.records[0]):
-		return r.settled(readyOutcome(r.records[0])), nil
-	case d.step == stepRolledBack:
-		return r.settled(rolledBackOutcome(r.records[0], r.now())), nil
+	case next.Step == revision.Settled && r.past.IsProven(r.past.Records[0]):
+		return r.settled(readyOutcome(r.past.Records[0])), nil
+	case next.Step == revision.RolledBack:
+		return r.settled(rolledBackOutcome(r.past.Records[0], r.now())), nil
 	}
-	if o, early := r.s.backoff.waiting(r.now(), r.tried(r.digest)); early && !r.want.Again && d.step != stepRollBack {
+	if o, early := r.s.backoff.waiting(r.now(), r.attempt(r.digest)); early && !r.want.Again && next.Step != revision.RollBack {
 		return o, nil
 	}
-	if d.step == stepRefuse {
-		return Outcome{}, r.refuse(d.reason, d.message)
+	if next.Step == revision.Refuse {
+		return r.refused(next.Refusal), nil
 	}
-	if r.checks, err = readiness.Compile(r.want.Readiness); err != nil {
-		return Outcome{}, r.refuse(ReasonReadinessInvalid, err.Error())
+	if maker.Checks, err = readiness.Compile(r.want.Readiness); err != nil {
+		return r.refused(failure.New(ReasonReadinessInvalid, "%s", err.Error())), nil
 	}
-	if d.step != stepBegin {
-		if d.step, err = revisionMaker(r).confirmed(ctx); err != nil {
+	if next.Step != revision.Begin {
+		if next.Step, err = maker.Confirm(ctx, r.digest); err != nil {
 			return Outcome{}, err
 		}
 	}
-	if d.step == stepSettled {
-		return r.settled(readyOutcome(r.records[0])), nil
+	if next.Step == revision.Settled {
+		return r.settled(readyOutcome(r.past.Records[0])), nil
 	}
-	if err := r.prepareStep(ctx, d.step); err != nil {
-		return Outcome{}, err
+	if stop, err := r.prepare(ctx, next.Step, maker); stop.Is() || err != nil {
+		return r.ended(ctx, stop, err)
 	}
 	if r.rec.Status == StatusDeployed { // nothing but facts has changed
 		return r.settled(readyOutcome(r.rec.Summary)), nil
 	}
-	return r.advance(ctx)
+	return r.advance(ctx, maker.Checks)
 }
 
-// prepareStep makes or loads the revision that is to be worked on.
-func (r installation) prepareStep(ctx context.Context, s step) error {
-	switch s {
-	case stepBegin:
-		if err := hookRunner(r).awaitRunningHooks(ctx); err != nil {
-			return err
+// prepare makes or loads the revision that is to be worked on.
+func (r *call) prepare(ctx context.Context, step revision.Step, maker *revision.Maker) (_ outcome.Stop, err error) {
+	var made *revision.Made
+	switch {
+	case step == revision.RollBack:
+		failed := r.past.Records[0]
+		to, _ := revision.DeployedBefore(r.past.Records, r.want)
+		made, err = maker.Repeat(ctx, to, &failed)
+	case step != revision.Begin:
+		return outcome.Stop{}, r.resume(ctx)
+	default:
+		if stop, err := r.awaitRunningHooks(ctx); stop.Is() || err != nil {
+			return stop, err
 		}
 		if !r.want.Recorded {
-			return revisionMaker(r).begin(ctx)
+			made, err = maker.Begin(ctx)
+			break
 		}
-		to, err := revisionMaker(r).recorded()
+		var to Summary
+		if to, err = maker.Recorded(); err == nil {
+			made, err = maker.Repeat(ctx, to, nil)
+		}
+	}
+	if err != nil {
+		return outcome.Stop{}, err
+	}
+	if !made.IsDeployed {
+		return outcome.Stop{}, r.record(ctx, maker, made)
+	}
+	r.rec = made.Record
+	return outcome.Stop{}, nil
+}
+
+// record records a new revision, which is worked on from then on.
+func (r *call) record(ctx context.Context, maker *revision.Maker, made *revision.Made) error {
+	if err := maker.Record(ctx, made); err != nil {
+		return err
+	}
+	r.rec, r.recorded = made.Record, true
+	r.s.turnTo(r.rec.UID, false)
+	r.s.keep(made.CRDs, made.Objects)
+	r.s.install.Unscoped, r.s.install.AsDeployed = r.past.Scope.Unknown, made.Unchanged
+	return maker.Trim(ctx)
+}
+
+// resume continues with the newest revision.
+func (r *call) resume(ctx context.Context) error {
+	rec, err := r.past.Load(ctx, r.past.Records[0])
+	if err != nil {
+		return err
+	}
+	r.rec = rec
+	r.s.turnTo(rec.UID, false)
+	if r.s.wanted.Objects == nil {
+		crds, err := r.past.Scope.Prepare(rec.CRDs)
 		if err != nil {
 			return err
 		}
-		return revisionMaker(r).repeat(ctx, to, nil)
-	case stepRollBack:
-		failed := r.records[0]
-		to, _ := deployedBefore(r.records, r.want)
-		return revisionMaker(r).repeat(ctx, to, &failed)
-	default:
-		return r.resume(ctx)
+		if err := r.past.Memory.Hold(ctx, object.Weight(crds...)); err != nil {
+			return err
+		}
+		objects, _, err := r.past.Manifest(ctx, rec)
+		if err != nil {
+			return err
+		}
+		r.s.keep(crds, objects)
+		r.s.install.Unscoped = r.past.Scope.Unknown
 	}
+	r.past.Scope.Learn(slices.Concat(r.s.wanted.CRDs, r.s.wanted.Objects))
+	return nil
+}
+
+// awaitRunningHooks waits for hooks of the newest revision that run, before there is another one.
+func (r *call) awaitRunningHooks(ctx context.Context) (outcome.Stop, error) {
+	if len(r.past.Records) == 0 || r.want.Again || !r.past.Records[0].Pending() || !r.past.IsProven(r.past.Records[0]) {
+		return outcome.Stop{}, nil
+	}
+	rec, err := r.past.Load(ctx, r.past.Records[0])
+	if err != nil || !r.past.Believes(rec) {
+		return outcome.Stop{}, err
+	}
+	r.rec = rec
+	stop, err := r.hooks().AwaitRunning(ctx)
+	if !stop.Is() && err == nil {
+		r.rec = nil
+	}
+	return stop, err
 }
 
 // advance takes the revision through its steps, as far as it goes.
-func (r installation) advance(ctx context.Context) (Outcome, error) {
+func (r *call) advance(ctx context.Context, checks readiness.Checks) (Outcome, error) {
 	if r.rec.IsRollback() {
-		r.checks = readiness.Checks{} // those that are wanted may be why it failed
+		checks = nil // those that are wanted may be why it failed
 	}
-	before, after, _ := hookRunner(r).events()
-	application := &application{call: r.call}
-	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return application.applyAll(ctx, true) }, // before anything else, as Helm does
-		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, before) },
-		func(ctx context.Context) error { return application.applyAll(ctx, false) },
-		func(ctx context.Context) error { return deletion(r).prune(ctx, r.want.PruneEarly) },
-		readinessWait(r).awaitReady,
-		func(ctx context.Context) error { return hookRunner(r).runHooks(ctx, after) },
-		readinessWait(r).awaitPostcondition,
-		func(ctx context.Context) error { return deletion(r).prune(ctx, true) },
-		r.retireAdopted,
-		r.finish,
+	before, after, operation := hooks.Events(r.rec, r.past.IsUpgrade(r.rec))
+	wait := r.wait()
+	install := r.install(wait, checks)
+	for _, step := range []func(context.Context) (outcome.Stop, error){
+		func(ctx context.Context) (outcome.Stop, error) { return install.Apply(ctx, true) }, // before anything else, as Helm does
+		func(ctx context.Context) (outcome.Stop, error) { return r.hooks().Run(ctx, before) },
+		func(ctx context.Context) (outcome.Stop, error) { return install.Apply(ctx, false) },
+		func(ctx context.Context) (outcome.Stop, error) { return r.prune(ctx, r.want.PruneEarly) },
+		wait.AwaitReady,
+		func(ctx context.Context) (outcome.Stop, error) { return r.hooks().Run(ctx, after) },
+		wait.AwaitPostcondition,
+		func(ctx context.Context) (outcome.Stop, error) { return r.prune(ctx, true) },
+		func(ctx context.Context) (outcome.Stop, error) { return outcome.Stop{}, r.retireAdopted(ctx) },
+		func(ctx context.Context) (outcome.Stop, error) { return outcome.Stop{}, r.finish(ctx, operation) },
 	} {
-		if err := step(ctx); err != nil {
-			return Outcome{}, err
+		stop, err := step(ctx)
+		r.applied, r.tried = install.Applied, install.Tried
+		if stop.Is() || err != nil {
+			return r.ended(ctx, stop, err)
 		}
 	}
 	if r.rec.IsRollback() {
 		return r.settled(rolledBackOutcome(r.rec.Summary, r.now())), nil
 	}
 	o := readyOutcome(r.rec.Summary)
-	o.Found = make(map[ObjectKey]observe.Status, len(r.s.applied))
-	for key, a := range r.s.applied {
-		o.Found[key] = r.statusOf(a)
-	}
+	o.Found = r.s.applied.Statuses()
 	return r.settled(o), nil
+}
+
+// ended returns the outcome of a step that isn't done, unless there is an error.
+func (r *call) ended(ctx context.Context, stop outcome.Stop, err error) (Outcome, error) {
+	if err != nil {
+		return Outcome{}, err
+	}
+	return r.stopped(ctx, stop)
+}
+
+// prune deletes obsolete objects, if it is time to. By default the prune comes last: after all new objects are ready.
+func (r *call) prune(ctx context.Context, isTime bool) (outcome.Stop, error) {
+	if r.s.pruned || !isTime {
+		return outcome.Stop{}, nil
+	}
+	stop, err := r.pruner().Prune(ctx, r.obsolete(), false)
+	r.s.pruned = !stop.Is() && err == nil
+	return stop, err
+}
+
+// obsolete returns what earlier revisions had and this one hasn't, not as a hook either.
+func (r *call) obsolete() []record.Entry {
+	if r.s.pruned {
+		return nil
+	}
+	before, after, _ := hooks.Events(r.rec, r.past.IsUpgrade(r.rec))
+	keys := r.hooks().Keys(before, after)
+	return slices.DeleteFunc(record.Minus(r.rec.State.Inventory, r.entries()), func(e record.Entry) bool {
+		return r.s.applied.Has(e.Key()) || keys[e.Key()]
+	})
+}
+
+// entries returns what the revision has. A rollback leaves the CRDs of crds/, which its record doesn't have.
+func (r *call) entries() []record.Entry {
+	wanted := object.EntriesOf(r.s.wanted.CRDs, r.s.wanted.Objects)
+	if r.rec.IsRollback() {
+		wanted = append(wanted, slices.DeleteFunc(slices.Clone(r.rec.State.Inventory), func(e record.Entry) bool { return !e.CRD })...)
+	}
+	return wanted
 }
 
 // retireAdopted deletes the records of the release that was taken over.
@@ -135,7 +241,7 @@ func (r *call) retireAdopted(ctx context.Context) error {
 	if adopted == nil {
 		return nil
 	}
-	store := r.previousStore(Release{Namespace: adopted.StorageNamespace, Name: adopted.Name})
+	store := revision.AdoptedStore(r.storeOf, Release{Namespace: adopted.StorageNamespace, Name: adopted.Name}, r.t.Client)
 	records, err := store.List(ctx)
 	if err != nil {
 		return err
@@ -153,8 +259,8 @@ func (r *call) retireAdopted(ctx context.Context) error {
 }
 
 // finish marks the revision deployed. The mark comes last, as then nobody looks again.
-func (r installation) finish(ctx context.Context) error {
-	for _, older := range r.records {
+func (r *call) finish(ctx context.Context, operation string) error {
+	for _, older := range r.past.Records {
 		if older.Revision >= r.rec.Revision {
 			continue
 		}
@@ -166,16 +272,15 @@ func (r installation) finish(ctx context.Context) error {
 		default:
 			continue
 		}
-		if err := r.s.store.SetStatus(ctx, older, status, description); err != nil {
+		if err := r.past.Store.SetStatus(ctx, older, status, description); err != nil {
 			return err
 		}
 	}
-	_, _, operation := hookRunner(r).events()
 	description := operation + " complete"
 	if notes := r.rec.State.Notes; len(notes) > 0 {
 		description += ". Left: " + strings.Join(notes, "; ")
 	}
-	r.rec.State.Inventory = r.s.withUIDs(deletion(r).wanted())
+	r.rec.State.Inventory = r.s.applied.WithUIDs(r.entries())
 	r.rec.Applied = record.SumsOf(r.rec.State.Inventory).String()
 	r.rec.State.PreviousSensitive = nil // nothing is left of what had them
 	r.rec.CRDs = nil                    // nothing reads them any more
@@ -183,5 +288,5 @@ func (r installation) finish(ctx context.Context) error {
 		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
 	}
 	r.rec.SetStatus(helmcommon.StatusDeployed, message.Shorten(description, 1024))
-	return r.s.store.Update(ctx, r.rec)
+	return r.past.Store.Update(ctx, r.rec)
 }

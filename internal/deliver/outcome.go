@@ -6,7 +6,10 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/memory"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
+	"github.com/cluster-chandler/chandler/internal/deliver/revision"
 )
 
 // Outcome is where an add-on stands after Ensure or Remove. It is the same each
@@ -48,8 +51,6 @@ type Outcome struct {
 	Recorded bool
 }
 
-func (s *stopped) Error() string { return s.Reason + ": " + s.Message }
-
 // Reasons of an Outcome. They are stable API.
 const (
 	// ReasonReady: installed as wanted, and was ready.
@@ -57,19 +58,8 @@ const (
 
 	// Waiting for the cluster.
 
-	// ReasonRunningHook: a hook's Job or Pod is running.
-	ReasonRunningHook = "RunningHook"
-	// ReasonWaitingForObjects: objects aren't ready yet.
-	ReasonWaitingForObjects = "WaitingForObjects"
 	// ReasonWaitingForMemory: others have the memory that the add-on, or an answer of the cluster, needs.
 	ReasonWaitingForMemory = "WaitingForMemory"
-	// ReasonWaitingForPostcondition: a condition of postconditions doesn't hold.
-	ReasonWaitingForPostcondition = "WaitingForPostcondition"
-	// ReasonReleaseLocked: Helm is working on the release.
-	ReasonReleaseLocked = "ReleaseLocked"
-
-	// ReasonInputReplaced: the values that the stack's revision was made with aren't there any more, in no record either.
-	ReasonInputReplaced = "InputReplaced"
 
 	// ReasonRollingBack: an upgrade failed, and what was deployed before is installed again.
 	ReasonRollingBack = "RollingBack"
@@ -79,34 +69,30 @@ const (
 	// ReasonRolledBack: an upgrade failed, and what was deployed before is installed again.
 	ReasonRolledBack = "RolledBack"
 
-	// ReasonReleaseExists: Helm installed a release of this name.
-	ReasonReleaseExists = "ReleaseExists"
-	// ReasonReleaseOwnedByOther: another ClusterAddon installed a release of this name.
-	ReasonReleaseOwnedByOther = "ReleaseOwnedByOther"
-	// ReasonReleaseTakenOver: the ClusterAddon of this name in another management cluster
-	// made the newest revision.
-	ReasonReleaseTakenOver = "ReleaseTakenOver"
-	// ReasonObjectFailed: an object says that it failed.
-	ReasonObjectFailed = "ObjectFailed"
-	// ReasonReadinessTimeout: objects didn't become ready in time.
-	ReasonReadinessTimeout = "ReadinessTimeout"
-	// ReasonReadinessInvalid: a readiness check can't be compiled, or names an
-	// object that the add-on doesn't have.
-	ReasonReadinessInvalid = "ReadinessInvalid"
-	// ReasonHookFailed: a hook failed, or didn't finish in time.
-	ReasonHookFailed = "HookFailed"
-	// ReasonPruneFailed: an object couldn't be deleted.
-	ReasonPruneFailed = "PruneFailed"
-	// ReasonEmptyRendering: nothing was rendered, and objects are installed.
-	ReasonEmptyRendering = "EmptyRendering"
 	// ReasonRecordTooLarge: the release record doesn't fit in the cluster.
 	ReasonRecordTooLarge = "RecordTooLarge"
-	// ReasonAddonTooLarge: the add-on takes more memory than one cluster may have.
-	ReasonAddonTooLarge = "AddonTooLarge"
 	// ReasonRecordUnreadable: the release record can't be decoded.
 	ReasonRecordUnreadable = "RecordUnreadable"
 	// ReasonAnswerInvalid: the API server's answer lacks what each API server gives.
 	ReasonAnswerInvalid = "AnswerInvalid"
 	// ReasonInternalError: a fault of Chandler's, which the log tells of.
 	ReasonInternalError = "InternalError"
+
+	// Of steps, whose packages say when.
+
+	ReasonRunningHook             = outcome.ReasonRunningHook
+	ReasonWaitingForObjects       = outcome.ReasonWaitingForObjects
+	ReasonWaitingForPostcondition = outcome.ReasonWaitingForPostcondition
+	ReasonObjectFailed            = outcome.ReasonObjectFailed
+	ReasonReadinessTimeout        = outcome.ReasonReadinessTimeout
+	ReasonHookFailed              = outcome.ReasonHookFailed
+	ReasonPruneFailed             = outcome.ReasonPruneFailed
+	ReasonReleaseLocked           = revision.ReasonReleaseLocked
+	ReasonInputReplaced           = revision.ReasonInputReplaced
+	ReasonReleaseExists           = revision.ReasonReleaseExists
+	ReasonReleaseOwnedByOther     = revision.ReasonReleaseOwnedByOther
+	ReasonReleaseTakenOver        = revision.ReasonReleaseTakenOver
+	ReasonReadinessInvalid        = revision.ReasonReadinessInvalid
+	ReasonEmptyRendering          = revision.ReasonEmptyRendering
+	ReasonAddonTooLarge           = memory.ReasonTooLarge
 )

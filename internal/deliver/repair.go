@@ -6,6 +6,7 @@ import (
 	"context"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/history"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -18,8 +19,7 @@ type Repair = repair.Request
 
 // repairRun looks for what differs in a deployed add-on.
 type repairRun struct {
-	*call
-
+	past     *history.History
 	repairer repair.Repairer
 	found    []repair.Difference
 }
@@ -32,50 +32,38 @@ type repairRun struct {
 func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []repair.Difference, error) {
 	var run repairRun
 	o, err := d.within(ctx, t, want.Release, nil, want.Proof, func(ctx context.Context, r *call) (Outcome, error) {
-		run = repairRun{call: r, repairer: repair.Repairer{Applier: r.applier, Request: want, Hide: r.hidden.in}}
-		return run.repair(ctx)
+		run = repairRun{past: r.past, repairer: repair.Repairer{Applier: r.applier, Request: want, Hide: r.past.Hidden.In}}
+		return r.repair(ctx, &run)
 	})
 	return o, run.found, err
 }
 
-func (r *repairRun) repair(ctx context.Context) (Outcome, error) {
-	if err := r.list(ctx); err != nil {
+func (r *call) repair(ctx context.Context, run *repairRun) (Outcome, error) {
+	if err := r.past.List(ctx); err != nil {
 		return Outcome{}, err
 	}
-	if len(r.records) == 0 || !r.records[0].Repairable() {
+	if len(r.past.Records) == 0 || !r.past.Records[0].Repairable() {
 		return Outcome{}, nil
 	}
-	r.digest = r.records[0].Digest
-	rec, err := r.load(ctx, r.records[0])
-	if err == nil && !r.believes(rec) {
+	r.digest = r.past.Records[0].Digest
+	rec, err := r.past.Load(ctx, r.past.Records[0])
+	if err == nil && !r.past.Believes(rec) {
 		err = ErrUnproven
 	}
 	if err != nil {
 		return Outcome{}, err
 	}
-	suspects, err := r.suspects(ctx, rec)
+	f, err := run.repair(ctx, rec)
 	if err != nil {
 		return Outcome{}, err
 	}
-	var failed object.Failures
-	for _, wave := range suspects {
-		differences := make([]repair.Difference, len(wave))
-		failed = append(failed, object.InParallel(len(wave), func(i int) *object.Failure {
-			d := &differences[i]
-			f := r.failureOf(wave[i].Entry.Key(), r.repairer.Repair(ctx, wave[i], d))
-			f.OfRepair()
-			if f != nil && f.Kind == object.Rejected && r.repairer.Report {
-				d.Refused, f = f.Message, nil
-			}
-			return f
-		})...)
-		r.found = append(r.found, differences...)
-	}
-	if err := r.noteFields(ctx, rec); err != nil {
-		return Outcome{}, err
+	if noted, err := run.noteFields(ctx, rec); noted || err != nil {
+		r.rec = rec
+		if err != nil {
+			return Outcome{}, err
+		}
 	}
 	ready := readyOutcome(rec.Summary)
-	f := failed.Worst()
 	switch {
 	case f == nil:
 		return r.settled(ready), nil
@@ -86,17 +74,40 @@ func (r *repairRun) repair(ctx context.Context) (Outcome, error) {
 	default:
 		ready.Phase = addonsv1.AddonUpgrading
 	}
-	ready.Reason, ready.Message = f.Reason, r.hidden.in(f.Message)
+	ready.Reason, ready.Message = f.Reason, r.past.Hidden.In(f.Message)
 	return r.s.backoff.fail(r.now(), rec.Digest, ready), nil
+}
+
+// repair repairs the objects that differ, wave by wave, and returns the worst that came of it, nil for nothing.
+func (r *repairRun) repair(ctx context.Context, rec *record.Record) (*object.Failure, error) {
+	suspects, err := r.suspects(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	var failed object.Failures
+	for _, wave := range suspects {
+		differences := make([]repair.Difference, len(wave))
+		failed = append(failed, object.InParallel(len(wave), func(i int) *object.Failure {
+			d := &differences[i]
+			f := r.past.Hidden.FailureOf(wave[i].Entry.Key(), r.repairer.Repair(ctx, wave[i], d))
+			f.OfRepair()
+			if f != nil && f.Kind == object.Rejected && r.repairer.Report {
+				d.Refused, f = f.Message, nil
+			}
+			return f
+		})...)
+		r.found = append(r.found, differences...)
+	}
+	return failed.Worst(), nil
 }
 
 // suspects returns the objects that may differ, wave by wave.
 func (r *repairRun) suspects(ctx context.Context, rec *record.Record) ([][]repair.Suspect, error) {
-	objects, _, err := r.manifest(ctx, rec)
+	objects, _, err := r.past.Manifest(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	inventory, err := r.scope.InventoryOf(rec)
+	inventory, err := r.past.Scope.InventoryOf(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +144,8 @@ func (r *repairRun) suspects(ctx context.Context, rec *record.Record) ([][]repai
 }
 
 // noteFields brings the record up to date with the fields of objects that are as the manifest
-// says.
-func (r *repairRun) noteFields(ctx context.Context, rec *record.Record) error {
+// says, and reports whether there were any.
+func (r *repairRun) noteFields(ctx context.Context, rec *record.Record) (noted bool, _ error) {
 	now := map[record.ObjectKey]drift.Fields{}
 	for _, d := range r.found {
 		if fields, ok := d.Fields(); ok {
@@ -142,18 +153,17 @@ func (r *repairRun) noteFields(ctx context.Context, rec *record.Record) error {
 		}
 	}
 	if len(now) == 0 && rec.Applied != "" {
-		return nil
+		return false, nil
 	}
-	inventory, err := r.scope.InventoryOf(rec)
+	inventory, err := r.past.Scope.InventoryOf(rec)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i := range inventory {
 		if fields, ok := now[inventory[i].Key()]; ok {
 			inventory[i].Fields = fields
 		}
 	}
-	r.rec = rec
 	rec.State.Inventory, rec.Applied = inventory, record.SumsOf(inventory).String()
-	return r.s.store.Update(ctx, r.rec)
+	return true, r.past.Store.Update(ctx, rec)
 }

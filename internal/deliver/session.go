@@ -13,11 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/deliver/history"
+	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
+	"github.com/cluster-chandler/chandler/internal/deliver/install"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
+	"github.com/cluster-chandler/chandler/internal/deliver/prune"
+	"github.com/cluster-chandler/chandler/internal/deliver/ready"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/drift"
-	"github.com/cluster-chandler/chandler/internal/health"
 )
 
 type sessionKey struct {
@@ -42,10 +46,6 @@ type session struct {
 	listedAt time.Time
 
 	*progress
-	// unscoped says that the cluster didn't know a kind of the objects yet.
-	unscoped bool
-	// noting is for progress: objects are applied in parallel.
-	noting sync.Mutex
 
 	backoff backoff
 }
@@ -57,9 +57,8 @@ type session struct {
 // Bound: MaxKept bytes for all, and the budget.
 // Lost with it: requests, and nothing else.
 type contents struct {
-	store *record.Store
-	// objects of the revision, and its CRDs of crds/, as they are to be applied.
-	objects, crds []*unstructured.Unstructured
+	store  *record.Store
+	wanted install.Wanted // by the revision
 	// weight is about how many bytes these take.
 	weight int64
 }
@@ -69,75 +68,29 @@ func (c *contents) size() int64 { return c.store.Size() + c.weight }
 
 // keep takes CRDs of crds/ and objects, as they are to be applied.
 func (c *contents) keep(crds, objects []*unstructured.Unstructured) {
-	c.crds, c.objects = crds, objects
+	c.wanted = install.Wanted{CRDs: crds, Objects: objects}
 	c.weight = object.Weight(crds...) + object.Weight(objects...)
 }
 
 // progress is how far a revision is.
 type progress struct {
 	// about is the revision that the following is about, and whether it is removed.
-	about subject
-	// applied are those that were applied since the session began.
-	applied map[record.ObjectKey]*applied
-	// hooks are the hooks' objects.
-	hooks map[record.HookKey]*applied
+	about   subject
+	applied *ready.Objects
+	install install.Progress
+	waiting ready.Progress
+	hooks   *hooks.Progress
 	// running are the hooks' runs of a record that doesn't say yet that one of them runs.
-	running hookRuns
-	// cleaned are the events whose hooks' objects were deleted by their policy.
-	cleaned map[helmrelease.HookEvent]bool
-	// deleted are those that were asked to go, are known to be gone, or were let go of.
-	deleted map[record.ObjectKey]going
-	// recreates is the object that is deleted to be made again; none if it is zero.
-	recreates      record.ObjectKey
-	recreatesSince time.Time
-	// deferredSince is when the step that is under way was first stopped by what may come by itself; zero if it isn't.
-	deferredSince time.Time
+	running history.HookRuns
+	going   *prune.Going
 	// pruned says that nothing is left to be pruned.
-	pruned bool
-	// appliedAt is when all objects were applied, if the record doesn't say so yet; else zero.
-	appliedAt time.Time
-	pods      podLook
-	// asDeployed are objects which the deployed revision applied just as they are wanted now.
-	asDeployed map[record.ObjectKey]record.Entry
-}
-
-// hookRuns are the runs of hooks, as they are after what a version of the record says.
-type hookRuns struct {
-	version string
-	runs    []record.HookRun
+	pruned   bool
+	patience outcome.Patience
 }
 
 type subject struct {
 	revision types.UID // of the record
 	removing bool
-}
-
-// applied is an object as it was left, with its status when it was applied.
-type applied struct {
-	observe.Object
-	uid     types.UID
-	fields  drift.Fields // that we own
-	watched bool
-	left    bool // as it was: it isn't ours
-}
-
-// going is an object that was deleted and may still be there.
-type going struct {
-	entry  record.Entry
-	object observe.Object
-	since  time.Time
-	// unlabelled says that the watch doesn't show the object: Helm made it.
-	unlabelled bool
-	// over says that nothing is to be done about it any more.
-	over bool
-}
-
-// podLook is why pods of a revision's workloads didn't run when they were looked at last, and when to look again. A
-// session has one. Losing it has them looked at once more.
-type podLook struct {
-	found *health.Finding // nil if nothing was seen
-	about record.ObjectKey
-	next  time.Time
 }
 
 // session returns the add-on's, locked.
@@ -178,10 +131,7 @@ func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
 func (s *session) turn(about subject) {
 	s.tracker.Stop()
 	s.keep(nil, nil)
-	s.progress = &progress{
-		about: about, applied: map[record.ObjectKey]*applied{}, hooks: map[record.HookKey]*applied{},
-		cleaned: map[helmrelease.HookEvent]bool{}, deleted: map[record.ObjectKey]going{},
-	}
+	s.progress = &progress{about: about, applied: ready.NewObjects(s.tracker), hooks: hooks.NewProgress(), going: prune.NewGoing()}
 }
 
 // isCurrent reports whether a session wasn't settled or forgotten.
@@ -198,30 +148,25 @@ const recordsStay = 10 * time.Second
 // recall takes the records that the session knows, or lists them.
 func (r *call) recall(ctx context.Context) error {
 	if r.now().Sub(r.s.listedAt) < recordsStay {
-		r.records = slices.Clone(r.s.records)
+		r.past.Records = slices.Clone(r.s.records)
 		return nil
 	}
 	r.s.listedAt = r.now()
-	return r.list(ctx)
-}
-
-func (r *call) list(ctx context.Context) error {
-	var err error
-	r.records, err = r.s.store.List(ctx)
-	return err
+	return r.past.List(ctx)
 }
 
 // remember leaves the records to the session, if they are as they were written last.
 func (r *call) remember(err error) {
+	records := r.past.Records
 	switch {
-	case err == nil && r.rec == nil && len(r.records) == 0: // as while its source is asked
-	case err == nil && r.rec != nil && len(r.records) > 0 && r.records[0].UID == r.rec.UID:
-		r.records[0] = r.rec.Summary
+	case err == nil && r.rec == nil && len(records) == 0: // as while its source is asked
+	case err == nil && r.rec != nil && len(records) > 0 && records[0].UID == r.rec.UID:
+		records[0] = r.rec.Summary
 	default:
 		r.s.listedAt = time.Time{}
 		return
 	}
-	r.s.records = r.records
+	r.s.records = records
 }
 
 // end leaves the session to the next call, and the memory to others.
@@ -230,9 +175,9 @@ func (r *call) end(ctx context.Context) {
 	if r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
 		return h.Phase == helmrelease.HookPhaseRunning
 	}) {
-		r.s.running = hookRuns{r.rec.ResourceVersion, slices.Clone(r.rec.State.Hooks)}
+		r.s.running = history.HookRuns{Version: r.rec.ResourceVersion, Runs: slices.Clone(r.rec.State.Hooks)}
 	}
-	r.memory.claim.End()
+	r.past.Memory.End()
 	if r.d.isCurrent(r.s) {
 		r.d.kept.Put(budget.TenantOf(ctx), r.s, r.s.contents)
 	}

@@ -30,7 +30,8 @@ func TestAddonReasons(t *testing.T) {
 	}
 	for _, group := range slices.Concat(
 		constantsOf(t, "internal/failure", exported), constantsOf(t, "internal/render/job", isReason),
-		constantsOf(t, "internal/deliver", isReason), constantsOf(t, "internal/deliver/object", isReason), constantsOf(t, "internal/reasons", exported), constantsOf(t, "internal/health", isReason)) {
+		constantsOf(t, "internal/deliver", isReason), constantsOf(t, "internal/deliver/outcome", isReason),
+		constantsOf(t, "internal/deliver/revision", isReason), constantsOf(t, "internal/deliver/memory", isReason), constantsOf(t, "internal/deliver/object", isReason), constantsOf(t, "internal/reasons", exported), constantsOf(t, "internal/health", isReason)) {
 		exist = append(exist, group.reasons...)
 	}
 	exist = slices.DeleteFunc(exist, func(reason string) bool { return reason == "Ready" }) // it isn't shown

@@ -12,6 +12,8 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Release identifies an add-on in a cluster: it is the name of its Helm release.
@@ -111,6 +113,12 @@ func SecretName(release string, revision int) string {
 func (r *Record) SetStatus(status helmcommon.Status, description string) {
 	r.Helm.SetStatus(status, description)
 	r.Status = status.String()
+}
+
+// MarkFailed notes why the revision failed, in words without secrets.
+func (r *Record) MarkFailed(reason, text string) {
+	r.SetStatus(helmcommon.StatusFailed, message.Shorten(reason+": "+text, 1024))
+	r.Failure = message.Shorten(reason+": "+text, 512)
 }
 
 // Inventory returns the objects that this record answers for. When Helm wrote the

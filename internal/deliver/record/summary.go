@@ -15,6 +15,14 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
+// Values of Summary.Status.
+const (
+	// StatusDeployed: the add-on is installed, and was ready.
+	StatusDeployed = string(helmcommon.StatusDeployed)
+	// StatusUninstalling: its removal has begun.
+	StatusUninstalling = string(helmcommon.StatusUninstalling)
+)
+
 // Summary is what the metadata of a release's newest record says.
 type Summary struct {
 	Release

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package revision
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 // chart is rendered again then, and makes a revision if the objects or the hooks differ.
 
 // isAs reports whether a revision has the objects and hooks of the deployed one, but for annotations of pods.
-func (made *madeRevision) isAs(deployed *record.Record) bool {
-	return made.rec.State.CRDsDigest == deployed.State.CRDsDigest &&
-		slices.EqualFunc(made.previous, made.objects, equalButPodAnnotations) &&
-		slices.EqualFunc(deployed.Helm.Hooks, made.rec.Helm.Hooks, func(was, is *helmrelease.Hook) bool {
+func (made *Made) isAs(deployed *record.Record) bool {
+	return made.Record.State.CRDsDigest == deployed.State.CRDsDigest &&
+		slices.EqualFunc(made.Previous, made.Objects, equalButPodAnnotations) &&
+		slices.EqualFunc(deployed.Helm.Hooks, made.Record.Helm.Hooks, func(was, is *helmrelease.Hook) bool {
 			before, err := record.ParseManifest(was.Manifest) // it has events, weights and policies, too
 			after, failed := record.ParseManifest(is.Manifest)
 			return err == nil && failed == nil && slices.EqualFunc(before, after, equalButPodAnnotations)
@@ -29,16 +29,15 @@ func (made *madeRevision) isAs(deployed *record.Record) bool {
 
 func equalButPodAnnotations(a, b *unstructured.Unstructured) bool {
 	a = a.DeepCopy()
-	if of, other := podTemplateOf(a), podTemplateOf(b); of != nil && other != nil {
+	if of, other := PodTemplateOf(a), PodTemplateOf(b); of != nil && other != nil {
 		of.SetAnnotations(other.GetAnnotations())
 	}
 	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }
 
 // takeFacts brings new facts of the cluster into the record of what is deployed, which stays. Hooks don't run for them.
-func (r revisionMaker) takeFacts(ctx context.Context, deployed, made *record.Record) error {
+func (m *Maker) takeFacts(ctx context.Context, deployed, made *record.Record) error {
 	is := deployed.Summary
 	is.Digest, is.FactsUsed, is.Otherwise = made.Digest, made.FactsUsed, made.Otherwise
-	r.rec = deployed
-	return r.rewrite(ctx, deployed, is)
+	return m.rewrite(ctx, deployed, is)
 }

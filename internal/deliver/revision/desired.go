@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+// Package revision decides which revision of an add-on is next, and makes it: from the inputs and the records of those before it to
+// the record that is written. Nothing of the cluster but the record is changed.
+package revision
 
 import (
 	"context"
@@ -10,31 +12,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // Desired is an add-on as it is wanted.
 type Desired struct {
-	Release
+	record.Release
 	// Owner is the ClusterAddon, as "namespace/name". A release of another owner is refused.
 	Owner string
 	// OwnerUID is the ClusterAddon's. It tells one from that of the same name in another
 	// management cluster.
 	OwnerUID types.UID
-	// Proof is that of the add-on's record as it was written last: see [Outcome]. "" has the record made
+	// Proof is that of the add-on's record as it was written last. "" has the record made
 	// once more before anything is done by it.
 	Proof string
-	// Artifact is kept in the record, and so are the terms, and the revision of the stack: see [Summary].
+	// Artifact is kept in the record, and so are the terms, and the revision of the stack: see [record.Summary].
 	Artifact string
-	Terms
+	record.Terms
 	StackRevision string
 	// Leaving are releases of the same Owner that are to be removed once this one is
 	// installed: what they have of it is taken over.
-	Leaving []Release
+	Leaving []record.Release
 	// Kept are releases of the same Owner in this namespace that nobody wants, and that stay for now. The values that their
 	// charts generated are used again, as their objects may go over to this one later.
-	Kept []Release
+	Kept []record.Release
 	// Digest returns the digest of all inputs, given the facts of the cluster that
 	// the record's rendering used, in JSON; "" if there is no record.
 	Digest func(ctx context.Context, factsUsed string) (string, error)
@@ -42,14 +45,14 @@ type Desired struct {
 	CreateNamespace bool
 	// AdoptRelease is the release of Helm that is taken over by the first revision, if it
 	// isn't the one of the add-on's own name and namespace. Its Namespace is that of its record.
-	AdoptRelease Release
+	AdoptRelease record.Release
 	Adoption     addonsv1.AdoptionPolicy
 	// Ignore are rules for what other managers own: it stays as it is.
 	Ignore drift.Rules
 	// Seen returns the fields of an object that the add-on owns, as a watch shows them; false if
 	// they aren't known. An object that an upgrade leaves as it is needn't be read then. Nil knows
 	// nothing.
-	Seen      func(ObjectKey) (drift.Fields, bool)
+	Seen      func(record.ObjectKey) (drift.Fields, bool)
 	OnFailure addonsv1.FailurePolicy
 	// Again tries again at once what failed, also an upgrade that was rolled back.
 	Again bool
@@ -74,7 +77,7 @@ type Desired struct {
 	// Recorded has an earlier revision made again that has the same Spec and Inputs. Nothing is rendered, and Digest isn't
 	// asked.
 	Recorded bool
-	// Render makes the objects. It is called only for a new revision. A *failure.Error becomes the Outcome, any other
+	// Render makes the objects. It is called only for a new revision. A *failure.Error becomes the outcome, any other
 	// error is returned.
 	Render func(ctx context.Context, in RenderInput) (*Rendering, error)
 }

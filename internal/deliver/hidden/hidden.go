@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+// Package hidden has the secrets of an add-on, and keeps messages free of them.
+package hidden
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"sync"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -23,10 +24,10 @@ const (
 	maxQuoted = 64 << 20
 )
 
-// hidden are the secrets of an add-on, which all that people read of it is kept free of. They come from the caller,
+// Secrets are the secrets of an add-on, which all that people read of it is kept free of. They come from the caller,
 // from what lookup finds, and from the records that were read or made. It is safe for concurrent use.
-type hidden struct {
-	release Release
+type Secrets struct {
+	scope *object.Scope
 
 	mu      sync.Mutex
 	known   []string
@@ -35,32 +36,23 @@ type hidden struct {
 	quoted  int      // of maxQuoted
 }
 
-func (h *hidden) learn(secrets ...string) {
+// New returns the secrets of the add-on with the scope, of which these are known.
+func New(scope *object.Scope, known []string) *Secrets {
+	return &Secrets{scope: scope, known: slices.Clone(known)}
+}
+
+// Known returns the secrets that came from the caller, and from what lookup finds.
+func (h *Secrets) Known() []string { return h.known }
+
+// Learn has more secrets hidden.
+func (h *Secrets) Learn(secrets ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known, h.secrets = append(h.known, secrets...), nil
 }
 
-// load reads a record.
-func (r *call) load(ctx context.Context, s Summary) (*record.Record, error) {
-	rec, err := r.s.store.Load(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.memory.spares(ctx, rec.ParsingCost()); err != nil {
-		return nil, err
-	}
-	if rec.ResourceVersion == r.s.running.version {
-		rec.State.Hooks = slices.Clone(r.s.running.runs)
-	}
-	r.hidden.learnRecord(rec)
-	if rec.State != nil && rec.State.Adopted != nil {
-		r.adopted = rec.State.Adopted
-	}
-	return rec, nil
-}
-
-func (h *hidden) learnRecord(rec *record.Record) {
+// LearnRecord has the secrets of a record hidden.
+func (h *Secrets) LearnRecord(rec *record.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.secrets = nil
@@ -69,15 +61,15 @@ func (h *hidden) learnRecord(rec *record.Record) {
 	}
 }
 
-// in returns a whole message without the secrets.
-func (h *hidden) in(text string) string {
+// In returns a whole message without the secrets.
+func (h *Secrets) In(text string) string {
 	secrets, _ := h.secretsFor(text)
 	return message.Redact(text, secrets)
 }
 
-// inWords returns what is quoted, of many objects maybe, without the secrets. It is to be called before the words are
+// InWords returns what is quoted, of many objects maybe, without the secrets. It is to be called before the words are
 // shortened. If that takes too much work, the later ones are left out.
-func (h *hidden) inWords(text string) string {
+func (h *Secrets) InWords(text string) string {
 	secrets, work := h.secretsFor(text)
 	h.mu.Lock()
 	h.quoted += work
@@ -91,18 +83,18 @@ func (h *hidden) inWords(text string) string {
 
 // secretsFor returns what to look for in a text, and how much work that is. The name and the namespace of the release
 // stay, which all messages have.
-func (h *hidden) secretsFor(text string) (secrets []string, work int) {
+func (h *Secrets) secretsFor(text string) (secrets []string, work int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.secrets == nil {
 		h.secrets = slices.DeleteFunc(h.all(), func(secret string) bool {
-			return secret == h.release.Name || secret == h.release.Namespace
+			return secret == h.scope.Release.Name || secret == h.scope.Release.Namespace
 		})
 	}
 	return h.secrets, len(text) * len(h.secrets)
 }
 
-func (h *hidden) all() []string {
+func (h *Secrets) all() []string {
 	all := slices.Clone(h.known)
 	for _, rec := range h.records {
 		all = append(all, secretsOf(rec)...)
@@ -110,12 +102,12 @@ func (h *hidden) all() []string {
 	return all
 }
 
-// keepIn notes in a new record those secrets that nothing else in it tells. They are of the rendering, and of the
+// KeepIn notes in a new record those secrets that nothing else in it tells. They are of the rendering, and of the
 // records before it, whose objects may be in the cluster until the revision is deployed.
-func (h *hidden) keepIn(rec *record.Record) {
+func (h *Secrets) KeepIn(rec *record.Record) {
 	rec.State.Sensitive = sensitive(rec.State.Sensitive, secretsIn(rec))
 	rec.State.PreviousSensitive = sensitive(h.all(), secretsOf(rec))
-	h.learnRecord(rec)
+	h.LearnRecord(rec)
 }
 
 // sensitive returns what is in strings and not in others. The longest are left out where these take too much:

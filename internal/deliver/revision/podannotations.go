@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package revision
 
 import (
 	"context"
@@ -24,28 +24,28 @@ import (
 
 // keepPodAnnotations gives pod templates the annotations that they have, where nothing else of them differs from the previous
 // revision. It returns the objects that the chart makes otherwise.
-func (r revisionMaker) keepPodAnnotations(ctx context.Context, rendering *Rendering, made *madeRevision) (kept []string, err error) {
-	if r.previous == nil {
+func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, made *Made) (kept []string, err error) {
+	if made.before == nil {
 		return nil, nil
 	}
-	if made.previous, _, err = r.manifest(ctx, r.previous); record.IsUnreadable(err) {
+	if made.Previous, _, err = m.Past.Manifest(ctx, made.before); record.IsUnreadable(err) {
 		return nil, nil // so all objects are applied
 	}
-	if made.isUnasked = err == nil && r.isUnasked(rendering); !made.isUnasked {
+	if made.isUnasked = err == nil && m.isUnasked(rendering, made.before); !made.isUnasked {
 		return nil, err
 	}
 	var there map[record.ObjectKey]*unstructured.Unstructured
-	before, wanted := byKey(made.previous), byKey(made.objects)
+	before, wanted := byKey(made.Previous), byKey(made.Objects)
 	annotations := map[string]map[string]string{}
-	for _, o := range made.objects {
-		is, was := podTemplateOf(o), podTemplateOf(before[record.KeyOf(o)])
+	for _, o := range made.Objects {
+		is, was := PodTemplateOf(o), PodTemplateOf(before[record.KeyOf(o)])
 		if is == nil || was == nil || maps.Equal(is.GetAnnotations(), was.GetAnnotations()) || !equalButAnnotations(is, was) {
 			continue
 		}
 		if there == nil {
-			objects := made.previous
-			if !r.believes(r.previous) { // its record is anybody's who may write Secrets there
-				objects, err = (&reader{revisionMaker: r, inventory: made.inventory}).live(ctx)
+			objects := made.Previous
+			if !m.Past.Believes(made.before) { // its record is anybody's who may write Secrets there
+				objects, err = (&reader{Maker: m, inventory: made.Inventory}).live(ctx)
 			}
 			if _, unreadable := errors.AsType[*failure.Error](err); err != nil && !unreadable {
 				return nil, err
@@ -55,7 +55,7 @@ func (r revisionMaker) keepPodAnnotations(ctx context.Context, rendering *Render
 				return nil, nil
 			}
 		}
-		if has := podTemplateOf(there[record.KeyOf(o)]); has != nil {
+		if has := PodTemplateOf(there[record.KeyOf(o)]); has != nil {
 			stay := has.GetAnnotations()
 			maps.DeleteFunc(stay, func(key, _ string) bool { // it is of others
 				_, had := was.GetAnnotations()[key]
@@ -63,13 +63,13 @@ func (r revisionMaker) keepPodAnnotations(ctx context.Context, rendering *Render
 				return !had && !wants
 			})
 			is.SetAnnotations(stay)
-			annotations[manifest.Identity(o, r.release.Namespace)] = stay
+			annotations[manifest.Identity(o, m.Want.Release.Namespace)] = stay
 			kept = append(kept, record.KeyOf(o).String())
 		}
 	}
 	for _, o := range rendering.Objects {
-		if stay, is := annotations[manifest.Identity(o, r.release.Namespace)]; is {
-			podTemplateOf(o).SetAnnotations(stay)
+		if stay, is := annotations[manifest.Identity(o, m.Want.Release.Namespace)]; is {
+			PodTemplateOf(o).SetAnnotations(stay)
 			rendering.Manifest = "" // it is written of the objects
 		}
 	}
@@ -78,14 +78,13 @@ func (r revisionMaker) keepPodAnnotations(ctx context.Context, rendering *Render
 
 // isUnasked reports whether a rendering is of the chart and the values of the previous revision, and of what else the user wrote
 // if that was of the add-on.
-func (r revisionMaker) isUnasked(rendering *Rendering) bool {
-	p := r.previous
+func (m *Maker) isUnasked(rendering *Rendering, p *record.Record) bool {
 	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)
 	if of == nil || of.Metadata == nil || of.Metadata.Name != rendering.Name || of.Metadata.Version != rendering.Version ||
 		len(values)+len(had) > 0 && !equality.Semantic.DeepEqual(values, had) {
 		return false
 	}
-	return !p.Complete || p.Spec == r.want.Spec && p.Artifact == r.want.Artifact && !p.Transferred() && !p.IsRollback() && !r.want.Again &&
+	return !p.Complete || p.Spec == m.Want.Spec && p.Artifact == m.Want.Artifact && !p.Transferred() && !p.IsRollback() && !m.Want.Again &&
 		p.RenewAt.Equal(generated.RenewAt(rendering.Generated))
 }
 
@@ -97,8 +96,8 @@ func byKey(objects []*unstructured.Unstructured) map[record.ObjectKey]*unstructu
 	return all
 }
 
-// podTemplateOf returns the pod template in an object, as a part of it; nil if there is none.
-func podTemplateOf(o *unstructured.Unstructured) *unstructured.Unstructured {
+// PodTemplateOf returns the pod template in an object, as a part of it; nil if there is none.
+func PodTemplateOf(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if o == nil {
 		return nil
 	}

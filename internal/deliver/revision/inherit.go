@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package revision
 
 import (
 	"cmp"
@@ -9,116 +9,120 @@ import (
 	"slices"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
+// inherited is what the record of a release has for a new revision: the objects that its chart may look up, and the
+// values that charts generated for them.
+type inherited struct {
+	release record.Release
+	objects []record.Entry
+	values  job.Generated
+	before  *record.Record // of the release of Helm that the add-on takes over, nil if there is none
+	owned   int            // how many of the objects that others have, too, are the release's in the cluster
+}
+
 // inherit returns the inventory and the generated values that the new revision
 // takes over. The newest record's inventory contains those of all before it,
 // unless Helm wrote it: then what our last one had is still to be managed.
-func (r revisionMaker) inherit(ctx context.Context) ([]record.Entry, map[string]string, error) {
-	var inventory []record.Entry
-	for _, s := range r.records {
+func (m *Maker) inherit(ctx context.Context) (*inherited, error) {
+	own := &inherited{release: m.Want.Release}
+	for _, s := range m.Past.Records {
 		if s.Status == string(helmcommon.StatusUninstalled) {
 			break
 		}
-		rec, err := r.load(ctx, s)
+		rec, err := m.Past.Load(ctx, s)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		entries, err := r.scope.InventoryOf(rec)
+		entries, err := m.Applier.Scope.InventoryOf(rec)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if !r.believes(rec) {
+		if !m.Past.Believes(rec) {
 			for i := range entries { // anybody may have written them
 				entries[i].UID, entries[i].Fields, entries[i].Unproven = "", 0, true
 			}
 		}
-		inventory = record.Union(entries, inventory)
+		own.objects = record.Union(entries, own.objects)
 		if s.Complete {
-			return inventory, rec.State.Generated, nil
+			own.values = rec.State.Generated
+			return own, nil
 		}
-		r.previous = cmp.Or(r.previous, rec)
+		own.before = cmp.Or(own.before, rec)
 		if !s.Owned {
 			break // what Helm did before its newest revision is over
 		}
 	}
-	if len(inventory) > 0 || record.Installed(r.records) {
-		return inventory, nil, nil
+	if len(own.objects) > 0 || record.Installed(m.Past.Records) {
+		return own, nil
 	}
-	inventory, err := r.inheritRelease(ctx)
-	return inventory, nil, err
+	return own, m.inheritRelease(ctx, own)
 }
 
 // A release of another name, or with its record in another namespace, is taken over as one of
 // the add-on's own name is: the first revision begins with its objects. Its record is deleted when
 // that revision has them all, as `helm uninstall` would delete them by it.
 
-// inheritRelease returns the objects of the release that the add-on is to take over, nil if
-// there is none. Only an add-on without a record of its own asks.
-func (r revisionMaker) inheritRelease(ctx context.Context) ([]record.Entry, error) {
-	if r.want.AdoptRelease == (Release{}) || r.want.Adoption != addonsv1.AdoptionPolicyAdopt {
-		return nil, nil
+// inheritRelease adds the objects of the release that the add-on is to take over, if
+// there is one. Only an add-on without a record of its own asks.
+func (m *Maker) inheritRelease(ctx context.Context, own *inherited) error {
+	if m.Want.AdoptRelease == (record.Release{}) || m.Want.Adoption != addonsv1.AdoptionPolicyAdopt {
+		return nil
 	}
-	store := r.previousStore(r.want.AdoptRelease)
+	store := AdoptedStore(m.StoreOf, m.Want.AdoptRelease, m.Applier.Client)
 	records, err := store.List(ctx)
 	if err != nil || len(records) == 0 || records[0].Status == string(helmcommon.StatusUninstalled) {
-		return nil, err
+		return err
 	}
 	newest := records[0]
 	switch {
 	case newest.Owned:
-		return nil, r.refuse(ReasonReleaseOwnedByOther, fmt.Sprintf(
+		return failure.New(ReasonReleaseOwnedByOther,
 			"adoptRelease names %s, which is an add-on of ClusterAddon %s. Take it out of its stack with deletionPolicy Orphan first",
-			newest.Release, newest.Owner))
-	case isLocked(newest, r.want, r.now()):
-		return nil, r.refuse(ReasonReleaseLocked, fmt.Sprintf(
-			"Helm is working on release %s, which adoptRelease names: its revision %d is %s", newest.Release, newest.Revision, newest.Status))
+			newest.Release, newest.Owner)
+	case isLocked(newest, m.Want, m.Clock.Now()):
+		return refuse(ReasonReleaseLocked,
+			"Helm is working on release %s, which adoptRelease names: its revision %d is %s", newest.Release, newest.Revision, newest.Status).Refusal
 	}
 	rec, err := store.Load(ctx, newest)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if rec.Helm.Namespace != r.release.Namespace {
-		return nil, r.refuse(ReasonReleaseExists, fmt.Sprintf(
+	if rec.Helm.Namespace != m.Want.Release.Namespace {
+		return failure.New(ReasonReleaseExists,
 			"The release that adoptRelease names, %s, has its objects in namespace %q. Set the add-on's namespace to that",
-			newest.Release, rec.Helm.Namespace))
+			newest.Release, rec.Helm.Namespace)
 	}
-	r.previous, r.adopted = rec, &record.AdoptedRelease{Name: r.want.AdoptRelease.Name, StorageNamespace: r.want.AdoptRelease.Namespace}
-	return r.scope.InventoryOf(rec)
+	own.before, m.Past.Adopted = rec, &record.AdoptedRelease{Name: m.Want.AdoptRelease.Name, StorageNamespace: m.Want.AdoptRelease.Namespace}
+	own.objects, err = m.Applier.Scope.InventoryOf(rec)
+	return err
 }
 
-// previousStore has the records of the release that is taken over. They are read and deleted with
+// AdoptedStore returns the records of the release that is taken over. They are read and deleted with
 // the rights that the add-on's objects are written with.
-func (r *call) previousStore(release Release) *record.Store {
-	store := r.storeOf(release)
-	store.Client = r.t.Client
+func AdoptedStore(storeOf func(record.Release) *record.Store, adopted record.Release, addon client.Client) *record.Store {
+	store := storeOf(adopted)
+	store.Client = addon
 	return store
 }
 
-// heritage is what the record of a release has for a new revision: the objects that its chart may look up, and the
-// values that charts generated for them.
-type heritage struct {
-	release record.Release
-	objects []record.Entry
-	values  job.Generated
-	owned   int // how many of the objects that others have, too, are the release's in the cluster
-}
-
-// heritageOf returns what releases have that may go over to this one.
-func (r revisionMaker) heritageOf(ctx context.Context, releases []Release) (all []*heritage, err error) {
+// inheritFrom returns what releases have that may go over to this one.
+func (m *Maker) inheritFrom(ctx context.Context, releases []record.Release) (all []*inherited, err error) {
 	for _, from := range releases {
-		rec, err := r.storeOf(from).Newest(ctx)
+		rec, err := m.StoreOf(from).Newest(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("add-on %s, which may leave objects to this one: %w", from, err)
 		}
 		if rec != nil && rec.State != nil {
-			all = append(all, &heritage{release: from, objects: rec.State.Inventory, values: rec.State.Generated})
+			all = append(all, &inherited{release: from, objects: rec.State.Inventory, values: rec.State.Generated})
 		}
 	}
 	return all, nil
@@ -126,17 +130,17 @@ func (r revisionMaker) heritageOf(ctx context.Context, releases []Release) (all 
 
 // inheritOthers returns the generated values that a revision continues with, unless some are given. It returns the objects
 // that its chart may look up, too: its own, and those of releases that leave.
-func (r revisionMaker) inheritOthers(ctx context.Context, given job.Generated, own *heritage) (job.Generated, []record.Entry, error) {
-	left, err := r.heritageOf(ctx, r.want.Leaving)
+func (m *Maker) inheritOthers(ctx context.Context, given job.Generated, own *inherited) (job.Generated, []record.Entry, error) {
+	left, err := m.inheritFrom(ctx, m.Want.Leaving)
 	if err != nil {
 		return nil, nil, err
 	}
 	if given == nil {
-		kept, err := r.heritageOf(ctx, r.want.Kept)
+		kept, err := m.inheritFrom(ctx, m.Want.Kept)
 		if err != nil {
 			return nil, nil, err
 		}
-		if given, err = r.joinValues(ctx, append(slices.Concat(kept, left), own)); err != nil {
+		if given, err = m.joinValues(ctx, append(slices.Concat(kept, left), own)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -150,18 +154,18 @@ func (r revisionMaker) inheritOthers(ctx context.Context, given job.Generated, o
 // joinValues returns the generated values of all. A value is found again by the object that it is in, so an add-on
 // that is renamed, split or joined keeps its passwords. Records may disagree about a value, where a previous owner of
 // an object has its record still. Then the release counts that has the objects in the cluster.
-func (r revisionMaker) joinValues(ctx context.Context, all []*heritage) (job.Generated, error) {
+func (m *Maker) joinValues(ctx context.Context, all []*inherited) (job.Generated, error) {
 	var sources []job.Generated
 	for i, one := range all {
 		for _, other := range all[:i] {
 			if generated.Disagree(one.values, other.values) {
-				if err := r.countOwned(ctx, one, other); err != nil {
+				if err := m.countOwned(ctx, one, other); err != nil {
 					return nil, err
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *heritage) int { return cmp.Compare(a.owned, b.owned) })
+	slices.SortStableFunc(all, func(a, b *inherited) int { return cmp.Compare(a.owned, b.owned) })
 	for _, one := range all {
 		if len(one.values) > 0 {
 			sources = append(sources, one.values)
@@ -175,34 +179,34 @@ func (r revisionMaker) joinValues(ctx context.Context, all []*heritage) (job.Gen
 
 // knowsOthers reports whether a release that leaves its objects to this one has other values for them than the newest
 // revision, which began before that was known.
-func (r revisionMaker) knowsOthers(ctx context.Context) (bool, error) {
-	left, err := r.heritageOf(ctx, r.want.Leaving)
+func (m *Maker) knowsOthers(ctx context.Context) (bool, error) {
+	left, err := m.inheritFrom(ctx, m.Want.Leaving)
 	if err != nil || len(left) == 0 {
 		return false, err
 	}
-	rec, err := r.load(ctx, r.records[0])
+	rec, err := m.Past.Load(ctx, m.Past.Records[0])
 	if err != nil || rec.State == nil {
 		return false, err
 	}
-	own := &heritage{release: r.release, objects: rec.State.Inventory, values: rec.State.Generated}
-	values, err := r.joinValues(ctx, append(left, own))
+	own := &inherited{release: m.Want.Release, objects: rec.State.Inventory, values: rec.State.Generated}
+	values, err := m.joinValues(ctx, append(left, own))
 	return err == nil && generated.Disagree(own.values, values), err
 }
 
 // countOwned counts the objects of two releases for the one that has them in the cluster.
-func (r revisionMaker) countOwned(ctx context.Context, a, b *heritage) error {
+func (m *Maker) countOwned(ctx context.Context, a, b *inherited) error {
 	for _, e := range a.objects {
 		if !slices.ContainsFunc(b.objects, func(other record.Entry) bool { return other.Key() == e.Key() }) {
 			continue
 		}
-		m, err := r.scope.Metadata(ctx, r.t.Client, e)
+		m, err := m.Applier.Scope.Metadata(ctx, m.Applier.Client, e)
 		if object.IsGone(err) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.Key(), err)
 		}
-		for _, one := range []*heritage{a, b} {
+		for _, one := range []*inherited{a, b} {
 			if object.OwnerOf(&m.ObjectMeta) == one.release && object.ManagedBy(&m.ObjectMeta, object.FieldManager(one.release)) {
 				one.owned++
 			}
