@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -25,7 +26,7 @@ func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addo
 	case decide.KeepWanted:
 		return addonResult{status: q.previousStatus(t.status), followUp: t.written.followUp}
 	case decide.RefuseTaken:
-		t.status = t.addon.status() // the record is another one's
+		t.status = t.addon.Status() // the record is another one's
 		return q.stay(t, step)
 	case decide.RefuseAccount:
 		return q.stay(t, step)
@@ -51,7 +52,7 @@ func (q delivery) proceed(ctx context.Context, t *turn, step decide.WantedStep) 
 	case decide.RetryPrecondition:
 		return requestFailed(t.err, q.previousStatus(t.status))
 	case decide.AwaitRecord:
-		return recordLost(t.addon, t.status, q.memory.installPause(t.addon.release(), q.now))
+		return recordLost(t.addon, t.status, q.memory.installPause(t.addon.Release(), q.now))
 	case decide.GoBack:
 		return q.goBack(ctx, t)
 	case decide.Deliver:
@@ -70,17 +71,17 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 	case decide.RefuseAccount:
 		reason, text = reasons.ServiceAccountRequired, withoutServiceAccount
 	case decide.RefuseVersion:
-		reason, text = reasons.NoCompatibleVersion, t.addon.incompatible
+		reason, text = reasons.NoCompatibleVersion, t.addon.Incompatible
 	case decide.AwaitResume:
 		if was := q.previousStatus(t.status); was.Phase == addonsv1.AddonFailed { // a pause heals nothing
 			return addonResult{status: was}
 		}
-		reason, text = reasons.StackPaused, fmt.Sprintf("It is installed or changed once AddonStack %s is resumed", t.addon.stack)
+		reason, text = reasons.StackPaused, fmt.Sprintf("It is installed or changed once AddonStack %s is resumed", t.addon.Stack)
 	case decide.AwaitUpgrade:
 		reason, text = t.holdReason, t.holdMessage
 	case decide.AwaitConfirmation:
 		reason, text = reasons.WaitingForConfirmation, fmt.Sprintf(
-			"Waiting until the removal of other add-ons of AddonStack %s is confirmed or undone: it may come in the place of one of them", t.addon.stack)
+			"Waiting until the removal of other add-ons of AddonStack %s is confirmed or undone: it may come in the place of one of them", t.addon.Stack)
 	case decide.AwaitDependency:
 		reason, text = reasons.WaitingForDependency, q.describeMissing(t.addon, t.missing)
 	case decide.AwaitPrecondition:
@@ -90,7 +91,7 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 	}
 	one := because(t.status, reason, text)
 	switch {
-	case reason == reasons.WaitingForOtherClusters && !stack.StatusOf(&q.stored.Status, t.addon.stack).InputsChanged.IsZero():
+	case reason == reasons.WaitingForOtherClusters && !stack.StatusOf(&q.stored.Status, t.addon.Stack).InputsChanged.IsZero():
 		one.status = q.previousStatus(t.status) // it failed with the inputs before
 	case reason == reasons.WaitingForOtherClusters, step == decide.KeepReplaced:
 		one.status.Phase = addonsv1.AddonReady
@@ -114,7 +115,7 @@ func (q delivery) settle(t *turn) addonResult {
 // change installs or upgrades an add-on.
 func (q delivery) change(ctx context.Context, t *turn) addonResult {
 	a, record, status, installed := t.addon, t.record, t.status, t.facts.Installed
-	target, err := q.targetAs(a.spec.ServiceAccountName)
+	target, err := q.workload.As(a.Spec.ServiceAccountName)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}
@@ -124,19 +125,19 @@ func (q delivery) change(ctx context.Context, t *turn) addonResult {
 		action = actionInstall
 	}
 	countDelivery(action, outcome, err)
-	q.proofs[a.release()] = outcome.Proof
-	q.memory.of(a.release()).time(outcome.Phase, q.now, q.Clock.Now())
+	q.proofs.Note(a.Release(), outcome.Proof)
+	q.memory.of(a.Release()).time(outcome.Phase, q.now, q.Clock.Now())
 	if outcome.Recorded && !installed {
-		q.memory.installs.Next(a.release().String(), q.now)
+		q.memory.installs.Next(a.Release().String(), q.now)
 	}
 	if err != nil {
 		return upgradeFailed(err, q.previousStatus(status))
 	}
 	if outcome.Phase == addonsv1.AddonReady && rendering(q).mayBringKinds(a, record.Kinds, outcome.Kinds) {
-		q.conn.InvalidateFacts() // other charts may ask about them
+		q.workload.Conn.InvalidateFacts() // other charts may ask about them
 	}
 	one := delivered(outcome, status)
-	if pause := q.memory.installs.Get(a.release().String()); !installed && pause > retry.Install.First && one.status.Phase == addonsv1.AddonReady {
+	if pause := q.memory.installs.Get(a.Release().String()); !installed && pause > retry.Install.First && one.status.Phase == addonsv1.AddonReady {
 		return recordLost(a, one.status, pause) // until the watch shows the record
 	}
 	if !installed { // a cluster that never shows the record would have an add-on that is Ready for ever
@@ -146,9 +147,9 @@ func (q delivery) change(ctx context.Context, t *turn) addonResult {
 }
 
 // recordLost returns the result of an add-on whose records don't stay, and that is installed again after the pause.
-func recordLost(a *addon, status addonsv1.AddonStatus, pause time.Duration) addonResult {
+func recordLost(a *wanted.Addon, status addonsv1.AddonStatus, pause time.Duration) addonResult {
 	one := because(status, reasons.RecordLost, fmt.Sprintf("Its release record in namespace %s of the cluster is gone after each installation; "+
-		"see what deletes Secrets with the label owner=helm there. It is installed again after a while", a.release().Namespace))
+		"see what deletes Secrets with the label owner=helm there. It is installed again after a while", a.Release().Namespace))
 	one.retryAfter = pause
 	return one
 }
@@ -181,13 +182,13 @@ func (q delivery) inputFailed(ctx context.Context, t *turn) addonResult {
 
 // stillFailed keeps an add-on Failed, with what is wrong, while it waits for a renderer, or while its source, which is to
 // blame, is asked again. That is so for the same revision of the stack.
-func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
-	was := q.previousStatus(a.status())
+func (q delivery) stillFailed(a *wanted.Addon, one addonResult) addonResult {
+	was := q.previousStatus(a.Status())
 	isAsked := one.status.Reason == failure.ArtifactPending && reasons.Of(was.Reason).Is(reasons.SourceBad)
 	if was.Phase != addonsv1.AddonFailed || !isAsked && one.status.Reason != job.ReasonWaitingForRenderer {
 		return one
 	}
-	if is := stack.StatusOf(&q.ca.Status, a.stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.stack) {
+	if is := stack.StatusOf(&q.ca.Status, a.Stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.Stack) {
 		one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
 	}
 	return one
@@ -195,17 +196,17 @@ func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
 
 // keepReady keeps an add-on Ready whose source can't be read, if its record proves that its chart is the wanted
 // one, and its values are the same. One that waits for a renderer stays as it was found before.
-func (q delivery) keepReady(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
-	if one.status.Reason == job.ReasonWaitingForRenderer && installedAsWanted(a, record) {
-		if was := q.previousStatus(a.status()); was.Phase != addonsv1.AddonPending {
+func (q delivery) keepReady(ctx context.Context, a *wanted.Addon, record deliver.Summary, one addonResult) addonResult {
+	if one.status.Reason == job.ReasonWaitingForRenderer && a.IsInstalledAs(record) {
+		if was := q.previousStatus(a.Status()); was.Phase != addonsv1.AddonPending {
 			one.status = was
 		}
 		return one
 	}
-	if !reasons.Of(one.status.Reason).Is(reasons.SourceFailed) || !installedAsWanted(a, record) {
+	if !reasons.Of(one.status.Reason).Is(reasons.SourceFailed) || !a.IsInstalledAs(record) {
 		return one
 	}
-	in := &inputs{addon: a, chart: q.reference(a), artifact: record.Artifact}
+	in := &inputs{Addon: a, chart: q.reference(a), artifact: record.Artifact}
 	if err := inputReader(q).readValues(ctx, in, record); err != nil {
 		return one
 	}
@@ -219,7 +220,7 @@ func (q delivery) keepReady(ctx context.Context, a *addon, record deliver.Summar
 // contain recovers from a panic and makes it the add-on's failure. It is to be deferred.
 func (q delivery) contain(ctx context.Context, status addonsv1.AddonStatus, one *addonResult) {
 	if value := recover(); value != nil {
-		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.name.String(), value))
+		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.workload.Name.String(), value))
 		one.retryAfter = retry.Panic
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -22,13 +23,12 @@ import (
 // read it, and return what came of them.
 type clusterRun struct {
 	*Reconciler
-	ca      *addonsv1.ClusterAddon // only announce and finish write to its status
-	stored  *addonsv1.ClusterAddon // as it was last written
-	cluster *member.Member
-	name    multicluster.ClusterName // in the fleet
-	conn    *fleet.Connection
-	memory  *memory
-	now     time.Time
+	ca       *addonsv1.ClusterAddon // only announce and finish write to its status
+	stored   *addonsv1.ClusterAddon // as it was last written
+	cluster  *member.Member
+	workload workload.Cluster
+	memory   *memory
+	now      time.Time
 	// removes says that the Cluster is being deleted, and waits for add-ons to be removed.
 	removes bool
 	// again says that somebody asked to try at once what failed.
@@ -43,14 +43,19 @@ type clusterRun struct {
 	absent map[string]bool
 
 	installed map[deliver.Release]deliver.Summary
-	proofs    map[deliver.Release]string // of the records; "" of one that isn't as it was written
-	leaving   []deliver.Summary          // not wanted any more, in the order of removal
-	kept      []addonsv1.AddonStatus     // not wanted any more, and left as they are
+	proofs    *releases.Proofs
+	leaving   []deliver.Summary      // not wanted any more, in the order of removal
+	kept      []addonsv1.AddonStatus // not wanted any more, and left as they are
+}
+
+// terms returns what brings changed terms into records.
+func (q *clusterRun) terms() releases.Terms {
+	return releases.Terms{Deliverer: q.Deliverer, Target: q.workload.Target(), UID: q.ca.UID, Proofs: q.proofs}
 }
 
 // reference says where the add-on's chart, kustomization or manifests are.
-func (q *clusterRun) reference(a *addon) reference.Reference {
-	return reference.AddonOf(q.ca.Namespace, &a.Addon, a.spec.Source)
+func (q *clusterRun) reference(a *wanted.Addon) reference.Reference {
+	return reference.AddonOf(q.ca.Namespace, &a.Addon, a.Spec.Source)
 }
 
 func (q *clusterRun) keyOf(name string) client.ObjectKey {
@@ -86,7 +91,7 @@ func (q *clusterRun) leavingReleases() []deliver.Release {
 
 // isWanted reports whether a wanted add-on has the release.
 func (q *clusterRun) isWanted(release deliver.Release) bool {
-	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.release() == release })
+	return slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.Release() == release })
 }
 
 // maxKept bounds the releases of a namespace whose generated values are looked at.
@@ -113,5 +118,5 @@ func (q *clusterRun) renews(record deliver.Summary) bool {
 
 // stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.
 func (q *clusterRun) stackHasSay(name string) bool {
-	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == name && a.hasSay() })
+	return slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.Stack == name && a.HasSay() })
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/expression"
 )
@@ -34,11 +35,11 @@ func (q conditionCheck) unmetPrecondition(ctx context.Context, in *inputs, recor
 			return nil, err
 		}
 	}
-	return q.firstUnmet(ctx, in.addon, "preconditions", in.Preconditions)
+	return q.firstUnmet(ctx, in.Addon, "preconditions", in.Preconditions)
 }
 
 // postcondition returns what has to hold before the add-on is ready; nil if nothing has to.
-func (q conditionCheck) postcondition(a *addon) func(context.Context) (string, time.Duration, error) {
+func (q conditionCheck) postcondition(a *wanted.Addon) func(context.Context) (string, time.Duration, error) {
 	if len(a.Postconditions) == 0 {
 		return nil
 	}
@@ -53,18 +54,18 @@ func (q conditionCheck) postcondition(a *addon) func(context.Context) (string, t
 
 // unmetPostcondition looks at the postconditions of an add-on that is installed, if they
 // aren't those that held before. It returns what is waited for, nil if nothing is.
-func (q conditionCheck) unmetPostcondition(ctx context.Context, a *addon, record deliver.Summary) (*unmetCondition, error) {
-	if digest := postconditionsDigest(a); digest == "" || digest == record.Postconditions {
+func (q conditionCheck) unmetPostcondition(ctx context.Context, a *wanted.Addon, record deliver.Summary) (*unmetCondition, error) {
+	if digest := a.PostconditionsDigest(); digest == "" || digest == record.Postconditions {
 		return nil, nil
 	}
 	return q.firstUnmet(ctx, a, "postconditions", a.Postconditions)
 }
 
 // awaitPostcondition returns the result of an installed add-on that waits for a postcondition.
-func awaitPostcondition(a *addon, unmet *unmetCondition, status addonsv1.AddonStatus) addonResult {
+func awaitPostcondition(a *wanted.Addon, unmet *unmetCondition, status addonsv1.AddonStatus) addonResult {
 	status.Phase, status.Reason = addonsv1.AddonUpgrading, deliver.ReasonWaitingForPostcondition
 	status.Message = shorten("Waiting for " + unmet.message)
-	if deadline := progressDeadline(a); unmet.waited >= deadline {
+	if deadline := a.ProgressDeadline(); unmet.waited >= deadline {
 		status.Phase, status.Reason = addonsv1.AddonFailed, deliver.ReasonReadinessTimeout
 		status.Message = shorten(fmt.Sprintf("a postcondition doesn't hold within %s: %s", deadline, unmet.message))
 	}
@@ -72,8 +73,8 @@ func awaitPostcondition(a *addon, unmet *unmetCondition, status addonsv1.AddonSt
 }
 
 // firstUnmet returns the first condition that doesn't hold, nil if all do.
-func (q conditionCheck) firstUnmet(ctx context.Context, a *addon, field string, all []addonsv1.ObjectsCondition) (*unmetCondition, error) {
-	memory := q.memory.of(a.release())
+func (q conditionCheck) firstUnmet(ctx context.Context, a *wanted.Addon, field string, all []addonsv1.ObjectsCondition) (*unmetCondition, error) {
+	memory := q.memory.of(a.Release())
 	for i := range all {
 		missing, err := q.unmet(ctx, a, &all[i])
 		if err != nil {
@@ -90,7 +91,7 @@ func (q conditionCheck) firstUnmet(ctx context.Context, a *addon, field string, 
 }
 
 // unmet says why a condition doesn't hold, "" if it does.
-func (q conditionCheck) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondition) (string, error) {
+func (q conditionCheck) unmet(ctx context.Context, a *wanted.Addon, c *addonsv1.ObjectsCondition) (string, error) {
 	program, err := expression.Of(c)
 	if err != nil {
 		return err.Error(), nil //nolint:nilerr // a fault of the expression is what people are told
@@ -116,14 +117,14 @@ func (q conditionCheck) unmet(ctx context.Context, a *addon, c *addonsv1.Objects
 }
 
 // conditionObject reads an object of the workload cluster, or says why it can't be had.
-func (q conditionCheck) conditionObject(ctx context.Context, a *addon, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
+func (q conditionCheck) conditionObject(ctx context.Context, a *wanted.Addon, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
 	if wrong := expression.CheckObject(o); wrong != nil {
 		return nil, fmt.Sprintf("objects[%s].%v", o.Key, wrong), nil
 	}
 	found := &unstructured.Unstructured{}
 	found.SetAPIVersion(o.APIVersion)
 	found.SetKind(o.Kind)
-	target, err := q.targetAs(a.spec.ServiceAccountName)
+	target, err := q.workload.As(a.Spec.ServiceAccountName)
 	if err != nil {
 		return nil, "", err
 	}

@@ -18,6 +18,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
@@ -49,7 +51,7 @@ func TestWaitsGrow(t *testing.T) {
 
 // A revision that has begun isn't held any more: half of it may be there.
 func TestPreconditionsHoldWhatHasNotBegun(t *testing.T) {
-	in := &inputs{artifact: "sha256:1", addon: &addon{Addon: addonsv1.Addon{Namespace: "n", Name: "web"}}}
+	in := &inputs{artifact: "sha256:1", Addon: &wanted.Addon{Addon: addonsv1.Addon{Namespace: "n", Name: "web"}}}
 	digest := in.digest(factsNone)
 	shut, open := []addonsv1.ObjectsCondition{{Expression: "false"}}, []addonsv1.ObjectsCondition{{Expression: "true"}}
 	for name, tc := range map[string]struct {
@@ -67,7 +69,7 @@ func TestPreconditionsHoldWhatHasNotBegun(t *testing.T) {
 		"a certificate of it is due": {conditions: shut, record: deliver.Summary{Status: deliver.StatusDeployed, Digest: digest}, want: true},
 	} {
 		in.Preconditions = tc.conditions
-		q := &clusterRun{ca: &addonsv1.ClusterAddon{}, memory: newMemory()}
+		q := &clusterRun{proofs: &releases.Proofs{}, ca: &addonsv1.ClusterAddon{}, memory: newMemory()}
 		if held, err := (conditionCheck{q}).unmetPrecondition(t.Context(), in, tc.record); (held != nil) != tc.want || err != nil {
 			t.Errorf("%s: %+v, %v", name, held, err)
 		}
@@ -97,12 +99,12 @@ func TestUnreadableObjects(t *testing.T) {
 			t.Errorf("of the cluster: got %q, %v; want %v", missing, got, err)
 		}
 	}
-	q := &clusterRun{}
+	q := &clusterRun{proofs: &releases.Proofs{}}
 	for says, wrong := range map[string]addonsv1.ConditionObject{
 		`objects[gate].apiVersion: Invalid value: "apps/v1/x"`: {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "a"},
 		`objects[gate].name: Invalid value: "a/b"`:             {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b"},
 	} {
-		if _, missing, err := (conditionCheck{q}).conditionObject(t.Context(), &addon{}, wrong); err != nil || !strings.HasPrefix(missing, says) {
+		if _, missing, err := (conditionCheck{q}).conditionObject(t.Context(), &wanted.Addon{}, wrong); err != nil || !strings.HasPrefix(missing, says) {
 			t.Errorf("got %q, %v; want %s", missing, err, says)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -26,7 +28,7 @@ import (
 
 // inRegistry returns an add-on of a chart in a registry that nobody answers for, and its record, of an older spec. Its digest
 // is known by that.
-func inRegistry(t *testing.T, q *clusterRun, name string, change func(*addon)) (addon, deliver.Summary) {
+func inRegistry(t *testing.T, q *clusterRun, name string, change func(*wanted.Addon)) (wanted.Addon, deliver.Summary) {
 	t.Helper()
 	a := wantedAddon("platform", name)
 	a.Namespace, a.Chart.Version, a.Chart.OCI = "apps", "1.0.0", &addonsv1.OCISource{URL: "oci://127.0.0.1:1/" + name}
@@ -38,7 +40,7 @@ func inRegistry(t *testing.T, q *clusterRun, name string, change func(*addon)) (
 		t.Fatal("an exact version in a registry has none")
 	}
 	q.installed[record.Release] = record
-	q.proofs[record.Release] = record.Proof()
+	q.proofs.Note(record.Release, record.Proof())
 	return a, record
 }
 
@@ -46,13 +48,14 @@ func inRegistry(t *testing.T, q *clusterRun, name string, change func(*addon)) (
 func TestHeldBackAddonKeepsNobodyWaiting(t *testing.T) {
 	for runs, status := range map[bool]string{true: deliver.StatusDeployed, false: "failed"} {
 		q, _ := askedCluster(t)
-		cni, record := inRegistry(t, q, "cni", func(a *addon) {
+		cni, record := inRegistry(t, q, "cni", func(a *wanted.Addon) {
 			a.Lifecycle = &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeAfterControlPlane}
 		})
 		record.Status = status
-		q.installed[record.Release], q.proofs[record.Release] = record, record.Proof()
-		web, _ := inRegistry(t, q, "web", func(a *addon) { a.DependsOn = []string{"cni"} })
-		q.wanted = []addon{cni, web}
+		q.installed[record.Release] = record
+		q.proofs.Note(record.Release, record.Proof())
+		web, _ := inRegistry(t, q, "web", func(a *wanted.Addon) { a.DependsOn = []string{"cni"} })
+		q.wanted = []wanted.Addon{cni, web}
 		q.upgrade = &upgrade.Upgrade{From: "v1.24.0", Reached: "v1.24.0", Target: "v1.25.0", Step: "v1.25.0", Steps: []string{"v1.25.0"}}
 		all, _ := delivery{q}.ensureAll(t.Context())
 		if got := all.statuses[0].Reason; got != reasons.WaitingForControlPlane {
@@ -68,15 +71,16 @@ func TestHeldBackAddonKeepsNobodyWaiting(t *testing.T) {
 func TestUnwrittenTerms(t *testing.T) {
 	for _, unwritten := range []bool{false, true} {
 		q, _ := askedCluster(t) // which refuses each write
-		a, record := inRegistry(t, q, "web", func(*addon) {})
+		a, record := inRegistry(t, q, "web", func(*wanted.Addon) {})
 		in, err := inputReader{q}.inputs(t.Context(), &a, record)
 		must.Succeed(t, err)
 		record.Digest, record.Terms = in.digest(factsNone), termsOf(&a, record, in, true)
 		if unwritten {
 			record.DataPolicy = addonsv1.DataPolicyDelete
 		}
-		q.installed[record.Release], q.proofs[record.Release] = record, record.Proof()
-		q.ca.Status.Addons = []addonsv1.AddonStatus{statusOf(record, addonsv1.AddonReady)}
+		q.installed[record.Release] = record
+		q.proofs.Note(record.Release, record.Proof())
+		q.ca.Status.Addons = []addonsv1.AddonStatus{releases.Status(record, addonsv1.AddonReady)}
 		one := delivery{q}.ensure(t.Context(), delivery{q}.turnOf(&a, "platform", false, nil))
 		if is := one.status; (is.Phase == addonsv1.AddonReady) == unwritten || (is.Reason == reasons.Retrying) != unwritten || (one.err != nil) != unwritten {
 			t.Errorf("unwritten=%t: %+v, %v", unwritten, is, one.err)
@@ -95,7 +99,7 @@ func TestNothingIsInstalledBesideAHeldRemoval(t *testing.T) {
 			q.ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{Addons: []string{"default/previous"}}
 		}
 		turn := delivery{q}.turnOf(&a, "platform", false, nil)
-		turn.facts.Comparison, turn.in = decide.Different, &inputs{addon: &a}
+		turn.facts.Comparison, turn.in = decide.Different, &inputs{Addon: &a}
 		one := delivery{q}.ensure(t.Context(), turn)
 		if got := one.status.Reason == reasons.WaitingForConfirmation; got != held {
 			t.Errorf("held %t: %+v", held, one.status)
@@ -122,11 +126,11 @@ func TestHeldAddonsStay(t *testing.T) {
 func TestDigestOfAnUnprovenRecordIsNotBelieved(t *testing.T) {
 	for _, isProven := range []bool{true, false} {
 		q, _ := askedCluster(t)
-		a, record := inRegistry(t, q, "web", func(*addon) {})
+		a, record := inRegistry(t, q, "web", func(*wanted.Addon) {})
 		if !isProven {
-			q.proofs = map[deliver.Release]string{}
+			q.proofs = &releases.Proofs{}
 		}
-		in := &inputs{addon: &a, chart: q.reference(&a)}
+		in := &inputs{Addon: &a, chart: q.reference(&a)}
 		err := inputReader{q}.resolve(t.Context(), in, record)
 		if believed := err == nil && in.artifact == record.Artifact; believed != isProven {
 			t.Errorf("proven %t: digest %q, %v", isProven, in.artifact, err)
@@ -139,11 +143,11 @@ func TestInstalledAsWanted(t *testing.T) {
 	a := wantedAddon("platform", "web")
 	staged, own, rotated := addonsv1.ValuesReference{Kind: "Secret", Name: "db"}, addonsv1.ValuesReference{Kind: "Secret", Name: "{{ .Cluster.metadata.name }}"}, addonsv1.ValuesReference{Kind: "Secret", Name: "token", Staged: ptr.To(false)}
 	a.ValuesFrom = []addonsv1.ValuesReference{staged, own, rotated}
-	a.pinned = stack.Inputs{"Secret/db/values.yaml": "1", "Secret/token/values.yaml": "2"}
-	if got := a.pinnedSources(); len(got) != 1 || got[0].Name != "db" {
+	a.Pinned = stack.Inputs{"Secret/db/values.yaml": "1", "Secret/token/values.yaml": "2"}
+	if got := a.PinnedSources(); len(got) != 1 || got[0].Name != "db" {
 		t.Errorf("a credential that rotates, and a name for each cluster, aren't pinned: %+v", got)
 	}
-	pinned := inputsDigest(&a)
+	pinned := a.InputsDigest()
 	if list := withInputs(withInputs("", "other"), pinned); list != pinned+",other" || withInputs(list, "other") != list {
 		t.Errorf("got %s", list)
 	}
@@ -158,9 +162,9 @@ func TestInstalledAsWanted(t *testing.T) {
 		"of another spec":                    {func(r *deliver.Summary) { r.Spec = "other" }, false},
 		"another add-on has something of it": {func(r *deliver.Summary) { r.GivenAway = "true" }, false},
 	} {
-		record := deliver.Summary{Status: deliver.StatusDeployed, Terms: deliver.Terms{Spec: specDigest(&a), Inputs: pinned}}
+		record := deliver.Summary{Status: deliver.StatusDeployed, Terms: deliver.Terms{Spec: a.SpecDigest(), Inputs: pinned}}
 		tc.change(&record)
-		if got := installedAsWanted(&a, record); got != tc.want {
+		if got := a.IsInstalledAs(record); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -210,7 +214,7 @@ func TestUpgradeHoldsRemovals(t *testing.T) {
 		"the removal has begun":              {upgrade: &upgrade.Upgrade{}, record: going},
 		"the add-on is there at other times": {upgrade: &upgrade.Upgrade{}, record: record, absent: true},
 	} {
-		q := &clusterRun{upgrade: tc.upgrade, absent: map[string]bool{"platform/web": tc.absent}}
+		q := &clusterRun{proofs: &releases.Proofs{}, upgrade: tc.upgrade, absent: map[string]bool{"platform/web": tc.absent}}
 		if got := (upgradeGate{q}).holdsRemoval(tc.record); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -225,11 +229,11 @@ func TestUnprovenRecordIsNotCompared(t *testing.T) {
 		q, asked := askedCluster(t, record)
 		q.watched, q.again = fleetwatch.NewObjects(nil), true
 		if !isProven {
-			q.proofs = map[deliver.Release]string{}
+			q.proofs = &releases.Proofs{}
 		}
 		a := wantedAddon("platform", "web")
 		a.Namespace = "apps"
-		one := driftRepair{q}.correctDrift(t.Context(), &a, record, addonResult{status: statusOf(record, addonsv1.AddonReady)})
+		one := driftRepair{q}.correctDrift(t.Context(), &a, record, addonResult{status: releases.Status(record, addonsv1.AddonReady)})
 		if (*asked > 0) != isProven || !isProven && one.retryAfter != 0 {
 			t.Errorf("proven %t: asked %d times, again after %s", isProven, *asked, one.retryAfter)
 		}
@@ -241,19 +245,19 @@ func TestFollowed(t *testing.T) {
 	record := installedAddon("platform", "web")
 	for name, tc := range map[string]struct {
 		stack  string
-		change func(*addon)
+		change func(*wanted.Addon)
 		want   bool
 	}{
-		"it is installed":         {"platform", func(*addon) {}, true},
-		"another stack's":         {"other", func(*addon) {}, false},
-		"the stack is outdated":   {"platform", func(a *addon) { a.outdated = true }, false},
-		"its drift is of no note": {"platform", func(a *addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyIgnore} }, false},
+		"it is installed":         {"platform", func(*wanted.Addon) {}, true},
+		"another stack's":         {"other", func(*wanted.Addon) {}, false},
+		"the stack is outdated":   {"platform", func(a *wanted.Addon) { a.Outdated = true }, false},
+		"its drift is of no note": {"platform", func(a *wanted.Addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyIgnore} }, false},
 	} {
 		a := wantedAddon(tc.stack, "web")
 		a.Namespace = "apps"
 		tc.change(&a)
 		q, _ := askedCluster(t, record)
-		q.wanted = []addon{a}
+		q.wanted = []wanted.Addon{a}
 		if _, followed := (driftRepair{q}).expected()[record.Release]; followed != tc.want {
 			t.Errorf("%s: %t", name, followed)
 		}

@@ -10,30 +10,31 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // desired returns the add-on as the deliverer takes it.
 func (q delivery) desired(in *inputs) deliver.Desired {
-	a := in.addon
-	_, ignore := a.driftOf()
+	a := in.Addon
+	_, ignore := a.DriftRules()
 	return deliver.Desired{
-		Release:  a.release(),
+		Release:  a.Release(),
 		Owner:    ownerOf(q.ca),
 		OwnerUID: q.ca.UID,
-		Proof:    q.proofs[a.release()],
+		Proof:    q.proofs.Of(a.Release()),
 		Artifact: in.artifact,
-		Terms: a.stated(deliver.Terms{
-			Spec: specDigest(a), ArtifactVersion: in.version, Postconditions: postconditionsDigest(a), Optional: in.optional, Inputs: inputsDigest(a),
+		Terms: a.Stated(deliver.Terms{
+			Spec: a.SpecDigest(), ArtifactVersion: in.version, Postconditions: a.PostconditionsDigest(), Optional: in.optional, Inputs: a.InputsDigest(),
 		}),
-		StackRevision:    stack.AssignedRevision(q.ca.Spec.Stacks, a.stack),
+		StackRevision:    stack.AssignedRevision(q.ca.Spec.Stacks, a.Stack),
 		Recorded:         in.recorded,
 		Leaving:          q.leavingReleases(),
-		Kept:             q.keptReleases(a.release().Namespace),
+		Kept:             q.keptReleases(a.Release().Namespace),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
-		AdoptRelease:     adoptedRelease(a),
+		AdoptRelease:     a.AdoptedRelease(),
 		Ignore:           ignore,
 		Seen:             driftRepair(q).seen(a),
 		OnFailure:        a.OnFailure,
@@ -42,7 +43,7 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 		PruneEarly:       a.PrunePolicy == addonsv1.PrunePolicyBeforeReady,
 		CRDPolicy:        a.CRDPolicy,
 		HistoryLimit:     int(ptr.Deref(a.HistoryLimit, addonsv1.DefaultHistoryLimit)),
-		ProgressDeadline: progressDeadline(a),
+		ProgressDeadline: a.ProgressDeadline(),
 		Readiness:        a.Readiness,
 		Postcondition:    conditionCheck(q).postcondition(a),
 		Sensitive:        in.secrets,
@@ -56,26 +57,19 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 	}
 }
 
-// stated returns terms with what the spec says of them.
-func (a *addon) stated(terms deliver.Terms) deliver.Terms {
-	terms.Stack, terms.DependsOn, terms.ServiceAccount = a.stack, a.DependsOn, a.spec.ServiceAccountName
-	terms.DeletionPolicy, terms.DataPolicy = cmp.Or(a.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete), a.DataPolicy
-	return terms
-}
-
 // termsOf returns the terms of an add-on's record with what the spec says now. They are read from
 // there once the stack is gone. An add-on that is the same, and comes from another place now, gets
 // that place, so that nobody has to ask there to see that nothing is to be done.
-func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
-	terms := a.stated(record.Terms)
+func termsOf(a *wanted.Addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
+	terms := a.Stated(record.Terms)
 	if settled {
 		terms.Optional = in.optional
 	}
-	if pinned := inputsDigest(a); settled && pinned != "" {
-		terms.Spec, terms.Inputs = specDigest(a), withInputs(terms.Inputs, pinned)
+	if pinned := a.InputsDigest(); settled && pinned != "" {
+		terms.Spec, terms.Inputs = a.SpecDigest(), withInputs(terms.Inputs, pinned)
 	}
-	if settled && terms.ArtifactVersion != in.version && terms.Spec != specDigest(a) {
-		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version
+	if settled && terms.ArtifactVersion != in.version && terms.Spec != a.SpecDigest() {
+		terms.Spec, terms.ArtifactVersion = a.SpecDigest(), in.version
 	}
 	return terms
 }

@@ -4,8 +4,6 @@ package clusteraddon
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -13,6 +11,7 @@ import (
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -46,7 +45,7 @@ func (in *inputs) digest(facts job.FactsUsed) string {
 	if policy == addonsv1.CRDPolicyCreateReplace {
 		policy = ""
 	}
-	return hash(struct {
+	return wanted.Hash(struct {
 		Version   int
 		Artifact  string
 		Values    map[string]any
@@ -63,39 +62,14 @@ func (in *inputs) digest(facts job.FactsUsed) string {
 		// CRDPolicy only if it isn't the default, for the same reason.
 		CRDPolicy addonsv1.CRDPolicy `json:",omitempty"`
 	}{
-		digestVersion, in.artifact, in.values, in.release().Namespace, in.Name, in.Readiness, facts, in.TemplateReleaseName,
-		in.chart.Kind, in.directory(), in.Patches, policy,
+		digestVersion, in.artifact, in.values, in.Release().Namespace, in.Name, in.Readiness, facts, in.TemplateReleaseName,
+		in.chart.Kind, in.Directory(), in.Patches, policy,
 	})
-}
-
-// specDigest identifies what a user wrote for an add-on.
-func specDigest(a *addon) string {
-	written := a.Addon
-	written.Drift, written.Lifecycle = nil, nil // nothing is installed otherwise for them
-	return hash(written)
-}
-
-// postconditionsDigest identifies an add-on's postconditions, "" if it has none.
-func postconditionsDigest(a *addon) string {
-	if len(a.Postconditions) == 0 {
-		return ""
-	}
-	return hash(a.Postconditions)
-}
-
-// hash returns the SHA-256 of v in JSON, in which maps are sorted by key.
-func hash(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil { // as of infinity, which only YAML has
-		data = fmt.Appendf(nil, "%v", v)
-	}
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // settled reports whether the newest record is deployed, of these inputs, with valid certificates.
 func (q rendering) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
-	if record.Status != deliver.StatusDeployed || !q.isProven(record) || q.renews(record) {
+	if record.Status != deliver.StatusDeployed || !q.proofs.Prove(record) || q.renews(record) {
 		return false, nil
 	}
 	digest, err := q.digestNow(ctx, in, record.FactsUsed)
@@ -118,13 +92,13 @@ func (q rendering) digestNow(ctx context.Context, in *inputs, factsUsed string) 
 	if reflect.ValueOf(asked).IsZero() {
 		return in.digest(asked), nil
 	}
-	q.kinds.Ensure(q.name, q.conn, asked)
-	facts, missing, err := q.facts(ctx)
+	q.kinds.Ensure(q.workload.Name, q.workload.Conn, asked)
+	facts, missing, err := q.workload.Facts(ctx)
 	if err != nil {
 		return "", err
 	}
 	if stillHolds(asked, facts, missing) {
 		return in.digest(asked), nil
 	}
-	return in.digest(job.FactsUsed{APIVersions: hash(facts)}), nil
+	return in.digest(job.FactsUsed{APIVersions: wanted.Hash(facts)}), nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -39,7 +40,7 @@ func TestDigestStays(t *testing.T) {
 			in.Kustomization = &addonsv1.KustomizationSource{Directory: "overlays/prod"}
 		}, factsNone, plain + `,"Kind":"kustomization","Directory":"overlays/prod"}`},
 	} {
-		in := &inputs{artifact: "sha256:a", values: map[string]any{"b": 1}, addon: &addon{Addon: addonsv1.Addon{Namespace: "apps", Name: "web"}}}
+		in := &inputs{artifact: "sha256:a", values: map[string]any{"b": 1}, Addon: &wanted.Addon{Addon: addonsv1.Addon{Namespace: "apps", Name: "web"}}}
 		tc.change(in)
 		sum := sha256.Sum256([]byte(begins + tc.ends))
 		if got, want := in.digest(tc.facts), "sha256:"+hex.EncodeToString(sum[:]); got != want {
@@ -61,9 +62,9 @@ func TestVersionOfFiles(t *testing.T) {
 
 func TestTerms(t *testing.T) {
 	now := wantedAddon("now", "web")
-	now.DataPolicy, now.spec.ServiceAccountName = addonsv1.DataPolicyDelete, "deployer"
-	now.DependsOn, now.spec.DeletionPolicy = []string{"base"}, addonsv1.DeletionPolicyOrphan
-	spec := specDigest(&now)
+	now.DataPolicy, now.Spec.ServiceAccountName = addonsv1.DataPolicyDelete, "deployer"
+	now.DependsOn, now.Spec.DeletionPolicy = []string{"base"}, addonsv1.DeletionPolicyOrphan
+	spec := now.SpecDigest()
 	record := func(spec, place string) deliver.Summary {
 		return deliver.Summary{Terms: deliver.Terms{Stack: "previous", DeletionPolicy: addonsv1.DeletionPolicyDelete, Spec: spec, ArtifactVersion: place}}
 	}
@@ -100,10 +101,10 @@ func TestTerms(t *testing.T) {
 func TestSpecDigest(t *testing.T) {
 	plain, other, more := wantedAddon("platform", "web"), wantedAddon("platform", "web"), wantedAddon("platform", "web")
 	more.Drift, more.Lifecycle = &addonsv1.Drift{Policy: addonsv1.DriftPolicyReport}, &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade}
-	if specDigest(&plain) != specDigest(&more) {
+	if plain.SpecDigest() != more.SpecDigest() {
 		t.Error("its drift policy or its lifecycle makes a difference")
 	}
-	if other.ValuesTemplate = "a: b"; specDigest(&plain) == specDigest(&other) {
+	if other.ValuesTemplate = "a: b"; plain.SpecDigest() == other.SpecDigest() {
 		t.Error("its values make none")
 	}
 }
@@ -111,7 +112,7 @@ func TestSpecDigest(t *testing.T) {
 // An add-on never takes over the release of its own name: its adoption policy is for that.
 func TestAdoptedRelease(t *testing.T) {
 	plain := wantedAddon("platform", "web")
-	own := plain.release()
+	own := plain.Release()
 	for name, tc := range map[string]struct {
 		from *addonsv1.ReleaseReference
 		want deliver.Release
@@ -124,7 +125,7 @@ func TestAdoptedRelease(t *testing.T) {
 	} {
 		a := wantedAddon("platform", "web")
 		a.AdoptRelease = tc.from
-		if got := adoptedRelease(&a); got != tc.want {
+		if got := a.AdoptedRelease(); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}

@@ -3,7 +3,6 @@
 package clusteraddon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -20,27 +20,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// driftOf returns what the stack and the add-on say about drift. While the stack is paused, it is only told of.
-func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
-	policy, rules := addonsv1.DriftPolicyCorrect, drift.Rules{}
-	for _, d := range []*addonsv1.Drift{a.spec.Drift, a.Drift} {
-		if d != nil {
-			policy = cmp.Or(d.Policy, policy)
-			rules = append(rules, d.Ignore...)
-		}
-	}
-	if a.paused && policy == addonsv1.DriftPolicyCorrect {
-		policy = addonsv1.DriftPolicyReport
-	}
-	return policy, rules
-}
-
 // driftRepair compares installed add-ons with what they applied, where a watch says that something differs.
 type driftRepair struct{ *clusterRun }
 
 // watchObjects has the objects watched of all add-ons that are installed and wanted.
 func (q driftRepair) watchObjects() {
-	q.watched.Watch(q.name, q.conn, q.expected())
+	q.watched.Watch(q.workload.Name, q.workload.Conn, q.expected())
 }
 
 // expected returns the releases whose objects are watched, with what is expected of them.
@@ -48,14 +33,14 @@ func (q driftRepair) expected() map[deliver.Release]fleetwatch.Expected {
 	expected := map[deliver.Release]fleetwatch.Expected{}
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		policy, rules := a.driftOf()
-		record, installed := q.installed[a.release()]
-		if !installed || record.Stack != a.stack || a.outdated || policy == addonsv1.DriftPolicyIgnore {
+		policy, rules := a.DriftRules()
+		record, installed := q.installed[a.Release()]
+		if !installed || record.Stack != a.Stack || a.Outdated || policy == addonsv1.DriftPolicyIgnore {
 			continue
 		}
 		evaluates := func(kind schema.GroupKind) bool { return health.Evaluates(kind, a.Readiness) }
-		expected[a.release()] = fleetwatch.Expected{
-			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Evaluates: evaluates, Busy: !record.Repairable(),
+		expected[a.Release()] = fleetwatch.Expected{
+			Applied: record.Applied, Objects: int(record.Objects), Terms: wanted.Hash([]any{policy, rules, a.AdoptionPolicy}), Evaluates: evaluates, Busy: !record.Repairable(),
 		}
 	}
 	return expected
@@ -63,17 +48,17 @@ func (q driftRepair) expected() map[deliver.Release]fleetwatch.Expected {
 
 // correctDrift repairs changes of an add-on's objects by others, unless the add-on has just been
 // upgraded. The parameter one is the add-on's result without the repair.
-func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
-	policy, rules := a.driftOf()
+func (q driftRepair) correctDrift(ctx context.Context, a *wanted.Addon, record deliver.Summary, one addonResult) addonResult {
+	policy, rules := a.DriftRules()
 	one.status.Drift = q.previousStatus(one.status).Drift
 	if policy == addonsv1.DriftPolicyIgnore {
 		one.status.Drift = nil
 		return one
 	}
-	if !record.Repairable() || !q.isProven(record) || one.unreachable || one.status.Revision != int32(record.Revision) {
+	if !record.Repairable() || !q.proofs.Prove(record) || one.unreachable || one.status.Revision != int32(record.Revision) {
 		return one
 	}
-	state, memory := q.watched.State(q.conn, a.release()), &q.memory.of(a.release()).drift
+	state, memory := q.watched.State(q.workload.Conn, a.Release()), &q.memory.of(a.Release()).drift
 	if q.again {
 		*memory = newDriftMemory()
 	}
@@ -85,7 +70,7 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 		}
 		memory.lookAt = q.now.Add(retry.Unanswered)
 		one = q.repair(ctx, a, deliver.Repair{
-			Release: a.release(), Proof: q.proofs[a.release()], Adoption: a.AdoptionPolicy, Ignore: rules,
+			Release: a.Release(), Proof: q.proofs.Of(a.Release()), Adoption: a.AdoptionPolicy, Ignore: rules,
 			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
 		}, state, one)
 	}
@@ -95,18 +80,18 @@ func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.
 }
 
 // repair compares the objects with the record, and sets right what is to be set right.
-func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
-	memory := &q.memory.of(a.release()).drift
-	done := q.watched.Repairing(q.conn, a.release())
+func (q driftRepair) repair(ctx context.Context, a *wanted.Addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
+	memory := &q.memory.of(a.Release()).drift
+	done := q.watched.Repairing(q.workload.Conn, a.Release())
 	defer done()
-	target, err := q.targetAs(a.spec.ServiceAccountName)
+	target, err := q.workload.As(a.Spec.ServiceAccountName)
 	if err != nil {
 		return requestFailed(err, one.status)
 	}
 	outcome, found, err := q.Deliverer.Repair(ctx, target, want)
 	countDelivery(actionRepair, outcome, err)
 	if errors.Is(err, deliver.ErrUnproven) {
-		q.proofs[a.release()] = "" // so it is made once more
+		q.proofs.Note(a.Release(), "") // so it is made once more
 		one.retryAfter = time.Millisecond
 		return one
 	}
@@ -135,21 +120,21 @@ func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, 
 	if again > 0 {
 		memory.lookAt = q.now.Add(again)
 	}
-	q.watched.Accept(q.conn, a.release(), found)
+	q.watched.Accept(q.workload.Conn, a.Release(), found)
 	memory.note(q.now, found)
 	countDrift(found)
 	was := one.status.Drift
-	one.status.Drift = driftStatus(was, found, memory, object.FieldManager(a.release()), q.now)
+	one.status.Drift = driftStatus(was, found, memory, object.FieldManager(a.Release()), q.now)
 	q.recordDrift(&one.status, was, found)
 	return one
 }
 
 // seen returns what watches show of an add-on's objects; nil if all of them are to be read.
-func (q driftRepair) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool) {
-	if policy, _ := a.driftOf(); q.again || policy == addonsv1.DriftPolicyIgnore {
+func (q driftRepair) seen(a *wanted.Addon) func(deliver.ObjectKey) (drift.Fields, bool) {
+	if policy, _ := a.DriftRules(); q.again || policy == addonsv1.DriftPolicyIgnore {
 		return nil
 	}
-	return q.watched.Seen(q.conn, a.release())
+	return q.watched.Seen(q.workload.Conn, a.Release())
 }
 
 // withFailure returns the result with the failure of the last repair. A failed upgrade comes first.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -94,15 +95,15 @@ func changeBetween(t *testing.T, q *clusterRun, before, after addonsv1.Addon) st
 	var ins [2]*inputs
 	var terms [2]deliver.Terms
 	for i, written := range []addonsv1.Addon{before, after} {
-		a := &addon{Addon: written, sources: written.ValuesFrom, stack: "platform"}
-		a.fit("v1.34.0", nil)
-		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:a"}
+		a := &wanted.Addon{Addon: written, Sources: written.ValuesFrom, Stack: "platform"}
+		a.Fit("v1.34.0", nil)
+		in := &inputs{Addon: a, chart: q.reference(a), artifact: "sha256:a"}
 		must.Succeed(t, (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}))
 		ins[i], terms[i] = in, termsOf(a, deliver.Summary{}, in, true)
-		terms[i].Postconditions = postconditionsDigest(a) // once they hold
+		terms[i].Postconditions = a.PostconditionsDigest() // once they hold
 	}
 	switch {
-	case ins[0].release() != ins[1].release():
+	case ins[0].Release() != ins[1].Release():
 		return anotherRelease
 	case ins[0].digest(job.FactsUsed{}) != ins[1].digest(job.FactsUsed{}):
 		return anUpgrade

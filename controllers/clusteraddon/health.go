@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/health"
@@ -25,19 +25,14 @@ const (
 	pauseForRequest = 10 * time.Second
 )
 
-// degradedAfter is how long something has to be wrong with an installed add-on before it is Degraded.
-func (a *addon) degradedAfter() time.Duration {
-	return time.Duration(ptr.Deref(a.spec.DegradedAfterSeconds, int32(addonsv1.DefaultDegradedAfter/time.Second))) * time.Second
-}
-
 // healthCheck evaluates workloads of installed add-ons.
 type healthCheck struct{ *clusterRun }
 
 // evaluateHealth looks at the workloads that have changed of an add-on that is Ready, and returns it as Degraded once one
 // of them hasn't been ready for long enough. It changes nothing on the cluster.
-func (q healthCheck) evaluateHealth(ctx context.Context, a *addon, record deliver.Summary, in *inputs, one addonResult) addonResult {
-	release := a.release()
-	if policy, _ := a.driftOf(); policy == addonsv1.DriftPolicyIgnore {
+func (q healthCheck) evaluateHealth(ctx context.Context, a *wanted.Addon, record deliver.Summary, in *inputs, one addonResult) addonResult {
+	release := a.Release()
+	if policy, _ := a.DriftRules(); policy == addonsv1.DriftPolicyIgnore {
 		return one // nothing is watched
 	}
 	if one.status.Phase != addonsv1.AddonReady || one.unreachable || one.status.Revision != int32(record.Revision) && one.found == nil {
@@ -46,11 +41,11 @@ func (q healthCheck) evaluateHealth(ctx context.Context, a *addon, record delive
 	memory := &q.memory.of(release).health
 	memory.turnTo(int(one.status.Revision))
 	if one.found != nil { // each object was found ready just now
-		q.watched.Evaluated(q.conn, release, one.found)
+		q.watched.Evaluated(q.workload.Conn, release, one.found)
 		memory.noteReady(one.found)
 		return one
 	}
-	changed, listed := q.watched.Changed(q.conn, release)
+	changed, listed := q.watched.Changed(q.workload.Conn, release)
 	err := q.lookAtChanged(ctx, a, memory, changed, hiding(in))
 	was := q.previousStatus(one.status)
 	if !memory.looked && was.Phase == addonsv1.AddonDegraded && was.Revision == one.status.Revision {
@@ -58,17 +53,17 @@ func (q healthCheck) evaluateHealth(ctx context.Context, a *addon, record delive
 			one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
 			return one
 		}
-		memory.countFrom(q.now.Add(-a.degradedAfter()))
+		memory.countFrom(q.now.Add(-a.DegradedAfter()))
 	}
 	memory.looked = memory.looked || listed && err == nil
 	worst, key := memory.worst()
 	if worst == nil {
 		return one
 	}
-	if was.Phase != addonsv1.AddonDegraded && !slices.Contains(changed, key) && q.watched.HasChanged(q.conn, release, key) {
+	if was.Phase != addonsv1.AddonDegraded && !slices.Contains(changed, key) && q.watched.HasChanged(q.workload.Conn, release, key) {
 		return one // it may be well by now: the next look, which is due soon, tells
 	}
-	if left := worst.since.Add(a.degradedAfter()).Sub(q.now); left > 0 {
+	if left := worst.since.Add(a.DegradedAfter()).Sub(q.now); left > 0 {
 		one.retryAfter = retry.Sooner(one.retryAfter, left)
 		return one
 	}
@@ -87,23 +82,23 @@ func hiding(in *inputs) func(words string) string {
 }
 
 // lookAtChanged looks at objects that have changed, and notes when the next look may come.
-func (q healthCheck) lookAtChanged(ctx context.Context, a *addon, memory *healthMemory, changed []deliver.ObjectKey, hide func(string) string) error {
+func (q healthCheck) lookAtChanged(ctx context.Context, a *wanted.Addon, memory *healthMemory, changed []deliver.ObjectKey, hide func(string) string) error {
 	pause, err := q.look(ctx, a, memory, changed, hide)
 	if pause > 0 {
-		q.watched.LookAgain(q.conn, a.release(), pause)
+		q.watched.LookAgain(q.workload.Conn, a.Release(), pause)
 	}
 	if err != nil {
-		q.watched.LookAgain(q.conn, a.release(), pauseForRequest, changed...)
+		q.watched.LookAgain(q.workload.Conn, a.Release(), pauseForRequest, changed...)
 	}
 	return err
 }
 
 // look reads objects, and notes what is wrong with them. It returns how long the next look is to wait.
-func (q healthCheck) look(ctx context.Context, a *addon, memory *healthMemory, objects []deliver.ObjectKey, hide func(string) string) (pause time.Duration, _ error) {
+func (q healthCheck) look(ctx context.Context, a *wanted.Addon, memory *healthMemory, objects []deliver.ObjectKey, hide func(string) string) (pause time.Duration, _ error) {
 	if len(objects) == 0 {
 		return 0, nil
 	}
-	target, err := q.targetAs(a.spec.ServiceAccountName)
+	target, err := q.workload.As(a.Spec.ServiceAccountName)
 	if err != nil {
 		return 0, err
 	}

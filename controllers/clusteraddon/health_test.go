@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/health"
@@ -56,9 +57,9 @@ func TestHealthThatNobodyKnowsYet(t *testing.T) {
 		q.watched = fleetwatch.NewObjects(func(multicluster.ClusterName) {})
 		a := wantedAddon("platform", "web")
 		a.Namespace = record.Namespace
-		before := statusOf(record, was)
+		before := releases.Status(record, was)
 		q.ca.Status.Addons = []addonsv1.AddonStatus{before}
-		one := healthCheck{q}.evaluateHealth(t.Context(), &a, record, nil, addonResult{status: statusOf(record, addonsv1.AddonReady)})
+		one := healthCheck{q}.evaluateHealth(t.Context(), &a, record, nil, addonResult{status: releases.Status(record, addonsv1.AddonReady)})
 		if one.status.Phase != want {
 			t.Errorf("it was %s: %+v", was, one.status)
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -26,7 +27,7 @@ import (
 
 // inputs is what an installation is made of, without the facts of the cluster.
 type inputs struct {
-	*addon
+	*wanted.Addon
 	chart    reference.Reference
 	artifact string // digest
 	version  string // of the object that the artifact is in, or its address elsewhere; "" of a path
@@ -40,8 +41,8 @@ type inputs struct {
 type inputReader struct{ *clusterRun }
 
 // inputs resolves the chart and the values of an add-on. An unchanged input costs no request.
-func (q inputReader) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {
-	in := &inputs{addon: a, chart: q.reference(a)}
+func (q inputReader) inputs(ctx context.Context, a *wanted.Addon, record deliver.Summary) (*inputs, error) {
+	in := &inputs{Addon: a, chart: q.reference(a)}
 	if err := q.resolve(ctx, in, record); err != nil {
 		return nil, err
 	}
@@ -53,15 +54,15 @@ func (q inputReader) inputs(ctx context.Context, a *addon, record deliver.Summar
 // A digest that was refused may have been published again.
 func (q inputReader) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
 	in.version = q.Sources.Version(ctx, in.chart)
-	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" && q.isProven(record) {
+	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" && q.proofs.Prove(record) {
 		in.artifact = record.Artifact
-		if !installedAsWanted(in.addon, record) {
+		if !in.Addon.IsInstalledAs(record) {
 			in.artifact = q.Sources.Current(ctx, in.chart, in.artifact)
 		}
 		return nil
 	}
 	if in.artifact, err = q.Sources.Resolve(ctx, in.chart); err != nil {
-		return ofAddon(in.addon, err)
+		return ofAddon(in.Addon, err)
 	}
 	if q.Sources.Version(ctx, in.chart) != in.version {
 		in.version = "" // it changed meanwhile, and the digest may be of either
@@ -73,7 +74,7 @@ func (q inputReader) resolve(ctx context.Context, in *inputs, record deliver.Sum
 // long numbers that came from Secrets.
 func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.Summary) error {
 	var optional []string
-	a := in.addon
+	a := in.Addon
 	in.values = map[string]any{}
 	merge := func(layer map[string]any) (err error) {
 		if in.values, err = values.MergeWithin(in.values, layer); err != nil {
@@ -82,10 +83,10 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 		}
 		return err
 	}
-	if a.unnamed != nil {
-		return a.unnamed
+	if a.Unnamed != nil {
+		return a.Unnamed
 	}
-	for i, ref := range a.sources {
+	for i, ref := range a.Sources {
 		layer, found, err := q.valuesFrom(ctx, ref)
 		if err == nil && !found && hadValues(record, a, ref) && !q.goesOnWithout(a, ref) {
 			err = failure.New(reasons.ValuesNotFound, "%s %s, key %q, was there when the add-on was installed, and is gone; the add-on stays as it is. "+
@@ -99,7 +100,7 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 			return err
 		}
 		if ptr.Deref(ref.Optional, false) && found {
-			q.memory.of(a.release()).agreed.Delete(stack.ValuesName(ref))
+			q.memory.of(a.Release()).agreed.Delete(stack.ValuesName(ref))
 			optional = append(optional, stack.ValuesName(ref))
 		}
 		if ref.Kind == "Secret" {
@@ -133,13 +134,13 @@ func (q inputReader) readValues(ctx context.Context, in *inputs, record deliver.
 
 // hadValues reports whether an optional source of values was there when an add-on was installed by the same spec. A
 // move or a restore may have left it behind.
-func hadValues(record deliver.Summary, a *addon, ref addonsv1.ValuesReference) bool {
-	return record.Spec == specDigest(a) && slices.Contains(strings.Split(record.Optional, ","), stack.ValuesName(ref))
+func hadValues(record deliver.Summary, a *wanted.Addon, ref addonsv1.ValuesReference) bool {
+	return record.Spec == a.SpecDigest() && slices.Contains(strings.Split(record.Optional, ","), stack.ValuesName(ref))
 }
 
 // goesOnWithout reports whether somebody agreed that an add-on continues without a source of values: by reconcile-now.
-func (q inputReader) goesOnWithout(a *addon, ref addonsv1.ValuesReference) bool {
-	agreed, name := q.memory.of(a.release()).agreed, stack.ValuesName(ref)
+func (q inputReader) goesOnWithout(a *wanted.Addon, ref addonsv1.ValuesReference) bool {
+	agreed, name := q.memory.of(a.Release()).agreed, stack.ValuesName(ref)
 	if q.again {
 		agreed.Insert(name)
 	}

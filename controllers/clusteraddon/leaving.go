@@ -11,6 +11,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -20,11 +22,11 @@ import (
 // removeLeaving removes add-ons that aren't wanted any more, dependents first. An add-on whose
 // objects a wanted add-on may take over waits for that one. An add-on that a wanted add-on depends
 // on stays.
-func (q removal) removeLeaving(ctx context.Context, successors []*addon, all *result) {
+func (q removal) removeLeaving(ctx context.Context, successors []*wanted.Addon, all *result) {
 	if len(q.leaving) == 0 {
 		return
 	}
-	dependents := dependentsAmong(q.leaving)
+	dependents := releases.Dependents(q.leaving)
 	each := sync.OnceValue(func() (all []successor) {
 		for _, a := range successors {
 			all = append(all, successor{a, rendering(q).contentsOf(ctx, a)})
@@ -65,7 +67,7 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 	}
 	if facts.Step() == decide.FindSuccessors {
 		facts.Successor = decide.No
-		if !isRemoving(record) { // else half of it may be gone
+		if !releases.IsRemoving(record) { // else half of it may be gone
 			names, left = rendering(q).successorsOf(ctx, record, successors())
 		}
 		if len(names) > 0 {
@@ -102,7 +104,7 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 // The time that is left is 0 if nothing is waited for.
 func (q removal) awaitedStack(leaving deliver.Summary) (name string, left time.Duration) {
 	name, isAwaited := firstIn(q.unresolved, decide.StackState.MayTakeOver)
-	if !isAwaited || isRemoving(leaving) {
+	if !isAwaited || releases.IsRemoving(leaving) {
 		return "", 0
 	}
 	return name, max(0, q.memory.of(leaving.Release).leavesSince(q.now).Add(addonsv1.DefaultProgressDeadlineSeconds*time.Second).Sub(q.now))
@@ -115,21 +117,21 @@ func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, su
 	if len(successors) == 0 {
 		return nil, 0
 	}
-	objects, listed, err := q.Deliverer.Holds(ctx, q.target(), leaving.Release)
+	objects, listed, err := q.Deliverer.Holds(ctx, q.workload.Target(), leaving.Release)
 	if err != nil {
 		listed = false // whoever removes it will hear of it
 	}
 	since := q.memory.of(leaving.Release).leavesSince(q.now)
 	for _, a := range successors {
-		shares := a.stack == leaving.Stack
-		switch left := since.Add(progressDeadline(a.addon)).Sub(q.now); {
+		shares := a.Stack == leaving.Stack
+		switch left := since.Add(a.Addon.ProgressDeadline()).Sub(q.now); {
 		case a.contents != nil && listed:
 			shares = a.contents.HasAny(objects...)
-		case !shares && !q.installed[a.release()].Installed && left > 0 && q.mayBe(a.addon, leaving):
+		case !shares && !q.installed[a.Release()].Installed && left > 0 && q.mayBe(a.Addon, leaving):
 			shares, retryAfter = true, retry.Sooner(retryAfter, left)
 		}
 		if shares {
-			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.stack))
+			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.Stack))
 		}
 	}
 	return names, retryAfter
@@ -137,7 +139,7 @@ func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, su
 
 // mayBe reports whether an add-on whose objects aren't known may have some of a leaving one: it is called the same, is in the
 // same namespace, or comes from where something is called as the chart.
-func (q rendering) mayBe(a *addon, leaving deliver.Summary) bool {
-	return a.Name == leaving.Name || a.release().Namespace == leaving.Namespace ||
+func (q rendering) mayBe(a *wanted.Addon, leaving deliver.Summary) bool {
+	return a.Name == leaving.Name || a.Release().Namespace == leaving.Namespace ||
 		leaving.Chart != "" && strings.Contains(q.reference(a).Subject(), leaving.Chart)
 }

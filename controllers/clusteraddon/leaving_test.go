@@ -16,6 +16,9 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -50,7 +53,7 @@ func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, aske
 	must.Succeed(t, err)
 	q = &clusterRun{
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{}), Sources: sources, records: recordsOf{}, Clock: testingclock.NewFakePassiveClock(time.Now())},
-		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, name: "team/prod", conn: conn,
+		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, workload: workload.Cluster{Name: "team/prod", Conn: conn},
 		memory: newMemory(), installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf(records...), now: time.Now(),
 	}
 	for _, r := range records {
@@ -64,15 +67,15 @@ func TestLeavingWaits(t *testing.T) {
 	base, web := installedAddon("platform", "base"), installedAddon("other", "web", "platform/base")
 	for name, tc := range map[string]struct {
 		prepare    func(q *clusterRun)
-		successors []*addon
+		successors []*wanted.Addon
 		want       string
 	}{
 		"a wanted add-on depends on it": {func(q *clusterRun) {
-			wanted := addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", DependsOn: []string{"platform/base"}}, stack: "other"}
-			q.wanted = []addon{wanted}
+			dependent := wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", DependsOn: []string{"platform/base"}}, Stack: "other"}
+			q.wanted = []wanted.Addon{dependent}
 		}, nil, reasons.WaitingForDependent},
 		"one that is left as it is depends on it": {func(q *clusterRun) {
-			q.kept = []addonsv1.AddonStatus{statusOf(web, addonsv1.AddonUnassigned)}
+			q.kept = []addonsv1.AddonStatus{releases.Status(web, addonsv1.AddonUnassigned)}
 		}, nil, reasons.WaitingForDependent},
 		"another one goes before": {func(q *clusterRun) { q.leaving = append(q.leaving, web) }, nil, reasons.WaitingForDependent},
 		"a stack isn't known yet that may want its objects": {func(q *clusterRun) {
@@ -81,8 +84,8 @@ func TestLeavingWaits(t *testing.T) {
 		"the removal of a stack is held that isn't there, and may want its objects": {func(q *clusterRun) {
 			q.unresolved = map[string]unresolvedStack{"new": {state: decide.Held}}
 		}, nil, reasons.WaitingForSuccessor},
-		"one of its stack may take over its objects": {func(*clusterRun) {}, []*addon{
-			{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, stack: "platform"},
+		"one of its stack may take over its objects": {func(*clusterRun) {}, []*wanted.Addon{
+			{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, Stack: "platform"},
 		}, reasons.WaitingForSuccessor},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,8 +107,8 @@ func TestLeavingThatHasBegunWaitsForNoSuccessor(t *testing.T) {
 	base := installedAddon("platform", "base")
 	base.Complete, base.Status = true, deliver.StatusUninstalling
 	q, _ := askedCluster(t, base)
-	next := addon{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, stack: "platform"}
-	if one, waits := (removal{q}).waits(t.Context(), base, "", func() []successor { return []successor{{addon: &next}} }); waits {
+	next := wanted.Addon{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, Stack: "platform"}
+	if one, waits := (removal{q}).waits(t.Context(), base, "", func() []successor { return []successor{{Addon: &next}} }); waits {
 		t.Errorf("got %+v", one.status)
 	}
 }
@@ -141,9 +144,9 @@ func TestTermsAreWritten(t *testing.T) {
 	} {
 		q, asked := askedCluster(t, record)
 		if !tc.proven {
-			q.proofs = map[deliver.Release]string{}
+			q.proofs = &releases.Proofs{}
 		}
-		_ = q.setTerms(t.Context(), record, tc.terms)
+		_ = q.terms().Write(t.Context(), record, tc.terms)
 		if (*asked > 0) != tc.asks {
 			t.Errorf("%s: the cluster is asked %d times", name, *asked)
 		}
@@ -179,23 +182,23 @@ func TestGenerationThatWasSeen(t *testing.T) {
 func TestReadyWhileItsSourceIsDown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
-		change func(*addon)
+		change func(*wanted.Addon)
 		ready  bool
 	}{
-		"its source is down":            {failure.SourceUnavailable, func(*addon) {}, true},
-		"it fails for another reason":   {object.ReasonForbidden, func(*addon) {}, false},
-		"its values have changed since": {failure.SourceUnavailable, func(a *addon) { a.Values = &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)} }, false},
-		"another chart is wanted":       {failure.SourceUnavailable, func(a *addon) { a.Chart.Path = "other" }, false},
+		"its source is down":            {failure.SourceUnavailable, func(*wanted.Addon) {}, true},
+		"it fails for another reason":   {object.ReasonForbidden, func(*wanted.Addon) {}, false},
+		"its values have changed since": {failure.SourceUnavailable, func(a *wanted.Addon) { a.Values = &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)} }, false},
+		"another chart is wanted":       {failure.SourceUnavailable, func(a *wanted.Addon) { a.Chart.Path = "other" }, false},
 	} {
-		a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "web"}}, stack: "platform"}
+		a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "web"}}, Stack: "platform"}
 		q, _ := askedCluster(t)
-		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:1"}
+		in := &inputs{Addon: a, chart: q.reference(a), artifact: "sha256:1"}
 		must.Succeed(t, (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}))
 		record := installedAddon("platform", "web")
-		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.artifact, specDigest(a), in.digest(factsNone)
+		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.artifact, a.SpecDigest(), in.digest(factsNone)
 		q.proofs = proofsOf(record)
 		tc.change(a)
-		one := delivery{q}.keepReady(t.Context(), a, record, because(a.status(), tc.reason, "why"))
+		one := delivery{q}.keepReady(t.Context(), a, record, because(a.Status(), tc.reason, "why"))
 		if ready := one.status.Phase == addonsv1.AddonReady; ready != tc.ready {
 			t.Errorf("%s: %+v", name, one.status)
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/member"
@@ -72,22 +73,22 @@ func TestNamesAreMadeOnce(t *testing.T) {
 	q.ca.Namespace = "team"
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod", Labels: map[string]string{"cloud": "blue"}}}
 	q.cluster = member.OfCluster(cluster)
-	sourcesBy := func(names ...string) addon {
+	sourcesBy := func(names ...string) wanted.Addon {
 		a := wantedAddon("platform", "web")
 		a.ValuesFrom = secretsNamed(names...)
-		a.sources = a.ValuesFrom
+		a.Sources = a.ValuesFrom
 		return a
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	pass := func(addons ...addon) []addon {
+	pass := func(addons ...wanted.Addon) []wanted.Addon {
 		q.wanted = addons
 		inputReader{q}.nameSources(ctx)
 		return q.wanted
 	}
-	expect := func(when string, a addon, names ...string) {
+	expect := func(when string, a wanted.Addon, names ...string) {
 		t.Helper()
-		if a.unnamed != nil || !slices.Equal(a.sources, secretsNamed(names...)) {
-			t.Errorf("%s: %v, %v; want %v", when, a.sources, a.unnamed, names)
+		if a.Unnamed != nil || !slices.Equal(a.Sources, secretsNamed(names...)) {
+			t.Errorf("%s: %v, %v; want %v", when, a.Sources, a.Unnamed, names)
 		}
 		used := inputReader{q}.usedObjects()
 		for _, name := range names {
@@ -102,12 +103,12 @@ func TestNamesAreMadeOnce(t *testing.T) {
 	made := pass(plain, both, wrong)
 	expect("without a template", made[0], "plain")
 	expect("at first", made[1], "defaults", "prod-config", "blue", "prod-config")
-	failed, _ := errors.AsType[*failure.Error](made[2].unnamed)
+	failed, _ := errors.AsType[*failure.Error](made[2].Unnamed)
 	if failed == nil || failed.Reason != job.ReasonValuesTemplateFailed || !strings.Contains(failed.Error(), "addons[web].valuesFrom[0].name") {
-		t.Errorf("a field that isn't there: %v", made[2].unnamed)
+		t.Errorf("a field that isn't there: %v", made[2].Unnamed)
 	}
-	in := &inputs{addon: &made[2]}
-	if err := (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}); !errors.Is(err, made[2].unnamed) {
+	in := &inputs{Addon: &made[2]}
+	if err := (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}); !errors.Is(err, made[2].Unnamed) {
 		t.Errorf("its values are read: %v", err)
 	}
 
@@ -119,8 +120,8 @@ func TestNamesAreMadeOnce(t *testing.T) {
 	expect("nothing changed", pass(plain, both)[1], "defaults", "prod-config", "green", "prod-config")
 	cluster.Labels["cloud"] = "red"
 	q.cluster = member.OfCluster(cluster)
-	if made := pass(both); made[0].unnamed == nil {
-		t.Errorf("names of another state are kept: %v", made[0].sources)
+	if made := pass(both); made[0].Unnamed == nil {
+		t.Errorf("names of another state are kept: %v", made[0].Sources)
 	}
 	expect("a plain name is no template", pass(plain)[0], "plain")
 }
@@ -149,15 +150,15 @@ func TestNamesOfEachKindOfCluster(t *testing.T) {
 		t.Cleanup(q.Renderer.Close)
 		a := wantedAddon("platform", "web")
 		a.ValuesFrom, a.ValuesTemplateMode = secretsNamed(tc.template), tc.mode
-		q.wanted = []addon{a}
+		q.wanted = []wanted.Addon{a}
 		inputReader{q}.nameSources(t.Context())
 		got := q.wanted[0]
-		if tc.reason == "" && (got.unnamed != nil || !slices.Equal(got.sources, secretsNamed(tc.want))) {
-			t.Errorf("%s: %v, %v", name, got.sources, got.unnamed)
+		if tc.reason == "" && (got.Unnamed != nil || !slices.Equal(got.Sources, secretsNamed(tc.want))) {
+			t.Errorf("%s: %v, %v", name, got.Sources, got.Unnamed)
 		}
-		failed, _ := errors.AsType[*failure.Error](got.unnamed)
+		failed, _ := errors.AsType[*failure.Error](got.Unnamed)
 		if tc.reason != "" && (failed == nil || failed.Reason != tc.reason || !strings.Contains(failed.Error(), "addons[web].valuesFrom")) {
-			t.Errorf("%s: %v, want %s", name, got.unnamed, tc.reason)
+			t.Errorf("%s: %v, want %s", name, got.Unnamed, tc.reason)
 		}
 	}
 }

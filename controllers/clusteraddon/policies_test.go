@@ -49,7 +49,7 @@ func TestPoliciesOfAssignedStacks(t *testing.T) {
 				a.written.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 			}
 			is := resolveStacks([]assignedStack{a}, member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time{"a": time.Unix(1, 0)}, time.Unix(1, 0))
-			if len(is.wanted) != 1 || is.wanted[0].spec.DeletionPolicy != tc.policy || is.wanted[0].paused != tc.paused || is.wanted[0].outdated == tc.paused || is.paused.Has("a") != tc.paused {
+			if len(is.wanted) != 1 || is.wanted[0].Spec.DeletionPolicy != tc.policy || is.wanted[0].Paused != tc.paused || is.wanted[0].Outdated == tc.paused || is.paused.Has("a") != tc.paused {
 				t.Errorf("got %+v, paused %v", is.wanted, is.paused)
 			}
 		})
@@ -170,9 +170,9 @@ func TestStayOfPaused(t *testing.T) {
 		t.Run(fmt.Sprint(was.Phase), func(t *testing.T) {
 			q, _ := askedCluster(t)
 			a := wantedAddon("platform", "web")
-			was.Name, was.Namespace, was.Stack = a.Name, a.release().Namespace, "platform"
+			was.Name, was.Namespace, was.Stack = a.Name, a.Release().Namespace, "platform"
 			q.ca.Status.Addons = []addonsv1.AddonStatus{was}
-			one := delivery{q}.stay(&turn{addon: &a, status: a.status()}, decide.AwaitResume)
+			one := delivery{q}.stay(&turn{addon: &a, status: a.Status()}, decide.AwaitResume)
 			want := [2]string{string(addonsv1.AddonPending), reasons.StackPaused}
 			if was.Phase == addonsv1.AddonFailed {
 				want = [2]string{string(was.Phase), was.Reason}

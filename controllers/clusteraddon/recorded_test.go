@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/test/connection"
@@ -85,7 +87,7 @@ func statusOfRecords(t testing.TB, q *clusterRun, ran bool, wants []string, reco
 	if ran {
 		q.ca.Status.ObservedUID = q.ca.UID
 		for _, installed := range q.installed {
-			q.ca.Status.Addons = append(q.ca.Status.Addons, statusOf(installed, addonsv1.AddonReady))
+			q.ca.Status.Addons = append(q.ca.Status.Addons, releases.Status(installed, addonsv1.AddonReady))
 		}
 	}
 	q.stored, q.wanted = q.ca.DeepCopy(), nil
@@ -95,9 +97,9 @@ func statusOfRecords(t testing.TB, q *clusterRun, ran bool, wants []string, reco
 			a := wantedAddon("platform", release.Name)
 			a.Namespace = release.Namespace
 			q.wanted = append(q.wanted, a)
-			status := a.status()
+			status := a.Status()
 			status.Phase = addonsv1.AddonReady
-			describe(&status, installed)
+			releases.Describe(&status, installed)
 			statuses = append(statuses, status)
 		}
 	}
@@ -112,7 +114,7 @@ func statusOfRecords(t testing.TB, q *clusterRun, ran bool, wants []string, reco
 
 // FuzzStatusOfRecords has the Secret of a release record say anything: the status can be written all the same.
 func FuzzStatusOfRecords(f *testing.F) {
-	why, q := refused(f), &clusterRun{Reconciler: &Reconciler{}, conn: connection.To(f, nil)}
+	why, q := refused(f), &clusterRun{Reconciler: &Reconciler{}, workload: workload.Cluster{Conn: connection.To(f, nil)}, proofs: &releases.Proofs{}}
 	add := func(change func(*said)) {
 		s := honest
 		change(&s)
@@ -152,7 +154,7 @@ func FuzzStatusOfRecords(f *testing.F) {
 
 // TestStatusOfManyRecords fits an API server, however many Secrets somebody makes up.
 func TestStatusOfManyRecords(t *testing.T) {
-	why, q := refused(t), &clusterRun{Reconciler: &Reconciler{}, conn: connection.To(t, nil)}
+	why, q := refused(t), &clusterRun{Reconciler: &Reconciler{}, workload: workload.Cluster{Conn: connection.To(t, nil)}, proofs: &releases.Proofs{}}
 	var records []metav1.PartialObjectMetadata
 	var wants []string
 	for i := range 4096 {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -27,11 +29,11 @@ type rendering struct{ *clusterRun }
 func (q rendering) render(ctx context.Context, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
 	artifact, err := q.Sources.Fetch(ctx, in.chart, in.artifact)
 	if err != nil {
-		return nil, ofAddon(in.addon, err)
+		return nil, ofAddon(in.Addon, err)
 	}
 	result, err := q.build(ctx, in, artifact.Files, r)
 	if err != nil {
-		return nil, ofAddon(in.addon, err)
+		return nil, ofAddon(in.Addon, err)
 	}
 	factsUsed, err := json.Marshal(result.FactsUsed)
 	if err != nil {
@@ -42,10 +44,10 @@ func (q rendering) render(ctx context.Context, in *inputs, r deliver.RenderInput
 
 // build makes the add-on's objects of its files.
 func (q rendering) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*job.Result, error) {
-	release := job.Release{Name: in.Name, Namespace: in.release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
+	release := job.Release{Name: in.Name, Namespace: in.Release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
 	if in.chart.Kind != artifact.KindChart {
 		plain := job.Files{
-			Files: files, Directory: in.directory(), Release: release, Version: in.filesVersion(), Patches: in.Patches,
+			Files: files, Directory: in.Directory(), Release: release, Version: in.filesVersion(), Patches: in.Patches,
 			Kustomization: in.chart.Kind == artifact.KindKustomization,
 		}
 		if artifact.IsPlain(files) {
@@ -54,7 +56,7 @@ func (q rendering) build(ctx context.Context, in *inputs, files []artifact.File,
 		return q.Renderer.Files(ctx, plain)
 	}
 	release.Name = cmp.Or(in.TemplateReleaseName, release.Name)
-	facts, _, err := q.facts(ctx)
+	facts, _, err := q.workload.Facts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +94,11 @@ func sizeOf(contents sets.Set[deliver.ObjectKey]) (bytes int64) {
 }
 
 // contentsOf returns the objects that an add-on is to have, nil if that isn't known now.
-func (q rendering) contentsOf(ctx context.Context, a *addon) sets.Set[deliver.ObjectKey] {
-	if a.incompatible != "" {
+func (q rendering) contentsOf(ctx context.Context, a *wanted.Addon) sets.Set[deliver.ObjectKey] {
+	if a.Incompatible != "" {
 		return nil // which version of the chart it will be isn't known
 	}
-	record := q.installed[a.release()]
+	record := q.installed[a.Release()]
 	in, err := inputReader(q).inputs(ctx, a, record)
 	if err != nil {
 		return nil // as its status says
@@ -109,7 +111,7 @@ func (q rendering) contentsOf(ctx context.Context, a *addon) sets.Set[deliver.Ob
 	if err != nil {
 		return nil
 	}
-	keys, err := q.Deliverer.Keys(q.target(), a.release(), rendering)
+	keys, err := q.Deliverer.Keys(q.workload.Target(), a.Release(), rendering)
 	if err != nil {
 		return nil
 	}
@@ -120,11 +122,11 @@ func (q rendering) contentsOf(ctx context.Context, a *addon) sets.Set[deliver.Ob
 
 // mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
 // some away. The kinds of its objects tell. An operator may bring others, so dependents count, too.
-func (q rendering) mayBringKinds(a *addon, before, after string) bool {
+func (q rendering) mayBringKinds(a *wanted.Addon, before, after string) bool {
 	for kind := range strings.SplitSeq(before+","+after, ",") {
 		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
 			return true
 		}
 	}
-	return slices.ContainsFunc(q.wanted, func(other addon) bool { return dependsOn(other.stack, other.DependsOn, a.qualified()) })
+	return slices.ContainsFunc(q.wanted, func(other wanted.Addon) bool { return releases.DependsOn(other.Stack, other.DependsOn, a.Qualified()) })
 }

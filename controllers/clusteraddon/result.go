@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -106,11 +107,6 @@ func (r *result) add(one addonResult) {
 	}
 }
 
-// installedAsWanted says whether an add-on is installed as its spec wants it.
-func installedAsWanted(a *addon, record deliver.Summary) bool {
-	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) && record.HasInputs(inputsDigest(a)) && !record.Transferred()
-}
-
 // requestFailed returns the result of a failed request that is tried again. Details that differ
 // each time, as ports and versions, go to the log.
 func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
@@ -178,7 +174,7 @@ func isOfNetwork(err error) bool {
 
 // ofAddon returns an error of the add-on's source or objects with the add-on in front of the field,
 // as one message may be about several add-ons. Other errors stay as they are.
-func ofAddon(a *addon, err error) error {
+func ofAddon(a *wanted.Addon, err error) error {
 	failed, ok := errors.AsType[*failure.Error](err)
 	if !ok {
 		return err
@@ -196,7 +192,7 @@ func ofAddon(a *addon, err error) error {
 }
 
 // contentField returns the field in front of an error of content, "" if the error begins with it.
-func contentField(a *addon, failed *failure.Error) string {
+func contentField(a *wanted.Addon, failed *failure.Error) string {
 	switch {
 	case failed.Reason == job.ReasonSchemaViolation: // which names the value
 		return ""

@@ -98,7 +98,7 @@ func (q inputReader) usedObjects() sets.Set[inputObject] {
 		if at.Bundle != nil {
 			q.useSource(used, reference.BundleOf(q.ca.Namespace, at.Bundle))
 		}
-		for _, ref := range a.sources {
+		for _, ref := range a.Sources {
 			used.Insert(inputObject{kind: ref.Kind, key: q.keyOf(ref.Name)})
 		}
 		for _, ref := range templateRoots(q.cluster.Cluster, strings.Join(append(writtenNames(a.ValuesFrom), a.ValuesTemplate), "\n")) {

@@ -14,6 +14,9 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -95,8 +98,8 @@ func TestAssignmentsThatDoNotFollow(t *testing.T) {
 		since = got.outdatedSince
 		var addons string
 		for _, a := range got.wanted {
-			if addons += a.stack; a.outdated != (a.stack == "a") {
-				t.Errorf("%s is outdated: %v", a.Name, a.outdated)
+			if addons += a.Stack; a.Outdated != (a.Stack == "a") {
+				t.Errorf("%s is outdated: %v", a.Name, a.Outdated)
 			}
 		}
 		_, unresolved := got.unresolved["a"]
@@ -156,8 +159,8 @@ func TestStackThatIsThereForNobody(t *testing.T) {
 
 // A panic is one add-on's failure: the request has nothing to act with, and continues with the next.
 func TestPanicIsOneAddonsFailure(t *testing.T) {
-	q := &clusterRun{ca: &addonsv1.ClusterAddon{}, name: "team/prod", Reconciler: &Reconciler{}}
-	q.wanted = []addon{wantedAddon("a", "web"), wantedAddon("a", "db")}
+	q := &clusterRun{ca: &addonsv1.ClusterAddon{}, workload: workload.Cluster{Name: "team/prod"}, proofs: &releases.Proofs{}, Reconciler: &Reconciler{}}
+	q.wanted = []wanted.Addon{wantedAddon("a", "web"), wantedAddon("a", "db")}
 	all, _ := delivery{q}.ensureAll(t.Context())
 	if len(all.statuses) != 2 || all.retryAfter != retry.Panic {
 		t.Errorf("%+v, again in %s", all.statuses, all.retryAfter)
@@ -176,8 +179,8 @@ func TestAddonsOfAnOutdatedAssignment(t *testing.T) {
 	was := addonsv1.AddonStatus{Name: "web", Namespace: "default", Stack: "a", Phase: addonsv1.AddonReady, Version: "1.2.3"}
 	ca.Status.Addons = []addonsv1.AddonStatus{was}
 	outdated, added := wantedAddon("a", "web"), wantedAddon("a", "new")
-	outdated.outdated, added.outdated = true, true
-	q := &clusterRun{ca: ca, Reconciler: &Reconciler{}, stacks: stacks{wanted: []addon{outdated, added}}}
+	outdated.Outdated, added.Outdated = true, true
+	q := &clusterRun{proofs: &releases.Proofs{}, ca: ca, Reconciler: &Reconciler{}, stacks: stacks{wanted: []wanted.Addon{outdated, added}}}
 	all, _ := delivery{q}.ensureAll(t.Context())
 	want := []addonsv1.AddonStatus{was, {Name: "new", Namespace: "default", Stack: "a", Phase: addonsv1.AddonPending}}
 	if diff := cmp.Diff(want, all.statuses); diff != "" {
@@ -206,7 +209,7 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 	} {
 		since := map[string]time.Time(nil)
 		for _, after := range []time.Duration{0, time.Second, 2 * assignmentGrace} {
-			was := statusOf(record, addonsv1.AddonReady)
+			was := releases.Status(record, addonsv1.AddonReady)
 			q := &clusterRun{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: proofsOf(record)}
 			q.Reconciler, q.ca.Status.Addons = &Reconciler{}, []addonsv1.AddonStatus{was}
 			q.stacks = resolveStacks([]assignedStack{tc.stack}, cluster, since, now.Add(after))

@@ -17,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -24,7 +25,7 @@ import (
 )
 
 // valuesTemplate makes values from the add-on's template.
-func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
+func (q inputReader) valuesTemplate(ctx context.Context, a *wanted.Addon) (map[string]any, error) {
 	name := fmt.Sprintf("addons[%s].valuesTemplate", a.Name)
 	data, err := q.templateData(ctx, a, name, a.ValuesTemplate)
 	if err != nil {
@@ -72,7 +73,7 @@ func keyOfLine(text, message string) string {
 
 // templateData makes the roots that a template of the add-on may refer to, which is in the field. An object is only
 // read, and from then on watched, if the template has its root's name in it.
-func (q inputReader) templateData(ctx context.Context, a *addon, field, text string) (map[string]any, error) {
+func (q inputReader) templateData(ctx context.Context, a *wanted.Addon, field, text string) (map[string]any, error) {
 	data := map[string]any{"Member": q.cluster.View()}
 	if q.cluster.Cluster == nil {
 		if refersToCluster.MatchString(text) {
@@ -151,13 +152,13 @@ func (q inputReader) nameSources(ctx context.Context) {
 	for i := range q.wanted {
 		a := &q.wanted[i]
 		if written := writtenNames(a.ValuesFrom); slices.ContainsFunc(written, isTemplate) {
-			a.sources, a.unnamed = q.namedSources(ctx, a, written)
+			a.Sources, a.Unnamed = q.namedSources(ctx, a, written)
 		}
 	}
 }
 
 // namedSources returns the add-on's sources with the names that the written ones make.
-func (q inputReader) namedSources(ctx context.Context, a *addon, written []string) ([]addonsv1.ValuesReference, error) {
+func (q inputReader) namedSources(ctx context.Context, a *wanted.Addon, written []string) ([]addonsv1.ValuesReference, error) {
 	field := fmt.Sprintf("addons[%s].valuesFrom", a.Name)
 	data, err := q.templateData(ctx, a, field, strings.Join(written, "\n"))
 	if err != nil {

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/must"
@@ -216,7 +217,7 @@ func TestFailedUpgradeIsNotReady(t *testing.T) {
 		if was != "" {
 			ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Phase: was}}
 		}
-		one := upgradeFailed(context.DeadlineExceeded, (&clusterRun{ca: ca}).previousStatus(addonsv1.AddonStatus{Name: "web"}))
+		one := upgradeFailed(context.DeadlineExceeded, (&clusterRun{proofs: &releases.Proofs{}, ca: ca}).previousStatus(addonsv1.AddonStatus{Name: "web"}))
 		if one.status.Phase != want || one.status.Reason != reasons.Retrying || !one.unreachable {
 			t.Errorf("was %s: %+v", was, one.status)
 		}
