@@ -7,10 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -85,7 +89,7 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 	case decide.AwaitDependency:
 		reason, text = reasons.WaitingForDependency, q.describeMissing(t.addon, t.missing)
 	case decide.AwaitPrecondition:
-		reason, text = cmp.Or(t.unmet.reason, reasons.WaitingForPrecondition), t.unmet.message
+		reason, text = cmp.Or(t.unmet.Reason, reasons.WaitingForPrecondition), t.unmet.Message
 	default: // ReportReplaced, KeepReplaced
 		text = t.err.Error()
 	}
@@ -97,7 +101,7 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 		one.status.Phase = addonsv1.AddonReady
 	}
 	if step == decide.AwaitPrecondition {
-		one.retryAfter = t.unmet.retryAfter
+		one.retryAfter = t.unmet.RetryAfter
 	}
 	return one
 }
@@ -133,7 +137,7 @@ func (q delivery) change(ctx context.Context, t *turn) addonResult {
 	if err != nil {
 		return upgradeFailed(err, q.previousStatus(status))
 	}
-	if outcome.Phase == addonsv1.AddonReady && rendering(q).mayBringKinds(a, record.Kinds, outcome.Kinds) {
+	if outcome.Phase == addonsv1.AddonReady && mayBringKinds(q.wanted, a, record.Kinds, outcome.Kinds) {
 		q.workload.Conn.InvalidateFacts() // other charts may ask about them
 	}
 	one := delivered(outcome, status)
@@ -206,11 +210,11 @@ func (q delivery) keepReady(ctx context.Context, a *wanted.Addon, record deliver
 	if !reasons.Of(one.status.Reason).Is(reasons.SourceFailed) || !a.IsInstalledAs(record) {
 		return one
 	}
-	in := &inputs{Addon: a, chart: q.reference(a), artifact: record.Artifact}
-	if err := inputReader(q).readValues(ctx, in, record); err != nil {
+	in := &inputs.Inputs{Addon: a, Chart: a.Reference(q.ca.Namespace), Artifact: record.Artifact}
+	if err := q.reader().ReadValues(ctx, in, record); err != nil {
 		return one
 	}
-	if same, err := rendering(q).settled(ctx, in, record); same && err == nil {
+	if same, err := q.renderer().Settled(ctx, in, record); same && err == nil {
 		one.status.Phase = addonsv1.AddonReady
 		one.status.Message = shorten("Installed; its source can't be read now: " + one.status.Message)
 	}
@@ -223,4 +227,15 @@ func (q delivery) contain(ctx context.Context, status addonsv1.AddonStatus, one 
 		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.workload.Name.String(), value))
 		one.retryAfter = retry.Panic
 	}
+}
+
+// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
+// some away. The kinds of its objects tell. An operator may bring others, so dependents count, too.
+func mayBringKinds(all []wanted.Addon, a *wanted.Addon, before, after string) bool {
+	for kind := range strings.SplitSeq(before+","+after, ",") {
+		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(all, func(other wanted.Addon) bool { return releases.DependsOn(other.Stack, other.DependsOn, a.Qualified()) })
 }

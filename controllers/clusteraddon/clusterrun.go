@@ -7,15 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/checks"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/rendering"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -48,14 +51,27 @@ type clusterRun struct {
 	kept      []addonsv1.AddonStatus // not wanted any more, and left as they are
 }
 
+// reader returns what reads the inputs of add-ons.
+func (q *clusterRun) reader() inputs.Reader {
+	return inputs.Reader{
+		Sources: q.Sources, Renderer: q.Renderer, Values: q.Values, Provider: q.provider, ClusterAddon: client.ObjectKeyFromObject(q.ca),
+		Cluster: q.cluster, Proofs: q.proofs, Agreed: func(r deliver.Release) sets.Set[string] { return q.memory.of(r).agreed }, Again: q.again,
+	}
+}
+
+// renderer returns what renders add-ons.
+func (q *clusterRun) renderer() rendering.Renderer {
+	return rendering.Renderer{Sources: q.Sources, Renderer: q.Renderer, Kinds: q.kinds, Workload: q.workload, Proofs: q.proofs, Now: q.now}
+}
+
+// checks returns what evaluates conditions of an add-on.
+func (q *clusterRun) checks(a *wanted.Addon) checks.Checks {
+	return checks.Checks{Workload: q.workload, Addon: a, Memory: &q.memory.of(a.Release()).checks, Now: q.now}
+}
+
 // terms returns what brings changed terms into records.
 func (q *clusterRun) terms() releases.Terms {
 	return releases.Terms{Deliverer: q.Deliverer, Target: q.workload.Target(), UID: q.ca.UID, Proofs: q.proofs}
-}
-
-// reference says where the add-on's chart, kustomization or manifests are.
-func (q *clusterRun) reference(a *wanted.Addon) reference.Reference {
-	return reference.AddonOf(q.ca.Namespace, &a.Addon, a.Spec.Source)
 }
 
 func (q *clusterRun) keyOf(name string) client.ObjectKey {
@@ -109,11 +125,6 @@ func (q *clusterRun) keptReleases(namespace string) []deliver.Release {
 	}
 	slices.SortFunc(kept, func(a, b deliver.Release) int { return strings.Compare(a.Name, b.Name) })
 	return kept[:min(maxKept, len(kept))]
-}
-
-// renews reports whether a certificate of the record is to be renewed.
-func (q *clusterRun) renews(record deliver.Summary) bool {
-	return !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
 }
 
 // stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.

@@ -20,8 +20,8 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 func TestRemovesBeforeDeletion(t *testing.T) {
@@ -67,10 +67,10 @@ func TestRemovesBeforeDeletion(t *testing.T) {
 func TestLeaveForDeletion(t *testing.T) {
 	going := &addonsv1.AddonLifecycle{OnClusterDelete: addonsv1.OnClusterDeleteRemove}
 	record := func(name string, dependsOn ...string) deliver.Summary {
-		return installedAddon("platform", name, dependsOn...)
+		return addons.Installed("platform", name, dependsOn...)
 	}
 	forged := record("forged", "site") // nobody has written it here
-	q, _ := askedCluster(t, record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), installedAddon("paused", "gateway"), installedAddon("paused", "portal", "platform/ingress"))
+	q, _ := askedCluster(t, record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), addons.Installed("paused", "gateway"), addons.Installed("paused", "portal", "platform/ingress"))
 	for _, r := range q.installed {
 		q.ca.Status.Addons = append(q.ca.Status.Addons, releases.Status(r, addonsv1.AddonReady))
 	}
@@ -167,21 +167,5 @@ func TestTakenOverIsOneRelease(t *testing.T) {
 	}
 	if ca.Status.ObservedUID = "backup"; isTakenOver(ca, record("apps", "web")) {
 		t.Error("the status of another ClusterAddon says so")
-	}
-}
-
-// An optional source of values is missed if it was there at an installation by the same spec.
-func TestWhichValuesWereThere(t *testing.T) {
-	a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, Stack: "platform"}
-	ref, other := addonsv1.ValuesReference{Kind: "Secret", Name: "values"}, addonsv1.ValuesReference{Kind: "Secret", Name: "other"}
-	record := deliver.Summary{Terms: deliver.Terms{Spec: a.SpecDigest(), Optional: stack.ValuesName(other) + "," + stack.ValuesName(ref)}}
-	if !hadValues(record, a, ref) {
-		t.Error("it was there")
-	}
-	if hadValues(record, a, addonsv1.ValuesReference{Kind: "Secret", Name: "none"}) {
-		t.Error("it was never there")
-	}
-	if record.Spec = "another"; hadValues(record, a, ref) {
-		t.Error("it was there for another spec, which may have had no use for it")
 	}
 }

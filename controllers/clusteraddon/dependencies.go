@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
@@ -91,10 +89,4 @@ func mayTakeOver(one addonResult) bool {
 	}
 	isInTheWay := reason == object.ReasonImmutableField || reason == object.ReasonObjectRejected
 	return !one.applied && (!one.tried || !isInTheWay)
-}
-
-// successor is an add-on that may take objects over, with what it is to have.
-type successor struct {
-	*wanted.Addon
-	contents sets.Set[deliver.ObjectKey] // nil if they can't be known now
 }

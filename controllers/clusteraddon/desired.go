@@ -10,13 +10,14 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // desired returns the add-on as the deliverer takes it.
-func (q delivery) desired(in *inputs) deliver.Desired {
+func (q delivery) desired(in *inputs.Inputs) deliver.Desired {
 	a := in.Addon
 	_, ignore := a.DriftRules()
 	return deliver.Desired{
@@ -24,12 +25,12 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 		Owner:    ownerOf(q.ca),
 		OwnerUID: q.ca.UID,
 		Proof:    q.proofs.Of(a.Release()),
-		Artifact: in.artifact,
+		Artifact: in.Artifact,
 		Terms: a.Stated(deliver.Terms{
-			Spec: a.SpecDigest(), ArtifactVersion: in.version, Postconditions: a.PostconditionsDigest(), Optional: in.optional, Inputs: a.InputsDigest(),
+			Spec: a.SpecDigest(), ArtifactVersion: in.Version, Postconditions: a.PostconditionsDigest(), Optional: in.Optional, Inputs: a.InputsDigest(),
 		}),
 		StackRevision:    stack.AssignedRevision(q.ca.Spec.Stacks, a.Stack),
-		Recorded:         in.recorded,
+		Recorded:         in.Recorded,
 		Leaving:          q.leavingReleases(),
 		Kept:             q.keptReleases(a.Release().Namespace),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
@@ -45,14 +46,14 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 		HistoryLimit:     int(ptr.Deref(a.HistoryLimit, addonsv1.DefaultHistoryLimit)),
 		ProgressDeadline: a.ProgressDeadline(),
 		Readiness:        a.Readiness,
-		Postcondition:    conditionCheck(q).postcondition(a),
-		Sensitive:        in.secrets,
+		Postcondition:    q.postcondition(a),
+		Sensitive:        in.Secrets,
 		WatchFilter:      q.ca.Labels[clusterv1.WatchLabel],
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
-			return rendering(q).digestNow(ctx, in, factsUsed)
+			return q.renderer().DigestNow(ctx, in, factsUsed)
 		},
 		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
-			return rendering(q).render(ctx, in, r)
+			return q.renderer().Render(ctx, in, r)
 		},
 	}
 }
@@ -60,16 +61,16 @@ func (q delivery) desired(in *inputs) deliver.Desired {
 // termsOf returns the terms of an add-on's record with what the spec says now. They are read from
 // there once the stack is gone. An add-on that is the same, and comes from another place now, gets
 // that place, so that nobody has to ask there to see that nothing is to be done.
-func termsOf(a *wanted.Addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
+func termsOf(a *wanted.Addon, record deliver.Summary, in *inputs.Inputs, settled bool) deliver.Terms {
 	terms := a.Stated(record.Terms)
 	if settled {
-		terms.Optional = in.optional
+		terms.Optional = in.Optional
 	}
 	if pinned := a.InputsDigest(); settled && pinned != "" {
-		terms.Spec, terms.Inputs = a.SpecDigest(), withInputs(terms.Inputs, pinned)
+		terms.Spec, terms.Inputs = a.SpecDigest(), wanted.WithInputs(terms.Inputs, pinned)
 	}
-	if settled && terms.ArtifactVersion != in.version && terms.Spec != a.SpecDigest() {
-		terms.Spec, terms.ArtifactVersion = a.SpecDigest(), in.version
+	if settled && terms.ArtifactVersion != in.Version && terms.Spec != a.SpecDigest() {
+		terms.Spec, terms.ArtifactVersion = a.SpecDigest(), in.Version
 	}
 	return terms
 }

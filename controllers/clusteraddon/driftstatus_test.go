@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 func TestDriftStatus(t *testing.T) {
@@ -170,7 +171,7 @@ func TestObjectsAreComparedWithoutEvents(t *testing.T) {
 
 // A cluster that answers with errors isn't asked all the time, however long ago its objects were to be compared.
 func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	record.Applied = "none"
 	a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}}
 	q, _ := askedCluster(t, record)
@@ -187,7 +188,7 @@ func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
 // A record of an older version doesn't say what was applied: its objects are compared, to note that.
 func TestRecordsWithoutWhatWasAppliedAreLookedAt(t *testing.T) {
 	for applied, looks := range map[string]bool{"none": false, "": true} {
-		record := installedAddon("platform", "web")
+		record := addons.Installed("platform", "web")
 		record.Applied = applied
 		q, asked := askedCluster(t, record)
 		q.watched = fleetwatch.NewObjects(func(multicluster.ClusterName) {})

@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -48,7 +48,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 		ca:         &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}},
 	}
 
-	in := &inputs{Addon: a, chart: q.reference(a), artifact: at.Digest}
+	in := &inputs.Inputs{Addon: a, Chart: a.Reference(q.ca.Namespace), Artifact: at.Digest}
 	_, err = delivery{q}.desired(in).Render(context.Background(), deliver.RenderInput{})
 	failed, ok := err.(*failure.Error) //nolint:errorlint // as the deliverer words it
 	if want := "addons[web].chart.http: " + server.URL + "/web.tgz@"; !ok || failed.Reason != failure.DigestMismatch || !strings.HasPrefix(err.Error(), want) {
@@ -59,7 +59,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	}
 
 	lost := &wanted.Addon{Addon: addonsv1.Addon{Name: "dns", Chart: addonsv1.ChartSource{Path: "dns.tgz"}}}
-	_, err = sources.Resolve(context.Background(), q.reference(lost))
+	_, err = sources.Resolve(context.Background(), lost.Reference(q.ca.Namespace))
 	if reason, message := saidOf(q, err, lost); reason != failure.SourceDisabled || !strings.HasPrefix(message, `addons[dns].chart.path: "dns.tgz" of the artifact root: `) {
 		t.Errorf("of the digest: %s: %s", reason, message)
 	}
@@ -67,7 +67,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 
 // saidOf returns what the status of an add-on says of an error.
 func saidOf(q *clusterRun, err error, a *wanted.Addon) (reason, message string) {
-	one := delivery{q}.inputFailed(context.Background(), &turn{addon: a, err: ofAddon(a, err), status: a.Status()})
+	one := delivery{q}.inputFailed(context.Background(), &turn{addon: a, err: inputs.OfAddon(a, err), status: a.Status()})
 	return one.status.Reason, one.status.Message
 }
 
@@ -93,24 +93,6 @@ func TestFailuresOfContentNameTheField(t *testing.T) {
 		err := &failure.Error{Reason: tc.reason, Err: errors.New(tc.said)}
 		if reason, message := saidOf(&clusterRun{proofs: &releases.Proofs{}}, err, tc.a); reason != tc.reason || message != tc.want {
 			t.Errorf("got %s: %s, want %s", reason, message, tc.want)
-		}
-	}
-}
-
-// Values that aren't there are waited for, unless they are optional.
-func TestMissingValues(t *testing.T) {
-	there := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}}
-	for name, objects := range map[string][]client.Object{"no Secret": nil, "no key": {there}} {
-		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
-		q := inputReader{&clusterRun{proofs: &releases.Proofs{}, Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader, nil)}, ca: &addonsv1.ClusterAddon{ObjectMeta: there.ObjectMeta}}}
-		ref := addonsv1.ValuesReference{Kind: "Secret", Name: "v", Key: "k"}
-		_, _, err := q.valuesFrom(t.Context(), ref)
-		if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != reasons.ValuesNotFound || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || !strings.Contains(err.Error(), "Secret team/v") {
-			t.Errorf("%s: %v", name, err)
-		}
-		ref.Optional = ptr.To(true)
-		if values, _, err := q.valuesFrom(t.Context(), ref); values != nil || err != nil {
-			t.Errorf("%s, of what is optional: %v, %v", name, values, err)
 		}
 	}
 }
@@ -157,8 +139,8 @@ func TestWaitsForARenderer(t *testing.T) {
 		ca:         &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}, cluster: &member.Member{},
 	}
 	a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", ValuesTemplate: "a: 1"}, Stack: "platform"}
-	_, _, ofSource := inputReader{q}.valuesFrom(impatient, addonsv1.ValuesReference{Kind: "ConfigMap", Name: "v"})
-	_, ofTemplate := inputReader{q}.valuesTemplate(impatient, a)
+	_, _, ofSource := q.reader().ValuesFrom(impatient, addonsv1.ValuesReference{Kind: "ConfigMap", Name: "v"})
+	_, ofTemplate := q.reader().ValuesTemplate(impatient, a)
 	deployed := deliver.Summary{Status: deliver.StatusDeployed, Terms: deliver.Terms{Spec: a.SpecDigest()}}
 	for of, err := range map[string]error{"values": ofSource, "a template": ofTemplate} {
 		for _, tc := range []struct {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
@@ -30,7 +31,7 @@ type healthCheck struct{ *clusterRun }
 
 // evaluateHealth looks at the workloads that have changed of an add-on that is Ready, and returns it as Degraded once one
 // of them hasn't been ready for long enough. It changes nothing on the cluster.
-func (q healthCheck) evaluateHealth(ctx context.Context, a *wanted.Addon, record deliver.Summary, in *inputs, one addonResult) addonResult {
+func (q healthCheck) evaluateHealth(ctx context.Context, a *wanted.Addon, record deliver.Summary, in *inputs.Inputs, one addonResult) addonResult {
 	release := a.Release()
 	if policy, _ := a.DriftRules(); policy == addonsv1.DriftPolicyIgnore {
 		return one // nothing is watched
@@ -72,12 +73,12 @@ func (q healthCheck) evaluateHealth(ctx context.Context, a *wanted.Addon, record
 }
 
 // hiding returns what hides the secrets of an add-on in words of its cluster. While these aren't known, it hides all.
-func hiding(in *inputs) func(words string) string {
+func hiding(in *inputs.Inputs) func(words string) string {
 	return func(words string) string {
-		if in == nil || in.recorded {
+		if in == nil || in.Recorded {
 			return message.Redacted
 		}
-		return message.Redact(words, in.secrets)
+		return message.Redact(words, in.Secrets)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/health"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 // While the replicas of a workload change, what is missing of them is counted from then on. A cause that a pod names lasts.
@@ -49,13 +50,13 @@ func TestFindingsThatGoOn(t *testing.T) {
 // An add-on that becomes Ready is so at once, though nobody has looked at its workloads yet. One that was Degraded before a
 // restart stays so until somebody has.
 func TestHealthThatNobodyKnowsYet(t *testing.T) {
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	for was, want := range map[addonsv1.AddonPhase]addonsv1.AddonPhase{
 		addonsv1.AddonInstalling: addonsv1.AddonReady, addonsv1.AddonReady: addonsv1.AddonReady, addonsv1.AddonDegraded: addonsv1.AddonDegraded,
 	} {
 		q, _ := askedCluster(t, record)
 		q.watched = fleetwatch.NewObjects(func(multicluster.ClusterName) {})
-		a := wantedAddon("platform", "web")
+		a := addons.Wanted("platform", "web")
 		a.Namespace = record.Namespace
 		before := releases.Status(record, was)
 		q.ca.Status.Addons = []addonsv1.AddonStatus{before}

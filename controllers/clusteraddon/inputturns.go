@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/checks"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -28,16 +29,16 @@ func (q delivery) changesInputsAlone(t *turn) bool {
 	isDeployed := record.Status == deliver.StatusDeployed && !record.IsRollback()
 	if a.Rollout == nil || !q.proofs.Prove(record) || !isDeployed && is.InputsChanged.IsZero() || q.upgrade != nil && !q.upgrade.Done && a.HasSay() ||
 		is.Revision != stack.AssignedRevision(q.ca.Spec.Stacks, a.Stack) ||
-		record.Spec != a.SpecDigest() || !record.HasInputs(a.InputsDigest()) || record.Transferred() || record.Artifact != t.in.artifact {
+		record.Spec != a.SpecDigest() || !record.HasInputs(a.InputsDigest()) || record.Transferred() || record.Artifact != t.in.Artifact {
 		return false
 	}
 	var asked job.FactsUsed
 	_ = json.Unmarshal([]byte(record.FactsUsed), &asked) // they were compared before
-	return t.in.digest(asked) != record.Digest
+	return t.in.Digest(asked) != record.Digest
 }
 
 // awaitTurn returns what an add-on waits for before it gets other inputs; nil if the cluster's turn is now.
-func (q delivery) awaitTurn(ctx context.Context, a *wanted.Addon) (*unmetCondition, error) {
+func (q delivery) awaitTurn(ctx context.Context, a *wanted.Addon) (*checks.Unmet, error) {
 	all := &addonsv1.ClusterAddonList{}
 	if err := q.Client.List(ctx, all, client.InNamespace(q.ca.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
@@ -65,5 +66,5 @@ func (q delivery) awaitTurn(ctx context.Context, a *wanted.Addon) (*unmetConditi
 		text = fmt.Sprintf("Clusters failed with the labels, templates or values that they got: %s. Set these right, raise spec.rollout.maxFailed of AddonStack %s, "+
 			"or annotate ClusterAddon %s with %s to go on here", message.List(failed, ", ", named), a.Stack, q.ca.Name, addonsv1.ReconcileNowAnnotation)
 	}
-	return &unmetCondition{reason: reasons.WaitingForOtherClusters, message: text, retryAfter: turns.Within}, nil
+	return &checks.Unmet{Reason: reasons.WaitingForOtherClusters, Message: text, RetryAfter: turns.Within}, nil
 }

@@ -5,7 +5,6 @@ package clusteraddon
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // removeLeaving removes add-ons that aren't wanted any more, dependents first. An add-on whose
@@ -29,7 +27,7 @@ func (q removal) removeLeaving(ctx context.Context, successors []*wanted.Addon, 
 	dependents := releases.Dependents(q.leaving)
 	each := sync.OnceValue(func() (all []successor) {
 		for _, a := range successors {
-			all = append(all, successor{a, rendering(q).contentsOf(ctx, a)})
+			all = append(all, successor{a, q.contentsOf(ctx, a)})
 		}
 		return all
 	})
@@ -68,7 +66,7 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 	if facts.Step() == decide.FindSuccessors {
 		facts.Successor = decide.No
 		if !releases.IsRemoving(record) { // else half of it may be gone
-			names, left = rendering(q).successorsOf(ctx, record, successors())
+			names, left = q.successorsOf(ctx, record, successors())
 		}
 		if len(names) > 0 {
 			facts.Successor = decide.Yes
@@ -108,38 +106,4 @@ func (q removal) awaitedStack(leaving deliver.Summary) (name string, left time.D
 		return "", 0
 	}
 	return name, max(0, q.memory.of(leaving.Release).leavesSince(q.now).Add(addonsv1.DefaultProgressDeadlineSeconds*time.Second).Sub(q.now))
-}
-
-// successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
-// aren't known, it names those of the same stack, and those that aren't installed and may be what the leaving one was. It names
-// these for no longer than their progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
-func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) (names []string, retryAfter time.Duration) {
-	if len(successors) == 0 {
-		return nil, 0
-	}
-	objects, listed, err := q.Deliverer.Holds(ctx, q.workload.Target(), leaving.Release)
-	if err != nil {
-		listed = false // whoever removes it will hear of it
-	}
-	since := q.memory.of(leaving.Release).leavesSince(q.now)
-	for _, a := range successors {
-		shares := a.Stack == leaving.Stack
-		switch left := since.Add(a.Addon.ProgressDeadline()).Sub(q.now); {
-		case a.contents != nil && listed:
-			shares = a.contents.HasAny(objects...)
-		case !shares && !q.installed[a.Release()].Installed && left > 0 && q.mayBe(a.Addon, leaving):
-			shares, retryAfter = true, retry.Sooner(retryAfter, left)
-		}
-		if shares {
-			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.Stack))
-		}
-	}
-	return names, retryAfter
-}
-
-// mayBe reports whether an add-on whose objects aren't known may have some of a leaving one: it is called the same, is in the
-// same namespace, or comes from where something is called as the chart.
-func (q rendering) mayBe(a *wanted.Addon, leaving deliver.Summary) bool {
-	return a.Name == leaving.Name || a.Release().Namespace == leaving.Namespace ||
-		leaving.Chart != "" && strings.Contains(q.reference(a).Subject(), leaving.Chart)
 }

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
@@ -24,7 +25,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/addons"
 	"github.com/cluster-chandler/chandler/test/connection"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -37,13 +40,6 @@ func (r recordsOf) Of(multicluster.ClusterName) (map[deliver.Release]deliver.Sum
 }
 func (recordsOf) Failure(multicluster.ClusterName) error { return nil }
 
-// installedAddon returns the proven record of an add-on that is deployed.
-func installedAddon(stack, name string, dependsOn ...string) deliver.Summary {
-	record := proven(deliver.Summary{Installed: true, Terms: deliver.Terms{Stack: stack, DependsOn: dependsOn}})
-	record.Name, record.Namespace, record.Status, record.Revision = name, "apps", deliver.StatusDeployed, 1
-	return record
-}
-
 // askedCluster returns a request about a cluster that answers nothing, and how often that was asked for something.
 func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, asked *int) {
 	t.Helper()
@@ -54,7 +50,7 @@ func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, aske
 	q = &clusterRun{
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{}), Sources: sources, records: recordsOf{}, Clock: testingclock.NewFakePassiveClock(time.Now())},
 		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, workload: workload.Cluster{Name: "team/prod", Conn: conn},
-		memory: newMemory(), installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf(records...), now: time.Now(),
+		memory: newMemory(), installed: map[deliver.Release]deliver.Summary{}, proofs: addons.Proofs(records...), now: time.Now(),
 	}
 	for _, r := range records {
 		q.installed[r.Release] = r
@@ -64,7 +60,7 @@ func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, aske
 
 // What has to go waits for what depends on it, or may take over its objects.
 func TestLeavingWaits(t *testing.T) {
-	base, web := installedAddon("platform", "base"), installedAddon("other", "web", "platform/base")
+	base, web := addons.Installed("platform", "base"), addons.Installed("other", "web", "platform/base")
 	for name, tc := range map[string]struct {
 		prepare    func(q *clusterRun)
 		successors []*wanted.Addon
@@ -104,7 +100,7 @@ func TestLeavingWaits(t *testing.T) {
 
 // A removal that has begun waits for no other add-on: half of what it would leave to that one may be gone.
 func TestLeavingThatHasBegunWaitsForNoSuccessor(t *testing.T) {
-	base := installedAddon("platform", "base")
+	base := addons.Installed("platform", "base")
 	base.Complete, base.Status = true, deliver.StatusUninstalling
 	q, _ := askedCluster(t, base)
 	next := wanted.Addon{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, Stack: "platform"}
@@ -115,7 +111,7 @@ func TestLeavingThatHasBegunWaitsForNoSuccessor(t *testing.T) {
 
 // Two Clusters may have one API server: each sees its own releases.
 func TestReleasesOfOtherClusterAddons(t *testing.T) {
-	own, other := installedAddon("platform", "own"), installedAddon("platform", "other")
+	own, other := addons.Installed("platform", "own"), addons.Installed("platform", "other")
 	own.Owner, other.Owner = "team/prod", "team/test"
 	q, _ := askedCluster(t)
 	q.ca.Namespace, q.ca.Name = "team", "prod"
@@ -130,7 +126,7 @@ func TestReleasesOfOtherClusterAddons(t *testing.T) {
 
 // Changed terms are written, as a removal will work by them. Those of a record that isn't proven aren't.
 func TestTermsAreWritten(t *testing.T) {
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	changed := record.Terms
 	changed.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	for name, tc := range map[string]struct {
@@ -192,11 +188,11 @@ func TestReadyWhileItsSourceIsDown(t *testing.T) {
 	} {
 		a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "web"}}, Stack: "platform"}
 		q, _ := askedCluster(t)
-		in := &inputs{Addon: a, chart: q.reference(a), artifact: "sha256:1"}
-		must.Succeed(t, (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}))
-		record := installedAddon("platform", "web")
-		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.artifact, a.SpecDigest(), in.digest(factsNone)
-		q.proofs = proofsOf(record)
+		in := &inputs.Inputs{Addon: a, Chart: a.Reference(q.ca.Namespace), Artifact: "sha256:1"}
+		must.Succeed(t, q.reader().ReadValues(t.Context(), in, deliver.Summary{}))
+		record := addons.Installed("platform", "web")
+		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.Artifact, a.SpecDigest(), in.Digest(job.FactsUsed{})
+		q.proofs = addons.Proofs(record)
 		tc.change(a)
 		one := delivery{q}.keepReady(t.Context(), a, record, because(a.Status(), tc.reason, "why"))
 		if ready := one.status.Phase == addonsv1.AddonReady; ready != tc.ready {

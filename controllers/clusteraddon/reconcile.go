@@ -16,6 +16,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/controllers/management"
@@ -170,7 +171,7 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 	q.proofs = &q.memory.proofs
 	q.proofs.Restore(q.stored, q.ca.UID)
 	user := client.ObjectKeyFromObject(q.ca)
-	q.users.add(user, assignedRevisions(q.ca)...) // before they are read: so no change is missed
+	q.users.Add(user, inputs.AssignedRevisions(q.ca)...) // before they are read: so no change is missed
 	assigned, err := q.readStacks(ctx)
 	if err != nil {
 		return false, err
@@ -183,9 +184,9 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 		q.wanted[i].Fit(q.workload.Conn.Version(), q.upgrade)
 	}
 	q.memory.outdatedSince = q.outdatedSince
-	inputReader(q).nameSources(ctx)
-	used := inputReader(q).usedObjects().Insert(assignedRevisions(q.ca)...)
-	q.users.set(user, used)
+	q.reader().NameSources(ctx, q.wanted)
+	used := q.reader().UsedObjects(q.wanted).Insert(inputs.AssignedRevisions(q.ca)...)
+	q.users.Set(user, used)
 	q.installed, known = q.records.Of(q.workload.Name)
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })

@@ -25,6 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/addons"
 	"github.com/cluster-chandler/chandler/test/connection"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -94,7 +95,7 @@ func statusOfRecords(t testing.TB, q *clusterRun, ran bool, wants []string, reco
 	var statuses []addonsv1.AddonStatus
 	for release, installed := range q.installed {
 		if sets.New(wants...).Has(release.Name) {
-			a := wantedAddon("platform", release.Name)
+			a := addons.Wanted("platform", release.Name)
 			a.Namespace = release.Namespace
 			q.wanted = append(q.wanted, a)
 			status := a.Status()

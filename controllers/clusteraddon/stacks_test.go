@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/retry"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 func TestDeselects(t *testing.T) {
@@ -160,7 +161,7 @@ func TestStackThatIsThereForNobody(t *testing.T) {
 // A panic is one add-on's failure: the request has nothing to act with, and continues with the next.
 func TestPanicIsOneAddonsFailure(t *testing.T) {
 	q := &clusterRun{ca: &addonsv1.ClusterAddon{}, workload: workload.Cluster{Name: "team/prod"}, proofs: &releases.Proofs{}, Reconciler: &Reconciler{}}
-	q.wanted = []wanted.Addon{wantedAddon("a", "web"), wantedAddon("a", "db")}
+	q.wanted = []wanted.Addon{addons.Wanted("a", "web"), addons.Wanted("a", "db")}
 	all, _ := delivery{q}.ensureAll(t.Context())
 	if len(all.statuses) != 2 || all.retryAfter != retry.Panic {
 		t.Errorf("%+v, again in %s", all.statuses, all.retryAfter)
@@ -178,7 +179,7 @@ func TestAddonsOfAnOutdatedAssignment(t *testing.T) {
 	ca := &addonsv1.ClusterAddon{}
 	was := addonsv1.AddonStatus{Name: "web", Namespace: "default", Stack: "a", Phase: addonsv1.AddonReady, Version: "1.2.3"}
 	ca.Status.Addons = []addonsv1.AddonStatus{was}
-	outdated, added := wantedAddon("a", "web"), wantedAddon("a", "new")
+	outdated, added := addons.Wanted("a", "web"), addons.Wanted("a", "new")
 	outdated.Outdated, added.Outdated = true, true
 	q := &clusterRun{proofs: &releases.Proofs{}, ca: ca, Reconciler: &Reconciler{}, stacks: stacks{wanted: []wanted.Addon{outdated, added}}}
 	all, _ := delivery{q}.ensureAll(t.Context())
@@ -194,7 +195,7 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 	now, cluster := time.Unix(1000, 0), member.OfCluster(&clusterv1.Cluster{})
 	spec := &addonsv1.AddonStackSpec{}
 	of := addonsv1.StackRevision{Name: "platform", Revision: "platform-1"}
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	for name, tc := range map[string]struct {
 		stack assignedStack
 		told  bool // once it stays so
@@ -210,7 +211,7 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 		since := map[string]time.Time(nil)
 		for _, after := range []time.Duration{0, time.Second, 2 * assignmentGrace} {
 			was := releases.Status(record, addonsv1.AddonReady)
-			q := &clusterRun{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: proofsOf(record)}
+			q := &clusterRun{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: addons.Proofs(record)}
 			q.Reconciler, q.ca.Status.Addons = &Reconciler{}, []addonsv1.AddonStatus{was}
 			q.stacks = resolveStacks([]assignedStack{tc.stack}, cluster, since, now.Add(after))
 			since = q.outdatedSince

@@ -14,14 +14,15 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 // TestSuccessorsThatCannotBeKnown has add-ons that can't say what they are to have, or what the
 // leaving one has. Those of the same stack are assumed to have the same, and new ones that may be the same in another place.
 func TestSuccessorsThatCannotBeKnown(t *testing.T) {
-	same, other, added := wantedAddon("a", "same"), wantedAddon("b", "other"), wantedAddon("b", "added")
+	same, other, added := addons.Wanted("a", "same"), addons.Wanted("b", "other"), addons.Wanted("b", "added")
 	leaving := deliver.Summary{Release: deliver.Release{Namespace: added.Release().Namespace, Name: "old"}, Terms: deliver.Terms{Stack: "a"}, Chart: "web"}
-	far, chart, named := wantedAddon("b", "far"), wantedAddon("b", "chart"), wantedAddon("b", "old")
+	far, chart, named := addons.Wanted("b", "far"), addons.Wanted("b", "chart"), addons.Wanted("b", "old")
 	for _, a := range []*wanted.Addon{&far, &chart, &named} {
 		a.Namespace, a.Chart = "elsewhere", addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/charts/db"}}
 	}
@@ -29,7 +30,7 @@ func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 	q, _ := askedCluster(t)
 	q.installed[same.Release()], q.installed[other.Release()] = deliver.Summary{Installed: true}, deliver.Summary{Installed: true}
 	for name, contents := range map[string]sets.Set[deliver.ObjectKey]{"the contents aren't known": nil, "the leaving one's record can't be read": {}} {
-		got, retryAfter := rendering{q}.successorsOf(t.Context(), leaving, []successor{
+		got, retryAfter := removal{q}.successorsOf(t.Context(), leaving, []successor{
 			{&same, contents}, {&other, contents}, {&added, contents}, {&far, contents}, {&chart, contents}, {&named, contents},
 		})
 		if diff := cmp.Diff([]string{"same of AddonStack a", "added of AddonStack b", "chart of AddonStack b", "old of AddonStack b"}, got); diff != "" {
@@ -40,7 +41,7 @@ func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 		}
 	}
 	q.now = q.now.Add(added.ProgressDeadline())
-	got, retryAfter := rendering{q}.successorsOf(t.Context(), leaving, []successor{{Addon: &same}, {Addon: &added}})
+	got, retryAfter := removal{q}.successorsOf(t.Context(), leaving, []successor{{Addon: &same}, {Addon: &added}})
 	if diff := cmp.Diff([]string{"same of AddonStack a"}, got); diff != "" || retryAfter != 0 {
 		t.Errorf("another stack's is waited for without end: %s, %s", diff, retryAfter)
 	}
@@ -97,7 +98,7 @@ func TestMayBringKinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := of("platform", "operator")
 			q := &clusterRun{proofs: &releases.Proofs{}, stacks: stacks{wanted: append(tc.others, a)}}
-			if got := (rendering{q}).mayBringKinds(&a, tc.before, tc.after); got != tc.want {
+			if got := mayBringKinds(q.wanted, &a, tc.before, tc.after); got != tc.want {
 				t.Errorf("mayBringKinds() = %t", got)
 			}
 		})

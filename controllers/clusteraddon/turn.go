@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/checks"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -87,11 +89,11 @@ type turn struct {
 	// missing is the first add-on of dependsOn that isn't ready, "" if all are.
 	missing string
 
-	in *inputs
+	in *inputs.Inputs
 	// err is why the inputs can't be had, or a condition can't be evaluated.
 	err error
 	// unmet is the condition that the add-on waits for.
-	unmet *unmetCondition
+	unmet *checks.Unmet
 	// holdReason and holdMessage say why its change waits for an upgrade of Kubernetes.
 	holdReason, holdMessage string
 	// written is the result of the write of the record's terms.
@@ -122,15 +124,15 @@ func (q delivery) turnOf(a *wanted.Addon, holder string, unreachable bool, ready
 // compare resolves the inputs, compares them with those of the record, and brings the record's terms up to date.
 func (q delivery) compare(ctx context.Context, t *turn) {
 	var settled bool
-	if t.err = inputReader(q).checkPinned(ctx, t.addon); t.err == nil {
-		t.in, t.err = inputReader(q).inputs(ctx, t.addon, t.record)
+	if t.err = q.reader().CheckPinned(ctx, t.addon); t.err == nil {
+		t.in, t.err = q.reader().Of(ctx, t.addon, t.record)
 	}
 	if t.err == nil {
-		settled, t.err = rendering(q).settled(ctx, t.in, t.record)
+		settled, t.err = q.renderer().Settled(ctx, t.in, t.record)
 	}
 	terms := termsOf(t.addon, t.record, t.in, settled)
 	if settled {
-		if t.unmet, t.err = conditionCheck(q).unmetPostcondition(ctx, t.addon, t.record); t.unmet == nil && t.err == nil {
+		if t.unmet, t.err = q.unmetPostcondition(ctx, t.addon, t.record); t.unmet == nil && t.err == nil {
 			terms.Postconditions = t.addon.PostconditionsDigest()
 		}
 	}
@@ -142,8 +144,8 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 	}
 	t.facts.Unreachable = t.written.unreachable
 	switch {
-	case isReplaced(t.err):
-		t.facts.Comparison, t.in = decide.Replaced, &inputs{Addon: t.addon, recorded: true}
+	case inputs.IsReplaced(t.err):
+		t.facts.Comparison, t.in = decide.Replaced, &inputs.Inputs{Addon: t.addon, Recorded: true}
 		t.facts.AsWanted = t.addon.IsInstalledAs(t.record) && q.proofs.Prove(t.record)
 	case t.err != nil:
 		t.facts.Comparison = decide.Unreadable
@@ -160,7 +162,7 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 
 // checkPrecondition finds out whether the add-on may be installed or upgraded now.
 func (q delivery) checkPrecondition(ctx context.Context, t *turn) {
-	unmet, err := conditionCheck(q).unmetPrecondition(ctx, t.in, t.record)
+	unmet, err := q.unmetPrecondition(ctx, t.in, t.record)
 	if unmet == nil && err == nil && t.facts.Comparison == decide.Different && q.changesInputsAlone(t) {
 		unmet, err = q.awaitTurn(ctx, t.addon)
 	}
@@ -172,7 +174,7 @@ func (q delivery) checkPrecondition(ctx context.Context, t *turn) {
 }
 
 // checked returns the result of a check that found a condition unmet, or none.
-func checked(unmet *unmetCondition) decide.Check {
+func checked(unmet *checks.Unmet) decide.Check {
 	if unmet != nil {
 		return decide.False
 	}

@@ -30,6 +30,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/must"
@@ -141,7 +142,7 @@ func TestUnreachableClusters(t *testing.T) {
 		"a name that none has":       {reading{handler: fine, name: "http2: a/b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tc.reading.do(t); err == nil || isUnreachable(err) != tc.unreachable {
+			if err := tc.reading.do(t); err == nil || workload.IsUnreachable(err) != tc.unreachable {
 				t.Errorf("%v: unreachable is %v", err, !tc.unreachable)
 			}
 		})
@@ -167,7 +168,7 @@ func TestUnreachableClusters(t *testing.T) {
 		},
 	} {
 		for _, err := range errs {
-			if wrapped := fmt.Errorf("add-on web: %w", err); isUnreachable(wrapped) != unreachable {
+			if wrapped := fmt.Errorf("add-on web: %w", err); workload.IsUnreachable(wrapped) != unreachable {
 				t.Errorf("%v: unreachable is %v", wrapped, !unreachable)
 			}
 		}

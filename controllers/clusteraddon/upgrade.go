@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/rendering"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -67,7 +68,7 @@ func (q upgradeGate) heldBack(a *wanted.Addon, record deliver.Summary) (reason, 
 	}
 	_, installed := q.installed[a.Release()]
 	switch {
-	case installed && record.Spec == a.SpecDigest() && (record.Status != deliver.StatusDeployed || q.renews(record)):
+	case installed && record.Spec == a.SpecDigest() && (record.Status != deliver.StatusDeployed || rendering.IsRenewalDue(record, q.now)):
 		return "", ""
 	case !installed && !q.cameWithUpgrade(a):
 		return "", ""

@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -109,4 +110,9 @@ func (a *Addon) Stated(terms deliver.Terms) deliver.Terms {
 	terms.Stack, terms.DependsOn, terms.ServiceAccount = a.Stack, a.DependsOn, a.Spec.ServiceAccountName
 	terms.DeletionPolicy, terms.DataPolicy = cmp.Or(a.Spec.DeletionPolicy, addonsv1.DeletionPolicyDelete), a.DataPolicy
 	return terms
+}
+
+// Reference says where the chart, kustomization or manifests of the add-on are, for a cluster of the namespace.
+func (a *Addon) Reference(namespace string) reference.Reference {
+	return reference.AddonOf(namespace, &a.Addon, a.Spec.Source)
 }

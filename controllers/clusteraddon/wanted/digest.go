@@ -64,3 +64,19 @@ func (a *Addon) InputsDigest() string {
 func (a *Addon) IsInstalledAs(record deliver.Summary) bool {
 	return record.Status == deliver.StatusDeployed && record.Spec == a.SpecDigest() && record.HasInputs(a.InputsDigest()) && !record.Transferred()
 }
+
+// maxInputs is how many pinned values a record names that make the same revision of an add-on, as a comment changed alone.
+const maxInputs = 8
+
+// WithInputs returns what a record says of inputs, with those of one more revision of the stack.
+func WithInputs(known, pinned string) string {
+	all := strings.Split(known, ",")
+	switch {
+	case known == "":
+		return pinned
+	case slices.Contains(all, pinned):
+		return known
+	}
+	all = append([]string{pinned}, all...)
+	return strings.Join(all[:min(len(all), maxInputs)], ",")
+}
