@@ -19,7 +19,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -35,20 +34,56 @@ func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addo
 	case decide.RefuseAccount:
 		return q.stay(t, step)
 	}
-	one := q.stillFailed(t.addon, q.proceed(ctx, t, step))
-	one = healthCheck(q).evaluateHealth(ctx, t.addon, t.record, t.in, driftRepair(q).correctDrift(ctx, t.addon, t.record, one))
-	if t.written.err != nil && one.status.Phase == addonsv1.AddonReady { // a removal would go by the previous terms
-		one.status = t.written.status
+	one := q.proceed(ctx, t, step)
+	came := q.cameOf(ctx, t, step, one.status)
+	one.status.Drift = q.previousStatus(one.status).Drift
+	came.RepairFailed = q.repairs(t.addon).correct(ctx, t.record, &one)
+	if err := one.requestErr; err != nil {
+		failed := requestFailed(err, one.status)
+		came.Said, one.followUp = saidIn(failed.status), one.and(failed.followUp)
 	}
+	if came.Say().Phase == addonsv1.AddonReady {
+		came.Degraded = q.health(t.addon).look(ctx, t.record, t.in, &one)
+	}
+	if t.written.err != nil { // a removal would go by the previous terms
+		unwritten := saidIn(t.written.status)
+		came.TermsUnwritten = &unwritten
+	}
+	one.say(came.Say())
 	one.followUp = one.and(t.written.followUp)
 	return one
+}
+
+// cameOf gathers the facts about an add-on after a step.
+func (q delivery) cameOf(ctx context.Context, t *turn, step decide.WantedStep, status addonsv1.AddonStatus) decide.Came {
+	of := stack.StatusOf(&q.ca.Status, t.addon.Stack)
+	came := decide.Came{
+		Step: step, Said: saidIn(status), Was: saidIn(q.previousStatus(t.status)),
+		SameRevision: of.Name != "" && of.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, t.addon.Stack),
+		HasTurn:      !of.InputsChanged.IsZero(),
+		AsWanted:     t.addon.IsInstalledAs(t.record),
+	}
+	if came.AsWanted && reasons.Of(came.Said.Reason).Is(reasons.SourceFailed) {
+		came.SameInputs = q.hasInputs(ctx, t.addon, t.record)
+	}
+	return came
+}
+
+// hasInputs reports whether the record is of the add-on's inputs, with the artifact that the record names.
+func (q delivery) hasInputs(ctx context.Context, a *wanted.Addon, record deliver.Summary) bool {
+	in := &inputs.Inputs{Addon: a, Chart: a.Reference(q.ca.Namespace), Artifact: record.Artifact}
+	if err := q.reader().ReadValues(ctx, in, record); err != nil {
+		return false
+	}
+	same, err := q.renderer().Settled(ctx, in, record)
+	return same && err == nil
 }
 
 // proceed does a step of an add-on whose inputs were compared.
 func (q delivery) proceed(ctx context.Context, t *turn, step decide.WantedStep) addonResult {
 	switch step {
 	case decide.ReportUnreadable:
-		return q.inputFailed(ctx, t)
+		return q.inputFailed(t)
 	case decide.AwaitPostcondition:
 		return awaitPostcondition(t.addon, t.unmet, t.status)
 	case decide.Settle:
@@ -77,9 +112,6 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 	case decide.RefuseVersion:
 		reason, text = reasons.NoCompatibleVersion, t.addon.Incompatible
 	case decide.AwaitResume:
-		if was := q.previousStatus(t.status); was.Phase == addonsv1.AddonFailed { // a pause heals nothing
-			return addonResult{status: was}
-		}
 		reason, text = reasons.StackPaused, fmt.Sprintf("It is installed or changed once AddonStack %s is resumed", t.addon.Stack)
 	case decide.AwaitUpgrade:
 		reason, text = t.holdReason, t.holdMessage
@@ -94,12 +126,6 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 		text = t.err.Error()
 	}
 	one := because(t.status, reason, text)
-	switch {
-	case reason == reasons.WaitingForOtherClusters && !stack.StatusOf(&q.stored.Status, t.addon.Stack).InputsChanged.IsZero():
-		one.status = q.previousStatus(t.status) // it failed with the inputs before
-	case reason == reasons.WaitingForOtherClusters, step == decide.KeepReplaced:
-		one.status.Phase = addonsv1.AddonReady
-	}
 	if step == decide.AwaitPrecondition {
 		one.retryAfter = t.unmet.RetryAfter
 	}
@@ -147,7 +173,7 @@ func (q delivery) change(ctx context.Context, t *turn) addonResult {
 	if !installed { // a cluster that never shows the record would have an add-on that is Ready for ever
 		one.retryAfter = retry.Sooner(one.retryAfter, retry.Record)
 	}
-	return q.keepReady(ctx, a, record, one)
+	return one
 }
 
 // recordLost returns the result of an add-on whose records don't stay, and that is installed again after the pause.
@@ -167,9 +193,8 @@ func (q delivery) goBack(ctx context.Context, t *turn) addonResult {
 	return one
 }
 
-// inputFailed returns the result of an add-on whose inputs can't be had. An add-on that is
-// installed as it is wanted stays Ready: a source that is down changes nothing on a cluster.
-func (q delivery) inputFailed(ctx context.Context, t *turn) addonResult {
+// inputFailed returns the result of an add-on whose inputs can't be had.
+func (q delivery) inputFailed(t *turn) addonResult {
 	failed, ok := errors.AsType[*failure.Error](t.err)
 	if !ok {
 		return requestFailed(t.err, q.previousStatus(t.status))
@@ -180,43 +205,6 @@ func (q delivery) inputFailed(ctx context.Context, t *turn) addonResult {
 	}
 	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
 		one.err = fmt.Errorf("add-on %s: %w", t.addon.Name, t.err)
-	}
-	return q.keepReady(ctx, t.addon, t.record, one)
-}
-
-// stillFailed keeps an add-on Failed, with what is wrong, while it waits for a renderer, or while its source, which is to
-// blame, is asked again. That is so for the same revision of the stack.
-func (q delivery) stillFailed(a *wanted.Addon, one addonResult) addonResult {
-	was := q.previousStatus(a.Status())
-	isAsked := one.status.Reason == failure.ArtifactPending && reasons.Of(was.Reason).Is(reasons.SourceBad)
-	if was.Phase != addonsv1.AddonFailed || !isAsked && one.status.Reason != job.ReasonWaitingForRenderer {
-		return one
-	}
-	if is := stack.StatusOf(&q.ca.Status, a.Stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.Stack) {
-		one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
-	}
-	return one
-}
-
-// keepReady keeps an add-on Ready whose source can't be read, if its record proves that its chart is the wanted
-// one, and its values are the same. One that waits for a renderer stays as it was found before.
-func (q delivery) keepReady(ctx context.Context, a *wanted.Addon, record deliver.Summary, one addonResult) addonResult {
-	if one.status.Reason == job.ReasonWaitingForRenderer && a.IsInstalledAs(record) {
-		if was := q.previousStatus(a.Status()); was.Phase != addonsv1.AddonPending {
-			one.status = was
-		}
-		return one
-	}
-	if !reasons.Of(one.status.Reason).Is(reasons.SourceFailed) || !a.IsInstalledAs(record) {
-		return one
-	}
-	in := &inputs.Inputs{Addon: a, Chart: a.Reference(q.ca.Namespace), Artifact: record.Artifact}
-	if err := q.reader().ReadValues(ctx, in, record); err != nil {
-		return one
-	}
-	if same, err := q.renderer().Settled(ctx, in, record); same && err == nil {
-		one.status.Phase = addonsv1.AddonReady
-		one.status.Message = shorten("Installed; its source can't be read now: " + one.status.Message)
 	}
 	return one
 }

@@ -69,6 +69,21 @@ func (q *clusterRun) checks(a *wanted.Addon) checks.Checks {
 	return checks.Checks{Workload: q.workload, Addon: a, Memory: &q.memory.of(a.Release()).checks, Now: q.now}
 }
 
+// repairs returns what repairs changes of an add-on by others.
+func (q *clusterRun) repairs(a *wanted.Addon) driftRepair {
+	return driftRepair{
+		deliverer: q.Deliverer, watched: q.watched, workload: q.workload, addon: a, memory: &q.memory.of(a.Release()).drift, limiter: q.memory.repairs,
+		proofs: q.proofs, again: q.again, now: q.now, record: func(e event) { q.record(q.ca, e) },
+	}
+}
+
+// health returns what evaluates the workloads of an add-on.
+func (q *clusterRun) health(a *wanted.Addon) healthCheck {
+	return healthCheck{
+		watched: q.watched, workload: q.workload, addon: a, memory: &q.memory.of(a.Release()).health, was: q.previousStatus(a.Status()), now: q.now,
+	}
+}
+
 // terms returns what brings changed terms into records.
 func (q *clusterRun) terms() releases.Terms {
 	return releases.Terms{Deliverer: q.Deliverer, Target: q.workload.Target(), UID: q.ca.UID, Proofs: q.proofs}

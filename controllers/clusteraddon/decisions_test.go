@@ -176,7 +176,8 @@ func TestUnprovenRecordIsNotCompared(t *testing.T) {
 		}
 		a := addons.Wanted("platform", "web")
 		a.Namespace = "apps"
-		one := driftRepair{q}.correctDrift(t.Context(), &a, record, addonResult{status: releases.Status(record, addonsv1.AddonReady)})
+		one := addonResult{status: releases.Status(record, addonsv1.AddonReady)}
+		q.repairs(&a).correct(t.Context(), record, &one)
 		if (*asked > 0) != isProven || !isProven && one.retryAfter != 0 {
 			t.Errorf("proven %t: asked %d times, again after %s", isProven, *asked, one.retryAfter)
 		}
@@ -199,9 +200,7 @@ func TestFollowed(t *testing.T) {
 		a := addons.Wanted(tc.stack, "web")
 		a.Namespace = "apps"
 		tc.change(&a)
-		q, _ := askedCluster(t, record)
-		q.wanted = []wanted.Addon{a}
-		if _, followed := (driftRepair{q}).expected()[record.Release]; followed != tc.want {
+		if _, followed := expectedObjects([]wanted.Addon{a}, addons.Records(record))[record.Release]; followed != tc.want {
 			t.Errorf("%s: %t", name, followed)
 		}
 	}

@@ -37,7 +37,7 @@ func (q delivery) desired(in *inputs.Inputs) deliver.Desired {
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		AdoptRelease:     a.AdoptedRelease(),
 		Ignore:           ignore,
-		Seen:             driftRepair(q).seen(a),
+		Seen:             q.repairs(a).seen(),
 		OnFailure:        a.OnFailure,
 		Again:            q.again,
 		Recreate:         a.ImmutableFieldPolicy == addonsv1.ImmutableFieldPolicyRecreate,

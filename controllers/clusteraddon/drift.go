@@ -7,11 +7,15 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -20,22 +24,28 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// driftRepair compares installed add-ons with what they applied, where a watch says that something differs.
-type driftRepair struct{ *clusterRun }
-
-// watchObjects has the objects watched of all add-ons that are installed and wanted.
-func (q driftRepair) watchObjects() {
-	q.watched.Watch(q.workload.Name, q.workload.Conn, q.expected())
+// driftRepair compares an installed add-on with what it applied, where a watch says that something differs.
+type driftRepair struct {
+	deliverer *deliver.Deliverer
+	watched   *fleetwatch.Objects
+	workload  workload.Cluster
+	addon     *wanted.Addon
+	memory    *driftMemory
+	limiter   *rate.Limiter // of the cluster
+	proofs    *releases.Proofs
+	again     bool // a person asked for it
+	now       time.Time
+	record    func(event)
 }
 
-// expected returns the releases whose objects are watched, with what is expected of them.
-func (q driftRepair) expected() map[deliver.Release]fleetwatch.Expected {
+// expectedObjects returns the releases whose objects are watched, with what is expected of them.
+func expectedObjects(all []wanted.Addon, installed map[deliver.Release]deliver.Summary) map[deliver.Release]fleetwatch.Expected {
 	expected := map[deliver.Release]fleetwatch.Expected{}
-	for i := range q.wanted {
-		a := &q.wanted[i]
+	for i := range all {
+		a := &all[i]
 		policy, rules := a.DriftRules()
-		record, installed := q.installed[a.Release()]
-		if !installed || record.Stack != a.Stack || a.Outdated || policy == addonsv1.DriftPolicyIgnore {
+		record, isInstalled := installed[a.Release()]
+		if !isInstalled || record.Stack != a.Stack || a.Outdated || policy == addonsv1.DriftPolicyIgnore {
 			continue
 		}
 		evaluates := func(kind schema.GroupKind) bool { return health.Evaluates(kind, a.Readiness) }
@@ -46,63 +56,62 @@ func (q driftRepair) expected() map[deliver.Release]fleetwatch.Expected {
 	return expected
 }
 
-// correctDrift repairs changes of an add-on's objects by others, unless the add-on has just been
-// upgraded. The parameter one is the add-on's result without the repair.
-func (q driftRepair) correctDrift(ctx context.Context, a *wanted.Addon, record deliver.Summary, one addonResult) addonResult {
-	policy, rules := a.DriftRules()
-	one.status.Drift = q.previousStatus(one.status).Drift
+// correct repairs changes of the add-on's objects by others, unless the add-on has just been upgraded. It writes the drift into
+// the result, and returns how the last repair failed, nil if it didn't.
+func (q driftRepair) correct(ctx context.Context, record deliver.Summary, one *addonResult) *decide.Said {
+	policy, rules := q.addon.DriftRules()
 	if policy == addonsv1.DriftPolicyIgnore {
 		one.status.Drift = nil
-		return one
+		return nil
 	}
 	if !record.Repairable() || !q.proofs.Prove(record) || one.unreachable || one.status.Revision != int32(record.Revision) {
-		return one
+		return nil
 	}
-	state, memory := q.watched.State(q.workload.Conn, a.Release()), &q.memory.of(a.Release()).drift
+	state := q.watched.State(q.workload.Conn, q.addon.Release())
 	if q.again {
-		*memory = newDriftMemory()
+		*q.memory = newDriftMemory()
 	}
-	memory.turnTo(record.Revision)
-	if state.Differs || memory.isDue(q.now, state) || record.Applied == "" || q.again {
-		if !q.memory.repairs.AllowN(q.now, 1) && !q.again {
+	q.memory.turnTo(record.Revision)
+	if state.Differs || q.memory.isDue(q.now, state) || record.Applied == "" || q.again {
+		if !q.limiter.AllowN(q.now, 1) && !q.again {
 			one.retryAfter = retry.Sooner(one.retryAfter, time.Second/repairRate)
-			return memory.withFailure(one)
+			return q.memory.said()
 		}
-		memory.lookAt = q.now.Add(retry.Unanswered)
-		one = q.repair(ctx, a, deliver.Repair{
-			Release: a.Release(), Proof: q.proofs.Of(a.Release()), Adoption: a.AdoptionPolicy, Ignore: rules,
-			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
+		q.memory.lookAt = q.now.Add(retry.Unanswered)
+		q.repair(ctx, deliver.Repair{
+			Release: q.addon.Release(), Proof: q.proofs.Of(q.addon.Release()), Adoption: q.addon.AdoptionPolicy, Ignore: rules,
+			Report: policy == addonsv1.DriftPolicyReport, Wait: q.memory.wait(q.now), Seen: q.seen(), Values: q.again,
 		}, state, one)
 	}
-	one.retryAfter = retry.Sooner(one.retryAfter, until(memory.lookAt, q.now))
+	one.retryAfter = retry.Sooner(one.retryAfter, until(q.memory.lookAt, q.now))
 	one.status.Drift = withUnwatched(one.status.Drift, state.Unwatched)
-	return memory.withFailure(one)
+	return q.memory.said()
 }
 
 // repair compares the objects with the record, and sets right what is to be set right.
-func (q driftRepair) repair(ctx context.Context, a *wanted.Addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
-	memory := &q.memory.of(a.Release()).drift
+func (q driftRepair) repair(ctx context.Context, want deliver.Repair, state fleetwatch.State, one *addonResult) {
+	a, memory := q.addon, q.memory
 	done := q.watched.Repairing(q.workload.Conn, a.Release())
 	defer done()
 	target, err := q.workload.As(a.Spec.ServiceAccountName)
 	if err != nil {
-		return requestFailed(err, one.status)
+		one.requestErr = err
+		return
 	}
-	outcome, found, err := q.Deliverer.Repair(ctx, target, want)
+	outcome, found, err := q.deliverer.Repair(ctx, target, want)
 	countDelivery(actionRepair, outcome, err)
 	if errors.Is(err, deliver.ErrUnproven) {
 		q.proofs.Note(a.Release(), "") // so it is made once more
 		one.retryAfter = time.Millisecond
-		return one
+		return
 	}
 	if err != nil { // the reconcile is tried again, with backoff
-		failed := requestFailed(err, one.status)
-		failed.followUp = one.and(failed.followUp)
-		return failed
+		one.requestErr = err
+		return
 	}
 	if outcome.Reason == deliver.ReasonWaitingForMemory { // it is installed as before
 		memory.lookAt = q.now.Add(outcome.RetryAfter)
-		return one
+		return
 	}
 	memory.failed, memory.lookAt = nil, time.Time{}
 	again := time.Duration(0)
@@ -125,22 +134,21 @@ func (q driftRepair) repair(ctx context.Context, a *wanted.Addon, want deliver.R
 	countDrift(found)
 	was := one.status.Drift
 	one.status.Drift = driftStatus(was, found, memory, object.FieldManager(a.Release()), q.now)
-	q.recordDrift(&one.status, was, found)
-	return one
+	q.tell(&one.status, was, found)
 }
 
-// seen returns what watches show of an add-on's objects; nil if all of them are to be read.
-func (q driftRepair) seen(a *wanted.Addon) func(deliver.ObjectKey) (drift.Fields, bool) {
-	if policy, _ := a.DriftRules(); q.again || policy == addonsv1.DriftPolicyIgnore {
+// seen returns what watches show of the add-on's objects; nil if all of them are to be read.
+func (q driftRepair) seen() func(deliver.ObjectKey) (drift.Fields, bool) {
+	if policy, _ := q.addon.DriftRules(); q.again || policy == addonsv1.DriftPolicyIgnore {
 		return nil
 	}
-	return q.watched.Seen(q.workload.Conn, a.Release())
+	return q.watched.Seen(q.workload.Conn, q.addon.Release())
 }
 
-// withFailure returns the result with the failure of the last repair. A failed upgrade comes first.
-func (m *driftMemory) withFailure(one addonResult) addonResult {
-	if m.failed != nil && one.status.Phase == addonsv1.AddonReady {
-		one.status.Phase, one.status.Reason, one.status.Message = m.failed.Phase, m.failed.Reason, shorten(m.failed.Message)
+// said returns how the last repair failed, nil if it didn't.
+func (m *driftMemory) said() *decide.Said {
+	if m.failed == nil {
+		return nil
 	}
-	return one
+	return &decide.Said{Phase: m.failed.Phase, Reason: m.failed.Reason, Message: m.failed.Message}
 }

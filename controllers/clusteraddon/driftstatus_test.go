@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
@@ -88,8 +87,9 @@ func TestDriftIsToldOnce(t *testing.T) {
 		"repaired again": {was, &addonsv1.AddonDrift{Repaired: 5, Message: "before"}, nil, "Normal DriftRepaired"},
 	} {
 		recorder := events.NewFakeRecorder(1)
-		q := driftRepair{&clusterRun{proofs: &releases.Proofs{}, Reconciler: &Reconciler{Recorder: recorder}, ca: &addonsv1.ClusterAddon{}}}
-		q.recordDrift(&addonsv1.AddonStatus{Name: "web", Namespace: "ns", Stack: "platform", Drift: tc.is}, tc.was, tc.found)
+		r := &Reconciler{Recorder: recorder}
+		q := driftRepair{record: func(e event) { r.record(&addonsv1.ClusterAddon{}, e) }}
+		q.tell(&addonsv1.AddonStatus{Name: "web", Namespace: "ns", Stack: "platform", Drift: tc.is}, tc.was, tc.found)
 		close(recorder.Events)
 		if got := <-recorder.Events; !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
 			t.Errorf("%s: told of %q", title, got)
@@ -180,8 +180,8 @@ func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
 	memory.revision, memory.lookAt = 1, q.now.Add(-time.Hour)
 	one := addonResult{status: a.Status()}
 	one.status.Revision = 1
-	if one = (driftRepair{q}).correctDrift(t.Context(), a, record, one); one.err == nil || one.retryAfter < time.Second {
-		t.Errorf("it comes again after %s: %v", one.retryAfter, one.err)
+	if q.repairs(a).correct(t.Context(), record, &one); one.requestErr == nil || one.retryAfter < time.Second {
+		t.Errorf("it comes again after %s: %v", one.retryAfter, one.requestErr)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestRecordsWithoutWhatWasAppliedAreLookedAt(t *testing.T) {
 		a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, Stack: "platform"}
 		one := addonResult{status: a.Status()}
 		one.status.Revision = 1
-		driftRepair{q}.correctDrift(t.Context(), a, record, one)
+		q.repairs(a).correct(t.Context(), record, &one)
 		if (*asked > 0) != looks {
 			t.Errorf("applied %q: the cluster is asked %d times", applied, *asked)
 		}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
@@ -23,7 +24,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -44,6 +44,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
 	q := &clusterRun{
 		proofs:     &releases.Proofs{},
+		memory:     newMemory(),
 		Reconciler: &Reconciler{Sources: sources, watched: fleetwatch.NewObjects(nil)},
 		ca:         &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}},
 	}
@@ -67,7 +68,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 
 // saidOf returns what the status of an add-on says of an error.
 func saidOf(q *clusterRun, err error, a *wanted.Addon) (reason, message string) {
-	one := delivery{q}.inputFailed(context.Background(), &turn{addon: a, err: inputs.OfAddon(a, err), status: a.Status()})
+	one := delivery{q}.inputFailed(&turn{addon: a, err: inputs.OfAddon(a, err), status: a.Status()})
 	return one.status.Reason, one.status.Message
 }
 
@@ -91,37 +92,8 @@ func TestFailuresOfContentNameTheField(t *testing.T) {
 		{manifests, job.ReasonManifestInvalid, "a.yaml: no", "addons[web].manifests: a.yaml: no"},
 	} {
 		err := &failure.Error{Reason: tc.reason, Err: errors.New(tc.said)}
-		if reason, message := saidOf(&clusterRun{proofs: &releases.Proofs{}}, err, tc.a); reason != tc.reason || message != tc.want {
+		if reason, message := saidOf(&clusterRun{proofs: &releases.Proofs{}, memory: newMemory()}, err, tc.a); reason != tc.reason || message != tc.want {
 			t.Errorf("got %s: %s, want %s", reason, message, tc.want)
-		}
-	}
-}
-
-// An add-on stays Failed while its source is asked again for what it didn't give, and no longer.
-func TestStaysFailedWhileItsSourceIsAskedAgain(t *testing.T) {
-	const at = "platform-1"
-	for name, tc := range map[string]struct {
-		phase          addonsv1.AddonPhase
-		was, is        string
-		seen, assigned string // revisions
-		stays          bool
-	}{
-		"it is asked again":               {addonsv1.AddonFailed, failure.ArtifactInvalid, failure.ArtifactPending, at, at, true},
-		"it is asked for something else":  {addonsv1.AddonFailed, failure.ArtifactInvalid, failure.ArtifactPending, at, "platform-2", false},
-		"it is down now":                  {addonsv1.AddonFailed, failure.ArtifactInvalid, failure.SourceUnavailable, at, at, false},
-		"it was another failure":          {addonsv1.AddonFailed, deliver.ReasonHookFailed, failure.ArtifactPending, at, at, false},
-		"it waited for something already": {addonsv1.AddonPending, reasons.ValuesNotFound, failure.ArtifactPending, at, at, false},
-	} {
-		q := &clusterRun{proofs: &releases.Proofs{}, ca: &addonsv1.ClusterAddon{}}
-		a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web"}, Stack: "platform"}
-		was := a.Status()
-		was.Phase, was.Reason, was.Message = tc.phase, tc.was, "what is wrong"
-		q.ca.Status.Addons = []addonsv1.AddonStatus{was}
-		q.ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: tc.seen}}
-		q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.assigned}}
-		one := delivery{q}.stillFailed(a, because(a.Status(), tc.is, "it is slow"))
-		if stays := one.status.Phase == was.Phase && one.status.Reason == was.Reason && one.status.Message == was.Message; stays != tc.stays {
-			t.Errorf("%s: %+v", name, one.status)
 		}
 	}
 }
@@ -142,7 +114,7 @@ func TestWaitsForARenderer(t *testing.T) {
 	_, _, ofSource := q.reader().ValuesFrom(impatient, addonsv1.ValuesReference{Kind: "ConfigMap", Name: "v"})
 	_, ofTemplate := q.reader().ValuesTemplate(impatient, a)
 	deployed := deliver.Summary{Status: deliver.StatusDeployed, Terms: deliver.Terms{Spec: a.SpecDigest()}}
-	for of, err := range map[string]error{"values": ofSource, "a template": ofTemplate} {
+	for name, err := range map[string]error{"values": ofSource, "a template": ofTemplate} {
 		for _, tc := range []struct {
 			was    addonsv1.AddonPhase
 			record deliver.Summary
@@ -161,17 +133,18 @@ func TestWaitsForARenderer(t *testing.T) {
 			q.ca.Status.Addons = []addonsv1.AddonStatus{was}
 			q.ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "1"}}
 			q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "1"}}
-			one := delivery{q}.inputFailed(t.Context(), &turn{addon: a, err: err, status: a.Status(), record: tc.record})
-			one = delivery{q}.stillFailed(a, one)
+			of := &turn{addon: a, err: err, status: a.Status(), record: tc.record}
+			one := delivery{q}.inputFailed(of)
+			one.say(delivery{q}.cameOf(t.Context(), of, decide.ReportUnreadable, one.status).Say())
 			phase, reason := addonsv1.AddonPending, job.ReasonWaitingForRenderer
 			if tc.keeps {
 				phase, reason = tc.was, "Before"
 			}
 			if one.status.Phase != phase || one.status.Reason != reason || one.retryAfter <= 0 || one.err != nil {
-				t.Errorf("of %s, %s before: %+v", of, tc.was, one)
+				t.Errorf("of %s, %s before: %+v", name, tc.was, one)
 			}
 			if strings.Contains(one.status.Message, "correct") {
-				t.Errorf("of %s: %s", of, one.status.Message)
+				t.Errorf("of %s: %s", name, one.status.Message)
 			}
 		}
 	}

@@ -60,7 +60,11 @@ func TestHealthThatNobodyKnowsYet(t *testing.T) {
 		a.Namespace = record.Namespace
 		before := releases.Status(record, was)
 		q.ca.Status.Addons = []addonsv1.AddonStatus{before}
-		one := healthCheck{q}.evaluateHealth(t.Context(), &a, record, nil, addonResult{status: releases.Status(record, addonsv1.AddonReady)})
+		one := addonResult{status: releases.Status(record, addonsv1.AddonReady)}
+		degraded := q.health(&a).look(t.Context(), record, nil, &one)
+		if degraded != nil {
+			one.say(*degraded)
+		}
 		if one.status.Phase != want {
 			t.Errorf("it was %s: %+v", was, one.status)
 		}

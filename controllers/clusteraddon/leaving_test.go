@@ -194,7 +194,8 @@ func TestReadyWhileItsSourceIsDown(t *testing.T) {
 		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.Artifact, a.SpecDigest(), in.Digest(job.FactsUsed{})
 		q.proofs = addons.Proofs(record)
 		tc.change(a)
-		one := delivery{q}.keepReady(t.Context(), a, record, because(a.Status(), tc.reason, "why"))
+		one := because(a.Status(), tc.reason, "why")
+		one.say(delivery{q}.cameOf(t.Context(), &turn{addon: a, record: record, status: a.Status()}, decide.Deliver, one.status).Say())
 		if ready := one.status.Phase == addonsv1.AddonReady; ready != tc.ready {
 			t.Errorf("%s: %+v", name, one.status)
 		}

@@ -173,7 +173,9 @@ func TestStayOfPaused(t *testing.T) {
 			a := addons.Wanted("platform", "web")
 			was.Name, was.Namespace, was.Stack = a.Name, a.Release().Namespace, "platform"
 			q.ca.Status.Addons = []addonsv1.AddonStatus{was}
-			one := delivery{q}.stay(&turn{addon: &a, status: a.Status()}, decide.AwaitResume)
+			of := &turn{addon: &a, status: a.Status()}
+			one := delivery{q}.stay(of, decide.AwaitResume)
+			one.say(delivery{q}.cameOf(t.Context(), of, decide.AwaitResume, one.status).Say())
 			want := [2]string{string(addonsv1.AddonPending), reasons.StackPaused}
 			if was.Phase == addonsv1.AddonFailed {
 				want = [2]string{string(was.Phase), was.Reason}

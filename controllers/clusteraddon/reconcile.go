@@ -144,7 +144,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 		return management.Retry(ctx, ctrl.Result{}, err)
 	}
 	q.again = isAskedAgain(q.ca)
-	driftRepair{q}.watchObjects()
+	q.watched.Watch(q.workload.Name, q.workload.Conn, expectedObjects(q.wanted, q.installed))
 	untold := removal{q}.tellOrphans(ctx)
 	var successors []*wanted.Addon
 	all, successors = delivery{q}.ensureAll(ctx)

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -52,8 +53,20 @@ type addonResult struct {
 	applied bool // all of its objects were, in this reconcile
 	tried   bool // each of its objects was
 	gone    bool // it was removed, and has no status
+	// requestErr is of a request of a repair.
+	requestErr error
 	// found is how the objects were found, if it became Ready in this reconcile
 	found map[deliver.ObjectKey]observe.Status
+}
+
+// saidIn returns the words of a status.
+func saidIn(status addonsv1.AddonStatus) decide.Said {
+	return decide.Said{Phase: status.Phase, Reason: status.Reason, Message: status.Message}
+}
+
+// say puts words into the result's status.
+func (r *addonResult) say(is decide.Said) {
+	r.status.Phase, r.status.Reason, r.status.Message = is.Phase, is.Reason, shorten(is.Message)
 }
 
 // because returns the result of an add-on that doesn't go on, in the phase of the reason.
