@@ -141,8 +141,3 @@ func (q *clusterRun) keptReleases(namespace string) []deliver.Release {
 	slices.SortFunc(kept, func(a, b deliver.Release) int { return strings.Compare(a.Name, b.Name) })
 	return kept[:min(maxKept, len(kept))]
 }
-
-// stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.
-func (q *clusterRun) stackHasSay(name string) bool {
-	return slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.Stack == name && a.HasSay() })
-}

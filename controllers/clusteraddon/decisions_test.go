@@ -158,7 +158,7 @@ func TestUpgradeHoldsRemovals(t *testing.T) {
 		"the add-on is there at other times": {upgrade: &upgrade.Upgrade{}, record: record, absent: true},
 	} {
 		q := &clusterRun{proofs: &releases.Proofs{}, upgrade: tc.upgrade, absent: map[string]bool{"platform/web": tc.absent}}
-		if got := (upgradeGate{q}).holdsRemoval(tc.record); got != tc.want {
+		if got := q.gate().holdsRemoval(tc.record); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

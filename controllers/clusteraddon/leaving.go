@@ -54,7 +54,7 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 	var awaited string
 	var names []string
 	var left time.Duration // until a stack, or successors, aren't waited for any more
-	facts := decide.Leaving{UpgradeHolds: upgradeGate(q).holdsRemoval(record), DependentLeaves: dependent != ""}
+	facts := decide.Leaving{UpgradeHolds: q.gate().holdsRemoval(record), DependentLeaves: dependent != ""}
 	if !facts.UpgradeHolds { // from then on the stack is waited for
 		awaited, left = q.awaitedStack(record)
 		facts.StackAwaited = left > 0

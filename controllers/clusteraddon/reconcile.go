@@ -177,7 +177,7 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 		return false, err
 	}
 	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
-	if err := upgradeGate(q).observeUpgrade(ctx, assigned); err != nil {
+	if err := q.observeUpgrade(ctx, assigned); err != nil {
 		return false, err
 	}
 	for i := range q.wanted {

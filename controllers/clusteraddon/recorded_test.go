@@ -110,7 +110,7 @@ func statusOfRecords(t testing.TB, q *clusterRun, ran bool, wants []string, reco
 		statuses = append(statuses, q.unwantedStatus(leaving[i], addonsv1.AddonRemoving))
 	}
 	report(q.ca, statuses, nil, nil)
-	q.ca.Status.KubernetesVersions = upgradeGate{q}.kubernetesVersions()
+	q.ca.Status.KubernetesVersions = q.gate().kubernetesVersions()
 }
 
 // FuzzStatusOfRecords has the Secret of a release record say anything: the status can be written all the same.

@@ -52,7 +52,7 @@ func (q statusReport) announced() (all []addonsv1.AddonStatus, added bool) {
 		switch {
 		case at < 0:
 			is := q.previousStatus(status)
-			if reason, _ := upgradeGate(q).heldBack(&q.wanted[i], q.installed[q.wanted[i].Release()]); reason != "" {
+			if reason, _ := q.gate().heldBack(&q.wanted[i], q.installed[q.wanted[i].Release()]); reason != "" {
 				is.Reason = reason
 			}
 			all, added = append(all, is), true
@@ -76,9 +76,9 @@ func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}
-	q.ca.Status.KubernetesVersions = upgradeGate(q).kubernetesVersions()
+	q.ca.Status.KubernetesVersions = q.gate().kubernetesVersions()
 	removal(q).reportDeletable()
-	held := upgradeGate(q).reportUpgrade(all.statuses)
+	held := q.reportUpgrade(all.statuses)
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, isWhole, q.now)

@@ -156,7 +156,7 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 	default:
 		t.facts.Comparison = decide.Different
 	}
-	t.holdReason, t.holdMessage = upgradeGate(q).heldBack(t.addon, t.record)
+	t.holdReason, t.holdMessage = q.gate().heldBack(t.addon, t.record)
 	t.facts.HeldBack = t.holdReason != ""
 }
 

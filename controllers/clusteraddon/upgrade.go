@@ -26,11 +26,31 @@ import (
 )
 
 // upgradeGate holds add-ons back for an upgrade of Kubernetes, and the upgrade for add-ons.
-type upgradeGate struct{ *clusterRun }
+type upgradeGate struct {
+	ca         *addonsv1.ClusterAddon // as it was last written
+	wanted     []wanted.Addon
+	installed  map[deliver.Release]deliver.Summary
+	unresolved map[string]unresolvedStack
+	// outdated are the stacks whose assignment is to follow.
+	outdated []string
+	// upgrade is nil without one.
+	upgrade  *upgrade.Upgrade
+	versions upgrade.Cluster
+	absent   map[string]bool
+	now      time.Time
+}
+
+// gate returns what an upgrade holds back, and what holds it.
+func (q *clusterRun) gate() upgradeGate {
+	return upgradeGate{
+		ca: q.stored, wanted: q.wanted, installed: q.installed, unresolved: q.unresolved, outdated: q.outdated,
+		upgrade: q.upgrade, versions: q.versions, absent: q.absent, now: q.now,
+	}
+}
 
 // observeUpgrade finds out how far an upgrade of the cluster's Kubernetes is, if add-ons have a
 // say in it. Add-ons of a stack that can't be read may have one, as before.
-func (q upgradeGate) observeUpgrade(ctx context.Context, assigned []assignedStack) error {
+func (q gathering) observeUpgrade(ctx context.Context, assigned []assignedStack) error {
 	q.gates = slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.HasSay() })
 	if _, awaited := firstAwaited(q.unresolved); awaited && ptr.Deref(q.ca.Status.GatesUpgrades, false) {
 		q.gates = true
@@ -80,8 +100,8 @@ func (q upgradeGate) heldBack(a *wanted.Addon, record deliver.Summary) (reason, 
 
 // cameWithUpgrade reports whether a missing add-on was first wanted when the upgrade was in sight.
 func (q upgradeGate) cameWithUpgrade(a *wanted.Addon) bool {
-	at := indexOf(q.stored.Status.Addons, a.Status())
-	return at < 0 || wanted.IsHeldBack(q.stored.Status.Addons[at].Reason)
+	at := indexOf(q.ca.Status.Addons, a.Status())
+	return at < 0 || wanted.IsHeldBack(q.ca.Status.Addons[at].Reason)
 }
 
 // holdsRemoval reports whether an unwanted add-on stays until the upgrade is done.
@@ -90,12 +110,12 @@ func (q upgradeGate) holdsRemoval(record deliver.Summary) bool {
 }
 
 // reportUpgrade writes what the upgrade waits for, and returns when to look again.
-func (q upgradeGate) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
+func (q statusReport) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
 	q.ca.Status.GatesUpgrades = nil
 	if q.gates {
 		q.ca.Status.GatesUpgrades = ptr.To(true)
 	}
-	return q.setUpgrade(q.ca, q.upgrade, q.versions, q.causes(statuses))
+	return q.setUpgrade(q.ca, q.upgrade, q.versions, q.gate().causes(statuses))
 }
 
 // setUpgrade writes status.upgrade and its condition, and returns when to look again.
@@ -212,4 +232,9 @@ func (r *Reconciler) upgradeUnseen(ca *addonsv1.ClusterAddon, cluster *member.Me
 		return 0 // what was seen before stays
 	}
 	return r.setUpgrade(ca, u, versions, upgrade.Unseen(ca.Status.Upgrade, versions.SkipGates == u.Target))
+}
+
+// stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.
+func (q upgradeGate) stackHasSay(name string) bool {
+	return slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.Stack == name && a.HasSay() })
 }

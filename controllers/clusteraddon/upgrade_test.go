@@ -65,7 +65,7 @@ func TestClosed(t *testing.T) {
 			}
 			status := cni.Status()
 			status.Reason = tc.reason
-			got := upgradeGate{q}.closed([]addonsv1.AddonStatus{status, other.Status()})
+			got := q.gate().closed([]addonsv1.AddonStatus{status, other.Status()})
 			if got.Reason != tc.closed || !strings.Contains(got.Message, tc.mentions) {
 				t.Errorf("%+v", got)
 			}
@@ -92,14 +92,14 @@ func TestUnreadChart(t *testing.T) {
 		"its chart was read":     {added.SpecDigest(), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := &clusterRun{upgrade: u, proofs: &releases.Proofs{}, ca: &addonsv1.ClusterAddon{}, stacks: stacks{wanted: []wanted.Addon{cni, added, other}}, installed: map[deliver.Release]deliver.Summary{
+			q := &clusterRun{upgrade: u, proofs: &releases.Proofs{}, ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, stacks: stacks{wanted: []wanted.Addon{cni, added, other}}, installed: map[deliver.Release]deliver.Summary{
 				cni.Release(): {Terms: deliver.Terms{Spec: cni.SpecDigest()}}, added.Release(): {Terms: deliver.Terms{Spec: tc.spec}},
 			}}
 			pending := added.Status()
 			if tc.spec != "" {
 				pending = ready(added)
 			}
-			got := upgradeGate{q}.causes([]addonsv1.AddonStatus{ready(cni), pending})
+			got := q.gate().causes([]addonsv1.AddonStatus{ready(cni), pending})
 			if len(got.Waiting) != tc.want || tc.want > 0 && (got.Waiting[0].Addon != "added" || got.Waiting[0].Point != addonsv1.UpgradeBeforeControlPlane) {
 				t.Errorf("%+v", got.Waiting)
 			}
@@ -163,13 +163,13 @@ func TestUpgradesWaitForAssignments(t *testing.T) {
 			}
 			assigned := []assignedStack{{StackRevision: addonsv1.StackRevision{Name: own.Name, Revision: "1"}, written: &own, spec: &own.Spec, generation: 1}}
 			q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, now)
-			upgradeGate{q}.awaitAssignments(tc.written, assigned)
+			gathering{q}.awaitAssignments(tc.written, assigned)
 			if got := strings.Join(q.outdated, ", "); got != tc.want {
 				t.Errorf("it waits for %q; want %q", got, tc.want)
 			}
 			ready := (&wanted.Addon{Stack: own.Name, Addon: own.Spec.Addons[0]}).Status()
 			ready.Phase = addonsv1.AddonReady
-			if got := (upgradeGate{q}).causes([]addonsv1.AddonStatus{ready}).Waiting; len(got) != len(q.outdated) {
+			if got := q.gate().causes([]addonsv1.AddonStatus{ready}).Waiting; len(got) != len(q.outdated) {
 				t.Errorf("it waits for %+v", got)
 			}
 		})
