@@ -33,7 +33,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
 
-// Of is what an installation is made of, without the facts of the cluster.
+// Inputs are what an installation is made of, without the facts of the cluster.
 type Inputs struct {
 	*wanted.Addon
 	Chart    reference.Reference

@@ -32,6 +32,7 @@ type ProviderObjects struct {
 	watched map[schema.GroupVersionKind]cache.Informer
 }
 
+// NewProviderObjects returns the reader of provider objects. It calls changed for each change of one.
 func NewProviderObjects(local cluster.Cluster, changed func(Object)) *ProviderObjects {
 	return &ProviderObjects{local: local, changed: changed, watched: map[schema.GroupVersionKind]cache.Informer{}}
 }

@@ -147,7 +147,7 @@ func writtenNames(refs []addonsv1.ValuesReference) []string {
 
 func isTemplate(name string) bool { return strings.Contains(name, "{{") }
 
-// nameSources gives the sources of values the names that they have for this cluster. A failure is the add-on's.
+// NameSources gives the sources of values the names that they have for this cluster. A failure is the add-on's.
 func (q Reader) NameSources(ctx context.Context, all []wanted.Addon) {
 	for i := range all {
 		a := &all[i]

@@ -14,7 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// usedObjects returns what the add-ons take input from, also what isn't there yet.
+// UsedObjects returns what the add-ons take input from, also what isn't there yet.
 func (q Reader) UsedObjects(all []wanted.Addon) sets.Set[Object] {
 	used := sets.New[Object]()
 	for i := range all {

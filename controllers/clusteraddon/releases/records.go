@@ -15,14 +15,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// statusOf returns the status of an add-on that only a record knows.
+// Status returns the status of an add-on that only a record knows.
 func Status(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
 	status := addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack, Phase: phase}
 	Describe(&status, record)
 	return status
 }
 
-// describe fills the status with what a record says.
+// Describe fills the status with what a record says.
 func Describe(status *addonsv1.AddonStatus, record deliver.Summary) {
 	status.Version, status.Revision = record.Version, int32(record.Revision)
 	status.Objects = &addonsv1.ObjectCounts{Total: record.Objects}
@@ -31,12 +31,12 @@ func Describe(status *addonsv1.AddonStatus, record deliver.Summary) {
 	}
 }
 
-// isRemoving reports whether the removal has begun: half of the add-on may be gone.
+// IsRemoving reports whether the removal has begun: half of the add-on may be gone.
 func IsRemoving(record deliver.Summary) bool {
 	return record.Complete && record.Status == deliver.StatusUninstalling
 }
 
-// dependentsAmong returns for each record the name of another one that depends on it, and has to be removed first. If
+// Dependents returns for each record the name of another one that depends on it, and has to be removed first. If
 // add-ons depend on each other, nothing has to before the first one.
 func Dependents(records []deliver.Summary) map[deliver.Release]string {
 	waiting := map[deliver.Release]string{}
@@ -54,15 +54,15 @@ func Dependents(records []deliver.Summary) map[deliver.Release]string {
 	return waiting
 }
 
-// dependsOn reports whether an add-on with these dependencies depends on another one, which is given as "stack/name".
+// DependsOn reports whether an add-on with these dependencies depends on another one, which is given as "stack/name".
 func DependsOn(ofStack string, dependencies []string, other string) bool {
 	return slices.Contains(stack.QualifiedAll(ofStack, dependencies), other)
 }
 
-// qualifiedName returns the record's add-on as "stack/name".
+// Qualified returns the record's add-on as "stack/name".
 func Qualified(record deliver.Summary) string { return stack.Qualified(record.Stack, record.Name) }
 
-// removalOrder returns the records that aren't kept: by most dependencies, then namespace and name.
+// InOrder returns the records that aren't kept: by most dependencies, then namespace and name.
 func InOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[deliver.Release]) []deliver.Summary {
 	leaving := maps.Clone(installed)
 	maps.DeleteFunc(leaving, func(release deliver.Release, _ deliver.Summary) bool { return keep.Has(release) })

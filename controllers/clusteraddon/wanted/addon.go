@@ -16,7 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// addon is one add-on that the cluster is to have.
+// Addon is one add-on that the cluster is to have.
 type Addon struct {
 	addonsv1.Addon
 
@@ -39,20 +39,20 @@ type Addon struct {
 	Unnamed error
 }
 
-// release names the add-on's Helm release.
+// Release names the add-on's Helm release.
 func (a *Addon) Release() deliver.Release {
 	return deliver.Release{Namespace: cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace), Name: a.Name}
 }
 
-// qualified returns the add-on as "stack/name".
+// Qualified returns the add-on as "stack/name".
 func (a *Addon) Qualified() string { return stack.Qualified(a.Stack, a.Name) }
 
-// status returns the status of an add-on of which nothing else is known.
+// Status returns the status of an add-on of which nothing else is known.
 func (a *Addon) Status() addonsv1.AddonStatus {
 	return addonsv1.AddonStatus{Name: a.Name, Namespace: a.Release().Namespace, Stack: a.Stack, ServiceAccountName: a.Spec.ServiceAccountName}
 }
 
-// directory returns that of the kustomization or the manifests, "" for the artifact's root.
+// Directory returns that of the kustomization or the manifests, "" for the artifact's root.
 func (a *Addon) Directory() string {
 	switch {
 	case a.Kustomization != nil:
@@ -63,7 +63,7 @@ func (a *Addon) Directory() string {
 	return ""
 }
 
-// adoptedRelease returns the other release that the add-on takes over, zero if there is none.
+// AdoptedRelease returns the other release that the add-on takes over, zero if there is none.
 func (a *Addon) AdoptedRelease() deliver.Release {
 	own, from := a.Release(), a.AdoptRelease
 	if from == nil {
@@ -76,21 +76,22 @@ func (a *Addon) AdoptedRelease() deliver.Release {
 	return previous
 }
 
+// ProgressDeadline returns how long a change of the add-on may take.
 func (a *Addon) ProgressDeadline() time.Duration {
 	return time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second
 }
 
-// isRemovedOnDeletion reports whether the add-on is removed before its Cluster is deleted. A pause doesn't hold that up.
+// IsRemovedOnDeletion reports whether the add-on is removed before its Cluster is deleted. A pause doesn't hold that up.
 func (a *Addon) IsRemovedOnDeletion() bool {
 	return !a.Paused && a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.Spec.DeletionPolicy != addonsv1.DeletionPolicyOrphan
 }
 
-// degradedAfter is how long something has to be wrong with an installed add-on before it is Degraded.
+// DegradedAfter is how long something has to be wrong with an installed add-on before it is Degraded.
 func (a *Addon) DegradedAfter() time.Duration {
 	return time.Duration(ptr.Deref(a.Spec.DegradedAfterSeconds, int32(addonsv1.DefaultDegradedAfter/time.Second))) * time.Second
 }
 
-// driftOf returns what the stack and the add-on say about drift. While the stack is paused, it is only told of.
+// DriftRules returns the policy and the rules of the stack and the add-on for drift. While the stack is paused, it is only told of.
 func (a *Addon) DriftRules() (addonsv1.DriftPolicy, drift.Rules) {
 	policy, rules := addonsv1.DriftPolicyCorrect, drift.Rules{}
 	for _, d := range []*addonsv1.Drift{a.Spec.Drift, a.Drift} {
@@ -105,7 +106,7 @@ func (a *Addon) DriftRules() (addonsv1.DriftPolicy, drift.Rules) {
 	return policy, rules
 }
 
-// stated returns terms with what the spec says of them.
+// Stated returns terms with what the spec says of them.
 func (a *Addon) Stated(terms deliver.Terms) deliver.Terms {
 	terms.Stack, terms.DependsOn, terms.ServiceAccount = a.Stack, a.DependsOn, a.Spec.ServiceAccountName
 	terms.DeletionPolicy, terms.DataPolicy = cmp.Or(a.Spec.DeletionPolicy, addonsv1.DeletionPolicyDelete), a.DataPolicy

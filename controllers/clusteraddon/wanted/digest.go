@@ -15,14 +15,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// specDigest identifies what a user wrote for an add-on.
+// SpecDigest identifies what a user wrote for an add-on.
 func (a *Addon) SpecDigest() string {
 	written := a.Addon
 	written.Drift, written.Lifecycle = nil, nil // nothing is installed otherwise for them
 	return Hash(written)
 }
 
-// postconditionsDigest identifies an add-on's postconditions, "" if it has none.
+// PostconditionsDigest identifies an add-on's postconditions, "" if it has none.
 func (a *Addon) PostconditionsDigest() string {
 	if len(a.Postconditions) == 0 {
 		return ""
@@ -30,7 +30,7 @@ func (a *Addon) PostconditionsDigest() string {
 	return Hash(a.Postconditions)
 }
 
-// hash returns the SHA-256 of v in JSON, in which maps are sorted by key.
+// Hash returns the SHA-256 of v in JSON, in which maps are sorted by key.
 func Hash(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil { // as of infinity, which only YAML has
@@ -40,7 +40,7 @@ func Hash(v any) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// pinnedSources returns the sources of values that the stack's revision pins, in order.
+// PinnedSources returns the sources of values that the stack's revision pins, in order.
 func (a *Addon) PinnedSources() []addonsv1.ValuesReference {
 	return slices.DeleteFunc(slices.Clone(a.ValuesFrom), func(ref addonsv1.ValuesReference) bool {
 		_, isPinned := a.Pinned[stack.ValuesName(ref)]
@@ -48,7 +48,7 @@ func (a *Addon) PinnedSources() []addonsv1.ValuesReference {
 	})
 }
 
-// inputsDigest identifies the pinned values of an add-on by 16 hex digits, "" if it has none.
+// InputsDigest identifies the pinned values of an add-on by 16 hex digits, "" if it has none.
 func (a *Addon) InputsDigest() string {
 	var digests []string
 	for _, ref := range a.PinnedSources() {
@@ -60,7 +60,7 @@ func (a *Addon) InputsDigest() string {
 	return strings.TrimPrefix(Hash(digests), "sha256:")[:16]
 }
 
-// installedAsWanted says whether an add-on is installed as its spec wants it.
+// IsInstalledAs reports whether the record is of an add-on that is installed as its spec wants it.
 func (a *Addon) IsInstalledAs(record deliver.Summary) bool {
 	return record.Status == deliver.StatusDeployed && record.Spec == a.SpecDigest() && record.HasInputs(a.InputsDigest()) && !record.Transferred()
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-// isInstalled reports whether an add-on of the phase is installed as wanted, and was ready. Others don't wait for one
+// IsInstalled reports whether an add-on of the phase is installed as wanted, and was ready. Others don't wait for one
 // that is Degraded since: their change may be what helps.
 func IsInstalled(phase addonsv1.AddonPhase) bool {
 	return phase == addonsv1.AddonReady || phase == addonsv1.AddonDegraded
 }
 
-// isHeldBack reports whether a change waits for a point of an upgrade of Kubernetes, by its reason.
+// IsHeldBack reports whether a change waits for a point of an upgrade of Kubernetes, by its reason.
 func IsHeldBack(reason string) bool {
 	return reason == reasons.WaitingForControlPlane || reason == reasons.WaitingForWorkers
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
-// hasSay reports whether the add-on says anything about upgrades of Kubernetes.
+// HasSay reports whether the add-on says anything about upgrades of Kubernetes.
 func (a *Addon) HasSay() bool {
 	return a.Point() != addonsv1.UpgradeIndependent || a.Present() != addonsv1.PresentAlways || len(a.Chart.Versions) > 0 || a.Lifecycle != nil && a.Lifecycle.KubernetesVersions != ""
 }
 
-// point returns the point of an upgrade at which changes of the add-on are delivered.
+// Point returns the point of an upgrade at which changes of the add-on are delivered.
 func (a *Addon) Point() addonsv1.UpgradePoint {
 	if a.Lifecycle == nil {
 		return addonsv1.UpgradeIndependent
@@ -25,10 +25,10 @@ func (a *Addon) Point() addonsv1.UpgradePoint {
 	return cmp.Or(a.Lifecycle.Upgrade, addonsv1.UpgradeIndependent)
 }
 
-// present returns when the add-on is there.
+// Present returns when the add-on is there.
 func (a *Addon) Present() addonsv1.Present { return stack.PresentOf(&a.Addon) }
 
-// awaitedAt returns the point at which an upgrade waits for the add-on to be ready.
+// AwaitedAt returns the point at which an upgrade waits for the add-on to be ready.
 func (a *Addon) AwaitedAt() addonsv1.UpgradePoint {
 	if a.Present() == addonsv1.PresentBeforeUpgrade {
 		return addonsv1.UpgradeBeforeControlPlane
@@ -36,7 +36,7 @@ func (a *Addon) AwaitedAt() addonsv1.UpgradePoint {
 	return a.Point()
 }
 
-// fit chooses the chart's version by the version of Kubernetes that the cluster runs. If the add-on
+// Fit chooses the chart's version by the version of Kubernetes that the cluster runs. If the add-on
 // goes before the control plane in an upgrade, the next version counts as well. If there is none,
 // a.incompatible says why, and nothing of the add-on is changed.
 func (a *Addon) Fit(running string, u *upgrade.Upgrade) {
