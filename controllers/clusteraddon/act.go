@@ -7,14 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -25,25 +29,61 @@ func (q delivery) act(ctx context.Context, t *turn, step decide.WantedStep) addo
 	case decide.KeepWanted:
 		return addonResult{status: q.previousStatus(t.status), followUp: t.written.followUp}
 	case decide.RefuseTaken:
-		t.status = t.addon.status() // the record is another one's
+		t.status = t.addon.Status() // the record is another one's
 		return q.stay(t, step)
 	case decide.RefuseAccount:
 		return q.stay(t, step)
 	}
-	one := q.stillFailed(t.addon, q.proceed(ctx, t, step))
-	one = healthCheck(q).evaluateHealth(ctx, t.addon, t.record, t.in, driftRepair(q).correctDrift(ctx, t.addon, t.record, one))
-	if t.written.err != nil && one.status.Phase == addonsv1.AddonReady { // a removal would go by the previous terms
-		one.status = t.written.status
+	one := q.proceed(ctx, t, step)
+	came := q.cameOf(ctx, t, step, one.status)
+	one.status.Drift = q.previousStatus(one.status).Drift
+	came.RepairFailed = q.repairs(t.addon).correct(ctx, t.record, &one)
+	if err := one.requestErr; err != nil {
+		failed := requestFailed(err, one.status)
+		came.Said, one.followUp = saidIn(failed.status), one.and(failed.followUp)
 	}
+	if came.Say().Phase == addonsv1.AddonReady {
+		came.Degraded = q.health(t.addon).look(ctx, t.record, t.in, &one)
+	}
+	if t.written.err != nil { // a removal would go by the previous terms
+		unwritten := saidIn(t.written.status)
+		came.TermsUnwritten = &unwritten
+	}
+	one.say(came.Say())
 	one.followUp = one.and(t.written.followUp)
 	return one
+}
+
+// cameOf gathers the facts about an add-on after a step.
+func (q delivery) cameOf(ctx context.Context, t *turn, step decide.WantedStep, status addonsv1.AddonStatus) decide.Came {
+	of := stack.StatusOf(&q.ca.Status, t.addon.Stack)
+	came := decide.Came{
+		Step: step, Said: saidIn(status), Was: saidIn(q.previousStatus(t.status)),
+		SameRevision: of.Name != "" && of.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, t.addon.Stack),
+		HasTurn:      !of.InputsChanged.IsZero(),
+		AsWanted:     t.addon.IsInstalledAs(t.record),
+	}
+	if came.AsWanted && reasons.Of(came.Said.Reason).Is(reasons.SourceFailed) {
+		came.SameInputs = q.hasInputs(ctx, t.addon, t.record)
+	}
+	return came
+}
+
+// hasInputs reports whether the record is of the add-on's inputs, with the artifact that the record names.
+func (q delivery) hasInputs(ctx context.Context, a *wanted.Addon, record deliver.Summary) bool {
+	in := &inputs.Inputs{Addon: a, Chart: a.Reference(q.ca.Namespace), Artifact: record.Artifact}
+	if err := q.reader().ReadValues(ctx, in, record); err != nil {
+		return false
+	}
+	same, err := q.renderer().Settled(ctx, in, record)
+	return same && err == nil
 }
 
 // proceed does a step of an add-on whose inputs were compared.
 func (q delivery) proceed(ctx context.Context, t *turn, step decide.WantedStep) addonResult {
 	switch step {
 	case decide.ReportUnreadable:
-		return q.inputFailed(ctx, t)
+		return q.inputFailed(t)
 	case decide.AwaitPostcondition:
 		return awaitPostcondition(t.addon, t.unmet, t.status)
 	case decide.Settle:
@@ -51,7 +91,7 @@ func (q delivery) proceed(ctx context.Context, t *turn, step decide.WantedStep) 
 	case decide.RetryPrecondition:
 		return requestFailed(t.err, q.previousStatus(t.status))
 	case decide.AwaitRecord:
-		return recordLost(t.addon, t.status, q.memory.installPause(t.addon.release(), q.now))
+		return recordLost(t.addon, t.status, q.memory.installPause(t.addon.Release(), q.now))
 	case decide.GoBack:
 		return q.goBack(ctx, t)
 	case decide.Deliver:
@@ -70,33 +110,24 @@ func (q delivery) stay(t *turn, step decide.WantedStep) addonResult {
 	case decide.RefuseAccount:
 		reason, text = reasons.ServiceAccountRequired, withoutServiceAccount
 	case decide.RefuseVersion:
-		reason, text = reasons.NoCompatibleVersion, t.addon.incompatible
+		reason, text = reasons.NoCompatibleVersion, t.addon.Incompatible
 	case decide.AwaitResume:
-		if was := q.previousStatus(t.status); was.Phase == addonsv1.AddonFailed { // a pause heals nothing
-			return addonResult{status: was}
-		}
-		reason, text = reasons.StackPaused, fmt.Sprintf("It is installed or changed once AddonStack %s is resumed", t.addon.stack)
+		reason, text = reasons.StackPaused, fmt.Sprintf("It is installed or changed once AddonStack %s is resumed", t.addon.Stack)
 	case decide.AwaitUpgrade:
 		reason, text = t.holdReason, t.holdMessage
 	case decide.AwaitConfirmation:
 		reason, text = reasons.WaitingForConfirmation, fmt.Sprintf(
-			"Waiting until the removal of other add-ons of AddonStack %s is confirmed or undone: it may come in the place of one of them", t.addon.stack)
+			"Waiting until the removal of other add-ons of AddonStack %s is confirmed or undone: it may come in the place of one of them", t.addon.Stack)
 	case decide.AwaitDependency:
 		reason, text = reasons.WaitingForDependency, q.describeMissing(t.addon, t.missing)
 	case decide.AwaitPrecondition:
-		reason, text = cmp.Or(t.unmet.reason, reasons.WaitingForPrecondition), t.unmet.message
+		reason, text = cmp.Or(t.unmet.Reason, reasons.WaitingForPrecondition), t.unmet.Message
 	default: // ReportReplaced, KeepReplaced
 		text = t.err.Error()
 	}
 	one := because(t.status, reason, text)
-	switch {
-	case reason == reasons.WaitingForOtherClusters && !stack.StatusOf(&q.stored.Status, t.addon.stack).InputsChanged.IsZero():
-		one.status = q.previousStatus(t.status) // it failed with the inputs before
-	case reason == reasons.WaitingForOtherClusters, step == decide.KeepReplaced:
-		one.status.Phase = addonsv1.AddonReady
-	}
 	if step == decide.AwaitPrecondition {
-		one.retryAfter = t.unmet.retryAfter
+		one.retryAfter = t.unmet.RetryAfter
 	}
 	return one
 }
@@ -114,7 +145,7 @@ func (q delivery) settle(t *turn) addonResult {
 // change installs or upgrades an add-on.
 func (q delivery) change(ctx context.Context, t *turn) addonResult {
 	a, record, status, installed := t.addon, t.record, t.status, t.facts.Installed
-	target, err := q.targetAs(a.spec.ServiceAccountName)
+	target, err := q.workload.As(a.Spec.ServiceAccountName)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}
@@ -124,31 +155,31 @@ func (q delivery) change(ctx context.Context, t *turn) addonResult {
 		action = actionInstall
 	}
 	countDelivery(action, outcome, err)
-	q.proofs[a.release()] = outcome.Proof
-	q.memory.of(a.release()).time(outcome.Phase, q.now, q.Clock.Now())
+	q.proofs.Note(a.Release(), outcome.Proof)
+	q.memory.of(a.Release()).time(outcome.Phase, q.now, q.Clock.Now())
 	if outcome.Recorded && !installed {
-		q.memory.installs.Next(a.release().String(), q.now)
+		q.memory.installs.Next(a.Release().String(), q.now)
 	}
 	if err != nil {
 		return upgradeFailed(err, q.previousStatus(status))
 	}
-	if outcome.Phase == addonsv1.AddonReady && rendering(q).mayBringKinds(a, record.Kinds, outcome.Kinds) {
-		q.conn.InvalidateFacts() // other charts may ask about them
+	if outcome.Phase == addonsv1.AddonReady && mayBringKinds(q.wanted, a, record.Kinds, outcome.Kinds) {
+		q.workload.Conn.InvalidateFacts() // other charts may ask about them
 	}
 	one := delivered(outcome, status)
-	if pause := q.memory.installs.Get(a.release().String()); !installed && pause > retry.Install.First && one.status.Phase == addonsv1.AddonReady {
+	if pause := q.memory.installs.Get(a.Release().String()); !installed && pause > retry.Install.First && one.status.Phase == addonsv1.AddonReady {
 		return recordLost(a, one.status, pause) // until the watch shows the record
 	}
 	if !installed { // a cluster that never shows the record would have an add-on that is Ready for ever
 		one.retryAfter = retry.Sooner(one.retryAfter, retry.Record)
 	}
-	return q.keepReady(ctx, a, record, one)
+	return one
 }
 
 // recordLost returns the result of an add-on whose records don't stay, and that is installed again after the pause.
-func recordLost(a *addon, status addonsv1.AddonStatus, pause time.Duration) addonResult {
+func recordLost(a *wanted.Addon, status addonsv1.AddonStatus, pause time.Duration) addonResult {
 	one := because(status, reasons.RecordLost, fmt.Sprintf("Its release record in namespace %s of the cluster is gone after each installation; "+
-		"see what deletes Secrets with the label owner=helm there. It is installed again after a while", a.release().Namespace))
+		"see what deletes Secrets with the label owner=helm there. It is installed again after a while", a.Release().Namespace))
 	one.retryAfter = pause
 	return one
 }
@@ -162,9 +193,8 @@ func (q delivery) goBack(ctx context.Context, t *turn) addonResult {
 	return one
 }
 
-// inputFailed returns the result of an add-on whose inputs can't be had. An add-on that is
-// installed as it is wanted stays Ready: a source that is down changes nothing on a cluster.
-func (q delivery) inputFailed(ctx context.Context, t *turn) addonResult {
+// inputFailed returns the result of an add-on whose inputs can't be had.
+func (q delivery) inputFailed(t *turn) addonResult {
 	failed, ok := errors.AsType[*failure.Error](t.err)
 	if !ok {
 		return requestFailed(t.err, q.previousStatus(t.status))
@@ -176,50 +206,24 @@ func (q delivery) inputFailed(ctx context.Context, t *turn) addonResult {
 	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
 		one.err = fmt.Errorf("add-on %s: %w", t.addon.Name, t.err)
 	}
-	return q.keepReady(ctx, t.addon, t.record, one)
-}
-
-// stillFailed keeps an add-on Failed, with what is wrong, while it waits for a renderer, or while its source, which is to
-// blame, is asked again. That is so for the same revision of the stack.
-func (q delivery) stillFailed(a *addon, one addonResult) addonResult {
-	was := q.previousStatus(a.status())
-	isAsked := one.status.Reason == failure.ArtifactPending && reasons.Of(was.Reason).Is(reasons.SourceBad)
-	if was.Phase != addonsv1.AddonFailed || !isAsked && one.status.Reason != job.ReasonWaitingForRenderer {
-		return one
-	}
-	if is := stack.StatusOf(&q.ca.Status, a.stack); is.Name != "" && is.Revision == stack.AssignedRevision(q.ca.Spec.Stacks, a.stack) {
-		one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
-	}
-	return one
-}
-
-// keepReady keeps an add-on Ready whose source can't be read, if its record proves that its chart is the wanted
-// one, and its values are the same. One that waits for a renderer stays as it was found before.
-func (q delivery) keepReady(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
-	if one.status.Reason == job.ReasonWaitingForRenderer && installedAsWanted(a, record) {
-		if was := q.previousStatus(a.status()); was.Phase != addonsv1.AddonPending {
-			one.status = was
-		}
-		return one
-	}
-	if !reasons.Of(one.status.Reason).Is(reasons.SourceFailed) || !installedAsWanted(a, record) {
-		return one
-	}
-	in := &inputs{addon: a, chart: q.reference(a), artifact: record.Artifact}
-	if err := inputReader(q).readValues(ctx, in, record); err != nil {
-		return one
-	}
-	if same, err := rendering(q).settled(ctx, in, record); same && err == nil {
-		one.status.Phase = addonsv1.AddonReady
-		one.status.Message = shorten("Installed; its source can't be read now: " + one.status.Message)
-	}
 	return one
 }
 
 // contain recovers from a panic and makes it the add-on's failure. It is to be deferred.
 func (q delivery) contain(ctx context.Context, status addonsv1.AddonStatus, one *addonResult) {
 	if value := recover(); value != nil {
-		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.name.String(), value))
+		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.workload.Name.String(), value))
 		one.retryAfter = retry.Panic
 	}
+}
+
+// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
+// some away. The kinds of its objects tell. An operator may bring others, so dependents count, too.
+func mayBringKinds(all []wanted.Addon, a *wanted.Addon, before, after string) bool {
+	for kind := range strings.SplitSeq(before+","+after, ",") {
+		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(all, func(other wanted.Addon) bool { return releases.DependsOn(other.Stack, other.DependsOn, a.Qualified()) })
 }

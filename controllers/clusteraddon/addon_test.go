@@ -4,25 +4,18 @@ package clusteraddon
 
 import (
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
-
-func wantedAddon(stack, name string) addon {
-	return addon{Addon: addonsv1.Addon{Name: name}, stack: stack}
-}
 
 // What a stack installed stays its own while nobody knows what it wants: its revision may come a moment later than that of
 // another stack.
 func TestClaims(t *testing.T) {
-	both := []addon{wantedAddon("a", "web"), wantedAddon("b", "web")}
+	both := []wanted.Addon{addons.Wanted("a", "web"), addons.Wanted("b", "web")}
 	for name, tc := range map[string]struct {
 		installed, undecided string // stacks, "none" for none
 		want                 string
@@ -38,112 +31,17 @@ func TestClaims(t *testing.T) {
 	} {
 		installed, unresolved := map[deliver.Release]deliver.Summary{}, map[string]unresolvedStack{}
 		if tc.installed != "none" {
-			installed[both[0].release()] = deliver.Summary{Release: both[0].release(), Terms: deliver.Terms{Stack: tc.installed}}
+			installed[both[0].Release()] = deliver.Summary{Release: both[0].Release(), Terms: deliver.Terms{Stack: tc.installed}}
 		}
 		if tc.undecided != "none" {
 			unresolved[tc.undecided] = unresolvedStack{state: decide.Undecided}
 		}
 		assigned := []addonsv1.StackRevision{{Name: "gone"}}
 		if tc.moved {
-			assigned[0].MovedAddons = []string{both[0].release().String()}
+			assigned[0].MovedAddons = []string{both[0].Release().String()}
 		}
-		if got := releaseHolders(both, installed, unresolved, assigned)[both[0].release()]; got != tc.want {
+		if got := releaseHolders(both, installed, unresolved, assigned)[both[0].Release()]; got != tc.want {
 			t.Errorf("%s: %q got it", name, got)
-		}
-	}
-}
-
-// Names of dependencies are of one stack. Records of different times may say that two depend on each other.
-func TestRemovalGoesAgainstDependencies(t *testing.T) {
-	summary := func(stack, name string, dependsOn ...string) deliver.Summary {
-		return deliver.Summary{Release: deliver.Release{Name: name}, Terms: deliver.Terms{Stack: stack, DependsOn: dependsOn}}
-	}
-	kept := deliver.Release{Name: "kept"}
-	for name, tc := range map[string]struct {
-		installed []deliver.Summary
-		want      map[string]string // who waits for whom
-	}{
-		"none":            {nil, map[string]string{}},
-		"several":         {[]deliver.Summary{summary("a", "base"), summary("a", "middle", "base"), summary("a", "top", "middle"), summary("a", kept.Name, "base")}, map[string]string{"base": "middle", "middle": "top"}},
-		"another stack's": {[]deliver.Summary{summary("a", "base"), summary("b", "web", "base")}, map[string]string{}},
-		"a cycle begins":  {[]deliver.Summary{summary("a", "one", "other"), summary("a", "other", "one")}, map[string]string{"other": "one"}},
-	} {
-		installed, got := map[deliver.Release]deliver.Summary{}, map[string]string{}
-		for _, record := range tc.installed {
-			installed[record.Release] = record
-		}
-		for release, other := range dependentsAmong(removalOrder(installed, sets.New(kept))) {
-			got[release.Name] = other
-		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s: who waits for whom: -want +got:\n%s", name, diff)
-		}
-	}
-}
-
-// proven returns a record that can be proven.
-func proven(record deliver.Summary) deliver.Summary {
-	record.Complete, record.Content = true, "sha256:1"
-	return record
-}
-
-func proofsOf(records ...deliver.Summary) map[deliver.Release]string {
-	all := map[deliver.Release]string{}
-	for _, r := range records {
-		all[r.Release] = r.Proof()
-	}
-	return all
-}
-
-// What is installed is left alone, as long as it is of just these inputs, and no certificate is due.
-func TestSettled(t *testing.T) {
-	now := time.Unix(1000, 0)
-	in := &inputs{artifact: "sha256:1", addon: &addon{Addon: addonsv1.Addon{Namespace: "n", Name: "r"}}}
-	digest := in.digest(factsNone)
-	for name, tc := range map[string]struct {
-		status, digest string
-		renewAt        time.Time
-		unproven, want bool
-	}{
-		"as it is wanted":            {status: deliver.StatusDeployed, digest: digest, want: true},
-		"nothing proves it":          {status: deliver.StatusDeployed, digest: digest, unproven: true},
-		"of other inputs":            {status: deliver.StatusDeployed, digest: "other"},
-		"it failed":                  {status: "failed", digest: digest},
-		"a certificate is due":       {status: deliver.StatusDeployed, digest: digest, renewAt: now},
-		"a certificate is due later": {status: deliver.StatusDeployed, digest: digest, renewAt: now.Add(time.Second), want: true},
-	} {
-		record := proven(deliver.Summary{Owned: true, Status: tc.status, Digest: tc.digest, RenewAt: tc.renewAt})
-		q := &clusterRun{now: now}
-		if !tc.unproven {
-			q.proofs = proofsOf(record)
-		}
-		if got, err := (rendering{q}).settled(t.Context(), in, record); got != tc.want || err != nil {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
-	}
-}
-
-var factsNone job.FactsUsed
-
-// An aggregated API server that is down takes no answer away, and freezes no other.
-func TestPreviousAnswers(t *testing.T) {
-	facts, came := job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}, job.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1", "example.com/v1"}}
-	some, all := job.FactsUsed{Has: map[string]bool{"metrics.k8s.io/v1beta1": true, "example.com/v1": false}}, job.FactsUsed{APIVersions: "sha256:of-all-of-them"}
-	down := []string{"metrics.k8s.io/v1beta1"}
-	for name, tc := range map[string]struct {
-		asked   job.FactsUsed
-		facts   job.Facts
-		missing []string
-		want    bool
-	}{
-		"an API is gone":                      {some, facts, nil, false},
-		"it can't be discovered now":          {some, facts, down, true},
-		"an API came while another one can't": {some, came, down, false},
-		"all were asked for, and one can't":   {all, facts, down, true},
-		"all were asked for, and are others":  {all, facts, nil, false},
-	} {
-		if got := stillHolds(tc.asked, tc.facts, tc.missing); got != tc.want {
-			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/checks"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // addonMemory is what this process remembers of one add-on of a cluster.
@@ -18,8 +18,7 @@ import (
 // Bound: until the add-on is neither wanted nor installed.
 // Lost with it: some looks and pauses more, and less time is measured.
 type addonMemory struct {
-	// unmetSince says since when conditions don't hold, by the field that they are in.
-	unmetSince map[string]time.Time
+	checks checks.Memory
 	// agreed are optional sources of values without which somebody lets the add-on go on. Losing one asks once more.
 	agreed sets.Set[string]
 	// began is since when the add-on is worked on, and isn't Ready; zero if it isn't.
@@ -33,20 +32,9 @@ type addonMemory struct {
 
 func newAddonMemory() *addonMemory {
 	return &addonMemory{
-		unmetSince: map[string]time.Time{}, agreed: sets.New[string](),
-		drift: newDriftMemory(), health: healthMemory{objects: map[deliver.ObjectKey]objectHealth{}},
+		agreed: sets.New[string](),
+		drift:  newDriftMemory(), health: healthMemory{objects: map[deliver.ObjectKey]objectHealth{}},
 	}
-}
-
-// wait notes that conditions don't hold, and returns when to look at them again: after a quarter of the time that they
-// have been waited for. The objects are anyone's, so they aren't watched.
-func (m *addonMemory) wait(field string, now time.Time) *unmetCondition {
-	since, known := m.unmetSince[field]
-	if !known {
-		m.unmetSince[field], since = now, now
-	}
-	waited := now.Sub(since)
-	return &unmetCondition{retryAfter: min(max(waited/4, retry.Condition.First), retry.Condition.Longest), waited: waited}
 }
 
 // time measures how long the add-on takes from the first reconcile that works on it to Ready.
@@ -66,12 +54,4 @@ func (m *addonMemory) leavesSince(now time.Time) time.Time {
 		m.leavingSince = now
 	}
 	return m.leavingSince
-}
-
-// unmetCondition is what an add-on waits for.
-type unmetCondition struct {
-	reason     string // "" for a condition of the add-on
-	message    string
-	retryAfter time.Duration
-	waited     time.Duration // so far, by this process
 }

@@ -7,14 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/checks"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/rendering"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -22,13 +26,12 @@ import (
 // read it, and return what came of them.
 type clusterRun struct {
 	*Reconciler
-	ca      *addonsv1.ClusterAddon // only announce and finish write to its status
-	stored  *addonsv1.ClusterAddon // as it was last written
-	cluster *member.Member
-	name    multicluster.ClusterName // in the fleet
-	conn    *fleet.Connection
-	memory  *memory
-	now     time.Time
+	ca       *addonsv1.ClusterAddon // only announce and finish write to its status
+	stored   *addonsv1.ClusterAddon // as it was last written
+	cluster  *member.Member
+	workload workload.Cluster
+	memory   *memory
+	now      time.Time
 	// removes says that the Cluster is being deleted, and waits for add-ons to be removed.
 	removes bool
 	// again says that somebody asked to try at once what failed.
@@ -43,14 +46,47 @@ type clusterRun struct {
 	absent map[string]bool
 
 	installed map[deliver.Release]deliver.Summary
-	proofs    map[deliver.Release]string // of the records; "" of one that isn't as it was written
-	leaving   []deliver.Summary          // not wanted any more, in the order of removal
-	kept      []addonsv1.AddonStatus     // not wanted any more, and left as they are
+	proofs    *releases.Proofs
+	leaving   []deliver.Summary      // not wanted any more, in the order of removal
+	kept      []addonsv1.AddonStatus // not wanted any more, and left as they are
 }
 
-// reference says where the add-on's chart, kustomization or manifests are.
-func (q *clusterRun) reference(a *addon) reference.Reference {
-	return reference.AddonOf(q.ca.Namespace, &a.Addon, a.spec.Source)
+// reader returns what reads the inputs of add-ons.
+func (q *clusterRun) reader() inputs.Reader {
+	return inputs.Reader{
+		Sources: q.Sources, Renderer: q.Renderer, Values: q.Values, Provider: q.provider, ClusterAddon: client.ObjectKeyFromObject(q.ca),
+		Cluster: q.cluster, Proofs: q.proofs, Agreed: func(r deliver.Release) sets.Set[string] { return q.memory.of(r).agreed }, Again: q.again,
+	}
+}
+
+// renderer returns what renders add-ons.
+func (q *clusterRun) renderer() rendering.Renderer {
+	return rendering.Renderer{Sources: q.Sources, Renderer: q.Renderer, Kinds: q.kinds, Workload: q.workload, Proofs: q.proofs, Now: q.now}
+}
+
+// checks returns what evaluates conditions of an add-on.
+func (q *clusterRun) checks(a *wanted.Addon) checks.Checks {
+	return checks.Checks{Workload: q.workload, Addon: a, Memory: &q.memory.of(a.Release()).checks, Now: q.now}
+}
+
+// repairs returns what repairs changes of an add-on by others.
+func (q *clusterRun) repairs(a *wanted.Addon) driftRepair {
+	return driftRepair{
+		deliverer: q.Deliverer, watched: q.watched, workload: q.workload, addon: a, memory: &q.memory.of(a.Release()).drift, limiter: q.memory.repairs,
+		proofs: q.proofs, again: q.again, now: q.now, record: func(e event) { q.record(q.ca, e) },
+	}
+}
+
+// health returns what evaluates the workloads of an add-on.
+func (q *clusterRun) health(a *wanted.Addon) healthCheck {
+	return healthCheck{
+		watched: q.watched, workload: q.workload, addon: a, memory: &q.memory.of(a.Release()).health, was: q.previousStatus(a.Status()), now: q.now,
+	}
+}
+
+// terms returns what brings changed terms into records.
+func (q *clusterRun) terms() releases.Terms {
+	return releases.Terms{Deliverer: q.Deliverer, Target: q.workload.Target(), UID: q.ca.UID, Proofs: q.proofs}
 }
 
 func (q *clusterRun) keyOf(name string) client.ObjectKey {
@@ -86,7 +122,7 @@ func (q *clusterRun) leavingReleases() []deliver.Release {
 
 // isWanted reports whether a wanted add-on has the release.
 func (q *clusterRun) isWanted(release deliver.Release) bool {
-	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.release() == release })
+	return slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.Release() == release })
 }
 
 // maxKept bounds the releases of a namespace whose generated values are looked at.
@@ -104,14 +140,4 @@ func (q *clusterRun) keptReleases(namespace string) []deliver.Release {
 	}
 	slices.SortFunc(kept, func(a, b deliver.Release) int { return strings.Compare(a.Name, b.Name) })
 	return kept[:min(maxKept, len(kept))]
-}
-
-// renews reports whether a certificate of the record is to be renewed.
-func (q *clusterRun) renews(record deliver.Summary) bool {
-	return !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
-}
-
-// stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.
-func (q *clusterRun) stackHasSay(name string) bool {
-	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == name && a.hasSay() })
 }

@@ -11,34 +11,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
+	"github.com/cluster-chandler/chandler/test/addons"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
-// inRegistry returns an add-on of a chart in a registry that nobody answers for, and its record, of an older spec. Its digest
-// is known by that.
-func inRegistry(t *testing.T, q *clusterRun, name string, change func(*addon)) (addon, deliver.Summary) {
-	t.Helper()
-	a := wantedAddon("platform", name)
-	a.Namespace, a.Chart.Version, a.Chart.OCI = "apps", "1.0.0", &addonsv1.OCISource{URL: "oci://127.0.0.1:1/" + name}
-	a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyIgnore} // so nothing has to be watched
-	change(&a)
-	record := installedAddon("platform", name, a.DependsOn...)
-	record.Artifact, record.ArtifactVersion, record.Spec = "sha256:1", q.Sources.Version(t.Context(), q.reference(&a)), "older"
-	if record.ArtifactVersion == "" {
-		t.Fatal("an exact version in a registry has none")
-	}
+// registered has an add-on of a chart in a registry installed.
+func registered(t *testing.T, q *clusterRun, name string, change func(*wanted.Addon)) (wanted.Addon, deliver.Summary) {
+	a, record := addons.InRegistry(t, q.Sources, name, change)
 	q.installed[record.Release] = record
-	q.proofs[record.Release] = record.Proof()
+	q.proofs.Note(record.Release, record.Proof())
 	return a, record
 }
 
@@ -46,13 +39,14 @@ func inRegistry(t *testing.T, q *clusterRun, name string, change func(*addon)) (
 func TestHeldBackAddonKeepsNobodyWaiting(t *testing.T) {
 	for runs, status := range map[bool]string{true: deliver.StatusDeployed, false: "failed"} {
 		q, _ := askedCluster(t)
-		cni, record := inRegistry(t, q, "cni", func(a *addon) {
+		cni, record := registered(t, q, "cni", func(a *wanted.Addon) {
 			a.Lifecycle = &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeAfterControlPlane}
 		})
 		record.Status = status
-		q.installed[record.Release], q.proofs[record.Release] = record, record.Proof()
-		web, _ := inRegistry(t, q, "web", func(a *addon) { a.DependsOn = []string{"cni"} })
-		q.wanted = []addon{cni, web}
+		q.installed[record.Release] = record
+		q.proofs.Note(record.Release, record.Proof())
+		web, _ := registered(t, q, "web", func(a *wanted.Addon) { a.DependsOn = []string{"cni"} })
+		q.wanted = []wanted.Addon{cni, web}
 		q.upgrade = &upgrade.Upgrade{From: "v1.24.0", Reached: "v1.24.0", Target: "v1.25.0", Step: "v1.25.0", Steps: []string{"v1.25.0"}}
 		all, _ := delivery{q}.ensureAll(t.Context())
 		if got := all.statuses[0].Reason; got != reasons.WaitingForControlPlane {
@@ -68,15 +62,16 @@ func TestHeldBackAddonKeepsNobodyWaiting(t *testing.T) {
 func TestUnwrittenTerms(t *testing.T) {
 	for _, unwritten := range []bool{false, true} {
 		q, _ := askedCluster(t) // which refuses each write
-		a, record := inRegistry(t, q, "web", func(*addon) {})
-		in, err := inputReader{q}.inputs(t.Context(), &a, record)
+		a, record := registered(t, q, "web", func(*wanted.Addon) {})
+		in, err := q.reader().Of(t.Context(), &a, record)
 		must.Succeed(t, err)
-		record.Digest, record.Terms = in.digest(factsNone), termsOf(&a, record, in, true)
+		record.Digest, record.Terms = in.Digest(job.FactsUsed{}), termsOf(&a, record, in, true)
 		if unwritten {
 			record.DataPolicy = addonsv1.DataPolicyDelete
 		}
-		q.installed[record.Release], q.proofs[record.Release] = record, record.Proof()
-		q.ca.Status.Addons = []addonsv1.AddonStatus{statusOf(record, addonsv1.AddonReady)}
+		q.installed[record.Release] = record
+		q.proofs.Note(record.Release, record.Proof())
+		q.ca.Status.Addons = []addonsv1.AddonStatus{releases.Status(record, addonsv1.AddonReady)}
 		one := delivery{q}.ensure(t.Context(), delivery{q}.turnOf(&a, "platform", false, nil))
 		if is := one.status; (is.Phase == addonsv1.AddonReady) == unwritten || (is.Reason == reasons.Retrying) != unwritten || (one.err != nil) != unwritten {
 			t.Errorf("unwritten=%t: %+v, %v", unwritten, is, one.err)
@@ -88,14 +83,14 @@ func TestUnwrittenTerms(t *testing.T) {
 func TestNothingIsInstalledBesideAHeldRemoval(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		q, _ := askedCluster(t)
-		a := wantedAddon("platform", "next")
+		a := addons.Wanted("platform", "next")
 		a.DependsOn = []string{"previous"}
 		q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform"}}
 		if held {
 			q.ca.Spec.Stacks[0].HeldRemoval = &addonsv1.HeldRemoval{Addons: []string{"default/previous"}}
 		}
 		turn := delivery{q}.turnOf(&a, "platform", false, nil)
-		turn.facts.Comparison, turn.in = decide.Different, &inputs{addon: &a}
+		turn.facts.Comparison, turn.in = decide.Different, &inputs.Inputs{Addon: &a}
 		one := delivery{q}.ensure(t.Context(), turn)
 		if got := one.status.Reason == reasons.WaitingForConfirmation; got != held {
 			t.Errorf("held %t: %+v", held, one.status)
@@ -105,7 +100,7 @@ func TestNothingIsInstalledBesideAHeldRemoval(t *testing.T) {
 
 // Add-ons whose removal somebody has to confirm stay, and nothing else that its stack has no more.
 func TestHeldAddonsStay(t *testing.T) {
-	web, other, going := installedAddon("platform", "web"), installedAddon("platform", "other"), installedAddon("platform", "going")
+	web, other, going := addons.Installed("platform", "web"), addons.Installed("platform", "other"), addons.Installed("platform", "going")
 	going.Status = deliver.StatusUninstalling
 	q, _ := askedCluster(t, web, other, going)
 	q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", HeldRemoval: &addonsv1.HeldRemoval{Addons: []string{"apps/going", "apps/web"}}}}
@@ -115,54 +110,6 @@ func TestHeldAddonsStay(t *testing.T) {
 	}
 	if len(leaving) != 2 || slices.ContainsFunc(leaving, func(r deliver.Summary) bool { return r.Name == "web" }) {
 		t.Errorf("leaving: %+v", leaving)
-	}
-}
-
-// The digest in a record is believed if the record is proven: else somebody could have other content installed by it.
-func TestDigestOfAnUnprovenRecordIsNotBelieved(t *testing.T) {
-	for _, isProven := range []bool{true, false} {
-		q, _ := askedCluster(t)
-		a, record := inRegistry(t, q, "web", func(*addon) {})
-		if !isProven {
-			q.proofs = map[deliver.Release]string{}
-		}
-		in := &inputs{addon: &a, chart: q.reference(&a)}
-		err := inputReader{q}.resolve(t.Context(), in, record)
-		if believed := err == nil && in.artifact == record.Artifact; believed != isProven {
-			t.Errorf("proven %t: digest %q, %v", isProven, in.artifact, err)
-		}
-	}
-}
-
-// An add-on isn't as it is wanted while another one has something of it.
-func TestInstalledAsWanted(t *testing.T) {
-	a := wantedAddon("platform", "web")
-	staged, own, rotated := addonsv1.ValuesReference{Kind: "Secret", Name: "db"}, addonsv1.ValuesReference{Kind: "Secret", Name: "{{ .Cluster.metadata.name }}"}, addonsv1.ValuesReference{Kind: "Secret", Name: "token", Staged: ptr.To(false)}
-	a.ValuesFrom = []addonsv1.ValuesReference{staged, own, rotated}
-	a.pinned = stack.Inputs{"Secret/db/values.yaml": "1", "Secret/token/values.yaml": "2"}
-	if got := a.pinnedSources(); len(got) != 1 || got[0].Name != "db" {
-		t.Errorf("a credential that rotates, and a name for each cluster, aren't pinned: %+v", got)
-	}
-	pinned := inputsDigest(&a)
-	if list := withInputs(withInputs("", "other"), pinned); list != pinned+",other" || withInputs(list, "other") != list {
-		t.Errorf("got %s", list)
-	}
-	for name, tc := range map[string]struct {
-		change func(*deliver.Summary)
-		want   bool
-	}{
-		"of other pinned values":             {func(r *deliver.Summary) { r.Inputs = "other" }, false},
-		"also of other pinned values":        {func(r *deliver.Summary) { r.Inputs = withInputs(r.Inputs, "other") }, true},
-		"it is":                              {func(*deliver.Summary) {}, true},
-		"it failed":                          {func(r *deliver.Summary) { r.Status = "failed" }, false},
-		"of another spec":                    {func(r *deliver.Summary) { r.Spec = "other" }, false},
-		"another add-on has something of it": {func(r *deliver.Summary) { r.GivenAway = "true" }, false},
-	} {
-		record := deliver.Summary{Status: deliver.StatusDeployed, Terms: deliver.Terms{Spec: specDigest(&a), Inputs: pinned}}
-		tc.change(&record)
-		if got := installedAsWanted(&a, record); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }
 
@@ -196,7 +143,7 @@ func TestRevisionWithUnknownFieldsIsNotRead(t *testing.T) {
 
 // An upgrade of Kubernetes holds removals that haven't begun.
 func TestUpgradeHoldsRemovals(t *testing.T) {
-	record, going := installedAddon("platform", "web"), installedAddon("platform", "web")
+	record, going := addons.Installed("platform", "web"), addons.Installed("platform", "web")
 	going.Status = deliver.StatusUninstalling
 	for name, tc := range map[string]struct {
 		upgrade *upgrade.Upgrade
@@ -210,8 +157,8 @@ func TestUpgradeHoldsRemovals(t *testing.T) {
 		"the removal has begun":              {upgrade: &upgrade.Upgrade{}, record: going},
 		"the add-on is there at other times": {upgrade: &upgrade.Upgrade{}, record: record, absent: true},
 	} {
-		q := &clusterRun{upgrade: tc.upgrade, absent: map[string]bool{"platform/web": tc.absent}}
-		if got := (upgradeGate{q}).holdsRemoval(tc.record); got != tc.want {
+		q := &clusterRun{proofs: &releases.Proofs{}, upgrade: tc.upgrade, absent: map[string]bool{"platform/web": tc.absent}}
+		if got := q.gate().holdsRemoval(tc.record); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -220,16 +167,17 @@ func TestUpgradeHoldsRemovals(t *testing.T) {
 // Nothing is compared by a record that isn't proven, and it isn't tried again and again.
 func TestUnprovenRecordIsNotCompared(t *testing.T) {
 	for _, isProven := range []bool{true, false} {
-		record := installedAddon("platform", "web")
+		record := addons.Installed("platform", "web")
 		record.Owned = true
 		q, asked := askedCluster(t, record)
 		q.watched, q.again = fleetwatch.NewObjects(nil), true
 		if !isProven {
-			q.proofs = map[deliver.Release]string{}
+			q.proofs = &releases.Proofs{}
 		}
-		a := wantedAddon("platform", "web")
+		a := addons.Wanted("platform", "web")
 		a.Namespace = "apps"
-		one := driftRepair{q}.correctDrift(t.Context(), &a, record, addonResult{status: statusOf(record, addonsv1.AddonReady)})
+		one := addonResult{status: releases.Status(record, addonsv1.AddonReady)}
+		q.repairs(&a).correct(t.Context(), record, &one)
 		if (*asked > 0) != isProven || !isProven && one.retryAfter != 0 {
 			t.Errorf("proven %t: asked %d times, again after %s", isProven, *asked, one.retryAfter)
 		}
@@ -238,23 +186,21 @@ func TestUnprovenRecordIsNotCompared(t *testing.T) {
 
 // An add-on's objects are watched by what its own stack says of drift, once that stack has the release.
 func TestFollowed(t *testing.T) {
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	for name, tc := range map[string]struct {
 		stack  string
-		change func(*addon)
+		change func(*wanted.Addon)
 		want   bool
 	}{
-		"it is installed":         {"platform", func(*addon) {}, true},
-		"another stack's":         {"other", func(*addon) {}, false},
-		"the stack is outdated":   {"platform", func(a *addon) { a.outdated = true }, false},
-		"its drift is of no note": {"platform", func(a *addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyIgnore} }, false},
+		"it is installed":         {"platform", func(*wanted.Addon) {}, true},
+		"another stack's":         {"other", func(*wanted.Addon) {}, false},
+		"the stack is outdated":   {"platform", func(a *wanted.Addon) { a.Outdated = true }, false},
+		"its drift is of no note": {"platform", func(a *wanted.Addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyIgnore} }, false},
 	} {
-		a := wantedAddon(tc.stack, "web")
+		a := addons.Wanted(tc.stack, "web")
 		a.Namespace = "apps"
 		tc.change(&a)
-		q, _ := askedCluster(t, record)
-		q.wanted = []addon{a}
-		if _, followed := (driftRepair{q}).expected()[record.Release]; followed != tc.want {
+		if _, followed := expectedObjects([]wanted.Addon{a}, addons.Records(record))[record.Release]; followed != tc.want {
 			t.Errorf("%s: %t", name, followed)
 		}
 	}

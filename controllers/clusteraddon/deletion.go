@@ -18,6 +18,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -49,15 +51,10 @@ func moves(cluster *member.Member) bool {
 	return yes
 }
 
-// isRemovedOnDeletion reports whether the add-on is removed before its Cluster is deleted. A pause doesn't hold that up.
-func (a *addon) isRemovedOnDeletion() bool {
-	return !a.paused && a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.spec.DeletionPolicy != addonsv1.DeletionPolicyOrphan
-}
-
 // reportDeletable notes whether the deletion of the Cluster is to wait for add-ons.
 func (q removal) reportDeletable() {
 	q.ca.Status.Deletion, q.ca.Status.GatesDeletion = nil, nil
-	if q.cluster.Cluster != nil && slices.ContainsFunc(q.wanted, func(a addon) bool { return a.isRemovedOnDeletion() }) {
+	if q.cluster.Cluster != nil && slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.IsRemovedOnDeletion() }) {
 		q.ca.Status.GatesDeletion = ptr.To(true)
 	}
 }
@@ -74,7 +71,7 @@ func (q removal) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error) 
 	slices.Sort(left)
 	report(q.ca, slices.Concat(q.kept, all.statuses), nil, nil)
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
-	q.reportProofs()
+	q.proofs.Report(q.ca.Status.Addons)
 	setDeletion(q.ca, left, hold, time.Time{}, q.now)
 	if !all.unreachable {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
@@ -88,18 +85,18 @@ func (q removal) leaveForDeletion() (hold upgrade.Hold) {
 	going := sets.New[deliver.Release]()
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		if !a.isRemovedOnDeletion() {
+		if !a.IsRemovedOnDeletion() {
 			continue
 		}
-		going.Insert(a.release())
-		of := upgrade.HoldOf(a.spec.Lifecycle)
+		going.Insert(a.Release())
+		of := upgrade.HoldOf(a.Spec.Lifecycle)
 		hold.Time, hold.Forever = max(hold.Time, of.Time), hold.Forever || of.Forever
 	}
 	for added := true; added; {
 		added = false
 		for release, record := range q.installed {
 			if !going.Has(release) && !q.paused.Has(record.Stack) && slices.ContainsFunc(going.UnsortedList(), func(r deliver.Release) bool {
-				return dependsOn(record.Stack, record.DependsOn, qualifiedName(q.installed[r]))
+				return releases.DependsOn(record.Stack, record.DependsOn, releases.Qualified(q.installed[r]))
 			}) {
 				going.Insert(release)
 				added = true
@@ -108,8 +105,8 @@ func (q removal) leaveForDeletion() (hold upgrade.Hold) {
 	}
 	q.wanted, q.unresolved, q.upgrade = nil, nil, nil // nobody takes over what is removed with the Cluster
 	others := sets.KeySet(q.installed).Difference(going)
-	q.leaving, q.kept = q.parted(removalOrder(q.installed, others), func(record deliver.Summary) decide.Fate {
-		return decide.Unwanted{Ran: q.isProven(record), LacksAccount: !q.mayRemove(record)}.Fate()
+	q.leaving, q.kept = q.parted(releases.InOrder(q.installed, others), func(record deliver.Summary) decide.Fate {
+		return decide.Unwanted{Ran: q.proofs.Prove(record), LacksAccount: !q.mayRemove(record)}.Fate()
 	})
 	for _, status := range q.ca.Status.Addons {
 		if !going.Has(deliver.Release{Namespace: status.Namespace, Name: status.Name}) {

@@ -16,10 +16,12 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 func TestRemovesBeforeDeletion(t *testing.T) {
@@ -65,21 +67,21 @@ func TestRemovesBeforeDeletion(t *testing.T) {
 func TestLeaveForDeletion(t *testing.T) {
 	going := &addonsv1.AddonLifecycle{OnClusterDelete: addonsv1.OnClusterDeleteRemove}
 	record := func(name string, dependsOn ...string) deliver.Summary {
-		return installedAddon("platform", name, dependsOn...)
+		return addons.Installed("platform", name, dependsOn...)
 	}
 	forged := record("forged", "site") // nobody has written it here
-	q, _ := askedCluster(t, record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), installedAddon("paused", "gateway"), installedAddon("paused", "portal", "platform/ingress"))
+	q, _ := askedCluster(t, record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), addons.Installed("paused", "gateway"), addons.Installed("paused", "portal", "platform/ingress"))
 	for _, r := range q.installed {
-		q.ca.Status.Addons = append(q.ca.Status.Addons, statusOf(r, addonsv1.AddonReady))
+		q.ca.Status.Addons = append(q.ca.Status.Addons, releases.Status(r, addonsv1.AddonReady))
 	}
 	slices.SortFunc(q.ca.Status.Addons, func(a, b addonsv1.AddonStatus) int { return strings.Compare(a.Name, b.Name) })
 	q.installed[forged.Release] = forged
-	q.wanted = []addon{
-		{stack: "platform", Addon: addonsv1.Addon{Name: "ingress", Namespace: "apps", Lifecycle: going}, spec: addonsv1.AddonStackSpec{Lifecycle: &addonsv1.StackLifecycle{HoldSeconds: ptr.To[int32](7)}}},
-		{stack: "platform", Addon: addonsv1.Addon{Name: "cni", Namespace: "apps"}},
-		{stack: "platform", Addon: addonsv1.Addon{Name: "orphan", Namespace: "apps", Lifecycle: going}, spec: addonsv1.AddonStackSpec{DeletionPolicy: addonsv1.DeletionPolicyOrphan}},
+	q.wanted = []wanted.Addon{
+		{Stack: "platform", Addon: addonsv1.Addon{Name: "ingress", Namespace: "apps", Lifecycle: going}, Spec: addonsv1.AddonStackSpec{Lifecycle: &addonsv1.StackLifecycle{HoldSeconds: ptr.To[int32](7)}}},
+		{Stack: "platform", Addon: addonsv1.Addon{Name: "cni", Namespace: "apps"}},
+		{Stack: "platform", Addon: addonsv1.Addon{Name: "orphan", Namespace: "apps", Lifecycle: going}, Spec: addonsv1.AddonStackSpec{DeletionPolicy: addonsv1.DeletionPolicyOrphan}},
 	}
-	q.wanted = append(q.wanted, addon{stack: "paused", paused: true, Addon: addonsv1.Addon{Name: "gateway", Namespace: "apps", Lifecycle: going}})
+	q.wanted = append(q.wanted, wanted.Addon{Stack: "paused", Paused: true, Addon: addonsv1.Addon{Name: "gateway", Namespace: "apps", Lifecycle: going}})
 	q.paused = sets.New("paused")
 	q.unresolved = map[string]unresolvedStack{"other": {state: decide.Undecided}}
 	hold := removal{q}.leaveForDeletion()
@@ -96,7 +98,7 @@ func TestLeaveForDeletion(t *testing.T) {
 	if got := strings.Join(leaving, " ") + ", " + strings.Join(kept, " "); got != "page site ingress, forged cni gateway orphan portal" || hold != (upgrade.Hold{Time: 7 * time.Second}) {
 		t.Errorf("%s: %+v", got, hold)
 	}
-	waiting := dependentsAmong(q.leaving)
+	waiting := releases.Dependents(q.leaving)
 	for _, r := range q.leaving {
 		if _, waits := waiting[r.Release]; waits == (r.Name == "page") {
 			t.Errorf("page has to leave first, and these wait: %v", waiting)
@@ -165,21 +167,5 @@ func TestTakenOverIsOneRelease(t *testing.T) {
 	}
 	if ca.Status.ObservedUID = "backup"; isTakenOver(ca, record("apps", "web")) {
 		t.Error("the status of another ClusterAddon says so")
-	}
-}
-
-// An optional source of values is missed if it was there at an installation by the same spec.
-func TestWhichValuesWereThere(t *testing.T) {
-	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, stack: "platform"}
-	ref, other := addonsv1.ValuesReference{Kind: "Secret", Name: "values"}, addonsv1.ValuesReference{Kind: "Secret", Name: "other"}
-	record := deliver.Summary{Terms: deliver.Terms{Spec: specDigest(a), Optional: stack.ValuesName(other) + "," + stack.ValuesName(ref)}}
-	if !hadValues(record, a, ref) {
-		t.Error("it was there")
-	}
-	if hadValues(record, a, addonsv1.ValuesReference{Kind: "Secret", Name: "none"}) {
-		t.Error("it was never there")
-	}
-	if record.Spec = "another"; hadValues(record, a, ref) {
-		t.Error("it was there for another spec, which may have had no use for it")
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -17,9 +17,9 @@ import (
 )
 
 // missingDependency says that an installed add-on depends on one that the cluster isn't to have; "" if it doesn't.
-func (q *clusterRun) missingDependency(a *addon) string {
+func (q *clusterRun) missingDependency(a *wanted.Addon) string {
 	for _, d := range a.DependsOn {
-		name := stack.Qualified(a.stack, d)
+		name := stack.Qualified(a.Stack, d)
 		if !q.wants(name) && !q.absent[name] {
 			return fmt.Sprintf("dependsOn: no AddonStack gives this cluster add-on %s, and the next change will wait for it. Add it, or take it out of dependsOn", name)
 		}
@@ -29,12 +29,12 @@ func (q *clusterRun) missingDependency(a *addon) string {
 
 // wants reports whether an add-on, as "stack/name", is wanted now.
 func (q *clusterRun) wants(name string) bool {
-	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.qualified() == name })
+	return slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.Qualified() == name })
 }
 
 // describeMissing says why a dependency isn't ready.
-func (q *clusterRun) describeMissing(a *addon, dependency string) string {
-	wanted := stack.Qualified(a.stack, dependency)
+func (q *clusterRun) describeMissing(a *wanted.Addon, dependency string) string {
+	wanted := stack.Qualified(a.Stack, dependency)
 	if !q.wants(wanted) {
 		return fmt.Sprintf("Waiting for add-on %s: this cluster is to have no such add-on. Add it, let its AddonStack select the Cluster, or take it out of dependsOn", wanted)
 	}
@@ -49,64 +49,38 @@ func (q *clusterRun) cycleThrough(wanted string) []string {
 	dependencies := map[string][]string{}
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		dependencies[a.qualified()] = stack.QualifiedAll(a.stack, a.DependsOn)
+		dependencies[a.Qualified()] = stack.QualifiedAll(a.Stack, a.DependsOn)
 	}
 	return stack.CycleThrough(dependencies, wanted)
-}
-
-// dependentsAmong returns for each record the name of another one that depends on it, and has to be removed first. If
-// add-ons depend on each other, nothing has to before the first one.
-func dependentsAmong(records []deliver.Summary) map[deliver.Release]string {
-	waiting := map[deliver.Release]string{}
-	for _, record := range records {
-		at := slices.IndexFunc(records, func(other deliver.Summary) bool {
-			return other.Release != record.Release && dependsOn(other.Stack, other.DependsOn, qualifiedName(record))
-		})
-		if at >= 0 {
-			waiting[record.Release] = records[at].Name
-		}
-	}
-	if len(records) > 0 && len(waiting) == len(records) {
-		delete(waiting, records[0].Release)
-	}
-	return waiting
 }
 
 // stayingDependent returns an installed add-on that stays and depends on the record's, as "stack/name": a wanted
 // one, or one that is left as it is. It returns "" if there is none, or if the record's removal has begun.
 func (q removal) stayingDependent(record deliver.Summary) string {
-	if isRemoving(record) || q.absent[qualifiedName(record)] {
+	if releases.IsRemoving(record) || q.absent[releases.Qualified(record)] {
 		return ""
 	}
 	for i := range q.kept {
 		s := &q.kept[i]
-		if other := q.installed[deliver.Release{Namespace: s.Namespace, Name: s.Name}]; q.isProven(other) && dependsOn(other.Stack, other.DependsOn, qualifiedName(record)) {
-			return qualifiedName(other)
+		if other := q.installed[deliver.Release{Namespace: s.Namespace, Name: s.Name}]; q.proofs.Prove(other) && releases.DependsOn(other.Stack, other.DependsOn, releases.Qualified(record)) {
+			return releases.Qualified(other)
 		}
 	}
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		if _, installed := q.installed[a.release()]; installed && dependsOn(a.stack, a.DependsOn, qualifiedName(record)) {
-			return a.qualified()
+		if _, installed := q.installed[a.Release()]; installed && releases.DependsOn(a.Stack, a.DependsOn, releases.Qualified(record)) {
+			return a.Qualified()
 		}
 	}
 	return ""
 }
-
-// dependsOn reports whether an add-on with these dependencies depends on another one, which is given as "stack/name".
-func dependsOn(ofStack string, dependencies []string, other string) bool {
-	return slices.Contains(stack.QualifiedAll(ofStack, dependencies), other)
-}
-
-// qualifiedName returns the record's add-on as "stack/name".
-func qualifiedName(record deliver.Summary) string { return stack.Qualified(record.Stack, record.Name) }
 
 // mayTakeOver reports whether a wanted add-on may still take objects over from one that is leaving.
 // An add-on that is refused because the other one has the object isn't waited for, once each object was tried.
 func mayTakeOver(one addonResult) bool {
 	phase, reason := one.status.Phase, one.status.Reason
 	switch {
-	case isInstalled(phase) && reason != reasons.Retrying:
+	case wanted.IsInstalled(phase) && reason != reasons.Retrying:
 		return false
 	case reason == reasons.ReleaseTaken:
 		return false // another one has the release, and counts itself
@@ -115,10 +89,4 @@ func mayTakeOver(one addonResult) bool {
 	}
 	isInTheWay := reason == object.ReasonImmutableField || reason == object.ReasonObjectRejected
 	return !one.applied && (!one.tried || !isInTheWay)
-}
-
-// successor is an add-on that may take objects over, with what it is to have.
-type successor struct {
-	*addon
-	contents sets.Set[deliver.ObjectKey] // nil if they can't be known now
 }

@@ -10,72 +10,67 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // desired returns the add-on as the deliverer takes it.
-func (q delivery) desired(in *inputs) deliver.Desired {
-	a := in.addon
-	_, ignore := a.driftOf()
+func (q delivery) desired(in *inputs.Inputs) deliver.Desired {
+	a := in.Addon
+	_, ignore := a.DriftRules()
 	return deliver.Desired{
-		Release:  a.release(),
+		Release:  a.Release(),
 		Owner:    ownerOf(q.ca),
 		OwnerUID: q.ca.UID,
-		Proof:    q.proofs[a.release()],
-		Artifact: in.artifact,
-		Terms: a.stated(deliver.Terms{
-			Spec: specDigest(a), ArtifactVersion: in.version, Postconditions: postconditionsDigest(a), Optional: in.optional, Inputs: inputsDigest(a),
+		Proof:    q.proofs.Of(a.Release()),
+		Artifact: in.Artifact,
+		Terms: a.Stated(deliver.Terms{
+			Spec: a.SpecDigest(), ArtifactVersion: in.Version, Postconditions: a.PostconditionsDigest(), Optional: in.Optional, Inputs: a.InputsDigest(),
 		}),
-		StackRevision:    stack.AssignedRevision(q.ca.Spec.Stacks, a.stack),
-		Recorded:         in.recorded,
+		StackRevision:    stack.AssignedRevision(q.ca.Spec.Stacks, a.Stack),
+		Recorded:         in.Recorded,
 		Leaving:          q.leavingReleases(),
-		Kept:             q.keptReleases(a.release().Namespace),
+		Kept:             q.keptReleases(a.Release().Namespace),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
-		AdoptRelease:     adoptedRelease(a),
+		AdoptRelease:     a.AdoptedRelease(),
 		Ignore:           ignore,
-		Seen:             driftRepair(q).seen(a),
+		Seen:             q.repairs(a).seen(),
 		OnFailure:        a.OnFailure,
 		Again:            q.again,
 		Recreate:         a.ImmutableFieldPolicy == addonsv1.ImmutableFieldPolicyRecreate,
 		PruneEarly:       a.PrunePolicy == addonsv1.PrunePolicyBeforeReady,
 		CRDPolicy:        a.CRDPolicy,
 		HistoryLimit:     int(ptr.Deref(a.HistoryLimit, addonsv1.DefaultHistoryLimit)),
-		ProgressDeadline: progressDeadline(a),
+		ProgressDeadline: a.ProgressDeadline(),
 		Readiness:        a.Readiness,
-		Postcondition:    conditionCheck(q).postcondition(a),
-		Sensitive:        in.secrets,
+		Postcondition:    q.postcondition(a),
+		Sensitive:        in.Secrets,
 		WatchFilter:      q.ca.Labels[clusterv1.WatchLabel],
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
-			return rendering(q).digestNow(ctx, in, factsUsed)
+			return q.renderer().DigestNow(ctx, in, factsUsed)
 		},
 		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
-			return rendering(q).render(ctx, in, r)
+			return q.renderer().Render(ctx, in, r)
 		},
 	}
-}
-
-// stated returns terms with what the spec says of them.
-func (a *addon) stated(terms deliver.Terms) deliver.Terms {
-	terms.Stack, terms.DependsOn, terms.ServiceAccount = a.stack, a.DependsOn, a.spec.ServiceAccountName
-	terms.DeletionPolicy, terms.DataPolicy = cmp.Or(a.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete), a.DataPolicy
-	return terms
 }
 
 // termsOf returns the terms of an add-on's record with what the spec says now. They are read from
 // there once the stack is gone. An add-on that is the same, and comes from another place now, gets
 // that place, so that nobody has to ask there to see that nothing is to be done.
-func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
-	terms := a.stated(record.Terms)
+func termsOf(a *wanted.Addon, record deliver.Summary, in *inputs.Inputs, settled bool) deliver.Terms {
+	terms := a.Stated(record.Terms)
 	if settled {
-		terms.Optional = in.optional
+		terms.Optional = in.Optional
 	}
-	if pinned := inputsDigest(a); settled && pinned != "" {
-		terms.Spec, terms.Inputs = specDigest(a), withInputs(terms.Inputs, pinned)
+	if pinned := a.InputsDigest(); settled && pinned != "" {
+		terms.Spec, terms.Inputs = a.SpecDigest(), wanted.WithInputs(terms.Inputs, pinned)
 	}
-	if settled && terms.ArtifactVersion != in.version && terms.Spec != specDigest(a) {
-		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version
+	if settled && terms.ArtifactVersion != in.Version && terms.Spec != a.SpecDigest() {
+		terms.Spec, terms.ArtifactVersion = a.SpecDigest(), in.Version
 	}
 	return terms
 }

@@ -3,15 +3,19 @@
 package clusteraddon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -20,104 +24,94 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// driftOf returns what the stack and the add-on say about drift. While the stack is paused, it is only told of.
-func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
-	policy, rules := addonsv1.DriftPolicyCorrect, drift.Rules{}
-	for _, d := range []*addonsv1.Drift{a.spec.Drift, a.Drift} {
-		if d != nil {
-			policy = cmp.Or(d.Policy, policy)
-			rules = append(rules, d.Ignore...)
-		}
-	}
-	if a.paused && policy == addonsv1.DriftPolicyCorrect {
-		policy = addonsv1.DriftPolicyReport
-	}
-	return policy, rules
+// driftRepair compares an installed add-on with what it applied, where a watch says that something differs.
+type driftRepair struct {
+	deliverer *deliver.Deliverer
+	watched   *fleetwatch.Objects
+	workload  workload.Cluster
+	addon     *wanted.Addon
+	memory    *driftMemory
+	limiter   *rate.Limiter // of the cluster
+	proofs    *releases.Proofs
+	again     bool // a person asked for it
+	now       time.Time
+	record    func(event)
 }
 
-// driftRepair compares installed add-ons with what they applied, where a watch says that something differs.
-type driftRepair struct{ *clusterRun }
-
-// watchObjects has the objects watched of all add-ons that are installed and wanted.
-func (q driftRepair) watchObjects() {
-	q.watched.Watch(q.name, q.conn, q.expected())
-}
-
-// expected returns the releases whose objects are watched, with what is expected of them.
-func (q driftRepair) expected() map[deliver.Release]fleetwatch.Expected {
+// expectedObjects returns the releases whose objects are watched, with what is expected of them.
+func expectedObjects(all []wanted.Addon, installed map[deliver.Release]deliver.Summary) map[deliver.Release]fleetwatch.Expected {
 	expected := map[deliver.Release]fleetwatch.Expected{}
-	for i := range q.wanted {
-		a := &q.wanted[i]
-		policy, rules := a.driftOf()
-		record, installed := q.installed[a.release()]
-		if !installed || record.Stack != a.stack || a.outdated || policy == addonsv1.DriftPolicyIgnore {
+	for i := range all {
+		a := &all[i]
+		policy, rules := a.DriftRules()
+		record, isInstalled := installed[a.Release()]
+		if !isInstalled || record.Stack != a.Stack || a.Outdated || policy == addonsv1.DriftPolicyIgnore {
 			continue
 		}
 		evaluates := func(kind schema.GroupKind) bool { return health.Evaluates(kind, a.Readiness) }
-		expected[a.release()] = fleetwatch.Expected{
-			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Evaluates: evaluates, Busy: !record.Repairable(),
+		expected[a.Release()] = fleetwatch.Expected{
+			Applied: record.Applied, Objects: int(record.Objects), Terms: wanted.Hash([]any{policy, rules, a.AdoptionPolicy}), Evaluates: evaluates, Busy: !record.Repairable(),
 		}
 	}
 	return expected
 }
 
-// correctDrift repairs changes of an add-on's objects by others, unless the add-on has just been
-// upgraded. The parameter one is the add-on's result without the repair.
-func (q driftRepair) correctDrift(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
-	policy, rules := a.driftOf()
-	one.status.Drift = q.previousStatus(one.status).Drift
+// correct repairs changes of the add-on's objects by others, unless the add-on has just been upgraded. It writes the drift into
+// the result, and returns how the last repair failed, nil if it didn't.
+func (q driftRepair) correct(ctx context.Context, record deliver.Summary, one *addonResult) *decide.Said {
+	policy, rules := q.addon.DriftRules()
 	if policy == addonsv1.DriftPolicyIgnore {
 		one.status.Drift = nil
-		return one
+		return nil
 	}
-	if !record.Repairable() || !q.isProven(record) || one.unreachable || one.status.Revision != int32(record.Revision) {
-		return one
+	if !record.Repairable() || !q.proofs.Prove(record) || one.unreachable || one.status.Revision != int32(record.Revision) {
+		return nil
 	}
-	state, memory := q.watched.State(q.conn, a.release()), &q.memory.of(a.release()).drift
+	state := q.watched.State(q.workload.Conn, q.addon.Release())
 	if q.again {
-		*memory = newDriftMemory()
+		*q.memory = newDriftMemory()
 	}
-	memory.turnTo(record.Revision)
-	if state.Differs || memory.isDue(q.now, state) || record.Applied == "" || q.again {
-		if !q.memory.repairs.AllowN(q.now, 1) && !q.again {
+	q.memory.turnTo(record.Revision)
+	if state.Differs || q.memory.isDue(q.now, state) || record.Applied == "" || q.again {
+		if !q.limiter.AllowN(q.now, 1) && !q.again {
 			one.retryAfter = retry.Sooner(one.retryAfter, time.Second/repairRate)
-			return memory.withFailure(one)
+			return q.memory.said()
 		}
-		memory.lookAt = q.now.Add(retry.Unanswered)
-		one = q.repair(ctx, a, deliver.Repair{
-			Release: a.release(), Proof: q.proofs[a.release()], Adoption: a.AdoptionPolicy, Ignore: rules,
-			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
+		q.memory.lookAt = q.now.Add(retry.Unanswered)
+		q.repair(ctx, deliver.Repair{
+			Release: q.addon.Release(), Proof: q.proofs.Of(q.addon.Release()), Adoption: q.addon.AdoptionPolicy, Ignore: rules,
+			Report: policy == addonsv1.DriftPolicyReport, Wait: q.memory.wait(q.now), Seen: q.seen(), Values: q.again,
 		}, state, one)
 	}
-	one.retryAfter = retry.Sooner(one.retryAfter, until(memory.lookAt, q.now))
+	one.retryAfter = retry.Sooner(one.retryAfter, until(q.memory.lookAt, q.now))
 	one.status.Drift = withUnwatched(one.status.Drift, state.Unwatched)
-	return memory.withFailure(one)
+	return q.memory.said()
 }
 
 // repair compares the objects with the record, and sets right what is to be set right.
-func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
-	memory := &q.memory.of(a.release()).drift
-	done := q.watched.Repairing(q.conn, a.release())
+func (q driftRepair) repair(ctx context.Context, want deliver.Repair, state fleetwatch.State, one *addonResult) {
+	a, memory := q.addon, q.memory
+	done := q.watched.Repairing(q.workload.Conn, a.Release())
 	defer done()
-	target, err := q.targetAs(a.spec.ServiceAccountName)
+	target, err := q.workload.As(a.Spec.ServiceAccountName)
 	if err != nil {
-		return requestFailed(err, one.status)
+		one.requestErr = err
+		return
 	}
-	outcome, found, err := q.Deliverer.Repair(ctx, target, want)
+	outcome, found, err := q.deliverer.Repair(ctx, target, want)
 	countDelivery(actionRepair, outcome, err)
 	if errors.Is(err, deliver.ErrUnproven) {
-		q.proofs[a.release()] = "" // so it is made once more
+		q.proofs.Note(a.Release(), "") // so it is made once more
 		one.retryAfter = time.Millisecond
-		return one
+		return
 	}
 	if err != nil { // the reconcile is tried again, with backoff
-		failed := requestFailed(err, one.status)
-		failed.followUp = one.and(failed.followUp)
-		return failed
+		one.requestErr = err
+		return
 	}
 	if outcome.Reason == deliver.ReasonWaitingForMemory { // it is installed as before
 		memory.lookAt = q.now.Add(outcome.RetryAfter)
-		return one
+		return
 	}
 	memory.failed, memory.lookAt = nil, time.Time{}
 	again := time.Duration(0)
@@ -135,27 +129,26 @@ func (q driftRepair) repair(ctx context.Context, a *addon, want deliver.Repair, 
 	if again > 0 {
 		memory.lookAt = q.now.Add(again)
 	}
-	q.watched.Accept(q.conn, a.release(), found)
+	q.watched.Accept(q.workload.Conn, a.Release(), found)
 	memory.note(q.now, found)
 	countDrift(found)
 	was := one.status.Drift
-	one.status.Drift = driftStatus(was, found, memory, object.FieldManager(a.release()), q.now)
-	q.recordDrift(&one.status, was, found)
-	return one
+	one.status.Drift = driftStatus(was, found, memory, object.FieldManager(a.Release()), q.now)
+	q.tell(&one.status, was, found)
 }
 
-// seen returns what watches show of an add-on's objects; nil if all of them are to be read.
-func (q driftRepair) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool) {
-	if policy, _ := a.driftOf(); q.again || policy == addonsv1.DriftPolicyIgnore {
+// seen returns what watches show of the add-on's objects; nil if all of them are to be read.
+func (q driftRepair) seen() func(deliver.ObjectKey) (drift.Fields, bool) {
+	if policy, _ := q.addon.DriftRules(); q.again || policy == addonsv1.DriftPolicyIgnore {
 		return nil
 	}
-	return q.watched.Seen(q.conn, a.release())
+	return q.watched.Seen(q.workload.Conn, q.addon.Release())
 }
 
-// withFailure returns the result with the failure of the last repair. A failed upgrade comes first.
-func (m *driftMemory) withFailure(one addonResult) addonResult {
-	if m.failed != nil && one.status.Phase == addonsv1.AddonReady {
-		one.status.Phase, one.status.Reason, one.status.Message = m.failed.Phase, m.failed.Reason, shorten(m.failed.Message)
+// said returns how the last repair failed, nil if it didn't.
+func (m *driftMemory) said() *decide.Said {
+	if m.failed == nil {
+		return nil
 	}
-	return one
+	return &decide.Said{Phase: m.failed.Phase, Reason: m.failed.Reason, Message: m.failed.Message}
 }

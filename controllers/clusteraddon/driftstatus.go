@@ -102,8 +102,8 @@ func withUnwatched(was *addonsv1.AddonDrift, kinds map[schema.GroupKind]error) *
 	return is
 }
 
-// recordDrift tells of what was found that wasn't told before.
-func (q driftRepair) recordDrift(status *addonsv1.AddonStatus, was *addonsv1.AddonDrift, found []repair.Difference) {
+// tell tells of what was found that wasn't told before.
+func (q driftRepair) tell(status *addonsv1.AddonStatus, was *addonsv1.AddonDrift, found []repair.Difference) {
 	is := status.Drift
 	if is == nil || was != nil && was.Message == is.Message && was.Repaired == is.Repaired {
 		return
@@ -113,5 +113,5 @@ func (q driftRepair) recordDrift(status *addonsv1.AddonStatus, was *addonsv1.Add
 		e.kind, e.reason = corev1.EventTypeWarning, "DriftFound"
 	}
 	e.note = fmt.Sprintf("Add-on %s: %s", status.Name, is.Message)
-	q.record(q.ca, e)
+	q.record(e)
 }

@@ -14,10 +14,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 func TestDriftStatus(t *testing.T) {
@@ -85,8 +87,9 @@ func TestDriftIsToldOnce(t *testing.T) {
 		"repaired again": {was, &addonsv1.AddonDrift{Repaired: 5, Message: "before"}, nil, "Normal DriftRepaired"},
 	} {
 		recorder := events.NewFakeRecorder(1)
-		q := driftRepair{&clusterRun{Reconciler: &Reconciler{Recorder: recorder}, ca: &addonsv1.ClusterAddon{}}}
-		q.recordDrift(&addonsv1.AddonStatus{Name: "web", Namespace: "ns", Stack: "platform", Drift: tc.is}, tc.was, tc.found)
+		r := &Reconciler{Recorder: recorder}
+		q := driftRepair{record: func(e event) { r.record(&addonsv1.ClusterAddon{}, e) }}
+		q.tell(&addonsv1.AddonStatus{Name: "web", Namespace: "ns", Stack: "platform", Drift: tc.is}, tc.was, tc.found)
 		close(recorder.Events)
 		if got := <-recorder.Events; !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
 			t.Errorf("%s: told of %q", title, got)
@@ -168,31 +171,31 @@ func TestObjectsAreComparedWithoutEvents(t *testing.T) {
 
 // A cluster that answers with errors isn't asked all the time, however long ago its objects were to be compared.
 func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	record.Applied = "none"
-	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}}
+	a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}}
 	q, _ := askedCluster(t, record)
 	q.watched = fleetwatch.NewObjects(func(multicluster.ClusterName) {})
-	memory := &q.memory.of(a.release()).drift
+	memory := &q.memory.of(a.Release()).drift
 	memory.revision, memory.lookAt = 1, q.now.Add(-time.Hour)
-	one := addonResult{status: a.status()}
+	one := addonResult{status: a.Status()}
 	one.status.Revision = 1
-	if one = (driftRepair{q}).correctDrift(t.Context(), a, record, one); one.err == nil || one.retryAfter < time.Second {
-		t.Errorf("it comes again after %s: %v", one.retryAfter, one.err)
+	if q.repairs(a).correct(t.Context(), record, &one); one.requestErr == nil || one.retryAfter < time.Second {
+		t.Errorf("it comes again after %s: %v", one.retryAfter, one.requestErr)
 	}
 }
 
 // A record of an older version doesn't say what was applied: its objects are compared, to note that.
 func TestRecordsWithoutWhatWasAppliedAreLookedAt(t *testing.T) {
 	for applied, looks := range map[string]bool{"none": false, "": true} {
-		record := installedAddon("platform", "web")
+		record := addons.Installed("platform", "web")
 		record.Applied = applied
 		q, asked := askedCluster(t, record)
 		q.watched = fleetwatch.NewObjects(func(multicluster.ClusterName) {})
-		a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, stack: "platform"}
-		one := addonResult{status: a.status()}
+		a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}, Stack: "platform"}
+		one := addonResult{status: a.Status()}
 		one.status.Revision = 1
-		driftRepair{q}.correctDrift(t.Context(), a, record, one)
+		q.repairs(a).correct(t.Context(), record, &one)
 		if (*asked > 0) != looks {
 			t.Errorf("applied %q: the cluster is asked %d times", applied, *asked)
 		}

@@ -13,15 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -39,13 +41,15 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	sources, err := source.New(source.Options{AllowLoopback: true})
 	must.Succeed(t, err)
 	at := &addonsv1.HTTPSource{URL: server.URL + "/web.tgz", Digest: "sha256:" + strings.Repeat("a", 64), PlainHTTP: ptr.To(true)}
-	a := &addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
+	a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
 	q := &clusterRun{
+		proofs:     &releases.Proofs{},
+		memory:     newMemory(),
 		Reconciler: &Reconciler{Sources: sources, watched: fleetwatch.NewObjects(nil)},
 		ca:         &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}},
 	}
 
-	in := &inputs{addon: a, chart: q.reference(a), artifact: at.Digest}
+	in := &inputs.Inputs{Addon: a, Chart: a.Reference(q.ca.Namespace), Artifact: at.Digest}
 	_, err = delivery{q}.desired(in).Render(context.Background(), deliver.RenderInput{})
 	failed, ok := err.(*failure.Error) //nolint:errorlint // as the deliverer words it
 	if want := "addons[web].chart.http: " + server.URL + "/web.tgz@"; !ok || failed.Reason != failure.DigestMismatch || !strings.HasPrefix(err.Error(), want) {
@@ -55,27 +59,27 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 		t.Errorf("%v names no way out", err)
 	}
 
-	lost := &addon{Addon: addonsv1.Addon{Name: "dns", Chart: addonsv1.ChartSource{Path: "dns.tgz"}}}
-	_, err = sources.Resolve(context.Background(), q.reference(lost))
+	lost := &wanted.Addon{Addon: addonsv1.Addon{Name: "dns", Chart: addonsv1.ChartSource{Path: "dns.tgz"}}}
+	_, err = sources.Resolve(context.Background(), lost.Reference(q.ca.Namespace))
 	if reason, message := saidOf(q, err, lost); reason != failure.SourceDisabled || !strings.HasPrefix(message, `addons[dns].chart.path: "dns.tgz" of the artifact root: `) {
 		t.Errorf("of the digest: %s: %s", reason, message)
 	}
 }
 
 // saidOf returns what the status of an add-on says of an error.
-func saidOf(q *clusterRun, err error, a *addon) (reason, message string) {
-	one := delivery{q}.inputFailed(context.Background(), &turn{addon: a, err: ofAddon(a, err), status: a.status()})
+func saidOf(q *clusterRun, err error, a *wanted.Addon) (reason, message string) {
+	one := delivery{q}.inputFailed(&turn{addon: a, err: inputs.OfAddon(a, err), status: a.Status()})
 	return one.status.Reason, one.status.Message
 }
 
 // What is wrong with the content is said in other words for each kind of it, and with the
 // field in front.
 func TestFailuresOfContentNameTheField(t *testing.T) {
-	chart := &addon{Addon: addonsv1.Addon{Name: "web"}}
-	kustomization := &addon{Addon: addonsv1.Addon{Name: "web", Kustomization: &addonsv1.KustomizationSource{}}}
-	manifests := &addon{Addon: addonsv1.Addon{Name: "web", Manifests: &addonsv1.ManifestsSource{}}}
+	chart := &wanted.Addon{Addon: addonsv1.Addon{Name: "web"}}
+	kustomization := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Kustomization: &addonsv1.KustomizationSource{}}}
+	manifests := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Manifests: &addonsv1.ManifestsSource{}}}
 	for _, tc := range []struct {
-		a                  *addon
+		a                  *wanted.Addon
 		reason, said, want string
 	}{
 		{chart, job.ReasonSchemaViolation, "values.replicas: got string, want integer", "addons[web].values.replicas: got string, want integer"},
@@ -88,55 +92,8 @@ func TestFailuresOfContentNameTheField(t *testing.T) {
 		{manifests, job.ReasonManifestInvalid, "a.yaml: no", "addons[web].manifests: a.yaml: no"},
 	} {
 		err := &failure.Error{Reason: tc.reason, Err: errors.New(tc.said)}
-		if reason, message := saidOf(&clusterRun{}, err, tc.a); reason != tc.reason || message != tc.want {
+		if reason, message := saidOf(&clusterRun{proofs: &releases.Proofs{}, memory: newMemory()}, err, tc.a); reason != tc.reason || message != tc.want {
 			t.Errorf("got %s: %s, want %s", reason, message, tc.want)
-		}
-	}
-}
-
-// Values that aren't there are waited for, unless they are optional.
-func TestMissingValues(t *testing.T) {
-	there := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}}
-	for name, objects := range map[string][]client.Object{"no Secret": nil, "no key": {there}} {
-		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
-		q := inputReader{&clusterRun{Reconciler: &Reconciler{Values: valuesource.NewReader(reader, reader, nil)}, ca: &addonsv1.ClusterAddon{ObjectMeta: there.ObjectMeta}}}
-		ref := addonsv1.ValuesReference{Kind: "Secret", Name: "v", Key: "k"}
-		_, _, err := q.valuesFrom(t.Context(), ref)
-		if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != reasons.ValuesNotFound || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || !strings.Contains(err.Error(), "Secret team/v") {
-			t.Errorf("%s: %v", name, err)
-		}
-		ref.Optional = ptr.To(true)
-		if values, _, err := q.valuesFrom(t.Context(), ref); values != nil || err != nil {
-			t.Errorf("%s, of what is optional: %v, %v", name, values, err)
-		}
-	}
-}
-
-// An add-on stays Failed while its source is asked again for what it didn't give, and no longer.
-func TestStaysFailedWhileItsSourceIsAskedAgain(t *testing.T) {
-	const at = "platform-1"
-	for name, tc := range map[string]struct {
-		phase          addonsv1.AddonPhase
-		was, is        string
-		seen, assigned string // revisions
-		stays          bool
-	}{
-		"it is asked again":               {addonsv1.AddonFailed, failure.ArtifactInvalid, failure.ArtifactPending, at, at, true},
-		"it is asked for something else":  {addonsv1.AddonFailed, failure.ArtifactInvalid, failure.ArtifactPending, at, "platform-2", false},
-		"it is down now":                  {addonsv1.AddonFailed, failure.ArtifactInvalid, failure.SourceUnavailable, at, at, false},
-		"it was another failure":          {addonsv1.AddonFailed, deliver.ReasonHookFailed, failure.ArtifactPending, at, at, false},
-		"it waited for something already": {addonsv1.AddonPending, reasons.ValuesNotFound, failure.ArtifactPending, at, at, false},
-	} {
-		q := &clusterRun{ca: &addonsv1.ClusterAddon{}}
-		a := &addon{Addon: addonsv1.Addon{Name: "web"}, stack: "platform"}
-		was := a.status()
-		was.Phase, was.Reason, was.Message = tc.phase, tc.was, "what is wrong"
-		q.ca.Status.Addons = []addonsv1.AddonStatus{was}
-		q.ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: tc.seen}}
-		q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.assigned}}
-		one := delivery{q}.stillFailed(a, because(a.status(), tc.is, "it is slow"))
-		if stays := one.status.Phase == was.Phase && one.status.Reason == was.Reason && one.status.Message == was.Message; stays != tc.stays {
-			t.Errorf("%s: %+v", name, one.status)
 		}
 	}
 }
@@ -149,14 +106,15 @@ func TestWaitsForARenderer(t *testing.T) {
 	there := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}, Data: map[string]string{"values.yaml": "a: 1"}}
 	reader := fake.NewClientBuilder().WithObjects(there).Build()
 	q := &clusterRun{
+		proofs:     &releases.Proofs{},
 		Reconciler: &Reconciler{Renderer: renderer, Values: valuesource.NewReader(reader, reader, nil)},
 		ca:         &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}, cluster: &member.Member{},
 	}
-	a := &addon{Addon: addonsv1.Addon{Name: "web", ValuesTemplate: "a: 1"}, stack: "platform"}
-	_, _, ofSource := inputReader{q}.valuesFrom(impatient, addonsv1.ValuesReference{Kind: "ConfigMap", Name: "v"})
-	_, ofTemplate := inputReader{q}.valuesTemplate(impatient, a)
-	deployed := deliver.Summary{Status: deliver.StatusDeployed, Terms: deliver.Terms{Spec: specDigest(a)}}
-	for of, err := range map[string]error{"values": ofSource, "a template": ofTemplate} {
+	a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", ValuesTemplate: "a: 1"}, Stack: "platform"}
+	_, _, ofSource := q.reader().ValuesFrom(impatient, addonsv1.ValuesReference{Kind: "ConfigMap", Name: "v"})
+	_, ofTemplate := q.reader().ValuesTemplate(impatient, a)
+	deployed := deliver.Summary{Status: deliver.StatusDeployed, Terms: deliver.Terms{Spec: a.SpecDigest()}}
+	for name, err := range map[string]error{"values": ofSource, "a template": ofTemplate} {
 		for _, tc := range []struct {
 			was    addonsv1.AddonPhase
 			record deliver.Summary
@@ -170,22 +128,23 @@ func TestWaitsForARenderer(t *testing.T) {
 			{addonsv1.AddonReady, deliver.Summary{Status: deliver.StatusDeployed}, false}, // by another spec
 			{addonsv1.AddonFailed, deliver.Summary{}, true},
 		} {
-			was := a.status()
+			was := a.Status()
 			was.Phase, was.Reason = tc.was, "Before"
 			q.ca.Status.Addons = []addonsv1.AddonStatus{was}
 			q.ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "1"}}
 			q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "1"}}
-			one := delivery{q}.inputFailed(t.Context(), &turn{addon: a, err: err, status: a.status(), record: tc.record})
-			one = delivery{q}.stillFailed(a, one)
+			of := &turn{addon: a, err: err, status: a.Status(), record: tc.record}
+			one := delivery{q}.inputFailed(of)
+			one.say(delivery{q}.cameOf(t.Context(), of, decide.ReportUnreadable, one.status).Say())
 			phase, reason := addonsv1.AddonPending, job.ReasonWaitingForRenderer
 			if tc.keeps {
 				phase, reason = tc.was, "Before"
 			}
 			if one.status.Phase != phase || one.status.Reason != reason || one.retryAfter <= 0 || one.err != nil {
-				t.Errorf("of %s, %s before: %+v", of, tc.was, one)
+				t.Errorf("of %s, %s before: %+v", name, tc.was, one)
 			}
 			if strings.Contains(one.status.Message, "correct") {
-				t.Errorf("of %s: %s", of, one.status.Message)
+				t.Errorf("of %s: %s", name, one.status.Message)
 			}
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -91,22 +93,22 @@ func readingCluster(t *testing.T) *clusterRun {
 // changeBetween returns the kind of the change from one add-on, which is installed, to another.
 func changeBetween(t *testing.T, q *clusterRun, before, after addonsv1.Addon) string {
 	t.Helper()
-	var ins [2]*inputs
+	var ins [2]*inputs.Inputs
 	var terms [2]deliver.Terms
 	for i, written := range []addonsv1.Addon{before, after} {
-		a := &addon{Addon: written, sources: written.ValuesFrom, stack: "platform"}
-		a.fit("v1.34.0", nil)
-		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:a"}
-		must.Succeed(t, (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}))
+		a := &wanted.Addon{Addon: written, Sources: written.ValuesFrom, Stack: "platform"}
+		a.Fit("v1.34.0", nil)
+		in := &inputs.Inputs{Addon: a, Chart: a.Reference(q.ca.Namespace), Artifact: "sha256:a"}
+		must.Succeed(t, q.reader().ReadValues(t.Context(), in, deliver.Summary{}))
 		ins[i], terms[i] = in, termsOf(a, deliver.Summary{}, in, true)
-		terms[i].Postconditions = postconditionsDigest(a) // once they hold
+		terms[i].Postconditions = a.PostconditionsDigest() // once they hold
 	}
 	switch {
-	case ins[0].release() != ins[1].release():
+	case ins[0].Release() != ins[1].Release():
 		return anotherRelease
-	case ins[0].digest(job.FactsUsed{}) != ins[1].digest(job.FactsUsed{}):
+	case ins[0].Digest(job.FactsUsed{}) != ins[1].Digest(job.FactsUsed{}):
 		return anUpgrade
-	case ins[0].chart.String() != ins[1].chart.String():
+	case ins[0].Chart.String() != ins[1].Chart.String():
 		return otherContent
 	case !equality.Semantic.DeepEqual(terms[0], terms[1]):
 		return aTerm

@@ -9,10 +9,13 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/health"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 // While the replicas of a workload change, what is missing of them is counted from then on. A cause that a pod names lasts.
@@ -49,17 +52,21 @@ func TestFindingsThatGoOn(t *testing.T) {
 // An add-on that becomes Ready is so at once, though nobody has looked at its workloads yet. One that was Degraded before a
 // restart stays so until somebody has.
 func TestHealthThatNobodyKnowsYet(t *testing.T) {
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	for was, want := range map[addonsv1.AddonPhase]addonsv1.AddonPhase{
 		addonsv1.AddonInstalling: addonsv1.AddonReady, addonsv1.AddonReady: addonsv1.AddonReady, addonsv1.AddonDegraded: addonsv1.AddonDegraded,
 	} {
 		q, _ := askedCluster(t, record)
 		q.watched = fleetwatch.NewObjects(func(multicluster.ClusterName) {})
-		a := wantedAddon("platform", "web")
+		a := addons.Wanted("platform", "web")
 		a.Namespace = record.Namespace
-		before := statusOf(record, was)
+		before := releases.Status(record, was)
 		q.ca.Status.Addons = []addonsv1.AddonStatus{before}
-		one := healthCheck{q}.evaluateHealth(t.Context(), &a, record, nil, addonResult{status: statusOf(record, addonsv1.AddonReady)})
+		one := addonResult{status: releases.Status(record, addonsv1.AddonReady)}
+		degraded := q.health(&a).look(t.Context(), record, nil, &one)
+		if degraded != nil {
+			one.say(*degraded)
+		}
 		if one.status.Phase != want {
 			t.Errorf("it was %s: %+v", was, one.status)
 		}
@@ -70,12 +77,12 @@ func TestHealthThatNobodyKnowsYet(t *testing.T) {
 func TestWordsOfAClusterHideSecrets(t *testing.T) {
 	const words = "the password pa55-word-of-web is wrong"
 	for name, tc := range map[string]struct {
-		in   *inputs
+		in   *inputs.Inputs
 		want string
 	}{
-		"known":     {&inputs{secrets: []string{"pa55-word-of-web"}}, "the password " + message.Redacted + " is wrong"},
-		"none":      {&inputs{}, words},
-		"recorded":  {&inputs{recorded: true}, message.Redacted},
+		"known":     {&inputs.Inputs{Secrets: []string{"pa55-word-of-web"}}, "the password " + message.Redacted + " is wrong"},
+		"none":      {&inputs.Inputs{}, words},
+		"recorded":  {&inputs.Inputs{Recorded: true}, message.Redacted},
 		"not known": {nil, message.Redacted},
 	} {
 		if got := hiding(tc.in)(words); got != tc.want {

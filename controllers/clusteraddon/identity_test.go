@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/test/connection"
@@ -61,12 +63,12 @@ func TestClusterIsTheSame(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{UID: "own"}}
 			ca.Status.ObservedUID = "own"
 			tc.change(ca)
-			q := &clusterRun{Reconciler: &Reconciler{Fleet: clusters}, ca: ca, name: "ns/prod", memory: newMemory()}
+			q := &clusterRun{proofs: &releases.Proofs{}, Reconciler: &Reconciler{Fleet: clusters}, ca: ca, workload: workload.Cluster{Name: "ns/prod"}, memory: newMemory()}
 			long := metav1.NewTime(time.Unix(1e9, 0))
 			reachable := func() *metav1.Condition { return conditions.Get(ca, addonsv1.ClusterReachableCondition) }
 			var told *metav1.Condition
 			for range 2 {
-				q.conn = q.reach(ca, q.name)
+				q.workload.Conn = q.reach(ca, q.workload.Name)
 				if is := reachable(); told != nil && !reflect.DeepEqual(is, told) {
 					t.Errorf("before it is asked: %+v", is)
 				}
@@ -137,15 +139,16 @@ func TestServiceAccountOfWhatIsRemoved(t *testing.T) {
 			}}
 			ca.UID = "1"
 			for required, mayGo := range map[bool]bool{false: true, true: tc.mayGo} {
-				q := &clusterRun{Reconciler: &Reconciler{RequireImpersonation: required}, ca: ca, stored: ca.DeepCopy(), memory: newMemory()}
-				q.proofs = q.memory.proofs.restore(q.stored, ca.UID)
+				q := &clusterRun{proofs: &releases.Proofs{}, Reconciler: &Reconciler{RequireImpersonation: required}, ca: ca, stored: ca.DeepCopy(), memory: newMemory()}
+				q.proofs = &releases.Proofs{}
+				q.proofs.Restore(q.stored, ca.UID)
 				if got := q.unwantedStatus(found, addonsv1.AddonUnassigned).ServiceAccountName; got != tc.want {
 					t.Errorf("ServiceAccount %q in the status, expected %q", got, tc.want)
 				}
 				if got := q.mayRemove(found); got != mayGo {
 					t.Errorf("required: %t: may be removed: %t", required, got)
 				}
-				if isProven := reflect.DeepEqual(found, written) && tc.uid == "1"; q.isProven(found) != isProven {
+				if isProven := reflect.DeepEqual(found, written) && tc.uid == "1"; q.proofs.Prove(found) != isProven {
 					t.Errorf("proven: %t", !isProven)
 				}
 			}

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/checks"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -23,46 +25,46 @@ import (
 // revision has. So the cluster had the revision before, and the add-on's spec, pinned values and artifact are the same.
 // Changes by facts about the cluster alone, or that an upgrade of Kubernetes waits for, are none.
 func (q delivery) changesInputsAlone(t *turn) bool {
-	a, record, is := t.addon, t.record, stack.StatusOf(&q.stored.Status, t.addon.stack)
+	a, record, is := t.addon, t.record, stack.StatusOf(&q.stored.Status, t.addon.Stack)
 	isDeployed := record.Status == deliver.StatusDeployed && !record.IsRollback()
-	if a.rollout == nil || !q.isProven(record) || !isDeployed && is.InputsChanged.IsZero() || q.upgrade != nil && !q.upgrade.Done && a.hasSay() ||
-		is.Revision != stack.AssignedRevision(q.ca.Spec.Stacks, a.stack) ||
-		record.Spec != specDigest(a) || !record.HasInputs(inputsDigest(a)) || record.Transferred() || record.Artifact != t.in.artifact {
+	if a.Rollout == nil || !q.proofs.Prove(record) || !isDeployed && is.InputsChanged.IsZero() || q.upgrade != nil && !q.upgrade.Done && a.HasSay() ||
+		is.Revision != stack.AssignedRevision(q.ca.Spec.Stacks, a.Stack) ||
+		record.Spec != a.SpecDigest() || !record.HasInputs(a.InputsDigest()) || record.Transferred() || record.Artifact != t.in.Artifact {
 		return false
 	}
 	var asked job.FactsUsed
 	_ = json.Unmarshal([]byte(record.FactsUsed), &asked) // they were compared before
-	return t.in.digest(asked) != record.Digest
+	return t.in.Digest(asked) != record.Digest
 }
 
 // awaitTurn returns what an add-on waits for before it gets other inputs; nil if the cluster's turn is now.
-func (q delivery) awaitTurn(ctx context.Context, a *addon) (*unmetCondition, error) {
+func (q delivery) awaitTurn(ctx context.Context, a *wanted.Addon) (*checks.Unmet, error) {
 	all := &addonsv1.ClusterAddonList{}
 	if err := q.Client.List(ctx, all, client.InNamespace(q.ca.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	q.inputTurns.mu.Lock()
 	defer q.inputTurns.mu.Unlock()
-	turns, clusters := q.inputTurns.of(q.keyOf(a.stack)), 0
+	turns, clusters := q.inputTurns.of(q.keyOf(a.Stack)), 0
 	for i := range all.Items {
-		if ca := &all.Items[i]; stack.Assigned(ca.Spec.Stacks, a.stack).Name != "" {
-			turns.Know(ca.Name, *stack.StatusOf(&ca.Status, a.stack))
+		if ca := &all.Items[i]; stack.Assigned(ca.Spec.Stacks, a.Stack).Name != "" {
+			turns.Know(ca.Name, *stack.StatusOf(&ca.Status, a.Stack))
 			clusters++
 		}
 	}
-	strategy, _ := rollout.StrategyOf(a.rollout, nil) // the AddonStack says what is wrong of it
+	strategy, _ := rollout.StrategyOf(a.Rollout, nil) // the AddonStack says what is wrong of it
 	turns.Within, turns.MaxFailed, turns.Concurrent = strategy.ReadyWithin, rollout.AtMost(strategy.MaxFailed, clusters), clusters
 	for _, wave := range strategy.Waves {
 		limit, _ := intstr.GetScaledValueFromIntOrPercent(&wave.MaxConcurrent, clusters, true)
 		turns.Concurrent = max(1, min(turns.Concurrent, limit))
 	}
-	if turns.Ask(q.ca.Name, stack.StatusOf(&q.stored.Status, a.stack).State, q.now, q.again) {
+	if turns.Ask(q.ca.Name, stack.StatusOf(&q.stored.Status, a.Stack).State, q.now, q.again) {
 		return nil, nil
 	}
-	text := fmt.Sprintf("It gets its other labels, templates or values after other clusters of AddonStack %s: spec.rollout.maxConcurrent of these are on their way", a.stack)
+	text := fmt.Sprintf("It gets its other labels, templates or values after other clusters of AddonStack %s: spec.rollout.maxConcurrent of these are on their way", a.Stack)
 	if failed := turns.Failed(q.now); len(failed) > turns.MaxFailed {
 		text = fmt.Sprintf("Clusters failed with the labels, templates or values that they got: %s. Set these right, raise spec.rollout.maxFailed of AddonStack %s, "+
-			"or annotate ClusterAddon %s with %s to go on here", message.List(failed, ", ", named), a.stack, q.ca.Name, addonsv1.ReconcileNowAnnotation)
+			"or annotate ClusterAddon %s with %s to go on here", message.List(failed, ", ", named), a.Stack, q.ca.Name, addonsv1.ReconcileNowAnnotation)
 	}
-	return &unmetCondition{reason: reasons.WaitingForOtherClusters, message: text, retryAfter: turns.Within}, nil
+	return &checks.Unmet{Reason: reasons.WaitingForOtherClusters, Message: text, RetryAfter: turns.Within}, nil
 }

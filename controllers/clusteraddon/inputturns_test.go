@@ -15,8 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
+	"github.com/cluster-chandler/chandler/test/addons"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -39,12 +43,12 @@ func TestChangesInputsAlone(t *testing.T) {
 		want   bool
 	}{
 		"other values": {func(of) {}, true},
-		"the same values for another version of Kubernetes": {func(is of) { is.in.values = map[string]any{"a": "old"} }, false},
-		"both":                             {func(is of) { is.record.Digest = is.in.digest(v2) + "more" }, true},
-		"without a rollout":                {func(is of) { is.addon.rollout = nil }, false},
+		"the same values for another version of Kubernetes": {func(is of) { is.in.Values = map[string]any{"a": "old"} }, false},
+		"both":                             {func(is of) { is.record.Digest = is.in.Digest(v2) + "more" }, true},
+		"without a rollout":                {func(is of) { is.addon.Rollout = nil }, false},
 		"another spec: an edit":            {func(is of) { is.addon.Values = nil; is.record.Spec = "older" }, false},
-		"another chart: a followed one":    {func(is of) { is.in.artifact = "sha256:2" }, false},
-		"other pinned values":              {func(is of) { is.addon.pinned = map[string]string{"Secret/db/values.yaml": "2"} }, false},
+		"another chart: a followed one":    {func(is of) { is.in.Artifact = "sha256:2" }, false},
+		"other pinned values":              {func(is of) { is.addon.Pinned = map[string]string{"Secret/db/values.yaml": "2"} }, false},
 		"the revision is new here":         {func(is of) { is.stored.Status.Stacks = platformAt("platform-1", addonsv1.StackReady, time.Time{}) }, false},
 		"the stack is new here":            {func(is of) { is.stored.Status.Stacks = nil }, false},
 		"a record that isn't proven":       {func(is of) { is.proofs = nil }, false},
@@ -59,21 +63,23 @@ func TestChangesInputsAlone(t *testing.T) {
 		"an upgrade of Kubernetes that doesn't wait for it": {func(is of) { is.upgrade = &upgrade.Upgrade{} }, true},
 	} {
 		q, _ := askedCluster(t)
-		a, record := inRegistry(t, q, "web", func(a *addon) {
-			a.rollout = &addonsv1.Rollout{}
+		a, record := registered(t, q, "web", func(a *wanted.Addon) {
+			a.Rollout = &addonsv1.Rollout{}
 			a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "db"}}
-			a.pinned = map[string]string{"Secret/db/values.yaml": "1"}
+			a.Pinned = map[string]string{"Secret/db/values.yaml": "1"}
 		})
 		q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "platform-2"}}
 		q.stored.Status.Stacks = platformAt("platform-2", addonsv1.StackReady, time.Time{})
-		in := &inputs{addon: &a, chart: q.reference(&a), artifact: record.Artifact, values: map[string]any{"a": "old"}}
-		record.Complete, record.Spec, record.Inputs, record.FactsUsed, record.Digest = true, specDigest(&a), inputsDigest(&a), string(facts), in.digest(v1)
-		in.values = map[string]any{"a": "new"}
+		in := &inputs.Inputs{Addon: &a, Chart: a.Reference(q.ca.Namespace), Artifact: record.Artifact, Values: map[string]any{"a": "old"}}
+		record.Complete, record.Spec, record.Inputs, record.FactsUsed, record.Digest = true, a.SpecDigest(), a.InputsDigest(), string(facts), in.Digest(v1)
+		in.Values = map[string]any{"a": "new"}
 		is := of{q, &turn{addon: &a, record: record, in: in}}
-		q.proofs = proofsOf(record)
+		q.proofs = addons.Proofs(record)
 		tc.change(is)
-		if q.proofs != nil {
-			q.proofs = proofsOf(is.record)
+		if q.proofs == nil {
+			q.proofs = &releases.Proofs{}
+		} else {
+			q.proofs = addons.Proofs(is.record)
 		}
 		if got := (delivery{q}).changesInputsAlone(is.turn); got != tc.want {
 			t.Errorf("%s: %t", name, got)
@@ -120,8 +126,8 @@ func TestAwaitTurn(t *testing.T) {
 		q, _ := askedCluster(t)
 		q.Client = fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(objects...).Build()
 		q.ca.Namespace, q.ca.Name, q.again = "team", "prod-0", tc.again
-		a := wantedAddon("platform", "web")
-		a.rollout = &tc.rollout
+		a := addons.Wanted("platform", "web")
+		a.Rollout = &tc.rollout
 		unmet, err := delivery{q}.awaitTurn(t.Context(), &a)
 		if err != nil || (unmet == nil) != tc.want {
 			t.Errorf("%s: %+v, %v", name, unmet, err)

@@ -5,29 +5,29 @@ package clusteraddon
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // removeLeaving removes add-ons that aren't wanted any more, dependents first. An add-on whose
 // objects a wanted add-on may take over waits for that one. An add-on that a wanted add-on depends
 // on stays.
-func (q removal) removeLeaving(ctx context.Context, successors []*addon, all *result) {
+func (q removal) removeLeaving(ctx context.Context, successors []*wanted.Addon, all *result) {
 	if len(q.leaving) == 0 {
 		return
 	}
-	dependents := dependentsAmong(q.leaving)
+	dependents := releases.Dependents(q.leaving)
 	each := sync.OnceValue(func() (all []successor) {
 		for _, a := range successors {
-			all = append(all, successor{a, rendering(q).contentsOf(ctx, a)})
+			all = append(all, successor{a, q.contentsOf(ctx, a)})
 		}
 		return all
 	})
@@ -54,7 +54,7 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 	var awaited string
 	var names []string
 	var left time.Duration // until a stack, or successors, aren't waited for any more
-	facts := decide.Leaving{UpgradeHolds: upgradeGate(q).holdsRemoval(record), DependentLeaves: dependent != ""}
+	facts := decide.Leaving{UpgradeHolds: q.gate().holdsRemoval(record), DependentLeaves: dependent != ""}
 	if !facts.UpgradeHolds { // from then on the stack is waited for
 		awaited, left = q.awaitedStack(record)
 		facts.StackAwaited = left > 0
@@ -65,8 +65,8 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 	}
 	if facts.Step() == decide.FindSuccessors {
 		facts.Successor = decide.No
-		if !isRemoving(record) { // else half of it may be gone
-			names, left = rendering(q).successorsOf(ctx, record, successors())
+		if !releases.IsRemoving(record) { // else half of it may be gone
+			names, left = q.successorsOf(ctx, record, successors())
 		}
 		if len(names) > 0 {
 			facts.Successor = decide.Yes
@@ -102,42 +102,8 @@ func (q removal) waits(ctx context.Context, record deliver.Summary, dependent st
 // The time that is left is 0 if nothing is waited for.
 func (q removal) awaitedStack(leaving deliver.Summary) (name string, left time.Duration) {
 	name, isAwaited := firstIn(q.unresolved, decide.StackState.MayTakeOver)
-	if !isAwaited || isRemoving(leaving) {
+	if !isAwaited || releases.IsRemoving(leaving) {
 		return "", 0
 	}
 	return name, max(0, q.memory.of(leaving.Release).leavesSince(q.now).Add(addonsv1.DefaultProgressDeadlineSeconds*time.Second).Sub(q.now))
-}
-
-// successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
-// aren't known, it names those of the same stack, and those that aren't installed and may be what the leaving one was. It names
-// these for no longer than their progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
-func (q rendering) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) (names []string, retryAfter time.Duration) {
-	if len(successors) == 0 {
-		return nil, 0
-	}
-	objects, listed, err := q.Deliverer.Holds(ctx, q.target(), leaving.Release)
-	if err != nil {
-		listed = false // whoever removes it will hear of it
-	}
-	since := q.memory.of(leaving.Release).leavesSince(q.now)
-	for _, a := range successors {
-		shares := a.stack == leaving.Stack
-		switch left := since.Add(progressDeadline(a.addon)).Sub(q.now); {
-		case a.contents != nil && listed:
-			shares = a.contents.HasAny(objects...)
-		case !shares && !q.installed[a.release()].Installed && left > 0 && q.mayBe(a.addon, leaving):
-			shares, retryAfter = true, retry.Sooner(retryAfter, left)
-		}
-		if shares {
-			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.stack))
-		}
-	}
-	return names, retryAfter
-}
-
-// mayBe reports whether an add-on whose objects aren't known may have some of a leaving one: it is called the same, is in the
-// same namespace, or comes from where something is called as the chart.
-func (q rendering) mayBe(a *addon, leaving deliver.Summary) bool {
-	return a.Name == leaving.Name || a.release().Namespace == leaving.Namespace ||
-		leaving.Chart != "" && strings.Contains(q.reference(a).Subject(), leaving.Chart)
 }

@@ -16,12 +16,18 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/addons"
 	"github.com/cluster-chandler/chandler/test/connection"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -34,13 +40,6 @@ func (r recordsOf) Of(multicluster.ClusterName) (map[deliver.Release]deliver.Sum
 }
 func (recordsOf) Failure(multicluster.ClusterName) error { return nil }
 
-// installedAddon returns the proven record of an add-on that is deployed.
-func installedAddon(stack, name string, dependsOn ...string) deliver.Summary {
-	record := proven(deliver.Summary{Installed: true, Terms: deliver.Terms{Stack: stack, DependsOn: dependsOn}})
-	record.Name, record.Namespace, record.Status, record.Revision = name, "apps", deliver.StatusDeployed, 1
-	return record
-}
-
 // askedCluster returns a request about a cluster that answers nothing, and how often that was asked for something.
 func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, asked *int) {
 	t.Helper()
@@ -50,8 +49,8 @@ func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, aske
 	must.Succeed(t, err)
 	q = &clusterRun{
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{}), Sources: sources, records: recordsOf{}, Clock: testingclock.NewFakePassiveClock(time.Now())},
-		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, name: "team/prod", conn: conn,
-		memory: newMemory(), installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf(records...), now: time.Now(),
+		ca:         &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: &member.Member{}, workload: workload.Cluster{Name: "team/prod", Conn: conn},
+		memory: newMemory(), installed: map[deliver.Release]deliver.Summary{}, proofs: addons.Proofs(records...), now: time.Now(),
 	}
 	for _, r := range records {
 		q.installed[r.Release] = r
@@ -61,18 +60,18 @@ func askedCluster(t *testing.T, records ...deliver.Summary) (q *clusterRun, aske
 
 // What has to go waits for what depends on it, or may take over its objects.
 func TestLeavingWaits(t *testing.T) {
-	base, web := installedAddon("platform", "base"), installedAddon("other", "web", "platform/base")
+	base, web := addons.Installed("platform", "base"), addons.Installed("other", "web", "platform/base")
 	for name, tc := range map[string]struct {
 		prepare    func(q *clusterRun)
-		successors []*addon
+		successors []*wanted.Addon
 		want       string
 	}{
 		"a wanted add-on depends on it": {func(q *clusterRun) {
-			wanted := addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", DependsOn: []string{"platform/base"}}, stack: "other"}
-			q.wanted = []addon{wanted}
+			dependent := wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", DependsOn: []string{"platform/base"}}, Stack: "other"}
+			q.wanted = []wanted.Addon{dependent}
 		}, nil, reasons.WaitingForDependent},
 		"one that is left as it is depends on it": {func(q *clusterRun) {
-			q.kept = []addonsv1.AddonStatus{statusOf(web, addonsv1.AddonUnassigned)}
+			q.kept = []addonsv1.AddonStatus{releases.Status(web, addonsv1.AddonUnassigned)}
 		}, nil, reasons.WaitingForDependent},
 		"another one goes before": {func(q *clusterRun) { q.leaving = append(q.leaving, web) }, nil, reasons.WaitingForDependent},
 		"a stack isn't known yet that may want its objects": {func(q *clusterRun) {
@@ -81,8 +80,8 @@ func TestLeavingWaits(t *testing.T) {
 		"the removal of a stack is held that isn't there, and may want its objects": {func(q *clusterRun) {
 			q.unresolved = map[string]unresolvedStack{"new": {state: decide.Held}}
 		}, nil, reasons.WaitingForSuccessor},
-		"one of its stack may take over its objects": {func(*clusterRun) {}, []*addon{
-			{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, stack: "platform"},
+		"one of its stack may take over its objects": {func(*clusterRun) {}, []*wanted.Addon{
+			{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, Stack: "platform"},
 		}, reasons.WaitingForSuccessor},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,18 +100,18 @@ func TestLeavingWaits(t *testing.T) {
 
 // A removal that has begun waits for no other add-on: half of what it would leave to that one may be gone.
 func TestLeavingThatHasBegunWaitsForNoSuccessor(t *testing.T) {
-	base := installedAddon("platform", "base")
+	base := addons.Installed("platform", "base")
 	base.Complete, base.Status = true, deliver.StatusUninstalling
 	q, _ := askedCluster(t, base)
-	next := addon{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, stack: "platform"}
-	if one, waits := (removal{q}).waits(t.Context(), base, "", func() []successor { return []successor{{addon: &next}} }); waits {
+	next := wanted.Addon{Addon: addonsv1.Addon{Name: "next", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "next"}}, Stack: "platform"}
+	if one, waits := (removal{q}).waits(t.Context(), base, "", func() []successor { return []successor{{Addon: &next}} }); waits {
 		t.Errorf("got %+v", one.status)
 	}
 }
 
 // Two Clusters may have one API server: each sees its own releases.
 func TestReleasesOfOtherClusterAddons(t *testing.T) {
-	own, other := installedAddon("platform", "own"), installedAddon("platform", "other")
+	own, other := addons.Installed("platform", "own"), addons.Installed("platform", "other")
 	own.Owner, other.Owner = "team/prod", "team/test"
 	q, _ := askedCluster(t)
 	q.ca.Namespace, q.ca.Name = "team", "prod"
@@ -127,7 +126,7 @@ func TestReleasesOfOtherClusterAddons(t *testing.T) {
 
 // Changed terms are written, as a removal will work by them. Those of a record that isn't proven aren't.
 func TestTermsAreWritten(t *testing.T) {
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	changed := record.Terms
 	changed.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	for name, tc := range map[string]struct {
@@ -141,9 +140,9 @@ func TestTermsAreWritten(t *testing.T) {
 	} {
 		q, asked := askedCluster(t, record)
 		if !tc.proven {
-			q.proofs = map[deliver.Release]string{}
+			q.proofs = &releases.Proofs{}
 		}
-		_ = q.setTerms(t.Context(), record, tc.terms)
+		_ = q.terms().Write(t.Context(), record, tc.terms)
 		if (*asked > 0) != tc.asks {
 			t.Errorf("%s: the cluster is asked %d times", name, *asked)
 		}
@@ -179,23 +178,24 @@ func TestGenerationThatWasSeen(t *testing.T) {
 func TestReadyWhileItsSourceIsDown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
-		change func(*addon)
+		change func(*wanted.Addon)
 		ready  bool
 	}{
-		"its source is down":            {failure.SourceUnavailable, func(*addon) {}, true},
-		"it fails for another reason":   {object.ReasonForbidden, func(*addon) {}, false},
-		"its values have changed since": {failure.SourceUnavailable, func(a *addon) { a.Values = &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)} }, false},
-		"another chart is wanted":       {failure.SourceUnavailable, func(a *addon) { a.Chart.Path = "other" }, false},
+		"its source is down":            {failure.SourceUnavailable, func(*wanted.Addon) {}, true},
+		"it fails for another reason":   {object.ReasonForbidden, func(*wanted.Addon) {}, false},
+		"its values have changed since": {failure.SourceUnavailable, func(a *wanted.Addon) { a.Values = &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)} }, false},
+		"another chart is wanted":       {failure.SourceUnavailable, func(a *wanted.Addon) { a.Chart.Path = "other" }, false},
 	} {
-		a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "web"}}, stack: "platform"}
+		a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps", Chart: addonsv1.ChartSource{Path: "web"}}, Stack: "platform"}
 		q, _ := askedCluster(t)
-		in := &inputs{addon: a, chart: q.reference(a), artifact: "sha256:1"}
-		must.Succeed(t, (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}))
-		record := installedAddon("platform", "web")
-		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.artifact, specDigest(a), in.digest(factsNone)
-		q.proofs = proofsOf(record)
+		in := &inputs.Inputs{Addon: a, Chart: a.Reference(q.ca.Namespace), Artifact: "sha256:1"}
+		must.Succeed(t, q.reader().ReadValues(t.Context(), in, deliver.Summary{}))
+		record := addons.Installed("platform", "web")
+		record.Owned, record.Artifact, record.Spec, record.Digest = true, in.Artifact, a.SpecDigest(), in.Digest(job.FactsUsed{})
+		q.proofs = addons.Proofs(record)
 		tc.change(a)
-		one := delivery{q}.keepReady(t.Context(), a, record, because(a.status(), tc.reason, "why"))
+		one := because(a.Status(), tc.reason, "why")
+		one.say(delivery{q}.cameOf(t.Context(), &turn{addon: a, record: record, status: a.Status()}, decide.Deliver, one.status).Say())
 		if ready := one.status.Phase == addonsv1.AddonReady; ready != tc.ready {
 			t.Errorf("%s: %+v", name, one.status)
 		}

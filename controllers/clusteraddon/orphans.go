@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -23,7 +24,7 @@ func (q removal) tellOrphans(ctx context.Context) error {
 		}
 		terms := record.Terms
 		terms.DeletionPolicy = addonsv1.DeletionPolicyOrphan
-		if err := q.setTerms(ctx, record, terms); err != nil {
+		if err := q.terms().Write(ctx, record, terms); err != nil {
 			failed = append(failed, fmt.Errorf("writing the deletion policy of add-on %s: %w", record.Name, err))
 			continue
 		}
@@ -36,7 +37,7 @@ func (q removal) tellOrphans(ctx context.Context) error {
 // isToldOrphan reports whether the record is to say, or says, that the add-on is left behind.
 func (q removal) isToldOrphan(record deliver.Summary) bool {
 	policy := stack.Assigned(q.ca.Spec.Stacks, record.Stack).DeletionPolicy
-	return policy == addonsv1.DeletionPolicyOrphan && !isRemoving(record) && q.isProven(record)
+	return policy == addonsv1.DeletionPolicyOrphan && !releases.IsRemoving(record) && q.proofs.Prove(record)
 }
 
 // isOrphanRecorded reports whether each record of a stack says that its add-on is left behind: those that are seen, and

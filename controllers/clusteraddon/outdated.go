@@ -13,7 +13,7 @@ import (
 // awaitAssignments finds the stacks whose assignment is older than what was just written. Somebody may set another class
 // and another version of Kubernetes at once, and Cluster API asks before the add-ons of that class are assigned. An
 // assignment that doesn't follow, as while a rollout hasn't come so far, is waited for no longer than assignmentGrace.
-func (q upgradeGate) awaitAssignments(written []addonsv1.AddonStack, assigned []assignedStack) {
+func (q gathering) awaitAssignments(written []addonsv1.AddonStack, assigned []assignedStack) {
 	for i := range written {
 		s := &written[i]
 		if isOutdated(s, assigned, q.cluster) && q.isGiven(s.Name, assignmentGrace, q.memory.outdatedSince, q.now) {

@@ -14,13 +14,15 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/test/addons"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // A stack may leave a cluster that doesn't answer, and be paused before the cluster does.
 func TestPausedStackRemovesNothingOfWhatItLeft(t *testing.T) {
-	going := installedAddon("platform", "web")
+	going := addons.Installed("platform", "web")
 	going.Status = deliver.StatusUninstalling
 	for name, tc := range map[string]struct {
 		record           deliver.Summary
@@ -29,11 +31,11 @@ func TestPausedStackRemovesNothingOfWhatItLeft(t *testing.T) {
 		want             decide.Fate
 		isWatched        bool
 	}{
-		"it is paused":               {record: installedAddon("platform", "web"), paused: true, want: decide.StackPaused, isWatched: true},
+		"it is paused":               {record: addons.Installed("platform", "web"), paused: true, want: decide.StackPaused, isWatched: true},
 		"and the removal has begun":  {record: going, paused: true, want: decide.StackPaused, isWatched: true},
-		"it is resumed":              {record: installedAddon("platform", "web"), want: decide.Leaves, isWatched: true},
-		"it is gone":                 {record: installedAddon("platform", "web"), isGone: true, want: decide.Leaves, isWatched: true},
-		"the record may name anyone": {record: installedAddon("platform", "web"), paused: true, unproven: true, want: decide.Unknown},
+		"it is resumed":              {record: addons.Installed("platform", "web"), want: decide.Leaves, isWatched: true},
+		"it is gone":                 {record: addons.Installed("platform", "web"), isGone: true, want: decide.Leaves, isWatched: true},
+		"the record may name anyone": {record: addons.Installed("platform", "web"), paused: true, unproven: true, want: decide.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, _ := askedCluster(t, tc.record)
@@ -54,7 +56,7 @@ func TestPausedStackRemovesNothingOfWhatItLeft(t *testing.T) {
 			if got := (removal{q}).factsOf(tc.record).Fate(); got != tc.want {
 				t.Errorf("its add-on: %s, want %s", got, tc.want)
 			}
-			users := q.users.of(inputObject{kind: kindStack, key: client.ObjectKeyFromObject(s)})
+			users := q.users.Of(inputs.Object{Kind: inputs.KindStack, Key: client.ObjectKeyFromObject(s)})
 			if got := slices.Contains(users, client.ObjectKeyFromObject(q.ca)); got != tc.isWatched {
 				t.Errorf("a change of the stack is looked at: %t", got)
 			}

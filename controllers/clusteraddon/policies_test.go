@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 const orphan = addonsv1.DeletionPolicyOrphan
@@ -49,7 +50,7 @@ func TestPoliciesOfAssignedStacks(t *testing.T) {
 				a.written.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 			}
 			is := resolveStacks([]assignedStack{a}, member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time{"a": time.Unix(1, 0)}, time.Unix(1, 0))
-			if len(is.wanted) != 1 || is.wanted[0].spec.DeletionPolicy != tc.policy || is.wanted[0].paused != tc.paused || is.wanted[0].outdated == tc.paused || is.paused.Has("a") != tc.paused {
+			if len(is.wanted) != 1 || is.wanted[0].Spec.DeletionPolicy != tc.policy || is.wanted[0].Paused != tc.paused || is.wanted[0].Outdated == tc.paused || is.paused.Has("a") != tc.paused {
 				t.Errorf("got %+v, paused %v", is.wanted, is.paused)
 			}
 		})
@@ -58,9 +59,9 @@ func TestPoliciesOfAssignedStacks(t *testing.T) {
 
 // The status says that add-ons are left behind if each record was seen that says so.
 func TestOrphansAreRecorded(t *testing.T) {
-	told, untold := installedAddon("platform", "told"), installedAddon("platform", "untold")
+	told, untold := addons.Installed("platform", "told"), addons.Installed("platform", "untold")
 	told.DeletionPolicy, untold.DeletionPolicy = orphan, addonsv1.DeletionPolicyDelete
-	going, foreign, other := untold, untold, installedAddon("other", "web")
+	going, foreign, other := untold, untold, addons.Installed("other", "web")
 	going.Complete, going.Status = true, "uninstalling"
 	for name, tc := range map[string]struct {
 		policy   addonsv1.DeletionPolicy
@@ -82,7 +83,7 @@ func TestOrphansAreRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q, _ := askedCluster(t, tc.records...)
 			if tc.unproven {
-				q.proofs = proofsOf(told)
+				q.proofs = addons.Proofs(told)
 			}
 			q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", DeletionPolicy: tc.policy}, {Name: "other"}}
 			q.ca.Status.Stacks, q.ca.Status.Addons = []addonsv1.StackStatus{{Name: "platform"}, {Name: "other"}}, tc.addons
@@ -109,7 +110,7 @@ func TestOrphansAreForgottenFirst(t *testing.T) {
 
 // An add-on isn't removed while its record can't be told that it is left behind.
 func TestUntoldOrphanIsNotRemoved(t *testing.T) {
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	record.DeletionPolicy = addonsv1.DeletionPolicyDelete
 	q, asked := askedCluster(t, record)
 	q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", DeletionPolicy: orphan}}
@@ -127,7 +128,7 @@ func TestUntoldOrphanIsNotRemoved(t *testing.T) {
 
 // A paused stack tells no record anything.
 func TestPausedStackTellsNothing(t *testing.T) {
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	q, asked := askedCluster(t, record)
 	q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", DeletionPolicy: orphan}}
 	q.paused = sets.New("platform")
@@ -169,10 +170,12 @@ func TestStayOfPaused(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(was.Phase), func(t *testing.T) {
 			q, _ := askedCluster(t)
-			a := wantedAddon("platform", "web")
-			was.Name, was.Namespace, was.Stack = a.Name, a.release().Namespace, "platform"
+			a := addons.Wanted("platform", "web")
+			was.Name, was.Namespace, was.Stack = a.Name, a.Release().Namespace, "platform"
 			q.ca.Status.Addons = []addonsv1.AddonStatus{was}
-			one := delivery{q}.stay(&turn{addon: &a, status: a.status()}, decide.AwaitResume)
+			of := &turn{addon: &a, status: a.Status()}
+			one := delivery{q}.stay(of, decide.AwaitResume)
+			one.say(delivery{q}.cameOf(t.Context(), of, decide.AwaitResume, one.status).Say())
 			want := [2]string{string(addonsv1.AddonPending), reasons.StackPaused}
 			if was.Phase == addonsv1.AddonFailed {
 				want = [2]string{string(was.Phase), was.Reason}

@@ -16,6 +16,9 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -72,8 +75,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		return r.unseen(ca, cluster, removes), nil
 	}
 	return r.deliver(ctx, &clusterRun{
-		Reconciler: r, ca: ca, stored: stored, cluster: cluster, name: name, conn: conn, removes: removes,
-		memory: r.memoryOf(req.NamespacedName), now: r.Clock.Now(),
+		Reconciler: r, ca: ca, stored: stored, cluster: cluster, removes: removes,
+		workload: workload.Cluster{Name: name, Conn: conn, Namespace: ca.Namespace}, memory: r.memoryOf(req.NamespacedName), now: r.Clock.Now(),
 	})
 }
 
@@ -116,7 +119,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 	ctx = render.WithPatience(budget.WithTenant(ctx, budget.Tenant{Namespace: key.Namespace, Cluster: key.Name}), render.Patience)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(q.conn.Context(), cancel)() // it ends with the connection, too
+	defer context.AfterFunc(q.workload.Conn.Context(), cancel)() // it ends with the connection, too
 	if same, err := q.isSame(ctx); !same {
 		result := q.unseen(q.ca, q.cluster, q.removes)
 		if err != nil {
@@ -129,7 +132,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 		return ctrl.Result{}, err
 	}
 	if !known { // once they are, the record watch starts the next reconcile
-		if err := r.records.Failure(q.name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
+		if err := r.records.Failure(q.workload.Name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
 			conditions.Set(q.ca, recordsUnread(err))
 		}
 		return q.unseen(q.ca, q.cluster, q.removes), nil
@@ -141,9 +144,9 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 		return management.Retry(ctx, ctrl.Result{}, err)
 	}
 	q.again = isAskedAgain(q.ca)
-	driftRepair{q}.watchObjects()
+	q.watched.Watch(q.workload.Name, q.workload.Conn, expectedObjects(q.wanted, q.installed))
 	untold := removal{q}.tellOrphans(ctx)
-	var successors []*addon
+	var successors []*wanted.Addon
 	all, successors = delivery{q}.ensureAll(ctx)
 	removal{q}.removeLeaving(ctx, successors, &all)
 	return statusReport{q}.finish(all, untold)
@@ -165,25 +168,26 @@ type gathering struct{ *clusterRun }
 
 // read finds out what is wanted, and what is installed; false if that isn't known yet.
 func (q gathering) read(ctx context.Context) (known bool, err error) {
-	q.proofs = q.memory.proofs.restore(q.stored, q.ca.UID)
+	q.proofs = &q.memory.proofs
+	q.proofs.Restore(q.stored, q.ca.UID)
 	user := client.ObjectKeyFromObject(q.ca)
-	q.users.add(user, assignedRevisions(q.ca)...) // before they are read: so no change is missed
+	q.users.Add(user, inputs.AssignedRevisions(q.ca)...) // before they are read: so no change is missed
 	assigned, err := q.readStacks(ctx)
 	if err != nil {
 		return false, err
 	}
 	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
-	if err := upgradeGate(q).observeUpgrade(ctx, assigned); err != nil {
+	if err := q.observeUpgrade(ctx, assigned); err != nil {
 		return false, err
 	}
 	for i := range q.wanted {
-		q.wanted[i].fit(q.conn.Version(), q.upgrade)
+		q.wanted[i].Fit(q.workload.Conn.Version(), q.upgrade)
 	}
 	q.memory.outdatedSince = q.outdatedSince
-	inputReader(q).nameSources(ctx)
-	used := inputReader(q).usedObjects().Insert(assignedRevisions(q.ca)...)
-	q.users.set(user, used)
-	q.installed, known = q.records.Of(q.name)
+	q.reader().NameSources(ctx, q.wanted)
+	used := q.reader().UsedObjects(q.wanted).Insert(inputs.AssignedRevisions(q.ca)...)
+	q.users.Set(user, used)
+	q.installed, known = q.records.Of(q.workload.Name)
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
 	if known {

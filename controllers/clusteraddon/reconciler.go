@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/budget"
@@ -58,8 +59,8 @@ type Reconciler struct {
 	records  installedReleases
 	kinds    *fleetwatch.Kinds
 	watched  *fleetwatch.Objects
-	provider *providerObjects
-	users    references
+	provider *inputs.ProviderObjects
+	users    inputs.References
 	lanes    *lanes
 	contents *budget.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
 	statuses management.Statuses
@@ -85,7 +86,7 @@ func (r *Reconciler) memoryOf(key client.ObjectKey) *memory {
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memoryOf(key).gates.count(nil)
 	r.memories.Delete(key)
-	r.users.set(key, nil)
+	r.users.Set(key, nil)
 	r.lanes.forget(key)
 	for _, next := range r.inputTurns.forget(key) {
 		r.Queue.Add(next)

@@ -21,8 +21,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/addons"
 	"github.com/cluster-chandler/chandler/test/connection"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -85,19 +88,19 @@ func statusOfRecords(t testing.TB, q *clusterRun, ran bool, wants []string, reco
 	if ran {
 		q.ca.Status.ObservedUID = q.ca.UID
 		for _, installed := range q.installed {
-			q.ca.Status.Addons = append(q.ca.Status.Addons, statusOf(installed, addonsv1.AddonReady))
+			q.ca.Status.Addons = append(q.ca.Status.Addons, releases.Status(installed, addonsv1.AddonReady))
 		}
 	}
 	q.stored, q.wanted = q.ca.DeepCopy(), nil
 	var statuses []addonsv1.AddonStatus
 	for release, installed := range q.installed {
 		if sets.New(wants...).Has(release.Name) {
-			a := wantedAddon("platform", release.Name)
+			a := addons.Wanted("platform", release.Name)
 			a.Namespace = release.Namespace
 			q.wanted = append(q.wanted, a)
-			status := a.status()
+			status := a.Status()
 			status.Phase = addonsv1.AddonReady
-			describe(&status, installed)
+			releases.Describe(&status, installed)
 			statuses = append(statuses, status)
 		}
 	}
@@ -107,12 +110,12 @@ func statusOfRecords(t testing.TB, q *clusterRun, ran bool, wants []string, reco
 		statuses = append(statuses, q.unwantedStatus(leaving[i], addonsv1.AddonRemoving))
 	}
 	report(q.ca, statuses, nil, nil)
-	q.ca.Status.KubernetesVersions = upgradeGate{q}.kubernetesVersions()
+	q.ca.Status.KubernetesVersions = q.gate().kubernetesVersions()
 }
 
 // FuzzStatusOfRecords has the Secret of a release record say anything: the status can be written all the same.
 func FuzzStatusOfRecords(f *testing.F) {
-	why, q := refused(f), &clusterRun{Reconciler: &Reconciler{}, conn: connection.To(f, nil)}
+	why, q := refused(f), &clusterRun{Reconciler: &Reconciler{}, workload: workload.Cluster{Conn: connection.To(f, nil)}, proofs: &releases.Proofs{}}
 	add := func(change func(*said)) {
 		s := honest
 		change(&s)
@@ -152,7 +155,7 @@ func FuzzStatusOfRecords(f *testing.F) {
 
 // TestStatusOfManyRecords fits an API server, however many Secrets somebody makes up.
 func TestStatusOfManyRecords(t *testing.T) {
-	why, q := refused(t), &clusterRun{Reconciler: &Reconciler{}, conn: connection.To(t, nil)}
+	why, q := refused(t), &clusterRun{Reconciler: &Reconciler{}, workload: workload.Cluster{Conn: connection.To(t, nil)}, proofs: &releases.Proofs{}}
 	var records []metav1.PartialObjectMetadata
 	var wants []string
 	for i := range 4096 {

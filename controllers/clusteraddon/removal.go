@@ -3,17 +3,16 @@
 package clusteraddon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -31,9 +30,9 @@ type removal struct{ *clusterRun }
 func (q removal) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonStatus) {
 	keep := sets.New[deliver.Release]()
 	for i := range q.wanted {
-		keep.Insert(q.wanted[i].release())
+		keep.Insert(q.wanted[i].Release())
 	}
-	return q.parted(removalOrder(q.installed, keep), func(record deliver.Summary) decide.Fate { return q.factsOf(record).Fate() })
+	return q.parted(releases.InOrder(q.installed, keep), func(record deliver.Summary) decide.Fate { return q.factsOf(record).Fate() })
 }
 
 // parted returns the records whose fate it is to leave, and the statuses of the others.
@@ -53,8 +52,8 @@ func (q removal) factsOf(record deliver.Summary) decide.Unwanted {
 	of, isUnresolved := q.unresolved[record.Stack]
 	awaited, isAwaited := firstAwaited(q.unresolved)
 	return decide.Unwanted{
-		Ran:          q.isProven(record),
-		Removing:     isRemoving(record),
+		Ran:          q.proofs.Prove(record),
+		Removing:     releases.IsRemoving(record),
 		Stack:        of.state,
 		Assigned:     slices.ContainsFunc(q.ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == record.Stack }),
 		OtherAwaited: isAwaited,
@@ -131,16 +130,16 @@ func (q removal) remove(ctx context.Context, record deliver.Summary) addonResult
 	if q.isToldOrphan(record) && record.DeletionPolicy != addonsv1.DeletionPolicyOrphan {
 		return addonResult{status: q.previousStatus(status)} // the record couldn't be told
 	}
-	target, err := q.targetAs(status.ServiceAccountName)
+	target, err := q.workload.As(status.ServiceAccountName)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}
-	outcome, err := q.Deliverer.Remove(ctx, target, record.Release, q.proofs[record.Release], q.leavingReleases()...)
+	outcome, err := q.Deliverer.Remove(ctx, target, record.Release, q.proofs.Of(record.Release), q.leavingReleases()...)
 	countDelivery(actionRemove, outcome, err)
 	delete(q.memory.addons, record.Release)
 	switch {
 	case errors.Is(err, deliver.ErrUnproven):
-		q.proofs[record.Release] = ""
+		q.proofs.Note(record.Release, "")
 		return because(status, reasons.StackUnknown, unknownText(record))
 	case err != nil:
 		one := requestFailed(err, q.previousStatus(status))
@@ -148,24 +147,11 @@ func (q removal) remove(ctx context.Context, record deliver.Summary) addonResult
 		return one
 	case outcome.Gone:
 		q.memory.installs.DeleteEntry(record.String())
-		q.conn.InvalidateFacts()
+		q.workload.Conn.InvalidateFacts()
 		q.record(q.ca, removedEvent(&status, outcome.Message))
 		return addonResult{gone: true}
 	}
 	return delivered(outcome, status)
-}
-
-// removalOrder returns the records that aren't kept: by most dependencies, then namespace and name.
-func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[deliver.Release]) []deliver.Summary {
-	leaving := maps.Clone(installed)
-	maps.DeleteFunc(leaving, func(release deliver.Release, _ deliver.Summary) bool { return keep.Has(release) })
-	return slices.SortedFunc(maps.Values(leaving), func(a, b deliver.Summary) int {
-		return cmp.Or(
-			cmp.Compare(len(b.DependsOn), len(a.DependsOn)),
-			cmp.Compare(a.Namespace, b.Namespace),
-			cmp.Compare(a.Name, b.Name),
-		)
-	})
 }
 
 // unknownText says why an add-on is left that only a record knows, and the way out.

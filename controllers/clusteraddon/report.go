@@ -33,7 +33,7 @@ func (q statusReport) announce(ctx context.Context) error {
 	}
 	q.ca.Status.Addons, q.ca.Status.ObservedUID = statuses, q.ca.UID
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
-	q.reportProofs() // those that a backup brought aren't of this ClusterAddon's records
+	q.proofs.Report(q.ca.Status.Addons) // those that a backup brought aren't of this ClusterAddon's records
 	if err := q.statuses.Patch(ctx, q.stored, q.ca); err != nil {
 		return err
 	}
@@ -47,12 +47,12 @@ func (q statusReport) announced() (all []addonsv1.AddonStatus, added bool) {
 		all = slices.Clone(q.ca.Status.Addons)
 	}
 	for i := range q.wanted {
-		status := q.wanted[i].status()
+		status := q.wanted[i].Status()
 		at := indexOf(all, status)
 		switch {
 		case at < 0:
 			is := q.previousStatus(status)
-			if reason, _ := upgradeGate(q).heldBack(&q.wanted[i], q.installed[q.wanted[i].release()]); reason != "" {
+			if reason, _ := q.gate().heldBack(&q.wanted[i], q.installed[q.wanted[i].Release()]); reason != "" {
 				is.Reason = reason
 			}
 			all, added = append(all, is), true
@@ -76,17 +76,17 @@ func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}
-	q.ca.Status.KubernetesVersions = upgradeGate(q).kubernetesVersions()
+	q.ca.Status.KubernetesVersions = q.gate().kubernetesVersions()
 	removal(q).reportDeletable()
-	held := upgradeGate(q).reportUpgrade(all.statuses)
+	held := q.reportUpgrade(all.statuses)
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, isWhole, q.now)
 	if untold == nil {
 		removal(q).noteOrphans()
 	}
-	q.reportProofs()
-	if err := q.records.Failure(q.name); fleetwatch.IsLasting(err) {
+	q.proofs.Report(q.ca.Status.Addons)
+	if err := q.records.Failure(q.workload.Name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}
 	retryAfter := retry.Sooner(held, retry.Sooner(q.recheckAfter, all.retryAfter))

@@ -22,6 +22,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -177,7 +179,7 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 		Client: hub, statuses: management.Statuses{Client: hub}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
 		Sources: sources, records: recordsOf{}, lanes: newLanes(2),
 	}
-	q := &clusterRun{Reconciler: r, ca: ca, cluster: member.OfCluster(cluster), stored: ca.DeepCopy(), name: "team/prod", conn: conn, memory: newMemory()}
+	q := &clusterRun{Reconciler: r, ca: ca, cluster: member.OfCluster(cluster), stored: ca.DeepCopy(), workload: workload.Cluster{Name: "team/prod", Conn: conn}, proofs: &releases.Proofs{}, memory: newMemory()}
 	if _, err := r.deliver(t.Context(), q); !errors.Is(err, refusal) {
 		t.Errorf("the reconcile continues: %v", err)
 	}

@@ -3,28 +3,19 @@
 package clusteraddon
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net"
-	"net/url"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
-	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -62,8 +53,20 @@ type addonResult struct {
 	applied bool // all of its objects were, in this reconcile
 	tried   bool // each of its objects was
 	gone    bool // it was removed, and has no status
+	// requestErr is of a request of a repair.
+	requestErr error
 	// found is how the objects were found, if it became Ready in this reconcile
 	found map[deliver.ObjectKey]observe.Status
+}
+
+// saidIn returns the words of a status.
+func saidIn(status addonsv1.AddonStatus) decide.Said {
+	return decide.Said{Phase: status.Phase, Reason: status.Reason, Message: status.Message}
+}
+
+// say puts words into the result's status.
+func (r *addonResult) say(is decide.Said) {
+	r.status.Phase, r.status.Reason, r.status.Message = is.Phase, is.Reason, shorten(is.Message)
 }
 
 // because returns the result of an add-on that doesn't go on, in the phase of the reason.
@@ -106,11 +109,6 @@ func (r *result) add(one addonResult) {
 	}
 }
 
-// installedAsWanted says whether an add-on is installed as its spec wants it.
-func installedAsWanted(a *addon, record deliver.Summary) bool {
-	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) && record.HasInputs(inputsDigest(a)) && !record.Transferred()
-}
-
 // requestFailed returns the result of a failed request that is tried again. Details that differ
 // each time, as ports and versions, go to the log.
 func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
@@ -131,7 +129,7 @@ func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
 		one.status.Message = "Another write came first; trying again"
 	case errors.As(err, &answer):
 		one.status.Message = shorten(fmt.Sprintf("The cluster answered %q; trying again", answer.Status().Message))
-	case isUnreachable(err):
+	case workload.IsUnreachable(err):
 		one.unreachable = true
 		one.status.Message = "The cluster didn't answer; trying again. The manager's log has the request"
 	default:
@@ -147,67 +145,4 @@ func upgradeFailed(err error, previous addonsv1.AddonStatus) addonResult {
 		one.status.Phase = addonsv1.AddonUpgrading
 	}
 	return one
-}
-
-// isUnreachable reports whether an error is of the connection to a cluster, or of what the
-// cluster offers at all: other requests fail for it, too. An answer of the API server is no
-// such error, and neither is a request that can't be made. A connection that breaks off within
-// an answer may look like either: then the next request tells.
-func isUnreachable(err error) bool {
-	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) || meta.IsNoMatchError(err) {
-		return false
-	}
-	_, ofGroups := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err)
-	_, ofResources := errors.AsType[*apiutil.ErrResourceDiscoveryFailed](err)
-	isOver := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	return ofGroups || ofResources || isOver || isOfNetwork(err)
-}
-
-// isOfNetwork reports whether no request came through, or no whole answer: a name that isn't
-// found, a connection that isn't made or broke off, a TLS handshake that failed.
-func isOfNetwork(err error) bool {
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return false // of a disk, whose errors look like those of a network
-	}
-	if request, ok := errors.AsType[*url.Error](err); ok {
-		return request.Op != "parse"
-	}
-	_, ok := errors.AsType[net.Error](err)
-	return ok || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// ofAddon returns an error of the add-on's source or objects with the add-on in front of the field,
-// as one message may be about several add-ons. Other errors stay as they are.
-func ofAddon(a *addon, err error) error {
-	failed, ok := errors.AsType[*failure.Error](err)
-	if !ok {
-		return err
-	}
-	whole := *failed
-	switch {
-	case failed.Field == "":
-		whole.Err = fmt.Errorf("addons[%s].%s%w", a.Name, contentField(a, failed), failed.Err)
-	case strings.HasPrefix(failed.Field, addonsv1.FollowedSource): // the bundle that it is in
-		whole.Field = fmt.Sprintf("addons[%s]: %s", a.Name, failed.Field)
-	default:
-		whole.Field = fmt.Sprintf("addons[%s].%s", a.Name, failed.Field)
-	}
-	return &whole
-}
-
-// contentField returns the field in front of an error of content, "" if the error begins with it.
-func contentField(a *addon, failed *failure.Error) string {
-	switch {
-	case failed.Reason == job.ReasonSchemaViolation: // which names the value
-		return ""
-	case failed.Reason == job.ReasonPatchFailed && strings.HasPrefix(failed.Err.Error(), "patches["):
-		return ""
-	case failed.Reason == job.ReasonPatchFailed:
-		return "patches: "
-	case a.Kustomization != nil:
-		return "kustomization: "
-	case a.Manifests != nil:
-		return "manifests: "
-	}
-	return "chart: "
 }

@@ -4,22 +4,19 @@ package clusteraddon
 
 import (
 	"context"
-	"path"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch
@@ -40,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	records := fleetwatch.NewRecords(owner, r.proofsOf, r.Queue.AddCluster, func(name multicluster.ClusterName) { r.Deliverer.Forget(name.String()) })
 	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
-	r.provider = newProviderObjects(local, r.enqueueUsers)
+	r.provider = inputs.NewProviderObjects(local, r.enqueueUsers)
 	r.contents = budget.NewCache[string](r.Memory, rememberedContents, sizeOf)
 	r.lanes = newLanes(workers)
 	if err := mgr.Add(records); err != nil {
@@ -52,10 +49,10 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	return management.NewController(mgr, "clusteraddon", "ClusterAddon", workers).
 		For(&addonsv1.ClusterAddon{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&clusterv1.Cluster{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
-		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOf(kindRevision)), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOf(inputs.KindRevision)), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.valuesOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.valuesOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
-		Watches(&addonsv1.AddonStack{}, management.Map(r.usersOf(kindStack)), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&addonsv1.AddonStack{}, management.Map(r.usersOf(inputs.KindStack)), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.AddonStack{}, management.Map(r.inputTurns.waiting), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		WatchesRawSource(r.Queue).
 		Complete(r)
@@ -73,64 +70,18 @@ func (r *Reconciler) valuesOf(kind string) func(context.Context, client.Object) 
 // usersOf maps an object of a kind to the ClusterAddons that take input from it.
 func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	return func(_ context.Context, obj client.Object) []client.ObjectKey {
-		return r.users.of(inputObject{kind: kind, key: client.ObjectKeyFromObject(obj)})
+		return r.users.Of(inputs.Object{Kind: kind, Key: client.ObjectKeyFromObject(obj)})
 	}
 }
 
 // PathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.
 func (r *Reconciler) PathChanged(changed string) {
-	r.enqueueUsers(inputObject{kind: kindPath, key: client.ObjectKey{Name: changed}})
+	r.enqueueUsers(inputs.Object{Kind: inputs.KindPath, Key: client.ObjectKey{Name: changed}})
 }
 
 // enqueueUsers enqueues the ClusterAddons that take input from an object.
-func (r *Reconciler) enqueueUsers(o inputObject) {
-	for _, user := range r.users.of(o) {
+func (r *Reconciler) enqueueUsers(o inputs.Object) {
+	for _, user := range r.users.Of(o) {
 		r.Queue.Add(user)
 	}
-}
-
-// usedObjects returns what the add-ons take input from, also what isn't there yet.
-func (q inputReader) usedObjects() sets.Set[inputObject] {
-	used := sets.New[inputObject]()
-	for i := range q.wanted {
-		a := &q.wanted[i]
-		at := q.reference(a)
-		q.useSource(used, at)
-		if at.Bundle != nil {
-			q.useSource(used, reference.BundleOf(q.ca.Namespace, at.Bundle))
-		}
-		for _, ref := range a.sources {
-			used.Insert(inputObject{kind: ref.Kind, key: q.keyOf(ref.Name)})
-		}
-		for _, ref := range templateRoots(q.cluster.Cluster, strings.Join(append(writtenNames(a.ValuesFrom), a.ValuesTemplate), "\n")) {
-			used.Insert(inputObject{kind: ref.GroupKind().String(), key: q.keyOf(ref.Name)})
-		}
-	}
-	return used
-}
-
-// useSource adds a path, or an object with what is there, credentials, or keys.
-func (q inputReader) useSource(used sets.Set[inputObject], at reference.Reference) {
-	for _, o := range at.Objects() {
-		used.Insert(inputObject{kind: o.Kind, key: q.keyOf(o.Name)})
-	}
-	if at.Bundle == nil && at.Chart.Path != "" {
-		used.Insert(inputObject{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Chart.Path)}})
-	}
-}
-
-// Kinds of a stack, and of its revisions.
-const (
-	kindStack    = "AddonStack"
-	kindRevision = "ControllerRevision"
-)
-
-// assignedRevisions returns the revisions that the cluster is to run.
-func assignedRevisions(ca *addonsv1.ClusterAddon) (revisions []inputObject) {
-	for _, s := range ca.Spec.Stacks {
-		if s.Revision != "" {
-			revisions = append(revisions, inputObject{kind: kindRevision, key: client.ObjectKey{Namespace: ca.Namespace, Name: s.Revision}})
-		}
-	}
-	return revisions
 }

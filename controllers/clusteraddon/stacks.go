@@ -19,6 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/retry"
@@ -64,7 +65,7 @@ const maxFields = 3
 
 // stacks are what is known of all stacks that the cluster is to run.
 type stacks struct {
-	wanted     []addon // each one after those it depends on
+	wanted     []wanted.Addon // each one after those it depends on
 	unresolved map[string]unresolvedStack
 	// paused are the stacks for which nothing is written to the cluster.
 	paused sets.Set[string]
@@ -162,8 +163,8 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		}
 	}
 	s.wanted = stack.InOrder(s.wanted,
-		(*addon).qualified,
-		func(a *addon) []string { return stack.QualifiedAll(a.stack, a.DependsOn) })
+		(*wanted.Addon).Qualified,
+		func(a *wanted.Addon) []string { return stack.QualifiedAll(a.Stack, a.DependsOn) })
 	return s
 }
 
@@ -181,18 +182,18 @@ func (s *stacks) isGiven(name string, grace time.Duration, since map[string]time
 
 // addons returns what the stack wants. An outdated revision doesn't select the Cluster any more, so
 // its add-ons are left as they are. Policies are no content of the revision: Orphan counts as soon as anything says so.
-func (a *assignedStack) addons(outdated bool) []addon {
+func (a *assignedStack) addons(outdated bool) []wanted.Addon {
 	spec := *a.spec
 	if spec.DeletionPolicy = a.DeletionPolicy; a.written.Spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 		spec.DeletionPolicy = a.written.Spec.DeletionPolicy
 	}
-	wanted := make([]addon, 0, len(a.spec.Addons))
+	all := make([]wanted.Addon, 0, len(a.spec.Addons))
 	for _, each := range a.spec.Addons {
-		wanted = append(wanted, addon{
-			Addon: each, stack: a.Name, spec: spec, outdated: outdated, paused: a.isPaused(), rollout: a.written.Spec.Rollout, sources: each.ValuesFrom, pinned: a.pinned,
+		all = append(all, wanted.Addon{
+			Addon: each, Stack: a.Name, Spec: spec, Outdated: outdated, Paused: a.isPaused(), Rollout: a.written.Spec.Rollout, Sources: each.ValuesFrom, Pinned: a.pinned,
 		})
 	}
-	return wanted
+	return all
 }
 
 // isPaused reports whether nothing is to be written to the cluster for the stack. The assignment may be behind.

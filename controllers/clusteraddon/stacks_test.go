@@ -14,10 +14,14 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/retry"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 func TestDeselects(t *testing.T) {
@@ -95,8 +99,8 @@ func TestAssignmentsThatDoNotFollow(t *testing.T) {
 		since = got.outdatedSince
 		var addons string
 		for _, a := range got.wanted {
-			if addons += a.stack; a.outdated != (a.stack == "a") {
-				t.Errorf("%s is outdated: %v", a.Name, a.outdated)
+			if addons += a.Stack; a.Outdated != (a.Stack == "a") {
+				t.Errorf("%s is outdated: %v", a.Name, a.Outdated)
 			}
 		}
 		_, unresolved := got.unresolved["a"]
@@ -156,8 +160,8 @@ func TestStackThatIsThereForNobody(t *testing.T) {
 
 // A panic is one add-on's failure: the request has nothing to act with, and continues with the next.
 func TestPanicIsOneAddonsFailure(t *testing.T) {
-	q := &clusterRun{ca: &addonsv1.ClusterAddon{}, name: "team/prod", Reconciler: &Reconciler{}}
-	q.wanted = []addon{wantedAddon("a", "web"), wantedAddon("a", "db")}
+	q := &clusterRun{ca: &addonsv1.ClusterAddon{}, workload: workload.Cluster{Name: "team/prod"}, proofs: &releases.Proofs{}, Reconciler: &Reconciler{}}
+	q.wanted = []wanted.Addon{addons.Wanted("a", "web"), addons.Wanted("a", "db")}
 	all, _ := delivery{q}.ensureAll(t.Context())
 	if len(all.statuses) != 2 || all.retryAfter != retry.Panic {
 		t.Errorf("%+v, again in %s", all.statuses, all.retryAfter)
@@ -175,9 +179,9 @@ func TestAddonsOfAnOutdatedAssignment(t *testing.T) {
 	ca := &addonsv1.ClusterAddon{}
 	was := addonsv1.AddonStatus{Name: "web", Namespace: "default", Stack: "a", Phase: addonsv1.AddonReady, Version: "1.2.3"}
 	ca.Status.Addons = []addonsv1.AddonStatus{was}
-	outdated, added := wantedAddon("a", "web"), wantedAddon("a", "new")
-	outdated.outdated, added.outdated = true, true
-	q := &clusterRun{ca: ca, Reconciler: &Reconciler{}, stacks: stacks{wanted: []addon{outdated, added}}}
+	outdated, added := addons.Wanted("a", "web"), addons.Wanted("a", "new")
+	outdated.Outdated, added.Outdated = true, true
+	q := &clusterRun{proofs: &releases.Proofs{}, ca: ca, Reconciler: &Reconciler{}, stacks: stacks{wanted: []wanted.Addon{outdated, added}}}
 	all, _ := delivery{q}.ensureAll(t.Context())
 	want := []addonsv1.AddonStatus{was, {Name: "new", Namespace: "default", Stack: "a", Phase: addonsv1.AddonPending}}
 	if diff := cmp.Diff(want, all.statuses); diff != "" {
@@ -191,7 +195,7 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 	now, cluster := time.Unix(1000, 0), member.OfCluster(&clusterv1.Cluster{})
 	spec := &addonsv1.AddonStackSpec{}
 	of := addonsv1.StackRevision{Name: "platform", Revision: "platform-1"}
-	record := installedAddon("platform", "web")
+	record := addons.Installed("platform", "web")
 	for name, tc := range map[string]struct {
 		stack assignedStack
 		told  bool // once it stays so
@@ -206,8 +210,8 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 	} {
 		since := map[string]time.Time(nil)
 		for _, after := range []time.Duration{0, time.Second, 2 * assignmentGrace} {
-			was := statusOf(record, addonsv1.AddonReady)
-			q := &clusterRun{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: proofsOf(record)}
+			was := releases.Status(record, addonsv1.AddonReady)
+			q := &clusterRun{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: addons.Proofs(record)}
 			q.Reconciler, q.ca.Status.Addons = &Reconciler{}, []addonsv1.AddonStatus{was}
 			q.stacks = resolveStacks([]assignedStack{tc.stack}, cluster, since, now.Add(after))
 			since = q.outdatedSince

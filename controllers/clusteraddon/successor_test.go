@@ -9,36 +9,39 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
 
 // TestSuccessorsThatCannotBeKnown has add-ons that can't say what they are to have, or what the
 // leaving one has. Those of the same stack are assumed to have the same, and new ones that may be the same in another place.
 func TestSuccessorsThatCannotBeKnown(t *testing.T) {
-	same, other, added := wantedAddon("a", "same"), wantedAddon("b", "other"), wantedAddon("b", "added")
-	leaving := deliver.Summary{Release: deliver.Release{Namespace: added.release().Namespace, Name: "old"}, Terms: deliver.Terms{Stack: "a"}, Chart: "web"}
-	far, chart, named := wantedAddon("b", "far"), wantedAddon("b", "chart"), wantedAddon("b", "old")
-	for _, a := range []*addon{&far, &chart, &named} {
+	same, other, added := addons.Wanted("a", "same"), addons.Wanted("b", "other"), addons.Wanted("b", "added")
+	leaving := deliver.Summary{Release: deliver.Release{Namespace: added.Release().Namespace, Name: "old"}, Terms: deliver.Terms{Stack: "a"}, Chart: "web"}
+	far, chart, named := addons.Wanted("b", "far"), addons.Wanted("b", "chart"), addons.Wanted("b", "old")
+	for _, a := range []*wanted.Addon{&far, &chart, &named} {
 		a.Namespace, a.Chart = "elsewhere", addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/charts/db"}}
 	}
 	chart.Chart.OCI = &addonsv1.OCISource{URL: "oci://example.org/charts/web"}
 	q, _ := askedCluster(t)
-	q.installed[same.release()], q.installed[other.release()] = deliver.Summary{Installed: true}, deliver.Summary{Installed: true}
+	q.installed[same.Release()], q.installed[other.Release()] = deliver.Summary{Installed: true}, deliver.Summary{Installed: true}
 	for name, contents := range map[string]sets.Set[deliver.ObjectKey]{"the contents aren't known": nil, "the leaving one's record can't be read": {}} {
-		got, retryAfter := rendering{q}.successorsOf(t.Context(), leaving, []successor{
+		got, retryAfter := removal{q}.successorsOf(t.Context(), leaving, []successor{
 			{&same, contents}, {&other, contents}, {&added, contents}, {&far, contents}, {&chart, contents}, {&named, contents},
 		})
 		if diff := cmp.Diff([]string{"same of AddonStack a", "added of AddonStack b", "chart of AddonStack b", "old of AddonStack b"}, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
-		if retryAfter != progressDeadline(&added) {
+		if retryAfter != added.ProgressDeadline() {
 			t.Errorf("%s: it is looked at again after %s", name, retryAfter)
 		}
 	}
-	q.now = q.now.Add(progressDeadline(&added))
-	got, retryAfter := rendering{q}.successorsOf(t.Context(), leaving, []successor{{addon: &same}, {addon: &added}})
+	q.now = q.now.Add(added.ProgressDeadline())
+	got, retryAfter := removal{q}.successorsOf(t.Context(), leaving, []successor{{Addon: &same}, {Addon: &added}})
 	if diff := cmp.Diff([]string{"same of AddonStack a"}, got); diff != "" || retryAfter != 0 {
 		t.Errorf("another stack's is waited for without end: %s, %s", diff, retryAfter)
 	}
@@ -74,28 +77,28 @@ func TestMayTakeOver(t *testing.T) {
 }
 
 func TestMayBringKinds(t *testing.T) {
-	of := func(stack, name string, dependsOn ...string) addon {
-		return addon{stack: stack, Addon: addonsv1.Addon{Name: name, DependsOn: dependsOn}}
+	of := func(stack, name string, dependsOn ...string) wanted.Addon {
+		return wanted.Addon{Stack: stack, Addon: addonsv1.Addon{Name: name, DependsOn: dependsOn}}
 	}
 	for name, tc := range map[string]struct {
 		before, after string
-		others        []addon
+		others        []wanted.Addon
 		want          bool
 	}{
 		"nobody asks":                     {after: "apps/v1/Deployment,v1/Service"},
 		"it brings a CRD":                 {after: "apiextensions.k8s.io/v1/CustomResourceDefinition,v1/Service", want: true},
 		"it has no CRD any more":          {before: "apiextensions.k8s.io/v1/CustomResourceDefinition", after: "v1/Service", want: true},
 		"it brings an API server":         {after: "apiregistration.k8s.io/v1/APIService", want: true},
-		"another one depends on it":       {others: []addon{of("platform", "dashboards", "operator")}, want: true},
-		"one of another stack does":       {others: []addon{of("team", "dashboards", "platform/operator")}, want: true},
-		"one depends on another stack's":  {others: []addon{of("team", "dashboards", "operator")}},
-		"it depends on another one":       {others: []addon{of("platform", "operator", "dashboards")}},
+		"another one depends on it":       {others: []wanted.Addon{of("platform", "dashboards", "operator")}, want: true},
+		"one of another stack does":       {others: []wanted.Addon{of("team", "dashboards", "platform/operator")}, want: true},
+		"one depends on another stack's":  {others: []wanted.Addon{of("team", "dashboards", "operator")}},
+		"it depends on another one":       {others: []wanted.Addon{of("platform", "operator", "dashboards")}},
 		"a kind is called almost like it": {after: "example.org/v1/MyCustomResourceDefinition"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := of("platform", "operator")
-			q := &clusterRun{stacks: stacks{wanted: append(tc.others, a)}}
-			if got := (rendering{q}).mayBringKinds(&a, tc.before, tc.after); got != tc.want {
+			q := &clusterRun{proofs: &releases.Proofs{}, stacks: stacks{wanted: append(tc.others, a)}}
+			if got := mayBringKinds(q.wanted, &a, tc.before, tc.after); got != tc.want {
 				t.Errorf("mayBringKinds() = %t", got)
 			}
 		})

@@ -8,7 +8,11 @@ import (
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/checks"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -18,19 +22,19 @@ import (
 type delivery struct{ *clusterRun }
 
 // ensureAll takes each wanted add-on as far as it can go, and returns those that may take objects over.
-func (q delivery) ensureAll(ctx context.Context) (all result, successors []*addon) {
+func (q delivery) ensureAll(ctx context.Context) (all result, successors []*wanted.Addon) {
 	holder := releaseHolders(q.wanted, q.installed, q.unresolved, q.ca.Spec.Stacks)
 	ready := map[string]bool{} // "stack/name"
 	maps.Copy(ready, q.absent) // what isn't there now holds nobody
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		one := q.ensure(ctx, q.turnOf(a, holder[a.release()], all.unreachable, ready))
+		one := q.ensure(ctx, q.turnOf(a, holder[a.Release()], all.unreachable, ready))
 		if mayTakeOver(one) {
 			successors = append(successors, a)
 		}
 		// An add-on that waits for a point of an upgrade, or until its stack is resumed, runs as it was.
-		runs := (isHeldBack(one.status.Reason) || one.status.Reason == reasons.StackPaused) && q.installed[a.release()].Status == deliver.StatusDeployed
-		ready[a.qualified()] = isInstalled(one.status.Phase) || runs
+		runs := (wanted.IsHeldBack(one.status.Reason) || one.status.Reason == reasons.StackPaused) && q.installed[a.Release()].Status == deliver.StatusDeployed
+		ready[a.Qualified()] = wanted.IsInstalled(one.status.Phase) || runs
 		all.add(one)
 	}
 	return all, successors
@@ -52,13 +56,13 @@ func (q delivery) ensure(ctx context.Context, t *turn) (one addonResult) {
 }
 
 // installedStatus returns the status of a wanted add-on with what its record says.
-func (q delivery) installedStatus(a *addon) addonsv1.AddonStatus {
-	status := a.status()
-	record, installed := q.installed[a.release()]
+func (q delivery) installedStatus(a *wanted.Addon) addonsv1.AddonStatus {
+	status := a.Status()
+	record, installed := q.installed[a.Release()]
 	if !installed {
 		return status
 	}
-	describe(&status, record)
+	releases.Describe(&status, record)
 	if record.Status == deliver.StatusDeployed {
 		return status
 	}
@@ -75,7 +79,7 @@ func (q delivery) installedStatus(a *addon) addonsv1.AddonStatus {
 
 // turn is all that a reconcile knows of one wanted add-on, for its decision.
 type turn struct {
-	addon  *addon
+	addon  *wanted.Addon
 	facts  decide.Wanted
 	record deliver.Summary
 	// status is the add-on's with what its record says.
@@ -85,11 +89,11 @@ type turn struct {
 	// missing is the first add-on of dependsOn that isn't ready, "" if all are.
 	missing string
 
-	in *inputs
+	in *inputs.Inputs
 	// err is why the inputs can't be had, or a condition can't be evaluated.
 	err error
 	// unmet is the condition that the add-on waits for.
-	unmet *unmetCondition
+	unmet *checks.Unmet
 	// holdReason and holdMessage say why its change waits for an upgrade of Kubernetes.
 	holdReason, holdMessage string
 	// written is the result of the write of the record's terms.
@@ -97,21 +101,21 @@ type turn struct {
 }
 
 // turnOf gathers what is known of an add-on without a request. Ready are the add-ons that others may depend on.
-func (q delivery) turnOf(a *addon, holder string, unreachable bool, ready map[string]bool) *turn {
-	record, installed := q.installed[a.release()]
+func (q delivery) turnOf(a *wanted.Addon, holder string, unreachable bool, ready map[string]bool) *turn {
+	record, installed := q.installed[a.Release()]
 	t := &turn{addon: a, record: record, status: q.installedStatus(a), holder: holder}
-	if at := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.stack, d)] }); at >= 0 {
+	if at := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.Stack, d)] }); at >= 0 {
 		t.missing = a.DependsOn[at]
 	}
 	t.facts = decide.Wanted{
 		Unreachable:       unreachable,
-		Outdated:          a.outdated,
-		Taken:             holder != a.stack,
-		LacksAccount:      q.RequireImpersonation && a.spec.ServiceAccountName == "",
-		Incompatible:      a.incompatible != "",
+		Outdated:          a.Outdated,
+		Taken:             holder != a.Stack,
+		LacksAccount:      q.RequireImpersonation && a.Spec.ServiceAccountName == "",
+		Incompatible:      a.Incompatible != "",
 		Installed:         installed,
-		Paused:            a.paused,
-		RemovalHeld:       stack.Assigned(q.ca.Spec.Stacks, a.stack).HeldRemoval != nil,
+		Paused:            a.Paused,
+		RemovalHeld:       stack.Assigned(q.ca.Spec.Stacks, a.Stack).HeldRemoval != nil,
 		DependencyMissing: t.missing != "",
 	}
 	return t
@@ -120,29 +124,29 @@ func (q delivery) turnOf(a *addon, holder string, unreachable bool, ready map[st
 // compare resolves the inputs, compares them with those of the record, and brings the record's terms up to date.
 func (q delivery) compare(ctx context.Context, t *turn) {
 	var settled bool
-	if t.err = inputReader(q).checkPinned(ctx, t.addon); t.err == nil {
-		t.in, t.err = inputReader(q).inputs(ctx, t.addon, t.record)
+	if t.err = q.reader().CheckPinned(ctx, t.addon); t.err == nil {
+		t.in, t.err = q.reader().Of(ctx, t.addon, t.record)
 	}
 	if t.err == nil {
-		settled, t.err = rendering(q).settled(ctx, t.in, t.record)
+		settled, t.err = q.renderer().Settled(ctx, t.in, t.record)
 	}
 	terms := termsOf(t.addon, t.record, t.in, settled)
 	if settled {
-		if t.unmet, t.err = conditionCheck(q).unmetPostcondition(ctx, t.addon, t.record); t.unmet == nil && t.err == nil {
-			terms.Postconditions = postconditionsDigest(t.addon)
+		if t.unmet, t.err = q.unmetPostcondition(ctx, t.addon, t.record); t.unmet == nil && t.err == nil {
+			terms.Postconditions = t.addon.PostconditionsDigest()
 		}
 	}
-	if t.addon.paused {
+	if t.addon.Paused {
 		terms = t.record.Terms // a pause keeps the record as it is
 	}
-	if err := q.setTerms(ctx, t.record, terms); err != nil {
+	if err := q.terms().Write(ctx, t.record, terms); err != nil {
 		t.written = upgradeFailed(err, q.previousStatus(t.status))
 	}
 	t.facts.Unreachable = t.written.unreachable
 	switch {
-	case isReplaced(t.err):
-		t.facts.Comparison, t.in = decide.Replaced, &inputs{addon: t.addon, recorded: true}
-		t.facts.AsWanted = installedAsWanted(t.addon, t.record) && q.isProven(t.record)
+	case inputs.IsReplaced(t.err):
+		t.facts.Comparison, t.in = decide.Replaced, &inputs.Inputs{Addon: t.addon, Recorded: true}
+		t.facts.AsWanted = t.addon.IsInstalledAs(t.record) && q.proofs.Prove(t.record)
 	case t.err != nil:
 		t.facts.Comparison = decide.Unreadable
 		return
@@ -152,13 +156,13 @@ func (q delivery) compare(ctx context.Context, t *turn) {
 	default:
 		t.facts.Comparison = decide.Different
 	}
-	t.holdReason, t.holdMessage = upgradeGate(q).heldBack(t.addon, t.record)
+	t.holdReason, t.holdMessage = q.gate().heldBack(t.addon, t.record)
 	t.facts.HeldBack = t.holdReason != ""
 }
 
 // checkPrecondition finds out whether the add-on may be installed or upgraded now.
 func (q delivery) checkPrecondition(ctx context.Context, t *turn) {
-	unmet, err := conditionCheck(q).unmetPrecondition(ctx, t.in, t.record)
+	unmet, err := q.unmetPrecondition(ctx, t.in, t.record)
 	if unmet == nil && err == nil && t.facts.Comparison == decide.Different && q.changesInputsAlone(t) {
 		unmet, err = q.awaitTurn(ctx, t.addon)
 	}
@@ -166,11 +170,11 @@ func (q delivery) checkPrecondition(ctx context.Context, t *turn) {
 		t.facts.Precondition, t.err = decide.Failed, err
 	}
 	t.unmet = unmet
-	t.facts.RecordLost = q.memory.installPause(t.addon.release(), q.now) > 0
+	t.facts.RecordLost = q.memory.installPause(t.addon.Release(), q.now) > 0
 }
 
 // checked returns the result of a check that found a condition unmet, or none.
-func checked(unmet *unmetCondition) decide.Check {
+func checked(unmet *checks.Unmet) decide.Check {
 	if unmet != nil {
 		return decide.False
 	}

@@ -29,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/must"
@@ -140,7 +142,7 @@ func TestUnreachableClusters(t *testing.T) {
 		"a name that none has":       {reading{handler: fine, name: "http2: a/b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tc.reading.do(t); err == nil || isUnreachable(err) != tc.unreachable {
+			if err := tc.reading.do(t); err == nil || workload.IsUnreachable(err) != tc.unreachable {
 				t.Errorf("%v: unreachable is %v", err, !tc.unreachable)
 			}
 		})
@@ -166,7 +168,7 @@ func TestUnreachableClusters(t *testing.T) {
 		},
 	} {
 		for _, err := range errs {
-			if wrapped := fmt.Errorf("add-on web: %w", err); isUnreachable(wrapped) != unreachable {
+			if wrapped := fmt.Errorf("add-on web: %w", err); workload.IsUnreachable(wrapped) != unreachable {
 				t.Errorf("%v: unreachable is %v", wrapped, !unreachable)
 			}
 		}
@@ -216,7 +218,7 @@ func TestFailedUpgradeIsNotReady(t *testing.T) {
 		if was != "" {
 			ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Phase: was}}
 		}
-		one := upgradeFailed(context.DeadlineExceeded, (&clusterRun{ca: ca}).previousStatus(addonsv1.AddonStatus{Name: "web"}))
+		one := upgradeFailed(context.DeadlineExceeded, (&clusterRun{proofs: &releases.Proofs{}, ca: ca}).previousStatus(addonsv1.AddonStatus{Name: "web"}))
 		if one.status.Phase != want || one.status.Reason != reasons.Retrying || !one.unreachable {
 			t.Errorf("was %s: %+v", was, one.status)
 		}

@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/rendering"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
@@ -23,26 +26,46 @@ import (
 )
 
 // upgradeGate holds add-ons back for an upgrade of Kubernetes, and the upgrade for add-ons.
-type upgradeGate struct{ *clusterRun }
+type upgradeGate struct {
+	ca         *addonsv1.ClusterAddon // as it was last written
+	wanted     []wanted.Addon
+	installed  map[deliver.Release]deliver.Summary
+	unresolved map[string]unresolvedStack
+	// outdated are the stacks whose assignment is to follow.
+	outdated []string
+	// upgrade is nil without one.
+	upgrade  *upgrade.Upgrade
+	versions upgrade.Cluster
+	absent   map[string]bool
+	now      time.Time
+}
+
+// gate returns what an upgrade holds back, and what holds it.
+func (q *clusterRun) gate() upgradeGate {
+	return upgradeGate{
+		ca: q.stored, wanted: q.wanted, installed: q.installed, unresolved: q.unresolved, outdated: q.outdated,
+		upgrade: q.upgrade, versions: q.versions, absent: q.absent, now: q.now,
+	}
+}
 
 // observeUpgrade finds out how far an upgrade of the cluster's Kubernetes is, if add-ons have a
 // say in it. Add-ons of a stack that can't be read may have one, as before.
-func (q upgradeGate) observeUpgrade(ctx context.Context, assigned []assignedStack) error {
-	q.gates = slices.ContainsFunc(q.wanted, func(a addon) bool { return a.hasSay() })
+func (q gathering) observeUpgrade(ctx context.Context, assigned []assignedStack) error {
+	q.gates = slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.HasSay() })
 	if _, awaited := firstAwaited(q.unresolved); awaited && ptr.Deref(q.ca.Status.GatesUpgrades, false) {
 		q.gates = true
 	}
 	if q.gates && q.cluster.Cluster != nil {
-		q.versions = upgrade.ClusterOf(q.cluster.Cluster, q.conn.Version())
+		q.versions = upgrade.ClusterOf(q.cluster.Cluster, q.workload.Conn.Version())
 		q.upgrade = upgrade.Observe(q.versions, q.ca.Status.Upgrade)
 	}
 	q.absent = map[string]bool{}
-	q.wanted = slices.DeleteFunc(q.wanted, func(a addon) bool {
-		moved := slices.Contains(stack.Assigned(q.ca.Spec.Stacks, a.stack).MovedAddons, a.release().String())
-		if q.upgrade.HasPresent(a.present()) && !moved {
+	q.wanted = slices.DeleteFunc(q.wanted, func(a wanted.Addon) bool {
+		moved := slices.Contains(stack.Assigned(q.ca.Spec.Stacks, a.Stack).MovedAddons, a.Release().String())
+		if q.upgrade.HasPresent(a.Present()) && !moved {
 			return false
 		}
-		q.absent[a.qualified()] = true
+		q.absent[a.Qualified()] = true
 		return true
 	})
 	if !q.upgrade.AtControlPlane() {
@@ -59,40 +82,40 @@ func (q upgradeGate) observeUpgrade(ctx context.Context, assigned []assignedStac
 // heldBack returns why a change of an add-on isn't delivered yet. A change that began before
 // continues, and so does the renewal of certificates. With nothing installed at all, the cluster is
 // new.
-func (q upgradeGate) heldBack(a *addon, record deliver.Summary) (reason, message string) {
-	if q.upgrade.IsDue(a.point()) || len(q.installed) == 0 {
+func (q upgradeGate) heldBack(a *wanted.Addon, record deliver.Summary) (reason, message string) {
+	if q.upgrade.IsDue(a.Point()) || len(q.installed) == 0 {
 		return "", ""
 	}
-	_, installed := q.installed[a.release()]
+	_, installed := q.installed[a.Release()]
 	switch {
-	case installed && record.Spec == specDigest(a) && (record.Status != deliver.StatusDeployed || q.renews(record)):
+	case installed && record.Spec == a.SpecDigest() && (record.Status != deliver.StatusDeployed || rendering.IsRenewalDue(record, q.now)):
 		return "", ""
 	case !installed && !q.cameWithUpgrade(a):
 		return "", ""
-	case a.point() == addonsv1.UpgradeAfterWorkers:
+	case a.Point() == addonsv1.UpgradeAfterWorkers:
 		return reasons.WaitingForWorkers, fmt.Sprintf("Its change is delivered once all workers run Kubernetes %s", q.upgrade.Target)
 	}
 	return reasons.WaitingForControlPlane, fmt.Sprintf("Its change is delivered once the control plane runs Kubernetes %s", q.upgrade.Step)
 }
 
 // cameWithUpgrade reports whether a missing add-on was first wanted when the upgrade was in sight.
-func (q upgradeGate) cameWithUpgrade(a *addon) bool {
-	at := indexOf(q.stored.Status.Addons, a.status())
-	return at < 0 || isHeldBack(q.stored.Status.Addons[at].Reason)
+func (q upgradeGate) cameWithUpgrade(a *wanted.Addon) bool {
+	at := indexOf(q.ca.Status.Addons, a.Status())
+	return at < 0 || wanted.IsHeldBack(q.ca.Status.Addons[at].Reason)
 }
 
 // holdsRemoval reports whether an unwanted add-on stays until the upgrade is done.
 func (q upgradeGate) holdsRemoval(record deliver.Summary) bool {
-	return q.upgrade != nil && !q.upgrade.Done && !isRemoving(record) && !q.absent[qualifiedName(record)]
+	return q.upgrade != nil && !q.upgrade.Done && !releases.IsRemoving(record) && !q.absent[releases.Qualified(record)]
 }
 
 // reportUpgrade writes what the upgrade waits for, and returns when to look again.
-func (q upgradeGate) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
+func (q statusReport) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
 	q.ca.Status.GatesUpgrades = nil
 	if q.gates {
 		q.ca.Status.GatesUpgrades = ptr.To(true)
 	}
-	return q.setUpgrade(q.ca, q.upgrade, q.versions, q.causes(statuses))
+	return q.setUpgrade(q.ca, q.upgrade, q.versions, q.gate().causes(statuses))
 }
 
 // setUpgrade writes status.upgrade and its condition, and returns when to look again.
@@ -119,23 +142,23 @@ func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 	causes := upgrade.Causes{Closed: q.closed(statuses), Skip: q.versions.SkipGates == q.upgrade.Target}
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		status := a.status()
+		status := a.Status()
 		if at := indexOf(statuses, status); at >= 0 {
 			status = statuses[at]
 		}
-		cause := upgrade.Cause{Addon: a.Name, Point: a.awaitedAt(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.spec.Lifecycle)}
+		cause := upgrade.Cause{Addon: a.Name, Point: a.AwaitedAt(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.Spec.Lifecycle)}
 		switch {
-		case a.paused: // as the upgrade of a paused cluster, it goes on
+		case a.Paused: // as the upgrade of a paused cluster, it goes on
 			continue
 		case q.isUnread(a, &status):
 			cause.Point = addonsv1.UpgradeBeforeControlPlane
 			cause.Message = fmt.Sprintf("it isn't known yet for which versions of Kubernetes the chart of add-on %s of AddonStack %s is: see status.addons of ClusterAddon %s",
-				a.Name, a.stack, q.ca.Name)
-		case a.awaitedAt() == addonsv1.UpgradeIndependent || isInstalled(status.Phase):
+				a.Name, a.Stack, q.ca.Name)
+		case a.AwaitedAt() == addonsv1.UpgradeIndependent || wanted.IsInstalled(status.Phase):
 			continue
 		default: // without the add-on's own message, which may change all the time
 			cause.Message = fmt.Sprintf("add-on %s of AddonStack %s isn't ready (%s): see status.addons of ClusterAddon %s",
-				a.Name, a.stack, describePhase(&status), q.ca.Name)
+				a.Name, a.Stack, describePhase(&status), q.ca.Name)
 		}
 		causes.Waiting = append(causes.Waiting, cause)
 	}
@@ -157,10 +180,10 @@ func (q upgradeGate) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 
 // isUnread reports whether nobody knows yet what the chart of an add-on says of versions of Kubernetes: it is to be
 // installed or changed, and wasn't rendered. It matters if the add-on's stack has a say in upgrades.
-func (q upgradeGate) isUnread(a *addon, status *addonsv1.AddonStatus) bool {
-	record := q.installed[a.release()]
-	return q.upgrade.AtControlPlane() && a.awaitedAt() != addonsv1.UpgradeBeforeControlPlane && record.Spec != specDigest(a) && a.incompatible == "" && !a.outdated && !isHeldBack(status.Reason) &&
-		status.Reason != reasons.ReleaseTaken && q.stackHasSay(a.stack)
+func (q upgradeGate) isUnread(a *wanted.Addon, status *addonsv1.AddonStatus) bool {
+	record := q.installed[a.Release()]
+	return q.upgrade.AtControlPlane() && a.AwaitedAt() != addonsv1.UpgradeBeforeControlPlane && record.Spec != a.SpecDigest() && a.Incompatible == "" && !a.Outdated && !wanted.IsHeldBack(status.Reason) &&
+		status.Reason != reasons.ReleaseTaken && q.stackHasSay(a.Stack)
 }
 
 // closed says which add-on isn't for a version on the way. The chart of an add-on whose change is held
@@ -173,17 +196,17 @@ func (q upgradeGate) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 	var ranges []addonsv1.KubernetesRange
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		if a.unfit != "" {
-			return upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: a.unfit}
+		if a.Unfit != "" {
+			return upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: a.Unfit}
 		}
-		ranges = append(ranges, a.ranges...)
-		at := indexOf(statuses, a.status())
-		if at >= 0 && isHeldBack(statuses[at].Reason) || !q.stackHasSay(a.stack) {
+		ranges = append(ranges, a.Ranges...)
+		at := indexOf(statuses, a.Status())
+		if at >= 0 && wanted.IsHeldBack(statuses[at].Reason) || !q.stackHasSay(a.Stack) {
 			continue
 		}
 		ranges = append(ranges, q.installedRanges(a)...)
-		if kind, instead := compatibility.Removed(q.installed[a.release()].Kinds, q.upgrade.Target); kind != "" {
-			message := fmt.Sprintf("Kubernetes %s doesn't serve %s any more, which add-on %s of AddonStack %s has. ", q.upgrade.Target, kind, a.Name, a.stack)
+		if kind, instead := compatibility.Removed(q.installed[a.Release()].Kinds, q.upgrade.Target); kind != "" {
+			message := fmt.Sprintf("Kubernetes %s doesn't serve %s any more, which add-on %s of AddonStack %s has. ", q.upgrade.Target, kind, a.Name, a.Stack)
 			if instead != "" {
 				message += fmt.Sprintf("In its place is %s. ", instead)
 			}
@@ -209,4 +232,9 @@ func (r *Reconciler) upgradeUnseen(ca *addonsv1.ClusterAddon, cluster *member.Me
 		return 0 // what was seen before stays
 	}
 	return r.setUpgrade(ca, u, versions, upgrade.Unseen(ca.Status.Upgrade, versions.SkipGates == u.Target))
+}
+
+// stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.
+func (q upgradeGate) stackHasSay(name string) bool {
+	return slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.Stack == name && a.HasSay() })
 }

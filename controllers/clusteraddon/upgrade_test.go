@@ -13,6 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -54,16 +56,16 @@ func TestClosed(t *testing.T) {
 			case "v1.23.0":
 				u.Reached, u.Steps = tc.reached, []string{"v1.24.0", "v1.25.0"}
 			}
-			cni := addon{stack: "platform", Addon: addonsv1.Addon{Name: "cni", Lifecycle: &tc.cni, Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{}, Versions: tc.rows}}}
-			other := addon{stack: "other", Addon: addonsv1.Addon{Name: "other"}}
-			q := &clusterRun{upgrade: u, installed: map[deliver.Release]deliver.Summary{cni.release(): {Kinds: tc.kinds}, other.release(): {Kinds: tc.others}}}
-			q.wanted = []addon{cni, other}
+			cni := wanted.Addon{Stack: "platform", Addon: addonsv1.Addon{Name: "cni", Lifecycle: &tc.cni, Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{}, Versions: tc.rows}}}
+			other := wanted.Addon{Stack: "other", Addon: addonsv1.Addon{Name: "other"}}
+			q := &clusterRun{proofs: &releases.Proofs{}, upgrade: u, installed: map[deliver.Release]deliver.Summary{cni.Release(): {Kinds: tc.kinds}, other.Release(): {Kinds: tc.others}}}
+			q.wanted = []wanted.Addon{cni, other}
 			for i := range q.wanted {
-				q.wanted[i].fit(u.Reached, u)
+				q.wanted[i].Fit(u.Reached, u)
 			}
-			status := cni.status()
+			status := cni.Status()
 			status.Reason = tc.reason
-			got := upgradeGate{q}.closed([]addonsv1.AddonStatus{status, other.status()})
+			got := q.gate().closed([]addonsv1.AddonStatus{status, other.Status()})
 			if got.Reason != tc.closed || !strings.Contains(got.Message, tc.mentions) {
 				t.Errorf("%+v", got)
 			}
@@ -73,11 +75,11 @@ func TestClosed(t *testing.T) {
 
 // TestUnreadChart keeps a gate closed while nobody knows which versions of Kubernetes a chart is for.
 func TestUnreadChart(t *testing.T) {
-	cni := addon{stack: "platform", Addon: addonsv1.Addon{Name: "cni", Lifecycle: &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeBeforeControlPlane}}}
-	added, other := addon{stack: "platform", Addon: addonsv1.Addon{Name: "added"}}, addon{stack: "other", Addon: addonsv1.Addon{Name: "other"}}
+	cni := wanted.Addon{Stack: "platform", Addon: addonsv1.Addon{Name: "cni", Lifecycle: &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeBeforeControlPlane}}}
+	added, other := wanted.Addon{Stack: "platform", Addon: addonsv1.Addon{Name: "added"}}, wanted.Addon{Stack: "other", Addon: addonsv1.Addon{Name: "other"}}
 	u := &upgrade.Upgrade{From: "v1.24.0", Reached: "v1.24.0", Target: "v1.25.0", Step: "v1.25.0", Steps: []string{"v1.25.0"}}
-	ready := func(a addon) addonsv1.AddonStatus {
-		status := a.status()
+	ready := func(a wanted.Addon) addonsv1.AddonStatus {
+		status := a.Status()
 		status.Phase = addonsv1.AddonReady
 		return status
 	}
@@ -87,17 +89,17 @@ func TestUnreadChart(t *testing.T) {
 	}{
 		"it isn't installed":     {"", 1},
 		"another chart of it is": {"sha256:other", 1},
-		"its chart was read":     {specDigest(&added), 0},
+		"its chart was read":     {added.SpecDigest(), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := &clusterRun{upgrade: u, ca: &addonsv1.ClusterAddon{}, stacks: stacks{wanted: []addon{cni, added, other}}, installed: map[deliver.Release]deliver.Summary{
-				cni.release(): {Terms: deliver.Terms{Spec: specDigest(&cni)}}, added.release(): {Terms: deliver.Terms{Spec: tc.spec}},
+			q := &clusterRun{upgrade: u, proofs: &releases.Proofs{}, ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, stacks: stacks{wanted: []wanted.Addon{cni, added, other}}, installed: map[deliver.Release]deliver.Summary{
+				cni.Release(): {Terms: deliver.Terms{Spec: cni.SpecDigest()}}, added.Release(): {Terms: deliver.Terms{Spec: tc.spec}},
 			}}
-			pending := added.status()
+			pending := added.Status()
 			if tc.spec != "" {
 				pending = ready(added)
 			}
-			got := upgradeGate{q}.causes([]addonsv1.AddonStatus{ready(cni), pending})
+			got := q.gate().causes([]addonsv1.AddonStatus{ready(cni), pending})
 			if len(got.Waiting) != tc.want || tc.want > 0 && (got.Waiting[0].Addon != "added" || got.Waiting[0].Point != addonsv1.UpgradeBeforeControlPlane) {
 				t.Errorf("%+v", got.Waiting)
 			}
@@ -153,20 +155,21 @@ func TestUpgradesWaitForAssignments(t *testing.T) {
 			cluster.Spec.Topology.ClassRef.Name = tc.class
 			own := of(previous, 1)
 			q := &clusterRun{
-				ca: &addonsv1.ClusterAddon{}, cluster: member.OfCluster(cluster), now: now,
+				proofs: &releases.Proofs{},
+				ca:     &addonsv1.ClusterAddon{}, cluster: member.OfCluster(cluster), now: now,
 				upgrade:   &upgrade.Upgrade{From: "v1.24.0", Reached: "v1.24.0", Target: "v1.25.0", Step: "v1.25.0", Steps: []string{"v1.25.0"}},
 				memory:    &memory{outdatedSince: map[string]time.Time{own.Name: now.Add(-tc.since)}},
 				installed: map[deliver.Release]deliver.Summary{},
 			}
 			assigned := []assignedStack{{StackRevision: addonsv1.StackRevision{Name: own.Name, Revision: "1"}, written: &own, spec: &own.Spec, generation: 1}}
 			q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, now)
-			upgradeGate{q}.awaitAssignments(tc.written, assigned)
+			gathering{q}.awaitAssignments(tc.written, assigned)
 			if got := strings.Join(q.outdated, ", "); got != tc.want {
 				t.Errorf("it waits for %q; want %q", got, tc.want)
 			}
-			ready := (&addon{stack: own.Name, Addon: own.Spec.Addons[0]}).status()
+			ready := (&wanted.Addon{Stack: own.Name, Addon: own.Spec.Addons[0]}).Status()
 			ready.Phase = addonsv1.AddonReady
-			if got := (upgradeGate{q}).causes([]addonsv1.AddonStatus{ready}).Waiting; len(got) != len(q.outdated) {
+			if got := q.gate().causes([]addonsv1.AddonStatus{ready}).Waiting; len(got) != len(q.outdated) {
 				t.Errorf("it waits for %+v", got)
 			}
 		})

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // reach returns the connection to the workload cluster, nil if there is none, and writes the ClusterReachable condition.
@@ -58,43 +58,6 @@ func connectedIn(state fleet.State) metav1.Condition {
 	return c
 }
 
-// target returns the cluster as the deliverer takes it.
-func (q *clusterRun) target() deliver.Target {
-	return deliver.Target{
-		Name:      q.name.String(),
-		Client:    q.conn.Client(),
-		Dynamic:   q.conn.Dynamic(),
-		Discovery: q.conn.Discovery,
-		Context:   q.conn.Context(),
-	}
-}
-
-// targetAs returns the same with the rights of a ServiceAccount of the workload cluster. The
-// ServiceAccount is in the namespace with the name of the ClusterAddon's namespace. "" means the
-// rights of the kubeconfig.
-func (q *clusterRun) targetAs(serviceAccount string) (deliver.Target, error) {
-	target := q.target()
-	if serviceAccount == "" {
-		return target, nil
-	}
-	actor, err := q.conn.As("system:serviceaccount:" + q.ca.Namespace + ":" + serviceAccount)
-	if err != nil {
-		return deliver.Target{}, err
-	}
-	target.Own, target.Client = target.Client, actor
-	return target, nil
-}
-
-// facts returns what charts may ask about the cluster, read once for each connection. missing are
-// group versions that can't be discovered now.
-func (q *clusterRun) facts(ctx context.Context) (facts job.Facts, missing []string, err error) {
-	found, err := q.conn.Facts(ctx)
-	if err != nil {
-		return job.Facts{}, nil, err
-	}
-	return job.Facts{KubeVersion: found.KubernetesVersion, APIVersions: found.APIVersions}, found.Incomplete, nil
-}
-
 // ownerOf names the ClusterAddon in the records it makes.
 func ownerOf(ca *addonsv1.ClusterAddon) string {
 	return client.ObjectKeyFromObject(ca).String()
@@ -113,8 +76,8 @@ func (q *clusterRun) mayRemove(record deliver.Summary) bool {
 // unwantedStatus returns the status of an add-on that only a record knows. It has the name of an account
 // only if the record is proven.
 func (q *clusterRun) unwantedStatus(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
-	status := statusOf(record, phase)
-	if q.isProven(record) {
+	status := releases.Status(record, phase)
+	if q.proofs.Prove(record) {
 		status.ServiceAccountName = record.ServiceAccount
 	}
 	return status
@@ -137,7 +100,7 @@ func (q *clusterRun) isSame(ctx context.Context) (bool, error) {
 	}
 	if other == "" {
 		if conditions.GetReason(q.ca, addonsv1.ClusterReachableCondition) == addonsv1.AnotherClusterReason {
-			conditions.Set(q.ca, connectedIn(q.Fleet.State(q.name)))
+			conditions.Set(q.ca, connectedIn(q.Fleet.State(q.workload.Name)))
 		}
 		return true, nil
 	}
@@ -157,13 +120,13 @@ func (q *clusterRun) otherCluster(ctx context.Context) (types.UID, error) {
 	status, known := &q.ca.Status, &q.memory.identity
 	isInstalled := status.ObservedUID == q.ca.UID && slices.ContainsFunc(status.Addons, func(a addonsv1.AddonStatus) bool { return a.Revision > 0 })
 	isAboutOne := isInstalled && status.ClusterUID != ""
-	if uid := q.conn.UID(); uid != "" && len(content.IsLabelValue(string(uid))) == 0 {
-		*known = identity{conn: q.conn, uid: uid} // which the fleet has read
+	if uid := q.workload.Conn.UID(); uid != "" && len(content.IsLabelValue(string(uid))) == 0 {
+		*known = identity{conn: q.workload.Conn, uid: uid} // which the fleet has read
 	}
-	if known.conn != q.conn {
+	if known.conn != q.workload.Conn {
 		ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 		defer cancel()
-		system, err := q.conn.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		system, err := q.workload.Conn.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		switch {
 		case apierrors.IsForbidden(err): // until there is another connection
 			system = &metav1.PartialObjectMetadata{}
@@ -172,7 +135,7 @@ func (q *clusterRun) otherCluster(ctx context.Context) (types.UID, error) {
 		case err != nil || len(content.IsLabelValue(string(system.UID))) > 0: // which keeps a hostile text out of the status
 			return "", nil
 		}
-		*known = identity{conn: q.conn, uid: system.UID}
+		*known = identity{conn: q.workload.Conn, uid: system.UID}
 	}
 	if known.uid == "" {
 		return "", nil

@@ -42,7 +42,7 @@ var writesTomorrow = []struct{ file, from, to string }{
 	{"controllers/assignment/candidate.go", "addonsv1.StackRevision{Name: c.name,", `addonsv1.StackRevision{Tomorrow: "newer", Name: c.name,`},
 	{"controllers/addonstack/sharing/status.go", "own := &addonsv1.StackInstance{", `own := &addonsv1.StackInstance{Tomorrow: "newer",`},
 	{"controllers/addonstack/sharing/sum.go", "report.Summarize(sum)", `sum.Status.Tomorrow = "newer"; report.Summarize(sum)`},
-	{"controllers/clusteraddon/addon.go", "addonsv1.AddonStatus{Name: a.Name,", `addonsv1.AddonStatus{Tomorrow: "newer", Name: a.Name,`},
+	{"controllers/clusteraddon/wanted/addon.go", "addonsv1.AddonStatus{Name: a.Name,", `addonsv1.AddonStatus{Tomorrow: "newer", Name: a.Name,`},
 }
 
 // TestNextVersionCanBeMade fails when the code is no longer as TestTwoVersions edits it, which runs in make test-all alone.

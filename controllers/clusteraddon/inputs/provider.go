@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusteraddon
+package inputs
 
 import (
 	"context"
@@ -17,29 +17,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// providerObjects reads the control plane and infrastructure objects that values templates refer to.
+// ProviderObjects reads the control plane and infrastructure objects that values templates refer to.
 // Their kinds are known only from Clusters, so each kind is watched once it is asked for, in the
 // version that the API server prefers.
 //
 // Key: the kind.
 // Bound: the kinds that Clusters refer to.
 // Lost with it: each kind is watched again.
-type providerObjects struct {
+type ProviderObjects struct {
 	local   cluster.Cluster
-	changed func(inputObject)
+	changed func(Object)
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]cache.Informer
 }
 
-func newProviderObjects(local cluster.Cluster, changed func(inputObject)) *providerObjects {
-	return &providerObjects{local: local, changed: changed, watched: map[schema.GroupVersionKind]cache.Informer{}}
+// NewProviderObjects returns the reader of provider objects. It calls changed for each change of one.
+func NewProviderObjects(local cluster.Cluster, changed func(Object)) *ProviderObjects {
+	return &ProviderObjects{local: local, changed: changed, watched: map[schema.GroupVersionKind]cache.Informer{}}
 }
 
 // errNotNamespaced: any Cluster could refer to such an object, whoever it belongs to.
 var errNotNamespaced = errors.New("its kind isn't namespaced, and it may be another team's; have the Cluster refer to an object of its namespace, or take this out of the template")
 
-func (o *providerObjects) get(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+func (o *ProviderObjects) get(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	mapping, err := o.local.GetRESTMapper().RESTMapping(kind)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (o *providerObjects) get(ctx context.Context, kind schema.GroupKind, key cl
 	return obj, nil
 }
 
-func (o *providerObjects) watch(ctx context.Context, gvk schema.GroupVersionKind) (cache.Informer, error) {
+func (o *ProviderObjects) watch(ctx context.Context, gvk schema.GroupVersionKind) (cache.Informer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if informer, ok := o.watched[gvk]; ok {
@@ -79,7 +80,7 @@ func (o *providerObjects) watch(ctx context.Context, gvk schema.GroupVersionKind
 	}
 	notify := func(obj any) {
 		if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
-			o.changed(inputObject{kind: gvk.GroupKind().String(), key: name.AsNamespacedName()})
+			o.changed(Object{Kind: gvk.GroupKind().String(), Key: name.AsNamespacedName()})
 		}
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

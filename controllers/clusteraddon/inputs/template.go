@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusteraddon
+package inputs
 
 import (
 	"context"
@@ -17,14 +17,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// valuesTemplate makes values from the add-on's template.
-func (q inputReader) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
+// ValuesTemplate makes values from the add-on's template.
+func (q Reader) ValuesTemplate(ctx context.Context, a *wanted.Addon) (map[string]any, error) {
 	name := fmt.Sprintf("addons[%s].valuesTemplate", a.Name)
 	data, err := q.templateData(ctx, a, name, a.ValuesTemplate)
 	if err != nil {
@@ -72,15 +73,15 @@ func keyOfLine(text, message string) string {
 
 // templateData makes the roots that a template of the add-on may refer to, which is in the field. An object is only
 // read, and from then on watched, if the template has its root's name in it.
-func (q inputReader) templateData(ctx context.Context, a *addon, field, text string) (map[string]any, error) {
-	data := map[string]any{"Member": q.cluster.View()}
-	if q.cluster.Cluster == nil {
+func (q Reader) templateData(ctx context.Context, a *wanted.Addon, field, text string) (map[string]any, error) {
+	data := map[string]any{"Member": q.Cluster.View()}
+	if q.Cluster.Cluster == nil {
 		if refersToCluster.MatchString(text) {
-			return nil, failure.New(job.ReasonValuesInvalid, "%s refers to .Cluster, and %s is none: use .Member", field, q.cluster)
+			return nil, failure.New(job.ReasonValuesInvalid, "%s refers to .Cluster, and %s is none: use .Member", field, q.Cluster)
 		}
 		return data, nil
 	}
-	cluster, err := clusterData(q.cluster.Cluster)
+	cluster, err := clusterData(q.Cluster.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +89,8 @@ func (q inputReader) templateData(ctx context.Context, a *addon, field, text str
 		cluster = clusterstack.ClusterView(cluster)
 	}
 	data["Cluster"] = cluster
-	for root, ref := range templateRoots(q.cluster.Cluster, text) {
-		obj, err := q.provider.get(ctx, ref.GroupKind(), q.keyOf(ref.Name))
+	for root, ref := range templateRoots(q.Cluster.Cluster, text) {
+		obj, err := q.Provider.get(ctx, ref.GroupKind(), q.keyOf(ref.Name))
 		if errors.Is(err, errNotNamespaced) {
 			return nil, failure.New(reasons.ProviderObjectRefused, ".%s, %s %s: %w", root, ref.Kind, ref.Name, err)
 		}
@@ -146,18 +147,18 @@ func writtenNames(refs []addonsv1.ValuesReference) []string {
 
 func isTemplate(name string) bool { return strings.Contains(name, "{{") }
 
-// nameSources gives the sources of values the names that they have for this cluster. A failure is the add-on's.
-func (q inputReader) nameSources(ctx context.Context) {
-	for i := range q.wanted {
-		a := &q.wanted[i]
+// NameSources gives the sources of values the names that they have for this cluster. A failure is the add-on's.
+func (q Reader) NameSources(ctx context.Context, all []wanted.Addon) {
+	for i := range all {
+		a := &all[i]
 		if written := writtenNames(a.ValuesFrom); slices.ContainsFunc(written, isTemplate) {
-			a.sources, a.unnamed = q.namedSources(ctx, a, written)
+			a.Sources, a.Unnamed = q.namedSources(ctx, a, written)
 		}
 	}
 }
 
 // namedSources returns the add-on's sources with the names that the written ones make.
-func (q inputReader) namedSources(ctx context.Context, a *addon, written []string) ([]addonsv1.ValuesReference, error) {
+func (q Reader) namedSources(ctx context.Context, a *wanted.Addon, written []string) ([]addonsv1.ValuesReference, error) {
 	field := fmt.Sprintf("addons[%s].valuesFrom", a.Name)
 	data, err := q.templateData(ctx, a, field, strings.Join(written, "\n"))
 	if err != nil {
@@ -167,12 +168,12 @@ func (q inputReader) namedSources(ctx context.Context, a *addon, written []strin
 	if err != nil {
 		return nil, err // which begins with the field
 	}
-	return withNames(a.ValuesFrom, names, field)
+	return WithNames(a.ValuesFrom, names, field)
 }
 
-// withNames returns references with other names, or the error of a name that no object can have. Templates
+// WithNames returns references with other names, or the error of a name that no object can have. Templates
 // make names of labels, which a Cluster's owner writes.
-func withNames(refs []addonsv1.ValuesReference, names []string, field string) ([]addonsv1.ValuesReference, error) {
+func WithNames(refs []addonsv1.ValuesReference, names []string, field string) ([]addonsv1.ValuesReference, error) {
 	named := slices.Clone(refs)
 	for i := range named {
 		if len(validation.IsDNS1123Subdomain(names[i])) > 0 {

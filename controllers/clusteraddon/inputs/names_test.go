@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusteraddon
+package inputs_test
 
 import (
 	"context"
@@ -15,20 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/addons"
 )
-
-// secretsNamed are sources of values.
-func secretsNamed(names ...string) (refs []addonsv1.ValuesReference) {
-	for _, name := range names {
-		refs = append(refs, addonsv1.ValuesReference{Kind: "Secret", Name: name})
-	}
-	return refs
-}
 
 // A template's result is used only if an object can have it as its name.
 func TestNamesOfObjects(t *testing.T) {
@@ -37,13 +33,13 @@ func TestNamesOfObjects(t *testing.T) {
 		"": false, "Prod": false, "../x": false, "kube-system/x": false, "a\nb": false, "a\n": false, " a": false, "a b": false, "-a": false, "a..b": false,
 		"a\x00": false, "\xff": false, "ä": false, "{{ . }}": false, "<no value>": false, strings.Repeat("a", 254): false, strings.Repeat("\x1b", 1024): false,
 	} {
-		refs := secretsNamed("defaults", "{{ .Cluster.metadata.name }}-config")
-		named, err := withNames(refs, []string{"defaults", name}, "addons[web].valuesFrom")
+		refs := addons.Secrets("defaults", "{{ .Cluster.metadata.name }}-config")
+		named, err := inputs.WithNames(refs, []string{"defaults", name}, "addons[web].valuesFrom")
 		if refs[1].Name != "{{ .Cluster.metadata.name }}-config" {
 			t.Fatalf("%q: the spec was changed: %v", name, refs)
 		}
 		if ok {
-			if err != nil || !slices.Equal(named, secretsNamed("defaults", name)) {
+			if err != nil || !slices.Equal(named, addons.Secrets("defaults", name)) {
 				t.Errorf("%q: %v, %v", name, named, err)
 			}
 			continue
@@ -58,7 +54,7 @@ func TestNamesOfObjects(t *testing.T) {
 				t.Errorf("%q: %q doesn't tell %q", name, err, part)
 			}
 		}
-		if text := shorten(err.Error()); text != err.Error() {
+		if text := message.Shorten(err.Error(), 1024); text != err.Error() {
 			t.Errorf("%q: the message is cut, or in several lines: %q", name, text)
 		}
 	}
@@ -66,32 +62,29 @@ func TestNamesOfObjects(t *testing.T) {
 
 // Templates are executed when they or the facts change, by one request for all names of an add-on. A failure is that of one add-on.
 func TestNamesAreMadeOnce(t *testing.T) {
-	q, _ := askedCluster(t)
-	q.Renderer = render.New(render.Options{Workers: 1})
+	q := inputs.Reader{Renderer: render.New(render.Options{Workers: 1}), ClusterAddon: client.ObjectKey{Namespace: "team", Name: "prod"}}
 	t.Cleanup(q.Renderer.Close)
-	q.ca.Namespace = "team"
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod", Labels: map[string]string{"cloud": "blue"}}}
-	q.cluster = member.OfCluster(cluster)
-	sourcesBy := func(names ...string) addon {
-		a := wantedAddon("platform", "web")
-		a.ValuesFrom = secretsNamed(names...)
-		a.sources = a.ValuesFrom
+	q.Cluster = member.OfCluster(cluster)
+	sourcesBy := func(names ...string) wanted.Addon {
+		a := addons.Wanted("platform", "web")
+		a.ValuesFrom = addons.Secrets(names...)
+		a.Sources = a.ValuesFrom
 		return a
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	pass := func(addons ...addon) []addon {
-		q.wanted = addons
-		inputReader{q}.nameSources(ctx)
-		return q.wanted
+	pass := func(all ...wanted.Addon) []wanted.Addon {
+		q.NameSources(ctx, all)
+		return all
 	}
-	expect := func(when string, a addon, names ...string) {
+	expect := func(when string, a wanted.Addon, names ...string) {
 		t.Helper()
-		if a.unnamed != nil || !slices.Equal(a.sources, secretsNamed(names...)) {
-			t.Errorf("%s: %v, %v; want %v", when, a.sources, a.unnamed, names)
+		if a.Unnamed != nil || !slices.Equal(a.Sources, addons.Secrets(names...)) {
+			t.Errorf("%s: %v, %v; want %v", when, a.Sources, a.Unnamed, names)
 		}
-		used := inputReader{q}.usedObjects()
+		used := q.UsedObjects([]wanted.Addon{a})
 		for _, name := range names {
-			if !used.Has(inputObject{kind: "Secret", key: q.keyOf(name)}) {
+			if !used.Has(inputs.Object{Kind: "Secret", Key: client.ObjectKey{Namespace: "team", Name: name}}) {
 				t.Errorf("%s: a change of %s isn't an event", when, name)
 			}
 		}
@@ -102,25 +95,25 @@ func TestNamesAreMadeOnce(t *testing.T) {
 	made := pass(plain, both, wrong)
 	expect("without a template", made[0], "plain")
 	expect("at first", made[1], "defaults", "prod-config", "blue", "prod-config")
-	failed, _ := errors.AsType[*failure.Error](made[2].unnamed)
+	failed, _ := errors.AsType[*failure.Error](made[2].Unnamed)
 	if failed == nil || failed.Reason != job.ReasonValuesTemplateFailed || !strings.Contains(failed.Error(), "addons[web].valuesFrom[0].name") {
-		t.Errorf("a field that isn't there: %v", made[2].unnamed)
+		t.Errorf("a field that isn't there: %v", made[2].Unnamed)
 	}
-	in := &inputs{addon: &made[2]}
-	if err := (inputReader{q}).readValues(t.Context(), in, deliver.Summary{}); !errors.Is(err, made[2].unnamed) {
+	in := &inputs.Inputs{Addon: &made[2]}
+	if err := q.ReadValues(t.Context(), in, deliver.Summary{}); !errors.Is(err, made[2].Unnamed) {
 		t.Errorf("its values are read: %v", err)
 	}
 
 	cluster.Labels["cloud"] = "green"
-	q.cluster = member.OfCluster(cluster)
+	q.Cluster = member.OfCluster(cluster)
 	expect("with another label", pass(both)[0], "defaults", "prod-config", "green", "prod-config")
 
 	stop() // from here on, nothing can be executed
 	expect("nothing changed", pass(plain, both)[1], "defaults", "prod-config", "green", "prod-config")
 	cluster.Labels["cloud"] = "red"
-	q.cluster = member.OfCluster(cluster)
-	if made := pass(both); made[0].unnamed == nil {
-		t.Errorf("names of another state are kept: %v", made[0].sources)
+	q.Cluster = member.OfCluster(cluster)
+	if made := pass(both); made[0].Unnamed == nil {
+		t.Errorf("names of another state are kept: %v", made[0].Sources)
 	}
 	expect("a plain name is no template", pass(plain)[0], "plain")
 }
@@ -144,46 +137,45 @@ func TestNamesOfEachKindOfCluster(t *testing.T) {
 		"no Cluster":                       {cluster: file, template: "{{ .Member.name }}-config", want: "edge-config"},
 		"no Cluster, and one is asked for": {cluster: file, template: "{{ .Cluster.metadata.name }}-config", reason: job.ReasonValuesInvalid},
 	} {
-		q, _ := askedCluster(t)
-		q.Renderer, q.cluster = render.New(render.Options{Workers: 1}), tc.cluster
+		q := inputs.Reader{Renderer: render.New(render.Options{Workers: 1}), Cluster: tc.cluster}
 		t.Cleanup(q.Renderer.Close)
-		a := wantedAddon("platform", "web")
-		a.ValuesFrom, a.ValuesTemplateMode = secretsNamed(tc.template), tc.mode
-		q.wanted = []addon{a}
-		inputReader{q}.nameSources(t.Context())
-		got := q.wanted[0]
-		if tc.reason == "" && (got.unnamed != nil || !slices.Equal(got.sources, secretsNamed(tc.want))) {
-			t.Errorf("%s: %v, %v", name, got.sources, got.unnamed)
+		a := addons.Wanted("platform", "web")
+		a.ValuesFrom, a.ValuesTemplateMode = addons.Secrets(tc.template), tc.mode
+		all := []wanted.Addon{a}
+		q.NameSources(t.Context(), all)
+		got := all[0]
+		if tc.reason == "" && (got.Unnamed != nil || !slices.Equal(got.Sources, addons.Secrets(tc.want))) {
+			t.Errorf("%s: %v, %v", name, got.Sources, got.Unnamed)
 		}
-		failed, _ := errors.AsType[*failure.Error](got.unnamed)
+		failed, _ := errors.AsType[*failure.Error](got.Unnamed)
 		if tc.reason != "" && (failed == nil || failed.Reason != tc.reason || !strings.Contains(failed.Error(), "addons[web].valuesFrom")) {
-			t.Errorf("%s: %v, want %s", name, got.unnamed, tc.reason)
+			t.Errorf("%s: %v, want %s", name, got.Unnamed, tc.reason)
 		}
 	}
 }
 
 func TestReferences(t *testing.T) {
-	r := references{}
+	r := inputs.References{}
 	one, two := client.ObjectKey{Name: "one"}, client.ObjectKey{Name: "two"}
-	values := inputObject{kind: "Secret", key: client.ObjectKey{Name: "values"}}
-	chart := inputObject{kind: "ConfigMap", key: client.ObjectKey{Name: "chart"}}
+	values := inputs.Object{Kind: "Secret", Key: client.ObjectKey{Name: "values"}}
+	chart := inputs.Object{Kind: "ConfigMap", Key: client.ObjectKey{Name: "chart"}}
 
-	r.add(one, values)
-	r.add(one, chart)
-	r.add(two, values)
-	if got := sets.New(r.of(values)...); !got.Equal(sets.New(one, two)) {
+	r.Add(one, values)
+	r.Add(one, chart)
+	r.Add(two, values)
+	if got := sets.New(r.Of(values)...); !got.Equal(sets.New(one, two)) {
 		t.Errorf("users of values: %v", got)
 	}
-	r.set(one, sets.New(values))
-	if got := r.of(chart); len(got) != 0 {
+	r.Set(one, sets.New(values))
+	if got := r.Of(chart); len(got) != 0 {
 		t.Errorf("users of chart, which nobody uses any more: %v", got)
 	}
-	if got := r.of(values); len(got) != 2 {
+	if got := r.Of(values); len(got) != 2 {
 		t.Errorf("users of values, which both use: %v", got)
 	}
-	r.set(one, nil)
-	r.set(two, nil)
-	if len(r.used)+len(r.users) > 0 {
-		t.Errorf("left in memory: %v, %v", r.used, r.users)
+	r.Set(one, nil)
+	r.Set(two, nil)
+	if left := append(r.Of(values), r.Of(chart)...); len(left) > 0 {
+		t.Errorf("left in memory: %v", left)
 	}
 }
