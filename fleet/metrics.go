@@ -3,10 +3,10 @@
 package fleet
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 )
@@ -32,9 +32,19 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(clustersByPhase, attemptsByReason, probeSeconds)
 	for _, phase := range phases {
 		clustersByPhase.WithLabelValues(string(phase))
+	}
+}
+
+// registerMetrics adds the metrics, which count for all Providers of the process, to a registry that may have them already.
+func registerMetrics(at prometheus.Registerer) {
+	for _, metric := range []prometheus.Collector{clustersByPhase, attemptsByReason, probeSeconds, transport.Requests} {
+		if err := at.Register(metric); err != nil {
+			if _, twice := errors.AsType[prometheus.AlreadyRegisteredError](err); !twice {
+				panic(err) // another program's metric has the name, as MustRegister says
+			}
+		}
 	}
 }
 

@@ -8,11 +8,16 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/limits"
@@ -96,6 +101,12 @@ type Options struct {
 	// Sources discover the clusters. Where two name the same cluster, the first has it.
 	Sources []Source
 
+	// Metrics is where the metrics fleet_* are registered. They count for all Providers of the process. Defaults to
+	// controller-runtime's registry, which the manager serves.
+	Metrics prometheus.Registerer
+	// Log is for what the fleet says of its clusters. Defaults to controller-runtime's logger, with the name fleet.
+	Log *logr.Logger
+
 	// Clock is injected by tests.
 	Clock clock.WithTicker
 	// Random returns a number in [0,1) for jitter; injected by tests.
@@ -123,6 +134,12 @@ func (o Options) defaulted() Options {
 	o.Identify = o.Identify || len(o.Sources) > 1
 	o.Scheme = cmp.Or(o.Scheme, scheme.Scheme)
 	o.Clock = cmp.Or[clock.WithTicker](o.Clock, clock.RealClock{})
+	if o.Metrics == nil {
+		o.Metrics = metrics.Registry
+	}
+	if o.Log == nil {
+		o.Log = ptr.To(log.Log.WithName("fleet"))
+	}
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}

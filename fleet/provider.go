@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
@@ -45,12 +44,13 @@ type Provider struct {
 // NewProvider returns a Provider that connects to nothing before Start.
 func NewProvider(options Options) *Provider {
 	options = options.defaulted()
+	registerMetrics(options.Metrics)
 	return &Provider{
 		options: options,
 		first:   semaphore.NewWeighted(int64(options.Concurrency)),
 		retries: semaphore.NewWeighted(int64(options.Concurrency)),
 		claims:  &claims{claimed: map[*link]types.UID{}, used: map[*Connection]*link{}},
-		log:     log.Log.WithName("fleet"),
+		log:     *options.Log,
 		links:   map[multicluster.ClusterName]*link{},
 		ending:  map[multicluster.ClusterName]chan struct{}{},
 		synced:  map[string]bool{},

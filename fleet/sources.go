@@ -33,7 +33,9 @@ func isNamed(sources []Source, name string) bool {
 	return slices.ContainsFunc(sources, func(s Source) bool { return s.Name() == name })
 }
 
-func errTwice(source Source) error { return fmt.Errorf("two sources have the name %q", source.Name()) }
+func errTwice(source Source) error {
+	return fmt.Errorf("two sources have the name %q: set Name in the options of one", source.Name())
+}
 
 // AddSource registers one more source, also while the manager and the Provider run. It comes last where two sources
 // name one cluster. The Provider has to identify clusters from the start: see Options.Identify.

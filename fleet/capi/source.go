@@ -4,6 +4,7 @@
 package capi
 
 import (
+	"cmp"
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,9 @@ const (
 
 // Options of a source. Each may be left out.
 type Options struct {
+	// Name of the source. Defaults to "": Clusters keep their own names. With one they are "name#namespace/name", as those of
+	// other sources.
+	Name string
 	// WatchFilter restricts the source to Clusters whose label cluster.x-k8s.io/watch-filter has
 	// this value. Empty means all.
 	WatchFilter string
@@ -38,7 +42,7 @@ type Options struct {
 
 // New returns a source of Cluster API's Clusters under the name
 // "namespace/name", with the kubeconfig of the Secret "<name>-kubeconfig".
-// The name of the source is empty: Clusters keep their own names.
+// Without Options.Name, Clusters keep their own names.
 //
 // Clusters come from the cache of the local manager, so its restrictions hold.
 // Secrets are watched there by their metadata only, and a changed Secret is read from the API
@@ -50,7 +54,7 @@ func New(o Options) fleet.Source {
 		o.List = &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "ClusterList"}}
 	}
 	return &objects.Source{
-		Controller: "fleet-clusters", Object: o.Cluster, List: o.List, Recheck: true,
+		SourceName: o.Name, Controller: "fleet-" + cmp.Or(o.Name, "clusters"), Object: o.Cluster, List: o.List, Recheck: true,
 		Member: func(ctx context.Context, cluster client.Object, secrets *objects.Reader) (fleet.Member, error) {
 			key := client.ObjectKeyFromObject(cluster)
 			secret := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}

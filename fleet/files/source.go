@@ -5,6 +5,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ const Name = "files"
 
 // Options of a Source.
 type Options struct {
+	// Name of the source, by which a Provider tells it from others. Defaults to the constant Name.
+	Name string
 	// Paths are kubeconfig files, and directories whose files are. Names that begin with a dot
 	// are left out. At least one of Paths and TrustedPaths is needed.
 	Paths []string
@@ -68,6 +71,7 @@ func New(o Options) (*Source, error) {
 			return nil, fmt.Errorf("the pattern %q of contexts: %w", pattern, err)
 		}
 	}
+	o.Name = cmp.Or(o.Name, Name)
 	if o.Interval == 0 {
 		o.Interval = time.Minute
 	}
@@ -75,7 +79,7 @@ func New(o Options) (*Source, error) {
 }
 
 // Name implements fleet.Source.
-func (*Source) Name() string { return Name }
+func (s *Source) Name() string { return s.options.Name }
 
 // SetupWithManager implements fleet.Source.
 func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
@@ -92,7 +96,7 @@ func (s *Source) Refresh(multicluster.ClusterName) {
 }
 
 func (s *Source) run(ctx context.Context) error {
-	logger := log.FromContext(ctx).WithName("files")
+	logger := log.FromContext(ctx).WithName(s.options.Name)
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watching kubeconfig files: %w", err)

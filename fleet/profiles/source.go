@@ -23,6 +23,8 @@ const Name = "profiles"
 
 // Options of a source. Each may be left out.
 type Options struct {
+	// Name of the source, by which a Provider tells it from others. Defaults to the constant Name.
+	Name string
 	// Match restricts the source to profiles with some labels. Nil means all.
 	Match func(labels map[string]string) bool
 	// Plugins get credentials for access providers, by the name of the access provider. They
@@ -38,8 +40,9 @@ type Options struct {
 // Options.Plugins. Secrets are those of the profile's namespace alone. The cluster that the
 // profile describes is checked as any kubeconfig: no proxy, no files, no insecure TLS.
 func New(o Options) fleet.Source {
+	name := cmp.Or(o.Name, Name)
 	return &objects.Source{
-		SourceName: Name, Controller: "fleet-profiles", Object: &inventoryv1alpha1.ClusterProfile{}, List: &inventoryv1alpha1.ClusterProfileList{},
+		SourceName: name, Controller: "fleet-" + name, Object: &inventoryv1alpha1.ClusterProfile{}, List: &inventoryv1alpha1.ClusterProfileList{},
 		InScope: func(labels map[string]string) bool { return o.Match == nil || o.Match(labels) },
 		Member:  o.member,
 	}

@@ -26,6 +26,8 @@ const (
 
 // Options of a source. Each may be left out.
 type Options struct {
+	// Name of the source, by which a Provider tells it from others. Defaults to the constant Name.
+	Name string
 	// Label is the key of the label whose value "true" makes a Secret a cluster. Defaults to DefaultLabel.
 	Label string
 	// Selector takes the place of Label where Secrets are told by more than one label, or by another value.
@@ -41,12 +43,12 @@ type Options struct {
 // kubeconfig is read from the API server when its Secret has changed. A Secret that is being
 // deleted stays reported until it is gone.
 func New(o Options) fleet.Source {
-	dataKey := cmp.Or(o.Key, DefaultKey)
+	dataKey, name := cmp.Or(o.Key, DefaultKey), cmp.Or(o.Name, Name)
 	if o.Selector == nil {
 		o.Selector = labels.SelectorFromSet(labels.Set{cmp.Or(o.Label, DefaultLabel): "true"})
 	}
 	return &objects.Source{
-		SourceName: Name, Controller: "fleet-secrets",
+		SourceName: name, Controller: "fleet-" + name,
 		Object: &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}},
 		List:   &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}},
 		InScope: func(has map[string]string) bool {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cluster-chandler/chandler/controllers/addonstack/gauges"
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/manager" // all that has metrics is put together there
 	"github.com/cluster-chandler/chandler/test/docs"
 	"github.com/cluster-chandler/chandler/test/must"
@@ -33,6 +34,7 @@ func TestMetrics(t *testing.T) {
 	for _, row := range page.Rows("metric") {
 		documented[row.Code(0)[0]] = row.Text(1)
 	}
+	fleet.NewProvider(fleet.Options{})
 	metrics.Registry.MustRegister(append(manager.MemoryMetrics(nil), gauges.Series{})...) // as the manager and its controllers do
 	registered, types := registeredLabels(t), typesInSource(t)
 	for name, labels := range registered {

@@ -89,7 +89,7 @@ func TestOverlap(t *testing.T) {
 		second.start(heartbeat(1)...)
 		second.awaitRegistered("it is refused", waiting(addonsv1.ScopeHeldCondition, addonsv1.ScopeTakenReason))
 		table := w.kubectlGet(t, "pi", "-A")
-		g.Expect(table[0]).To(Equal([]string{"NAMESPACE", "NAME", "SCOPE", "FILTER", "VERSION", "CLUSTERS", "READY", "OK", "AGE", "MESSAGE"}))
+		g.Expect(table[0]).To(Equal([]string{"NAMESPACE", "NAME", "SCOPE", "FILTER", "VERSION", "CLUSTERS", "READY", "UNMANAGED", "OK", "AGE", "MESSAGE"}))
 		rows := map[string][]string{}
 		for _, row := range table[1:] {
 			rows[row[0]] = row

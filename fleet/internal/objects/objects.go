@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -81,6 +82,7 @@ func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 		})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
+			SkipNameValidation:      ptr.To(true), // each Provider of a process has its own
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longestRetry),
 		}).
 		Complete(s)

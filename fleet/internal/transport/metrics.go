@@ -7,17 +7,15 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 )
 
-var requestsByMethod = prometheus.NewCounterVec(prometheus.CounterOpts{
+// Requests counts for all connections of the process. It isn't registered here.
+var Requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "fleet_requests_total",
 	Help: "Number of requests to workload clusters, by HTTP method: WATCH for a GET that watches, DRY_RUN for a write that changes nothing.",
 }, []string{"method"})
-
-func init() { metrics.Registry.MustRegister(requestsByMethod) }
 
 func countRequest(request *http.Request) {
 	method := request.Method
@@ -27,5 +25,5 @@ func countRequest(request *http.Request) {
 	case method != http.MethodGet && strings.Contains(request.URL.RawQuery, "dryRun="):
 		method = "DRY_RUN"
 	}
-	requestsByMethod.WithLabelValues(method).Inc()
+	Requests.WithLabelValues(method).Inc()
 }
