@@ -126,6 +126,15 @@ func TestOnlyForThisMachine(t *testing.T) {
 	}
 }
 
+func TestStackView(t *testing.T) {
+	body := get(serve(t, 2, 2), "/stack/team/platform", nil).Body.String()
+	for _, part := range []string{"1 platform-1", "ArtifactNotFound", "needs addon-01", "Rollout: Soaking", "kubectl chandler why stack/platform -n team"} {
+		if !strings.Contains(body, part) {
+			t.Errorf("%s isn't in %s", part, body)
+		}
+	}
+}
+
 func TestWhatIsNotThere(t *testing.T) {
 	h := serve(t, 1, 1)
 	for _, path := range []string{"/cluster/team/none", "/stack/team/none", "/stack/other/platform", "/nothing"} {
