@@ -30,6 +30,7 @@ var examples = map[string]string{
 	"rollout hold":    "rollout hold platform prod-2\nrollout hold platform prod-2 --release",
 	"migrate":         "migrate caaph\nmigrate helm default/web --repository web=https://charts.example.org --apply",
 	"version":         "version --client",
+	"ui":              "ui\nui -A --port 8080",
 	"look":            "look platform\nlook cluster/prod-1",
 	"pause":           "pause platform\npause cluster/prod-1\npause --all -A",
 	"resume":          "resume platform\nresume --all -A",

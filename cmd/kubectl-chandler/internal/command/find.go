@@ -64,13 +64,37 @@ func find(f *observed.Fleet, argument string, kinds ...string) (named, error) {
 	return all[0], nil
 }
 
-// completeNames completes the first argument with the stacks and clusters of the namespace.
-func (c *call) completeNames(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 && c.begin(nil) == nil {
-		f, _ := c.fleet() // what can't be read isn't completed
-		for _, is := range namesOf(f) {
-			if is.kind != kindAddon {
-				names = append(names, is.name)
+// completeNames completes an argument with the names of what the command's use calls it: of stacks, clusters, add-ons or waves.
+func (c *call) completeNames(cmd *cobra.Command, args []string, typed string) (names []string, _ cobra.ShellCompDirective) {
+	places := strings.Fields(cmd.Use)[1:]
+	repeats := len(places) > 1 && places[len(places)-1] == "..."
+	if at := slices.Index(places, "|"); at >= 0 { // arguments of several kinds
+		places = places[:at]
+	} else if repeats {
+		places = places[:len(places)-1]
+	}
+	if repeats {
+		places = slices.Concat(places, slices.Repeat(places[len(places)-1:], len(args)))
+	}
+	if len(args) >= len(places) || c.begin(nil) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	f, _ := c.fleet() // what can't be read isn't completed
+	kind, _, isKind := strings.Cut(typed, "/")
+	for _, is := range namesOf(f) {
+		switch place := strings.Trim(places[len(args)], "[]"); {
+		case isKind && kind == is.kind:
+			names = append(names, kind+"/"+is.name)
+		case isKind, place == "STACK" && is.kind == kindAddon, place == "NAME" && is.kind == kindAddon:
+		case place == "NAME", place == "STACK" && (is.kind == kindStack || strings.Contains(cmd.Use, "cluster/")), place == "CLUSTER" && is.kind == kindCluster:
+			names = append(names, is.name)
+		case place == "ADDON" && is.kind == kindCluster && is.name == args[0]:
+			for _, a := range f.Clusters[is.at].Status.Addons {
+				names = append(names, a.Name)
+			}
+		case place == "WAVE" && is.kind == kindStack && is.name == args[0] && f.Stacks[is.at].Status.Rollout != nil:
+			for _, wave := range f.Stacks[is.at].Status.Rollout.Waves {
+				names = append(names, wave.Name)
 			}
 		}
 	}

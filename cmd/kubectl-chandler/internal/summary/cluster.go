@@ -114,6 +114,8 @@ func stackOn(f *observed.Fleet, ca *addonsv1.ClusterAddon, assigned *addonsv1.St
 	switch newest := s.Status.LatestRevision; {
 	case newest == assigned.Revision && stack.StatusOf(&ca.Status, s.Name).Revision == newest:
 		return is
+	case newest == assigned.Revision && stack.Blocking(ca) != nil:
+		is.WaitsFor = "the cluster: " + stack.Blocking(ca).Reason
 	case newest == assigned.Revision:
 		is.WaitsFor = "Chandler, which hasn't begun with it on this cluster"
 	case assigned.HeldRemoval != nil:

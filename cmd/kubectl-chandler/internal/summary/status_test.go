@@ -403,6 +403,10 @@ func TestRevisionsOfCluster(t *testing.T) {
 	}{
 		"it has the newest": {func(*addonsv1.AddonStack, *addonsv1.ClusterAddon) {}, "", ""},
 		"it is to have it":  {func(_ *addonsv1.AddonStack, ca *addonsv1.ClusterAddon) { ca.Status.Stacks = nil }, "", "hasn't begun"},
+		"it can't be reached": {func(_ *addonsv1.AddonStack, ca *addonsv1.ClusterAddon) {
+			ca.Status.Stacks = nil
+			*ca = with(*ca, metav1.Condition{Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionFalse, Reason: "ConnectionRefused"})
+		}, "", "the cluster: ConnectionRefused"},
 		"the rollout waits": {func(s *addonsv1.AddonStack, _ *addonsv1.ClusterAddon) {
 			s.Status.LatestRevision = "platform-2"
 			s.Status.Conditions = []metav1.Condition{{Type: addonsv1.RolledOutCondition, Status: metav1.ConditionFalse, Reason: "WaitingForApproval", Message: "Wave all"}}

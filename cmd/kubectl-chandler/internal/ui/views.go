@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	_ "embed"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/rollout"
+)
+
+var errNotFound = errors.New("there is nothing of this name")
+
+// request is what a view is made of.
+type request struct {
+	*http.Request
+	client    client.WithWatch
+	fleet     *observed.Fleet
+	namespace string
+}
+
+// page is a view with what is around it.
+type page struct {
+	View, Title, Path string
+	// Command shows the same in a terminal.
+	Command string
+	Problem error
+	Reading int
+	At      time.Time
+	Of      any
+}
+
+// view fills a page.
+type view func(*request, *page) error
+
+// views are by their addresses.
+var views = map[string]view{
+	"/{$}":                        fleetView,
+	"/causes":                     causesView,
+	"/held":                       heldView,
+	"/instances":                  instancesView,
+	"/changes":                    changesView,
+	"/cluster/{namespace}/{name}": clusterView,
+	"/stack/{namespace}/{name}":   stackView,
+}
+
+//go:embed pages.tmpl
+var text string
+
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
+	"age": func(t *metav1.Time) string {
+		if t.IsZero() {
+			return "-"
+		}
+		return duration.HumanDuration(time.Since(t.Time))
+	},
+	"at": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") },
+	"to": func(kind, namespace, name string) string {
+		return "/" + kind + "/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
+	},
+	"number": printing.Number, "join": strings.Join,
+	"pair": func(p *page, to, text string) map[string]string {
+		return map[string]string{"Path": p.Path, "To": to, "Text": text}
+	},
+	"few":    func(names []string) string { return message.List(names, ", ", message.Few) },
+	"stands": func(m rollout.Member) *metav1.Time { return &metav1.Time{Time: m.StandsSince()} },
+	"micro":  func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
+}).Parse(text))
+
+// command returns a command line, with the namespace that is looked at.
+func (q *request) command(line string) string {
+	if q.namespace == "" {
+		return "kubectl chandler " + line + " -A"
+	}
+	return "kubectl chandler " + line + " -n " + q.namespace
+}
+
+func causesView(q *request, p *page) error {
+	p.View, p.Title, p.Command, p.Of = "causes", "Causes", q.command("status -o wide"), summary.StatusOf(q.fleet, false)
+	return nil
+}
+
+func heldView(q *request, p *page) error {
+	p.View, p.Title, p.Command, p.Of = "held", "Held removals", q.command("status"), summary.StatusOf(q.fleet, false).Held
+	return nil
+}
+
+func instancesView(q *request, p *page) error {
+	p.View, p.Title, p.Command, p.Of = "instances", "Instances", q.command("status"), q.fleet
+	return nil
+}
+
+func clusterView(q *request, p *page) error {
+	namespace, name := q.PathValue("namespace"), q.PathValue("name")
+	at := slices.IndexFunc(q.fleet.Clusters, func(ca addonsv1.ClusterAddon) bool { return ca.Namespace == namespace && ca.Name == name })
+	if at < 0 {
+		return errNotFound
+	}
+	p.View, p.Title, p.Command = "cluster", "Cluster "+name, "kubectl chandler why cluster/"+name+" -n "+namespace
+	p.Of = summary.ClusterOf(q.fleet, &q.fleet.Clusters[at])
+	return nil
+}
+
+// stackPage is a stack with its revisions and the members of its waves.
+type stackPage struct {
+	*summary.Stack
+	Why     *summary.Status
+	Spec    *addonsv1.AddonStack
+	History *summary.History
+	Waves   rollout.Decision
+	// Problem is why the waves have no members here.
+	Problem error
+}
+
+func stackView(q *request, p *page) error {
+	namespace, name := q.PathValue("namespace"), q.PathValue("name")
+	at := slices.IndexFunc(q.fleet.Stacks, func(s addonsv1.AddonStack) bool { return s.Namespace == namespace && s.Name == name })
+	if at < 0 {
+		return errNotFound
+	}
+	s := &q.fleet.Stacks[at]
+	revisions, err := observed.Revisions(q.Context(), q.client, s)
+	if err != nil {
+		return err
+	}
+	is := &stackPage{Why: summary.StackStatus(q.fleet, s), Spec: s}
+	is.Stack = &is.Why.Stacks[0]
+	if is.History, err = summary.HistoryOf(s, revisions, q.fleet.Clusters); err != nil {
+		return err
+	}
+	if s.Status.Rollout != nil {
+		members, err := observed.Members(q.Context(), q.client, namespace)
+		if is.Problem = err; err == nil {
+			own := slices.DeleteFunc(slices.Clone(q.fleet.Clusters), func(ca addonsv1.ClusterAddon) bool { return ca.Namespace != namespace })
+			is.Waves = summary.WavesOf(s, revisions, members, own, time.Now())
+		}
+	}
+	p.View, p.Title, p.Command, p.Of = "stack", "AddonStack "+name, "kubectl chandler why stack/"+name+" -n "+namespace, is
+	return nil
+}
+
+// change is something that happened.
+type change struct {
+	At                    time.Time
+	Kind, Namespace, Name string // of what it is about
+	What                  string
+	Lines                 []string
+}
+
+// mostChanges are shown.
+const mostChanges = 300
+
+func changesView(q *request, p *page) error {
+	var all []change
+	for i := range q.fleet.Stacks {
+		s := &q.fleet.Stacks[i]
+		revisions, err := observed.Revisions(q.Context(), q.client, s)
+		if err != nil {
+			return err
+		}
+		history, err := summary.HistoryOf(s, revisions, nil)
+		if err != nil {
+			return err
+		}
+		for _, r := range history.Revisions {
+			all = append(all, change{r.Created.Time, "stack", s.Namespace, s.Name, "Revision " + r.Name, r.Changes})
+		}
+	}
+	events, err := observed.Events(q.Context(), q.client, observed.EventsAbout(q.namespace, ""))
+	if err != nil {
+		return err
+	}
+	for i := range events.Items {
+		e := &events.Items[i]
+		kind := map[string]string{"AddonStack": "stack", "ClusterAddon": "cluster"}[e.Regarding.Kind]
+		all = append(all, change{observed.LastSeen(e), kind, e.Regarding.Namespace, e.Regarding.Name, e.Reason, []string{e.Note}})
+	}
+	slices.SortStableFunc(all, func(a, b change) int { return b.At.Compare(a.At) })
+	p.View, p.Title, p.Command, p.Of = "changes", "Changes", q.command("events"), all[:min(len(all), mostChanges)]
+	return nil
+}
