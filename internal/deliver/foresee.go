@@ -59,7 +59,11 @@ func (r *call) foresee(ctx context.Context) (restarted []ObjectKey, _ Outcome, _
 		changed[i] = podsDiffer(live, result) || podsDiffer(before[key], o)
 		return r.past.Hidden.FailureOf(key, err)
 	})
-	if f := failed.Worst(); f != nil {
+	switch f := failed.Worst(); {
+	case f == nil, f.Kind == object.Deferred: // it comes by itself
+	case f.Kind == object.Transient:
+		return nil, Outcome{}, f.Unwrap()
+	default:
 		return nil, r.outcome(addonsv1.AddonFailed, f.Reason, f.Message), nil
 	}
 	for i, o := range made.Objects {
