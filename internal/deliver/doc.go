@@ -9,22 +9,20 @@
 // the cluster (package record), so that a crash at any point loses nothing. The data in memory only
 // saves work.
 //
-// A new revision goes through these steps, which [installation] lists. The name is that of the step's file:
+// A new revision goes through these steps, which the method advance lists. The name is that of the step's package:
 //
-//	begin    render, record the revision with the inventory of old and new objects
-//	apply    the CRDs of crds/, until they are established
-//	hooks    pre-install, pre-upgrade
-//	apply    the objects, in waves
-//	ready    until each object is ready by its kind and its checks
-//	hooks    post-install, post-upgrade
-//	ready    until the postcondition holds, if there is one
-//	prune    the objects that the new revision doesn't have
-//	ensure   narrow the inventory, mark deployed
+//	revision  render, record the revision with the inventory of old and new objects
+//	install   the CRDs of crds/, until they are established
+//	hooks     pre-install, pre-upgrade
+//	install   the objects, in waves
+//	ready     until each object is ready by its kind and its checks
+//	hooks     post-install, post-upgrade
+//	ready     until the postcondition holds, if there is one
+//	prune     the objects that the new revision doesn't have
 //
-// Each step is a type above [call], which has the data that all steps need, and knows none of them. The packages below
-// know of no revision. These are object (the known facts of one object), apply (writing it), and keep (the objects that
-// stay). Package repair brings an object back, observe watches it, and readiness evaluates it. Package record is Helm's
-// record of it all.
+// Then the inventory is narrowed, and the revision marked deployed. Each step has inputs of its own, knows nothing of the call, and
+// returns why it isn't done (package outcome). The call makes the add-on's outcome of that. Package keep and [object.Claimant] decide
+// which objects are the add-on's, and which stay: packages prune and claim write by that.
 //
 // Pruning comes last, unlike in Helm, which deletes before the post hooks: until the
 // revision has shown that it works, nothing of the previous one is lost.

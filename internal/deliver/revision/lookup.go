@@ -29,7 +29,7 @@ const (
 
 // reader reads objects that a release has, or that may go over to it, for its rendering.
 type reader struct {
-	*Maker
+	maker     *Maker
 	inventory []record.Entry
 	objects   int
 	bytes     int
@@ -89,7 +89,7 @@ func (r *reader) live(ctx context.Context) ([]*unstructured.Unstructured, error)
 func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(e.GroupVersionKind())
-	err := r.Applier.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, o)
+	err := r.maker.Applier.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, o)
 	switch {
 	case object.IsGone(err):
 		return nil, nil
@@ -101,7 +101,7 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	}
 	e.Helm = true // the record may be ours, and the object Helm's still
 	m := &metav1.ObjectMeta{UID: o.GetUID(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ManagedFields: o.GetManagedFields()}
-	if !object.IsOwned(m, e, r.Want.Release, r.Past.Adopted) && !r.isLeft(m) && !r.isOrphan(m) {
+	if !object.IsOwned(m, e, r.maker.Want.Release, r.maker.Past.Adopted) && !r.isLeft(m) && !r.isOrphan(m) {
 		return nil, nil
 	}
 	o.SetManagedFields(nil)
@@ -114,18 +114,18 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 		return nil, failure.New(job.ReasonOutputTooLarge,
 			"what the chart generates is kept by reading its objects, of which there are more than %d, or %d bytes; split it", maxFound, maxFoundBytes)
 	}
-	r.Past.Hidden.Learn(job.SecretsIn(o.Object)...)
-	return o, r.Past.Memory.Hold(ctx, object.Weight(o))
+	r.maker.Past.Hidden.Learn(job.SecretsIn(o.Object)...)
+	return o, r.maker.Past.Memory.Hold(ctx, object.Weight(o))
 }
 
 // isOrphan reports whether an object that is to be adopted is nobody's: Chandler left it to Helm, and noted no owner.
 func (r *reader) isOrphan(m *metav1.ObjectMeta) bool {
-	adopts := r.Want.Adoption == addonsv1.AdoptionPolicyAdopt || r.Want.Adoption == addonsv1.AdoptionPolicyAdoptIfEqual
+	adopts := r.maker.Want.Adoption == addonsv1.AdoptionPolicyAdopt || r.maker.Want.Adoption == addonsv1.AdoptionPolicyAdoptIfEqual
 	return adopts && object.OwnerOf(m) == (record.Release{}) && object.HelmOwner(m) == (record.Release{}) && object.ManagedBy(m, object.HelmManager)
 }
 
 // isLeft reports whether an object is of a release that leaves, as its field manager shows.
 func (r *reader) isLeft(m *metav1.ObjectMeta) bool {
 	owner := object.OwnerOf(m)
-	return slices.Contains(r.Want.Leaving, owner) && object.ManagedBy(m, object.FieldManager(owner))
+	return slices.Contains(r.maker.Want.Leaving, owner) && object.ManagedBy(m, object.FieldManager(owner))
 }

@@ -48,7 +48,7 @@ func (m *Maker) make(ctx context.Context, number int, deployed *record.Record, g
 	isUpgrade := m.Past.IsUpgrade(nil) || len(m.Past.Records) == 0 && number > 1 // those before may have been trimmed
 	input := RenderInput{Revision: number, Upgrade: isUpgrade}
 	isNew := given == nil && inherited.values == nil
-	found := &reader{Maker: m}
+	found := &reader{maker: m}
 	if input.Generated, found.inventory, err = m.inheritOthers(ctx, given, inherited); err != nil {
 		return nil, err
 	}

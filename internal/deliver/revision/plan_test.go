@@ -22,7 +22,9 @@ func TestNext(t *testing.T) {
 	ours := func(status, digest string) record.Summary {
 		return record.Summary{Revision: 3, Status: status, Digest: digest, Owned: true, Complete: true, Owner: "a/a", ModifiedAt: now}
 	}
-	helms := func(status string) record.Summary { return record.Summary{Revision: 3, Status: status, ModifiedAt: now} }
+	helms := func(status string) record.Summary {
+		return record.Summary{Revision: 3, Status: status, ModifiedAt: now}
+	}
 	rewritten := func(status string, age time.Duration) record.Summary {
 		return record.Summary{Revision: 3, Status: status, Owned: true, Owner: "a/a", ModifiedAt: now.Add(-age)}
 	}

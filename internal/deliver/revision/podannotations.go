@@ -45,7 +45,7 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 		if there == nil {
 			objects := made.Previous
 			if !m.Past.Believes(made.before) { // its record is anybody's who may write Secrets there
-				objects, err = (&reader{Maker: m, inventory: made.Inventory}).live(ctx)
+				objects, err = (&reader{maker: m, inventory: made.Inventory}).live(ctx)
 			}
 			if _, unreadable := errors.AsType[*failure.Error](err); err != nil && !unreadable {
 				return nil, err
