@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/test/addons"
 	"github.com/cluster-chandler/chandler/test/must"
@@ -41,7 +42,7 @@ func TestPausedStackRemovesNothingOfWhatItLeft(t *testing.T) {
 			q, _ := askedCluster(t, tc.record)
 			q.ca.Namespace, q.ca.Name, q.paused = "team", "prod", sets.New[string]()
 			if tc.unproven {
-				q.proofs = nil
+				q.proofs = &releases.Proofs{}
 			}
 			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
 			if tc.paused {
