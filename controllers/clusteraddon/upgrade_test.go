@@ -156,7 +156,7 @@ func TestUpgradesWaitForAssignments(t *testing.T) {
 			own := of(previous, 1)
 			q := &clusterRun{
 				proofs: &releases.Proofs{},
-				ca:     &addonsv1.ClusterAddon{}, cluster: member.OfCluster(cluster), now: now,
+				ca:     &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, cluster: member.OfCluster(cluster), now: now,
 				upgrade:   &upgrade.Upgrade{From: "v1.24.0", Reached: "v1.24.0", Target: "v1.25.0", Step: "v1.25.0", Steps: []string{"v1.25.0"}},
 				memory:    &memory{outdatedSince: map[string]time.Time{own.Name: now.Add(-tc.since)}},
 				installed: map[deliver.Release]deliver.Summary{},
