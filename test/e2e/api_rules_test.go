@@ -102,7 +102,7 @@ var refusedAddons = [][]string{
 
 // refusedCharts are charts of an add-on.
 var refusedCharts = [][]string{
-	{"two charts", "{path: web, secret: {name: x}}", "spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm, http and github"},
+	{"two charts", "{path: web, secret: {name: x}}", "spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm, http, github and git"},
 	{"both version and versions", "{" + inOCI + ", version: 1.0.0, versions: [{kubernetes: 1.35.x, version: 1.0.0}]}", "spec.addons[0].chart", "in the place of version"},
 	{"versions of a chart in a file", "{path: web, versions: [{kubernetes: 1.35.x, version: 1.0.0}]}", "spec.addons[0].chart", "versions is for oci, helm and github"},
 	{"versions beside one digest", "{" + pinned + ", versions: [{kubernetes: 1.35.x, version: 1.0.0}]}", "spec.addons[0].chart", "each of them has its own digest"},

@@ -75,8 +75,8 @@ func rightsOfInstances(s server) {
 
 func rightsOfWebhooks(s server) {
 	s.user = "system:serviceaccount:chandler-webhooks:chandler-manager"
-	s.may("list providerinstances", "watch providerinstances", "patch providerinstances/status -n chandler-red", "list addonstacks")
-	s.mayNot("list secrets", "get secrets -n team-a", "get secrets -n chandler-webhooks", "create secrets -n chandler-webhooks", "list clusters", "get clusters -n team-a",
+	s.may("list providerinstances", "watch providerinstances", "patch providerinstances/status -n chandler-red", "list addonstacks", "list clusters")
+	s.mayNot("list secrets", "get secrets -n team-a", "get secrets -n chandler-webhooks", "create secrets -n chandler-webhooks", "get clusters -n team-a", "patch clusters -n team-a",
 		"patch addonstacks -n team-a", "patch addonstacks/status -n team-a", "patch clusteraddons -n team-a", "update providerinstances -n chandler-red", "delete providerinstances -n chandler-red",
 		"get customresourcedefinitions addonstacks.addons.cluster.x-k8s.io", "patch customresourcedefinitions addonstacks.addons.cluster.x-k8s.io", "patch validatingwebhookconfigurations chandler-validating-webhook-configuration")
 }
