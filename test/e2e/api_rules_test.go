@@ -35,7 +35,7 @@ var refusedSpecs = [][]string{
 	{"an interval that is too short", "updates: {interval: 59s}", "spec.updates.interval", "interval is from 1m to 24h"},
 	{"an interval that is too long", "updates: {interval: 25h}", "spec.updates.interval", "interval is from 1m to 24h"},
 
-	{"no source of a bundle", "source: {}", "set exactly one of path, configMap, secret, oci, http and github"},
+	{"no source of a bundle", "source: {}", "set exactly one of path, configMap, secret, oci, http, github and git"},
 	{"two sources of a bundle", "source: {path: a, secret: {name: b}}", "set exactly one of path"},
 	{"a version of a bundle's path", "source: {path: a, version: v1}", "version and clusterStack are for oci and github"},
 	{"a bundle without a tag", "source: {" + inOCI + "}", "oci needs version"},
