@@ -74,7 +74,11 @@ func recordedChart(in *Rendering) (*chart.Chart, error) {
 		return &chart.Chart{Metadata: &chart.Metadata{Name: in.Name, Version: in.Version, AppVersion: in.AppVersion, APIVersion: chart.APIVersionV2}}, nil
 	}
 	of := &chart.Chart{}
-	if err := errors.Join(json.Unmarshal(in.Metadata, &of.Metadata), json.Unmarshal(in.ChartValues, &of.Values)); err != nil {
+	err := json.Unmarshal(in.Metadata, &of.Metadata)
+	if len(in.ChartValues) > 0 { // kustomizations and manifests have none
+		err = errors.Join(err, json.Unmarshal(in.ChartValues, &of.Values))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading the chart's metadata and values: %w", err)
 	}
 	return of, nil

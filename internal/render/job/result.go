@@ -14,7 +14,7 @@ type Result struct {
 	// Metadata is Chart.yaml as Helm's release record keeps it (chart.metadata).
 	Metadata json.RawMessage
 	// ChartValues are the defaults of the chart and its dependencies, as Helm's release record keeps them (chart.values):
-	// `helm upgrade --reuse-values` begins with them.
+	// `helm upgrade --reuse-values` begins with them. Empty for a kustomization or manifests.
 	ChartValues json.RawMessage
 	// CRDs are the objects of the crds/ folders, those of subcharts too.
 	CRDs []*unstructured.Unstructured
