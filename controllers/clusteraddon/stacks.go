@@ -144,10 +144,8 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		}
 		outdated := a.spec != nil && deselects(a.spec, cluster) && !a.isPaused() // a pause keeps the assignment
 		switch {
-		case a.HeldRemoval != nil && (a.written == nil || a.spec == nil):
-			s.unresolved[a.Name] = unresolvedStack{state: decide.Held, why: "The removal of its add-ons is held"}
-		case a.HeldRemoval != nil && outdated:
-			s.unresolved[a.Name] = unresolvedStack{state: decide.Deselected, why: "The removal of its add-ons is held"}
+		case a.HeldRemoval != nil && (a.written == nil || a.spec == nil || outdated):
+			s.unresolved[a.Name] = a.held(outdated && a.written != nil)
 		case a.written == nil && a.Revision != "" && (isGiven(a.Name) || a.deleted && s.isGiven(a.Name, deletionGrace, since, now)): // a revision may outlive its stack for a moment
 			s.unresolved[a.Name] = unresolvedStack{state: decide.JustGone, why: a.whyUnreadable(), isNew: true}
 		case a.written == nil && a.Revision != "":
@@ -166,6 +164,15 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		(*wanted.Addon).Qualified,
 		func(a *wanted.Addon) []string { return stack.QualifiedAll(a.Stack, a.DependsOn) })
 	return s
+}
+
+// held returns the state of a stack whose removal from the cluster is held.
+func (a *assignedStack) held(isDeselected bool) unresolvedStack {
+	is := unresolvedStack{state: decide.Held, why: "The removal of its add-ons is held"}
+	if isDeselected {
+		is.state = decide.Deselected
+	}
+	return is
 }
 
 // isGiven reports whether the assignment of a stack is given more of its time to follow.

@@ -113,7 +113,7 @@ func TestPodsStayWhereTheirDataDoes(t *testing.T) {
 			e.Expect(o.Message).To(ContainSubstring("Deployment " + ns + "/app"))
 			for _, owned := range e.get("apps/v1", "Deployment", ns, "app").GetManagedFields() {
 				if owned.Manager == object.FieldManager(release) {
-					e.Expect(string(owned.FieldsV1.Raw)).To(And(ContainSubstring("checksum/all"), Not(ContainSubstring("restartedAt"))), "that is of others")
+					e.Expect(owned.FieldsV1.GetRawString()).To(And(ContainSubstring("checksum/all"), Not(ContainSubstring("restartedAt"))), "that is of others")
 				}
 			}
 

@@ -37,7 +37,7 @@ func Follow(ctx context.Context, c client.WithWatch, namespace string, pause tim
 		case <-news:
 		case <-following.Done():
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // the user ended it
+				return nil // the user ended it
 			}
 			return context.Cause(following)
 		}

@@ -46,13 +46,7 @@ func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon)
 	if at < 0 {
 		return Progressing, nil // what the status says is of another revision
 	}
-	var why []Cause
-	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.Message != "" {
-		why = append(why, Cause{Urgency: OnlyNoted, Message: c.Message, Template: templateOf(c.Message, ca.Name, true)})
-	}
-	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Status == metav1.ConditionUnknown {
-		why = append(why, ofBlocking(ca.Name, c))
-	}
+	why := ofCluster(ca)
 	missing := stack.Presences(addons)
 	maps.DeleteFunc(missing, func(_ string, present addonsv1.Present) bool { return present != addonsv1.PresentAlways }) // in the status if wanted
 	for _, moved := range stack.Assigned(ca.Spec.Stacks, name).MovedAddons {
@@ -82,4 +76,15 @@ func Of(ca *addonsv1.ClusterAddon, name, wanted string, addons []addonsv1.Addon)
 		return Ready, why
 	}
 	return Progressing, why
+}
+
+// ofCluster returns what holds for all add-ons of a cluster.
+func ofCluster(ca *addonsv1.ClusterAddon) (why []Cause) {
+	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.Message != "" {
+		why = append(why, Cause{Urgency: OnlyNoted, Message: c.Message, Template: templateOf(c.Message, ca.Name, true)})
+	}
+	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Status == metav1.ConditionUnknown {
+		why = append(why, ofBlocking(ca.Name, c))
+	}
+	return why
 }

@@ -109,7 +109,7 @@ func TestGit(t *testing.T) {
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Addons, s.Updates = kept.Addons, nil }) // as undo does
 		tn.changeAddon("platform", "settings", settings(main))
 	})
-	tn.run("a server that is down", func(t *testing.T, tn *tenant) {
+	tn.run("a server that is down", func(_ *testing.T, tn *tenant) {
 		fourth := repository.Git("rev-parse", "main")
 		tn.awaitStatus("platform", "it has the newest commit", followsAt("settings", "heads/main@sha1:"+fourth, ""), sources(metav1.ConditionTrue, "", ""), counts(1, 1))
 		server.Close()

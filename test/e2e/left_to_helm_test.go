@@ -66,7 +66,7 @@ func TestLeftToHelm(t *testing.T) {
 		t.Run(cmp.Or(string(origin), "orphan"), func(t *testing.T) {
 			t.Parallel()
 			m, kubeconfig := newDefaultsMoving(t, origin)
-			m.changesAddons(origin)
+			m.changesAddons()
 			if origin == "" {
 				for name := range helmUses {
 					m.changeStack(name, orphans)
@@ -123,7 +123,7 @@ func newDefaultsMoving(t *testing.T, origin migration.Origin) (m *moving, kubeco
 }
 
 // changesAddons has each release upgraded by Chandler.
-func (m *moving) changesAddons(origin migration.Origin) {
+func (m *moving) changesAddons() {
 	m.t.Helper()
 	for _, r := range m.releases {
 		m.awaitReady(r.chart, "it is installed")

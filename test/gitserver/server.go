@@ -68,7 +68,7 @@ func Start(t testing.TB, tls bool) *Server {
 	if tls {
 		s.StartTLS()
 	} else {
-		s.Server.Start()
+		s.Start()
 	}
 	t.Cleanup(s.Close)
 	return s

@@ -81,7 +81,7 @@ func (q Reader) Resolve(ctx context.Context, in *Inputs, record deliver.Summary)
 	in.Version = q.Sources.Version(ctx, in.Chart)
 	if in.Version != "" && in.Version == record.ArtifactVersion && record.Artifact != "" && q.Proofs.Prove(record) {
 		in.Artifact = record.Artifact
-		if !in.Addon.IsInstalledAs(record) {
+		if !in.IsInstalledAs(record) {
 			in.Artifact = q.Sources.Current(ctx, in.Chart, in.Artifact)
 		}
 		return nil

@@ -68,7 +68,7 @@ func (m *Maker) Repeat(ctx context.Context, to record.Summary, failed *record.Su
 		return nil, err
 	}
 	if !old.IsIntact() {
-		return nil, &record.Fault{Kind: record.Damaged, Secret: m.Want.Release.Namespace + "/" + to.SecretName, Err: record.ErrChanged}
+		return nil, &record.Fault{Kind: record.Damaged, Secret: m.Want.Namespace + "/" + to.SecretName, Err: record.ErrChanged}
 	}
 	objects, _, err := m.Past.Manifest(ctx, old)
 	if err != nil {

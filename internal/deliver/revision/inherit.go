@@ -96,7 +96,7 @@ func (m *Maker) inheritRelease(ctx context.Context, own *inherited) error {
 	if err != nil {
 		return err
 	}
-	if rec.Helm.Namespace != m.Want.Release.Namespace {
+	if rec.Helm.Namespace != m.Want.Namespace {
 		return failure.New(ReasonReleaseExists,
 			"The release that adoptRelease names, %s, has its objects in namespace %q. Set the add-on's namespace to that",
 			newest.Release, rec.Helm.Namespace)

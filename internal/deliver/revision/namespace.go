@@ -19,7 +19,7 @@ import (
 // ensureNamespace makes the release's namespace if it is missing and may be made.
 // It isn't part of the inventory: it stays when the add-on is removed.
 func (m *Maker) ensureNamespace(ctx context.Context) error {
-	name := m.Want.Release.Namespace
+	name := m.Want.Namespace
 	if len(m.Past.Records) > 0 {
 		return nil // the records are in it
 	}
@@ -58,13 +58,13 @@ func (m *Maker) mayKeepRecords(ctx context.Context) error {
 	if !m.IsImpersonated || len(m.Past.Records) > 0 && m.Past.IsProven(m.Past.Records[0]) {
 		return nil
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Want.Release.Namespace, GenerateName: "chandler-"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Want.Namespace, GenerateName: "chandler-"}}
 	err := m.Applier.Client.Create(ctx, secret, client.DryRunAll, client.FieldOwner(m.Applier.Scope.Manager()))
 	if apierrors.IsForbidden(err) {
-		return failure.New(object.ReasonForbidden, "ServiceAccount %s has to be allowed to create Secrets in namespace %s, where the release is recorded: %v", m.Want.ServiceAccount, m.Want.Release.Namespace, err)
+		return failure.New(object.ReasonForbidden, "ServiceAccount %s has to be allowed to create Secrets in namespace %s, where the release is recorded: %v", m.Want.ServiceAccount, m.Want.Namespace, err)
 	}
 	if err != nil {
-		return fmt.Errorf("asking whether ServiceAccount %s may create Secrets in namespace %s: %w", m.Want.ServiceAccount, m.Want.Release.Namespace, err)
+		return fmt.Errorf("asking whether ServiceAccount %s may create Secrets in namespace %s: %w", m.Want.ServiceAccount, m.Want.Namespace, err)
 	}
 	return nil
 }

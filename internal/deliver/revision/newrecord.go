@@ -45,7 +45,7 @@ func (m *Maker) newRecord(ctx context.Context, in *Rendering, revision int) (*re
 	rec := &record.Record{
 		Summary: summary,
 		Helm: &helmrelease.Release{
-			Name: m.Want.Release.Name, Namespace: m.Want.Release.Namespace, Version: revision,
+			Name: m.Want.Name, Namespace: m.Want.Namespace, Version: revision,
 			Info: &helmrelease.Info{
 				FirstDeployed: first, LastDeployed: now, Status: status, Description: description, Notes: in.Notes,
 			},

@@ -63,12 +63,12 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 				return !had && !wants
 			})
 			is.SetAnnotations(stay)
-			annotations[manifest.Identity(o, m.Want.Release.Namespace)] = stay
+			annotations[manifest.Identity(o, m.Want.Namespace)] = stay
 			kept = append(kept, record.KeyOf(o).String())
 		}
 	}
 	for _, o := range rendering.Objects {
-		if stay, is := annotations[manifest.Identity(o, m.Want.Release.Namespace)]; is {
+		if stay, is := annotations[manifest.Identity(o, m.Want.Namespace)]; is {
 			PodTemplateOf(o).SetAnnotations(stay)
 			rendering.Manifest = "" // it is written of the objects
 		}

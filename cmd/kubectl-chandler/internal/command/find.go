@@ -66,16 +66,7 @@ func find(f *observed.Fleet, argument string, kinds ...string) (named, error) {
 
 // completeNames completes an argument with the names of what the command's use calls it: of stacks, clusters, add-ons or waves.
 func (c *call) completeNames(cmd *cobra.Command, args []string, typed string) (names []string, _ cobra.ShellCompDirective) {
-	places := strings.Fields(cmd.Use)[1:]
-	repeats := len(places) > 1 && places[len(places)-1] == "..."
-	if at := slices.Index(places, "|"); at >= 0 { // arguments of several kinds
-		places = places[:at]
-	} else if repeats {
-		places = places[:len(places)-1]
-	}
-	if repeats {
-		places = slices.Concat(places, slices.Repeat(places[len(places)-1:], len(args)))
-	}
+	places := placesOf(cmd.Use, len(args))
 	if len(args) >= len(places) || c.begin(nil) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -99,4 +90,19 @@ func (c *call) completeNames(cmd *cobra.Command, args []string, typed string) (n
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// placesOf returns what a use calls its arguments. The last one may come more often: for each of the arguments that there are.
+func placesOf(use string, args int) []string {
+	places := strings.Fields(use)[1:]
+	repeats := len(places) > 1 && places[len(places)-1] == "..."
+	if at := slices.Index(places, "|"); at >= 0 { // arguments of several kinds
+		places = places[:at]
+	} else if repeats {
+		places = places[:len(places)-1]
+	}
+	if repeats {
+		places = slices.Concat(places, slices.Repeat(places[len(places)-1:], args))
+	}
+	return places
 }

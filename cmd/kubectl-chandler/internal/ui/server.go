@@ -112,13 +112,13 @@ func (s *Server) Handler() http.Handler {
 }
 
 // show writes a view. What charts and clusters say is escaped, and has nothing that turns the words of a line around.
-func (s *Server) show(w http.ResponseWriter, r *http.Request, make view) {
+func (s *Server) show(w http.ResponseWriter, r *http.Request, of view) {
 	s.mu.Lock()
 	q := &request{Request: r, client: s.client, fleet: s.fleet, namespace: s.namespace}
 	p := &page{Problem: s.problem, Reading: s.reading, Path: r.URL.Path, At: s.fleet.At}
 	s.mu.Unlock()
 	status, out := http.StatusOK, &bytes.Buffer{}
-	if err := make(q, p); err != nil {
+	if err := of(q, p); err != nil {
 		status, p.View, p.Problem = http.StatusBadGateway, "problem", err
 		if errors.Is(err, errNotFound) {
 			status = http.StatusNotFound
