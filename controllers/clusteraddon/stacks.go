@@ -146,10 +146,11 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		switch {
 		case a.HeldRemoval != nil && (a.written == nil || a.spec == nil || outdated):
 			s.unresolved[a.Name] = a.held(outdated && a.written != nil)
-		case a.written == nil && a.Revision != "" && (isGiven(a.Name) || a.deleted && s.isGiven(a.Name, deletionGrace, since, now)): // a revision may outlive its stack for a moment
-			s.unresolved[a.Name] = unresolvedStack{state: decide.JustGone, why: a.whyUnreadable(), isNew: true}
 		case a.written == nil && a.Revision != "":
 			s.unresolved[a.Name] = unresolvedStack{state: decide.Foreign, why: a.whyUnreadable()}
+			if isGiven(a.Name) || a.deleted && s.isGiven(a.Name, deletionGrace, since, now) { // a revision may outlive its stack for a moment
+				s.unresolved[a.Name] = unresolvedStack{state: decide.JustGone, why: a.whyUnreadable(), isNew: true}
+			}
 		case a.written == nil:
 			s.unresolved[a.Name] = unresolvedStack{state: decide.Unseen, why: a.whyUnreadable(), isNew: isGiven(a.Name)}
 		case a.spec == nil:

@@ -79,14 +79,8 @@ func (c *call) completeNames(cmd *cobra.Command, args []string, typed string) (n
 		case isKind, place == "STACK" && is.kind == kindAddon, place == "NAME" && is.kind == kindAddon:
 		case place == "NAME", place == "STACK" && (is.kind == kindStack || strings.Contains(cmd.Use, "cluster/")), place == "CLUSTER" && is.kind == kindCluster:
 			names = append(names, is.name)
-		case place == "ADDON" && is.kind == kindCluster && is.name == args[0]:
-			for _, a := range f.Clusters[is.at].Status.Addons {
-				names = append(names, a.Name)
-			}
-		case place == "WAVE" && is.kind == kindStack && is.name == args[0] && f.Stacks[is.at].Status.Rollout != nil:
-			for _, wave := range f.Stacks[is.at].Status.Rollout.Waves {
-				names = append(names, wave.Name)
-			}
+		case len(args) > 0 && is.name == args[0]:
+			names = append(names, namesWithin(f, is, place)...)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
@@ -105,4 +99,19 @@ func placesOf(use string, args int) []string {
 		places = slices.Concat(places, slices.Repeat(places[len(places)-1:], args))
 	}
 	return places
+}
+
+// namesWithin returns the names of the add-ons of a cluster, or of the waves of a stack.
+func namesWithin(f *observed.Fleet, is named, place string) (names []string) {
+	switch {
+	case place == "ADDON" && is.kind == kindCluster:
+		for _, a := range f.Clusters[is.at].Status.Addons {
+			names = append(names, a.Name)
+		}
+	case place == "WAVE" && is.kind == kindStack && f.Stacks[is.at].Status.Rollout != nil:
+		for _, wave := range f.Stacks[is.at].Status.Rollout.Waves {
+			names = append(names, wave.Name)
+		}
+	}
+	return names
 }
