@@ -38,9 +38,9 @@ func TestUnfinishedAnswers(t *testing.T) {
 	const lists, most = 60, 64
 	memory := budget.New(budget.Limits{Cluster: most * mib})
 	finish := make(chan struct{})
-	var waiting atomic.Int32
 	begin, end := largePage(t)
-	conn := start(t, fleet.Options{Memory: memory, QPS: 1000, Burst: 1000, ProbeInterval: 100 * time.Millisecond}).connect(t, "a/b", "", func(r *http.Request) http.HandlerFunc {
+	o := fleet.Options{Memory: memory, QPS: 1000, Burst: 1000, ProbeInterval: 100 * time.Millisecond, ListTimeout: time.Hour}
+	conn := start(t, o).connect(t, "a/b", "", func(r *http.Request) http.HandlerFunc {
 		if !strings.HasPrefix(r.URL.Path, "/apis/x") {
 			return nil
 		}
@@ -48,14 +48,13 @@ func TestUnfinishedAnswers(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(begin)
 			w.(http.Flusher).Flush()
-			waiting.Add(1)
 			<-finish
 			_, _ = w.Write(end)
 		}
 	})
 	before := liveMiB()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx, timeOut := context.WithCancelCause(t.Context()) // by the test, however long it takes to come so far
+	defer timeOut(nil)
 	full := make(chan error, lists)
 	var all sync.WaitGroup
 	for i := range lists {
@@ -65,25 +64,36 @@ func TestUnfinishedAnswers(t *testing.T) {
 		})
 	}
 	soon(t, func() string {
-		if waiting.Load() == lists && memory.Usage().Waiting > lists/2 {
-			return ""
+		if memory.Usage().Waiting < lists-most/31 { // the others are read but for their last byte
+			return fmt.Sprintf("%+v", memory.Usage())
 		}
-		return fmt.Sprintf("%d lists wait for their last byte, %+v", waiting.Load(), memory.Usage())
+		return ""
 	})
 	usage := memory.Usage()
 	live := liveMiB() - before
-	t.Logf("%d lists wait for their last byte: %d MiB are claimed, and %.0f MiB on the heap", lists, usage.Claimed>>20, live)
+	t.Logf("%d lists wait for memory: %d MiB are claimed, and %.0f MiB on the heap", usage.Waiting, usage.Claimed>>20, live)
 	if usage.Claimed > most*mib || live > 1.25*most { // a buffer that grows is a quarter larger than what is in it
 		t.Errorf("%d MiB are claimed, and %.0f MiB on the heap; at most %d may be", usage.Claimed>>20, live, most)
 	}
-	for range lists / 2 {
-		limit, ok := errors.AsType[*fleet.LimitError](<-full)
-		if !ok || limit.Reason != fleet.MemoryFull || limit.Discovery || !strings.Contains(limit.Message, "cluster a/b has all the memory that it may have") {
-			t.Fatalf("a list ends with %v", limit)
+	timeOut(context.DeadlineExceeded)
+	all.Wait()
+	close(finish)
+	refused := 0
+	for range lists {
+		err := <-full
+		limit, waited := errors.AsType[*fleet.LimitError](err)
+		switch {
+		case waited && (limit.Reason != fleet.MemoryFull || limit.Discovery || !strings.Contains(limit.Message, "cluster a/b has all the memory that it may have")):
+			t.Errorf("a list ends with %v", limit)
+		case waited:
+			refused++
+		case err == nil:
+			t.Error("a list ends without its last byte")
 		}
 	}
-	close(finish)
-	all.Wait()
+	if refused < lists/2 { // a few get some memory of those that end before them
+		t.Errorf("%d lists were refused for want of memory, %d waited for it", refused, usage.Waiting)
+	}
 	if conn.Context().Err() != nil {
 		t.Error("waiting for memory counts as a cluster that doesn't answer")
 	}
@@ -266,7 +276,7 @@ func TestFullMemory(t *testing.T) {
 			t.Parallel()
 			memory := budget.New(tc.limits)
 			var asked atomic.Int32
-			o := fleet.Options{Memory: memory, Timeout: 2 * time.Second, ProbeInterval: time.Hour, ProbeRetry: time.Millisecond, DirectReads: true}
+			o := fleet.Options{Memory: memory, ProbeInterval: time.Hour, ProbeRetry: time.Millisecond, DirectReads: true}
 			c := start(t, o)
 			conn := c.connect(t, "a/b", "", func(*http.Request) http.HandlerFunc {
 				asked.Add(1)
@@ -282,15 +292,19 @@ func TestFullMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := c.probes.Load()
-			get := func() error {
-				return client.IgnoreNotFound(conn.Client().Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.ConfigMap{}))
+			get := func(ctx context.Context) error {
+				return client.IgnoreNotFound(conn.Client().Get(ctx, client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.ConfigMap{}))
 			}
-			limit, ok := errors.AsType[*fleet.LimitError](get())
+			brief, cancel := context.WithTimeout(t.Context(), 2*time.Second) // of which there is nothing to do but to wait
+			defer cancel()
+			limit, ok := errors.AsType[*fleet.LimitError](get(brief))
 			if !ok || limit.Reason != fleet.MemoryFull || limit.Discovery || !strings.Contains(limit.Message, tc.full) {
 				t.Errorf("got %v", limit)
 			}
 			conn.InvalidateFacts()
-			_, err := conn.Facts(t.Context())
+			brief, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			_, err := conn.Facts(brief)
 			if limit, ok := errors.AsType[*fleet.LimitError](err); !ok || limit.Reason != fleet.MemoryFull || !limit.Discovery {
 				t.Errorf("got %v", err)
 			}
@@ -301,7 +315,7 @@ func TestFullMemory(t *testing.T) {
 				t.Error("it counts as a cluster that doesn't answer")
 			}
 			other.End()
-			if err := get(); err != nil {
+			if err := get(t.Context()); err != nil {
 				t.Errorf("once there is memory: %v", err)
 			}
 		})

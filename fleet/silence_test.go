@@ -13,8 +13,8 @@ import (
 // TestSilenceIsNoticed has probes so rarely that nothing but a request without an answer can tell.
 func TestSilenceIsNoticed(t *testing.T) {
 	o := quick()
-	o.ProbeInterval, o.ProbeRetry, o.ProbeTimeout = time.Hour, 20*time.Millisecond, 200*time.Millisecond
-	o.Timeout = 300 * time.Millisecond
+	o.ProbeInterval, o.ProbeRetry, o.ProbeTimeout = time.Hour, 20*time.Millisecond, 5*time.Second
+	o.Timeout = 2 * time.Second
 	f, s := startFleet(t, o), newServer(t)
 	began := make(chan struct{}, 100)
 	s.extra = func(_ http.ResponseWriter, r *http.Request) {

@@ -14,7 +14,7 @@ import (
 // webhook hangs, is heard: it isn't taken for one that doesn't answer.
 func TestServerGivesUpFirst(t *testing.T) {
 	o := quick()
-	o.Timeout = 500 * time.Millisecond
+	o.Timeout = 2500 * time.Millisecond // of which the server's answer has a fifth
 	f, s := startFleet(t, o), newServer(t)
 	told := make(chan string, 1)
 	s.extra = func(w http.ResponseWriter, r *http.Request) {
@@ -41,16 +41,16 @@ func TestServerGivesUpFirst(t *testing.T) {
 	if !apierrors.IsTimeout(err) {
 		t.Errorf("got %v; want the server's own answer", err)
 	}
-	if given := <-told; given != "400ms" {
+	if given := <-told; given != "2s" {
 		t.Errorf("the server was given %q", given)
 	}
 
 	for name, tc := range map[string]struct{ query, want string }{
 		"a shorter time":                {"?a=b&timeout=20ms", "20ms"},
 		"no time":                       {"?a=b", ""},
-		"a watch":                       {"?watch=true&timeout=600ms", "600ms"},
+		"a watch":                       {"?watch=true&timeout=3s", "3s"},
 		"what isn't a time":             {"?timeout=soon", "soon"},
-		"an argument beside a long one": {"?a=b&timeout=600ms", "400ms"},
+		"an argument beside a long one": {"?a=b&timeout=3s", "2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, _ := get(t, conn, s.URL+"/extra"+tc.query)
