@@ -98,19 +98,19 @@ vuln: ## Look for known vulnerabilities in what the manager reaches. Needs acces
 	else echo "$$out"; echo "SKIPPED: the database of vulnerabilities can't be reached, so nothing was checked"; fi
 
 # A folder for each release, with its CRDs.
-RELEASED ?= config/crd/released
+RELEASED_CRDS ?= config/crd/released
 
 .PHONY: verify-crds
 verify-crds: ## Fail if the CRDs lack a field that those of a release serve, or refuse more.
-	@for released in $$(find $(RELEASED) -name '*.yaml' | sort); do \
+	@for released in $$(find $(RELEASED_CRDS) -name '*.yaml' | sort); do \
 		echo "== $$released"; \
 		$(CRDIFY) --config hack/tools/crdify/config.yaml file://$$released file://config/crd/bases/$$(basename $$released) | sed '/✓/d;/^$$/d'; \
 	done
 
 .PHONY: release-crds
 release-crds: ## Keep the CRDs as those of VERSION.
-	@mkdir -p $(RELEASED)/$(VERSION)
-	cp config/crd/bases/*.yaml $(RELEASED)/$(VERSION)/
+	@mkdir -p $(RELEASED_CRDS)/$(VERSION)
+	cp config/crd/bases/*.yaml $(RELEASED_CRDS)/$(VERSION)/
 
 .PHONY: verify
 verify: generate manifests verify-crds ## Regenerate everything, and fail if anything differs from what is committed.

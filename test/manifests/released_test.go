@@ -36,7 +36,7 @@ func TestCRDsOfReleases(t *testing.T) {
 			}
 			dir := t.TempDir()
 			must.Succeed(t, os.WriteFile(filepath.Join(dir, name), older, 0o600))
-			out, err := exec.CommandContext(t.Context(), "make", "-C", root, "verify-crds", "RELEASED="+dir).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), "make", "-C", root, "verify-crds", "RELEASED_CRDS="+dir).CombinedOutput()
 			if (err != nil) != (c.says != "") || !strings.Contains(string(out), c.says) {
 				t.Errorf("make verify-crds: %v\n%s", err, out)
 			}
