@@ -356,7 +356,11 @@ func TestSizeOfWaves(t *testing.T) {
 	find := func(name string) int {
 		return slices.IndexFunc(in.Clusters, func(c rollout.Cluster) bool { return c.Name == name })
 	}
-	in.Clusters[find(canaries[0])].Away = "Paused"
+	in.Clusters[find(canaries[0])].Away, in.Clusters[find(canaries[0])].Unseen = "Connecting", true
+	if is := names(rollout.Decide(in)); !slices.Equal(is, canaries) {
+		t.Errorf("one that wasn't seen yet keeps its place: %v", is)
+	}
+	in.Clusters[find(canaries[0])].Away, in.Clusters[find(canaries[0])].Unseen = "Paused", false
 	in.Clusters[find(canaries[1])].State = isFailed
 	if is := names(rollout.Decide(in)); len(is) != 4 || is[0] != canaries[0] || is[1] != canaries[1] {
 		t.Errorf("two that can show nothing, and two that can: %v", is)

@@ -31,9 +31,11 @@ type Cluster struct {
 	WasReady bool
 	// Unfinished says that Assigned wasn't completed, and isn't the target: the cluster is to leave it first.
 	Unfinished bool
-	// Away says why nothing can be done there now, "" if something can. Unreachable says that it doesn't answer.
+	// Away says why nothing can be done there now, "" if something can. Unreachable says that it doesn't answer, and Unseen that
+	// nobody knows yet whether it does, as before the first connection.
 	Away        string
 	Unreachable bool
+	Unseen      bool
 	AwaySince   time.Time
 }
 

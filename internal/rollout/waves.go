@@ -62,8 +62,8 @@ func (in *Input) waves(d *Decision) (waves []wave, running int) {
 }
 
 // lastOf returns the place of the last cluster that a wave of a size takes of those that no wave before it has, in order. A
-// cluster that can show nothing, as nothing can be done there or it isn't well, is taken with the others, and not counted.
-// Once the rollout has begun, it is as it was then: nobody takes the place of a cluster that is gone.
+// cluster that can show nothing, as nothing can be done there or it isn't well, is taken with the others, and not counted. One
+// that wasn't seen yet may show something in a moment, so it counts: else a wave takes all that connect after its last one. Once the rollout has begun, it is as it was then: nobody takes the place of a cluster that is gone.
 func (in *Input) lastOf(step Wave, rest []Member) (last uint64) {
 	if last, known := in.Last[step.Name]; known || len(rest) == 0 {
 		return last
@@ -71,7 +71,7 @@ func (in *Input) lastOf(step Wave, rest []Member) (last uint64) {
 	size := atLeastOne(*step.Size, len(rest))
 	counted := 0
 	for i, m := range rest {
-		able := m.Standing != Away && !m.isUnwell()
+		able := (m.Standing != Away || m.Unseen) && !m.isUnwell()
 		if able {
 			counted++
 		}

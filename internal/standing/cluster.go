@@ -78,6 +78,7 @@ func (q *Rollout) cluster(of Cluster) rollout.Cluster {
 	}
 	if b := stack.Blocking(ca); b != nil {
 		c.Away, c.Unreachable, c.AwaySince = b.Reason, b.Type == addonsv1.ClusterReachableCondition, b.LastTransitionTime.Time
+		c.Unseen = c.Unreachable && b.Status == metav1.ConditionUnknown
 	}
 	switch {
 	case is.Name == "":

@@ -58,6 +58,7 @@ func TestClusterOfARollout(t *testing.T) {
 		state       addonsv1.StackState
 		away        string
 		unreachable bool
+		unseen      bool
 		notReady    bool // before
 		fresh       bool // it hasn't reported on its revision
 		rejected    bool // the target is
@@ -71,6 +72,7 @@ func TestClusterOfARollout(t *testing.T) {
 		"its Cluster goes":           {change: set(addonsv1.DeletingCondition, metav1.ConditionTrue, "Deleting"), assigned: "new", state: addonsv1.StackReady, away: "Deleting"},
 		"its control plane comes":    {change: set(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "Early"), assigned: "new", state: addonsv1.StackReady, away: "Early"},
 		"it doesn't answer":          {change: set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "Gone"), assigned: "new", state: addonsv1.StackReady, away: "Gone", unreachable: true},
+		"it wasn't seen yet":         {change: set(addonsv1.ClusterReachableCondition, metav1.ConditionUnknown, "Connecting"), assigned: "new", state: addonsv1.StackReady, away: "Connecting", unreachable: true, unseen: true},
 		"its records can't be read":  {change: unread, assigned: "new", state: addonsv1.StackReady, away: addonsv1.AddonsUnknownReason},
 		"nor before its turn":        {change: both(at("old"), unread), assigned: "old", state: addonsv1.StackReady, away: addonsv1.AddonsUnknownReason},
 		"it is held":                 {change: both(at("old"), hold), assigned: "old", state: addonsv1.StackReady, away: standing.HeldReason},
@@ -133,7 +135,7 @@ func TestClusterOfARollout(t *testing.T) {
 			is := q.Input(began.Add(time.Hour), "", nil, []standing.Cluster{{ClusterAddon: ca}}).Clusters[0]
 			is.Labels, is.AwaySince, is.Joined, is.Since, is.Unfinished = nil, time.Time{}, time.Time{}, time.Time{}, false
 			want := rollout.Cluster{
-				Name: "prod", Assigned: tc.assigned, State: tc.state, Away: tc.away, Unreachable: tc.unreachable, WasReady: !tc.notReady, GoesBackTo: cmp.Or(tc.back, is.GoesBackTo),
+				Name: "prod", Assigned: tc.assigned, State: tc.state, Away: tc.away, Unreachable: tc.unreachable, Unseen: tc.unseen, WasReady: !tc.notReady, GoesBackTo: cmp.Or(tc.back, is.GoesBackTo),
 			}
 			if !tc.fresh {
 				want.Started = began
