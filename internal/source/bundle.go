@@ -52,9 +52,14 @@ func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addons
 		return nil, ref.Locate(busy)
 	}
 	claim.Release(ctx)
-	left := s.Limits
 	scope, _ := s.scope(ctx, ref)
-	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: scope, files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
+	return s.bundleOf(ctx, scope, digest, fetched.Files), nil
+}
+
+// bundleOf returns files as a bundle.
+func (s *Sources) bundleOf(ctx context.Context, scope, digest string, files []artifact.File) *Bundle {
+	left := s.Limits
+	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: scope, files: files, opened: map[string]*Bundle{}, left: &left}
 }
 
 // resolveInBundle returns the digest of an artifact with a path in a bundle.

@@ -14,7 +14,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
-	"github.com/cluster-chandler/chandler/internal/source/git"
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
@@ -163,7 +162,10 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 	case "github":
 		return offered{github.New(ref, s.releases)}
 	case "git":
-		return inCommit{git.New(ref), s, ref}
+		return s.commits.In(ref, func(ctx context.Context, what string) answers.Question { return s.question(ctx, what, ref) },
+			func(ctx context.Context, files []artifact.File, path string) (artifact.Content, error) {
+				return s.bundleOf(ctx, ref.Source(), "", files).content(path, ref.Kind)
+			})
 	case "helm":
 		return offered{helm.New(ref, s.indexes)}
 	}

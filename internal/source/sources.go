@@ -25,6 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/git"
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/local"
@@ -87,12 +88,12 @@ type Sources struct {
 	required policy.Required
 	indexes  *helm.Indexes
 	releases *github.Releases
+	commits  *git.Commits
 
 	digests  *answers.Memory[string]     // that references were resolved to
 	lists    *answers.Memory[[]string]   // of versions
 	verified *answers.Memory[string]     // versions that signed texts say
 	contents *answers.Memory[*Artifact]  // unpacked
-	commits  *answers.Memory[tree]       // of Git repositories
 	refused  *budget.Cache[string, bool] // digests that callers can't use, with the question
 }
 
@@ -110,11 +111,11 @@ func New(options Options) (*Sources, error) {
 		required: policy.Required(options.RequireSignaturesBy),
 		indexes:  helm.NewIndexes(options.Opener, options.Clock, options.Memory),
 		releases: github.NewReleases(options.Clock, options.Memory),
+		commits:  git.NewCommits(options.Opener, options.Limits, options.Clock, options.Memory),
 		digests:  answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
 		lists:    answers.New(options.Clock, options.Memory, listBytes, answers.Strings),
 		verified: answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
 		contents: answers.New(options.Clock, options.Memory, contentBytes, (*Artifact).bytes),
-		commits:  answers.New(options.Clock, options.Memory, commitBytes, tree.bytes),
 		refused:  budget.NewCache[string](options.Memory, remembered, costOfLine[bool]),
 	}
 	s.objects = object.NewReader(options.Client, options.Metadata)

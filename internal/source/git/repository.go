@@ -15,15 +15,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/egress"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 // Repository is a Git repository.
 type Repository struct{ *addonsv1.GitSource }
-
-// New returns the repository that the reference names.
-func New(r reference.Reference) Repository { return Repository{r.Chart.Git} }
 
 // Versions lists branches and tags with their commits, as in "heads/main@sha1:<hex>".
 func (r Repository) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
