@@ -141,3 +141,8 @@ func (q *clusterRun) keptReleases(namespace string) []deliver.Release {
 	slices.SortFunc(kept, func(a, b deliver.Release) int { return strings.Compare(a.Name, b.Name) })
 	return kept[:min(maxKept, len(kept))]
 }
+
+// stackReader returns one for the stacks of the cluster.
+func (q *clusterRun) stackReader() stackReader {
+	return stackReader{cache: q.Client, direct: q.APIReader, namespace: q.ca.Namespace, outdatedSince: q.memory.outdatedSince, now: q.now}
+}

@@ -126,12 +126,9 @@ func TestRevisionWithUnknownFieldsIsNotRead(t *testing.T) {
 	revision := func(name, spec string) *appsv1.ControllerRevision {
 		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: runtime.RawExtension{Raw: []byte(spec)}}
 	}
-	q, _ := askedCluster(t)
-	q.ca.Namespace = "team"
-	q.Client = fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(
-		revision("a-1", `{"addons":[{"name":"web"}]}`), revision("b-1", `{"addons":[{"name":"web"}],"later":true}`)).Build()
-	q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "b", Revision: "b-1"}}
-	all, err := q.readStacks(t.Context())
+	r := stackReader{namespace: "team", cache: fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(
+		revision("a-1", `{"addons":[{"name":"web"}]}`), revision("b-1", `{"addons":[{"name":"web"}],"later":true}`)).Build()}
+	all, err := r.read(t.Context(), []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "b", Revision: "b-1"}})
 	must.Succeed(t, err)
 	if all[0].spec == nil || len(all[0].unknown) > 0 {
 		t.Errorf("a: %+v", all[0])

@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"slices"
+	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
@@ -13,11 +14,10 @@ import (
 // awaitAssignments finds the stacks whose assignment is older than what was just written. Somebody may set another class
 // and another version of Kubernetes at once, and Cluster API asks before the add-ons of that class are assigned. An
 // assignment that doesn't follow, as while a rollout hasn't come so far, is waited for no longer than assignmentGrace.
-func (q gathering) awaitAssignments(written []addonsv1.AddonStack, assigned []assignedStack) {
+func (s *stacks) awaitAssignments(written []addonsv1.AddonStack, assigned []assignedStack, cluster *member.Member, since map[string]time.Time, now time.Time) {
 	for i := range written {
-		s := &written[i]
-		if isOutdated(s, assigned, q.cluster) && q.isGiven(s.Name, assignmentGrace, q.memory.outdatedSince, q.now) {
-			q.outdated = append(q.outdated, s.Name)
+		if name := written[i].Name; isOutdated(&written[i], assigned, cluster) && s.isGiven(name, assignmentGrace, since, now) {
+			s.outdated = append(s.outdated, name)
 		}
 	}
 }

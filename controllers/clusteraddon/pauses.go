@@ -6,28 +6,38 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// notePauses notes which stacks are paused that aren't assigned any more, and whose add-ons are still to be removed.
-func (q gathering) notePauses(ctx context.Context) error {
-	for _, record := range q.installed {
-		if stack.Assigned(q.ca.Spec.Stacks, record.Stack).Name != "" || !q.proofs.Prove(record) {
-			continue
-		}
-		q.users.Add(client.ObjectKeyFromObject(q.ca), inputs.Object{Kind: inputs.KindStack, Key: q.keyOf(record.Stack)}) // before it is read: so no change is missed
-		s := &addonsv1.AddonStack{}
-		if err := q.Client.Get(ctx, q.keyOf(record.Stack), s); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading AddonStack %s: %w", record.Stack, err)
-		}
-		if annotations.HasPaused(s) {
-			q.paused.Insert(record.Stack)
+// leftStacks returns the stacks that have add-ons on a cluster and aren't assigned any more, as records that are proven say.
+func leftStacks(installed map[deliver.Release]deliver.Summary, proofs *releases.Proofs, assigned []addonsv1.StackRevision) sets.Set[string] {
+	left := sets.New[string]()
+	for _, record := range installed {
+		if stack.Assigned(assigned, record.Stack).Name == "" && proofs.Prove(record) {
+			left.Insert(record.Stack)
 		}
 	}
-	return nil
+	return left
+}
+
+// paused returns which of the stacks are paused.
+func (r stackReader) paused(ctx context.Context, names sets.Set[string]) (sets.Set[string], error) {
+	paused := sets.New[string]()
+	for name := range names {
+		s := &addonsv1.AddonStack{}
+		if err := r.cache.Get(ctx, r.keyOf(name), s); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading AddonStack %s: %w", name, err)
+		}
+		if annotations.HasPaused(s) {
+			paused.Insert(name)
+		}
+	}
+	return paused, nil
 }

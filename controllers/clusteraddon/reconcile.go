@@ -5,9 +5,6 @@ package clusteraddon
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -16,7 +13,6 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/controllers/management"
@@ -150,59 +146,4 @@ func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, e
 	all, successors = delivery{q}.ensureAll(ctx)
 	removal{q}.removeLeaving(ctx, successors, &all)
 	return statusReport{q}.finish(all, untold)
-}
-
-// isAskedAgain reports whether somebody asks to try at once what failed.
-func isAskedAgain(ca *addonsv1.ClusterAddon) bool {
-	return askedFor(ca) != "" && askedFor(ca) != ca.Status.LastReconcileNow
-}
-
-// askedFor returns what status.lastReconcileNow is to be.
-func askedFor(ca *addonsv1.ClusterAddon) string {
-	value := ca.Annotations[addonsv1.ReconcileNowAnnotation]
-	return value[:min(len(value), 256)]
-}
-
-// gathering finds out what is wanted on a cluster, and what is installed.
-type gathering struct{ *clusterRun }
-
-// read finds out what is wanted, and what is installed; false if that isn't known yet.
-func (q gathering) read(ctx context.Context) (known bool, err error) {
-	q.proofs = &q.memory.proofs
-	q.proofs.Restore(q.stored, q.ca.UID)
-	user := client.ObjectKeyFromObject(q.ca)
-	q.users.Add(user, inputs.AssignedRevisions(q.ca)...) // before they are read: so no change is missed
-	assigned, err := q.readStacks(ctx)
-	if err != nil {
-		return false, err
-	}
-	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
-	if err := q.observeUpgrade(ctx, assigned); err != nil {
-		return false, err
-	}
-	for i := range q.wanted {
-		q.wanted[i].Fit(q.workload.Conn.Version(), q.upgrade)
-	}
-	q.memory.outdatedSince = q.outdatedSince
-	q.reader().NameSources(ctx, q.wanted)
-	used := q.reader().UsedObjects(q.wanted).Insert(inputs.AssignedRevisions(q.ca)...)
-	q.users.Set(user, used)
-	q.installed, known = q.records.Of(q.workload.Name)
-	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
-	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
-	if known {
-		if err := q.notePauses(ctx); err != nil {
-			return false, err
-		}
-		q.leaving, q.kept = removal(q).unwanted()
-		leaving := q.leavingReleases()
-		maps.DeleteFunc(q.memory.addons, func(release deliver.Release, known *addonMemory) bool {
-			if !slices.Contains(leaving, release) {
-				known.leavingSince = time.Time{}
-			}
-			_, isInstalled := q.installed[release] // one that has just been may not be seen yet
-			return !isInstalled && !q.isWanted(release)
-		})
-	}
-	return known, nil
 }

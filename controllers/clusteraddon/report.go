@@ -79,7 +79,7 @@ func (q statusReport) finish(all result, untold error) (ctrl.Result, error) {
 	q.ca.Status.KubernetesVersions = q.gate().kubernetesVersions()
 	removal(q).reportDeletable()
 	held := q.reportUpgrade(all.statuses)
-	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
+	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions(q.installed))
 	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, isWhole, q.now)
 	if untold == nil {
@@ -164,4 +164,15 @@ func startOf(was, is addonsv1.StackStatus) (started metav1.Time, wasReady *bool,
 	}
 	wasReady, previous = rollout.Leave(was, is.Revision)
 	return is.Since, wasReady, previous
+}
+
+// isAskedAgain reports whether somebody asks to try at once what failed.
+func isAskedAgain(ca *addonsv1.ClusterAddon) bool {
+	return askedFor(ca) != "" && askedFor(ca) != ca.Status.LastReconcileNow
+}
+
+// askedFor returns what status.lastReconcileNow is to be.
+func askedFor(ca *addonsv1.ClusterAddon) string {
+	value := ca.Annotations[addonsv1.ReconcileNowAnnotation]
+	return value[:min(len(value), 256)]
 }

@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/retry"
@@ -79,14 +80,27 @@ type stacks struct {
 	recheckAfter time.Duration
 }
 
-// readStacks reads the stacks that the cluster is to run, and their revisions.
-func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
-	all := make([]assignedStack, 0, len(q.ca.Spec.Stacks))
-	for _, a := range q.ca.Spec.Stacks {
+// stackReader reads stacks of the management cluster.
+type stackReader struct {
+	cache, direct client.Reader
+	namespace     string
+	// outdatedSince says since when assignments don't follow, by stack.
+	outdatedSince map[string]time.Time
+	now           time.Time
+}
+
+func (r stackReader) keyOf(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.namespace, Name: name}
+}
+
+// read reads the stacks that a cluster is to run, and their revisions.
+func (r stackReader) read(ctx context.Context, assigned []addonsv1.StackRevision) ([]assignedStack, error) {
+	all := make([]assignedStack, 0, len(assigned))
+	for _, a := range assigned {
 		one := assignedStack{StackRevision: a, written: &addonsv1.AddonStack{}}
-		if err := q.Client.Get(ctx, q.keyOf(a.Name), one.written); apierrors.IsNotFound(err) {
+		if err := r.cache.Get(ctx, r.keyOf(a.Name), one.written); apierrors.IsNotFound(err) {
 			one.written = nil
-			if one.deleted, err = q.isDeleted(ctx, a.Name); err != nil {
+			if one.deleted, err = r.isDeleted(ctx, a.Name); err != nil {
 				return nil, err
 			}
 		} else if err != nil {
@@ -94,7 +108,7 @@ func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 		}
 		if a.Revision != "" {
 			revision := &appsv1.ControllerRevision{}
-			err := q.Client.Get(ctx, q.keyOf(a.Revision), revision)
+			err := r.cache.Get(ctx, r.keyOf(a.Revision), revision)
 			if err == nil {
 				one.spec, one.unknown, err = stack.Read(revision)
 			}
@@ -116,13 +130,13 @@ func (q *clusterRun) readStacks(ctx context.Context) ([]assignedStack, error) {
 
 // isDeleted reports whether a stack that this instance doesn't see is there for none. It asks once the assignment should have
 // followed.
-func (q *clusterRun) isDeleted(ctx context.Context, name string) (bool, error) {
-	if since, known := q.memory.outdatedSince[name]; !known || q.now.Sub(since) < assignmentGrace {
+func (r stackReader) isDeleted(ctx context.Context, name string) (bool, error) {
+	if since, known := r.outdatedSince[name]; !known || r.now.Sub(since) < assignmentGrace {
 		return false, nil
 	}
 	s := &metav1.PartialObjectMetadata{}
 	s.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
-	err := q.APIReader.Get(ctx, q.keyOf(name), s)
+	err := r.direct.Get(ctx, r.keyOf(name), s)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("looking for AddonStack %s: %w", name, err)
 	}
@@ -261,15 +275,15 @@ func firstIn(stacks map[string]unresolvedStack, isSo func(decide.StackState) boo
 }
 
 // openQuestions returns why stacks are unresolved whose add-ons this cluster is to have, or has.
-func (q *clusterRun) openQuestions() []string {
+func (s *stacks) openQuestions(installed map[deliver.Release]deliver.Summary) []string {
 	has := sets.New[string]()
-	for _, record := range q.installed {
+	for _, record := range installed {
 		has.Insert(record.Stack)
 	}
 	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(q.unresolved)) {
-		if s := q.unresolved[name]; !s.state.KeepsStatus() && (has.Has(name) || s.state.IsAwaited()) {
-			texts = append(texts, s.why)
+	for _, name := range slices.Sorted(maps.Keys(s.unresolved)) {
+		if is := s.unresolved[name]; !is.state.KeepsStatus() && (has.Has(name) || is.state.IsAwaited()) {
+			texts = append(texts, is.why)
 		}
 	}
 	return texts

@@ -145,14 +145,13 @@ func TestUnresolvedStacks(t *testing.T) {
 func TestStackThatIsThereForNobody(t *testing.T) {
 	there := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "theirs"}}
 	for name, want := range map[string]bool{"gone": true, "theirs": false} {
-		q, _ := askedCluster(t)
-		q.ca.Namespace = "team"
-		q.memory.outdatedSince = map[string]time.Time{name: q.now.Add(time.Second - assignmentGrace)}
-		if deleted, err := q.isDeleted(t.Context(), name); deleted || err != nil { // it would panic if it asked
+		now := time.Now()
+		r := stackReader{namespace: "team", outdatedSince: map[string]time.Time{name: now.Add(time.Second - assignmentGrace)}, now: now}
+		if deleted, err := r.isDeleted(t.Context(), name); deleted || err != nil { // it would panic if it asked
 			t.Errorf("%s is gone after a moment: %v", name, err)
 		}
-		q.APIReader, q.now = fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(there).Build(), q.now.Add(time.Second)
-		if deleted, err := q.isDeleted(t.Context(), name); deleted != want || err != nil {
+		r.direct, r.now = fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(there).Build(), now.Add(time.Second)
+		if deleted, err := r.isDeleted(t.Context(), name); deleted != want || err != nil {
 			t.Errorf("%s is gone: %t, %v", name, deleted, err)
 		}
 	}

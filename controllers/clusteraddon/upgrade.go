@@ -3,15 +3,10 @@
 package clusteraddon
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
-
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/cluster-api/util/conditions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
@@ -19,9 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -46,37 +39,6 @@ func (q *clusterRun) gate() upgradeGate {
 		ca: q.stored, wanted: q.wanted, installed: q.installed, unresolved: q.unresolved, outdated: q.outdated,
 		upgrade: q.upgrade, versions: q.versions, absent: q.absent, now: q.now,
 	}
-}
-
-// observeUpgrade finds out how far an upgrade of the cluster's Kubernetes is, if add-ons have a
-// say in it. Add-ons of a stack that can't be read may have one, as before.
-func (q gathering) observeUpgrade(ctx context.Context, assigned []assignedStack) error {
-	q.gates = slices.ContainsFunc(q.wanted, func(a wanted.Addon) bool { return a.HasSay() })
-	if _, awaited := firstAwaited(q.unresolved); awaited && ptr.Deref(q.ca.Status.GatesUpgrades, false) {
-		q.gates = true
-	}
-	if q.gates && q.cluster.Cluster != nil {
-		q.versions = upgrade.ClusterOf(q.cluster.Cluster, q.workload.Conn.Version())
-		q.upgrade = upgrade.Observe(q.versions, q.ca.Status.Upgrade)
-	}
-	q.absent = map[string]bool{}
-	q.wanted = slices.DeleteFunc(q.wanted, func(a wanted.Addon) bool {
-		moved := slices.Contains(stack.Assigned(q.ca.Spec.Stacks, a.Stack).MovedAddons, a.Release().String())
-		if q.upgrade.HasPresent(a.Present()) && !moved {
-			return false
-		}
-		q.absent[a.Qualified()] = true
-		return true
-	})
-	if !q.upgrade.AtControlPlane() {
-		return nil
-	}
-	written := &addonsv1.AddonStackList{}
-	if err := q.Client.List(ctx, written, client.InNamespace(q.ca.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing AddonStacks of namespace %s: %w", q.ca.Namespace, err)
-	}
-	q.awaitAssignments(written.Items, assigned)
-	return nil
 }
 
 // heldBack returns why a change of an add-on isn't delivered yet. A change that began before
@@ -107,31 +69,6 @@ func (q upgradeGate) cameWithUpgrade(a *wanted.Addon) bool {
 // holdsRemoval reports whether an unwanted add-on stays until the upgrade is done.
 func (q upgradeGate) holdsRemoval(record deliver.Summary) bool {
 	return q.upgrade != nil && !q.upgrade.Done && !releases.IsRemoving(record) && !q.absent[releases.Qualified(record)]
-}
-
-// reportUpgrade writes what the upgrade waits for, and returns when to look again.
-func (q statusReport) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
-	q.ca.Status.GatesUpgrades = nil
-	if q.gates {
-		q.ca.Status.GatesUpgrades = ptr.To(true)
-	}
-	return q.setUpgrade(q.ca, q.upgrade, q.versions, q.gate().causes(statuses))
-}
-
-// setUpgrade writes status.upgrade and its condition, and returns when to look again.
-func (r *Reconciler) setUpgrade(ca *addonsv1.ClusterAddon, u *upgrade.Upgrade, versions upgrade.Cluster, causes upgrade.Causes) time.Duration {
-	before, now := ca.Status.Upgrade, r.Clock.Now()
-	ca.Status.Upgrade = u.Status(versions, causes, before, now)
-	countHolds(before, ca.Status.Upgrade, causes, now)
-	r.memoryOf(client.ObjectKeyFromObject(ca)).gates.count(ca.Status.Upgrade)
-	if ca.Status.Upgrade == nil {
-		conditions.Delete(ca, addonsv1.UpgradeAllowedCondition)
-		return 0
-	}
-	c := u.Condition(ca.Status.Upgrade)
-	c.Message = shorten(c.Message)
-	conditions.Set(ca, c)
-	return until(upgrade.Deadline(ca.Status.Upgrade), now)
 }
 
 // causes returns what the upgrade waits for.
@@ -219,19 +156,6 @@ func (q upgradeGate) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 	}
 	return upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: fmt.Sprintf(
 		"Kubernetes %s isn't allowed by %s. %s", version, compatibility.Describe(*by), wayOut)}
-}
-
-// upgradeUnseen writes that an upgrade waits for a cluster which doesn't answer.
-func (r *Reconciler) upgradeUnseen(ca *addonsv1.ClusterAddon, cluster *member.Member) time.Duration {
-	if !ptr.Deref(ca.Status.GatesUpgrades, false) || cluster.Cluster == nil {
-		return 0
-	}
-	versions := upgrade.ClusterOf(cluster.Cluster, "")
-	u := upgrade.Observe(versions, ca.Status.Upgrade)
-	if u == nil {
-		return 0 // what was seen before stays
-	}
-	return r.setUpgrade(ca, u, versions, upgrade.Unseen(ca.Status.Upgrade, versions.SkipGates == u.Target))
 }
 
 // stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.

@@ -163,7 +163,7 @@ func TestUpgradesWaitForAssignments(t *testing.T) {
 			}
 			assigned := []assignedStack{{StackRevision: addonsv1.StackRevision{Name: own.Name, Revision: "1"}, written: &own, spec: &own.Spec, generation: 1}}
 			q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, now)
-			gathering{q}.awaitAssignments(tc.written, assigned)
+			q.awaitAssignments(tc.written, assigned, q.cluster, q.memory.outdatedSince, now)
 			if got := strings.Join(q.outdated, ", "); got != tc.want {
 				t.Errorf("it waits for %q; want %q", got, tc.want)
 			}
