@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -21,9 +23,19 @@ import (
 
 // foresight renders releases as the manager will.
 type foresight struct {
-	*World
-	sources  *source.Sources
-	renderer *render.Renderer
+	namespace string
+	renew     bool
+	sources   *source.Sources
+	renderer  *render.Renderer
+	connect   func(ctx context.Context, cluster string) (*rest.Config, error)
+	scheme    *runtime.Scheme
+	known     map[string]*cluster
+}
+
+// cluster is a workload cluster, which is asked for its APIs once.
+type cluster struct {
+	client client.Client
+	facts  job.Facts
 }
 
 // Foresee adds a problem for each release that Chandler would refuse, and a note for each workload whose pods restart. A chart
@@ -35,7 +47,9 @@ func (f *Found) Foresee(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	by := &foresight{f.World, sources, renderer}
+	by := &foresight{
+		namespace: f.Namespace, renew: f.Renew, sources: sources, renderer: renderer, connect: f.Config, scheme: f.Client.Scheme(), known: map[string]*cluster{},
+	}
 	for _, r := range f.Releases {
 		if at := r.Addon.Chart; r.Addon.AdoptionPolicy == "" || at.OCI == nil && at.Helm == nil && at.Path == "" {
 			continue // it has a problem
@@ -64,7 +78,7 @@ func (f *Found) Foresee(ctx context.Context) error {
 
 // chartOf returns the files of a release's chart.
 func (by *foresight) chartOf(ctx context.Context, r *Release) ([]artifact.File, error) {
-	ref := reference.Reference{Namespace: by.Namespace, Chart: r.Addon.Chart}
+	ref := reference.Reference{Namespace: by.namespace, Chart: r.Addon.Chart}
 	digest, err := by.sources.Resolve(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -78,15 +92,7 @@ func (by *foresight) chartOf(ctx context.Context, r *Release) ([]artifact.File, 
 
 // tryOut returns what becomes of a release: see [deliver.Deliverer.Foresee].
 func (by *foresight) tryOut(ctx context.Context, r *Release, files []artifact.File) ([]deliver.ObjectKey, deliver.Outcome, error) {
-	config, err := by.Config(ctx, r.Cluster)
-	if err != nil {
-		return nil, deliver.Outcome{}, err
-	}
-	facts, err := factsOf(config)
-	if err != nil {
-		return nil, deliver.Outcome{}, fmt.Errorf("asking for its APIs: %w", err)
-	}
-	workload, err := by.workload(ctx, r.Cluster)
+	at, err := by.cluster(ctx, r.Cluster)
 	if err != nil {
 		return nil, deliver.Outcome{}, err
 	}
@@ -95,9 +101,9 @@ func (by *foresight) tryOut(ctx context.Context, r *Release, files []artifact.Fi
 		ProgressDeadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second,
 		Render: func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
 			result, err := by.renderer.Chart(ctx, job.Chart{
-				Files: files, Values: r.Values, Facts: facts, Generated: in.Generated, Lookup: in.Lookup, Live: in.Live,
+				Files: files, Values: r.Values, Facts: at.facts, Generated: in.Generated, Lookup: in.Lookup, Live: in.Live,
 				Release:   job.Release{Name: r.Addon.Name, Namespace: r.Addon.Namespace, Revision: in.Revision, Upgrade: in.Upgrade},
-				RenewLost: by.Renew,
+				RenewLost: by.renew,
 			})
 			if err != nil {
 				return nil, err
@@ -108,7 +114,27 @@ func (by *foresight) tryOut(ctx context.Context, r *Release, files []artifact.Fi
 	if r.Addon.AdoptRelease != nil {
 		want.AdoptRelease = deliver.Release{Namespace: r.storage, Name: r.Addon.Name}
 	}
-	return deliver.New(deliver.Options{}).Foresee(ctx, deliver.Target{Name: r.Cluster, Client: workload, Context: ctx}, want)
+	return deliver.New(deliver.Options{}).Foresee(ctx, deliver.Target{Name: r.Cluster, Client: at.client, Context: ctx}, want)
+}
+
+// cluster connects to a workload cluster.
+func (by *foresight) cluster(ctx context.Context, name string) (*cluster, error) {
+	if at := by.known[name]; at != nil {
+		return at, nil
+	}
+	config, err := by.connect(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	at := &cluster{}
+	if at.facts, err = factsOf(config); err != nil {
+		return nil, fmt.Errorf("asking for its APIs: %w", err)
+	}
+	if at.client, err = client.New(config, client.Options{Scheme: by.scheme}); err != nil {
+		return nil, err
+	}
+	by.known[name] = at
+	return at, nil
 }
 
 // factsOf returns what charts may ask about a cluster.
