@@ -114,6 +114,7 @@ func TestGit(t *testing.T) {
 		tn.awaitStatus("platform", "it has the newest commit", followsAt("settings", "heads/main@sha1:"+fourth, ""), sources(metav1.ConditionTrue, "", ""), counts(1, 1))
 		server.Close()
 		tn.restart()
+		tn.settle() // what the stack asks for when a process begins to work on it was acted on before
 		tn.lookNow("platform")
 		s := tn.awaitStatus("platform", "it says so", sources(metav1.ConditionFalse, failure.SourceUnavailable, "refuses connections"), counts(1, 1))
 		tn.Expect(checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "refuses connections")).To(Succeed(), "what is installed stays ready")
