@@ -13,13 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/deliver/deletion"
 	"github.com/cluster-chandler/chandler/internal/deliver/history"
 	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
 	"github.com/cluster-chandler/chandler/internal/deliver/install"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
-	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
-	"github.com/cluster-chandler/chandler/internal/deliver/prune"
 	"github.com/cluster-chandler/chandler/internal/deliver/ready"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -82,10 +81,11 @@ type progress struct {
 	hooks   *hooks.Progress
 	// running are the hooks' runs of a record that doesn't say yet that one of them runs.
 	running history.HookRuns
-	going   *prune.Going
+	going   *deletion.Going
 	// pruned says that nothing is left to be pruned.
-	pruned   bool
-	patience outcome.Patience
+	pruned bool
+	// stoppedSince is when a step began to wait for what may come by itself, zero if none does.
+	stoppedSince time.Time
 }
 
 type subject struct {
@@ -131,7 +131,7 @@ func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
 func (s *session) turn(about subject) {
 	s.tracker.Stop()
 	s.keep(nil, nil)
-	s.progress = &progress{about: about, applied: ready.NewObjects(s.tracker), hooks: hooks.NewProgress(), going: prune.NewGoing()}
+	s.progress = &progress{about: about, applied: ready.NewObjects(s.tracker), hooks: hooks.NewProgress(), going: deletion.NewGoing()}
 }
 
 // isCurrent reports whether a session wasn't settled or forgotten.

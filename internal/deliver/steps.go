@@ -3,12 +3,13 @@
 package deliver
 
 import (
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/claim"
+	"github.com/cluster-chandler/chandler/internal/deliver/deletion"
 	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
 	"github.com/cluster-chandler/chandler/internal/deliver/install"
 	"github.com/cluster-chandler/chandler/internal/deliver/keep"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
 	"github.com/cluster-chandler/chandler/internal/deliver/prune"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/ready"
@@ -43,31 +44,43 @@ func (r *call) wait() *ready.Wait {
 
 func (r *call) install(wait *ready.Wait, checks readiness.Checks) *install.Step {
 	return &install.Step{
-		Wanted: &r.s.wanted, Progress: &r.s.install, Claimer: r.claimer(), Wait: wait, Checks: checks, Patience: &r.s.patience,
-		Ignore: r.want.Ignore, Seen: r.want.Seen, Recreate: r.want.Recreate,
+		Policy: install.Policy{Checks: checks, Ignore: r.want.Ignore, Seen: r.want.Seen, Recreate: r.want.Recreate},
+		Record: r.rec, Store: r.past.Store, Wanted: &r.s.wanted, Objects: r.s.applied, Progress: &r.s.install, Applier: r.applier,
+		Claimer: r.claimer(), Wait: wait, Watch: r.watch, Patience: r.patience(), Hidden: r.past.Hidden,
 	}
 }
 
-func (r *call) pruner() *prune.Pruner {
+func (r *call) deleter() *deletion.Deleter {
+	return &deletion.Deleter{Applier: r.applier, Going: r.s.going, Tracker: r.s.tracker, Watch: r.watch, Patience: r.patience()}
+}
+
+func (r *call) pruner(calledOff bool) *prune.Pruner {
 	return &prune.Pruner{
-		Record: r.rec, Adopted: r.past.Adopted, Applier: r.applier, Going: r.s.going, Tracker: r.s.tracker, Watch: r.watch,
-		Patience: &r.s.patience, Deadline: r.deadline, Hidden: r.past.Hidden, Clock: r.d.options.Clock,
-		Keeper: &keep.Keeper{
-			Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.past.Scope, DataPolicy: r.dataPolicy(), IsApplied: r.s.applied.HasUID,
-		},
+		Record: r.rec, Adopted: r.past.Adopted, CalledOff: calledOff, Applier: r.applier, Keeper: r.keeper(), Deleter: r.deleter(),
+		Patience: r.patience(), Hidden: r.past.Hidden,
 	}
 }
 
-// dataPolicy is that of the add-on as it is wanted, or else of its record.
-func (r *call) dataPolicy() addonsv1.DataPolicy {
+// keeper keeps data by the policy of the add-on as it is wanted, or else of its record.
+func (r *call) keeper() *keep.Keeper {
+	k := &keep.Keeper{Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.past.Scope, IsApplied: r.s.applied.HasUID}
 	if r.want != nil {
-		return r.want.DataPolicy
+		k.DataPolicy = r.want.DataPolicy
+	} else {
+		k.DataPolicy = r.rec.DataPolicy
 	}
-	return r.rec.DataPolicy
+	return k
 }
 
 func (r *call) hooks() *hooks.Runner {
-	return &hooks.Runner{Store: r.past.Store, Progress: r.s.hooks, Pruner: r.pruner(), Claimer: r.claimer(), Removes: r.removes}
+	return &hooks.Runner{
+		Record: r.rec, Store: r.past.Store, Progress: r.s.hooks, Applier: r.applier, Deleter: r.deleter(), Keeper: r.keeper(),
+		Claimer: r.claimer(), Tracker: r.s.tracker, Watch: r.watch, Patience: r.patience(), Hidden: r.past.Hidden, Removes: r.removes,
+	}
+}
+
+func (r *call) patience() outcome.Patience {
+	return outcome.Patience{Since: &r.s.stoppedSince, Deadline: r.deadline, Clock: r.d.options.Clock}
 }
 
 func (r *call) watch(objects ...observe.Object) {

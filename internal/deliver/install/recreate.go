@@ -22,29 +22,29 @@ import (
 // Only a single object is created again at a time.
 func (s *Step) orRecreate(ctx context.Context, o *unstructured.Unstructured, err error) error {
 	key := record.KeyOf(o)
-	f := s.Wait.Hidden.FailureOf(key, err)
+	f := s.Hidden.FailureOf(key, err)
 	if f.Reason != object.ReasonImmutableField || !s.Recreate || !mayRecreate(o.GroupVersionKind().GroupKind()) {
 		return f
 	}
-	live, err := s.Claimer.Applier.Get(ctx, o)
+	live, err := s.Applier.Get(ctx, o)
 	if apierrors.IsNotFound(err) {
 		return object.Postpone(key, "it is made again")
 	}
 	if err != nil {
 		return err
 	}
-	if object.OwnerOf(&metav1.ObjectMeta{Labels: live.GetLabels()}) != s.Claimer.Applier.Scope.Release ||
+	if object.OwnerOf(&metav1.ObjectMeta{Labels: live.GetLabels()}) != s.Applier.Scope.Release ||
 		live.GetAnnotations()[record.ResourcePolicyAnnotation] == record.ResourcePolicyKeep {
 		return f
 	}
 	if first := s.firstRecreated(key); first != key {
 		return object.Postpone(key, fmt.Sprintf("it is made again after %s", first))
 	}
-	if going, err := s.Claimer.Applier.Scope.Observed(o, live, readiness.StillThere); err == nil { // else it is looked at again after a while
-		s.Wait.Watch(going)
+	if going, err := s.Applier.Scope.Observed(o, live, readiness.StillThere); err == nil { // else it is looked at again after a while
+		s.Watch(going)
 	}
 	if live.GetDeletionTimestamp() == nil {
-		if err := s.Claimer.Applier.Delete(ctx, live, live.GetUID(), propagation(o, live)); err != nil {
+		if err := s.Applier.Delete(ctx, live, live.GetUID(), propagation(o, live)); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (s *Step) firstRecreated(key record.ObjectKey) record.ObjectKey {
 	s.Progress.mu.Lock()
 	defer s.Progress.mu.Unlock()
 	if s.Progress.recreates == (record.ObjectKey{}) {
-		s.Progress.recreates, s.Progress.recreatesSince = key, s.Wait.Clock.Now()
+		s.Progress.recreates, s.Progress.recreatesSince = key, s.Patience.Clock.Now()
 	}
 	return s.Progress.recreates
 }
