@@ -33,7 +33,7 @@ func (r *call) ensure(ctx context.Context) (_ Outcome, err error) {
 	if err := r.recall(ctx); err != nil {
 		return Outcome{}, err
 	}
-	maker := r.maker(nil)
+	maker := r.d.maker(r.t, r.want, r.past)
 	if r.digest, err = maker.WantedDigest(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -44,7 +44,7 @@ func (r *call) ensure(ctx context.Context) (_ Outcome, err error) {
 	case next.Step == revision.RolledBack:
 		return r.settled(rolledBackOutcome(r.past.Records[0], r.now())), nil
 	}
-	if o, early := r.s.backoff.waiting(r.now(), r.attempt(r.digest)); early && !r.want.Again && next.Step != revision.RollBack {
+	if o, early := r.s.backoff.waiting(r.now(), attemptOf(r.want, r.past.Records, r.digest)); early && !r.want.Again && next.Step != revision.RollBack {
 		return o, nil
 	}
 	if next.Step == revision.Refuse {
@@ -165,8 +165,8 @@ func (r *call) advance(ctx context.Context, checks readiness.Checks) (Outcome, e
 		checks = nil // those that are wanted may be why it failed
 	}
 	before, after, operation := hooks.Events(r.rec, r.past.IsUpgrade(r.rec))
-	wait := r.wait()
-	install := r.install(wait, checks)
+	install := r.install(checks)
+	wait := install.Wait
 	for _, step := range []func(context.Context) (outcome.Stop, error){
 		func(ctx context.Context) (outcome.Stop, error) { return install.Apply(ctx, true) }, // before anything else, as Helm does
 		func(ctx context.Context) (outcome.Stop, error) { return r.hooks().Run(ctx, before) },
@@ -179,7 +179,10 @@ func (r *call) advance(ctx context.Context, checks readiness.Checks) (Outcome, e
 		func(ctx context.Context) (outcome.Stop, error) {
 			return outcome.Stop{}, revision.RetireAdopted(ctx, r.storeOf, r.rec, r.t.Client)
 		},
-		func(ctx context.Context) (outcome.Stop, error) { return outcome.Stop{}, r.finish(ctx, operation) },
+		func(ctx context.Context) (outcome.Stop, error) {
+			r.rec.State.Inventory = r.s.applied.WithUIDs(entriesOf(r.rec, r.s.wanted))
+			return outcome.Stop{}, revision.Finish(ctx, r.past, r.rec, operation, r.want.Postconditions)
+		},
 	} {
 		stop, err := step(ctx)
 		r.applied, r.tried = install.Applied, install.Tried
@@ -193,14 +196,6 @@ func (r *call) advance(ctx context.Context, checks readiness.Checks) (Outcome, e
 	o := readyOutcome(r.rec.Summary)
 	o.Found = r.s.applied.Statuses()
 	return r.settled(o), nil
-}
-
-// ended returns the outcome of a step that isn't done, unless there is an error.
-func (r *call) ended(ctx context.Context, stop outcome.Stop, err error) (Outcome, error) {
-	if err != nil {
-		return Outcome{}, err
-	}
-	return r.stopped(ctx, stop)
 }
 
 // prune deletes obsolete objects, if it is time to. By default the prune comes last: after all new objects are ready.
@@ -232,13 +227,4 @@ func entriesOf(rec *record.Record, wanted install.Wanted) []record.Entry {
 		entries = append(entries, slices.DeleteFunc(slices.Clone(rec.State.Inventory), func(e record.Entry) bool { return !e.CRD })...)
 	}
 	return entries
-}
-
-// finish marks the revision deployed.
-func (r *call) finish(ctx context.Context, operation string) error {
-	r.rec.State.Inventory = r.s.applied.WithUIDs(entriesOf(r.rec, r.s.wanted))
-	if !r.rec.IsRollback() {
-		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
-	}
-	return revision.Finish(ctx, r.past, r.rec, operation)
 }

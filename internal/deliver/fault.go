@@ -31,12 +31,12 @@ func (r *call) explain(ctx context.Context, err error) (Outcome, error) {
 		if len(r.past.Records) == 0 {
 			r.past.Records = slices.Clone(r.s.records)
 		}
-		return r.stopped(ctx, outcome.Wait(ReasonWaitingForMemory, "Other add-ons have the memory that this one needs", retry.Room))
+		return r.ended(ctx, outcome.Wait(ReasonWaitingForMemory, "Other add-ons have the memory that this one needs", retry.Room), nil)
 	}
 	if fault, ok := errors.AsType[*record.Fault](err); ok {
 		var stop outcome.Stop
 		if stop, err = stopForRecord(ctx, r.past, r.removes, err, fault); stop.Is() {
-			return r.stopped(ctx, stop)
+			return r.ended(ctx, stop, nil)
 		}
 	}
 	if refusal, ok := errors.AsType[*failure.Error](err); ok {
@@ -49,7 +49,7 @@ func (r *call) explain(ctx context.Context, err error) (Outcome, error) {
 	case r.patience().IsOver(f):
 		return r.refused(failure.New(f.Reason, "%s", f.Message)), nil
 	}
-	return r.stopped(ctx, outcome.Wait(f.Reason, "Waiting: "+f.Message, retry.Webhook))
+	return r.ended(ctx, outcome.Wait(f.Reason, "Waiting: "+f.Message, retry.Webhook), nil)
 }
 
 // stopForRecord returns the error of a release record that can't be read or written as a refusal, or as what is waited for, unless another

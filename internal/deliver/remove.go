@@ -42,7 +42,7 @@ func (r *call) remove(ctx context.Context, leaving []Release) (Outcome, error) {
 	}
 	newest := r.past.Records[0]
 	r.digest = newest.Digest
-	if o, early := r.s.backoff.waiting(r.now(), r.attempt(newest.Digest)); early && r.s.about.removing {
+	if o, early := r.s.backoff.waiting(r.now(), attemptOf(r.want, r.past.Records, newest.Digest)); early && r.s.about.removing {
 		return o, nil
 	}
 	if !r.past.IsProven(newest) {

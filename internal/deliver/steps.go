@@ -3,25 +3,33 @@
 package deliver
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/claim"
 	"github.com/cluster-chandler/chandler/internal/deliver/deletion"
+	"github.com/cluster-chandler/chandler/internal/deliver/history"
 	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
 	"github.com/cluster-chandler/chandler/internal/deliver/install"
 	"github.com/cluster-chandler/chandler/internal/deliver/keep"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
 	"github.com/cluster-chandler/chandler/internal/deliver/prune"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/ready"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/deliver/revision"
 )
 
 // Each step gets here what it needs of a call.
 
-func (r *call) maker(checks readiness.Checks) *revision.Maker {
+func (d *Deliverer) maker(t Target, want *Desired, past *history.History) *revision.Maker {
 	return &revision.Maker{
-		Want: r.want, Past: r.past, Checks: checks, Applier: r.applier, Own: r.t.own(), IsImpersonated: r.t.Own != nil,
-		StoreOf: r.storeOf, Clock: r.d.options.Clock,
+		Want: want, Past: past, Applier: apply.Applier{Client: t.Client, Scope: past.Scope}, Own: t.own(), IsImpersonated: t.Own != nil,
+		StoreOf: func(release Release) *record.Store { return d.storeOf(t, release, past.Memory) }, Clock: d.options.Clock,
 	}
 }
 
@@ -34,19 +42,16 @@ func (r *call) claimer() *claim.Claimer {
 	return c
 }
 
-func (r *call) wait() *ready.Wait {
-	return &ready.Wait{
-		Record: r.rec, Store: r.past.Store, Objects: r.s.applied, Progress: &r.s.waiting, Watch: r.watch, Wanted: &r.s.wanted.Objects,
-		Obsolete: r.obsolete, Postcondition: r.want.Postcondition, Deadline: r.deadline, Client: r.t.Client,
-		Hidden: r.past.Hidden, Clock: r.d.options.Clock,
-	}
-}
-
-func (r *call) install(wait *ready.Wait, checks readiness.Checks) *install.Step {
+func (r *call) install(checks readiness.Checks) *install.Step {
 	return &install.Step{
 		Policy: install.Policy{Checks: checks, Ignore: r.want.Ignore, Seen: r.want.Seen, Recreate: r.want.Recreate},
 		Record: r.rec, Store: r.past.Store, Wanted: &r.s.wanted, Objects: r.s.applied, Progress: &r.s.install, Applier: r.applier,
-		Claimer: r.claimer(), Wait: wait, Watch: r.watch, Patience: r.patience(), Hidden: r.past.Hidden,
+		Claimer: r.claimer(), Watch: r.watch, Patience: r.patience(), Hidden: r.past.Hidden,
+		Wait: &ready.Wait{
+			Record: r.rec, Store: r.past.Store, Objects: r.s.applied, Progress: &r.s.waiting, Watch: r.watch, Wanted: &r.s.wanted.Objects,
+			Obsolete: r.obsolete, Postcondition: r.want.Postcondition, Deadline: r.deadline, Client: r.t.Client,
+			Hidden: r.past.Hidden, Clock: r.d.options.Clock,
+		},
 	}
 }
 
@@ -63,13 +68,14 @@ func (r *call) pruner(calledOff bool) *prune.Pruner {
 
 // keeper keeps data by the policy of the add-on as it is wanted, or else of its record.
 func (r *call) keeper() *keep.Keeper {
-	k := &keep.Keeper{Reader: r.t.own(), Discovery: r.t.Discovery, Scope: r.past.Scope, IsApplied: r.s.applied.HasUID}
 	if r.want != nil {
-		k.DataPolicy = r.want.DataPolicy
-	} else {
-		k.DataPolicy = r.rec.DataPolicy
+		return r.t.keeper(r.past.Scope, r.want.DataPolicy, r.s.applied.HasUID)
 	}
-	return k
+	return r.t.keeper(r.past.Scope, r.rec.DataPolicy, r.s.applied.HasUID)
+}
+
+func (t Target) keeper(scope *object.Scope, policy addonsv1.DataPolicy, isApplied func(types.UID) bool) *keep.Keeper {
+	return &keep.Keeper{Reader: t.own(), Discovery: t.Discovery, Scope: scope, DataPolicy: policy, IsApplied: isApplied}
 }
 
 func (r *call) hooks() *hooks.Runner {

@@ -40,7 +40,7 @@ func (m *Maker) Begin(ctx context.Context) (*Made, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := m.make(ctx, m.nextRevision(), deployed, nil)
+	made, err := m.make(ctx, m.Past.Next(), deployed, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (m *Maker) Repeat(ctx context.Context, to record.Summary, failed *record.Su
 	if err != nil {
 		return nil, err
 	}
-	return &Made{Record: m.copyOf(old, m.nextRevision(), failed), Inventory: inherited.objects, Objects: objects}, nil
+	return &Made{Record: m.copyOf(old, m.Past.Next(), failed), Inventory: inherited.objects, Objects: objects}, nil
 }
 
 // Record writes the record of a revision, with its objects beside the inventory of those before it. Nothing of it is in the cluster
@@ -98,14 +98,6 @@ func (m *Maker) Record(ctx context.Context, made *Made) error {
 // Trim deletes the records of revisions that are too old.
 func (m *Maker) Trim(ctx context.Context) error {
 	return m.Past.Store.Delete(ctx, record.Surplus(m.Past.Records, cmp.Or(m.Want.HistoryLimit, addonsv1.DefaultHistoryLimit))...)
-}
-
-// nextRevision returns the number of the revision that follows the records.
-func (m *Maker) nextRevision() int {
-	if len(m.Past.Records) == 0 {
-		return 1
-	}
-	return m.Past.Records[0].Revision + 1
 }
 
 // deployedRecord returns the newest record if it is proven, and says what is deployed; else nil.

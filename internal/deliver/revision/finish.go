@@ -14,8 +14,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// Finish marks a revision deployed, with the inventory that its record has. The mark comes last, as then nobody looks again.
-func Finish(ctx context.Context, past *history.History, rec *record.Record, operation string) error {
+// Finish marks a revision deployed, with the inventory that its record has, and the postconditions that hold. The mark comes last, as then nobody looks again.
+func Finish(ctx context.Context, past *history.History, rec *record.Record, operation, postconditions string) error {
 	for _, older := range past.Records {
 		if older.Revision >= rec.Revision {
 			continue
@@ -39,6 +39,9 @@ func Finish(ctx context.Context, past *history.History, rec *record.Record, oper
 	rec.Applied = record.SumsOf(rec.State.Inventory).String()
 	rec.State.PreviousSensitive = nil // nothing is left of what had them
 	rec.CRDs = nil                    // nothing reads them any more
+	if !rec.IsRollback() {
+		rec.Postconditions, rec.Failure = postconditions, ""
+	}
 	rec.SetStatus(helmcommon.StatusDeployed, message.Shorten(description, 1024))
 	return past.Store.Update(ctx, rec)
 }
