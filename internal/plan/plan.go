@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -20,7 +20,7 @@ type Previewer interface {
 	// cluster doesn't answer, or isn't connected; nothing is known of the cluster then, as with any other error.
 	Preview(ctx context.Context, r Request) (Cluster, error)
 	// IsSlow reports whether the cluster answered slowly, or not at all, when it was worked on last.
-	IsSlow(cluster client.ObjectKey) bool
+	IsSlow(cluster types.NamespacedName) bool
 }
 
 // ErrSilent says that a cluster doesn't answer.
@@ -29,12 +29,13 @@ var ErrSilent = errors.New("the cluster doesn't answer")
 // Request says what is to be found out.
 type Request struct {
 	// Cluster is the key of the Cluster, and of its ClusterAddon.
-	Cluster client.ObjectKey
+	Cluster types.NamespacedName
 	// Stack is the name of the AddonStack.
 	Stack string
 	// Revision is the name that the ControllerRevision has, or would have.
 	Revision string
-	// Spec is that of the revision, with exact versions, what its bundle adds, and the policies as they would count.
+	// Spec is that of the revision, with exact versions, what its bundle adds, and the policies as they would count. It is nil if
+	// the revision doesn't select the cluster: all add-ons of the stack go then.
 	Spec *addonsv1.AddonStackSpec
 	// Inputs are the digests of values that the revision pins, or would pin.
 	Inputs stack.Inputs
