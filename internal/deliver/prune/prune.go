@@ -92,17 +92,10 @@ func (p *Pruner) deleteOne(ctx context.Context, e record.Entry) error {
 	if err != nil {
 		return err
 	}
-	verdict, why := keep.Facts{
+	verdict, why, marked, err := p.Keeper.Decide(ctx, keep.Facts{
 		Entry: e, Live: &live.ObjectMeta, Release: p.Applier.Scope.Release, Adopted: p.Adopted, CalledOff: p.CalledOff,
 		IsApplied: p.Keeper.IsApplied(live.UID),
-	}.Decide()
-	keeps := verdict == keep.Unsure
-	if keeps {
-		verdict = keep.Disowned
-		if why, err = p.Keeper.Reason(ctx, e, live); err == nil && why == "" {
-			verdict = keep.Goes
-		}
-	}
+	}, live)
 	switch {
 	case err != nil:
 		return err
@@ -110,7 +103,7 @@ func (p *Pruner) deleteOne(ctx context.Context, e record.Entry) error {
 		_, err = p.Deleter.Delete(ctx, e, live)
 		return err
 	case verdict == keep.Disowned:
-		if err := client.IgnoreNotFound(p.Applier.Disown(ctx, live, keeps)); err != nil {
+		if err := client.IgnoreNotFound(p.Applier.Disown(ctx, live, marked)); err != nil {
 			return err
 		}
 	}

@@ -36,19 +36,12 @@ type Maker struct {
 // Begin renders the revision that follows the records. It returns that of what is deployed if nothing but facts about the cluster
 // changed. Else the revision isn't recorded yet.
 func (m *Maker) Begin(ctx context.Context) (*Made, error) {
-	deployed, err := m.deployedRecord(ctx)
+	made, err := m.Draft(ctx)
 	if err != nil {
 		return nil, err
 	}
-	made, err := m.make(ctx, m.Past.Next(), deployed, nil)
-	if err != nil {
-		return nil, err
-	}
-	if deployed != nil && made.isUnasked && made.isAs(deployed) {
-		return &Made{Record: deployed, IsDeployed: true}, m.takeFacts(ctx, deployed, made.Record)
-	}
-	if deployed != nil {
-		made.Unchanged = made.SameAs(deployed.State.CRDsDigest)
+	if made.IsDeployed {
+		return &Made{Record: made.before, IsDeployed: true}, m.takeFacts(ctx, made.before, made.Record)
 	}
 	if err := m.Past.Memory.Hold(ctx, -object.Weight(made.Previous...)); err != nil {
 		return nil, err
@@ -57,7 +50,23 @@ func (m *Maker) Begin(ctx context.Context) (*Made, error) {
 	if err := m.ensureNamespace(ctx); err != nil {
 		return nil, err
 	}
-	return made, m.mayKeepRecords(ctx)
+	return made, m.MayKeepRecords(ctx)
+}
+
+// Draft renders the revision that follows the records, and writes nothing.
+func (m *Maker) Draft(ctx context.Context) (*Made, error) {
+	deployed, err := m.deployedRecord(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made, err := m.make(ctx, m.Past.Next(), deployed, nil)
+	if err != nil || deployed == nil {
+		return made, err
+	}
+	if made.IsDeployed = made.isUnasked && made.isAs(deployed); !made.IsDeployed {
+		made.Unchanged = made.SameAs(deployed.State.CRDsDigest)
+	}
+	return made, nil
 }
 
 // Repeat makes a revision with what an older one had. It is the rollback of the failed one, unless that is nil. Nothing is
