@@ -214,9 +214,9 @@ func (r *call) obsolete() []record.Entry {
 		return nil
 	}
 	before, after, _ := hooks.Events(r.rec, r.past.IsUpgrade(r.rec))
-	keys := r.hooks().Keys(before, after)
+	isHook := hooks.Keys(r.past.Scope, r.rec, before, after)
 	return slices.DeleteFunc(record.Minus(r.rec.State.Inventory, entriesOf(r.rec, r.s.wanted)), func(e record.Entry) bool {
-		return r.s.applied.Has(e.Key()) || keys[e.Key()]
+		return r.s.applied.Has(e.Key()) || isHook[e.Key()]
 	})
 }
 

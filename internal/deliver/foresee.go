@@ -5,7 +5,6 @@ package deliver
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,7 +56,7 @@ func restartedBy(ctx context.Context, maker *revision.Maker, claimer *claim.Clai
 			live = nil // trying it tells what is wrong
 		}
 		result, _, err := claimer.Apply(ctx, o, known[key], false)
-		changed[i] = podsDiffer(live, result) || podsDiffer(before[key], o)
+		changed[i] = revision.RestartsPods(live, result) || revision.RestartsPods(before[key], o)
 		return maker.Past.Hidden.FailureOf(key, err)
 	})
 	switch f := failed.Worst(); {
@@ -73,10 +72,4 @@ func restartedBy(ctx context.Context, maker *revision.Maker, claimer *claim.Clai
 		}
 	}
 	return restarted, nil
-}
-
-// podsDiffer reports whether the pods of a workload restart as its template changes. A CronJob's don't.
-func podsDiffer(before, after *unstructured.Unstructured) bool {
-	was, is := revision.PodTemplateOf(before), revision.PodTemplateOf(after)
-	return was != nil && is != nil && after.GetKind() != "CronJob" && !equality.Semantic.DeepEqual(was.Object, is.Object)
 }

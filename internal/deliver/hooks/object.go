@@ -27,11 +27,15 @@ import (
 
 // object is a hook's object as it is to be applied.
 func (r *Runner) object(h *helmrelease.Hook) (*unstructured.Unstructured, error) {
+	return objectOf(r.Applier.Scope, h)
+}
+
+func objectOf(scope *object.Scope, h *helmrelease.Hook) (*unstructured.Unstructured, error) {
 	objects, err := record.ParseManifest(h.Manifest)
 	if err != nil {
 		return nil, fmt.Errorf("hook %s: %w", h.Path, err)
 	}
-	prepared, err := r.Applier.Scope.Prepare(objects)
+	prepared, err := scope.Prepare(objects)
 	if err != nil {
 		return nil, err
 	}
@@ -245,14 +249,22 @@ func (r *Runner) deleteHook(ctx context.Context, h Hook) error {
 	return r.Hidden.FailureOf(e.Key(), err)
 }
 
+// Objects returns the objects of a revision's hooks of an event, in the order that they run in.
+func Objects(scope *object.Scope, rec *record.Record, event helmrelease.HookEvent) (all []*unstructured.Unstructured) {
+	for _, h := range For(rec.Helm.Hooks, event) {
+		if o, err := objectOf(scope, h.Hook); err == nil { // else it can't be there
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
 // Keys returns the objects of a revision's hooks of these events.
-func (r *Runner) Keys(events ...helmrelease.HookEvent) map[record.ObjectKey]bool {
+func Keys(scope *object.Scope, rec *record.Record, events ...helmrelease.HookEvent) map[record.ObjectKey]bool {
 	keys := map[record.ObjectKey]bool{}
 	for _, event := range events {
-		for _, h := range For(r.Record.Helm.Hooks, event) {
-			if o, err := r.object(h.Hook); err == nil { // else it can't be there
-				keys[record.KeyOf(o)] = true
-			}
+		for _, o := range Objects(scope, rec, event) {
+			keys[record.KeyOf(o)] = true
 		}
 	}
 	return keys

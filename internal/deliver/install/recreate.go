@@ -23,7 +23,7 @@ import (
 func (s *Step) orRecreate(ctx context.Context, o *unstructured.Unstructured, err error) error {
 	key := record.KeyOf(o)
 	f := s.Hidden.FailureOf(key, err)
-	if f.Reason != object.ReasonImmutableField || !s.Recreate || !mayRecreate(o.GroupVersionKind().GroupKind()) {
+	if f.Reason != object.ReasonImmutableField || !s.Recreate || !holdsNothing(o.GroupVersionKind().GroupKind()) {
 		return f
 	}
 	live, err := s.Applier.Get(ctx, o)
@@ -33,8 +33,7 @@ func (s *Step) orRecreate(ctx context.Context, o *unstructured.Unstructured, err
 	if err != nil {
 		return err
 	}
-	if object.OwnerOf(&metav1.ObjectMeta{Labels: live.GetLabels()}) != s.Applier.Scope.Release ||
-		live.GetAnnotations()[record.ResourcePolicyAnnotation] == record.ResourcePolicyKeep {
+	if !MayRecreate(live, s.Applier.Scope.Release) {
 		return f
 	}
 	if first := s.firstRecreated(key); first != key {
@@ -51,10 +50,16 @@ func (s *Step) orRecreate(ctx context.Context, o *unstructured.Unstructured, err
 	return object.Postpone(key, "a field is to change that can't be changed: the object was deleted, and is made again once it is gone")
 }
 
-// mayRecreate reports whether objects of a kind may be deleted to be made again. Objects that
+// MayRecreate reports whether an object of a release may be deleted to be made again.
+func MayRecreate(live *unstructured.Unstructured, release record.Release) bool {
+	return holdsNothing(live.GroupVersionKind().GroupKind()) && object.OwnerOf(&metav1.ObjectMeta{Labels: live.GetLabels()}) == release &&
+		live.GetAnnotations()[record.ResourcePolicyAnnotation] != record.ResourcePolicyKeep
+}
+
+// holdsNothing reports whether objects of a kind may be deleted to be made again. Objects that
 // hold data of people, as custom resources can, may not be. Neither may those whose deletion
 // takes others along.
-func mayRecreate(gk schema.GroupKind) bool {
+func holdsNothing(gk schema.GroupKind) bool {
 	return object.IsBuiltin(gk) && gk != object.CRDKind && gk != object.NamespaceKind && gk != object.ClaimKind && gk != object.VolumeKind
 }
 

@@ -39,7 +39,7 @@ func (s *Step) Hooks(ctx context.Context, event helmrelease.HookEvent) (outcome.
 	if !has(s.Record.Helm.Hooks, event) || slices.Contains(s.Record.State.EventsDone, event.String()) {
 		return outcome.Stop{}, nil
 	}
-	why, err := s.livesOn(ctx)
+	why, err := s.LivesOn(ctx)
 	if err != nil {
 		return outcome.Stop{}, err
 	}
@@ -74,8 +74,8 @@ func (s *Step) Objects(ctx context.Context) (outcome.Stop, error) {
 	return outcome.Stop{}, s.Past.Store.Update(ctx, s.Record)
 }
 
-// livesOn says which object of the inventory now belongs to which other add-on that stays, "" for none.
-func (s *Step) livesOn(ctx context.Context) (string, error) {
+// LivesOn says which object of the inventory now belongs to which other add-on that stays, "" for none.
+func (s *Step) LivesOn(ctx context.Context) (string, error) {
 	inventory, err := s.Past.Scope.InventoryOf(s.Record)
 	if err != nil {
 		return "", err

@@ -154,3 +154,9 @@ func inJSON(values map[string]any) (stored map[string]any) {
 	}
 	return stored
 }
+
+// RestartsPods reports whether the pods of a workload restart as its template changes. A CronJob's don't.
+func RestartsPods(before, after *unstructured.Unstructured) bool {
+	was, is := PodTemplateOf(before), PodTemplateOf(after)
+	return was != nil && is != nil && after.GetKind() != "CronJob" && !equality.Semantic.DeepEqual(was.Object, is.Object)
+}
