@@ -34,7 +34,8 @@ var Table = []Reason{
 	{WaitingForWorkers, pending, Passing, "its change is delivered once all workers are upgraded: `lifecycle.upgrade`"},
 	{WaitingForUpgrade, removing, Passing, "it is removed once the upgrade of Kubernetes is done"},
 	{StackPaused, []addonsv1.AddonPhase{addonsv1.AddonPending, addonsv1.AddonRemoving}, Passing,
-		"its AddonStack has the annotation `cluster.x-k8s.io/paused`, and nothing is written to any cluster: `kubectl chandler resume STACK`"},
+		"its AddonStack has the annotation `cluster.x-k8s.io/paused`, and nothing is written to any cluster: `kubectl chandler resume STACK`. " +
+			"If the stack was deleted before it could remove the add-on, make it again without the annotation, or uninstall the release with helm"},
 	{WaitingForConfirmation, pending, 0,
 		"the removal of other add-ons of its stack is [held](../removals.md#large-removals-are-held), and it may come in their place"},
 	{WaitingForOtherClusters, pending, Passing,
