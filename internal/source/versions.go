@@ -55,6 +55,9 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 	if !ok {
 		return nil, failure.New(failure.ArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
 	}
+	if ref.Traits().InCluster {
+		return from.Versions(ctx, nil) // a watch has them
+	}
 	q := s.question(ctx, "versions of "+ref.Source(), ref)
 	q.NotBefore = notBefore
 	return ask(ctx, s, s.lists, q, ref, from.Versions)
