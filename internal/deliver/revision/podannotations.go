@@ -31,7 +31,7 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 	if made.Previous, _, err = m.Past.Manifest(ctx, made.before); record.IsUnreadable(err) {
 		return nil, nil // so all objects are applied
 	}
-	if made.isUnasked = err == nil && m.isUnasked(rendering, made.before); !made.isUnasked {
+	if made.isUnasked = err == nil && isUnasked(m.Want, rendering, made.before); !made.isUnasked {
 		return nil, err
 	}
 	var there map[record.ObjectKey]*unstructured.Unstructured
@@ -78,9 +78,9 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 
 // isUnasked reports whether nothing but facts about the cluster differs from the inputs of the previous revision. Of a release of
 // Helm, chart, version and values are known.
-func (m *Maker) isUnasked(rendering *Rendering, p *record.Record) bool {
+func isUnasked(want *Desired, rendering *Rendering, p *record.Record) bool {
 	if p.Complete {
-		return m.Want.DigestBy(p.FactsUsed) == p.Digest && !p.Transferred() && !p.IsRollback() && !m.Want.Again &&
+		return want.DigestBy(p.FactsUsed) == p.Digest && !p.Transferred() && !p.IsRollback() && !want.Again &&
 			p.RenewAt.Equal(generated.RenewAt(rendering.Generated))
 	}
 	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)
@@ -153,4 +153,10 @@ func inJSON(values map[string]any) (stored map[string]any) {
 		return values // which equals nothing that is stored
 	}
 	return stored
+}
+
+// RestartsPods reports whether the pods of a workload restart as its template changes. A CronJob's don't.
+func RestartsPods(before, after *unstructured.Unstructured) bool {
+	was, is := PodTemplateOf(before), PodTemplateOf(after)
+	return was != nil && is != nil && after.GetKind() != "CronJob" && !equality.Semantic.DeepEqual(was.Object, is.Object)
 }
