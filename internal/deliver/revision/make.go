@@ -30,7 +30,7 @@ type Made struct {
 	IsDeployed bool
 
 	before    *record.Record // the deployed one, or of the release of Helm that is taken over; nil if there is none
-	isUnasked bool           // that one is of the same chart, values and spec
+	isUnasked bool           // nothing but facts differs from that one
 }
 
 // Make renders the revision that follows the records.
