@@ -77,7 +77,7 @@ func (q gathering) notePauses(ctx context.Context, users *inputs.References) err
 	for name := range left { // before they are read: so no change is missed
 		users.Add(client.ObjectKeyFromObject(q.ca), inputs.Object{Kind: inputs.KindStack, Key: q.keyOf(name)})
 	}
-	paused, err := q.stackReader().paused(ctx, left)
+	paused, err := q.stackReader().paused(ctx, left, q.ca.Status.Addons)
 	q.paused = q.paused.Union(paused)
 	return err
 }
