@@ -278,7 +278,6 @@ type PlanAction string
 type PlanChange struct {
 	// addon that the object is of.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	Addon string `json:"addon"`
 
@@ -289,7 +288,6 @@ type PlanChange struct {
 
 	// kind of the object.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Kind string `json:"kind"`
 
@@ -300,7 +298,6 @@ type PlanChange struct {
 
 	// name of the object.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
@@ -342,7 +339,6 @@ type PlanCause string
 type PlanField struct {
 	// path of the field.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path"`
 
