@@ -414,3 +414,16 @@ type AddonPlanList struct {
 
 	Items []AddonPlan `json:"items"`
 }
+
+// NewestOf returns the plan of a revision of a stack that was done last, nil if there is none. One that is about some of the
+// clusters doesn't count.
+func (l *AddonPlanList) NewestOf(stack, revision string) (newest *AddonPlan) {
+	for i := range l.Items {
+		p := &l.Items[i]
+		if p.Spec.StackName == stack && p.Status.Revision == revision && p.Status.Phase == PlanDone && p.Spec.ClusterSelector == nil &&
+			(newest == nil || newest.Status.Finished.Before(&p.Status.Finished)) {
+			newest = p
+		}
+	}
+	return newest
+}
