@@ -54,28 +54,30 @@ type Reconciler struct {
 	// WatchFilter of this instance, "" if it has none.
 	WatchFilter string
 	Clock       clock.Clock
+	// Statuses write to the Client.
+	Statuses management.Statuses
+	// Running counts the plans that are worked on.
+	Running *budget.Budget
 
-	statuses management.Statuses
-	running  *budget.Budget
-	wake     management.Queue // for answers of sources
+	wake management.Queue // for answers of sources
 }
 
-// How many plans are worked on at once, and how many of a namespace.
-const runningPlans, runningOfNamespace = 10, 5
+// Running are how many plans are worked on at once, and how many of a namespace.
+var Running = budget.Limits{All: 10, Namespace: 5}
 
 // Reconcile brings one AddonPlan to its end, or deletes it when it is old. A plan whose process ended begins again.
 func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	p := &addonsv1.AddonPlan{}
 	if err := r.Client.Get(ctx, req.NamespacedName, p); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
-			r.statuses.Forget(req.NamespacedName)
+			r.Statuses.Forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
 	switch {
 	case !p.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
-	case r.statuses.Stale(p):
+	case r.Statuses.Stale(p):
 		return ctrl.Result{RequeueAfter: retry.Cache}, nil
 	case p.IsFinished():
 		return r.finished(ctx, p)
@@ -86,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 
 // bring takes a plan as far as it can go: it gathers what the change is, asks the clusters, and reports.
 func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Result, error) {
-	slot := r.running.Claim(budget.Tenant{Namespace: p.Namespace}, 1)
+	slot := r.Running.Claim(budget.Tenant{Namespace: p.Namespace}, 1)
 	defer slot.End()
 	if !slot.Try(1) {
 		return ctrl.Result{RequeueAfter: retry.Room}, r.wait(ctx, p, "other plans of the namespace come first")

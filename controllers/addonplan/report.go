@@ -25,7 +25,7 @@ const maxText = 1024
 
 // write writes a status, if it differs.
 func (r *Reconciler) write(ctx context.Context, before, after *addonsv1.AddonPlan) error {
-	return r.statuses.Patch(ctx, before, after)
+	return r.Statuses.Patch(ctx, before, after)
 }
 
 // wait reports that the plan hasn't begun.

@@ -24,8 +24,8 @@ import (
 
 // SetupWithManager adds the controller to the manager. Plans that wait or are finished need workers, too.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager) error {
-	r.statuses.Client = r.Client
-	r.running = budget.New(budget.Limits{All: runningPlans, Namespace: runningOfNamespace})
+	r.Statuses.Client = r.Client
+	r.Running = budget.New(Running)
 	r.Members.Subscribe(func(clusterAddon client.ObjectKey) {
 		for _, key := range r.plansOf(context.Background(), clusterAddon.Namespace, func(*addonsv1.AddonPlan) bool { return true }) {
 			r.wake.Add(key)
@@ -42,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager) error {
 	})
 	ofValues := inNamespace(func(p *addonsv1.AddonPlan, _ client.Object) bool { return p.Spec.Template != nil }) // revisions say so themselves
 	all := inNamespace(func(*addonsv1.AddonPlan, client.Object) bool { return true })
-	return management.NewController(mgr, "addonplan", "AddonPlan", runningPlans+2).
+	return management.NewController(mgr, "addonplan", "AddonPlan", int(Running.All)+2).
 		For(&addonsv1.AddonPlan{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.AddonStack{}, management.Map(ofStack), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(isObserved))).
 		Watches(&appsv1.ControllerRevision{}, management.Map(ofRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
