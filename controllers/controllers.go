@@ -55,6 +55,7 @@ var Reads = []schema.GroupResource{
 	{Group: clusterv1.GroupVersion.Group, Resource: "clusters"},
 	{Group: addonsv1.GroupVersion.Group, Resource: "addonstacks"},
 	{Group: addonsv1.GroupVersion.Group, Resource: "clusteraddons"},
+	{Group: addonsv1.GroupVersion.Group, Resource: "addonplans"},
 	{Group: appsv1.GroupName, Resource: "controllerrevisions"},
 	{Resource: "configmaps"},
 	{Resource: "secrets"},

@@ -102,7 +102,7 @@ func TestBundlesAreOpenedForTheirNamespace(t *testing.T) {
 	must.Succeed(t, err)
 	r := following.Bundles{Sources: sources, Events: report.Events{Recorder: events.NewFakeRecorder(100)}}
 	ctx := sources.Waiting(budget.WithTenant(t.Context(), counting.tenant), "AddonStack team/platform", func() {})
-	if _, err := r.Expand(ctx, s, &following.Resolution{}, nil); err != nil {
+	if _, err := r.Expand(ctx, s, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if counting.own.Load() == 0 || counting.others.Load() > 0 {
