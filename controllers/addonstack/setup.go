@@ -26,6 +26,7 @@ import (
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/status,verbs=patch
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/finalizers,verbs=update
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonplans,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -42,6 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(haveInstancesMoved))).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&addonsv1.ClusterAddon{}, management.Map(r.stacksOfClusterAddon), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&addonsv1.AddonPlan{}, management.Map(stackOfPlan), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(isPlanned))).
 		Watches(&clusterv1.Cluster{}, management.Map(r.stacksOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.stacksUsing("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.stacksUsing("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
@@ -59,6 +61,20 @@ func haveInstancesMoved(before, after *addonsv1.AddonStack) bool {
 // stackOfRevision enqueues the stack that a revision is of. The cache has none without the label.
 func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
 	return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[addonsv1.StackNameLabel]}}
+}
+
+// stackOfPlan enqueues the stack that a plan is of: a wave that waits names it.
+func stackOfPlan(_ context.Context, obj client.Object) []client.ObjectKey {
+	p, ok := obj.(*addonsv1.AddonPlan)
+	if !ok {
+		return nil
+	}
+	return []client.ObjectKey{{Namespace: p.Namespace, Name: p.Spec.StackName}}
+}
+
+// isPlanned passes when a plan is done.
+func isPlanned(before, after *addonsv1.AddonPlan) bool {
+	return after.Status.Phase == addonsv1.PlanDone && before.Status.Phase != addonsv1.PlanDone
 }
 
 // stacksOfClusterAddon enqueues the stacks that a cluster is to run, those whose rollout may bring them to it, and those for

@@ -33,11 +33,6 @@ type Made struct {
 	isUnasked bool           // nothing but facts differs from that one
 }
 
-// Make renders the revision that follows the records.
-func (m *Maker) Make(ctx context.Context) (*Made, error) {
-	return m.make(ctx, m.Past.Next(), nil, nil)
-}
-
 // make renders a revision that follows the records, of which the deployed one may be given. It takes the generated values from the
 // revision before if none are given.
 func (m *Maker) make(ctx context.Context, number int, deployed *record.Record, given job.Generated) (*Made, error) {
