@@ -171,6 +171,23 @@ func TestHostsHaveToSendFastEnough(t *testing.T) {
 	}
 }
 
+// An answer whose length isn't known counts more than it has while it is read, and then what it has until it is released.
+func TestAnswersCountWhatTheyHave(t *testing.T) {
+	const length = 65 << 10
+	h := newHosts()
+	ctx, release := budget.Holding(t.Context())
+	if _, err := h.read(ctx, "team", strings.NewReader(strings.Repeat("a", length)), -1); err != nil {
+		t.Fatal(err)
+	}
+	if usage := h.memory.Usage(); usage.Claimed != length {
+		t.Errorf("an answer of %d bytes counts %d", length, usage.Claimed)
+	}
+	release()
+	if usage := h.memory.Usage(); usage.Claimed != 0 {
+		t.Errorf("in the end %+v is held", usage)
+	}
+}
+
 // An answer that waits for memory isn't a slow host's, however long that takes. If it takes too long, it says so.
 func TestAnswersWaitForMemory(t *testing.T) {
 	for name, ends := range map[string]bool{"until there is some": false, "until the request ends": true} {
