@@ -58,7 +58,7 @@ func TestRulesSayWhatIsWrong(t *testing.T) {
 				continue
 			}
 			n++
-			if !strings.HasSuffix(rule.Rule, "("+rule.MessageExpression+") == ''") {
+			if !strings.HasSuffix(rule.Rule, "("+rule.MessageExpression+`) == ""`) {
 				t.Errorf("%s: the rule isn't that its messageExpression says nothing: %s", path, rule.Rule)
 			}
 		}
