@@ -70,7 +70,7 @@ func (q gathering) notePauses(ctx context.Context) error {
 	for name := range left { // before they are read: so no change is missed
 		q.users.Add(client.ObjectKeyFromObject(q.ca), inputs.Object{Kind: inputs.KindStack, Key: q.keyOf(name)})
 	}
-	paused, err := q.stackReader().paused(ctx, left)
+	paused, err := q.stackReader().paused(ctx, left, q.ca.Status.Addons)
 	q.paused = q.paused.Union(paused)
 	return err
 }

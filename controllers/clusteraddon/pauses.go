@@ -27,15 +27,17 @@ func leftStacks(installed map[deliver.Release]deliver.Summary, proofs *releases.
 	return left
 }
 
-// paused returns which of the stacks are paused.
-func (r stackReader) paused(ctx context.Context, names sets.Set[string]) (sets.Set[string], error) {
+// paused returns which of the stacks are paused. One that isn't there is so if it was when its add-ons were last looked at: a
+// deletion is no wish to go on with what the pause holds up.
+func (r stackReader) paused(ctx context.Context, names sets.Set[string], was []addonsv1.AddonStatus) (sets.Set[string], error) {
 	paused := sets.New[string]()
 	for name := range names {
 		s := &addonsv1.AddonStack{}
-		if err := r.cache.Get(ctx, r.keyOf(name), s); client.IgnoreNotFound(err) != nil {
+		err := r.cache.Get(ctx, r.keyOf(name), s)
+		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading AddonStack %s: %w", name, err)
 		}
-		if annotations.HasPaused(s) {
+		if annotations.HasPaused(s) || err != nil && hasPaused(name, was) {
 			paused.Insert(name)
 		}
 	}

@@ -3,6 +3,7 @@
 package clusteraddon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,12 +72,16 @@ func (q removal) keptStatus(record deliver.Summary, fate decide.Fate) addonsv1.A
 	of, isUnresolved := q.unresolved[record.Stack]
 	switch fate {
 	case decide.KeepsStatus:
-		if status = q.previousStatus(status); q.isMoved(record) {
+		status.Reason, status.Message = reasons.StackUndecided, shorten(cmp.Or(of.why, "Its stack, or another one, may still want it")+"; the add-on is left as it is")
+		if was := q.previousStatus(status); was.Reason != reasons.StackPaused || of.state != decide.Held { // a confirmation ends that pause
+			status = was
+		}
+		if q.isMoved(record) {
 			status.Message = "It moves to another AddonStack: it stays as it is until this cluster gets that one (spec.stacks[].movedAddons)"
 		}
 	case decide.StackPaused:
 		status.Phase, status.Reason = addonsv1.AddonRemoving, reasons.StackPaused
-		status.Message = fmt.Sprintf("It is removed once AddonStack %s is resumed", record.Stack)
+		status.Message = fmt.Sprintf("It is removed once AddonStack %s is resumed or, if that is gone, made again without a pause", record.Stack)
 	case decide.WithoutAccount:
 		status.Reason, status.Message = reasons.ServiceAccountRequired, withoutServiceAccount
 	case decide.TakenOver:
