@@ -119,8 +119,8 @@ type HTTPSource struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('http') || isURL(self)",message="what follows a percent sign is two hexadecimal digits"
 	URL string `json:"url"`
 
-	// digest of the content, as sha256:<hex>: what sha256sum prints. An address
-	// promises nothing of what is behind it; the content has to be that one.
+	// digest of the content, as sha256:<hex>: what sha256sum prints. The content has
+	// to be that one.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
@@ -187,9 +187,8 @@ type GitHubSource struct {
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	Digest string `json:"digest,omitempty"`
 
-	// secretRef names a Secret of this object's namespace with credentials for the
-	// API: token, which has to be allowed to read the repository's contents. Without
-	// one, GitHub answers 60 requests an hour. Defaults to the provider instance's own
+	// secretRef names a Secret of this object's namespace with a token for the API,
+	// which may read the repository's contents. Defaults to the provider instance's own
 	// credentials.
 	// +optional
 	SecretRef *CredentialsReference `json:"secretRef,omitempty"`
