@@ -5,7 +5,7 @@ package v1beta1
 // ChartSource says where a chart comes from: exactly one of path, configMap,
 // secret, oci, helm, http, github, git and flux is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm), has(self.http), has(self.github), has(self.git), has(self.flux)].exists_one(x, x)",message="set exactly one kind of source"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm), has(self.http), has(self.github), has(self.git), has(self.flux)].exists_one(x, x)",message="set exactly one of path, configMap, secret, oci, helm, http, github, git and flux"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm) || has(self.github)",message="version is for oci, helm and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.versions) || has(self.oci.digest)",message="oci needs version (the tag), versions or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!(has(self.helm) || has(self.github)) || has(self.version) || has(self.versions)",message="helm and github need version or versions"
