@@ -5,7 +5,6 @@ package manager
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ func (o *Options) validate() error {
 		return nil
 	}
 	return cmp.Or(o.validateScope(), o.validateNames(), o.validateClusterSources(), o.validateTimes(),
-		o.validateNumbers(), o.validateAddresses(), o.validateServing(), o.validateFiles())
+		o.validateNumbers(), o.validateServing(), o.validateFiles())
 }
 
 // refuse returns an error if something is wrong.
@@ -85,35 +84,6 @@ func (o *Options) validateNames() error {
 		isOf("--instance-namespace", o.instance.Namespace, "name of a namespace", validation.IsDNS1123Label),
 		isOf("--leader-elect-namespace", o.manager.LeaderElectionNamespace, "name of a namespace", validation.IsDNS1123Label),
 	)
-}
-
-// validateAddresses finds what is no address, and ports that are taken twice. "0"
-// and, but for health, "" switch a server off.
-func (o *Options) validateAddresses() error {
-	taken := map[string]string{} // flags by their ports
-	for _, s := range []struct {
-		flag, address string
-		serves        bool
-	}{
-		{"--webhook-port", fmt.Sprintf(":%d", o.serving.Port), o.webhooks()},
-		{"--hook-port", fmt.Sprintf(":%d", o.hookPort), o.webhooks()},
-		{"--health-addr", o.manager.HealthProbeBindAddress, true},
-		{"--diagnostics-address", o.clusterAPI.DiagnosticsAddress, true},
-		{"--profiler-address", o.manager.PprofBindAddress, true},
-	} {
-		if !s.serves || s.address == "" || s.address == "0" {
-			continue
-		}
-		_, port, err := net.SplitHostPort(s.address)
-		if err != nil {
-			return fmt.Errorf("%s: %q is no address, as in :9440 or localhost:9440", s.flag, s.address)
-		}
-		if other, ok := taken[port]; ok && port != "0" {
-			return fmt.Errorf("%s and %s both take port %s", other, s.flag, port)
-		}
-		taken[port] = s.flag
-	}
-	return nil
 }
 
 func (o *Options) validateTimes() error {
