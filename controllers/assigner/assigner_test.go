@@ -199,7 +199,7 @@ func TestBusyClusters(t *testing.T) {
 			}}
 			must.Succeed(t, server.Status().Update(t.Context(), c))
 		},
-		"rolled-out-to": func(c *clusterv1.Cluster) { f.clusterAddon(c.Name, addonsv1.AddonsProgressingReason) },
+		"rolled-out-to": func(c *clusterv1.Cluster) { f.clusterAddon(c.Name, addonsv1.AddonsProgressingReason, true) },
 	}
 	for name, make := range busy {
 		c := f.cluster(team, name, "")
@@ -208,22 +208,29 @@ func TestBusyClusters(t *testing.T) {
 		make(c)
 	}
 	f.cluster(team, "idle", "")
-	f.clusterAddon("idle", addonsv1.AddonsReadyReason)
+	f.clusterAddon("idle", addonsv1.AddonsReadyReason, true)
+	f.cluster(team, "silent", "")
+	f.clusterAddon("silent", addonsv1.AddonsProgressingReason, false)
 	f.reconcile()
 	blue.Spec.Drain = ptr.To(true)
 	must.Succeed(t, server.Update(t.Context(), blue))
 	f.instance("green")
 	f.reconcile()
-	f.expect("one is drained", map[string]int{"team/blue": len(busy), "team/green": 1})
+	f.expect("one is drained", map[string]int{"team/blue": len(busy), "team/green": 2})
 }
 
 // clusterAddon makes the ClusterAddon of a Cluster.
-func (f *fleet) clusterAddon(name, reason string) {
+func (f *fleet) clusterAddon(name, reason string, reachable bool) {
 	f.Helper()
 	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}, Spec: addonsv1.ClusterAddonSpec{ClusterName: name}}
 	must.Succeed(f, server.Create(f.Context(), ca))
 	f.Cleanup(func() { must.Succeed(f, server.Delete(context.WithoutCancel(f.Context()), ca)) })
 	ca.Status.ObservedGeneration = ca.Generation
 	ca.Status.Conditions = []metav1.Condition{{Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.Now()}}
+	if reachable {
+		ca.Status.Conditions = append(ca.Status.Conditions, metav1.Condition{
+			Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionTrue, Reason: "Connected", LastTransitionTime: metav1.Now(),
+		})
+	}
 	must.Succeed(f, server.Status().Update(f.Context(), ca))
 }

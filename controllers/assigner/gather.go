@@ -86,5 +86,6 @@ func (a *Assigner) isBusy(ctx context.Context, key client.ObjectKey) (bool, erro
 	} else if err != nil {
 		return false, nil
 	}
-	return ca.Status.ObservedGeneration < ca.Generation || conditions.GetReason(ca, addonsv1.AddonsReadyCondition) == addonsv1.AddonsProgressingReason, nil
+	isChanging := ca.Status.ObservedGeneration < ca.Generation || conditions.GetReason(ca, addonsv1.AddonsReadyCondition) == addonsv1.AddonsProgressingReason
+	return isChanging && conditions.IsTrue(ca, addonsv1.ClusterReachableCondition), nil // else it may stay so for ever
 }
