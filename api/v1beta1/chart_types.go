@@ -3,16 +3,16 @@
 package v1beta1
 
 // ChartSource says where a chart comes from: exactly one of path, configMap,
-// secret, oci, helm, http, github and git is set.
+// secret, oci, helm, http, github, git and flux is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm), has(self.http), has(self.github), has(self.git)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, helm, http, github and git"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm), has(self.http), has(self.github), has(self.git), has(self.flux)].exists_one(x, x)",message="set exactly one of path, configMap, secret, oci, helm, http, github, git and flux"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm) || has(self.github)",message="version is for oci, helm and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.versions) || has(self.oci.digest)",message="oci needs version (the tag), versions or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!(has(self.helm) || has(self.github)) || has(self.version) || has(self.versions)",message="helm and github need version or versions"
 // +kubebuilder:validation:XValidation:rule="!has(self.versions) || (has(self.oci) || has(self.helm) || has(self.github)) && !has(self.version)",message="versions is for oci, helm and github, in the place of version"
 // +kubebuilder:validation:XValidation:rule="!has(self.versions) || !(has(self.oci) && has(self.oci.digest) || has(self.helm) && has(self.helm.digest) || has(self.github) && has(self.github.digest))",message="with versions, each of them has its own digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.helm) && has(self.helm.digest) || has(self.github) && has(self.github.digest)) || self.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][0-9A-Za-z.+-]+)?$')",message="a digest is that of one version: with it, version is an exact one"
-// +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci, helm, http, github and git have their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: all others have their own"
 // +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) || (has(self.helm) || has(self.github)) && has(self.verify.provenance)",message="verify.cosign is for oci, verify.provenance for oci, helm and github"
 type ChartSource struct {
 	// path of a chart archive or of a chart's directory, relative to the
@@ -52,6 +52,10 @@ type ChartSource struct {
 	// git is a chart in a Git repository.
 	// +optional
 	Git *GitSource `json:"git,omitempty"`
+
+	// flux is the artifact of an object of Flux.
+	// +optional
+	Flux *FluxSource `json:"flux,omitempty"`
 
 	// digest of the chart of path, configMap or secret, as sha256:<hex>: of an
 	// archive it is what sha256sum prints. The chart has to be that one. In
