@@ -30,12 +30,6 @@ type FluxSource struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// FluxGroup is the group of Flux's sources, and FluxVersion the version of it.
-const (
-	FluxGroup   = "source.toolkit.fluxcd.io"
-	FluxVersion = "v1"
-)
-
 // Pin names the artifact of a version in the place of the newest.
 func (f *FluxSource) Pin(version, digest string) { f.Revision, f.Digest = version, digest }
 

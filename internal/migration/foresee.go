@@ -112,6 +112,7 @@ func (by *foresight) tryOut(ctx context.Context, r *Release, files []artifact.Fi
 		Release: deliver.Release{Namespace: r.Addon.Namespace, Name: r.Addon.Name}, Adoption: r.Addon.AdoptionPolicy, CRDPolicy: r.Addon.CRDPolicy,
 		ProgressDeadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second,
 		Digest:           func(context.Context, string) (string, error) { return "", nil },
+		DigestBy:         func(string) string { return "" },
 		Render: func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
 			result, err := by.renderer.Chart(ctx, job.Chart{
 				Files: files, Values: r.Values, Facts: at.facts, Generated: in.Generated, Lookup: in.Lookup, Live: in.Live,

@@ -4,7 +4,7 @@
 //
 // [Sources.Resolve] says which content a reference means now, as a digest. [Sources.Fetch]
 // gets the content with the digest. Both ask a source once for all callers (package
-// outcome), as whoever the reference lets them (package auth). A kind of source is a
+// answers), as whoever the reference lets them (package auth). A kind of source is a
 // [backend] (packages oci, helm, github, git, flux and web), a directory of this machine (package
 // local), or an object of the management cluster (package object).
 //
@@ -93,12 +93,12 @@ type Sources struct {
 	releases *github.Releases
 	commits  *git.Commits
 
-	digests  *answers.Memory[string]                  // that references were resolved to
-	lists    *answers.Memory[[]string]                // of versions
-	searches *budget.Cache[string, map[string]search] // in lists, by the question for the list
-	verified *answers.Memory[string]                  // versions that signed texts say
-	contents *answers.Memory[*Artifact]               // unpacked
-	refused  *budget.Cache[string, bool]              // digests that callers can't use, with the question
+	digests  *answers.Memory[string]     // that references were resolved to
+	lists    *answers.Memory[[]string]   // of versions
+	searches searches                    // in lists
+	verified *answers.Memory[string]     // versions that signed texts say
+	contents *answers.Memory[*Artifact]  // unpacked
+	refused  *budget.Cache[string, bool] // digests that callers can't use, with the question
 }
 
 // costOfLine returns the cost of an answer that is a line.
@@ -118,7 +118,7 @@ func New(options Options) (*Sources, error) {
 		commits:  git.NewCommits(options.Opener, options.Limits, options.Clock, options.Memory),
 		digests:  answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
 		lists:    answers.New(options.Clock, options.Memory, listBytes, answers.Strings),
-		searches: budget.NewCache[string](options.Memory, remembered, costOfSearches),
+		searches: searches{budget.NewCache[string](options.Memory, remembered, costOfSearches)},
 		verified: answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
 		contents: answers.New(options.Clock, options.Memory, contentBytes, (*Artifact).bytes),
 		refused:  budget.NewCache[string](options.Memory, remembered, costOfLine[bool]),

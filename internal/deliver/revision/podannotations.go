@@ -80,8 +80,8 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 // Helm, chart, version and values are known.
 func isUnasked(want *Desired, rendering *Rendering, p *record.Record) bool {
 	if p.Complete {
-		return want.DigestBy(p.FactsUsed) == p.Digest && !p.Transferred() && !p.IsRollback() && !want.Again &&
-			p.RenewAt.Equal(generated.RenewAt(rendering.Generated))
+		return !p.Transferred() && !p.IsRollback() && !want.Again && p.RenewAt.Equal(generated.RenewAt(rendering.Generated)) &&
+			want.DigestBy(p.FactsUsed) == p.Digest
 	}
 	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)
 	return of != nil && of.Metadata != nil && of.Metadata.Name == rendering.Name && of.Metadata.Version == rendering.Version &&
