@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -72,7 +74,7 @@ func (e *env) written() []string {
 // writes lists the objects that a delivery writes or deletes by a plan, and those that it may write.
 func writes(a plan.Addon) (written, maybe []string) {
 	for _, c := range a.Changes {
-		name := strings.ToLower(c.Object.Kind) + "s/" + c.Object.Name
+		name := resourceOf(c.Object) + "/" + c.Object.Name
 		switch c.Action {
 		case plan.Keep, plan.Unknown, plan.Refuse: // its labels go; it is tried, and refused
 			maybe = append(maybe, name)
@@ -341,4 +343,10 @@ func (e *env) scatter(random *rand.Rand, ns, name string) {
 	case 8:
 		e.apply(object.HelmManager, head+"  annotations: {"+object.HelmReleaseName+": demo, "+object.HelmReleaseNamespace+": "+ns+"}\n"+data)
 	}
+}
+
+// resourceOf returns the resource of an object.
+func resourceOf(o plan.Object) string {
+	resource, _ := apimeta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
+	return resource.Resource
 }
