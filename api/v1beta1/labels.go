@@ -28,6 +28,15 @@ const (
 // namespace, whatever their --watch-filter. No instance can have it as its own.
 const SharedWatchFilter = "shared"
 
+// Annotations on a Cluster that the assigner of the shared deployment has labelled.
+const (
+	// AssignedFilterAnnotation holds the watch filter that the assigner chose. Where the label is another one, a person wrote that,
+	// and it stays.
+	AssignedFilterAnnotation = "addons.cluster.x-k8s.io/assigned-filter"
+	// MovedAtAnnotation says when the assigner last gave the Cluster to another instance, in RFC 3339.
+	MovedAtAnnotation = "addons.cluster.x-k8s.io/moved-at"
+)
+
 // StackGenerationAnnotation on a ControllerRevision holds the newest
 // metadata.generation of the AddonStack that it was made from.
 const StackGenerationAnnotation = "addons.cluster.x-k8s.io/stack-generation"

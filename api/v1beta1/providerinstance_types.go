@@ -83,6 +83,11 @@ type ProviderInstanceSpec struct {
 	// +kubebuilder:validation:Minimum=4
 	// +kubebuilder:validation:Maximum=300
 	ExpirySeconds int32 `json:"expirySeconds"`
+
+	// drain says that the instance is to end (--drain): the assigner gives its Clusters to other instances, and none to it. Absent
+	// if it isn't.
+	// +optional
+	Drain *bool `json:"drain,omitempty"`
 }
 
 // ProviderInstanceStatus is how a running instance fares.

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -37,6 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	if err := metrics.Registry.Register(gauges.Series{Cache: r.Client}); err != nil {
 		return err
 	}
+	r.Sources.Flux = management.NewObjects(mgr.GetLocalManager(), r.fluxChanged)
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
 		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(haveInstancesMoved))).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
@@ -111,6 +113,13 @@ func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
 	for _, key := range r.stacksWith(ctx, "", func(s *addonsv1.AddonStack) bool {
 		return s.Spec.Source != nil && s.Spec.Source.Path != "" && path.Clean(s.Spec.Source.Path) == changed
 	}) {
+		r.wake.Add(key)
+	}
+}
+
+// fluxChanged enqueues the stacks whose sources name an object of Flux.
+func (r *Reconciler) fluxChanged(kind schema.GroupKind, object client.ObjectKey) {
+	for _, key := range r.stacksWith(context.Background(), object.Namespace, func(s *addonsv1.AddonStack) bool { return sources.Uses(s, kind.Kind, object.Name) }) {
 		r.wake.Add(key)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/cluster-chandler/chandler/controllers"
+	"github.com/cluster-chandler/chandler/controllers/assigner"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/files"
@@ -62,6 +63,7 @@ type Options struct {
 
 	// What flags say of the options of others.
 	instance    registration.Options
+	assigner    assigner.Options
 	kubeconfigs files.Options
 	fleet       fleet.Options
 	workers     controllers.Options
@@ -98,6 +100,11 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.StringVar(&o.instance.Name, "instance-name", "", "Name of this instance's ProviderInstance. If unspecified, it is made of the scope.")
 	fs.StringVar(&o.instance.Namespace, "instance-namespace", "", "Namespace of this instance's ProviderInstance. Defaults to the namespace the process runs in; outside of a cluster to --leader-elect-namespace, then to the first --namespace, then to default.")
 	fs.DurationVar(&o.instance.Heartbeat, "instance-heartbeat", registration.DefaultHeartbeat, "How often this instance says that it is alive. Other instances wait for four times as long before they take over its scope.")
+
+	fs.BoolVar(&o.instance.Drain, "drain", false, "This instance is to end: the assigner of the shared deployment gives its Clusters to other instances, and none to it.")
+
+	fs.StringSliceVar(&o.assigner.Namespaces, "assign-namespaces", nil, fmt.Sprintf("Namespaces in which Clusters without label %s get that of an instance, with commas between. It is for --run=webhooks alone, and elects a leader. If unspecified, no Cluster is labelled.", clusterv1.WatchLabel))
+	fs.IntVar(&o.assigner.MovesPerHour, "assign-moves-per-hour", 60, "How many Clusters of --assign-namespaces go from one instance to another within an hour, so that all have about as many. 0 moves none.")
 
 	fs.BoolVar(&o.manager.LeaderElection, "leader-elect", false, "Elect a leader, so that of several replicas just one works.")
 	fs.StringVar(&o.manager.LeaderElectionNamespace, "leader-elect-namespace", "", "Namespace of the lease. Defaults to the namespace the process runs in.")
@@ -164,9 +171,11 @@ func (o *Options) controllers() bool { return slices.Contains(o.run, runControll
 // webhooks reports whether this process serves webhooks.
 func (o *Options) webhooks() bool { return slices.Contains(o.run, runWebhooks) && o.serving.Port != 0 }
 
-// elects reports whether a leader is elected: only one replica runs controllers, while
+// elects reports whether a leader is elected: only one replica runs controllers, or assigns Clusters, while
 // each serves webhooks.
-func (o *Options) elects() bool { return o.manager.LeaderElection && o.controllers() }
+func (o *Options) elects() bool {
+	return o.manager.LeaderElection && o.controllers() || len(o.assigner.Namespaces) > 0
+}
 
 // Parse reads the command line. The error is one line that says what to change.
 func Parse(args []string) (*Options, *pflag.FlagSet, error) {

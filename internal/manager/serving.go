@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assigner"
 	"github.com/cluster-chandler/chandler/controllers/providerinstance"
 	"github.com/cluster-chandler/chandler/controllers/unmanaged"
 	"github.com/cluster-chandler/chandler/internal/instance/grant"
@@ -31,6 +32,7 @@ import (
 // addServing prepares a manager for what setupWebhooks adds: servers, and a cache of what concerns all instances,
 // whatever the scope of the one in this process. The server of the runtime hooks is returned, nil if there is none.
 func addServing(m *manager.Options, o *Options, tlsOptions []func(*tls.Config)) (webhook.Server, error) {
+	o.assigner.AddCaches(m.Cache.ByObject)
 	m.Cache.ByObject[&addonsv1.ProviderInstance{}] = cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
 
 	serve := func(port int, clientCA string) (webhook.Server, error) {
@@ -58,6 +60,9 @@ func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, o *Options) (
 	granter := &providerinstance.Granter{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Memory: grant.NewMemory(clock.RealClock{}), Clock: clock.RealClock{},
 	}
+	assigns := &assigner.Assigner{
+		Options: o.assigner, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("assigner"), Clock: clock.RealClock{},
+	}
 	for _, part := range []struct {
 		name  string
 		setup func(manager.Manager) error
@@ -67,6 +72,7 @@ func setupWebhooks(mgr manager.Manager, hookServer webhook.Server, o *Options) (
 		{"the ProviderInstance webhook", (&webhooks.ProviderInstance{Reviews: mgr.GetClient()}).SetupWithManager},
 		{"the conversion webhook", conversion.SetupWithManager},
 		{"the grants of ProviderInstances", granter.SetupWithManager},
+		{"the assignment of Clusters to instances", assigns.SetupWithManager},
 	} {
 		if err := part.setup(mgr); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", part.name, err)

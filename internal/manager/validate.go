@@ -5,7 +5,6 @@ package manager
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ func (o *Options) validate() error {
 		return nil
 	}
 	return cmp.Or(o.validateScope(), o.validateNames(), o.validateClusterSources(), o.validateTimes(),
-		o.validateNumbers(), o.validateAddresses(), o.validateServing(), o.validateFiles())
+		o.validateNumbers(), o.validateServing(), o.validateFiles())
 }
 
 // refuse returns an error if something is wrong.
@@ -53,15 +52,19 @@ func (o *Options) validateScope() error {
 		}
 	}
 	scope := o.instance.Scope
-	for _, namespace := range scope.Namespaces {
-		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return fmt.Errorf("--namespace: %q is no name of a namespace: %s", namespace, problems[0])
+	for flag, namespaces := range map[string][]string{"--namespace": scope.Namespaces, "--assign-namespaces": o.assigner.Namespaces} {
+		for _, namespace := range namespaces {
+			if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+				return fmt.Errorf("%s: %q is no name of a namespace: %s", flag, namespace, problems[0])
+			}
 		}
 	}
 	return cmp.Or(
 		refuse(!o.controllers() && !o.webhooks(), "--run and --webhook-port leave nothing to do"),
 		refuse(!o.controllers() && (len(scope.Namespaces) > 0 || scope.WatchFilter != ""),
 			"--namespace and --watch-filter are for controllers; webhooks serve all instances"),
+		refuse(o.controllers() && len(o.assigner.Namespaces) > 0, "--assign-namespaces is for --run=webhooks, in the deployment that instances share"),
+		refuse(!o.controllers() && o.instance.Drain, "--drain is for controllers; webhooks have no Clusters"),
 		refuse(len(scope.Namespaces) > maxNamespaces,
 			"--namespace: %d namespaces are more than %d; without --namespace all are managed", len(scope.Namespaces), maxNamespaces),
 		refuse(scope.WatchFilter == addonsv1.SharedWatchFilter,
@@ -87,35 +90,6 @@ func (o *Options) validateNames() error {
 	)
 }
 
-// validateAddresses finds what is no address, and ports that are taken twice. "0"
-// and, but for health, "" switch a server off.
-func (o *Options) validateAddresses() error {
-	taken := map[string]string{} // flags by their ports
-	for _, s := range []struct {
-		flag, address string
-		serves        bool
-	}{
-		{"--webhook-port", fmt.Sprintf(":%d", o.serving.Port), o.webhooks()},
-		{"--hook-port", fmt.Sprintf(":%d", o.hookPort), o.webhooks()},
-		{"--health-addr", o.manager.HealthProbeBindAddress, true},
-		{"--diagnostics-address", o.clusterAPI.DiagnosticsAddress, true},
-		{"--profiler-address", o.manager.PprofBindAddress, true},
-	} {
-		if !s.serves || s.address == "" || s.address == "0" {
-			continue
-		}
-		_, port, err := net.SplitHostPort(s.address)
-		if err != nil {
-			return fmt.Errorf("%s: %q is no address, as in :9440 or localhost:9440", s.flag, s.address)
-		}
-		if other, ok := taken[port]; ok && port != "0" {
-			return fmt.Errorf("%s and %s both take port %s", other, s.flag, port)
-		}
-		taken[port] = s.flag
-	}
-	return nil
-}
-
 func (o *Options) validateTimes() error {
 	lease, renew, retry := *o.manager.LeaseDuration, *o.manager.RenewDeadline, *o.manager.RetryPeriod
 	return cmp.Or(
@@ -136,6 +110,7 @@ func (o *Options) validateNumbers() error {
 		atLeastOne("--cluster-connection-concurrency", o.fleet.Concurrency),
 		atLeastOne("--kube-api-burst", o.kubeAPIBurst),
 		atLeastOne("--cluster-client-burst", o.fleet.Burst),
+		refuse(o.assigner.MovesPerHour < 0, "--assign-moves-per-hour must not be negative"),
 		refuse(o.kubeAPIQPS <= 0 || o.fleet.QPS <= 0, "--kube-api-qps and --cluster-client-qps must be greater than 0"),
 		refuse(o.render.Workers < 0 || o.render.Timeout <= 0 || o.renderMemoryMiB < 64,
 			"--render-workers must not be negative, --render-timeout greater than 0, and --render-memory-mib at least 64"),

@@ -85,6 +85,13 @@ type Addon struct {
 // Object names an object of a cluster.
 type Object struct{ APIVersion, Kind, Namespace, Name string }
 
+func (o Object) String() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
 // Action says what becomes of an object.
 type Action string
 

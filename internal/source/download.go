@@ -3,7 +3,6 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http/httptrace"
@@ -14,9 +13,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/flux"
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
-	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/oci"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/web"
@@ -83,7 +82,7 @@ func (s fetching) load(ctx context.Context, ref reference.Reference, scope, dige
 func (s fetching) download(ctx context.Context, ref reference.Reference, scope, digest string) (artifact.Content, error) {
 	found := false
 	got, err := s.atHand(ctx, ref, func() (got artifact.Content, err error) {
-		got, found = s.stored(ref, scope, digest)
+		got, found = disk{s.Store, s.Limits}.read(ref, scope, digest)
 		return got, nil
 	})
 	if err != nil || found {
@@ -92,18 +91,18 @@ func (s fetching) download(ctx context.Context, ref reference.Reference, scope, 
 	from := s.backendOf(ref)
 	got, err = visit(ctx, s.Sources, ref, func(ctx context.Context, c *auth.Client) (artifact.Content, error) { return from.Fetch(ctx, c, digest) })
 	if err == nil {
-		s.downloaded(ref, scope, got)
+		disk{s.Store, s.Limits}.put(ref, scope, got)
 	}
 	return got, err
 }
 
 // readAtHand returns what a path, or an object, has now.
 func (s fetching) readAtHand(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
-	got, err := counted(s.Sources, ref, func() (artifact.Content, error) {
+	got, err := counted(s.Clock, ref, func() (artifact.Content, error) {
 		if ref.Chart.Path != "" {
 			return s.local.Fetch(ref.Chart.Path, ref.Kind)
 		}
-		return s.readObject(ctx, ref)
+		return readObject(ctx, s.objects, ref)
 	})
 	if err == nil {
 		countBytes(ref, got)
@@ -133,7 +132,7 @@ func visit[T any](ctx context.Context, s *Sources, ref reference.Reference, call
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { sent.Store(true) }})
 	got, err := auth.Ask(traced, s.access, ref, call)
 	if sent.Load() {
-		s.count(ref, started, err)
+		count(ref, started, s.Clock.Now(), err)
 	}
 	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactChanged {
 		s.digests.Forget(s.digestQuestion(ctx, ref).Key) // for those who ask from now on
@@ -161,6 +160,8 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 		return web.New(ref)
 	case "github":
 		return offered{github.New(ref, s.releases)}
+	case "flux":
+		return flux.New(ref, s.Flux)
 	case "git":
 		return s.commits.In(ref, func(ctx context.Context, what string) answers.Question { return s.question(ctx, what, ref) },
 			func(ctx context.Context, files []artifact.File, path string) (artifact.Content, error) {
@@ -170,49 +171,4 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 		return offered{helm.New(ref, s.indexes)}
 	}
 	return nil
-}
-
-// downloaded counts what a source gave, and keeps it on disk: an archive, or each of a
-// bundle's files under its own digest, and then the manifest that lists them.
-func (s fetching) downloaded(ref reference.Reference, scope string, got artifact.Content) {
-	countBytes(ref, got)
-	if ref.Traits().Commits && got.Files != nil {
-		var stream bytes.Buffer
-		_ = artifact.WriteFiles(&stream, got.Files) // it never fails
-		s.Store.Put(scope, got.Digest(), stream.Bytes())
-		return
-	}
-	for _, file := range got.Files {
-		s.Store.Put(scope, artifact.DigestOf(file.Data), file.Data)
-	}
-	data := got.Archive
-	if got.Manifest != nil {
-		data = got.Manifest
-	}
-	s.Store.Put(scope, got.Digest(), data)
-}
-
-// stored returns what is on disk, in whole: if a file of a bundle is missing, or was
-// damaged, all of it is downloaded again.
-func (s fetching) stored(ref reference.Reference, scope, digest string) (artifact.Content, bool) {
-	data, found := s.Store.Get(scope, digest)
-	if files, listed := artifact.ReadFiles(data); listed && ref.Traits().Commits { // of others, nobody has checked them
-		return artifact.Content{Files: files}, found
-	}
-	if !found || ref.Kind != artifact.KindBundle || artifact.IsCompressed(data) {
-		return artifact.Content{Archive: data}, found
-	}
-	parts, listed, err := layout.Parts(data, s.Limits)
-	if !listed || err != nil {
-		return artifact.Content{Archive: data}, true // no archive either: that is found out when it is unpacked
-	}
-	got := artifact.Content{Manifest: data, Files: make([]artifact.File, 0, len(parts))}
-	for _, p := range parts {
-		file, found := s.Store.Get(scope, p.Digest)
-		if !found {
-			return artifact.Content{}, false
-		}
-		got.Files = append(got.Files, artifact.File{Name: p.Name, Data: file})
-	}
-	return got, true
 }

@@ -26,9 +26,10 @@ func (s *Sources) Fetch(ctx context.Context, ref reference.Reference, digest str
 
 func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest string) (*Artifact, error) {
 	var says string // of its version, by the signed text
-	if s.required.For(ref) || ref.Chart.Verify != nil {
+	required := s.required.For(ref)
+	if required || ref.Chart.Verify != nil {
 		var err error
-		if says, err = (verification{s}).verify(ctx, ref, digest); err != nil {
+		if says, err = (verification{s.required, s.trust, s.backendOf(ref), s.meets}).verify(ctx, ref, digest); err != nil {
 			return nil, err
 		}
 	}
@@ -38,7 +39,7 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 	if err != nil {
 		return nil, err
 	}
-	return got, verification{s}.accepts(ref, got, says)
+	return got, accepts(ref, got, says, required)
 }
 
 // scope names who may have the same content as the reference, in memory and on disk. The latter

@@ -31,6 +31,11 @@ type found struct {
 	asked   time.Time // when the list was asked for; zero: none was searched yet
 }
 
+// searches has what was looked for, and found, in lists of versions, by the question for the list.
+type searches struct {
+	known *budget.Cache[string, map[string]search]
+}
+
 // costOfSearches returns what the searches in the lists of an artifact count: none of them takes more than a version, a line and an error.
 func costOfSearches(all map[string]search) int64 { return int64(len(all)) * 2 * ofLine }
 
@@ -40,32 +45,39 @@ func (s *Sources) find(ctx context.Context, ref reference.Reference, what string
 	if !ok {
 		return found{}, failure.New(failure.ArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
 	}
+	if ref.Traits().InCluster { // a watch has its version
+		list, err := from.Versions(ctx, nil)
+		if err != nil {
+			return found{}, err
+		}
+		return foundIn(list, in, time.Time{}), nil
+	}
 	q := s.question(ctx, "versions of "+ref.Source(), ref)
 	q.NotBefore = notBefore
-	s.change(ref, q.Key, func(all map[string]search) { all[what] = search{in, true, all[what].found} })
-	if known := s.found(q.Key, what); known.isSince(notBefore) {
+	s.searches.change(ref, q.Key, func(all map[string]search) { all[what] = search{in, true, all[what].found} })
+	if known := s.searches.found(q.Key, what); known.isSince(notBefore) {
 		return known, nil
 	}
 	list, err := ask(ctx, s, s.lists, q, ref, func(ctx context.Context, c *auth.Client) ([]string, error) {
 		asked := s.Clock.Now()
 		list, err := from.Versions(ctx, c)
 		if err == nil {
-			s.search(ref, q.Key, list, asked)
+			s.searches.list(ref, q.Key, list, asked)
 		}
 		return list, err
 	})
 	if err != nil {
 		return found{}, err
 	}
-	if known := s.found(q.Key, what); known.isSince(notBefore) {
+	if known := s.searches.found(q.Key, what); known.isSince(notBefore) {
 		return known, nil
 	}
 	return foundIn(list, in, time.Time{}), nil
 }
 
-// search searches a list for all that was looked for since the one before, and forgets other searches.
-func (s *Sources) search(ref reference.Reference, key string, list []string, asked time.Time) {
-	all, _ := s.searches.Get(key)
+// list searches a list for all that was looked for since the one before, and forgets other searches.
+func (s searches) list(ref reference.Reference, key string, list []string, asked time.Time) {
+	all, _ := s.known.Get(key)
 	done := map[string]found{}
 	for what, one := range all {
 		if one.wanted {
@@ -83,8 +95,8 @@ func (s *Sources) search(ref reference.Reference, key string, list []string, ask
 }
 
 // change changes the searches in the lists of an artifact.
-func (s *Sources) change(ref reference.Reference, key string, change func(map[string]search)) {
-	s.searches.Change(budget.Tenant{Namespace: ref.Namespace}, key, func(all *map[string]search) {
+func (s searches) change(ref reference.Reference, key string, change func(map[string]search)) {
+	s.known.Change(budget.Tenant{Namespace: ref.Namespace}, key, func(all *map[string]search) {
 		now := maps.Clone(*all) // others read the previous ones
 		if now == nil {
 			now = map[string]search{}
@@ -95,8 +107,8 @@ func (s *Sources) change(ref reference.Reference, key string, change func(map[st
 }
 
 // found returns what came of a search, zero if none was made.
-func (s *Sources) found(key, what string) found {
-	all, _ := s.searches.Get(key)
+func (s searches) found(key, what string) found {
+	all, _ := s.known.Get(key)
 	return all[what].found
 }
 

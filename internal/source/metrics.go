@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -21,9 +22,9 @@ import (
 const ResultSuccess = "Success"
 
 // count counts a look at the reference's source.
-func (s *Sources) count(ref reference.Reference, started time.Time, err error) {
+func count(ref reference.Reference, started, ended time.Time, err error) {
 	kind, host := seriesOf(ref)
-	ended, result := s.Clock.Now(), ResultSuccess
+	result := ResultSuccess
 	requestSeconds.WithLabelValues(kind, host).Observe(ended.Sub(started).Seconds())
 	lastRequest.WithLabelValues(kind, host).Set(float64(ended.Unix()))
 	if err == nil {
@@ -35,11 +36,11 @@ func (s *Sources) count(ref reference.Reference, started time.Time, err error) {
 }
 
 // counted counts a look at what is at hand, which takes no request while nothing changed.
-func counted[T any](s *Sources, ref reference.Reference, look func() (T, error)) (T, error) {
-	started := s.Clock.Now()
+func counted[T any](clock clock.PassiveClock, ref reference.Reference, look func() (T, error)) (T, error) {
+	started := clock.Now()
 	got, err := look()
 	if !errors.Is(err, context.Canceled) { // else nobody waits for it any more
-		s.count(ref, started, err)
+		count(ref, started, clock.Now(), err)
 	}
 	return got, err
 }
@@ -58,7 +59,7 @@ var hosts = series.Bounded(64)
 var (
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandler_source_requests_total",
-		Help: "Number of times that sources were asked, by kind (oci, helm, http, github, git, path, configmap, secret), host (empty of the last three), and result: Success, or why it failed.",
+		Help: "Number of times that sources were asked, by kind (oci, helm, http, github, git, flux, path, configmap, secret), host (empty of the last four), and result: Success, or why it failed.",
 	}, []string{"kind", "host", "result"})
 
 	requestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{

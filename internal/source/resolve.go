@@ -11,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -38,9 +39,9 @@ func (s *Sources) resolve(ctx context.Context, ref reference.Reference) (string,
 	case ref.Remote():
 		return s.resolveRemote(ctx, ref)
 	case ref.Chart.Path != "":
-		return counted(s, ref, func() (string, error) { return s.local.Resolve(ref.Chart.Path, ref.Kind) })
+		return counted(s.Clock, ref, func() (string, error) { return s.local.Resolve(ref.Chart.Path, ref.Kind) })
 	}
-	return counted(s, ref, func() (string, error) { return s.resolveObject(ctx, ref) })
+	return counted(s.Clock, ref, func() (string, error) { return resolveObject(ctx, s.objects, s.digests, ref) })
 }
 
 func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (string, error) {
@@ -53,7 +54,7 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 		digest, got, err := from.Resolve(ctx, c)
 		if err == nil && got.Bytes() > 0 {
 			_, scope := s.access.Identity(ctx, ref)
-			fetching{s}.downloaded(ref, scope, got)
+			disk{s.Store, s.Limits}.put(ref, scope, got)
 		}
 		return digest, err
 	})
@@ -79,23 +80,23 @@ func (s *Sources) question(ctx context.Context, what string, ref reference.Refer
 // resolveObject returns the digest of the content of a ConfigMap or Secret. The content of a
 // version of an object (UID and resourceVersion) never changes, so it is read once. The metadata
 // cache may lag behind: then the object is read once too often, never once too rarely.
-func (s *Sources) resolveObject(ctx context.Context, ref reference.Reference) (string, error) {
+func resolveObject(ctx context.Context, objects *object.Reader, digests *answers.Memory[string], ref reference.Reference) (string, error) {
 	read := func(ctx context.Context) (string, error) {
-		got, err := s.readObject(ctx, ref)
+		got, err := readObject(ctx, objects, ref)
 		return got.Digest(), err
 	}
 	key := ref.Object()
-	version := s.objects.Version(ctx, key)
+	version := objects.Version(ctx, key)
 	if version == "" {
 		return read(ctx)
 	}
-	return s.digests.Ask(ctx, answers.Question{Key: key.String() + ref.Kind.Suffix() + " at " + version}, read)
+	return digests.Ask(ctx, answers.Question{Key: key.String() + ref.Kind.Suffix() + " at " + version}, read)
 }
 
 // readObject reads what a ConfigMap or Secret holds.
-func (s *Sources) readObject(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
+func readObject(ctx context.Context, objects *object.Reader, ref reference.Reference) (artifact.Content, error) {
 	key := ref.Object()
-	read, err := s.objects.Read(ctx, key)
+	read, err := objects.Read(ctx, key)
 	if err == nil && read.Text && ref.Kind != artifact.KindManifests {
 		err = failure.New(failure.ArtifactInvalid, "the key is in data, which is text and can't hold an archive; put it in binaryData, as "+
 			"`kubectl create configmap %s --from-file=%s` does", key.Name, key.Key)

@@ -25,36 +25,42 @@ type signed interface {
 }
 
 // verification checks signatures and provenance of contents.
-type verification struct{ *Sources }
+type verification struct {
+	required policy.Required
+	trust    *policy.Reader
+	from     backend
+	// meets passes what meets the policy. It returns the version that the signed text says.
+	meets func(ctx context.Context, ref reference.Reference, digest string, want policy.Policy) (string, error)
+}
 
 // verify makes sure that content is signed by whom the reference trusts, and the instance,
 // before any of it is read. It evaluates a digest: whatever is taken after that, from wherever,
 // has to have it. It returns the version that the signed text says.
-func (s verification) verify(ctx context.Context, ref reference.Reference, digest string) (says string, err error) {
-	if s.required.For(ref) {
-		if says, err = s.verifyRequired(ctx, ref, digest); err != nil {
+func (v verification) verify(ctx context.Context, ref reference.Reference, digest string) (says string, err error) {
+	if v.required.For(ref) {
+		if says, err = v.verifyRequired(ctx, ref, digest); err != nil {
 			return "", err
 		}
 	}
 	if ref.Chart.Verify == nil {
 		return says, nil
 	}
-	if _, can := s.backendOf(ref).(signed); !can {
+	if _, can := v.from.(signed); !can {
 		return "", policy.Fault(ref, "", "", errors.New("this kind of source has no signatures; use oci, helm or github, or take verify away"))
 	}
 	if ref.Chart.Verify.Cosign != nil && !ref.Traits().Registry {
 		return "", policy.Fault(ref, ".cosign", "", errors.New("cosign is for oci; use provenance"))
 	}
-	want, err := s.trust.Of(ctx, ref)
+	want, err := v.trust.Of(ctx, ref)
 	if err != nil {
 		return "", err
 	}
-	return s.meet(ctx, ref, digest, want)
+	return v.meets(ctx, ref, digest, want)
 }
 
 // verifyRequired passes what one of the instance's own keys signed.
-func (s verification) verifyRequired(ctx context.Context, ref reference.Reference, digest string) (string, error) {
-	policies, err := s.required.Of(ref)
+func (v verification) verifyRequired(ctx context.Context, ref reference.Reference, digest string) (string, error) {
+	policies, err := v.required.Of(ref)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +69,7 @@ func (s verification) verifyRequired(ctx context.Context, ref reference.Referenc
 	}
 	var first error
 	for _, want := range policies {
-		says, err := s.meet(ctx, ref, digest, want)
+		says, err := v.meets(ctx, ref, digest, want)
 		if failed, ok := errors.AsType[*failure.Error](err); err == nil || !ok || failed.Reason != failure.SignatureMissing && failed.Reason != failure.SignatureInvalid {
 			return says, err
 		}
@@ -72,13 +78,13 @@ func (s verification) verifyRequired(ctx context.Context, ref reference.Referenc
 	return "", first
 }
 
-// meet passes what meets the policy. However many clusters want it, it is verified once, and
+// meets passes what meets the policy. However many clusters want it, it is verified once, and
 // again when a key changes.
-func (s verification) meet(ctx context.Context, ref reference.Reference, digest string, want policy.Policy) (string, error) {
+func (s *Sources) meets(ctx context.Context, ref reference.Reference, digest string, want policy.Policy) (string, error) {
 	want.Now = s.Clock.Now()
 	q := s.question(ctx, "signature of "+digest+" for "+want.Digest+" from "+ref.String(), ref)
 	from := s.backendOf(ref).(signed)
-	return ask(ctx, s.Sources, s.verified, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
+	return ask(ctx, s, s.verified, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
 		return from.Verify(ctx, c, digest, want)
 	})
 }
@@ -86,8 +92,7 @@ func (s verification) meet(ctx context.Context, ref reference.Reference, digest 
 // accepts checks that the content is what the reference calls it, as far as the content or
 // its signed text says that. The keys that signed it signed other things, and older ones. An
 // attacker who may move a tag can show one of these.
-func (s verification) accepts(r reference.Reference, got *Artifact, says string) error {
-	required := s.required.For(r)
+func accepts(r reference.Reference, got *Artifact, says string, required bool) error {
 	byCosign := r.Traits().Registry && (required || r.Chart.Verify != nil && r.Chart.Verify.Cosign != nil)
 	switch {
 	case r.Kind.Verbatim():

@@ -17,14 +17,6 @@ import (
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-// Deps are dependencies as Chart.yaml has them.
-func Deps(all ...*chart.Dependency) []*chart.Dependency { return all }
-
-// Dep is one of them.
-func Dep(name, version, repository string) *chart.Dependency {
-	return &chart.Dependency{Name: name, Version: version, Repository: repository}
-}
-
 // YAML writes a value as YAML.
 func YAML(t testing.TB, v any) string {
 	t.Helper()

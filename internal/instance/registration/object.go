@@ -96,7 +96,7 @@ func (r *Registration) expirySeconds() int32 {
 
 // spec returns what this process says of the instance.
 func (r *Registration) spec(claim addonsv1.ScopeClaim) addonsv1.ProviderInstanceSpec {
-	return addonsv1.ProviderInstanceSpec{
+	is := addonsv1.ProviderInstanceSpec{
 		Namespaces:    r.o.Scope.Namespaces,
 		WatchFilter:   r.o.Scope.WatchFilter,
 		Version:       r.o.Version,
@@ -106,6 +106,10 @@ func (r *Registration) spec(claim addonsv1.ScopeClaim) addonsv1.ProviderInstance
 		Claim:         claim,
 		ExpirySeconds: r.expirySeconds(),
 	}
+	if r.o.Drain {
+		is.Drain = &r.o.Drain
+	}
+	return is
 }
 
 // ours reports whether this process writes an object, or succeeds its holder by the Lease.

@@ -71,6 +71,8 @@ type Options struct {
 	// Heartbeat is the time between two, from MinHeartbeat to MaxHeartbeat.
 	Heartbeat time.Duration
 
+	// Drain says that the instance is to end.
+	Drain bool
 	// Sandbox is status.sandbox.
 	Sandbox addonsv1.InstanceSandbox
 
