@@ -28,8 +28,10 @@ func TestMovedReleasesMeetOtherFacts(t *testing.T) {
 			name: func(string) string { return name }, values: func(string) map[string]any { return nil }})
 	}
 	m, s := newMoving(t, releases...), workloadServer(t, 1)
+	var names []string // other tests have releases on the server
 	for i := range m.releases {
 		m.releases[i].namespace = m.namespace
+		names = append(names, m.namespace+"/"+m.releases[i].chart)
 	}
 	m.joins("facts", m.userOn(s, "facts").Kubeconfig)
 	m.install(migration.Helm)
@@ -44,7 +46,7 @@ func TestMovedReleasesMeetOtherFacts(t *testing.T) {
 	m.Eventually(pods, patience).Should(HaveLen(1))
 	workloads, before := m.workloads(), pods()
 	m.startManager()
-	m.moves(migration.Helm, false, 1000)
+	m.moves(migration.Helm, false, 1000, names...)
 	m.Expect(m.workloads()).To(Equal(workloads), "after the takeover")
 
 	taken := map[string]int{}

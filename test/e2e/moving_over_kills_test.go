@@ -86,13 +86,13 @@ func newSmallMoving(t *testing.T, origin migration.Origin, stem string) *moving 
 }
 
 // moves runs the steps from their beginning, as often as it takes: at each time up to some that weren't run before. It
-// returns how many there were.
-func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int) int {
+// returns how many there were. Without names of releases, all of the clusters are moved.
+func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int, names ...string) int {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), 3*patience)
 	defer cancel()
 	w := &migration.World{
-		Client: world.hub, Namespace: m.namespace, Origin: origin,
+		Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names,
 		Config:       func(_ context.Context, cluster string) (*rest.Config, error) { return m.clusters[cluster], nil },
 		Repositories: map[string]string{},
 	}
