@@ -52,6 +52,7 @@ func (q delivery) desired(in *inputs.Inputs) deliver.Desired {
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
 			return q.renderer().DigestNow(ctx, in, factsUsed)
 		},
+		DigestBy: in.DigestBy,
 		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
 			return q.renderer().Render(ctx, in, r)
 		},

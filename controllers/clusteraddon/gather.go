@@ -33,6 +33,13 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	return q.observe(ctx, assigned, &q.users)
+}
+
+// observe finds out what is wanted by these stacks, and what is installed; false if that isn't known yet. The users get the objects
+// that it depends on.
+func (q gathering) observe(ctx context.Context, assigned []assignedStack, users *inputs.References) (known bool, err error) {
+	user := client.ObjectKeyFromObject(q.ca)
 	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
 	if err := q.observeUpgrade(ctx, assigned); err != nil {
 		return false, err
@@ -43,12 +50,12 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 	q.memory.outdatedSince = q.outdatedSince
 	q.reader().NameSources(ctx, q.wanted)
 	used := q.reader().UsedObjects(q.wanted).Insert(inputs.AssignedRevisions(q.ca)...)
-	q.users.Set(user, used)
+	users.Set(user, used)
 	q.installed, known = q.records.Of(q.workload.Name)
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
 	if known {
-		if err := q.notePauses(ctx); err != nil { // nothing is removed for a paused stack, what it left included
+		if err := q.notePauses(ctx, users); err != nil { // nothing is removed for a paused stack, what it left included
 			return false, err
 		}
 		q.leaving, q.kept = removal(q).unwanted()
@@ -65,10 +72,10 @@ func (q gathering) read(ctx context.Context) (known bool, err error) {
 }
 
 // notePauses notes which of the stacks are paused whose add-ons are still to be removed.
-func (q gathering) notePauses(ctx context.Context) error {
+func (q gathering) notePauses(ctx context.Context, users *inputs.References) error {
 	left := leftStacks(q.installed, q.proofs, q.ca.Spec.Stacks)
 	for name := range left { // before they are read: so no change is missed
-		q.users.Add(client.ObjectKeyFromObject(q.ca), inputs.Object{Kind: inputs.KindStack, Key: q.keyOf(name)})
+		users.Add(client.ObjectKeyFromObject(q.ca), inputs.Object{Kind: inputs.KindStack, Key: q.keyOf(name)})
 	}
 	paused, err := q.stackReader().paused(ctx, left, q.ca.Status.Addons)
 	q.paused = q.paused.Union(paused)

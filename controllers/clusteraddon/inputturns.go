@@ -4,7 +4,6 @@ package clusteraddon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -16,7 +15,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -32,9 +30,7 @@ func (q delivery) changesInputsAlone(t *turn) bool {
 		record.Spec != a.SpecDigest() || !record.HasInputs(a.InputsDigest()) || record.Transferred() || record.Artifact != t.in.Artifact {
 		return false
 	}
-	var asked job.FactsUsed
-	_ = json.Unmarshal([]byte(record.FactsUsed), &asked) // they were compared before
-	return t.in.Digest(asked) != record.Digest
+	return t.in.DigestBy(record.FactsUsed) != record.Digest
 }
 
 // awaitTurn returns what an add-on waits for before it gets other inputs; nil if the cluster's turn is now.

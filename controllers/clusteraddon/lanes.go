@@ -76,6 +76,13 @@ func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 	}, true
 }
 
+// isSlow reports whether the cluster's last reconcile was slow.
+func (l *lanes) isSlow(key client.ObjectKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.slow[key]
+}
+
 // forget drops what is known of a cluster.
 func (l *lanes) forget(key client.ObjectKey) {
 	l.mu.Lock()

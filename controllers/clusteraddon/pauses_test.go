@@ -60,7 +60,7 @@ func TestPausedStackRemovesNothingOfWhatItLeft(t *testing.T) {
 				hub.WithObjects(s)
 			}
 			q.Client = hub.Build()
-			must.Succeed(t, gathering{q}.notePauses(t.Context()))
+			must.Succeed(t, gathering{q}.notePauses(t.Context(), &q.users))
 			if got := (removal{q}).factsOf(tc.record).Fate(); got != tc.want {
 				t.Errorf("its add-on: %s, want %s", got, tc.want)
 			}

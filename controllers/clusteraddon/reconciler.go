@@ -59,7 +59,7 @@ type Reconciler struct {
 	records  installedReleases
 	kinds    *fleetwatch.Kinds
 	watched  *fleetwatch.Objects
-	provider *inputs.ProviderObjects
+	provider *management.Objects
 	users    inputs.References
 	lanes    *lanes
 	contents *budget.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf

@@ -39,9 +39,11 @@ func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, key []b
 
 // PreviewRemoval returns what Remove would do to an add-on.
 func (d *Deliverer) PreviewRemoval(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (plan.Addon, error) {
-	return d.foretell(ctx, t, release, proof, nil, func(past *history.History) (plan.Addon, error) {
+	a, err := d.foretell(ctx, t, release, proof, nil, func(past *history.History) (plan.Addon, error) {
 		return d.previewRemoval(ctx, t, past, leaving)
 	})
+	a.Removed = true
+	return a, err
 }
 
 // foretell reads the records of a release, and has it found out what would become of that. A refusal becomes the add-on's state.
@@ -143,11 +145,11 @@ func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, ke
 
 func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.History, leaving []Release) (plan.Addon, error) {
 	if len(past.Records) == 0 || !past.Records[0].Owned {
-		return plan.Addon{State: plan.Same, Removed: true}, nil
+		return plan.Addon{State: plan.Same}, nil
 	}
 	rec, err := past.Load(ctx, past.Records[0])
 	if err == nil && !past.Believes(rec) {
-		return plan.Addon{State: plan.NotChecked, Removed: true, Message: "Nothing proves its release record"}, nil
+		return plan.Addon{State: plan.NotChecked, Message: "Nothing proves its release record"}, nil
 	}
 	if err != nil {
 		return plan.Addon{}, err
@@ -177,9 +179,7 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 			changes = append(changes, hooksIn(rec, past, helmrelease.HookPreDelete, helmrelease.HookPostDelete)...)
 		}
 	}
-	a := addonOf(changes)
-	a.Removed = true
-	return a, nil
+	return addonOf(changes), nil
 }
 
 // hooksIn returns the hooks of a record that run.

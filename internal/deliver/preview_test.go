@@ -284,7 +284,7 @@ func TestPlanNamesTheClaims(t *testing.T) {
 					became = plan.Update
 				case is.GetResourceVersion() == was.GetResourceVersion():
 					became = plan.Refuse
-				case was.GetUID() == own[name], managed(was, object.FieldManager(want.Release)):
+				case own[name] != "" && (was.GetUID() == own[name] || was.GetLabels()[addonsv1.AddonLabel] == want.Name), managed(was, object.FieldManager(want.Release)):
 					became = plan.Update
 				default:
 					became = plan.Adopt

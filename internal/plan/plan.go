@@ -56,11 +56,11 @@ type State string
 const (
 	// Same: no object is written or removed.
 	Same State = "Same"
-	// Changed: the changes say which objects are.
-	Changed State = "Changed"
 	// Held: nothing happens before something else does, as an upgrade of Kubernetes, values, or another add-on. The reason says which.
 	// If that is known, the changes say what happens then.
 	Held State = "Held"
+	// Changed: the changes say which objects are.
+	Changed State = "Changed"
 	// NotChecked: it can't be known, or not of some objects.
 	NotChecked State = "NotChecked"
 	// Refused: it would fail, of itself or for one of its objects.
@@ -84,6 +84,13 @@ type Addon struct {
 
 // Object names an object of a cluster.
 type Object struct{ APIVersion, Kind, Namespace, Name string }
+
+func (o Object) String() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
 
 // Action says what becomes of an object.
 type Action string

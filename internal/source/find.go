@@ -45,6 +45,13 @@ func (s *Sources) find(ctx context.Context, ref reference.Reference, what string
 	if !ok {
 		return found{}, failure.New(failure.ArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
 	}
+	if ref.Traits().InCluster { // a watch has its version
+		list, err := from.Versions(ctx, nil)
+		if err != nil {
+			return found{}, err
+		}
+		return foundIn(list, in, time.Time{}), nil
+	}
 	q := s.question(ctx, "versions of "+ref.Source(), ref)
 	q.NotBefore = notBefore
 	s.searches.change(ref, q.Key, func(all map[string]search) { all[what] = search{in, true, all[what].found} })

@@ -130,11 +130,14 @@ func TestContentAtHandCounts(t *testing.T) {
 					all.Go(func() { expectFetched(t, sources, ref) })
 				}
 			}
-			for workers.kept.Load() <= room && (workers.kept.Load() == 0 || memory.Usage().Waiting == 0) {
+			for workers.jobs.Load()+int64(memory.Usage().Waiting) < archives {
 				time.Sleep(time.Millisecond)
 			}
 			if kept := workers.kept.Load(); kept > room {
 				t.Errorf("%d MiB wait for workers, more than the %d MiB of a namespace", kept>>20, room>>20)
+			}
+			if jobs := workers.jobs.Load(); jobs < 4 { // of 3 MiB each, beside one that may have 12
+				t.Errorf("%d archives were read, of which there is room for more", jobs)
 			}
 			close(workers.let)
 			all.Wait()

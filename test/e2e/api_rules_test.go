@@ -35,7 +35,7 @@ var refusedSpecs = [][]string{
 	{"an interval that is too short", "updates: {interval: 59s}", "spec.updates.interval", "interval is from 1m to 24h"},
 	{"an interval that is too long", "updates: {interval: 25h}", "spec.updates.interval", "interval is from 1m to 24h"},
 
-	{"no source of a bundle", "source: {}", "set exactly one of path, configMap, secret, oci, http, github and git"},
+	{"no source of a bundle", "source: {}", "set exactly one of path, configMap, secret, oci, http, github, git and flux"},
 	{"two sources of a bundle", "source: {path: a, secret: {name: b}}", "set exactly one of path"},
 	{"a version of a bundle's path", "source: {path: a, version: v1}", "version is for oci and github"},
 	{"a bundle without a tag", "source: {" + inOCI + "}", "oci needs version"},
@@ -102,7 +102,7 @@ var refusedAddons = [][]string{
 
 // refusedCharts are charts of an add-on.
 var refusedCharts = [][]string{
-	{"two charts", "{path: web, secret: {name: x}}", "spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm, http, github and git"},
+	{"two charts", "{path: web, secret: {name: x}}", "spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm, http, github, git and flux"},
 	{"both version and versions", "{" + inOCI + ", version: 1.0.0, versions: [{kubernetes: 1.35.x, version: 1.0.0}]}", "spec.addons[0].chart", "in the place of version"},
 	{"versions of a chart in a file", "{path: web, versions: [{kubernetes: 1.35.x, version: 1.0.0}]}", "spec.addons[0].chart", "versions is for oci, helm and github"},
 	{"versions beside one digest", "{" + pinned + ", versions: [{kubernetes: 1.35.x, version: 1.0.0}]}", "spec.addons[0].chart", "each of them has its own digest"},

@@ -102,7 +102,7 @@ func TestBundlesAreOpenedForTheirNamespace(t *testing.T) {
 	must.Succeed(t, err)
 	r := following.Bundles{Sources: sources, Events: report.Events{Recorder: events.NewFakeRecorder(100)}}
 	ctx := sources.Waiting(budget.WithTenant(t.Context(), counting.tenant), "AddonStack team/platform", func() {})
-	if _, err := r.Expand(ctx, s, &following.Resolution{}, nil); err != nil {
+	if _, err := r.Expand(ctx, s, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if counting.own.Load() == 0 || counting.others.Load() > 0 {
@@ -135,7 +135,7 @@ func TestBundlesCountUntilTheyAreExpanded(t *testing.T) {
 	sources, err := source.New(source.Options{Opener: beside, ArtifactRoot: root, Memory: memory, Limits: artifact.Limits{TotalBytes: most}})
 	must.Succeed(t, err)
 	r := following.Bundles{Sources: sources, Events: report.Events{Recorder: events.NewFakeRecorder(100)}}
-	_, err = r.Expand(t.Context(), s, &following.Resolution{}, nil)
+	_, err = r.Expand(t.Context(), s, nil, nil)
 	must.Succeed(t, err)
 	if claimed := beside.least.Load(); claimed < most {
 		t.Errorf("%d bytes are claimed while a bundle is read that may have %d", claimed, most)

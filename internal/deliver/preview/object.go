@@ -111,7 +111,8 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 		}
 		return p.failed(c, key, err)
 	}
-	c.Fields, c.Restarts = p.fields(o, live, applied), revision.RestartsPods(live, applied)
+	c.Fields, c.Restarts = p.fields(o, live, applied), revision.RestartsPods(live, applied) ||
+		c.Action == plan.Adopt && revision.RestartsPods(p.before[key], o) // the dry run keeps what others had set
 	return c, nil
 }
 
@@ -123,7 +124,7 @@ func (p *Previewer) fields(o, live, applied *unstructured.Unstructured) []plan.F
 	fields := make([]plan.Field, 0, len(own)+len(others))
 	for _, a := range own {
 		cause := plan.ByManifest
-		if was != nil && reflect.DeepEqual(drift.ValueAt(was, a.Path), drift.ValueAt(o.Object, a.Path)) {
+		if was != nil && reflect.DeepEqual(drift.ValueAt(was.Object, a.Path), drift.ValueAt(o.Object, a.Path)) {
 			cause = plan.ByDrift
 		}
 		f := plan.FieldOf(p.Key, a.Path.String(), cause, a.Before, a.After, show, secrets)

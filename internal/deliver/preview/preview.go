@@ -56,24 +56,24 @@ type Previewer struct {
 	Coming *Coming
 
 	mu         sync.Mutex
-	there      sets.Set[types.UID]                 // of objects that the revision has
-	aggregated map[schema.GroupVersion]bool        // whether another API server than the cluster's own has the kinds
-	changes    map[record.ObjectKey]plan.Change    // of objects of the revision, but for those that stay the same
-	entries    map[record.ObjectKey]record.Entry   // of the inventory
-	before     map[record.ObjectKey]map[string]any // manifests of the revision before
-	unchanged  map[record.ObjectKey]record.Entry   // objects that the deployed revision has just so
+	there      sets.Set[types.UID]                             // of objects that the revision has
+	aggregated map[schema.GroupVersion]bool                    // whether another API server than the cluster's own has the kinds
+	changes    map[record.ObjectKey]plan.Change                // of objects of the revision, but for those that stay the same
+	entries    map[record.ObjectKey]record.Entry               // of the inventory
+	before     map[record.ObjectKey]*unstructured.Unstructured // manifests of the revision before
+	unchanged  map[record.ObjectKey]record.Entry               // objects that the deployed revision has just so
 }
 
 // Objects returns what would become of a revision's objects, but for those that stay the same. CRDs and namespaces come first: the
 // cluster can't be asked about objects that need them.
 func (p *Previewer) Objects(ctx context.Context, made *revision.Made) ([]plan.Change, error) {
 	p.there, p.aggregated, p.changes = sets.New[types.UID](), map[schema.GroupVersion]bool{}, map[record.ObjectKey]plan.Change{}
-	p.entries, p.before, p.unchanged = map[record.ObjectKey]record.Entry{}, map[record.ObjectKey]map[string]any{}, made.Unchanged
+	p.entries, p.before, p.unchanged = map[record.ObjectKey]record.Entry{}, map[record.ObjectKey]*unstructured.Unstructured{}, made.Unchanged
 	for _, e := range made.Inventory {
 		p.entries[e.Key()] = e
 	}
 	for _, o := range made.Previous {
-		p.before[record.KeyOf(o)] = o.Object
+		p.before[record.KeyOf(o)] = o
 	}
 	var first, rest []*unstructured.Unstructured
 	for _, o := range made.Objects {

@@ -30,12 +30,7 @@ type Made struct {
 	IsDeployed bool
 
 	before    *record.Record // the deployed one, or of the release of Helm that is taken over; nil if there is none
-	isUnasked bool           // that one is of the same chart, values and spec
-}
-
-// Make renders the revision that follows the records.
-func (m *Maker) Make(ctx context.Context) (*Made, error) {
-	return m.make(ctx, m.Past.Next(), nil, nil)
+	isUnasked bool           // nothing but facts differs from that one
 }
 
 // make renders a revision that follows the records, of which the deployed one may be given. It takes the generated values from the

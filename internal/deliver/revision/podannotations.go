@@ -76,16 +76,16 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 	return kept, nil
 }
 
-// isUnasked reports whether a rendering is of the chart and the values of the previous revision, and of what else the user wrote
-// if that was of the add-on.
+// isUnasked reports whether nothing but facts about the cluster differs from the inputs of the previous revision. Of a release of
+// Helm, chart, version and values are known.
 func isUnasked(want *Desired, rendering *Rendering, p *record.Record) bool {
-	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)
-	if of == nil || of.Metadata == nil || of.Metadata.Name != rendering.Name || of.Metadata.Version != rendering.Version ||
-		len(values)+len(had) > 0 && !equality.Semantic.DeepEqual(values, had) {
-		return false
+	if p.Complete {
+		return !p.Transferred() && !p.IsRollback() && !want.Again && p.RenewAt.Equal(generated.RenewAt(rendering.Generated)) &&
+			want.DigestBy(p.FactsUsed) == p.Digest
 	}
-	return !p.Complete || p.Spec == want.Spec && p.Artifact == want.Artifact && !p.Transferred() && !p.IsRollback() && !want.Again &&
-		p.RenewAt.Equal(generated.RenewAt(rendering.Generated))
+	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)
+	return of != nil && of.Metadata != nil && of.Metadata.Name == rendering.Name && of.Metadata.Version == rendering.Version &&
+		(len(values)+len(had) == 0 || equality.Semantic.DeepEqual(values, had))
 }
 
 func byKey(objects []*unstructured.Unstructured) map[record.ObjectKey]*unstructured.Unstructured {

@@ -67,7 +67,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	c.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags, f.Name) })
 	root.PersistentFlags().StringVarP(&c.output, "output", "o", "", "json, yaml, or wide, which names all clusters")
-	root.AddCommand(c.status(), c.why(), c.tree(), c.events(), c.get(), c.history(), c.undo(), c.rollout(), c.migrate(), c.version(), c.ui())
+	root.AddCommand(c.status(), c.why(), c.tree(), c.events(), c.get(), c.history(), c.plan(), c.undo(), c.rollout(), c.migrate(), c.version(), c.ui())
 	root.AddCommand(c.changes()...)
 	addExamples(root)
 	if err := root.Execute(); err != nil {

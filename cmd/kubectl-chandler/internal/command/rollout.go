@@ -116,6 +116,9 @@ func (c *call) steering(use, short string, args cobra.PositionalArgs, do func(*s
 		if err != nil {
 			return fmt.Errorf("AddonStack %s: %w", is.Name, err)
 		}
+		if strings.HasPrefix(use, "approve") {
+			c.recall(is.Name, s.revision.Name)
+		}
 		if err := annotate(c, c.client, s.revision, m.annotation, m.value); err != nil {
 			return err
 		}
