@@ -79,12 +79,12 @@ func (s *recordSet) shrink() {
 	least := proven
 	sizes, names := map[string]int{}, map[string][]string{}
 	for name, record := range s.records {
-		worth := worthOf(record, proofs)
-		if worth > least {
+		trust := trustOf(record, proofs)
+		if trust > least {
 			continue
 		}
-		if worth < least {
-			least = worth
+		if trust < least {
+			least = trust
 			clear(sizes)
 			clear(names)
 		}
@@ -99,16 +99,16 @@ func (s *recordSet) shrink() {
 	}
 }
 
-// worth is how much it takes to make a record up.
-type worth int
+// trust ranks records by how hard they are to forge.
+type trust int
 
 const (
-	claimed  worth = iota // a Secret with its labels
+	claimed  trust = iota // a Secret with its labels
 	expected              // one in the namespace of a release whose record was proven
 	proven                // what was written for the owner
 )
 
-func worthOf(record keptRecord, proofs map[deliver.Release]string) worth {
+func trustOf(record keptRecord, proofs map[deliver.Release]string) trust {
 	switch proof := proofs[record.Release]; {
 	case proof == "":
 		return claimed

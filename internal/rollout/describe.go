@@ -56,7 +56,7 @@ func Describe(of types.NamespacedName, in Input, d Decision, rejection string) s
 		case wave.Total == 0:
 			return fmt.Sprintf("No cluster is in wave %s. Label one, or go on without: %s. If no cluster has started, correct the wave in spec.rollout.waves, or set optional: true there", wave.Name, promote)
 		}
-		return fmt.Sprintf("%s, and nothing can be done on %s: so the wave has shown nothing. Bring them back, or go on without: %s", far, orNone(wave.Away), promote)
+		return fmt.Sprintf("%s. The wave has no reachable cluster (%s). Make one reachable, or go on without: %s", far, orNone(wave.Away), promote)
 	case addonsv1.RolloutWaitingForInstances:
 		return "These provider instances aren't as far with their clusters: " + strings.Join(in.lagging(len(d.Over)), ", ") +
 			". To go on without waiting, and without soaks: " + command("promote", "--full")

@@ -94,7 +94,7 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 	tn.awaitCluster("c", "nobody signed it still", isUnsigned)
 	publish("1.17.8")
 	follow("1.17.x")
-	const says = "So 1.17.8 isn't taken, and 1.17.6, which the spec named before, hasn't been found good either; clusters keep what they run"
+	const says = "Version 1.17.8 wasn't accepted. The previous version 1.17.6 couldn't be checked. Clusters stay unchanged"
 	takenUp := func(s *addonsv1.AddonStack) error {
 		if s.Status.ObservedGeneration != s.Generation {
 			return errors.New("the spec wasn't looked at")

@@ -103,7 +103,7 @@ func (w *Followed) Problem() string {
 	case w.HasFound(w.Pin):
 		return fmt.Sprintf("%s. So %s isn't taken, it stays at %s", text, newer, w.Pin.Version)
 	default:
-		return fmt.Sprintf("%s. So %s isn't taken, and %s, which the spec named before, hasn't been found good either; clusters keep what they run",
+		return fmt.Sprintf("%s. Version %s wasn't accepted. The previous version %s couldn't be checked. Clusters stay unchanged",
 			text, newer, w.Pin.Version)
 	}
 }

@@ -67,8 +67,8 @@ func TestWhatWasOnlyNamed(t *testing.T) {
 	}{
 		"it can't be used, as the newest": {
 			found: following.Found{Newest: "1.4.8", Err: refused},
-			says: "Looking for newer versions: addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, " +
-				"and 1.4.6, which the spec named before, hasn't been found good either; clusters keep what they run",
+			says: "Looking for newer versions: addons[web].chart.oci: it has no signature. Version 1.4.8 wasn't accepted. " +
+				"The previous version 1.4.6 couldn't be checked. Clusters stay unchanged",
 		},
 		"it can be used": {
 			found: following.Found{Newest: "1.4.8", Err: refused, Pin: stack.Pin{Version: "1.4.6", Digest: digest}}, want: []string{"1.4.6"},

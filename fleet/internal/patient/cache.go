@@ -23,9 +23,9 @@ import (
 // ErrNotSynced is returned by reads of a kind that the cluster hasn't listed in time.
 var ErrNotSynced = errors.New("the cluster has not listed these objects yet")
 
-// patient is a cache for which nobody but its readers waits. Controllers engage clusters one
+// patient is a cache that doesn't block the manager: only its readers wait for the first list. Controllers engage clusters one
 // after the other, and wait for each cache: with this one, a cluster that never answers a list
-// holds up nobody else.
+// delays no other cluster.
 type patient struct {
 	cache.Cache
 	// wanted starts the cache at the first informer: one that nobody uses doesn't run.

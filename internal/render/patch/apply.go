@@ -72,7 +72,7 @@ func Apply(reader *manifest.Reader, patches []addonsv1.Patch, documents []manife
 func (p *patch) apply(objects []*unstructured.Unstructured, namespace string) (err error) {
 	defer func() {
 		if recover() != nil { // its value may hold secrets
-			err = failure.New(job.ReasonPatchFailed, "%s makes kustomize's library fail; write it in another way", p.field)
+			err = failure.New(job.ReasonPatchFailed, "kustomize failed on %s; rewrite the patch", p.field)
 		}
 	}()
 	found := 0

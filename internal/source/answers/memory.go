@@ -122,7 +122,7 @@ func (m *Memory[T]) Peek(key string) (answer T, known bool) {
 func (m *Memory[T]) Forget(key string) { m.known.Remove(key) }
 
 // Refuse notes that the caller can't use the answer, and returns how long it is given nevertheless. Then the
-// question is [Memory.Due]. The caller is woken when there is an answer.
+// question is [Memory.Due]. Refuse requeues the caller when the source answers.
 func (m *Memory[T]) Refuse(ctx context.Context, key string) time.Duration {
 	now := m.clock.Now()
 	e := m.known.Change(tenantOf(ctx), key, func(e *entry[T]) {
