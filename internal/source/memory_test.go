@@ -264,3 +264,20 @@ func TestVersionsAreFoundOnce(t *testing.T) {
 	look("one", ">=1.1.0-0")
 	must.Equal(t, int64(4), lists.Load(), "lists, after a while")
 }
+
+// TestSearchesAreForgotten follows one line after the other in the same repository.
+func TestSearchesAreForgotten(t *testing.T) {
+	host := serving(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"tags":["1.0.0"]}`) })
+	memory := budget.New(budget.Limits{All: 24 << 20, Namespace: 20 << 20})
+	sources, clock := remoteSources(t, source.Options{Memory: memory})
+	follow := func(lines int) int64 {
+		for i := range lines {
+			clock.Step(time.Second)
+			expectNewest(t, sources, of(fmt.Sprintf(">=0.%d.0", lines+i), plainly(inRegistry("oci://"+hostOf(host)+"/charts/demo", ""))), clock.Now(), "1.0.0")
+		}
+		return memory.Usage().Cached
+	}
+	if few, many := follow(10), follow(100); many > few {
+		t.Errorf("after 10 lines %d bytes are kept, and %d after 100", few, many)
+	}
+}

@@ -17,7 +17,7 @@ import (
 )
 
 // watched are the kinds that an instance watches in its scope.
-var watched = []string{"clusters", "addonstacks", "clusteraddons", "controllerrevisions", "secrets", "configmaps"}
+var watched = []string{"clusters", "addonplans", "addonstacks", "clusteraddons", "controllerrevisions", "secrets", "configmaps"}
 
 // TestOverlap has instances that want what another one has.
 func TestOverlap(t *testing.T) {

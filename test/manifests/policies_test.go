@@ -159,7 +159,7 @@ func plansOfTemplates(s server) {
 	mine := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "mine"}}
 	mine.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"addons.cluster.x-k8s.io"}, Resources: []string{"addonstacks"}, ResourceNames: []string{"mine"}, Verbs: []string{"update"}}}
 	g.Expect(s.Create(ctx, mine)).To(Succeed())
-	g.Expect(s.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: mine.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "mine"},
+	g.Expect(s.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "mine"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "mine"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "plan-writer"}}})).To(Succeed())
 	make := func(user, stack string, spec map[string]any) error {
 		return s.as(user).Create(ctx, addonPlan("team-a", stack, spec), client.DryRunAll)

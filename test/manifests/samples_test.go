@@ -121,10 +121,12 @@ func stacks(t *testing.T) []addonsv1.AddonStack {
 	t.Helper()
 	g := NewWithT(t)
 	var stacks []addonsv1.AddonStack
+	var plans []addonsv1.AddonPlan
 	for _, o := range build(t, samples) {
 		one := []*unstructured.Unstructured{o}
 		if o.GroupVersionKind().GroupVersion() != addonsv1alpha1.GroupVersion {
 			stacks = append(stacks, find[addonsv1.AddonStack](t, one, "AddonStack")...)
+			plans = append(plans, find[addonsv1.AddonPlan](t, one, "AddonPlan")...)
 			continue
 		}
 		for _, old := range find[addonsv1alpha1.AddonStack](t, one, "AddonStack") {
@@ -135,7 +137,7 @@ func stacks(t *testing.T) []addonsv1.AddonStack {
 	}
 	written, err := filepath.Glob(filepath.Join(samples, "*.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(stacks).To(HaveLen(len(written)-1), "one in each file but kustomization.yaml")
+	g.Expect(len(stacks)+len(plans)).To(Equal(len(written)-1), "one in each file but kustomization.yaml")
 	return stacks
 }
 
@@ -144,7 +146,7 @@ func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) 
 	t.Helper()
 	req := job.Files{Release: job.Release{Name: addon.Name, Namespace: addon.Namespace}, Patches: addon.Patches}
 	switch {
-	case addon.Kustomization != nil:
+	case addon.Kustomization != nil && addon.Kustomization.Path != "": // others are elsewhere
 		req.Files, req.Directory = files(t, filepath.Join(samples, "kustomizations", addon.Kustomization.Path)), addon.Kustomization.Directory
 		req.Kustomization = true
 	case addon.Manifests != nil:

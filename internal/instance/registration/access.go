@@ -108,7 +108,7 @@ func (a *access) missingIn(ctx context.Context, namespace string) (*right, error
 // compatible returns condition APICompatible. Without the kind ProviderInstance it is an obstacle. It only reads.
 func (a *access) compatible(ctx context.Context) (c metav1.Condition, _ *obstacle) {
 	c = metav1.Condition{Type: addonsv1.APICompatibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.APICompatibleReason}
-	gap, err := skew.Check(ctx, a.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
+	gap, err := skew.Check(ctx, a.rest, addonsv1.GroupVersion, &addonsv1.AddonPlan{}, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
 	switch {
 	case err != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.InternalErrorReason, err.Error()

@@ -33,7 +33,7 @@ func TestCheck(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	check := func() (skew.Gap, error) {
-		return skew.Check(t.Context(), reader.RESTClient(), addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
+		return skew.Check(t.Context(), reader.RESTClient(), addonsv1.GroupVersion, &addonsv1.AddonPlan{}, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
 	}
 	expect := func(why string, matcher OmegaMatcher) {
 		t.Helper()

@@ -122,7 +122,7 @@ func (c *call) undo() *cobra.Command {
 			return err
 		}
 		if dryRun {
-			return c.foretell(is.served)
+			return planner{c.client, c.ErrOut}.foretell(c, is.served, c.Out)
 		}
 		if err := c.client.Update(c, is.served); err != nil {
 			return fmt.Errorf("writing AddonStack %s: %w", is.Name, err)

@@ -117,7 +117,7 @@ func (c *call) steering(use, short string, args cobra.PositionalArgs, do func(*s
 			return fmt.Errorf("AddonStack %s: %w", is.Name, err)
 		}
 		if strings.HasPrefix(use, "approve") {
-			c.recall(is.Name, s.revision.Name)
+			fmt.Fprintln(c.Out, printing.Clean(recalled(c, c.client, s.revision)))
 		}
 		if err := annotate(c, c.client, s.revision, m.annotation, m.value); err != nil {
 			return err
