@@ -134,7 +134,7 @@ func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Objec
 // stacksWith returns the stacks of a namespace, or of all, that match; nil matches every stack.
 func (r *Reconciler) stacksWith(ctx context.Context, namespace string, matches func(*addonsv1.AddonStack) bool) []client.ObjectKey {
 	all := &addonsv1.AddonStackList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
+	if err := r.Client.List(ctx, all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil // the cache is synced before events are handed on
 	}
 	var keys []client.ObjectKey

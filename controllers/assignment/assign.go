@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -18,47 +16,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
-
-// candidates reads the namespace's stacks. A stack that is being deleted is no candidate.
-func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candidate, error) {
-	stacks := &addonsv1.AddonStackList{}
-	if err := r.Client.List(ctx, stacks, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing AddonStacks of namespace %s: %w", namespace, err)
-	}
-	revisions := &appsv1.ControllerRevisionList{}
-	if err := r.Client.List(ctx, revisions, client.InNamespace(namespace), client.HasLabels{addonsv1.StackNameLabel}); err != nil {
-		return nil, fmt.Errorf("listing ControllerRevisions of namespace %s: %w", namespace, err)
-	}
-	candidates := make([]candidate, 0, len(stacks.Items))
-	for i := range stacks.Items {
-		s := &stacks.Items[i]
-		if !s.DeletionTimestamp.IsZero() {
-			continue
-		}
-		own := stack.OwnRevisions(s, revisions.Items)
-		c := candidate{name: s.Name, spec: s.Spec, generation: s.Generation, paused: annotations.HasPaused(s)}
-		c.lost = s.Status.LatestRevision != "" && !slices.ContainsFunc(own, func(r appsv1.ControllerRevision) bool { return r.Name == s.Status.LatestRevision })
-		if len(own) > 0 {
-			target := 0
-			if s.Spec.Rollout != nil {
-				c.steps, target = r.stepsOf(s, own)
-			}
-			spec, unknown, err := stack.Read(&own[target])
-			if err != nil {
-				return nil, err
-			}
-			c.spec, c.revision = *spec, own[target].Name
-			c.spec.DeletionPolicy, c.spec.RemovalLimit, c.spec.AllowedRemovals = s.Spec.DeletionPolicy, s.Spec.RemovalLimit, s.Spec.AllowedRemovals
-			if stack.Generation(&own[0]) < s.Generation {
-				c.written = &s.Spec
-			}
-			c.revisions = own
-			c.lost = c.lost || len(unknown) > 0
-		}
-		candidates = append(candidates, c)
-	}
-	return candidates, nil
-}
 
 // absent returns the assigned stacks that aren't candidates and stay assigned: those that left the
 // scope of this instance by relabelling, and those whose deletion isn't certain yet. For the
@@ -115,7 +72,7 @@ func (r *Reconciler) asWritten(ca *addonsv1.ClusterAddon, candidates []candidate
 //
 // A spec that isn't kept as a revision yet selects nothing. But its stack stays assigned, or is
 // assigned without a revision and waited for, if add-ons of another stack would be removed. So is a stack whose rollout
-// hasn't come to the cluster yet. A cluster that is held keeps the revision that it has.
+// hasn't come to the cluster yet, and one that is new. A cluster that is held keeps the revision that it has.
 func assign(cluster *member.Member, candidates []candidate, ca *addonsv1.ClusterAddon) []addonsv1.StackRevision {
 	assigned := ca.Spec.Stacks
 	var wanted, coming []addonsv1.StackRevision
@@ -152,6 +109,8 @@ func (c *candidate) entryFor(cluster *member.Member, ca *addonsv1.ClusterAddon) 
 	case !selects && !c.mayCome(cluster, has.Revision):
 		return nil, false
 	case !selects && !isAssigned:
+		return nil, true
+	case c.isNew && !isAssigned:
 		return nil, true
 	case !selects, c.steps == nil && has.Revision != "" && rollout.IsHeld(ca, c.name):
 		revision = has.Revision

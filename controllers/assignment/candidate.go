@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,13 @@ type candidate struct {
 	// lost says that the newest revision, as the stack's status names it, isn't there, or has fields that this program
 	// doesn't know. Nobody knows then what is in force: an older one isn't.
 	lost bool
+	// keeps is the UID of the revision that spec was read from, and unknown says that it has fields which this program doesn't know.
+	keeps   types.UID
+	unknown bool
+	// made is when the AddonStack was. isNew says that it was a moment ago, and that its first revision is to come: to assign the
+	// stack without one would change each of its clusters twice.
+	made  time.Time
+	isNew bool
 	// revisions are the stack's, the newest first.
 	revisions []appsv1.ControllerRevision
 	// written is the spec as it is written now, if no revision keeps it yet; else nil.
@@ -99,16 +107,12 @@ func stackKey(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// stepsOf returns the steps of a stack with these revisions, the newest first. It also returns the index of the revision that
-// says which clusters are selected: the target or, without one, the newest.
-func (r *Reconciler) stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevision) (*steps, int) {
+// stepsOf returns the steps of a stack with these revisions, the newest first, but for what time brings. It also returns the index
+// of the revision that says which clusters are selected: the target or, without one, the newest.
+func stepsOf(s *addonsv1.AddonStack, own []appsv1.ControllerRevision) (*steps, int) {
 	marked := rollout.Revisions(own)
-	is := &steps{now: r.Clock.Now(), made: s.CreationTimestamp.Time, marked: marked, target: rollout.Target(marked)}
-	if is.target < 0 {
-		return is, 0
-	}
-	is.turns = r.Turns.To(client.ObjectKeyFromObject(s), own[is.target].Name)
-	return is, is.target
+	is := &steps{made: s.CreationTimestamp.Time, marked: marked, target: rollout.Target(marked)}
+	return is, max(is.target, 0)
 }
 
 // stepFor returns the revision that a selected cluster is to have now, "" while it is to have none:

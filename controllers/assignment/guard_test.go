@@ -113,7 +113,7 @@ func (h *hub) restart() {
 // isInForce has the process see the stack as it is now, and removals not wait any more.
 func (h *hub) isInForce() {
 	h.Helper()
-	stacks, err := h.r.candidates(h.Context(), team)
+	stacks, _, err := h.r.candidates(h.Context(), team)
 	h.must(err)
 	h.r.absences.present(team, stacks)
 	h.clock.Step(deletionGrace)

@@ -46,6 +46,7 @@ type Reconciler struct {
 	Turns *management.Turns
 
 	queue         management.Queue
+	stacks        snapshots
 	removals      removals
 	absences      absences
 	confirmations confirmations
@@ -74,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		// Clusters: one that is made meanwhile would be in its way.
 		return management.Retry(ctx, ctrl.Result{}, r.takeOver(ctx, cluster))
 	}
-	stacks, err := r.candidates(ctx, cluster.Namespace)
+	stacks, soon, err := r.candidates(ctx, cluster.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -87,9 +88,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	var result ctrl.Result
+	result := ctrl.Result{RequeueAfter: soon}
 	if again {
-		result.RequeueAfter = retry.Moment
+		result.RequeueAfter = retry.Sooner(soon, retry.Moment)
 	}
 	p := &plan{cluster: cluster, ca: ca, stored: stored, candidates: stacks, wanted: append(assign(cluster, stacks, ca), stay...)}
 	if err := r.hold(ctx, p); err != nil {

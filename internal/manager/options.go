@@ -120,8 +120,8 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.DurationVar(&o.syncPeriod, "sync-period", 10*time.Hour, "How often everything is looked at again though no event came. Unchanged objects cost no request.")
 	fs.Float32Var(&o.kubeAPIQPS, "kube-api-qps", 100, "Requests per second to the management cluster's API server.")
 	fs.IntVar(&o.kubeAPIBurst, "kube-api-burst", 200, "Requests in one burst to the management cluster's API server.")
-	fs.Float32Var(&o.fleet.QPS, "cluster-client-qps", 50, "Requests per second to each workload cluster's API server.")
-	fs.IntVar(&o.fleet.Burst, "cluster-client-burst", 100, "Requests in one burst to each workload cluster's API server.")
+	fs.Float32Var(&o.fleet.QPS, "cluster-client-qps", 200, "Requests per second to each workload cluster's API server.")
+	fs.IntVar(&o.fleet.Burst, "cluster-client-burst", 400, "Requests in one burst to each workload cluster's API server.")
 	fs.BoolVar(&o.fleet.AllowInsecureTLS, "allow-insecure-tls", false, "Accept kubeconfigs that switch off the check of the server's certificate, or use plain HTTP.")
 	fs.BoolVar(&o.fleet.AllowLoopback, "allow-loopback", false, "Accept kubeconfigs of servers on this host, and sources there. It is for tests and local control planes: in a pod, this host is the pod itself.")
 
