@@ -17,7 +17,7 @@ func (r *Reconciler) Removals(ctx context.Context, of client.ObjectKey, revision
 	if spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan { // nothing is uninstalled
 		return nil, nil
 	}
-	candidates, err := r.candidates(ctx, of.Namespace)
+	candidates, _, err := r.candidates(ctx, of.Namespace)
 	if err != nil {
 		return nil, err
 	}
