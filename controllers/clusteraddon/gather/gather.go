@@ -41,6 +41,16 @@ type Observed struct {
 	Now   time.Time
 }
 
+// WithoutStacks returns what is known of a cluster that is to run no stack: nothing takes over what is removed with it.
+func (o *Observed) WithoutStacks() *Observed {
+	return &Observed{ClusterAddon: o.ClusterAddon, Installed: o.Installed, Absent: o.Absent, Now: o.Now}
+}
+
+// Wants reports whether a wanted add-on has the release.
+func (o *Observed) Wants(release deliver.Release) bool {
+	return slices.ContainsFunc(o.Wanted, func(a wanted.Addon) bool { return a.Release() == release })
+}
+
 // Records know the installed releases of each cluster.
 type Records interface {
 	// Of returns the newest record of each release; false while they aren't known.
@@ -106,7 +116,7 @@ func (r Reader) Observe(ctx context.Context, ca *addonsv1.ClusterAddon, assigned
 	for name := range left {
 		r.Users.Add(user, inputs.Object{Kind: inputs.KindStack, Key: r.keyOf(name)})
 	}
-	paused, err := r.paused(ctx, left) // nothing is removed for a paused stack, what it left included
+	paused, err := r.paused(ctx, left, ca.Status.Addons) // nothing is removed for a paused stack, what it left included
 	o.Paused = o.Paused.Union(paused)
 	return o, true, err
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/result"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -93,15 +94,17 @@ func (r Reader) isDeleted(ctx context.Context, name string) (bool, error) {
 	return err != nil, nil
 }
 
-// paused returns which of the stacks are paused.
-func (r Reader) paused(ctx context.Context, names sets.Set[string]) (sets.Set[string], error) {
+// paused returns which of the stacks are paused. One that isn't there is so if it was when its add-ons were last looked at: a
+// deletion is no wish to go on with what the pause holds up.
+func (r Reader) paused(ctx context.Context, names sets.Set[string], was []addonsv1.AddonStatus) (sets.Set[string], error) {
 	paused := sets.New[string]()
 	for name := range names {
 		s := &addonsv1.AddonStack{}
-		if err := r.Cache.Get(ctx, r.keyOf(name), s); client.IgnoreNotFound(err) != nil {
+		err := r.Cache.Get(ctx, r.keyOf(name), s)
+		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading AddonStack %s: %w", name, err)
 		}
-		if annotations.HasPaused(s) {
+		if annotations.HasPaused(s) || err != nil && result.HasPaused(name, was) {
 			paused.Insert(name)
 		}
 	}
