@@ -80,6 +80,7 @@ generate: ## Generate Go code (deep copies), the list of flags, and the table of
 .PHONY: manifests
 manifests: ## Generate CRDs, RBAC and webhook configurations into config/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	go run ./hack/crds config/crd/bases/*.yaml
 	$(CONTROLLER_GEN) rbac:roleName=manager-role webhook paths=./controllers/... paths=./webhooks/... \
 		output:rbac:artifacts:config=config/rbac output:webhook:artifacts:config=config/webhook
 

@@ -17,6 +17,7 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/addonplan"
 	"github.com/cluster-chandler/chandler/controllers/addonstack"
 	"github.com/cluster-chandler/chandler/controllers/assignment"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon"
@@ -55,6 +56,7 @@ var Reads = []schema.GroupResource{
 	{Group: clusterv1.GroupVersion.Group, Resource: "clusters"},
 	{Group: addonsv1.GroupVersion.Group, Resource: "addonstacks"},
 	{Group: addonsv1.GroupVersion.Group, Resource: "clusteraddons"},
+	{Group: addonsv1.GroupVersion.Group, Resource: "addonplans"},
 	{Group: appsv1.GroupName, Resource: "controllerrevisions"},
 	{Resource: "configmaps"},
 	{Resource: "secrets"},
@@ -122,6 +124,21 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 	}}
 	if err := clusterAddons.SetupWithManager(mgr, o.ClusterAddonWorkers); err != nil {
 		return fmt.Errorf("setting up the ClusterAddon controller: %w", err)
+	}
+
+	plans := &addonplan.Reconciler{
+		Client:      local.GetClient(),
+		Recorder:    local.GetEventRecorder("addonplan"),
+		Members:     members,
+		Clusters:    clusterAddons,
+		Stacks:      stacks,
+		Guard:       assignments,
+		IsBusy:      func() bool { return !queue.IsEmpty() },
+		WatchFilter: o.WatchFilter,
+		Clock:       clock.RealClock{},
+	}
+	if err := plans.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up the AddonPlan controller: %w", err)
 	}
 	return local.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return o.Sources.Watch(ctx, func(changed string) {

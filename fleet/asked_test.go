@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -135,6 +136,38 @@ func TestDiscoveryBelowAPath(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRefusalsBelowAPath has a cluster refuse a request with many words, and ask to be left alone for an hour.
+func TestRefusalsBelowAPath(t *testing.T) {
+	for where, below := range paths {
+		t.Run(where, func(t *testing.T) {
+			refuses := false
+			conn := start(t, fleet.Options{DirectReads: true}).connect(t, "a/b", below, func(*http.Request) http.HandlerFunc {
+				if !refuses {
+					return nil
+				}
+				return func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "text/plain")
+					w.Header().Set("Retry-After", "3600")
+					w.WriteHeader(http.StatusForbidden)
+					_, _ = io.WriteString(w, strings.Repeat("x", mib))
+				}
+			})
+			if _, err := conn.Facts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			refuses = true
+			err := conn.Client().Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.ConfigMap{})
+			refused, ok := errors.AsType[*apierrors.StatusError](err)
+			if !ok {
+				t.Fatalf("got %v", err)
+			}
+			if words, after := len(err.Error()), refused.ErrStatus.Details.RetryAfterSeconds; words > 2<<10 || after != 60 {
+				t.Errorf("it has %d characters, and asks for %d seconds", words, after)
+			}
+		})
 	}
 }
 

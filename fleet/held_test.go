@@ -285,53 +285,55 @@ func TestFullMemory(t *testing.T) {
 		"of the namespace": {budget.Limits{Namespace: 64 * mib}, budget.Tenant{Namespace: "a", Cluster: "c"}, "namespace a has all the memory that it may have"},
 		"of the process":   {budget.Limits{All: 64 * mib}, budget.Tenant{Namespace: "b", Cluster: "c"}, "the process has all the memory that it may have"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			memory := budget.New(tc.limits)
-			var asked atomic.Int32
-			o := fleet.Options{Memory: memory, ProbeInterval: time.Hour, ProbeRetry: time.Millisecond, DirectReads: true}
-			c := start(t, o)
-			conn := c.connect(t, "a/b", "", func(*http.Request) http.HandlerFunc {
-				asked.Add(1)
-				return nil
+		for where, below := range paths {
+			t.Run(name+", "+where, func(t *testing.T) {
+				t.Parallel()
+				memory := budget.New(tc.limits)
+				var asked atomic.Int32
+				o := fleet.Options{Memory: memory, ProbeInterval: time.Hour, ProbeRetry: time.Millisecond, DirectReads: true}
+				c := start(t, o)
+				conn := c.connect(t, "a/b", below, func(*http.Request) http.HandlerFunc {
+					asked.Add(1)
+					return nil
+				})
+				if _, err := conn.Facts(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				asked.Store(0)
+				kept := memory.Usage().Claimed
+				other := memory.Lasting(tc.of)
+				if err := other.Grow(t.Context(), 64*mib-kept-window/2); err != nil {
+					t.Fatal(err)
+				}
+				before := c.probes.Load()
+				get := func(ctx context.Context) error {
+					return client.IgnoreNotFound(conn.Client().Get(ctx, client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.ConfigMap{}))
+				}
+				brief, cancel := context.WithTimeout(t.Context(), 2*time.Second) // of which there is nothing to do but to wait
+				defer cancel()
+				limit, ok := errors.AsType[*fleet.LimitError](get(brief))
+				if !ok || limit.Reason != fleet.WaitingForMemory || limit.Discovery || !strings.Contains(limit.Message, tc.full) {
+					t.Errorf("got %v", limit)
+				}
+				conn.InvalidateFacts()
+				brief, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				_, err := conn.Facts(brief)
+				if limit, ok := errors.AsType[*fleet.LimitError](err); !ok || limit.Reason != fleet.WaitingForMemory || !limit.Discovery {
+					t.Errorf("got %v", err)
+				}
+				if n := asked.Load(); n != 0 {
+					t.Errorf("%d requests were sent", n)
+				}
+				if c.probes.Load() != before || conn.Context().Err() != nil {
+					t.Error("it counts as a cluster that doesn't answer")
+				}
+				other.End()
+				if err := get(t.Context()); err != nil {
+					t.Errorf("once there is memory: %v", err)
+				}
 			})
-			if _, err := conn.Facts(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			asked.Store(0)
-			kept := memory.Usage().Claimed
-			other := memory.Lasting(tc.of)
-			if err := other.Grow(t.Context(), 64*mib-kept-window/2); err != nil {
-				t.Fatal(err)
-			}
-			before := c.probes.Load()
-			get := func(ctx context.Context) error {
-				return client.IgnoreNotFound(conn.Client().Get(ctx, client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.ConfigMap{}))
-			}
-			brief, cancel := context.WithTimeout(t.Context(), 2*time.Second) // of which there is nothing to do but to wait
-			defer cancel()
-			limit, ok := errors.AsType[*fleet.LimitError](get(brief))
-			if !ok || limit.Reason != fleet.WaitingForMemory || limit.Discovery || !strings.Contains(limit.Message, tc.full) {
-				t.Errorf("got %v", limit)
-			}
-			conn.InvalidateFacts()
-			brief, cancel = context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			_, err := conn.Facts(brief)
-			if limit, ok := errors.AsType[*fleet.LimitError](err); !ok || limit.Reason != fleet.WaitingForMemory || !limit.Discovery {
-				t.Errorf("got %v", err)
-			}
-			if n := asked.Load(); n != 0 {
-				t.Errorf("%d requests were sent", n)
-			}
-			if c.probes.Load() != before || conn.Context().Err() != nil {
-				t.Error("it counts as a cluster that doesn't answer")
-			}
-			other.End()
-			if err := get(t.Context()); err != nil {
-				t.Errorf("once there is memory: %v", err)
-			}
-		})
+		}
 	}
 }
 

@@ -14,17 +14,17 @@ import (
 // The metrics have no label for the cluster: a fleet may have thousands.
 var (
 	clustersByPhase = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "fleet_clusters",
+		Name: "chandler_fleet_clusters",
 		Help: "Number of clusters that this instance knows, by the phase of their connection.",
 	}, []string{"phase"})
 
 	attemptsByReason = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "fleet_connection_attempts_total",
+		Name: "chandler_fleet_connection_attempts_total",
 		Help: "Number of attempts to connect to a cluster, by reason: Connected, or why it failed.",
 	}, []string{"reason"})
 
 	probeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "fleet_probe_duration_seconds",
+		Name: "chandler_fleet_probe_duration_seconds",
 		Help: "Duration of probes (GET /version) of connected clusters, by result: success or failure.",
 		// From 1 ms, a cluster next door, to the default timeout of 5 s.
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},

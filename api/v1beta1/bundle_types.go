@@ -3,17 +3,15 @@
 package v1beta1
 
 // BundleSource is a bundle: an artifact that holds the charts of a stack. Exactly
-// one of path, configMap, secret, oci, http, github and git is set.
+// one of path, configMap, secret, oci, http, github, git and flux is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github), has(self.git)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http, github and git"
-// +kubebuilder:validation:XValidation:rule="!(has(self.version) || has(self.clusterStack)) || has(self.oci) || has(self.github)",message="version and clusterStack are for oci and github: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterStack) || has(self.oci) || has(self.github)",message="clusterStack is for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.clusterStack) || has(self.oci.digest)",message="oci needs version (the tag), clusterStack or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) || has(self.clusterStack)",message="github needs version (the tag) or clusterStack"
 // +kubebuilder:validation:XValidation:rule="!has(self.clusterStack) || !has(self.version)",message="set one of version and clusterStack: clusterStack takes the newest version"
 // +kubebuilder:validation:XValidation:rule="!has(self.channel) || has(self.clusterStack)",message="channel is for clusterStack"
-// +kubebuilder:validation:XValidation:rule="!(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !has(self.clusterStack) && (!has(self.version) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$'))",message="a digest is that of one version: with it, version is a tag, and there is no clusterStack"
-// +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci, http, github and git have their own"
-// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterStack) || !(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest))",message="a digest is that of one version: with it, there is no clusterStack"
+// +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: all others have their own"
 type BundleSource struct {
 	ArtifactSource `json:",inline"`
 

@@ -65,6 +65,15 @@ const (
 	UpgradeAllowedCondition = "UpgradeAllowed"
 )
 
+// Conditions of an AddonPlan.
+const (
+	// CompleteCondition says whether the plan is done: all clusters were asked.
+	CompleteCondition = "Complete"
+
+	// StaleCondition is True once the present isn't what the plan is of any more. Negative polarity.
+	StaleCondition = "Stale"
+)
+
 // Conditions of a ProviderInstance.
 const (
 	// APICompatibleCondition says whether the installed CRDs serve the version that
@@ -183,6 +192,35 @@ const (
 	UpgradeGatesSkippedReason = "GatesSkipped"
 	// UpgradeNotAskedReason: nothing asks whether the upgrade may go on.
 	UpgradeNotAskedReason = "NotAsked"
+)
+
+// Reasons of the Complete condition. A template that isn't valid has those of the Valid condition, and one whose source can't be
+// read those of SourcesReady.
+const (
+	PlanCompleteReason = "Complete"
+	// PlanWaitingReason: other plans of the namespace come first, or the stack isn't kept as a revision yet.
+	PlanWaitingReason = "Waiting"
+	// PlanRunningReason: clusters are asked.
+	PlanRunningReason = "Running"
+	// PlanStackNotFoundReason: there is no such AddonStack in the scope of the instance, or it has no revision yet.
+	PlanStackNotFoundReason = "StackNotFound"
+	// PlanRevisionNotFoundReason: the AddonStack has no such revision.
+	PlanRevisionNotFoundReason = "RevisionNotFound"
+	// PlanVersionNotNamedReason: the template has a range, a channel or a branch that the stack doesn't follow yet.
+	PlanVersionNotNamedReason = "VersionNotNamed"
+	// PlanInvalidTemplateReason: the template isn't the spec of an AddonStack.
+	PlanInvalidTemplateReason = "InvalidTemplate"
+)
+
+// Reasons of the Stale condition.
+const (
+	PlanCurrentReason = "Current"
+	// PlanTargetChangedReason: the stack has another target, or the template would be another revision.
+	PlanTargetChangedReason = "TargetChanged"
+	// PlanInputsChangedReason: values that the revision pins are others now.
+	PlanInputsChangedReason = "InputsChanged"
+	// PlanClustersChangedReason: the revision selects other clusters.
+	PlanClustersChangedReason = "ClustersChanged"
 )
 
 // Reasons of the APICompatible condition.

@@ -3,14 +3,10 @@
 package v1beta1
 
 // KustomizationSource is a kustomization in an artifact: exactly one of path,
-// configMap, secret, oci, http, github and git is set.
+// configMap, secret, oci, http, github, git and flux is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github), has(self.git)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http, github and git"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) && has(self.github.asset)",message="github needs version (the tag) and github.asset"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$')",message="a digest is that of one version: with it, version is a tag"
-// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type KustomizationSource struct {
 	ArtifactSource `json:",inline"`
 
@@ -24,15 +20,11 @@ type KustomizationSource struct {
 }
 
 // ManifestsSource is plain manifests in an artifact: exactly one of path,
-// configMap, secret, oci, http, github and git is set. The artifact is an archive, or a
+// configMap, secret, oci, http, github, git and flux is set. The artifact is an archive, or a
 // single file of YAML or JSON, such as many projects' install.yaml; its content says which.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github), has(self.git)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http, github and git"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) && has(self.github.asset)",message="github needs version (the tag) and github.asset"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$')",message="a digest is that of one version: with it, version is a tag"
-// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type ManifestsSource struct {
 	ArtifactSource `json:",inline"`
 
@@ -47,6 +39,11 @@ type ManifestsSource struct {
 
 // ArtifactSource says where an archive of files comes from; or a single file, if it
 // is manifests.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github), has(self.git), has(self.flux)].exists_one(x, x)",message="set exactly one of path, configMap, secret, oci, http, github, git and flux"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$')",message="a digest is that of one version: with it, version is a tag"
+// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type ArtifactSource struct {
 	// path of an archive or a directory, relative to the directory that the
 	// provider was started with (--artifact-root). Manifests may be in a single
@@ -83,6 +80,10 @@ type ArtifactSource struct {
 	// git is content of a Git repository.
 	// +optional
 	Git *GitSource `json:"git,omitempty"`
+
+	// flux is the artifact of an object of Flux.
+	// +optional
+	Flux *FluxSource `json:"flux,omitempty"`
 
 	// version is the tag of oci or github, as it is written there, but for
 	// github.tagPrefix. Or it is a range of semantic versions, as in "1.17.x",
@@ -146,9 +147,9 @@ type GitHubSource struct {
 	URL string `json:"url"`
 
 	// apiURL is where the server's API is. Defaults to https://api.github.com for
-	// github.com, to https://api.<host> for hosts of ghe.com, and to
-	// https://<host>/api/v3, as GitHub Enterprise Server has it, for all others. The
-	// instance's own credentials for the host of url go to no other API than that.
+	// github.com, to https://api.<host> for hosts of ghe.com, and else to
+	// https://<host>/api/v3. The instance's own credentials for the host of url go to
+	// no other API.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -176,10 +177,8 @@ type GitHubSource struct {
 	Asset string `json:"asset,omitempty"`
 
 	// digest of the file, as sha256:<hex>: what sha256sum prints. For a bundle
-	// without asset it is the digest of the list of its files, which the stack's
-	// revisions show. The list is a line "chandler release v1" and, sorted by name, a
-	// line "sha256:<hex> <size in bytes> <name>" for each file. The content has to be
-	// that one.
+	// without asset it is that of the list of its files, which the stack's revisions
+	// show; see docs/sources/github.md. The content has to be that one.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`

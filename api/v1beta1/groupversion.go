@@ -20,6 +20,7 @@ var (
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
+		&AddonPlan{}, &AddonPlanList{},
 		&AddonStack{}, &AddonStackList{},
 		&ClusterAddon{}, &ClusterAddonList{},
 		&ProviderInstance{}, &ProviderInstanceList{},

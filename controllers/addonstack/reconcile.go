@@ -144,7 +144,7 @@ func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, m *memory
 	}
 	var e *following.Expansion
 	if bundle := f.Of(addonsv1.FollowedSource); bundle == nil || !bundle.Waits() {
-		if e, err = r.finder().Expand(ctx, s, f, revisions); err != nil {
+		if e, err = r.finder().Expand(ctx, s, f.Pins(), revisions); err != nil {
 			failed, ok := errors.AsType[*failure.Error](err)
 			if !ok {
 				return nil, nil, err

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -25,6 +26,7 @@ import (
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/status,verbs=patch
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/finalizers,verbs=update
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonplans,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -36,10 +38,12 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	if err := metrics.Registry.Register(gauges.Series{Cache: r.Client}); err != nil {
 		return err
 	}
+	r.Sources.Flux = management.NewObjects(mgr.GetLocalManager(), r.fluxChanged)
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
 		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(haveInstancesMoved))).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&addonsv1.ClusterAddon{}, management.Map(r.stacksOfClusterAddon), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&addonsv1.AddonPlan{}, management.Map(stackOfPlan), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged(management.Updated(isPlanned))).
 		Watches(&clusterv1.Cluster{}, management.Map(r.stacksOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.stacksUsing("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.stacksUsing("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
@@ -57,6 +61,20 @@ func haveInstancesMoved(before, after *addonsv1.AddonStack) bool {
 // stackOfRevision enqueues the stack that a revision is of. The cache has none without the label.
 func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
 	return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[addonsv1.StackNameLabel]}}
+}
+
+// stackOfPlan enqueues the stack that a plan is of: a wave that waits names it.
+func stackOfPlan(_ context.Context, obj client.Object) []client.ObjectKey {
+	p, ok := obj.(*addonsv1.AddonPlan)
+	if !ok {
+		return nil
+	}
+	return []client.ObjectKey{{Namespace: p.Namespace, Name: p.Spec.StackName}}
+}
+
+// isPlanned passes when a plan is done.
+func isPlanned(before, after *addonsv1.AddonPlan) bool {
+	return after.Status.Phase == addonsv1.PlanDone && before.Status.Phase != addonsv1.PlanDone
 }
 
 // stacksOfClusterAddon enqueues the stacks that a cluster is to run, those whose rollout may bring them to it, and those for
@@ -95,6 +113,13 @@ func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
 	for _, key := range r.stacksWith(ctx, "", func(s *addonsv1.AddonStack) bool {
 		return s.Spec.Source != nil && s.Spec.Source.Path != "" && path.Clean(s.Spec.Source.Path) == changed
 	}) {
+		r.wake.Add(key)
+	}
+}
+
+// fluxChanged enqueues the stacks whose sources name an object of Flux.
+func (r *Reconciler) fluxChanged(kind schema.GroupKind, object client.ObjectKey) {
+	for _, key := range r.stacksWith(context.Background(), object.Namespace, func(s *addonsv1.AddonStack) bool { return sources.Uses(s, kind.Kind, object.Name) }) {
 		r.wake.Add(key)
 	}
 }

@@ -170,23 +170,7 @@ func (r *Reconciler) exceeds(ctx context.Context, p *plan, name string, limit *i
 	if err != nil {
 		return false, err
 	}
-	losing, all := 0, 0
-	var others []*addonsv1.ClusterAddon
-	for i := range cas {
-		ca := &cas[i]
-		cluster := clusters[ca.Name]
-		switch {
-		case ca.Name == p.ca.Name: // whatever others would lose by the same change
-			losing++
-		case r.removals.includes(stackKey(ca.Namespace, name), ca.Name), lastRemovals(ca)[name].After(r.Clock.Now().Add(-removalWindow)):
-			losing++
-		case cluster == nil || cluster.Deleting || !has(ca, name):
-			continue
-		case !isPaused(cluster, ca):
-			others = append(others, ca)
-		}
-		all++
-	}
+	losing, all, others := r.losers(clusters, p.ca.Name, name, cas)
 	allowed := allowance(limit, all)
 	if losing+len(others) <= allowed {
 		return false, nil
@@ -197,6 +181,27 @@ func (r *Reconciler) exceeds(ctx context.Context, p *plan, name string, limit *i
 		}
 	}
 	return losing > allowed, nil
+}
+
+// losers returns how many clusters lose add-ons of a stack, with those that did lately and one that is known to; how many have
+// some; and those that have some and may lose them.
+func (r *Reconciler) losers(clusters map[string]*member.Member, known, name string, cas []addonsv1.ClusterAddon) (losing, all int, others []*addonsv1.ClusterAddon) {
+	for i := range cas {
+		ca := &cas[i]
+		cluster := clusters[ca.Name]
+		switch {
+		case ca.Name == known: // whatever others would lose by the same change
+			losing++
+		case r.removals.includes(stackKey(ca.Namespace, name), ca.Name), lastRemovals(ca)[name].After(r.Clock.Now().Add(-removalWindow)):
+			losing++
+		case cluster == nil || cluster.Deleting || !has(ca, name):
+			continue
+		case !isPaused(cluster, ca):
+			others = append(others, ca)
+		}
+		all++
+	}
+	return losing, all, others
 }
 
 // loses reports whether a cluster is to lose add-ons of a stack that nobody has allowed.

@@ -66,7 +66,7 @@ type Reconciler struct {
 	records  *fleetwatch.Records
 	kinds    *fleetwatch.Kinds
 	watched  *fleetwatch.Objects
-	provider *inputs.ProviderObjects
+	provider *management.Objects
 	users    inputs.References
 	lanes    *lanes.Lanes
 	contents *budget.Cache[string, sets.Set[deliver.ObjectKey]] // see removal.Contents

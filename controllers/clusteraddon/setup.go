@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +40,9 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	records := fleetwatch.NewRecords(owner, r.proofsOf, r.Queue.AddCluster, func(name multicluster.ClusterName) { r.Deliverer.Forget(name.String()) })
 	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
-	r.provider = inputs.NewProviderObjects(local, r.enqueueUsers)
+	r.provider = management.NewObjects(local, func(kind schema.GroupKind, key client.ObjectKey) {
+		r.enqueueUsers(inputs.Object{Kind: kind.String(), Key: key})
+	})
 	r.contents = removal.NewContents(r.Memory)
 	r.lanes = lanes.New(workers, clock.RealClock{})
 	if err := mgr.Add(records); err != nil {

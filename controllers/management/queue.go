@@ -41,6 +41,13 @@ func (q *Queue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterf
 // Add enqueues an object of the management cluster.
 func (q *Queue) Add(key client.ObjectKey) { q.add(key, priorityqueue.AddOpts{}) }
 
+// IsEmpty reports whether no reconcile waits for a worker.
+func (q *Queue) IsEmpty() bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	return q.queue == nil || q.queue.Len() == 0
+}
+
 // AddBegun enqueues an object on which work has begun, before those on which it hasn't.
 func (q *Queue) AddBegun(key client.ObjectKey) {
 	q.add(key, priorityqueue.AddOpts{Priority: ptr.To(begunPriority)})

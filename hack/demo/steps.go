@@ -41,10 +41,14 @@ func (d *demo) install(ctx context.Context) error {
 // upgrade changes the version of one chart, and looks from the workload clusters' side, too.
 func (d *demo) upgrade(ctx context.Context) error {
 	heading("Upgrade: one field of the AddonStack changes, the chart of %s, from %s to %s.", upgraded, oldChart, newChart)
-	started := time.Now()
-	if err := d.editStack(ctx, func(spec *addonsv1.AddonStackSpec) {
+	edit := func(spec *addonsv1.AddonStackSpec) {
 		spec.Addons[slices.IndexFunc(spec.Addons, func(a addonsv1.Addon) bool { return a.Chart.Path == oldChart })].Chart.Path = newChart
-	}); err != nil {
+	}
+	if err := d.plan(ctx, edit); err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := d.editStack(ctx, edit); err != nil {
 		return err
 	}
 	return d.arrive(ctx, started, newChart)

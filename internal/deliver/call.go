@@ -69,9 +69,7 @@ func (d *Deliverer) newCall(ctx context.Context, t Target, release Release, want
 
 // storeOf has a release's records, which count in the memory of the call.
 func (r *call) storeOf(release Release) *record.Store {
-	store := r.d.storeOf(r.t, release)
-	store.Hold = r.past.Memory.Hold
-	return store
+	return r.d.storeOf(r.t, release, r.past.Memory)
 }
 
 // contained does the work. A panic becomes the add-on's failure: no cluster's answer may end

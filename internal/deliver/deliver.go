@@ -158,7 +158,7 @@ func (d *Deliverer) Forget(target string) {
 // nothing else is left, and the UID of the owner that changes them. Without a record that has the proof it does
 // nothing. It returns the proof that the record has then.
 func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, owner types.UID, proof string, terms Terms) (string, error) {
-	store := d.storeOf(t, r)
+	store := d.storeOf(t, r, nil)
 	records, err := store.List(ctx)
 	if err != nil || len(records) == 0 || !records[0].IsProvenBy(proof) {
 		return proof, err
@@ -186,9 +186,7 @@ func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey,
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
 	m := memory.New(ctx, d.options.Memory, d.options.Clock)
 	defer m.End()
-	store := d.storeOf(t, release)
-	store.Hold = m.Hold
-	rec, err := store.Newest(ctx)
+	rec, err := d.storeOf(t, release, m).Newest(ctx)
 	if record.IsUnreadable(err) || rec == nil && err == nil {
 		return nil, false, nil
 	}

@@ -5,18 +5,15 @@ package deliver
 import (
 	"context"
 	"slices"
-	"strings"
-
-	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
+	"github.com/cluster-chandler/chandler/internal/deliver/install"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/deliver/revision"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Ensure takes an add-on as far as it can go now towards the wanted state. It is called again
@@ -36,7 +33,7 @@ func (r *call) ensure(ctx context.Context) (_ Outcome, err error) {
 	if err := r.recall(ctx); err != nil {
 		return Outcome{}, err
 	}
-	maker := r.maker(nil)
+	maker := r.d.maker(r.t, r.want, r.past)
 	if r.digest, err = maker.WantedDigest(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -47,7 +44,7 @@ func (r *call) ensure(ctx context.Context) (_ Outcome, err error) {
 	case next.Step == revision.RolledBack:
 		return r.settled(rolledBackOutcome(r.past.Records[0], r.now())), nil
 	}
-	if o, early := r.s.backoff.waiting(r.now(), r.attempt(r.digest)); early && !r.want.Again && next.Step != revision.RollBack {
+	if o, early := r.s.backoff.waiting(r.now(), attemptOf(r.want, r.past.Records, r.digest)); early && !r.want.Again && next.Step != revision.RollBack {
 		return o, nil
 	}
 	if next.Step == revision.Refuse {
@@ -168,8 +165,8 @@ func (r *call) advance(ctx context.Context, checks readiness.Checks) (Outcome, e
 		checks = nil // those that are wanted may be why it failed
 	}
 	before, after, operation := hooks.Events(r.rec, r.past.IsUpgrade(r.rec))
-	wait := r.wait()
-	install := r.install(wait, checks)
+	install := r.install(checks)
+	wait := install.Wait
 	for _, step := range []func(context.Context) (outcome.Stop, error){
 		func(ctx context.Context) (outcome.Stop, error) { return install.Apply(ctx, true) }, // before anything else, as Helm does
 		func(ctx context.Context) (outcome.Stop, error) { return r.hooks().Run(ctx, before) },
@@ -179,8 +176,13 @@ func (r *call) advance(ctx context.Context, checks readiness.Checks) (Outcome, e
 		func(ctx context.Context) (outcome.Stop, error) { return r.hooks().Run(ctx, after) },
 		wait.AwaitPostcondition,
 		func(ctx context.Context) (outcome.Stop, error) { return r.prune(ctx, true) },
-		func(ctx context.Context) (outcome.Stop, error) { return outcome.Stop{}, r.retireAdopted(ctx) },
-		func(ctx context.Context) (outcome.Stop, error) { return outcome.Stop{}, r.finish(ctx, operation) },
+		func(ctx context.Context) (outcome.Stop, error) {
+			return outcome.Stop{}, revision.RetireAdopted(ctx, r.storeOf, r.rec, r.t.Client)
+		},
+		func(ctx context.Context) (outcome.Stop, error) {
+			r.rec.State.Inventory = r.s.applied.WithUIDs(entriesOf(r.rec, r.s.wanted))
+			return outcome.Stop{}, revision.Finish(ctx, r.past, r.rec, operation, r.want.Postconditions)
+		},
 	} {
 		stop, err := step(ctx)
 		r.applied, r.tried = install.Applied, install.Tried
@@ -196,20 +198,12 @@ func (r *call) advance(ctx context.Context, checks readiness.Checks) (Outcome, e
 	return r.settled(o), nil
 }
 
-// ended returns the outcome of a step that isn't done, unless there is an error.
-func (r *call) ended(ctx context.Context, stop outcome.Stop, err error) (Outcome, error) {
-	if err != nil {
-		return Outcome{}, err
-	}
-	return r.stopped(ctx, stop)
-}
-
 // prune deletes obsolete objects, if it is time to. By default the prune comes last: after all new objects are ready.
 func (r *call) prune(ctx context.Context, isTime bool) (outcome.Stop, error) {
 	if r.s.pruned || !isTime {
 		return outcome.Stop{}, nil
 	}
-	stop, err := r.pruner().Prune(ctx, r.obsolete(), false)
+	stop, err := r.pruner(false).Prune(ctx, r.obsolete(), false)
 	r.s.pruned = !stop.Is() && err == nil
 	return stop, err
 }
@@ -220,73 +214,17 @@ func (r *call) obsolete() []record.Entry {
 		return nil
 	}
 	before, after, _ := hooks.Events(r.rec, r.past.IsUpgrade(r.rec))
-	keys := r.hooks().Keys(before, after)
-	return slices.DeleteFunc(record.Minus(r.rec.State.Inventory, r.entries()), func(e record.Entry) bool {
-		return r.s.applied.Has(e.Key()) || keys[e.Key()]
+	isHook := hooks.Keys(r.past.Scope, r.rec, before, after)
+	return slices.DeleteFunc(record.Minus(r.rec.State.Inventory, entriesOf(r.rec, r.s.wanted)), func(e record.Entry) bool {
+		return r.s.applied.Has(e.Key()) || isHook[e.Key()]
 	})
 }
 
-// entries returns what the revision has. A rollback leaves the CRDs of crds/, which its record doesn't have.
-func (r *call) entries() []record.Entry {
-	wanted := object.EntriesOf(r.s.wanted.CRDs, r.s.wanted.Objects)
-	if r.rec.IsRollback() {
-		wanted = append(wanted, slices.DeleteFunc(slices.Clone(r.rec.State.Inventory), func(e record.Entry) bool { return !e.CRD })...)
+// entriesOf returns what a revision has. A rollback leaves the CRDs of crds/, which its record doesn't have.
+func entriesOf(rec *record.Record, wanted install.Wanted) []record.Entry {
+	entries := object.EntriesOf(wanted.CRDs, wanted.Objects)
+	if rec.IsRollback() {
+		entries = append(entries, slices.DeleteFunc(slices.Clone(rec.State.Inventory), func(e record.Entry) bool { return !e.CRD })...)
 	}
-	return wanted
-}
-
-// retireAdopted deletes the records of the release that was taken over.
-func (r *call) retireAdopted(ctx context.Context) error {
-	adopted := r.rec.State.Adopted
-	if adopted == nil {
-		return nil
-	}
-	store := revision.AdoptedStore(r.storeOf, Release{Namespace: adopted.StorageNamespace, Name: adopted.Name}, r.t.Client)
-	records, err := store.List(ctx)
-	if err != nil {
-		return err
-	}
-	for _, s := range records {
-		if s.Owned {
-			continue
-		}
-		if err := store.Delete(ctx, s.SecretName); err != nil {
-			return err
-		}
-	}
-	r.rec.State.Adopted = nil // which is written with the end of the revision
-	return nil
-}
-
-// finish marks the revision deployed. The mark comes last, as then nobody looks again.
-func (r *call) finish(ctx context.Context, operation string) error {
-	for _, older := range r.past.Records {
-		if older.Revision >= r.rec.Revision {
-			continue
-		}
-		status, description := helmcommon.StatusSuperseded, "Superseded by a newer revision"
-		switch {
-		case older.Status == StatusDeployed:
-		case older.Pending():
-			status, description = helmcommon.StatusFailed, "Replaced before it was complete"
-		default:
-			continue
-		}
-		if err := r.past.Store.SetStatus(ctx, older, status, description); err != nil {
-			return err
-		}
-	}
-	description := operation + " complete"
-	if notes := r.rec.State.Notes; len(notes) > 0 {
-		description += ". Left: " + strings.Join(notes, "; ")
-	}
-	r.rec.State.Inventory = r.s.applied.WithUIDs(r.entries())
-	r.rec.Applied = record.SumsOf(r.rec.State.Inventory).String()
-	r.rec.State.PreviousSensitive = nil // nothing is left of what had them
-	r.rec.CRDs = nil                    // nothing reads them any more
-	if !r.rec.IsRollback() {
-		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
-	}
-	r.rec.SetStatus(helmcommon.StatusDeployed, message.Shorten(description, 1024))
-	return r.past.Store.Update(ctx, r.rec)
+	return entries
 }

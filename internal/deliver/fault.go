@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/history"
 	"github.com/cluster-chandler/chandler/internal/deliver/memory"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -30,12 +31,12 @@ func (r *call) explain(ctx context.Context, err error) (Outcome, error) {
 		if len(r.past.Records) == 0 {
 			r.past.Records = slices.Clone(r.s.records)
 		}
-		return r.stopped(ctx, outcome.Wait(ReasonWaitingForMemory, "Other add-ons have the memory that this one needs", retry.Room))
+		return r.ended(ctx, outcome.Wait(ReasonWaitingForMemory, "Other add-ons have the memory that this one needs", retry.Room), nil)
 	}
 	if fault, ok := errors.AsType[*record.Fault](err); ok {
 		var stop outcome.Stop
-		if stop, err = r.ofRecord(ctx, err, fault); stop.Is() {
-			return r.stopped(ctx, stop)
+		if stop, err = stopForRecord(ctx, r.past, r.removes, err, fault); stop.Is() {
+			return r.ended(ctx, stop, nil)
 		}
 	}
 	if refusal, ok := errors.AsType[*failure.Error](err); ok {
@@ -45,28 +46,28 @@ func (r *call) explain(ctx context.Context, err error) (Outcome, error) {
 	switch {
 	case !ok || f.Kind == object.Transient:
 		return Outcome{}, err
-	case r.s.patience.IsOver(f, r.now(), r.deadline):
+	case r.patience().IsOver(f):
 		return r.refused(failure.New(f.Reason, "%s", f.Message)), nil
 	}
-	return r.stopped(ctx, outcome.Wait(f.Reason, "Waiting: "+f.Message, retry.Webhook))
+	return r.ended(ctx, outcome.Wait(f.Reason, "Waiting: "+f.Message, retry.Webhook), nil)
 }
 
-// ofRecord returns the error of a release record that can't be read or written as a refusal, or as what is waited for, unless another
+// stopForRecord returns the error of a release record that can't be read or written as a refusal, or as what is waited for, unless another
 // try may help.
-func (r *call) ofRecord(ctx context.Context, err error, fault *record.Fault) (outcome.Stop, error) {
+func stopForRecord(ctx context.Context, past *history.History, removes bool, err error, fault *record.Fault) (outcome.Stop, error) {
 	namespace, name, _ := strings.Cut(fault.Secret, "/")
 	switch {
 	case fault.Kind == record.Damaged, fault.Kind == record.InParts:
-		return outcome.Stop{}, failure.New(ReasonRecordUnreadable, "%s", unreadable(fault, r.removes))
+		return outcome.Stop{}, failure.New(ReasonRecordUnreadable, "%s", unreadable(fault, removes))
 	case fault.Kind == record.TooLarge:
 		return outcome.Stop{}, failure.New(ReasonRecordTooLarge,
-			"Add-on %s is too large: %v. Split it into several add-ons, or take out of it what isn't needed", r.past.Scope.Release, fault)
+			"Add-on %s is too large: %v. Split it into several add-ons, or take out of it what isn't needed", past.Scope.Release, fault)
 	case fault.Kind == record.Unanswered:
 		return outcome.Stop{}, failure.New(ReasonAnswerInvalid,
 			"%v. See whether the kubeconfig's server is the cluster's API server, and what is between", fault)
 	case apierrors.IsAlreadyExists(err):
-		cause := r.past.List(ctx)
-		if cause != nil || slices.ContainsFunc(r.past.Records, func(s Summary) bool { return s.SecretName == name }) {
+		cause := past.List(ctx)
+		if cause != nil || slices.ContainsFunc(past.Records, func(s Summary) bool { return s.SecretName == name }) {
 			return outcome.Stop{}, err // another write came first
 		}
 		return outcome.Stop{}, failure.New(ReasonRecordUnreadable,

@@ -272,6 +272,7 @@ func (e *env) want(ns string, c chart) deliver.Desired {
 			Stack: "platform", Spec: "spec", DeletionPolicy: addonsv1.DeletionPolicyDelete, DataPolicy: addonsv1.DataPolicyDelete,
 		},
 		Digest:          func(context.Context, string) (string, error) { return c.digest(), nil },
+		DigestBy:        func(string) string { return c.digest() },
 		CreateNamespace: true, Adoption: addonsv1.AdoptionPolicyFail,
 		ProgressDeadline: 2 * time.Minute,
 		WatchFilter:      "blue",

@@ -11,10 +11,10 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
-	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/removal"
+	"github.com/cluster-chandler/chandler/internal/deliver/revision"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
@@ -42,7 +42,7 @@ func (r *call) remove(ctx context.Context, leaving []Release) (Outcome, error) {
 	}
 	newest := r.past.Records[0]
 	r.digest = newest.Digest
-	if o, early := r.s.backoff.waiting(r.now(), r.attempt(newest.Digest)); early && r.s.about.removing {
+	if o, early := r.s.backoff.waiting(r.now(), attemptOf(r.want, r.past.Records, newest.Digest)); early && r.s.about.removing {
 		return o, nil
 	}
 	if !r.past.IsProven(newest) {
@@ -57,8 +57,19 @@ func (r *call) remove(ctx context.Context, leaving []Release) (Outcome, error) {
 	}
 	r.rec = rec
 	r.s.turnTo(rec.UID, true)
+	calledOff := removal.IsCalledOff(rec, r.past.Records)
+	step := &removal.Step{
+		Record: rec, Past: r.past, Reader: r.t.own(), RunHooks: r.hooks().Run, Leaving: leaving,
+		Prune: func(ctx context.Context, all []record.Entry) (outcome.Stop, error) {
+			return r.pruner(calledOff).Prune(ctx, all, true)
+		},
+	}
 	if newest.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
-		return r.orphan(ctx)
+		if stop, err := step.Orphan(ctx, r.applier, r.patience()); stop.Is() || err != nil {
+			return r.ended(ctx, stop, err)
+		}
+		r.past.Records = nil // kept
+		return r.gone(ctx, fmt.Sprintf("Left in the cluster as Helm release %s", r.past.Scope.Release))
 	}
 	if r.rec.Status != StatusUninstalling {
 		r.rec.SetStatus(helmcommon.StatusUninstalling, "Deletion in progress")
@@ -68,22 +79,19 @@ func (r *call) remove(ctx context.Context, leaving []Release) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	calledOff := isCalledOff(rec, r.past.Records)
 	steps := []func(context.Context) (outcome.Stop, error){
+		func(ctx context.Context) (outcome.Stop, error) { return step.Hooks(ctx, helmrelease.HookPreDelete) },
+		step.Objects,
+		func(ctx context.Context) (outcome.Stop, error) { return step.Hooks(ctx, helmrelease.HookPostDelete) },
 		func(ctx context.Context) (outcome.Stop, error) {
-			return r.removalHooks(ctx, helmrelease.HookPreDelete, leaving)
+			return outcome.Stop{}, revision.RetireAdopted(ctx, r.storeOf, r.rec, r.t.Client)
 		},
-		func(ctx context.Context) (outcome.Stop, error) { return r.deleteObjects(ctx, calledOff) },
-		func(ctx context.Context) (outcome.Stop, error) {
-			return r.removalHooks(ctx, helmrelease.HookPostDelete, leaving)
-		},
-		func(ctx context.Context) (outcome.Stop, error) { return outcome.Stop{}, r.retireAdopted(ctx) },
 	}
 	if calledOff {
 		steps = steps[1:2]
 	}
-	for _, step := range steps {
-		if stop, err := step(ctx); stop.Is() || err != nil {
+	for _, run := range steps {
+		if stop, err := run(ctx); stop.Is() || err != nil {
 			return r.ended(ctx, stop, err)
 		}
 	}
@@ -97,37 +105,6 @@ func (r *call) remove(ctx context.Context, leaving []Release) (Outcome, error) {
 	return r.gone(ctx, left)
 }
 
-// isCalledOff reports whether the release is one of Helm's that was to be taken over, and of which no revision of
-// the add-on was ever deployed. The objects of Helm's release stay with it then.
-func isCalledOff(rec *record.Record, records []Summary) bool {
-	ofHelm := func(s Summary) bool { return !s.Owned && s.Status == StatusDeployed }
-	was := func(s Summary) bool {
-		return s.Owned && (s.Status == StatusDeployed || s.Status == string(helmcommon.StatusSuperseded))
-	}
-	return (rec.State.Adopted != nil || slices.ContainsFunc(records, ofHelm)) && !slices.ContainsFunc(records, was)
-}
-
-// deleteObjects deletes what the inventory says, and notes when that is done.
-func (r *call) deleteObjects(ctx context.Context, calledOff bool) (outcome.Stop, error) {
-	if r.rec.State.ObjectsGone {
-		return outcome.Stop{}, nil
-	}
-	inventory, err := r.past.Scope.InventoryOf(r.rec)
-	if err != nil {
-		return outcome.Stop{}, err
-	}
-	pruner := r.pruner()
-	pruner.CalledOff = calledOff
-	if stop, err := pruner.Prune(ctx, inventory, true); stop.Is() || err != nil {
-		return stop, err
-	}
-	if len(hooks.For(r.rec.Helm.Hooks, helmrelease.HookPostDelete)) == 0 {
-		return outcome.Stop{}, nil
-	}
-	r.rec.State.ObjectsGone = true
-	return outcome.Stop{}, r.past.Store.Update(ctx, r.rec)
-}
-
 // gone deletes the records. The newest comes last, as it says what is to be done.
 func (r *call) gone(ctx context.Context, message string) (Outcome, error) {
 	var names []string
@@ -138,87 +115,4 @@ func (r *call) gone(ctx context.Context, message string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return r.settled(Outcome{Gone: true, Message: r.past.Hidden.In(message)}), nil
-}
-
-// orphan lets go of all objects, and makes the records plain Helm ones. The
-// objects lose our labels, as what has them is never taken over by another add-on.
-func (r *call) orphan(ctx context.Context) (Outcome, error) {
-	inventory, err := r.past.Scope.InventoryOf(r.rec)
-	if err != nil {
-		return Outcome{}, err
-	}
-	failed := object.InParallel(len(inventory), func(i int) *object.Failure {
-		live, err := r.past.Scope.Metadata(ctx, r.t.own(), inventory[i])
-		if err == nil && object.OwnerOf(&live.ObjectMeta) == r.past.Scope.Release {
-			err = r.applier.Disown(ctx, live, false)
-		}
-		if object.IsGone(err) {
-			return nil
-		}
-		return r.past.Hidden.FailureOf(inventory[i].Key(), err)
-	})
-	if stop, err := r.s.patience.StopFor(failed.Worst(), "", r.now(), r.deadline); stop.Is() || err != nil {
-		return r.ended(ctx, stop, err)
-	}
-	for _, s := range slices.Backward(r.past.Records) { // the newest last
-		rec, err := r.past.Store.Load(ctx, s)
-		if record.IsUnreadable(err) {
-			continue
-		}
-		if err != nil {
-			return Outcome{}, err
-		}
-		if s.Revision == r.rec.Revision && rec.Status != string(helmcommon.StatusDeployed) && rec.State != nil {
-			// It will never be completed, so that Helm may work on it.
-			rec.SetStatus(helmcommon.StatusFailed, "Left by Chandler before it was complete")
-		}
-		if err := r.past.Store.Plain(ctx, rec); err != nil {
-			return Outcome{}, err
-		}
-	}
-	r.past.Records = nil // kept
-	return r.gone(ctx, fmt.Sprintf("Left in the cluster as Helm release %s", r.past.Scope.Release))
-}
-
-// removalHooks runs the hooks of a removal. They prepare for the end of what the
-// add-on has, or clear up after it. So they aren't run if something of it lives on in
-// another add-on: the Job that is to uninstall a storage system would do so.
-func (r *call) removalHooks(ctx context.Context, event helmrelease.HookEvent, leaving []Release) (outcome.Stop, error) {
-	if len(hooks.For(r.rec.Helm.Hooks, event)) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
-		return outcome.Stop{}, nil
-	}
-	why, err := r.livesOn(ctx, leaving)
-	if err != nil {
-		return outcome.Stop{}, err
-	}
-	if why == "" {
-		return r.hooks().Run(ctx, event)
-	}
-	r.rec.State.Notes = append(r.rec.State.Notes, fmt.Sprintf("%s hooks weren't run, as %s", event, why))
-	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
-	return outcome.Stop{}, r.past.Store.Update(ctx, r.rec)
-}
-
-// livesOn says which object of the inventory now belongs to which other add-on that stays, "" for none.
-func (r *call) livesOn(ctx context.Context, leaving []Release) (string, error) {
-	inventory, err := r.past.Scope.InventoryOf(r.rec)
-	if err != nil {
-		return "", err
-	}
-	for _, e := range inventory {
-		if e.Shared || e.CRD {
-			continue
-		}
-		live, err := r.past.Scope.Metadata(ctx, r.t.own(), e)
-		if object.IsGone(err) {
-			continue
-		}
-		if err != nil {
-			return "", r.past.Hidden.FailureOf(e.Key(), err)
-		}
-		if owner := object.OwnerOf(&live.ObjectMeta); owner != r.past.Scope.Release && owner != (Release{}) && !slices.Contains(leaving, owner) {
-			return fmt.Sprintf("%s belongs to add-on %s now", e.Key(), owner), nil
-		}
-	}
-	return "", nil
 }

@@ -10,6 +10,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
+	"github.com/cluster-chandler/chandler/internal/deliver/ready"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/deliver/revision"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -70,20 +71,24 @@ func (r *call) refused(e *failure.Error) Outcome {
 	case e.RetryAfter > 0: // the source keeps its own backoff, which all clusters share
 		o.RetryAfter = e.RetryAfter
 	case e.Reason != ReasonInputReplaced: // of which an event tells
-		return r.s.backoff.fail(r.now(), r.attempt(r.digest), o)
+		return r.s.backoff.fail(r.now(), attemptOf(r.want, r.past.Records, r.digest), o)
 	}
 	return o
 }
 
-// stopped returns the outcome of a step that isn't done. The record of a revision that has failed says so from then on.
-func (r *call) stopped(ctx context.Context, stop outcome.Stop) (Outcome, error) {
+// ended returns the outcome of a step that isn't done, unless there is an error. The record of a revision that has failed says so
+// from then on.
+func (r *call) ended(ctx context.Context, stop outcome.Stop, err error) (Outcome, error) {
+	if err != nil {
+		return Outcome{}, err
+	}
 	switch stop.Kind {
 	case outcome.Waiting:
-		o := r.outcome(r.phase(stop), stop.Reason, stop.Message)
+		o := r.outcome(phaseOf(stop, r.removes, r.want == nil || r.past.IsUpgrade(r.rec)), stop.Reason, stop.Message)
 		o.RetryAfter = r.s.orUnwatched(stop.After)
 		return o, nil
 	case outcome.Noted:
-		return r.s.backoff.fail(r.now(), r.attempt(r.rec.Digest), r.outcome(addonsv1.AddonFailed, stop.Reason, stop.Message)), nil
+		return r.s.backoff.fail(r.now(), attemptOf(r.want, r.past.Records, r.rec.Digest), r.outcome(addonsv1.AddonFailed, stop.Reason, stop.Message)), nil
 	}
 	text := r.past.Hidden.In(stop.Message)
 	o := r.outcome(addonsv1.AddonFailed, stop.Reason, text)
@@ -109,22 +114,9 @@ func (r *call) stopped(ctx context.Context, stop outcome.Stop) (Outcome, error) 
 		}
 	}
 	if stop.Kind == outcome.Retried {
-		return r.s.backoff.fail(r.now(), r.attempt(digest), o), nil
+		return r.s.backoff.fail(r.now(), attemptOf(r.want, r.past.Records, digest), o), nil
 	}
 	return o, nil
-}
-
-// phase returns that of an add-on that waits.
-func (r *call) phase(stop outcome.Stop) addonsv1.AddonPhase {
-	switch {
-	case stop.StillFailing:
-		return addonsv1.AddonFailed
-	case r.removes:
-		return addonsv1.AddonRemoving
-	case r.want == nil || r.past.IsUpgrade(r.rec):
-		return addonsv1.AddonUpgrading
-	}
-	return addonsv1.AddonInstalling
 }
 
 // outcome returns that of the revision that is being worked on, or else of the newest one.
@@ -134,7 +126,7 @@ func (r *call) outcome(phase addonsv1.AddonPhase, reason, message string) Outcom
 	switch {
 	case r.rec != nil:
 		newest = r.rec.Summary
-		o.Ready = r.readyCount(newest)
+		o.Ready = readyCount(r.s.applied, r.want, r.past.Records, newest)
 		o.Untouched = r.s.applied.IsEmpty() && r.rec.State != nil && !slices.ContainsFunc(r.rec.State.Inventory, record.Entry.Touched)
 	case len(r.past.Records) == 0:
 		return o
@@ -143,36 +135,49 @@ func (r *call) outcome(phase addonsv1.AddonPhase, reason, message string) Outcom
 		if newest.Status == StatusDeployed {
 			o.Ready = newest.Objects
 		} else if r.s.about == (subject{revision: newest.UID}) {
-			o.Ready = r.readyCount(newest)
+			o.Ready = readyCount(r.s.applied, r.want, r.past.Records, newest)
 		}
 	}
 	o.Version, o.Revision, o.Total = newest.Version, int32(newest.Revision), newest.Objects
 	return o
 }
 
+func (r *call) now() time.Time { return r.d.options.Clock.Now() }
+
+// phaseOf returns that of an add-on that waits.
+func phaseOf(stop outcome.Stop, removes, isUpgrade bool) addonsv1.AddonPhase {
+	switch {
+	case stop.StillFailing:
+		return addonsv1.AddonFailed
+	case removes:
+		return addonsv1.AddonRemoving
+	case isUpgrade:
+		return addonsv1.AddonUpgrading
+	}
+	return addonsv1.AddonInstalling
+}
+
 // readyCount counts the objects of a revision that are ready. Before the first of them is
 // applied these are the objects of the revision that is deployed.
-func (r *call) readyCount(revision Summary) int32 {
-	if r.s.applied.IsEmpty() && r.want != nil {
-		for _, s := range r.past.Records {
+func readyCount(applied *ready.Objects, want *Desired, records []Summary, revision Summary) int32 {
+	if applied.IsEmpty() && want != nil {
+		for _, s := range records {
 			if s.Status == StatusDeployed && s.Revision < revision.Revision {
 				return min(s.Objects, revision.Objects)
 			}
 		}
 	}
-	return r.s.applied.Ready()
+	return applied.Ready()
 }
 
-func (r *call) now() time.Time { return r.d.options.Clock.Now() }
-
-// attempt identifies what an attempt is about: a change of the inputs, or of how they
+// attemptOf identifies what an attempt is about: a change of the inputs, or of how they
 // may be brought into the cluster, is worth another one at once.
-func (r *call) attempt(digest string) string {
-	if w := r.want; w != nil {
+func attemptOf(w *Desired, records []Summary, digest string) string {
+	if w != nil {
 		return fmt.Sprint(digest, w.Spec, w.Adoption, w.CreateNamespace, w.ProgressDeadline, w.OnFailure, w.Recreate, w.ServiceAccount)
 	}
-	if len(r.past.Records) > 0 {
-		return fmt.Sprint(digest, r.past.Records[0].DeletionPolicy)
+	if len(records) > 0 {
+		return fmt.Sprint(digest, records[0].DeletionPolicy)
 	}
 	return digest
 }

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/deliver/deletion"
 	"github.com/cluster-chandler/chandler/internal/deliver/history"
 	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
 	"github.com/cluster-chandler/chandler/internal/deliver/install"
+	"github.com/cluster-chandler/chandler/internal/deliver/memory"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
-	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
-	"github.com/cluster-chandler/chandler/internal/deliver/prune"
 	"github.com/cluster-chandler/chandler/internal/deliver/ready"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -82,10 +82,11 @@ type progress struct {
 	hooks   *hooks.Progress
 	// running are the hooks' runs of a record that doesn't say yet that one of them runs.
 	running history.HookRuns
-	going   *prune.Going
+	going   *deletion.Going
 	// pruned says that nothing is left to be pruned.
-	pruned   bool
-	patience outcome.Patience
+	pruned bool
+	// stoppedSince is when a step began to wait for what may come by itself, zero if none does.
+	stoppedSince time.Time
 }
 
 type subject struct {
@@ -103,7 +104,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 			s = &session{
 				key:      key,
 				tracker:  observe.New(object.SelectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock),
-				contents: &contents{store: d.storeOf(t, r)},
+				contents: &contents{store: d.storeOf(t, r, nil)},
 			}
 			s.turn(subject{})
 			d.sessions[key] = s
@@ -114,7 +115,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 			if kept, found := d.kept.Take(s); found {
 				s.contents = kept
 			} else if s.contents == nil {
-				s.contents = &contents{store: d.storeOf(t, r)}
+				s.contents = &contents{store: d.storeOf(t, r, nil)}
 			}
 			s.store.Client = t.own() // a new one after each reconnection
 			return s
@@ -123,15 +124,19 @@ func (d *Deliverer) session(t Target, r Release) *session {
 	}
 }
 
-// storeOf has a release's records, for who looks at them apart from a session.
-func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
-	return &record.Store{Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: object.FieldManager(r)}
+// storeOf has a release's records, for who looks at them apart from a session. They count in the memory of a call, if there is one.
+func (d *Deliverer) storeOf(t Target, r Release, of *memory.Claim) *record.Store {
+	store := &record.Store{Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: object.FieldManager(r)}
+	if of != nil {
+		store.Hold = of.Hold
+	}
+	return store
 }
 
 func (s *session) turn(about subject) {
 	s.tracker.Stop()
 	s.keep(nil, nil)
-	s.progress = &progress{about: about, applied: ready.NewObjects(s.tracker), hooks: hooks.NewProgress(), going: prune.NewGoing()}
+	s.progress = &progress{about: about, applied: ready.NewObjects(s.tracker), hooks: hooks.NewProgress(), going: deletion.NewGoing()}
 }
 
 // isCurrent reports whether a session wasn't settled or forgotten.

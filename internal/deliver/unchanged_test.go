@@ -209,6 +209,7 @@ func TestUpgradeAwaitsWhatStays(t *testing.T) {
 func (e *env) ofFacts(ns, facts string, c chart) deliver.Desired {
 	want := e.want(ns, c)
 	want.Digest = func(context.Context, string) (string, error) { return facts, nil }
+	want.DigestBy = func(used string) string { return used }
 	want.Render = func(context.Context, deliver.RenderInput) (*deliver.Rendering, error) {
 		r := c.render(e.t)
 		r.Digest, r.FactsUsed = facts, facts
@@ -274,19 +275,22 @@ func TestOtherFactsRestartNoPod(t *testing.T) {
 	e.Expect(e.install(of("three", "abc", "data: {password: czNjcmV0}")).Message).To(BeEmpty(), "the kinds went again")
 
 	e.install(of("four", "def", "data: {password: czNjcmV0}"))
-	changed := of("five", "def", "data: {password: czNjcmV0}")
-	changed.Spec = "other"
+	unpolicied := of("five", "def", "data: {password: czNjcmV0}")
+	unpolicied.Spec = "other" // as without an adoption policy
+	e.Expect(e.install(unpolicied).Revision).To(Equal(int32(3)), "nothing is asked for that makes other objects")
+	e.Expect(checksum()).To(Equal("abc"))
+	changed := of("six", "def", "data: {password: czNjcmV0}")
+	changed.DigestBy = func(used string) string { return used + " with other values" }
 	o = e.install(changed)
 	e.Expect(o.Revision).To(Equal(int32(4)), "it is asked for")
 	e.Expect(o.Message).To(BeEmpty())
 	e.Expect(checksum()).To(Equal("def"))
 
-	again := of("six", "ghi", "data: {password: czNjcmV0}")
-	again.Spec, again.Again = "other", true
+	again := of("seven", "ghi", "data: {password: czNjcmV0}")
+	again.Again = true
 	e.Expect(e.install(again).Revision).To(Equal(int32(5)), "it is asked for, too")
 	e.Expect(checksum()).To(Equal("ghi"))
-	renewed := of("seven", "ghi", "data: {password: b3RoZXI=}")
-	renewed.Spec = "other"
+	renewed := of("eight", "ghi", "data: {password: b3RoZXI=}")
 	e.Expect(e.install(renewed).Revision).To(Equal(int32(6)), "another password is another content")
 }
 

@@ -86,7 +86,7 @@ func Owned(changes []Change) []Change {
 // back is somebody else's, and is as it should be.
 func Differing(changes []Change, live, applied map[string]any) []Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
-		return reflect.DeepEqual(valueAt(live, c.Path), valueAt(applied, c.Path))
+		return reflect.DeepEqual(ValueAt(live, c.Path), ValueAt(applied, c.Path))
 	})
 }
 
@@ -96,25 +96,25 @@ func Stale(live map[string]any, applied *unstructured.Unstructured, manager stri
 	var changes []Change
 	for path := range setOf(applied.GetManagedFields(), manager).Leaves().All() {
 		isKnown := slices.ContainsFunc(known, func(c Change) bool { return c.Path.Equals(path) })
-		if !isKnown && !reflect.DeepEqual(valueAt(live, path), valueAt(applied.Object, path)) {
+		if !isKnown && !reflect.DeepEqual(ValueAt(live, path), ValueAt(applied.Object, path)) {
 			changes = append(changes, Change{Path: path.Copy()})
 		}
 	}
 	return changes
 }
 
-// valueAt returns what is at a path, nil if nothing is.
-func valueAt(in any, path fieldpath.Path) any {
+// ValueAt returns what is at a path, nil if nothing is.
+func ValueAt(in any, path fieldpath.Path) any {
 	if len(path) == 0 {
 		return in
 	}
 	if path[0].FieldName != nil {
 		fields, _ := in.(map[string]any)
-		return valueAt(fields[*path[0].FieldName], path[1:])
+		return ValueAt(fields[*path[0].FieldName], path[1:])
 	}
 	list, _ := in.([]any)
 	if i := indexOf(list, path[0]); i >= 0 {
-		return valueAt(list[i], path[1:])
+		return ValueAt(list[i], path[1:])
 	}
 	return nil
 }

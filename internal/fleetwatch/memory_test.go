@@ -3,6 +3,7 @@
 package fleetwatch_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet"
@@ -20,6 +23,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/test/connection"
+	"github.com/cluster-chandler/chandler/test/held"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // eventually waits until something is so.
@@ -92,4 +97,31 @@ func TestFullMemoryPasses(t *testing.T) {
 			t.Errorf("%s: lasting is %v", reason, !lasting)
 		}
 	}
+}
+
+// pages are answers with one object each.
+type pages struct {
+	metadata.ResourceInterface
+	arrive func(context.Context)
+	left   int
+}
+
+func (p *pages) List(ctx context.Context, _ metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	p.arrive(ctx)
+	page := &metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 1)}
+	if p.left--; p.left > 0 {
+		page.Continue = "x"
+	}
+	return page, nil
+}
+
+// TestPagesCount sees that a page counts until its objects were taken in.
+func TestPagesCount(t *testing.T) {
+	taken := 0
+	_, err := fleetwatch.ListPages(t.Context(), &pages{arrive: held.Answers(t), left: 3}, metav1.ListOptions{}, func(*metav1.PartialObjectMetadata) error {
+		taken++
+		return nil
+	})
+	must.Succeed(t, err)
+	must.Equal(t, 3, taken, "objects")
 }

@@ -49,6 +49,7 @@ func (s Scope) CacheOptions(syncPeriod time.Duration) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&clusterv1.Cluster{}:         {Label: own},
 			&addonsv1.ClusterAddon{}:     {Label: own},
+			&addonsv1.AddonPlan{}:        {Label: own},
 			&addonsv1.AddonStack{}:       {Label: stacks},
 			&appsv1.ControllerRevision{}: {Label: revisions},
 			&corev1.Secret{}:             {Transform: metadataOnly},

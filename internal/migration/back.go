@@ -25,25 +25,25 @@ func (w *World) Back(ctx context.Context) ([]Step, error) {
 	if err := errors.Join(noStacks, noSecrets, noClusters); err != nil {
 		return nil, err
 	}
-	last := map[string][]Step{} // by the name of the stack
+	by, last := w.writer(), map[string][]Step{} // by the name of the stack
 	for _, s := range stacks {
 		last[s.Name] = nil
 	}
 	for i := range secrets {
 		name := secrets[i].GetLabels()[stackLabel]
-		last[name] = append(last[name], w.remove(&secrets[i]))
+		last[name] = append(last[name], by.remove(&secrets[i]))
 	}
 	for i := range clusters {
 		for label, origin := range clusters[i].GetLabels() {
 			if name, ok := strings.CutPrefix(label, clusterLabelPrefix); ok && origin == string(w.Origin) {
-				last[name] = append(last[name], w.label(clusters[i].GetName(), label, "null"))
+				last[name] = append(last[name], by.label(clusters[i].GetName(), label, "null"))
 			}
 		}
 	}
 	var steps []Step
 	for _, name := range slices.Sorted(maps.Keys(last)) {
 		if !slices.Contains(others, name) && (len(w.Names) == 0 || slices.Contains(w.Names, name)) {
-			steps = slices.Concat(steps, w.leave(name), last[name])
+			steps = slices.Concat(steps, by.leave(name), last[name])
 		}
 	}
 	return steps, nil
@@ -51,15 +51,15 @@ func (w *World) Back(ctx context.Context) ([]Step, error) {
 
 // leave returns the steps that delete an AddonStack, and leave its releases in the clusters. They have to know of that
 // before it is deleted.
-func (w *World) leave(name string) []Step {
-	s := newObject(stackKind, w.Namespace, name)
+func (w writer) leave(name string) []Step {
+	s := newObject(stackKind, w.namespace, name)
 	return []Step{
 		w.patch("set spec.deletionPolicy of AddonStack "+name+" to Orphan", s.DeepCopy(), `{"spec":{"deletionPolicy":"Orphan"}}`),
 		w.awaitClusters("wait until the clusters know that AddonStack "+name+" leaves its releases", func(ca *addonsv1.ClusterAddon) bool {
 			is := stack.Assigned(ca.Spec.Stacks, name)
 			return is.Name == name && (is.DeletionPolicy != addonsv1.DeletionPolicyOrphan || hasAddons(ca, name) && !stack.LeavesAddons(ca, name))
 		}),
-		{"delete AddonStack " + name, func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, s)) }},
+		{"delete AddonStack " + name, func(ctx context.Context) error { return client.IgnoreNotFound(w.client.Delete(ctx, s)) }},
 		w.awaitClusters("wait until the clusters are without AddonStack "+name, func(ca *addonsv1.ClusterAddon) bool {
 			return stack.Assigned(ca.Spec.Stacks, name).Name == name ||
 				ca.DeletionTimestamp.IsZero() && hasAddons(ca, name)
@@ -73,10 +73,10 @@ func hasAddons(ca *addonsv1.ClusterAddon, name string) bool {
 }
 
 // awaitClusters makes a step that waits while a cluster isn't through.
-func (w *World) awaitClusters(step string, waits func(*addonsv1.ClusterAddon) bool) Step {
+func (w writer) awaitClusters(step string, waits func(*addonsv1.ClusterAddon) bool) Step {
 	return await(step, func(ctx context.Context) (string, error) {
 		cas := &addonsv1.ClusterAddonList{}
-		if err := w.Client.List(ctx, cas, client.InNamespace(w.Namespace)); err != nil {
+		if err := w.client.List(ctx, cas, client.InNamespace(w.namespace)); err != nil {
 			return "", err
 		}
 		for i := range cas.Items {

@@ -15,6 +15,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/preview"
+	"github.com/cluster-chandler/chandler/internal/plan"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -59,21 +61,31 @@ func (f *Found) Foresee(ctx context.Context) error {
 			f.note("%s: whether it can be taken over, and which pods restart, isn't known, as its chart can't be read from here: %v", r, err)
 			continue
 		}
-		restarted, stopped, err := by.tryOut(ctx, r, files)
+		is, err := by.tryOut(ctx, r, files)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r, err)
 		}
-		if stopped.Reason == job.ReasonGeneratedValuesLost {
-			stopped.Message += ", or with --generated-values renew"
-		}
-		if stopped.Phase != "" {
-			f.problem("%s: %s: %s", r, stopped.Reason, stopped.Message)
-		}
-		for _, workload := range restarted {
-			f.note("%s: the pods of %s restart", r, workload)
-		}
+		f.tell(r, is)
 	}
 	return nil
+}
+
+// tell adds problems and notes on what becomes of a release.
+func (f *Found) tell(r *Release, is plan.Addon) {
+	if is.Reason == job.ReasonGeneratedValuesLost {
+		is.Message += ", or with --generated-values renew"
+	}
+	if is.Reason != "" {
+		f.problem("%s: %s: %s", r, is.Reason, is.Message)
+	}
+	for _, c := range is.Changes {
+		switch {
+		case c.Action == plan.Refuse:
+			f.problem("%s: %s: %s", r, c.Reason, c.Message)
+		case c.Restarts && is.State != plan.Refused:
+			f.note("%s: the pods of %s restart", r, c.Object)
+		}
+	}
 }
 
 // chartOf returns the files of a release's chart.
@@ -90,15 +102,16 @@ func (by *foresight) chartOf(ctx context.Context, r *Release) ([]artifact.File, 
 	return is.Files, nil
 }
 
-// tryOut returns what becomes of a release: see [deliver.Deliverer.Foresee].
-func (by *foresight) tryOut(ctx context.Context, r *Release, files []artifact.File) ([]deliver.ObjectKey, deliver.Outcome, error) {
+// tryOut returns what becomes of a release.
+func (by *foresight) tryOut(ctx context.Context, r *Release, files []artifact.File) (plan.Addon, error) {
 	at, err := by.cluster(ctx, r.Cluster)
 	if err != nil {
-		return nil, deliver.Outcome{}, err
+		return plan.Addon{}, err
 	}
 	want := deliver.Desired{
 		Release: deliver.Release{Namespace: r.Addon.Namespace, Name: r.Addon.Name}, Adoption: r.Addon.AdoptionPolicy, CRDPolicy: r.Addon.CRDPolicy,
 		ProgressDeadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second,
+		Digest:           func(context.Context, string) (string, error) { return "", nil },
 		Render: func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
 			result, err := by.renderer.Chart(ctx, job.Chart{
 				Files: files, Values: r.Values, Facts: at.facts, Generated: in.Generated, Lookup: in.Lookup, Live: in.Live,
@@ -114,7 +127,7 @@ func (by *foresight) tryOut(ctx context.Context, r *Release, files []artifact.Fi
 	if r.Addon.AdoptRelease != nil {
 		want.AdoptRelease = deliver.Release{Namespace: r.storage, Name: r.Addon.Name}
 	}
-	return deliver.New(deliver.Options{}).Foresee(ctx, deliver.Target{Name: r.Cluster, Client: at.client, Context: ctx}, want)
+	return deliver.New(deliver.Options{}).Preview(ctx, deliver.Target{Name: r.Cluster, Client: at.client, Context: ctx}, want, nil, preview.NewComing())
 }
 
 // cluster connects to a workload cluster.

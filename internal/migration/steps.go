@@ -56,18 +56,27 @@ func await(name string, missing func(context.Context) (string, error)) Step {
 	}}
 }
 
+// writer makes the steps that write to the management cluster.
+type writer struct {
+	client    client.Client
+	namespace string
+	origin    Origin
+}
+
+func (w *World) writer() writer { return writer{w.Client, w.Namespace, w.Origin} }
+
 // patch makes a step that changes an object by a merge patch. An object that is gone needs none.
-func (w *World) patch(name string, o client.Object, patch string) Step {
+func (w writer) patch(name string, o client.Object, patch string) Step {
 	return Step{name, func(ctx context.Context) error {
-		return client.IgnoreNotFound(w.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner))
+		return client.IgnoreNotFound(w.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner))
 	}}
 }
 
 // remove makes a step that deletes an object that was read, and not another one of its name.
-func (w *World) remove(o client.Object) Step {
+func (w writer) remove(o client.Object) Step {
 	uid := o.GetUID()
 	return Step{fmt.Sprintf("delete %s %s", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()), func(ctx context.Context) error {
-		err := w.Client.Delete(ctx, o, client.Preconditions{UID: &uid})
+		err := w.client.Delete(ctx, o, client.Preconditions{UID: &uid})
 		if apierrors.IsConflict(err) {
 			return nil
 		}
@@ -76,7 +85,7 @@ func (w *World) remove(o client.Object) Step {
 }
 
 // label makes a step that sets the label of a Cluster to a value in JSON; null removes it.
-func (w *World) label(cluster, label, value string) Step {
-	o := newObject(clusterKind, w.Namespace, cluster)
-	return w.patch(fmt.Sprintf("kubectl label cluster %s -n %s %s=%s", cluster, w.Namespace, label, value), o, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, label, value))
+func (w writer) label(cluster, label, value string) Step {
+	o := newObject(clusterKind, w.namespace, cluster)
+	return w.patch(fmt.Sprintf("kubectl label cluster %s -n %s %s=%s", cluster, w.namespace, label, value), o, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, label, value))
 }

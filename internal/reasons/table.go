@@ -34,9 +34,10 @@ var Table = []Reason{
 	{WaitingForWorkers, pending, Passing, "its change is delivered once all workers are upgraded: `lifecycle.upgrade`"},
 	{WaitingForUpgrade, removing, Passing, "it is removed once the upgrade of Kubernetes is done"},
 	{StackPaused, []addonsv1.AddonPhase{addonsv1.AddonPending, addonsv1.AddonRemoving}, Passing,
-		"its AddonStack has the annotation `cluster.x-k8s.io/paused`, and nothing is written to any cluster: `kubectl chandler resume STACK`"},
+		"its AddonStack has the annotation `cluster.x-k8s.io/paused`, and nothing is written to any cluster: `kubectl chandler resume STACK`. " +
+			"If the stack was deleted before it could remove the add-on, make it again without the annotation, or uninstall the release with helm"},
 	{WaitingForConfirmation, pending, 0,
-		"the removal of other add-ons of its stack is [held](../uninstall.md#large-removals-are-held), and it may come in their place"},
+		"the removal of other add-ons of its stack is [held](../removals.md#large-removals-are-held), and it may come in their place"},
 	{WaitingForOtherClusters, pending, Passing,
 		"inputs that [no revision has](values.md#many-clusters-at-once) have changed, and other clusters get theirs first, or failed with them; " +
 			"what is installed stays, and is Ready"},
@@ -105,7 +106,7 @@ var Table = []Reason{
 		"another management cluster has a ClusterAddon of this name, too, and has made a newer revision: remove the " +
 			"Cluster from one of them. To take the release back, delete this ClusterAddon; it is made again. It isn't " +
 			"uninstalled from here"},
-	{object.ReasonObjectExists, failed, SourceRead, "an object is [someone else's](../concepts.md#whose-an-object-is)"},
+	{object.ReasonObjectExists, failed, SourceRead, "an object is [someone else's](../ownership.md#whose-an-object-is)"},
 	{object.ReasonOwnedByOther, failed, SourceRead, ""},
 	{object.ReasonFieldConflict, failed, 0, ""},
 	{object.ReasonImmutableField, failed, 0,

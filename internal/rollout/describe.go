@@ -41,7 +41,11 @@ func Describe(of types.NamespacedName, in Input, d Decision, rejection string) s
 	case addonsv1.RolloutSoaking:
 		return fmt.Sprintf("%s. They have to stay so until %s", far, d.SoaksUntil.UTC().Format(time.RFC3339))
 	case addonsv1.RolloutWaitingForApproval:
-		return fmt.Sprintf("Wave %s of %s waits for approval: %s", wave.Name, in.Target, command("approve", wave.Name))
+		text := fmt.Sprintf("Wave %s of %s waits for approval: %s", wave.Name, in.Target, command("approve", wave.Name))
+		if in.Plan != "" {
+			text += ". " + in.Plan
+		}
+		return text
 	case addonsv1.RolloutWaitingForWindow:
 		return fmt.Sprintf("%s. No window of spec.rollout.windows is open until %s", far, in.Stop.Until.UTC().Format(time.RFC3339))
 	case addonsv1.RolloutWaitingForClusters:

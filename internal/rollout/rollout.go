@@ -87,6 +87,8 @@ type Input struct {
 	Clusters           []Cluster
 	// Others are the other provider instances with clusters of the stack.
 	Others []addonsv1.StackInstance
+	// Plan says what the target does by its newest plan, for who approves it; "" if there is none.
+	Plan string
 }
 
 // All in Input.Approved stands for all waves.

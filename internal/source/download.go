@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/flux"
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
@@ -161,6 +162,8 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 		return web.New(ref)
 	case "github":
 		return offered{github.New(ref, s.releases)}
+	case "flux":
+		return flux.New(ref, s.Flux)
 	case "git":
 		return s.commits.In(ref, func(ctx context.Context, what string) answers.Question { return s.question(ctx, what, ref) },
 			func(ctx context.Context, files []artifact.File, path string) (artifact.Content, error) {

@@ -130,11 +130,14 @@ func TestContentAtHandCounts(t *testing.T) {
 					all.Go(func() { expectFetched(t, sources, ref) })
 				}
 			}
-			for workers.kept.Load() <= room && (workers.kept.Load() == 0 || memory.Usage().Waiting == 0) {
+			for workers.jobs.Load()+int64(memory.Usage().Waiting) < archives {
 				time.Sleep(time.Millisecond)
 			}
 			if kept := workers.kept.Load(); kept > room {
 				t.Errorf("%d MiB wait for workers, more than the %d MiB of a namespace", kept>>20, room>>20)
+			}
+			if jobs := workers.jobs.Load(); jobs < 4 { // of 3 MiB each, beside one that may have 12
+				t.Errorf("%d archives were read, of which there is room for more", jobs)
 			}
 			close(workers.let)
 			all.Wait()
@@ -226,4 +229,38 @@ func TestListsCountUntilTheyAreDone(t *testing.T) {
 	if usage := memory.Usage(); usage.Claimed != 0 || usage.Cached < tags*int64(len("1.1000.0")+16) {
 		t.Errorf("in the end %+v is held", usage)
 	}
+}
+
+// TestVersionsAreFoundOnce has lists that find no room beside each other. The version that was found in one is known all the same.
+func TestVersionsAreFoundOnce(t *testing.T) {
+	const tags, length = 20_000, 100
+	var page strings.Builder
+	for i := range tags {
+		fmt.Fprintf(&page, `,"1.%d.0-%s"`, i, strings.Repeat("a", length))
+	}
+	text := `{"tags":["1.0.0"` + page.String() + `]}`
+	var lists atomic.Int64
+	host := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/tags/list") {
+			lists.Add(1)
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		_, _ = io.WriteString(w, text)
+	})
+	memory := budget.New(budget.Limits{All: 9 << 20, Namespace: 9 << 20}) // a list takes four times its text while it is read
+	sources, clock := remoteSources(t, source.Options{Memory: memory})
+	look := func(name, line string) {
+		t.Helper()
+		expectNewest(t, sources, of(line, plainly(inRegistry("oci://"+hostOf(host)+"/charts/"+name, ""))), clock.Now(), fmt.Sprintf("1.%d.0-%s", tags-1, strings.Repeat("a", length)))
+	}
+	look("one", ">=1.0.0-0")
+	look("other", ">=1.0.0-0")
+	look("one", ">=1.0.0-0")
+	look("other", ">=1.0.0-0")
+	must.Equal(t, int64(2), lists.Load(), "lists")
+	look("one", ">=1.1.0-0")
+	must.Equal(t, int64(3), lists.Load(), "lists, with another line")
+	clock.Step(time.Second)
+	look("one", ">=1.1.0-0")
+	must.Equal(t, int64(4), lists.Load(), "lists, after a while")
 }

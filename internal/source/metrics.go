@@ -58,7 +58,7 @@ var hosts = series.Bounded(64)
 var (
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandler_source_requests_total",
-		Help: "Number of times that sources were asked, by kind (oci, helm, http, github, git, path, configmap, secret), host (empty of the last three), and result: Success, or why it failed.",
+		Help: "Number of times that sources were asked, by kind (oci, helm, http, github, git, flux, path, configmap, secret), host (empty of the last four), and result: Success, or why it failed.",
 	}, []string{"kind", "host", "result"})
 
 	requestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{

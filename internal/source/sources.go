@@ -5,7 +5,7 @@
 // [Sources.Resolve] says which content a reference means now, as a digest. [Sources.Fetch]
 // gets the content with the digest. Both ask a source once for all callers (package
 // outcome), as whoever the reference lets them (package auth). A kind of source is a
-// [backend] (packages oci, helm, github, git and web), a directory of this machine (package
+// [backend] (packages oci, helm, github, git, flux and web), a directory of this machine (package
 // local), or an object of the management cluster (package object).
 //
 // Downloaded content is kept on disk by address, credentials and digest (package store).
@@ -25,6 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/flux"
 	"github.com/cluster-chandler/chandler/internal/source/git"
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
@@ -58,6 +59,8 @@ type Options struct {
 	// The object's version in them decides whether Client has to be asked. Nil: Client is asked
 	// each time.
 	Metadata client.Reader
+	// Flux reads objects of Flux, of kinds that it watches. Nil: none is known.
+	Flux flux.Objects
 	// CredentialsDir has the instance's own credentials for registries and
 	// repositories, for charts that name no Secret. It may be missing, and may change.
 	CredentialsDir string
@@ -90,11 +93,12 @@ type Sources struct {
 	releases *github.Releases
 	commits  *git.Commits
 
-	digests  *answers.Memory[string]     // that references were resolved to
-	lists    *answers.Memory[[]string]   // of versions
-	verified *answers.Memory[string]     // versions that signed texts say
-	contents *answers.Memory[*Artifact]  // unpacked
-	refused  *budget.Cache[string, bool] // digests that callers can't use, with the question
+	digests  *answers.Memory[string]                  // that references were resolved to
+	lists    *answers.Memory[[]string]                // of versions
+	searches *budget.Cache[string, map[string]search] // in lists, by the question for the list
+	verified *answers.Memory[string]                  // versions that signed texts say
+	contents *answers.Memory[*Artifact]               // unpacked
+	refused  *budget.Cache[string, bool]              // digests that callers can't use, with the question
 }
 
 // costOfLine returns the cost of an answer that is a line.
@@ -114,6 +118,7 @@ func New(options Options) (*Sources, error) {
 		commits:  git.NewCommits(options.Opener, options.Limits, options.Clock, options.Memory),
 		digests:  answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
 		lists:    answers.New(options.Clock, options.Memory, listBytes, answers.Strings),
+		searches: budget.NewCache[string](options.Memory, remembered, costOfSearches),
 		verified: answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
 		contents: answers.New(options.Clock, options.Memory, contentBytes, (*Artifact).bytes),
 		refused:  budget.NewCache[string](options.Memory, remembered, costOfLine[bool]),
@@ -168,13 +173,16 @@ func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 	return version + "/" + object.Key
 }
 
-// Keys identifies the credentials for the reference's source, and the keys that verify its
-// signatures, as far as they are in objects that the reference names. It takes no
-// request. While they are the same, so is this; that they change is an event.
+// Keys identifies the credentials for the reference's source, the keys that verify its
+// signatures, and the artifact of Flux, as far as they are in objects that the reference names. It
+// takes no request once these are watched. While they are the same, so is this; that they change is an event.
 func (s *Sources) Keys(ctx context.Context, ref reference.Reference) string {
 	var versions strings.Builder
 	for _, object := range ref.Objects() {
 		versions.WriteString(s.objects.Version(ctx, object) + ",")
+	}
+	if ref.Traits().InCluster {
+		versions.WriteString(flux.New(ref, s.Flux).Key(ctx))
 	}
 	return versions.String()
 }

@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -26,39 +27,35 @@ type catalogue interface {
 // older than notBefore. Errors are of type [*failure.Error], but for the error of ctx: then the
 // request continues, and the next call finds its answer.
 func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line versions.Line, notBefore time.Time) (string, error) {
-	published, err := s.published(ctx, ref, notBefore)
-	if err != nil {
+	found, err := s.find(ctx, ref, "newest of "+line.String(), line.Newest, notBefore)
+	switch {
+	case err != nil:
 		return "", conclude(ctx, ref, err)
+	case found.none != nil:
+		return "", ref.Locate(failure.NotPublished("%w", found.none))
 	}
-	version, err := line.Newest(published)
-	if err != nil {
-		return "", ref.Locate(failure.NotPublished("%w", err))
-	}
-	return version, nil
+	return found.version, nil
 }
 
 // Withdrawn reports whether a version of the line isn't published any more. An answer that was
 // found before is used as by Newest, and errors are as there.
 func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, notBefore time.Time) (bool, error) {
-	published, err := s.published(ctx, ref, notBefore)
+	found, err := s.find(ctx, ref, version+" in "+line.String(), func(published []string) (string, error) {
+		at := slices.IndexFunc(published, func(is string) bool {
+			return is == version || line.Allows(is) && line.Newer(is, version) == line.Newer(version, is) // "v1.0.0" will do for "1.0.0", and any commit of a branch
+		})
+		if at < 0 {
+			return "", errWithdrawn
+		}
+		return version, nil
+	}, notBefore)
 	if err != nil {
 		return false, conclude(ctx, ref, err)
 	}
-	return !slices.ContainsFunc(published, func(is string) bool {
-		return is == version || line.Allows(is) && line.Newer(is, version) == line.Newer(version, is) // "v1.0.0" will do for "1.0.0", and any commit of a branch
-	}), nil
+	return found.none != nil, nil
 }
 
-// published returns all versions of the reference's artifact.
-func (s *Sources) published(ctx context.Context, ref reference.Reference, notBefore time.Time) ([]string, error) {
-	from, ok := s.backendOf(ref).(catalogue)
-	if !ok {
-		return nil, failure.New(failure.ArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
-	}
-	q := s.question(ctx, "versions of "+ref.Source(), ref)
-	q.NotBefore = notBefore
-	return ask(ctx, s, s.lists, q, ref, from.Versions)
-}
+var errWithdrawn = errors.New("the version isn't published")
 
 // Pin returns the digest by which the reference, with this exact version, is to be
 // named in a revision. The content behind it was fetched then, verified and unpacked:

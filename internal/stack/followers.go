@@ -30,7 +30,7 @@ type Follower struct {
 	version *string
 	// digest is the field that names the content, nil if there are no versions. As version does, it points into the spec.
 	digest *string
-	git    *addonsv1.GitSource // nil of other sources; its version is a copy
+	named  named // nil of sources with a field for the version; else that is a copy
 	// identity is of what has the versions.
 	identity string
 	path     *field.Path // of the source
@@ -54,7 +54,7 @@ func sourcesOf(spec *addonsv1.AddonStackSpec) []Follower {
 	path := field.NewPath("spec")
 	if bundle := spec.Source; bundle != nil {
 		f := Follower{Name: addonsv1.FollowedSource, Bundle: bundle, path: path.Child("source")}
-		all = append(all, f.from("source", &bundle.Version, bundle.OCI, nil, bundle.GitHub, bundle.Git))
+		all = append(all, f.from("source", &bundle.Version, bundle.OCI, nil, bundle.GitHub, bundle.Git, bundle.Flux))
 	}
 	for i := range spec.Addons {
 		f := sourceOf(&spec.Addons[i])
@@ -69,11 +69,11 @@ func sourceOf(addon *addonsv1.Addon) Follower {
 	f := Follower{Name: addon.Name, Addon: addon}
 	switch chart, k, m := &addon.Chart, addon.Kustomization, addon.Manifests; {
 	case k != nil:
-		return f.from("kustomization", &k.Version, k.OCI, nil, k.GitHub, k.Git)
+		return f.from("kustomization", &k.Version, k.OCI, nil, k.GitHub, k.Git, k.Flux)
 	case m != nil:
-		return f.from("manifests", &m.Version, m.OCI, nil, m.GitHub, m.Git)
+		return f.from("manifests", &m.Version, m.OCI, nil, m.GitHub, m.Git, m.Flux)
 	default:
-		return f.from(kindChart, &chart.Version, chart.OCI, chart.Helm, chart.GitHub, chart.Git)
+		return f.from(kindChart, &chart.Version, chart.OCI, chart.Helm, chart.GitHub, chart.Git, chart.Flux)
 	}
 }
 
@@ -82,6 +82,7 @@ const kindChart = "chart"
 // from returns the follower with the field that its source is in. The source is one that has versions, or none.
 func (f Follower) from(
 	kind string, version *string, oci *addonsv1.OCISource, helm *addonsv1.HelmSource, github *addonsv1.GitHubSource, git *addonsv1.GitSource,
+	flux *addonsv1.FluxSource,
 ) Follower {
 	f.kind, f.version = kind, version
 	switch {
@@ -93,10 +94,26 @@ func (f Follower) from(
 		f.digest = &github.Digest
 		f.identity = strings.Join([]string{kind, github.URL, github.APIURL, github.TagPrefix, github.Asset}, " ")
 	case git != nil:
-		version := git.Version()
-		f.git, f.version, f.digest, f.identity = git, &version, &git.Digest, kind+" "+git.URL+" "+git.Path
+		f.named, f.digest, f.identity = git, &git.Digest, kind+" "+git.URL+" "+git.Path
+	case flux != nil:
+		f.named, f.digest, f.identity = flux, &flux.Digest, kind+" "+flux.Kind+" "+flux.Name
+	}
+	if f.named != nil {
+		f.version = new(f.named.Version())
 	}
 	return f
+}
+
+// IsWatched reports whether a watch tells of its versions: to ask for them costs nothing.
+func (f Follower) IsWatched() bool {
+	_, is := f.named.(*addonsv1.FluxSource)
+	return is
+}
+
+// named is a source whose version is no field of its own.
+type named interface {
+	Version() string
+	Pin(version, digest string)
 }
 
 // String names it in messages.
@@ -117,8 +134,8 @@ func (f Follower) line() (versions.Line, error) {
 	}
 	version := *f.version
 	switch {
-	case f.git != nil:
-		return commitsOf(f.git)
+	case f.named != nil:
+		return lineOf(f.named)
 	case f.Bundle != nil && f.Bundle.ClusterStack != "":
 		return clusterstack.ParseChannel(f.Bundle.ClusterStack, f.Bundle.Channel)
 	case version == "", versions.IsExact(version), f.kind != kindChart && !versions.IsRange(version):
@@ -127,11 +144,14 @@ func (f Follower) line() (versions.Line, error) {
 	return versions.ParseRange(version)
 }
 
-// commitsOf returns the line of commits that a source follows, nil if it names one.
-func commitsOf(git *addonsv1.GitSource) (versions.Line, error) {
+// lineOf returns the line that a source follows, nil if it names a version.
+func lineOf(source named) (versions.Line, error) {
+	git, _ := source.(*addonsv1.GitSource)
 	switch {
-	case git.Commit != "":
+	case source.Version() != "":
 		return nil, nil
+	case git == nil:
+		return versions.Latest("the artifact of Flux"), nil
 	case git.Semver != "":
 		return versions.CommitsIn(addonsv1.GitTags, git.Semver, addonsv1.GitCommit)
 	case git.Tag != "":
@@ -142,8 +162,8 @@ func commitsOf(git *addonsv1.GitSource) (versions.Line, error) {
 
 // pin names one version, and takes out what says how it is found.
 func (f Follower) pin(pin Pin) {
-	if f.git != nil {
-		f.git.Pin(pin.Version, pin.Digest)
+	if f.named != nil {
+		f.named.Pin(pin.Version, pin.Digest)
 		return
 	}
 	*f.version, *f.digest = pin.Version, pin.Digest
@@ -187,7 +207,7 @@ func Warnings(spec *addonsv1.AddonStackSpec) (all []string) {
 	for _, source := range sourcesOf(spec) {
 		line, err := source.line()
 		version, digest := *source.version, source.digest
-		if line != nil || err != nil || source.git != nil || digest == nil || *digest != "" || version == "" || versions.IsExact(version) {
+		if line != nil || err != nil || source.named != nil || digest == nil || *digest != "" || version == "" || versions.IsExact(version) {
 			continue
 		}
 		all = append(all, fmt.Sprintf("%s: %q names a tag that may be moved while it is rolled out, and later waves would get other content. Name a digest, a range or an exact version",

@@ -75,11 +75,12 @@ func TestNamedKeysAreKept(t *testing.T) {
 	if kept := w.memory.Usage().Cached; kept == 0 || kept > 4<<10 {
 		t.Errorf("%d bytes are kept", kept)
 	}
-	large.Data["a"] = "3"
+	large.Data["a"], large.Data["b"] = "3", "4"
 	must.Succeed(t, w.api.Update(t.Context(), large))
 	w.expect(t, "v", "a", "3", true, 4)
+	w.expect(t, "v", "b", "4", true, 5)
 	must.Succeed(t, w.api.Delete(t.Context(), large))
-	w.expect(t, "v", "a", "", false, 4)
+	w.expect(t, "v", "a", "", false, 5)
 	if kept := w.memory.Usage().Cached; kept != 0 {
 		t.Errorf("%d bytes of a deleted object are kept", kept)
 	}

@@ -110,16 +110,42 @@ func (f *fleet) check(x share) error {
 	return nil
 }
 
-// isForgotten reports whether the cluster has the component by a name that its ClusterAddon never had, as after a restore.
-// Chandler leaves that as it is, and has nothing else take its objects.
+// isForgotten reports whether the cluster has the component by another name, and Chandler leaves that as it is, and has nothing else
+// take its objects: its ClusterAddon never had that name, as after a restore; its stack was deleted while a pause held the removal up;
+// or the operator deleted the records of its release, so that nothing says any more that there is one.
 func (f *fleet) isForgotten(x share) bool {
 	ca := &addonsv1.ClusterAddon{ObjectMeta: f.named(clusterName(x.cluster))}
 	if err := f.hub().Get(f.ctx(), client.ObjectKeyFromObject(ca), ca); err != nil {
 		return false
 	}
-	return slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
-		return strings.HasPrefix(a.Name, componentName(x.component)+"-") && a.Phase == addonsv1.AddonUnassigned && a.Reason == reasons.StackUnknown
+	return f.isWithoutRecord(x) || slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
+		isSealed := a.Phase == addonsv1.AddonRemoving && a.Reason == reasons.StackPaused && !f.hasStack(a.Stack)
+		return strings.HasPrefix(a.Name, componentName(x.component)+"-") && (isSealed || a.Phase == addonsv1.AddonUnassigned && a.Reason == reasons.StackUnknown)
 	})
+}
+
+func (f *fleet) hasStack(name string) bool {
+	for s := range stacks {
+		if stackName(s) == name {
+			return f.now().stacks[s].exists
+		}
+	}
+	return false
+}
+
+// isWithoutRecord reports whether the component's objects are those of a release by another name whose records the operator deleted.
+func (f *fleet) isWithoutRecord(x share) bool {
+	if f.evaluates[x.cluster].recordless[x.component].IsZero() {
+		return false
+	}
+	settings, records := &corev1.ConfigMap{}, &corev1.SecretList{}
+	key := client.ObjectKey{Namespace: f.namespace, Name: componentName(x.component) + "-settings"}
+	if err := f.workloads[x.cluster].Get(f.ctx(), key, settings); err != nil {
+		return false
+	}
+	owner := settings.Labels[addonsv1.AddonLabel]
+	err := f.workloads[x.cluster].List(f.ctx(), records, client.InNamespace(f.namespace), client.MatchingLabels{"name": owner, "owner": "helm"})
+	return err == nil && owner != f.now().release(x.component) && len(records.Items) == 0
 }
 
 // told returns all that the ClusterAddon says of a component.

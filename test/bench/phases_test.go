@@ -87,7 +87,7 @@ func (f *fleet) restart() phase {
 		n := 0.0
 		for _, m := range f.managers {
 			// A manager that starts has no metrics yet.
-			if value, err := m.Sum("fleet_clusters", `phase="Connected"`); err == nil {
+			if value, err := m.Sum("chandler_fleet_clusters", `phase="Connected"`); err == nil {
 				n += value
 			}
 		}

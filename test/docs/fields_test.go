@@ -50,9 +50,10 @@ func TestStackFields(t *testing.T) {
 
 // TestInstanceAndClusterFields does the same for the objects that people only read.
 func TestInstanceAndClusterFields(t *testing.T) {
-	const instance, cluster = "docs/reference/providerinstance.md", "docs/reference/clusteraddon.md"
+	const instance, cluster, plan = "docs/reference/providerinstance.md", "docs/reference/clusteraddon.md", "docs/reference/addonplan.md"
 	for plural, places := range map[string][]place{
 		"providerinstances": {{instance, "# ProviderInstance", regexp.MustCompile(`^`)}},
+		"addonplans":        {{plan, "# AddonPlan", regexp.MustCompile(`^`)}},
 		"clusteraddons":     {{cluster, "# ClusterAddon", regexp.MustCompile(`^`)}, {cluster, "## status.addons[]", regexp.MustCompile(`^status\.addons\[\]\.`)}},
 	} {
 		schema, err := Schema(root, plural, addonsv1.GroupVersion.Version)

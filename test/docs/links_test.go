@@ -52,6 +52,19 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
+	for name, pattern := range map[string]string{"rules.yaml": "runbook_url: ", "dashboard.json": `"url": "`} {
+		data, err := os.ReadFile(path.Join(root, "config/monitoring", name))
+		must.Succeed(t, err)
+		found := regexp.MustCompile(pattern+`https://[^\s"]+/blob/main/([^\s"#]+)(?:#([^\s"]+))?`).FindAllStringSubmatch(string(data), -1)
+		if len(found) != strings.Count(string(data), pattern) || len(found) == 0 {
+			t.Errorf("%s: %d addresses are pages", name, len(found))
+		}
+		for _, address := range found {
+			if page, anchor := address[1], address[2]; headings[page] == nil || anchor != "" && !headings[page][anchor] {
+				t.Errorf("%s: there is no %s#%s", name, page, anchor)
+			}
+		}
+	}
 	for _, page := range pages {
 		if !linked[page.Path] && page.Path != "README.md" {
 			t.Errorf("no page has a link to %s", page.Path)

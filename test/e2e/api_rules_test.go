@@ -35,18 +35,18 @@ var refusedSpecs = [][]string{
 	{"an interval that is too short", "updates: {interval: 59s}", "spec.updates.interval", "interval is from 1m to 24h"},
 	{"an interval that is too long", "updates: {interval: 25h}", "spec.updates.interval", "interval is from 1m to 24h"},
 
-	{"no source of a bundle", "source: {}", "set exactly one of path, configMap, secret, oci, http, github and git"},
+	{"no source of a bundle", "source: {}", "set exactly one of path, configMap, secret, oci, http, github, git and flux"},
 	{"two sources of a bundle", "source: {path: a, secret: {name: b}}", "set exactly one of path"},
-	{"a version of a bundle's path", "source: {path: a, version: v1}", "version and clusterStack are for oci and github"},
+	{"a version of a bundle's path", "source: {path: a, version: v1}", "version is for oci and github"},
 	{"a bundle without a tag", "source: {" + inOCI + "}", "oci needs version"},
 	{"a digest that is none of a bundle", "source: {path: a, digest: 'sha256:1'}", "spec.source.digest"},
 	{"a bundle out of the root", "source: {path: ../a}", "path is relative"},
-	{"a range and a digest of a bundle", "source: {" + pinned + ", version: '>=1'}", "spec.source", "with it, version is a tag, and there is no clusterStack"},
-	{"a channel and a digest", "source: {" + pinned + ", clusterStack: docker-scs-1-31}", "spec.source", "with it, version is a tag, and there is no clusterStack"},
+	{"a range and a digest of a bundle", "source: {" + pinned + ", version: '>=1'}", "spec.source", "with it, version is a tag"},
+	{"a channel and a digest", "source: {" + pinned + ", clusterStack: docker-scs-1-31}", "spec.source", "with it, there is no clusterStack"},
 	{"a bundle of a code host without a version", "source: {github: {url: 'https://github.com/example/web'}}",
 		"spec.source", "github needs version (the tag) or clusterStack"},
-	{"a range of a bundle without versions", "source: {configMap: {name: web}, version: 1.x}", "spec.source", "version and clusterStack are for oci and github"},
-	{"a Cluster Stack of what has no versions", "source: {path: web, clusterStack: docker-scs-1-31}", "spec.source", "version and clusterStack are for oci and github"},
+	{"a range of a bundle without versions", "source: {configMap: {name: web}, version: 1.x}", "spec.source", "version is for oci and github"},
+	{"a Cluster Stack of what has no versions", "source: {path: web, clusterStack: docker-scs-1-31}", "spec.source", "clusterStack is for oci and github"},
 	{"a Cluster Stack and a version", "source: {" + inOCI + ", version: docker-scs-1-31-v1, clusterStack: docker-scs-1-31}",
 		"spec.source", "set one of version and clusterStack"},
 	{"a channel of nothing", "source: {" + inOCI + ", version: docker-scs-1-31-v1, channel: beta}", "spec.source", "channel is for clusterStack"},
@@ -102,7 +102,7 @@ var refusedAddons = [][]string{
 
 // refusedCharts are charts of an add-on.
 var refusedCharts = [][]string{
-	{"two charts", "{path: web, secret: {name: x}}", "spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm, http, github and git"},
+	{"two charts", "{path: web, secret: {name: x}}", "spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm, http, github, git and flux"},
 	{"both version and versions", "{" + inOCI + ", version: 1.0.0, versions: [{kubernetes: 1.35.x, version: 1.0.0}]}", "spec.addons[0].chart", "in the place of version"},
 	{"versions of a chart in a file", "{path: web, versions: [{kubernetes: 1.35.x, version: 1.0.0}]}", "spec.addons[0].chart", "versions is for oci, helm and github"},
 	{"versions beside one digest", "{" + pinned + ", versions: [{kubernetes: 1.35.x, version: 1.0.0}]}", "spec.addons[0].chart", "each of them has its own digest"},

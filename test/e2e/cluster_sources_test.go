@@ -80,7 +80,7 @@ func TestClusterKinds(t *testing.T) {
 	notReady := tn.watchReady()
 	m := tn.startManager(allSources(files)...)
 	poll(t, patience, "all are connected again", func() error {
-		connected, err := m.Sum("fleet_clusters", `phase="Connected"`)
+		connected, err := m.Sum("chandler_fleet_clusters", `phase="Connected"`)
 		if err == nil && int(connected) < len(members) {
 			err = fmt.Errorf("%.0f are", connected)
 		}

@@ -43,7 +43,7 @@ func TestManyClustersAtRest(t *testing.T) {
 	}
 	making.Wait()
 	poll(t, 10*time.Minute, "all are connected", func() error {
-		connected, err := m.Sum("fleet_clusters", `phase="Connected"`)
+		connected, err := m.Sum("chandler_fleet_clusters", `phase="Connected"`)
 		if err == nil && int(connected) < n {
 			err = fmt.Errorf("%.0f are", connected)
 		}
@@ -62,7 +62,7 @@ func TestManyClustersAtRest(t *testing.T) {
 
 func requestsOf(t *testing.T, m *manager) float64 {
 	t.Helper()
-	all, err := m.Sum("fleet_requests_total")
+	all, err := m.Sum("chandler_fleet_requests_total")
 	must.Succeed(t, err)
 	return all
 }

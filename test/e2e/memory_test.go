@@ -4,12 +4,16 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,7 +65,9 @@ func TestMemoryOfAttacks(t *testing.T) {
 		return time.Since(start)
 	}
 	serve("first")
+	idle := burn(t) // as the servers of the attackers do
 	alone := serve("alone")
+	idle()
 	before := liveHeap(t, m, address)
 
 	for _, attack := range memoryAttacks {
@@ -96,6 +102,17 @@ func TestMemoryOfAttacks(t *testing.T) {
 		tn.Expect(took).To(BeNumerically("<=", 3*alone))
 	})
 	tn.Expect(m.Ended()).To(BeNil(), "the manager lives")
+}
+
+// burn has processes take all processors until it is ended.
+func burn(t *testing.T) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 2 * runtime.NumCPU() {
+		all.Go(func() { _ = exec.CommandContext(ctx, "sh", "-c", "while :; do :; done").Run() }) // until it is killed
+	}
+	return func() { cancel(); all.Wait() }
 }
 
 // mostMemoryFor measures for a while how much the manager and its workers have in memory at most, in MiB.

@@ -65,7 +65,7 @@ func (tn *tenant) newPluginAs(name string, rules ...rbacv1.PolicyRule) *plugin {
 	must.Succeed(tn.t, clientcmd.WriteToFile(*config, p.kubeconfig))
 	see := []string{"get", "list", "watch"}
 	world.hub.grant(tn.t, tn.namespace, name, user(p.user), append(rules,
-		rbacv1.PolicyRule{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"addonstacks", "clusteraddons", "providerinstances"}, Verbs: see},
+		rbacv1.PolicyRule{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"addonplans", "addonstacks", "clusteraddons", "providerinstances"}, Verbs: see},
 		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: see},
 		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: see})...)
 	return p

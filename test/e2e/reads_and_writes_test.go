@@ -55,6 +55,10 @@ var readsAndWrites = []struct {
 		"clusteraddons", "", combination.ownCluster, []string{"create", "patch/status"}, []string{"patch"},
 	},
 	{
+		"AddonPlan", "all", "`cluster.x-k8s.io/watch-filter=blue`", "-", "patch of the status, delete",
+		"addonplans", "", nil, nil, []string{"patch/status", "delete"},
+	},
+	{
 		"Secret: values, charts, kubeconfigs", "metadata of all", "metadata of all",
 		"those that an AddonStack refers to, and the kubeconfigs of Clusters that are seen", "-",
 		"secrets", "", combination.ownSecret, nil, nil,

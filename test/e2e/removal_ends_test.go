@@ -44,7 +44,7 @@ kind: Database
 metadata: {name: main, finalizers: [operator.example.com/backup]}
 `}
 
-// TestRemovalEnds goes through the table of docs/uninstall.md, as far as other tests don't.
+// TestRemovalEnds goes through the table of docs/removals.md, as far as other tests don't.
 func TestRemovalEnds(t *testing.T) {
 	long.Test(t)
 	t.Parallel()

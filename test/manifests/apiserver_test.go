@@ -39,6 +39,7 @@ func TestAPIServer(t *testing.T) {
 	t.Run("rights of instances", func(t *testing.T) { rightsOfInstances(s.in(t)) })
 	t.Run("rights of the webhooks", func(t *testing.T) { rightsOfWebhooks(s.in(t)) })
 	t.Run("spec of ClusterAddons", func(t *testing.T) { specOfClusterAddons(s.in(t)) })
+	t.Run("plans of templates", func(t *testing.T) { plansOfTemplates(s.in(t)) })
 	t.Run("rights of people", func(t *testing.T) { rightsOfPeople(s.in(t)) })
 	s.apply(allInOne)
 	t.Run("rights of all in one", func(t *testing.T) {
@@ -95,16 +96,18 @@ func rightsOfPeople(s server) {
 	reads := []string{"list addonstacks -n team-b", "watch addonstacks -n team-b", "get addonstacks/status -n team-b", "list clusteraddons -n team-b", "get providerinstances -n team-b"}
 	edits := []string{"create addonstacks -n team-b", "update addonstacks -n team-b", "patch addonstacks -n team-b", "delete addonstacks -n team-b"}
 	confirms, approves := []string{"patch clusteraddons -n team-b"}, []string{"patch controllerrevisions -n team-b"}
+	plans := []string{"create addonplans -n team-b", "delete addonplans -n team-b"}
 	never := []string{
+		"patch addonplans/status -n team-b",
 		"create clusteraddons -n team-b", "update clusteraddons -n team-b", "delete clusteraddons -n team-b", "assign clusteraddons/spec -n team-b",
 		"patch addonstacks/status -n team-b", "patch clusteraddons/status -n team-b", "patch providerinstances -n team-b", "list addonstacks -n team-a", "list addonstacks",
 	}
 	for user, rights := range map[string]struct{ has, lacks []string }{
-		"viewer":    {reads, slices.Concat(edits, confirms, approves)},
-		"editor":    {slices.Concat(reads, edits), slices.Concat(confirms, approves)},
-		"owner":     {slices.Concat(reads, edits), slices.Concat(confirms, approves)},
-		"confirmer": {slices.Concat(confirms, []string{"get clusteraddons -n team-b"}), slices.Concat(edits, approves, []string{"list addonstacks -n team-b"})},
-		"approver":  {slices.Concat(approves, []string{"get addonstacks -n team-b"}), slices.Concat(edits, confirms)},
+		"viewer":    {reads, slices.Concat(edits, confirms, approves, plans)},
+		"editor":    {slices.Concat(reads, edits, plans), slices.Concat(confirms, approves)},
+		"owner":     {slices.Concat(reads, edits, plans), slices.Concat(confirms, approves)},
+		"confirmer": {slices.Concat(confirms, []string{"get clusteraddons -n team-b"}), slices.Concat(edits, approves, plans, []string{"list addonstacks -n team-b"})},
+		"approver":  {slices.Concat(approves, plans, []string{"get addonstacks -n team-b"}), slices.Concat(edits, confirms)},
 	} {
 		s.user = user
 		s.may(rights.has...)
@@ -175,7 +178,7 @@ func (s server) allowed(question string) bool {
 
 // groups of the resources that are asked about.
 var groups = map[string]string{
-	"clusters": "cluster.x-k8s.io", "addonstacks": "addons.cluster.x-k8s.io", "clusteraddons": "addons.cluster.x-k8s.io", "providerinstances": "addons.cluster.x-k8s.io",
+	"clusters": "cluster.x-k8s.io", "addonplans": "addons.cluster.x-k8s.io", "addonstacks": "addons.cluster.x-k8s.io", "clusteraddons": "addons.cluster.x-k8s.io", "providerinstances": "addons.cluster.x-k8s.io",
 	"leases": "coordination.k8s.io", "tokenreviews": "authentication.k8s.io", "controllerrevisions": "apps", "customresourcedefinitions": "apiextensions.k8s.io",
 	"validatingwebhookconfigurations": "admissionregistration.k8s.io",
 }

@@ -136,3 +136,51 @@ func specOfClusterAddons(s server) {
 		g.Expect(admin.Patch(ctx, restored, merge(toOther), client.DryRunAll)).To(Succeed(), name)
 	}
 }
+
+func addonPlan(namespace, stack string, spec map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetAPIVersion("addons.cluster.x-k8s.io/v1beta1")
+	o.SetKind("AddonPlan")
+	o.SetNamespace(namespace)
+	o.SetName("plan")
+	spec["stackName"] = stack
+	o.Object["spec"] = spec
+	return o
+}
+
+// Who approves rollouts makes plans of revisions, and only who may write the stack makes one of a template.
+func plansOfTemplates(s server) {
+	const policy = "chandler-addonplan-template"
+	g, ctx := NewWithT(s.t), s.t.Context()
+	s.bind("plan-approver", "team-a", "chandler-rollout-approver-role")
+	s.bind("plan-editor", "team-a", "edit")
+	s.own("writes-mine", []string{"addonplans"}, []string{"create"})
+	s.bind("plan-writer", "team-a", "writes-mine")
+	mine := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "mine"}}
+	mine.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"addons.cluster.x-k8s.io"}, Resources: []string{"addonstacks"}, ResourceNames: []string{"mine"}, Verbs: []string{"update"}}}
+	g.Expect(s.Create(ctx, mine)).To(Succeed())
+	g.Expect(s.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: mine.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "mine"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "plan-writer"}}})).To(Succeed())
+	make := func(user, stack string, spec map[string]any) error {
+		return s.as(user).Create(ctx, addonPlan("team-a", stack, spec), client.DryRunAll)
+	}
+	template := func() map[string]any {
+		return map[string]any{"template": map[string]any{"clusterSelector": map[string]any{}}}
+	}
+	g.Eventually(func() bool { return refusedBy(policy, make("plan-approver", "platform", template())) }, patience, "200ms").Should(BeTrue())
+	g.Eventually(func() error { return make("plan-editor", "platform", template()) }, patience, "200ms").Should(Succeed(), "roles are aggregated")
+	g.Expect(make("plan-approver", "platform", map[string]any{})).To(Succeed())
+	g.Expect(make("plan-approver", "platform", map[string]any{"revision": "platform-1"})).To(Succeed())
+	g.Expect(make("plan-writer", "mine", template())).To(Succeed())
+	g.Expect(refusedBy(policy, make("plan-writer", "platform", template()))).To(BeTrue())
+
+	both := template()
+	both["revision"] = "platform-1"
+	g.Expect(apierrors.IsInvalid(make("plan-editor", "platform", both))).To(BeTrue(), "of both")
+	is := addonPlan("team-a", "platform", template())
+	g.Expect(s.Create(ctx, is)).To(Succeed())
+	for _, change := range []string{`{"spec":{"template":{"x":1}}}`, `{"spec":{"revision":"platform-1","template":null}}`, `{"spec":{"clusterSelector":{}}}`} {
+		g.Expect(apierrors.IsInvalid(s.Patch(ctx, is.DeepCopy(), merge(change)))).To(BeTrue(), "its spec changes by %s", change)
+	}
+	g.Expect(s.Patch(ctx, is.DeepCopy(), merge(`{"metadata":{"labels":{"a":"b"}}}`))).To(Succeed())
+}

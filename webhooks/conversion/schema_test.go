@@ -4,6 +4,7 @@ package conversion_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -47,6 +48,33 @@ func TestRulesOfFields(t *testing.T) {
 	}
 }
 
+// TestRulesSayWhatIsWrong compares rules that say one of several things with what they say: a rule is that this is nothing.
+func TestRulesSayWhatIsWrong(t *testing.T) {
+	n := 0
+	var walk func(path string, schema *apiextensionsv1.JSONSchemaProps)
+	walk = func(path string, schema *apiextensionsv1.JSONSchemaProps) {
+		for _, rule := range schema.XValidations {
+			if rule.MessageExpression == "" {
+				continue
+			}
+			n++
+			if !strings.HasSuffix(rule.Rule, "("+rule.MessageExpression+`) == ""`) {
+				t.Errorf("%s: the rule isn't that its messageExpression says nothing: %s", path, rule.Rule)
+			}
+		}
+		for name, field := range schema.Properties {
+			walk(path+"."+name, &field)
+		}
+		if schema.Items != nil {
+			walk(path+"[]", schema.Items.Schema)
+		}
+	}
+	schema := schemaOf(t, addonsv1.GroupVersion.Version)
+	if walk("", &schema); n == 0 {
+		t.Error("no rule has a messageExpression")
+	}
+}
+
 func schemaOf(t *testing.T, version string) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	schema, err := docs.Schema("../..", "addonstacks", version)
@@ -54,11 +82,13 @@ func schemaOf(t *testing.T, version string) apiextensionsv1.JSONSchemaProps {
 	return schema
 }
 
-// rulesOf returns all that a schema says but for its description, and for what messages call the field.
+// description is a line of a schema that describes a field, which v1alpha1 leaves out.
+var description = regexp.MustCompile(`(?m)^ *"description": ".*",?\n`)
+
+// rulesOf returns all that a schema says but for descriptions, and for what messages call the field.
 func rulesOf(t *testing.T, schema apiextensionsv1.JSONSchemaProps) string {
 	t.Helper()
-	schema.Description = ""
 	text, err := json.MarshalIndent(schema, "", " ")
 	must.Succeed(t, err)
-	return strings.ReplaceAll(string(text), `"message": "removalLimit is`, `"message": "limit is`)
+	return strings.ReplaceAll(description.ReplaceAllString(string(text), ""), `"message": "removalLimit is`, `"message": "limit is`)
 }

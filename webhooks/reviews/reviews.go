@@ -12,8 +12,7 @@ import (
 	"net/http"
 	"strings"
 
-	"golang.org/x/sync/semaphore"
-
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/jsonsize"
 )
 
@@ -44,9 +43,17 @@ var maxBytes = map[kind]int64{admission: 3 << 20, conversion: 3 << 20, hook: 1 <
 
 // limiter bounds the requests of one kind.
 type limiter struct {
-	slots    *slots
+	slots    *budget.Budget // shared by clients
+	answered *budget.Budget // bytes of bodies that are answered now
 	maxBytes int64
-	answered *semaphore.Weighted // bytes of bodies that are answered now
+}
+
+func newLimiter(maxBytes int64) *limiter {
+	return &limiter{
+		slots:    budget.New(budget.Limits{All: maxRequests, Namespace: requestsOfClient}),
+		answered: budget.New(budget.Limits{All: maxBytes}),
+		maxBytes: maxBytes,
+	}
 }
 
 // busy is why a request isn't answered that waits for too long.
@@ -57,12 +64,13 @@ func (l *limiter) handler(hook http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 		defer cancel()
-		leave, err := l.slots.enter(ctx, clientOf(r.RemoteAddr))
-		if err != nil {
+		ctx = budget.WithTenant(ctx, budget.Tenant{Namespace: clientOf(r.RemoteAddr)})
+		slot := l.slots.Claim(budget.TenantOf(ctx), 1)
+		defer slot.End()
+		if slot.Grow(ctx, 1) != nil {
 			http.Error(w, busy, http.StatusServiceUnavailable)
 			return
 		}
-		defer leave()
 		answer := &answer{header: w.Header(), status: http.StatusOK}
 		l.answer(answer, r.WithContext(ctx), http.MaxBytesReader(w, r.Body, l.maxBytes), hook)
 		w.WriteHeader(answer.status)
@@ -77,15 +85,16 @@ func (l *limiter) answer(a *answer, r *http.Request, from io.Reader, hook http.H
 	body.Grow(int(min(max(r.ContentLength, 0), l.maxBytes)) + bytes.MinRead)
 	_, err := body.ReadFrom(from)
 	size := int64(jsonsize.Of(body.Bytes()))
+	room := l.answered.Claim(budget.TenantOf(r.Context()), size)
+	defer room.End()
 	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
 	case tooLarge, size > l.maxBytes:
 		http.Error(a, "the request is too large, or has too many values", http.StatusRequestEntityTooLarge)
 	case err != nil:
 		http.Error(a, "the request doesn't come, or too slowly", http.StatusRequestTimeout)
-	case l.answered.Acquire(r.Context(), size) != nil:
+	case room.Grow(r.Context(), size) != nil:
 		http.Error(a, busy, http.StatusServiceUnavailable)
 	default:
-		defer l.answered.Release(size)
 		r.Body = io.NopCloser(&body)
 		hook.ServeHTTP(a, r)
 	}

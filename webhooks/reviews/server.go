@@ -20,7 +20,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -61,7 +60,7 @@ func New(o Options) (webhook.Server, error) {
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, 10*time.Second)
 	s := &server{Server: webhook.NewServer(o.Options), options: o, limiters: map[kind]*limiter{}}
 	for kind, size := range maxBytes {
-		s.limiters[kind] = &limiter{slots: newSlots(), maxBytes: size, answered: semaphore.NewWeighted(size)}
+		s.limiters[kind] = newLimiter(size)
 	}
 	if o.ClientCAFile != "" {
 		pool, err := cert.NewPool(o.ClientCAFile)

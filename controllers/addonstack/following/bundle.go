@@ -34,7 +34,7 @@ type Bundles struct {
 // neither the spec nor the bundle changes, the newest revision tells what is in it. An exact
 // version elsewhere isn't looked up again, so that a source which is down changes nothing. If the bundle can't be used,
 // the source is asked whether it has another one by now.
-func (r Bundles) Expand(ctx context.Context, s *addonsv1.AddonStack, f *Resolution, revisions []appsv1.ControllerRevision) (*Expansion, error) {
+func (r Bundles) Expand(ctx context.Context, s *addonsv1.AddonStack, pins stack.Pins, revisions []appsv1.ControllerRevision) (*Expansion, error) {
 	if s.Spec.Source == nil {
 		return nil, nil
 	}
@@ -42,7 +42,7 @@ func (r Bundles) Expand(ctx context.Context, s *addonsv1.AddonStack, f *Resoluti
 	if err != nil {
 		return nil, err
 	}
-	unpinned := pinnedSource(s, f.Pins())
+	unpinned := pinnedSource(s, pins)
 	digest, err := r.Digest(ctx, s.Namespace, unpinned, kept)
 	if err != nil {
 		return nil, err

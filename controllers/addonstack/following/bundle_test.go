@@ -69,7 +69,7 @@ func TestNotesOfABundleStay(t *testing.T) {
 	var revisions []appsv1.ControllerRevision
 	expand := func(why, want string) {
 		t.Helper()
-		e, err := r.Expand(t.Context(), s, &following.Resolution{}, revisions)
+		e, err := r.Expand(t.Context(), s, nil, revisions)
 		if err != nil {
 			validity.Report(s, nil, failure.Of(err), r.Events)
 		} else {
@@ -137,7 +137,7 @@ func TestFollowingBesideABundle(t *testing.T) {
 // A bundle is read once more for another spec, and asked for whatever digest a spec names.
 func TestBundleOfAnotherSpec(t *testing.T) {
 	r, s, _ := bundled(t)
-	e, err := r.Expand(t.Context(), s, &following.Resolution{}, nil)
+	e, err := r.Expand(t.Context(), s, nil, nil)
 	must.Succeed(t, err)
 	kept := e.Of(s).Spec.DeepCopy()
 	kept.Addons = append(kept.Addons, addonsv1.Addon{Name: "of the previous spec"})
@@ -145,7 +145,7 @@ func TestBundleOfAnotherSpec(t *testing.T) {
 	for generation, addons := range map[int64]int{1: len(kept.Addons), 2: len(e.Addons)} {
 		stack.SetGeneration(revision, 1)
 		s.Generation = generation
-		again, err := r.Expand(t.Context(), s, &following.Resolution{}, []appsv1.ControllerRevision{*revision})
+		again, err := r.Expand(t.Context(), s, nil, []appsv1.ControllerRevision{*revision})
 		must.Succeed(t, err)
 		if len(again.Addons) != addons {
 			t.Errorf("of generation %d: %d add-ons, want %d", generation, len(again.Addons), addons)

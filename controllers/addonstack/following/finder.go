@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,7 +44,7 @@ func (r Finder) Follow(ctx context.Context, s *addonsv1.AddonStack, p *Poll, loo
 		return nil, err
 	}
 	current := stack.PinsOf(&s.Spec, kept)
-	settled := len(current) == len(followers) && stack.Generation(&revisions[0]) == s.Generation &&
+	settled := len(current) == len(followers) && !slices.ContainsFunc(followers, stack.Follower.IsWatched) && stack.Generation(&revisions[0]) == s.Generation &&
 		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
 	p.Plan(s, Trigger{s.Generation, lookNow, r.keys(ctx, s.Namespace, followers)}, now, settled)
 	if p.Running && r.poll(ctx, s, followers, current, p) {

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/addonstack/following"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/report"
 	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -101,10 +102,45 @@ func TestBundlesAreOpenedForTheirNamespace(t *testing.T) {
 	must.Succeed(t, err)
 	r := following.Bundles{Sources: sources, Events: report.Events{Recorder: events.NewFakeRecorder(100)}}
 	ctx := sources.Waiting(budget.WithTenant(t.Context(), counting.tenant), "AddonStack team/platform", func() {})
-	if _, err := r.Expand(ctx, s, &following.Resolution{}, nil); err != nil {
+	if _, err := r.Expand(ctx, s, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if counting.own.Load() == 0 || counting.others.Load() > 0 {
 		t.Errorf("%d were opened for the namespace, %d for others", counting.own.Load(), counting.others.Load())
+	}
+}
+
+// openerBeside notes how much is claimed while it reads what a bundle says.
+type openerBeside struct {
+	opener.Opener
+	memory *budget.Budget
+	least  atomic.Int64 // bytes
+}
+
+func (o *openerBeside) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error) {
+	if job.YAML != nil {
+		o.least.Store(o.memory.Usage().Claimed)
+	}
+	return o.Opener.Open(ctx, job)
+}
+
+// A bundle's files count until the stack's add-ons are made of them, and no longer.
+func TestBundlesCountUntilTheyAreExpanded(t *testing.T) {
+	const most = 8 << 20
+	_, s, root := bundled(t)
+	renderer := render.New(render.Options{Workers: 1})
+	t.Cleanup(renderer.Close)
+	memory := budget.New(budget.Limits{})
+	beside := &openerBeside{Opener: renderer, memory: memory}
+	sources, err := source.New(source.Options{Opener: beside, ArtifactRoot: root, Memory: memory, Limits: artifact.Limits{TotalBytes: most}})
+	must.Succeed(t, err)
+	r := following.Bundles{Sources: sources, Events: report.Events{Recorder: events.NewFakeRecorder(100)}}
+	_, err = r.Expand(t.Context(), s, nil, nil)
+	must.Succeed(t, err)
+	if claimed := beside.least.Load(); claimed < most {
+		t.Errorf("%d bytes are claimed while a bundle is read that may have %d", claimed, most)
+	}
+	if usage := memory.Usage(); usage.Claimed != 0 {
+		t.Errorf("in the end %+v is held", usage)
 	}
 }

@@ -26,7 +26,7 @@ type Series struct{ Cache client.Reader }
 
 // Describe implements [prometheus.Collector].
 func (Series) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{stackClusters, stackCondition, stackAddonClusters, rolloutPhase} {
+	for _, desc := range []*prometheus.Desc{stackClusters, stackCondition, stackAddonClusters, rolloutPhase, versionsWaiting} {
 		descs <- desc
 	}
 }
@@ -139,6 +139,9 @@ func collectStack(gauge func(*prometheus.Desc, int, ...string), s *addonsv1.Addo
 	if s.Status.Rollout != nil {
 		gauge(rolloutPhase, 1, string(s.Status.Rollout.Phase))
 	}
+	if len(s.Status.Following) > 0 {
+		gauge(versionsWaiting, countWaiting(s.Status.Following))
+	}
 	for _, kind := range []string{addonsv1.ReadyCondition, addonsv1.ValidCondition, addonsv1.SourcesReadyCondition, addonsv1.RolledOutCondition} {
 		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
 			value := 0
@@ -148,4 +151,13 @@ func collectStack(gauge func(*prometheus.Desc, int, ...string), s *addonsv1.Addo
 			gauge(stackCondition, value, kind, string(status))
 		}
 	}
+}
+
+func countWaiting(following []addonsv1.FollowedVersion) (waiting int) {
+	for i := range following {
+		if following[i].Available != "" {
+			waiting++
+		}
+	}
+	return waiting
 }

@@ -103,6 +103,22 @@ chandler_stack_clusters{namespace="team",stack="platform",state="waiting"} 0
 	}
 }
 
+func TestVersionsThatWait(t *testing.T) {
+	o := fleetOf(1)
+	if got := testutil.CollectAndCount(gauges.Series{Cache: o}, "chandler_stack_versions_waiting"); got != 0 {
+		t.Errorf("%d series of a stack that follows nothing", got)
+	}
+	o.stacks[0].Status.Following = []addonsv1.FollowedVersion{{Addon: "cni", Version: "1.0.0"}, {Addon: "dns", Version: "1.0.0", Available: "1.1.0"}}
+	want := `
+# HELP chandler_stack_versions_waiting Number of newer versions that a stack's add-ons follow and don't take.
+# TYPE chandler_stack_versions_waiting gauge
+chandler_stack_versions_waiting{namespace="team",stack="platform"} 1
+`
+	if err := testutil.CollectAndCompare(gauges.Series{Cache: o}, strings.NewReader(want), "chandler_stack_versions_waiting"); err != nil {
+		t.Error(err)
+	}
+}
+
 // However many clusters a stack has, its series are as many.
 func TestStatesDontGrowWithClusters(t *testing.T) {
 	few, many := testutil.CollectAndCount(gauges.Series{Cache: fleetOf(10)}), testutil.CollectAndCount(gauges.Series{Cache: fleetOf(1000)})

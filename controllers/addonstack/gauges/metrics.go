@@ -16,6 +16,8 @@ var (
 		"1 for the status that a condition of a stack has, 0 for the others.", append(stackLabels[:2:2], "type", "status"), nil)
 	rolloutPhase = prometheus.NewDesc("chandler_stack_rollout_phase",
 		"1 for the phase that the rollout of a stack is in.", append(stackLabels[:2:2], "phase"), nil)
+	versionsWaiting = prometheus.NewDesc("chandler_stack_versions_waiting",
+		"Number of newer versions that a stack's add-ons follow and don't take.", stackLabels, nil)
 	stackAddonClusters = prometheus.NewDesc("chandler_stack_addon_clusters",
 		"Number of clusters of a stack on which an add-on is in a phase.", append(stackLabels[:2:2], "addon", "phase"), nil)
 )

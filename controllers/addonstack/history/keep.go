@@ -51,7 +51,7 @@ func (h History) keep(ctx context.Context, s, expanded *addonsv1.AddonStack, pin
 	if pins = stack.NewestOf(followers, before, pins); pins[addonsv1.FollowedSource] != own {
 		return nil, ErrStale // another instance took a bundle whose add-ons aren't these
 	}
-	content, err := h.contentOf(ctx, s, expanded, served, pins)
+	content, err := h.contentOf(ctx, s, expanded, served, pins, h.Values.DigestNow)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +77,10 @@ func isEdit(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) bool 
 	return len(revisions) == 0 || stack.Generation(&revisions[0]) != s.Generation
 }
 
-// contentOf returns the content of the stack's next revision. Its inputs come from the API server, as an instance whose cache
-// is behind would bring previous ones back.
-func (h History) contentOf(ctx context.Context, s, expanded *addonsv1.AddonStack, served *unstructured.Unstructured, pins stack.Pins) ([]byte, error) {
-	inputs, err := inputsOf(ctx, expanded, h.Values.DigestNow)
+// contentOf returns the content of the stack's next revision. For one that is kept, the digests of inputs come from the API server:
+// an instance whose cache is behind would bring previous ones back.
+func (h History) contentOf(ctx context.Context, s, expanded *addonsv1.AddonStack, served *unstructured.Unstructured, pins stack.Pins, digest digester) ([]byte, error) {
+	inputs, err := inputsOf(ctx, expanded, digest)
 	if err != nil {
 		return nil, err
 	}

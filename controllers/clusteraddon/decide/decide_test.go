@@ -16,7 +16,7 @@ func changing(change func(*decide.Wanted)) decide.Wanted {
 	return w
 }
 
-// Each rule of docs/concepts.md and docs/upgrades.md about an add-on that a cluster is to have is a row.
+// Each rule of docs/concepts.md and docs/addon-upgrades.md about an add-on that a cluster is to have is a row.
 func TestWanted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		facts decide.Wanted

@@ -151,6 +151,14 @@ func (q Delivery) turnOf(a *wanted.Addon, holder string, unreachable bool, ready
 
 // compare resolves the inputs, compares them with those of the record, and brings the record's terms up to date.
 func (q Delivery) compare(ctx context.Context, t *turn) {
+	if err := q.terms().Write(ctx, t.record, q.resolve(ctx, t)); err != nil {
+		t.written = result.UpgradeFailed(err, q.previous(t.status))
+	}
+	t.facts.Unreachable = t.written.Unreachable
+}
+
+// resolve resolves the inputs, and compares them with those of the record. It returns the terms that the record is to have.
+func (q Delivery) resolve(ctx context.Context, t *turn) (terms deliver.Terms) {
 	var settled bool
 	if t.err = q.Inputs.CheckPinned(ctx, t.addon); t.err == nil {
 		t.in, t.err = q.Inputs.Of(ctx, t.addon, t.record)
@@ -158,7 +166,7 @@ func (q Delivery) compare(ctx context.Context, t *turn) {
 	if t.err == nil {
 		settled, t.err = q.Renderer.Settled(ctx, t.in, t.record)
 	}
-	terms := TermsOf(t.addon, t.record, t.in, settled)
+	terms = TermsOf(t.addon, t.record, t.in, settled)
 	if settled {
 		if t.unmet, t.err = q.unmetPostcondition(ctx, t.addon, t.record); t.unmet == nil && t.err == nil {
 			terms.Postconditions = t.addon.PostconditionsDigest()
@@ -167,25 +175,22 @@ func (q Delivery) compare(ctx context.Context, t *turn) {
 	if t.addon.Paused {
 		terms = t.record.Terms // a pause keeps the record as it is
 	}
-	if err := q.terms().Write(ctx, t.record, terms); err != nil {
-		t.written = result.UpgradeFailed(err, q.previous(t.status))
-	}
-	t.facts.Unreachable = t.written.Unreachable
 	switch {
 	case inputs.IsReplaced(t.err):
 		t.facts.Comparison, t.in = decide.Replaced, &inputs.Inputs{Addon: t.addon, Recorded: true}
 		t.facts.AsWanted = t.addon.IsInstalledAs(t.record) && q.Proofs.Prove(t.record)
 	case t.err != nil:
 		t.facts.Comparison = decide.Unreadable
-		return
+		return terms
 	case settled:
 		t.facts.Comparison, t.facts.Postcondition = decide.Same, checked(t.unmet)
-		return
+		return terms
 	default:
 		t.facts.Comparison = decide.Different
 	}
 	t.holdReason, t.holdMessage = upgradegate.HeldBack(q.Observed, t.addon, t.record)
 	t.facts.HeldBack = t.holdReason != ""
+	return terms
 }
 
 // checkPrecondition finds out whether the add-on may be installed or upgraded now.

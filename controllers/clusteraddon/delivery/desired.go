@@ -56,6 +56,7 @@ func (q Delivery) desired(in *inputs.Inputs) deliver.Desired {
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
 			return q.Renderer.DigestNow(ctx, in, factsUsed)
 		},
+		DigestBy: in.DigestBy,
 		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
 			return q.Renderer.Render(ctx, in, r)
 		},

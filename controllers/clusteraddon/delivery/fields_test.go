@@ -30,7 +30,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
-// Words of the table of docs/upgrades.md for kinds of changes.
+// Words of the table of docs/addon-upgrades.md for kinds of changes.
 const (
 	anotherRelease = "another release"
 	anUpgrade      = "upgrade"
@@ -39,9 +39,9 @@ const (
 	neither        = "neither"
 )
 
-// TestFieldsOfAddons changes each field of an add-on, and compares what comes of it with the table of docs/upgrades.md.
+// TestFieldsOfAddons changes each field of an add-on, and compares what comes of it with the table of docs/addon-upgrades.md.
 func TestFieldsOfAddons(t *testing.T) {
-	page, err := docs.Read("../../..", "docs/upgrades.md")
+	page, err := docs.Read("../../..", "docs/addon-upgrades.md")
 	must.Succeed(t, err)
 	section, err := page.Section("## Which changes upgrade")
 	must.Succeed(t, err)

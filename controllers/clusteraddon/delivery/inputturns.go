@@ -4,7 +4,6 @@ package delivery
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,7 +18,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -35,9 +33,7 @@ func ChangesInputsAlone(o *gather.Observed, proofs *releases.Proofs, in *inputs.
 		record.Spec != a.SpecDigest() || !record.HasInputs(a.InputsDigest()) || record.Transferred() || record.Artifact != in.Artifact {
 		return false
 	}
-	var asked job.FactsUsed
-	_ = json.Unmarshal([]byte(record.FactsUsed), &asked) // they were compared before
-	return in.Digest(asked) != record.Digest
+	return in.DigestBy(record.FactsUsed) != record.Digest
 }
 
 // Await returns what an add-on of a cluster waits for before it gets other inputs; nil if the cluster's turn is now.

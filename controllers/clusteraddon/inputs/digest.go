@@ -3,6 +3,8 @@
 package inputs
 
 import (
+	"encoding/json"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -41,4 +43,11 @@ func (in *Inputs) Digest(facts job.FactsUsed) string {
 		digestVersion, in.Artifact, in.Values, in.Release().Namespace, in.Name, in.Readiness, facts, in.TemplateReleaseName,
 		in.Chart.Kind, in.Directory(), in.Patches, policy,
 	})
+}
+
+// DigestBy returns the digest with facts as a record has them, in JSON.
+func (in *Inputs) DigestBy(factsUsed string) string {
+	var asked job.FactsUsed
+	_ = json.Unmarshal([]byte(factsUsed), &asked) // others have none
+	return in.Digest(asked)
 }

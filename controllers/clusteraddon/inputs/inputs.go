@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/member"
@@ -50,7 +51,7 @@ type Reader struct {
 	Sources  *source.Sources
 	Renderer *render.Renderer
 	Values   *valuesource.Reader
-	Provider *ProviderObjects
+	Provider *management.Objects
 	// ClusterAddon is the one whose add-ons these are.
 	ClusterAddon client.ObjectKey
 	Cluster      *member.Member

@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -90,8 +91,8 @@ func (q Reader) templateData(ctx context.Context, a *wanted.Addon, field, text s
 	}
 	data["Cluster"] = cluster
 	for root, ref := range templateRoots(q.Cluster.Cluster, text) {
-		obj, err := q.Provider.get(ctx, ref.GroupKind(), q.keyOf(ref.Name))
-		if errors.Is(err, errNotNamespaced) {
+		obj, err := q.Provider.Get(ctx, ref.GroupKind(), q.keyOf(ref.Name))
+		if errors.Is(err, management.ErrNotNamespaced) {
 			return nil, failure.New(reasons.ProviderObjectRefused, ".%s, %s %s: %w", root, ref.Kind, ref.Name, err)
 		}
 		if err != nil {

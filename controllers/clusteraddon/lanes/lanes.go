@@ -78,6 +78,13 @@ func (l *Lanes) Enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 	}, true
 }
 
+// IsSlow reports whether the cluster's last reconcile was slow.
+func (l *Lanes) IsSlow(key client.ObjectKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.slow[key]
+}
+
 // Forget drops what is known of a cluster.
 func (l *Lanes) Forget(key client.ObjectKey) {
 	l.mu.Lock()

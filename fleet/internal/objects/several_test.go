@@ -42,7 +42,7 @@ func TestSeveral(t *testing.T) {
 		}
 	}
 	families, err := registry.Gather()
-	if err != nil || len(families) == 0 || families[0].GetName() != "fleet_clusters" {
+	if err != nil || len(families) == 0 || families[0].GetName() != "chandler_fleet_clusters" {
 		t.Errorf("the registry has %v: %v", families, err)
 	}
 	twice := []fleet.Source{secrets.New(secrets.Options{Name: "same"}), capi.New(capi.Options{Name: "same"})}

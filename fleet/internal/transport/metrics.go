@@ -13,7 +13,7 @@ import (
 
 // Requests counts for all connections of the process. It isn't registered here.
 var Requests = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "fleet_requests_total",
+	Name: "chandler_fleet_requests_total",
 	Help: "Number of requests to workload clusters, by HTTP method: WATCH for a GET that watches, DRY_RUN for a write that changes nothing.",
 }, []string{"method"})
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -23,22 +24,28 @@ import (
 
 // Changes returns what was changed of an object, by a dry run, and what that comes to.
 func (a *Applier) Changes(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) ([]drift.Change, *unstructured.Unstructured, error) {
-	applied, err := a.dryRun(ctx, o, live)
-	rolled := isRolled(o, err)
-	if rolled { // its strategy was changed, and takes two steps to set back
-		applied, err = a.dryRun(ctx, withoutStrategy(o), live)
-	}
+	applied, rolled, err := a.DryRun(ctx, o, live.UID)
 	if err != nil {
 		return nil, nil, err
 	}
 	changes := drift.Changes(live.ManagedFields, applied.GetManagedFields(), a.Scope.Manager())
 	if rolled {
 		changes = append(changes, drift.ChangeAt(fieldpath.MakePathOrDie("spec", "strategy", "type"), live.ManagedFields, a.Scope.Manager()))
-		if err := unstructured.SetNestedField(applied.Object, string(appsv1.RecreateDeploymentStrategyType), "spec", "strategy", "type"); err != nil {
-			return nil, nil, err
-		}
 	}
 	return changes, applied, nil
+}
+
+// DryRun returns what would become of an object that is there, and whether its strategy was changed, which takes two steps to set
+// back. It is ErrAnother if that object isn't there any more.
+func (a *Applier) DryRun(ctx context.Context, o *unstructured.Unstructured, uid types.UID) (applied *unstructured.Unstructured, rolled bool, err error) {
+	applied, err = a.dryRun(ctx, o, uid)
+	if !isRolled(o, err) {
+		return applied, false, err
+	}
+	if applied, err = a.dryRun(ctx, withoutStrategy(o), uid); err != nil {
+		return nil, true, err
+	}
+	return applied, true, unstructured.SetNestedField(applied.Object, string(appsv1.RecreateDeploymentStrategyType), "spec", "strategy", "type")
 }
 
 // Differing returns the changes that are still of consequence.
@@ -50,13 +57,11 @@ func (a *Applier) Differing(ctx context.Context, changes []drift.Change, applied
 	return drift.Differing(changes, live.Object, applied.Object), nil
 }
 
-// dryRun returns what would become of an object that is there. It is ErrAnother if that isn't
-// there any more.
-func (a *Applier) dryRun(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
+func (a *Applier) dryRun(ctx context.Context, o *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
 	result := o.DeepCopy()
-	result.SetUID(live.UID)
+	result.SetUID(uid)
 	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), client.FieldOwner(a.Scope.Manager()), client.ForceOwnership, client.DryRunAll)
-	if isOfAnother(err) {
+	if uid != "" && isOfAnother(err) {
 		return nil, ErrAnother
 	}
 	return result, err

@@ -72,9 +72,7 @@ func (c *Claimer) ApplyThere(
 		return nil, false, err
 	}
 	key := record.KeyOf(o)
-	verdict, reason, message := object.Claimant{
-		Release: c.Applier.Scope.Release, Key: key, Policy: c.Adoption, CRD: crd, Had: entry.UID != "", Helm: entry.Helm, Leaving: c.Leaving,
-	}.Decide(&live.ObjectMeta)
+	verdict, reason, message := c.claimant(key, entry, crd).Decide(&live.ObjectMeta)
 	switch verdict {
 	case object.ClaimRefuse:
 		return nil, false, object.Reject(key, reason, message)
@@ -98,6 +96,23 @@ func (c *Claimer) ApplyThere(
 		result, err = c.Applier.ApplyOwn(ctx, o, live.UID)
 	}
 	return result, false, err
+}
+
+// Decide tells how an object that is there would be applied, and why not.
+func (c *Claimer) Decide(entry record.Entry, crd bool, live *metav1.ObjectMeta) (verdict object.Claim, reason, message string) {
+	switch {
+	case crd && c.CRDPolicy == addonsv1.CRDPolicyCreate:
+		return object.ClaimLeave, "", ""
+	case entry.UID != "" && entry.UID == live.UID:
+		return object.ClaimOwn, "", ""
+	}
+	return c.claimant(entry.Key(), entry, crd).Decide(live)
+}
+
+func (c *Claimer) claimant(key record.ObjectKey, entry record.Entry, crd bool) object.Claimant {
+	return object.Claimant{
+		Release: c.Applier.Scope.Release, Key: key, Policy: c.Adoption, CRD: crd, Had: entry.UID != "", Helm: entry.Helm, Leaving: c.Leaving,
+	}
 }
 
 // An object may be in a release that is about to go, and in the one that is being

@@ -44,6 +44,12 @@ func New(scope *object.Scope, known []string) *Secrets {
 // Known returns the secrets that came from the caller, and from what lookup finds.
 func (h *Secrets) Known() []string { return h.known }
 
+// All returns all secrets that are known by now.
+func (h *Secrets) All() []string {
+	secrets, _ := h.secretsFor("")
+	return secrets
+}
+
 // Learn has more secrets hidden.
 func (h *Secrets) Learn(secrets ...string) {
 	h.mu.Lock()

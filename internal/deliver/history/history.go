@@ -108,3 +108,20 @@ func (h *History) IsUpgrade(rec *record.Record) bool {
 	}
 	return h.Adopted != nil || record.Installed(older)
 }
+
+// Next returns the number of the revision that follows the records.
+func (h *History) Next() int {
+	if len(h.Records) == 0 {
+		return 1
+	}
+	return h.Records[0].Revision + 1
+}
+
+// DeployedProof returns the proof of the last revision that was deployed, "" if that isn't proven.
+func (h *History) DeployedProof() string {
+	i := slices.IndexFunc(h.Records, func(s record.Summary) bool { return s.Status == record.StatusDeployed })
+	if i < 0 || !h.IsProven(h.Records[i]) {
+		return ""
+	}
+	return h.Records[i].Proof()
+}

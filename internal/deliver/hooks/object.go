@@ -17,21 +17,25 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+	"github.com/cluster-chandler/chandler/internal/deliver/deletion"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
-	"github.com/cluster-chandler/chandler/internal/deliver/prune"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // object is a hook's object as it is to be applied.
 func (r *Runner) object(h *helmrelease.Hook) (*unstructured.Unstructured, error) {
+	return objectOf(r.Applier.Scope, h)
+}
+
+func objectOf(scope *object.Scope, h *helmrelease.Hook) (*unstructured.Unstructured, error) {
 	objects, err := record.ParseManifest(h.Manifest)
 	if err != nil {
 		return nil, fmt.Errorf("hook %s: %w", h.Path, err)
 	}
-	prepared, err := r.Pruner.Applier.Scope.Prepare(objects)
+	prepared, err := scope.Prepare(objects)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +49,7 @@ func (r *Runner) object(h *helmrelease.Hook) (*unstructured.Unstructured, error)
 // them in the middle, of a migration, say. The work that a hook of a removal started doesn't continue in an add-on that
 // is wanted again.
 func (r *Runner) AwaitRunning(ctx context.Context) (outcome.Stop, error) {
-	for _, h := range r.Pruner.Record.Helm.Hooks {
+	for _, h := range r.Record.Helm.Hooks {
 		if h.Kind != "Job" && h.Kind != "Pod" {
 			continue
 		}
@@ -66,33 +70,33 @@ func (r *Runner) awaitRunning(ctx context.Context, h *helmrelease.Hook) (outcome
 	if err != nil {
 		return outcome.Stop{}, nil //nolint:nilerr // it can't be there
 	}
-	live, err := r.Pruner.Applier.Get(ctx, o)
+	live, err := r.Applier.Get(ctx, o)
 	if object.IsGone(err) {
 		return outcome.Stop{}, nil
 	}
 	if err != nil {
-		return outcome.Stop{}, r.Pruner.Hidden.FailureOf(record.KeyOf(o), err)
+		return outcome.Stop{}, r.Hidden.FailureOf(record.KeyOf(o), err)
 	}
 	run := live.GetAnnotations()[RunAnnotation]
-	isOurs := strings.HasPrefix(run, fmt.Sprintf("%d.", r.Pruner.Record.Revision)) && strings.HasSuffix(run, "."+string(r.Pruner.Record.UID))
-	now, err := r.Pruner.Applier.Scope.Observed(o, live, readiness.HookDone)
+	isOurs := strings.HasPrefix(run, fmt.Sprintf("%d.", r.Record.Revision)) && strings.HasSuffix(run, "."+string(r.Record.UID))
+	now, err := r.Applier.Scope.Observed(o, live, readiness.HookDone)
 	if err != nil || !isOurs || live.GetDeletionTimestamp() != nil || now.Status.Phase != observe.InProgress {
 		return outcome.Stop{}, err
 	}
-	left := r.Pruner.Deadline
+	left := r.Patience.Deadline
 	ready, _, _ := unstructured.NestedInt64(live.Object, "status", "ready") // of a Job
 	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 	if ready == 0 && phase != "Running" {
 		left = min(left, hookGrace)
 	}
-	if left = live.GetCreationTimestamp().Add(left).Sub(r.Pruner.Clock.Now()); left > 0 {
-		r.Pruner.Watch(now)
+	if left = live.GetCreationTimestamp().Add(left).Sub(r.Patience.Clock.Now()); left > 0 {
+		r.Watch(now)
 		return outcome.Wait(outcome.ReasonRunningHook, fmt.Sprintf(
 			"Waiting for hook %s of revision %d, which another revision would end in the middle. To end it at once, annotate the ClusterAddon with %s",
-			record.KeyOf(o), r.Pruner.Record.Revision, addonsv1.ReconcileNowAnnotation), left), nil
+			record.KeyOf(o), r.Record.Revision, addonsv1.ReconcileNowAnnotation), left), nil
 	}
-	if r.Pruner.Record.Status == record.StatusUninstalling {
-		return outcome.Stop{}, r.Pruner.Applier.Delete(ctx, live, live.GetUID(), metav1.DeletePropagationBackground)
+	if r.Record.Status == record.StatusUninstalling {
+		return outcome.Stop{}, r.Applier.Delete(ctx, live, live.GetUID(), metav1.DeletePropagationBackground)
 	}
 	return outcome.Stop{}, nil
 }
@@ -103,7 +107,7 @@ func (r *Runner) awaitRunning(ctx context.Context, h *helmrelease.Hook) (outcome
 func (r *Runner) apply(ctx context.Context, h Hook, o *unstructured.Unstructured, attempt int) (stop outcome.Stop, err error) {
 	var result *unstructured.Unstructured
 	if attempt == 1 {
-		result, err = r.Pruner.Applier.ApplyNew(ctx, o)
+		result, err = r.Applier.ApplyNew(ctx, o)
 	}
 	if attempt > 1 || apply.IsThere(err) {
 		if result, stop, err = r.replace(ctx, h, o); stop.Is() {
@@ -111,17 +115,17 @@ func (r *Runner) apply(ctx context.Context, h Hook, o *unstructured.Unstructured
 		}
 	}
 	if err == nil {
-		r.Pruner.Patience.Since = time.Time{}
-		r.Pruner.Going.Forget(record.KeyOf(o), r.Pruner.Tracker) // it is gone now
-		object, err := r.Pruner.Applier.Scope.Observed(o, result, readiness.HookDone)
+		r.Patience.End()
+		r.Deleter.Going.Forget(record.KeyOf(o), r.Tracker) // it is gone now
+		object, err := r.Applier.Scope.Observed(o, result, readiness.HookDone)
 		r.Progress.hooks[h.key] = &run{Object: object, uid: result.GetUID()}
 		return stop, err
 	}
-	f := r.Pruner.Hidden.FailureOf(record.KeyOf(o), err)
-	if r.Pruner.Patience.IsOver(f, r.Pruner.Clock.Now(), r.Pruner.Deadline) {
+	f := r.Hidden.FailureOf(record.KeyOf(o), err)
+	if r.Patience.IsOver(f) {
 		return r.fail(ctx, h, f.Message)
 	}
-	return r.Pruner.Patience.StopFor(f, "", r.Pruner.Clock.Now(), r.Pruner.Deadline)
+	return r.Patience.StopFor(f, "")
 }
 
 // isRun reports whether what is there is a hook's object of this very run, and stays.
@@ -132,13 +136,13 @@ func isRun(there, o metav1.Object) bool {
 // replace applies a hook's object where there may be one of its name.
 func (r *Runner) replace(ctx context.Context, h Hook, o *unstructured.Unstructured) (*unstructured.Unstructured, outcome.Stop, error) {
 	e := record.EntryOf(o)
-	there, err := r.Pruner.Applier.Metadata(ctx, e)
+	there, err := r.Applier.Metadata(ctx, e)
 	switch {
 	case object.IsGone(err): // nothing is in its place
 	case err != nil:
 		return nil, outcome.Stop{}, err
 	case isRun(there, o):
-		if live, err := r.Pruner.Applier.Get(ctx, o); !apierrors.IsNotFound(err) && (err != nil || isRun(live, o)) {
+		if live, err := r.Applier.Get(ctx, o); !apierrors.IsNotFound(err) && (err != nil || isRun(live, o)) {
 			return live, outcome.Stop{}, err
 		}
 	case e.GroupVersionKind().GroupKind() == object.CRDKind: // it stays, as in Helm
@@ -151,13 +155,13 @@ func (r *Runner) replace(ctx context.Context, h Hook, o *unstructured.Unstructur
 		if err != nil {
 			return nil, outcome.Stop{}, err
 		}
-		if r.Pruner.Record.Revision > 1 { // the add-on may have had it
+		if r.Record.Revision > 1 { // the add-on may have had it
 			e.UID = there.UID
 		}
 		result, _, err := r.Claimer.ApplyThere(ctx, o, e, false)
 		return result, outcome.Stop{}, err
 	}
-	result, err := r.Pruner.Applier.Apply(ctx, o, false)
+	result, err := r.Applier.Apply(ctx, o, false)
 	return result, outcome.Stop{}, err
 }
 
@@ -177,13 +181,13 @@ func (r *Runner) stays(ctx context.Context, e record.Entry, live *metav1.Partial
 	case live.DeletionTimestamp != nil:
 		return false, nil
 	}
-	why, err := r.Pruner.Keeper.Reason(ctx, e, live)
+	why, err := r.Keeper.Reason(ctx, e, live)
 	return why != "", err
 }
 
 // isOwn reports whether an object in the place of a hook's is the add-on's. Labels alone don't make it so.
 func (r *Runner) isOwn(live *metav1.PartialObjectMetadata) bool {
-	return object.IsOwned(&live.ObjectMeta, record.Entry{}, r.Pruner.Applier.Scope.Release, nil)
+	return object.IsOwned(&live.ObjectMeta, record.Entry{}, r.Applier.Scope.Release, nil)
 }
 
 // clear deletes what is in the place of a hook's object, if that is allowed, and waits for it.
@@ -192,7 +196,7 @@ func (r *Runner) clear(ctx context.Context, h Hook, e record.Entry, live *metav1
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
 	// The objects of a leaving add-on are about to be deleted anyway.
 	ours := r.isOwn(live) || slices.Contains(r.Claimer.Leaving, owner)
-	if !ours && (!isHook || owner != record.Release{} && owner != r.Pruner.Applier.Scope.Release) {
+	if !ours && (!isHook || owner != record.Release{} && owner != r.Applier.Scope.Release) {
 		return r.fail(ctx, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. Rename one of the two", e.Key()))
 	}
 	allowed := len(h.DeletePolicies) == 0 || slices.Contains(h.DeletePolicies, helmrelease.HookBeforeHookCreation)
@@ -201,11 +205,11 @@ func (r *Runner) clear(ctx context.Context, h Hook, e record.Entry, live *metav1
 		return r.fail(ctx, h, fmt.Sprintf(
 			"%s exists already, and its %s doesn't have before-hook-creation. Rename one of the two", e.Key(), helmrelease.HookDeleteAnnotation))
 	}
-	gone, err := r.Pruner.Delete(ctx, e, live)
+	gone, err := r.Deleter.Delete(ctx, e, live)
 	if err != nil {
 		return outcome.Stop{}, err
 	}
-	return r.Pruner.Await([]prune.Object{gone}, outcome.ReasonHookFailed, fmt.Sprintf("The previous object of %s hook %s: ", h.key.Event, h.Name)), nil
+	return r.Deleter.Await([]deletion.Object{gone}, outcome.ReasonHookFailed, fmt.Sprintf("The previous object of %s hook %s: ", h.key.Event, h.Name)), nil
 }
 
 // deleteHooks deletes objects of hooks by their delete policies, the last one first.
@@ -227,32 +231,40 @@ func (r *Runner) deleteHook(ctx context.Context, h Hook) error {
 	e := record.EntryOf(o)
 	made, ok := r.Progress.hooks[h.key]
 	if ok = ok && !mayHoldData(e.GroupVersionKind().GroupKind()); ok {
-		err = r.Pruner.Applier.Delete(ctx, o, made.uid, metav1.DeletePropagationBackground)
+		err = r.Applier.Delete(ctx, o, made.uid, metav1.DeletePropagationBackground)
 	}
 	if !ok || apierrors.IsConflict(err) { // another one is in its place
 		var live *metav1.PartialObjectMetadata
 		stays := false
-		if live, err = r.Pruner.Applier.Metadata(ctx, e); err == nil {
+		if live, err = r.Applier.Metadata(ctx, e); err == nil {
 			stays, err = r.stays(ctx, e, live)
 		}
 		if err == nil && !stays && r.isOwn(live) && live.DeletionTimestamp == nil {
-			err = r.Pruner.Applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
+			err = r.Applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
 		}
 	}
 	if err == nil || object.IsGone(err) {
 		return nil
 	}
-	return r.Pruner.Hidden.FailureOf(e.Key(), err)
+	return r.Hidden.FailureOf(e.Key(), err)
+}
+
+// Objects returns the objects of a revision's hooks of an event, in the order that they run in.
+func Objects(scope *object.Scope, rec *record.Record, event helmrelease.HookEvent) (all []*unstructured.Unstructured) {
+	for _, h := range For(rec.Helm.Hooks, event) {
+		if o, err := objectOf(scope, h.Hook); err == nil { // else it can't be there
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 // Keys returns the objects of a revision's hooks of these events.
-func (r *Runner) Keys(events ...helmrelease.HookEvent) map[record.ObjectKey]bool {
+func Keys(scope *object.Scope, rec *record.Record, events ...helmrelease.HookEvent) map[record.ObjectKey]bool {
 	keys := map[record.ObjectKey]bool{}
 	for _, event := range events {
-		for _, h := range For(r.Pruner.Record.Helm.Hooks, event) {
-			if o, err := r.object(h.Hook); err == nil { // else it can't be there
-				keys[record.KeyOf(o)] = true
-			}
+		for _, o := range Objects(scope, rec, event) {
+			keys[record.KeyOf(o)] = true
 		}
 	}
 	return keys

@@ -19,11 +19,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/claim"
+	"github.com/cluster-chandler/chandler/internal/deliver/deletion"
+	"github.com/cluster-chandler/chandler/internal/deliver/hidden"
+	"github.com/cluster-chandler/chandler/internal/deliver/keep"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
-	"github.com/cluster-chandler/chandler/internal/deliver/prune"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -70,11 +73,19 @@ func NewProgress() *Progress {
 
 // Runner runs the hooks of a revision.
 type Runner struct {
+	Record   *record.Record
 	Store    *record.Store
 	Progress *Progress
-	// Pruner deletes objects of hooks of the revision, and what is in the place of one. Claimer applies those that stay.
-	Pruner  *prune.Pruner
+	Applier  apply.Applier
+	// Deleter deletes what is in the place of a hook's object, unless the Keeper has it stay. Claimer applies that.
+	Deleter *deletion.Deleter
+	Keeper  *keep.Keeper
 	Claimer *claim.Claimer
+	Tracker *observe.Tracker
+	// Watch begins to watch objects.
+	Watch    func(...observe.Object)
+	Patience outcome.Patience
+	Hidden   *hidden.Secrets
 	// Removes says that the add-on is removed.
 	Removes bool
 }
@@ -91,7 +102,7 @@ func Events(rec *record.Record, isUpgrade bool) (before, after helmrelease.HookE
 }
 
 // progressOf returns the progress of a hook, nil if it wasn't started.
-func (r *Runner) progressOf(h Hook) *record.HookRun { return r.Pruner.Record.State.Run(h.key) }
+func (r *Runner) progressOf(h Hook) *record.HookRun { return r.Record.State.Run(h.key) }
 
 // For returns the hooks of an event in the order that Helm runs them: by
 // weight, then by name; those that are equal in both by kind, in install order.
@@ -114,7 +125,7 @@ func For(hooks []*helmrelease.Hook, event helmrelease.HookEvent) []Hook {
 
 // Run runs the hooks of an event, one after another.
 func (r *Runner) Run(ctx context.Context, event helmrelease.HookEvent) (outcome.Stop, error) {
-	rec := r.Pruner.Record
+	rec := r.Record
 	hooks := For(rec.Helm.Hooks, event)
 	if len(hooks) == 0 || slices.Contains(rec.State.EventsDone, event.String()) {
 		return outcome.Stop{}, nil
@@ -160,7 +171,7 @@ func (r *Runner) runHook(ctx context.Context, h Hook) (outcome.Stop, error) {
 		delete(r.Progress.hooks, h.key)
 	}
 	annotations.AddAnnotations(o, map[string]string{
-		RunAnnotation: fmt.Sprintf("%d.%s.%d.%s", r.Pruner.Record.Revision, h.key.Event, attempt, r.Pruner.Record.UID),
+		RunAnnotation: fmt.Sprintf("%d.%s.%d.%s", r.Record.Revision, h.key.Event, attempt, r.Record.UID),
 	})
 	var stop outcome.Stop
 	if _, ok := r.Progress.hooks[h.key]; !ok {
@@ -182,7 +193,7 @@ func (r *Runner) runHook(ctx context.Context, h Hook) (outcome.Stop, error) {
 func (r *Runner) await(ctx context.Context, h Hook, o *unstructured.Unstructured) (outcome.Stop, error) {
 	a, progress := r.Progress.hooks[h.key], r.progressOf(h)
 	status := r.statusOf(a)
-	if a.watched && !status.Final && r.Pruner.Tracker.Failing() != nil {
+	if a.watched && !status.Final && r.Tracker.Failing() != nil {
 		var err error
 		if status, err = r.lookAtHook(ctx, o); err != nil {
 			return outcome.Stop{}, err
@@ -192,34 +203,34 @@ func (r *Runner) await(ctx context.Context, h Hook, o *unstructured.Unstructured
 	switch status.Phase {
 	case observe.Current:
 		progress.Phase, progress.Message = helmrelease.HookPhaseSucceeded, ""
-		h.LastRun = helmrelease.HookExecution{StartedAt: progress.StartedAt, CompletedAt: r.Pruner.Clock.Now(), Phase: progress.Phase}
+		h.LastRun = helmrelease.HookExecution{StartedAt: progress.StartedAt, CompletedAt: r.Patience.Clock.Now(), Phase: progress.Phase}
 		return outcome.Stop{}, nil
 	case observe.Failed:
-		return r.fail(ctx, h, what+": "+message.Shorten(r.Pruner.Hidden.InWords(status.Message), object.MaxWords)+
+		return r.fail(ctx, h, what+": "+message.Shorten(r.Hidden.InWords(status.Message), object.MaxWords)+
 			". See the logs of its pods, and correct what it needs, or the add-on's values. It is tried again")
 	case observe.Gone:
 		return r.fail(ctx, h, what+" was deleted before its end was seen. If it has ttlSecondsAfterFinished, raise it or leave it out; if not, see who deletes it")
 	}
-	if !a.watched || !r.Pruner.Tracker.Live(a.Resource) {
+	if !a.watched || !r.Tracker.Live(a.Resource) {
 		a.watched = true
-		r.Pruner.Watch(a.Object)
+		r.Watch(a.Object)
 	}
-	left := progress.StartedAt.Add(r.Pruner.Deadline).Sub(r.Pruner.Clock.Now())
+	left := progress.StartedAt.Add(r.Patience.Deadline).Sub(r.Patience.Clock.Now())
 	if left <= 0 {
 		return outcome.Fail(outcome.ReasonHookFailed, fmt.Sprintf(
-			"%s hasn't finished within %s: %s. It is still waited for", what, r.Pruner.Deadline, status.Message), 0), nil
+			"%s hasn't finished within %s: %s. It is still waited for", what, r.Patience.Deadline, status.Message), 0), nil
 	}
 	return outcome.Wait(outcome.ReasonRunningHook, fmt.Sprintf("Waiting for %s: %s", what, status.Message), left), nil
 }
 
 // lookAtHook reads how a hook's object stands that can't be watched at present.
 func (r *Runner) lookAtHook(ctx context.Context, o *unstructured.Unstructured) (observe.Status, error) {
-	live, err := r.Pruner.Applier.Get(ctx, o)
+	live, err := r.Applier.Get(ctx, o)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && !isRun(live, o):
 		return observe.Status{Phase: observe.Gone}, nil
 	case err != nil:
-		return observe.Status{}, r.Pruner.Hidden.FailureOf(record.KeyOf(o), err)
+		return observe.Status{}, r.Hidden.FailureOf(record.KeyOf(o), err)
 	}
 	return readiness.HookDone(live), nil
 }
@@ -227,7 +238,7 @@ func (r *Runner) lookAtHook(ctx context.Context, o *unstructured.Unstructured) (
 // statusOf returns the newest status of a hook's object.
 func (r *Runner) statusOf(a *run) observe.Status {
 	if a.watched {
-		if s, ok := r.Pruner.Tracker.Status(a.Resource, a.Key); ok {
+		if s, ok := r.Tracker.Status(a.Resource, a.Key); ok {
 			return s
 		}
 	}
@@ -238,12 +249,12 @@ func (r *Runner) statusOf(a *run) observe.Status {
 func (r *Runner) startRun(h Hook) *record.HookRun {
 	progress := r.progressOf(h)
 	if progress == nil {
-		r.Pruner.Record.State.Hooks = append(r.Pruner.Record.State.Hooks, record.HookRun{HookKey: h.key})
-		progress = &r.Pruner.Record.State.Hooks[len(r.Pruner.Record.State.Hooks)-1]
+		r.Record.State.Hooks = append(r.Record.State.Hooks, record.HookRun{HookKey: h.key})
+		progress = &r.Record.State.Hooks[len(r.Record.State.Hooks)-1]
 	}
 	progress.Attempt++
-	progress.Phase, progress.StartedAt = helmrelease.HookPhaseRunning, r.Pruner.Clock.Now()
-	h.LastRun = helmrelease.HookExecution{StartedAt: r.Pruner.Clock.Now(), Phase: helmrelease.HookPhaseRunning}
+	progress.Phase, progress.StartedAt = helmrelease.HookPhaseRunning, r.Patience.Clock.Now()
+	h.LastRun = helmrelease.HookExecution{StartedAt: r.Patience.Clock.Now(), Phase: helmrelease.HookPhaseRunning}
 	return progress
 }
 
@@ -258,28 +269,28 @@ func whenSucceeded(hooks []Hook) []Hook {
 // deleted by their policy, as in Helm. Hooks that don't run, such as ConfigMaps, are created again
 // with the attempt.
 func (r *Runner) fail(ctx context.Context, h Hook, message string) (outcome.Stop, error) {
-	message = r.Pruner.Hidden.In(message)
+	message = r.Hidden.In(message)
 	progress := r.progressOf(h)
 	if progress == nil {
 		progress = r.startRun(h)
 	}
 	if r.Removes {
 		message += fmt.Sprintf(". To let go of the add-on without this hook, set annotation %s of Secret %s/%s in the cluster to %s",
-			record.DeletionPolicyAnnotation, r.Pruner.Applier.Scope.Release.Namespace, r.Pruner.Record.SecretName, addonsv1.DeletionPolicyOrphan)
+			record.DeletionPolicyAnnotation, r.Applier.Scope.Release.Namespace, r.Record.SecretName, addonsv1.DeletionPolicyOrphan)
 	}
 	progress.Phase, progress.Message = helmrelease.HookPhaseFailed, message
-	all := For(r.Pruner.Record.Helm.Hooks, h.key.Event)
+	all := For(r.Record.Helm.Hooks, h.key.Event)
 	cleanup := whenSucceeded(all[:slices.Index(all, h)])
 	for _, before := range cleanup {
 		if run := r.progressOf(before); run != nil && before.Kind != "Job" && before.Kind != "Pod" {
 			run.Phase = helmrelease.HookPhaseUnknown
 		}
 	}
-	h.LastRun = helmrelease.HookExecution{StartedAt: progress.StartedAt, CompletedAt: r.Pruner.Clock.Now(), Phase: progress.Phase}
+	h.LastRun = helmrelease.HookExecution{StartedAt: progress.StartedAt, CompletedAt: r.Patience.Clock.Now(), Phase: progress.Phase}
 	if !r.Removes {
-		r.Pruner.Record.MarkFailed(outcome.ReasonHookFailed, message)
+		r.Record.MarkFailed(outcome.ReasonHookFailed, message)
 	}
-	if err := r.Store.Update(ctx, r.Pruner.Record); err != nil { // first, as deleting them takes away what tells
+	if err := r.Store.Update(ctx, r.Record); err != nil { // first, as deleting them takes away what tells
 		return outcome.Stop{}, err
 	}
 	if slices.Contains(h.DeletePolicies, helmrelease.HookFailed) {

@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/claim"
+	"github.com/cluster-chandler/chandler/internal/deliver/hidden"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
@@ -30,22 +32,34 @@ const betweenLooks = 300
 
 // Step applies the CRDs and objects of a revision.
 type Step struct {
+	Policy
+	Record   *record.Record
+	Store    *record.Store
 	Wanted   *Wanted
+	Objects  *ready.Objects
 	Progress *Progress
-	// Claimer applies them, and Wait tells which are ready.
+	Applier  apply.Applier
 	Claimer  *claim.Claimer
-	Wait     *ready.Wait
-	Checks   readiness.Checks
-	Patience *outcome.Patience
+	// Wait waits for CRDs, and watches what isn't ready.
+	Wait *ready.Wait
+	// Watch begins to watch objects.
+	Watch    func(...observe.Object)
+	Patience outcome.Patience
+	Hidden   *hidden.Secrets
+
+	// Tried says that each object of the manifest was tried, and Applied that none was refused.
+	Tried, Applied bool
+}
+
+// Policy says how objects are applied.
+type Policy struct {
+	Checks readiness.Checks
 	// Ignore are rules for what other managers own.
 	Ignore drift.Rules
 	// Seen returns the fields of an object that the add-on owns, as a watch shows them; false if they aren't known.
 	Seen func(record.ObjectKey) (drift.Fields, bool)
 	// Recreate makes objects again of which a field is to change that can't be changed.
 	Recreate bool
-
-	// Tried says that each object of the manifest was tried, and Applied that none was refused.
-	Tried, Applied bool
 }
 
 // Wanted are the objects of a revision, as they are to be applied.
@@ -77,11 +91,11 @@ func (s *Step) Apply(ctx context.Context, crds bool) (outcome.Stop, error) {
 		}
 		objects = s.Wanted.Objects
 	}
-	inventory, err := s.Claimer.Applier.Scope.Normalize(s.Wait.Record.State.Inventory) // kinds may have come since it was written
+	inventory, err := s.Applier.Scope.Normalize(s.Record.State.Inventory) // kinds may have come since it was written
 	if err != nil {
 		return outcome.Stop{}, err
 	}
-	s.Wait.Record.State.Inventory = inventory
+	s.Record.State.Inventory = inventory
 	if err := s.noteJobs(ctx, objects); err != nil {
 		return outcome.Stop{}, err
 	}
@@ -95,7 +109,7 @@ func (s *Step) Apply(ctx context.Context, crds bool) (outcome.Stop, error) {
 		for some := range slices.Chunk(todo, betweenLooks) {
 			failed = append(failed, object.InParallel(len(some), func(i int) *object.Failure {
 				key := record.KeyOf(some[i])
-				return s.Wait.Hidden.FailureOf(key, s.applyOne(ctx, some[i], known[key], crds))
+				return s.Hidden.FailureOf(key, s.applyOne(ctx, some[i], known[key], crds))
 			})...)
 			if f := failed.Worst(); f != nil && f.Kind == object.Transient {
 				return outcome.Stop{}, f.Unwrap()
@@ -105,7 +119,7 @@ func (s *Step) Apply(ctx context.Context, crds bool) (outcome.Stop, error) {
 			continue
 		}
 		if len(todo) > 0 {
-			meta.MaybeResetRESTMapper(s.Claimer.Applier.Scope.Mapper)
+			meta.MaybeResetRESTMapper(s.Applier.Scope.Mapper)
 		}
 		if stop := s.Wait.Established(wave, failed); stop.Is() {
 			return stop, nil
@@ -115,7 +129,7 @@ func (s *Step) Apply(ctx context.Context, crds bool) (outcome.Stop, error) {
 	f := failed.Worst()
 	s.Applied = !crds && f == nil
 	if f == nil || f.Kind != object.Deferred {
-		return s.Patience.StopFor(f, "", s.Wait.Clock.Now(), s.Wait.Deadline)
+		return s.Patience.StopFor(f, "")
 	}
 	return s.deferred(f), nil
 }
@@ -127,39 +141,39 @@ func (s *Step) rescope() error {
 	if !s.Progress.Unscoped {
 		return nil
 	}
-	s.Claimer.Applier.Scope.Unknown = false
-	objects, err := s.Claimer.Applier.Scope.Prepare(s.Wanted.Objects)
+	s.Applier.Scope.Unknown = false
+	objects, err := s.Applier.Scope.Prepare(s.Wanted.Objects)
 	if err != nil {
 		return err
 	}
-	s.Wanted.Objects, s.Progress.Unscoped = objects, s.Claimer.Applier.Scope.Unknown
+	s.Wanted.Objects, s.Progress.Unscoped = objects, s.Applier.Scope.Unknown
 	return nil
 }
 
 // noteJobs records the Jobs of the manifest that ran to their end. Nothing else tells of it
 // once they are gone by their ttlSecondsAfterFinished, and each is to run once for a revision.
 func (s *Step) noteJobs(ctx context.Context, objects []*unstructured.Unstructured) error {
-	known := len(s.Wait.Record.State.JobsDone)
+	known := len(s.Record.State.JobsDone)
 	for _, o := range objects {
 		key := record.KeyOf(o)
 		if !readiness.IsJob(o) {
 			continue
 		}
-		a, ok := s.Wait.Objects.Get(key)
+		a, ok := s.Objects.Get(key)
 		if !ok || a.Left {
 			continue
 		}
-		_, noted := s.Wait.Record.State.JobDone(key)
-		if status := s.Wait.Objects.StatusOf(a); !noted && status.Final && status.Phase == observe.Current {
+		_, noted := s.Record.State.JobDone(key)
+		if status := s.Objects.StatusOf(a); !noted && status.Final && status.Phase == observe.Current {
 			e := record.EntryOf(o)
 			e.UID = a.UID
-			s.Wait.Record.State.JobsDone = append(s.Wait.Record.State.JobsDone, e)
+			s.Record.State.JobsDone = append(s.Record.State.JobsDone, e)
 		}
 	}
-	if len(s.Wait.Record.State.JobsDone) == known {
+	if len(s.Record.State.JobsDone) == known {
 		return nil
 	}
-	return s.Wait.Store.Update(ctx, s.Wait.Record)
+	return s.Store.Update(ctx, s.Record)
 }
 
 // jobDone is the status of a Job that is known from the record to have run to its end.
@@ -171,9 +185,9 @@ func (s *Step) unapplied(objects []*unstructured.Unstructured) []*unstructured.U
 	var todo []*unstructured.Unstructured
 	for _, o := range objects {
 		key := record.KeyOf(o)
-		_, ok := s.Wait.Objects.Get(key)
-		if job, isDone := s.Wait.Record.State.JobDone(key); !ok && isDone {
-			s.Wait.Objects.Note(key, &ready.Applied{UID: job.UID, Object: observe.Object{Status: jobDone}})
+		_, ok := s.Objects.Get(key)
+		if job, isDone := s.Record.State.JobDone(key); !ok && isDone {
+			s.Objects.Note(key, &ready.Applied{UID: job.UID, Object: observe.Object{Status: jobDone}})
 			ok = true
 		}
 		if !ok {
@@ -193,7 +207,7 @@ func (s *Step) applyOne(ctx context.Context, o *unstructured.Unstructured, entry
 	if left, err := s.leaveAsDeployed(ctx, o); left {
 		return err
 	}
-	o, whole, err := s.Claimer.Applier.WithoutIgnored(ctx, o, entry, s.Ignore)
+	o, whole, err := s.Applier.WithoutIgnored(ctx, o, entry, s.Ignore)
 	if err != nil {
 		return err
 	}
@@ -220,11 +234,11 @@ func (s *Step) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured
 			return true, nil
 		}
 	}
-	live, err := s.Claimer.Applier.Get(ctx, o)
+	live, err := s.Applier.Get(ctx, o)
 	if err != nil {
 		return false, nil //nolint:nilerr // applying it tells what is wrong
 	}
-	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), s.Claimer.Applier.Scope.Manager()) != e.Fields {
+	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), s.Applier.Scope.Manager()) != e.Fields {
 		return false, nil
 	}
 	return true, s.noteApplied(o, live, false, 0)
@@ -232,7 +246,7 @@ func (s *Step) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured
 
 // noteApplied remembers what became of an object. Fields are the add-on's, zero for those that it owns now.
 func (s *Step) noteApplied(o, result *unstructured.Unstructured, left bool, fields drift.Fields) error {
-	watched, err := s.Claimer.Applier.Scope.Observed(o, result, s.Checks.For(o).Evaluate())
+	watched, err := s.Applier.Scope.Observed(o, result, s.Checks.For(o).Evaluate())
 	if err != nil {
 		return err
 	}
@@ -241,7 +255,7 @@ func (s *Step) noteApplied(o, result *unstructured.Unstructured, left bool, fiel
 	}
 	s.note(record.KeyOf(o), &ready.Applied{
 		Object: watched, UID: result.GetUID(), Left: left,
-		Fields: cmp.Or(fields, drift.FieldsOf(result.GetManagedFields(), s.Claimer.Applier.Scope.Manager())),
+		Fields: cmp.Or(fields, drift.FieldsOf(result.GetManagedFields(), s.Applier.Scope.Manager())),
 	})
 	return nil
 }
@@ -252,17 +266,17 @@ func (s *Step) note(key record.ObjectKey, a *ready.Applied) {
 		s.Progress.recreates = record.ObjectKey{}
 	}
 	s.Progress.mu.Unlock()
-	s.Wait.Objects.Note(key, a)
+	s.Objects.Note(key, a)
 }
 
 // deferred waits for what may come by itself, such as the add-on's own webhook,
 // until the deadline.
 func (s *Step) deferred(f *object.Failure) outcome.Stop {
-	since := s.Wait.Record.Helm.Info.LastDeployed
+	since := s.Record.Helm.Info.LastDeployed
 	if f.Reason == object.ReasonWaitingForDeletion && s.Progress.recreatesSince.After(since) {
 		since = s.Progress.recreatesSince // to be made again
 	}
-	if s.Wait.Clock.Now().After(since.Add(s.Wait.Deadline)) {
+	if s.Patience.Clock.Now().After(since.Add(s.Patience.Deadline)) {
 		return outcome.Stop{Kind: outcome.Retried, Reason: f.Reason, Message: f.Message}
 	}
 	s.Wait.WatchUnready(s.Wanted.Objects)

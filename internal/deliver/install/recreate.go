@@ -22,39 +22,44 @@ import (
 // Only a single object is created again at a time.
 func (s *Step) orRecreate(ctx context.Context, o *unstructured.Unstructured, err error) error {
 	key := record.KeyOf(o)
-	f := s.Wait.Hidden.FailureOf(key, err)
-	if f.Reason != object.ReasonImmutableField || !s.Recreate || !mayRecreate(o.GroupVersionKind().GroupKind()) {
+	f := s.Hidden.FailureOf(key, err)
+	if f.Reason != object.ReasonImmutableField || !s.Recreate || !holdsNothing(o.GroupVersionKind().GroupKind()) {
 		return f
 	}
-	live, err := s.Claimer.Applier.Get(ctx, o)
+	live, err := s.Applier.Get(ctx, o)
 	if apierrors.IsNotFound(err) {
 		return object.Postpone(key, "it is made again")
 	}
 	if err != nil {
 		return err
 	}
-	if object.OwnerOf(&metav1.ObjectMeta{Labels: live.GetLabels()}) != s.Claimer.Applier.Scope.Release ||
-		live.GetAnnotations()[record.ResourcePolicyAnnotation] == record.ResourcePolicyKeep {
+	if !MayRecreate(live, s.Applier.Scope.Release) {
 		return f
 	}
 	if first := s.firstRecreated(key); first != key {
 		return object.Postpone(key, fmt.Sprintf("it is made again after %s", first))
 	}
-	if going, err := s.Claimer.Applier.Scope.Observed(o, live, readiness.StillThere); err == nil { // else it is looked at again after a while
-		s.Wait.Watch(going)
+	if going, err := s.Applier.Scope.Observed(o, live, readiness.StillThere); err == nil { // else it is looked at again after a while
+		s.Watch(going)
 	}
 	if live.GetDeletionTimestamp() == nil {
-		if err := s.Claimer.Applier.Delete(ctx, live, live.GetUID(), propagation(o, live)); err != nil {
+		if err := s.Applier.Delete(ctx, live, live.GetUID(), propagation(o, live)); err != nil {
 			return err
 		}
 	}
 	return object.Postpone(key, "a field is to change that can't be changed: the object was deleted, and is made again once it is gone")
 }
 
-// mayRecreate reports whether objects of a kind may be deleted to be made again. Objects that
+// MayRecreate reports whether an object of a release may be deleted to be made again.
+func MayRecreate(live *unstructured.Unstructured, release record.Release) bool {
+	return holdsNothing(live.GroupVersionKind().GroupKind()) && object.OwnerOf(&metav1.ObjectMeta{Labels: live.GetLabels()}) == release &&
+		live.GetAnnotations()[record.ResourcePolicyAnnotation] != record.ResourcePolicyKeep
+}
+
+// holdsNothing reports whether objects of a kind may be deleted to be made again. Objects that
 // hold data of people, as custom resources can, may not be. Neither may those whose deletion
 // takes others along.
-func mayRecreate(gk schema.GroupKind) bool {
+func holdsNothing(gk schema.GroupKind) bool {
 	return object.IsBuiltin(gk) && gk != object.CRDKind && gk != object.NamespaceKind && gk != object.ClaimKind && gk != object.VolumeKind
 }
 
@@ -63,7 +68,7 @@ func (s *Step) firstRecreated(key record.ObjectKey) record.ObjectKey {
 	s.Progress.mu.Lock()
 	defer s.Progress.mu.Unlock()
 	if s.Progress.recreates == (record.ObjectKey{}) {
-		s.Progress.recreates, s.Progress.recreatesSince = key, s.Wait.Clock.Now()
+		s.Progress.recreates, s.Progress.recreatesSince = key, s.Patience.Clock.Now()
 	}
 	return s.Progress.recreates
 }

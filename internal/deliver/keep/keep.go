@@ -33,6 +33,20 @@ type Keeper struct {
 	DataPolicy addonsv1.DataPolicy
 	// IsApplied reports whether the object with a UID is one that the add-on has applied, and still has.
 	IsApplied func(types.UID) bool
+	// Goes reports whether an instance of a CRD is deleted before the CRD is. Nil: all that were are gone by now.
+	Goes func(kind schema.GroupKind, namespace, name string) bool
+}
+
+// Decide returns whether an object of which these facts are known stays, and why if people are to know that. One that is disowned
+// for what it holds is marked as kept.
+func (k *Keeper) Decide(ctx context.Context, f Facts, live *metav1.PartialObjectMetadata) (verdict Verdict, why string, marked bool, err error) {
+	if verdict, why = f.Decide(); verdict != Unsure {
+		return verdict, why, false, nil
+	}
+	if why, err = k.Reason(ctx, f.Entry, live); why == "" && err == nil {
+		return Goes, "", false, nil
+	}
+	return Disowned, why, true, err
 }
 
 // Reason returns why an object of this add-on stays in the cluster, "" if it is deleted.
@@ -88,7 +102,8 @@ func (k *Keeper) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 	}
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	first, err := k.firstOf(ctx, schema.GroupKind{Group: group, Kind: kind}, "", func(*metav1.PartialObjectMetadata) bool { return false })
+	gk := schema.GroupKind{Group: group, Kind: kind}
+	first, err := k.firstOf(ctx, gk, "", func(m *metav1.PartialObjectMetadata) bool { return k.Goes != nil && k.Goes(gk, m.Namespace, m.Name) })
 	if status, _ := object.AnswerOf(err); object.WebhookUnavailable(status) {
 		return fmt.Sprintf("may still have instances: %s can't be listed without its conversion webhook", kind), nil
 	}

@@ -124,7 +124,12 @@ func (k *Keeper) hasAPI(ctx context.Context, resource schema.GroupVersionResourc
 	if !object.IsGone(err) {
 		return err == nil, err
 	}
-	api, err := k.apiService(ctx, resource.GroupVersion())
+	return k.IsAggregated(ctx, resource.GroupVersion())
+}
+
+// IsAggregated reports whether another API server than the cluster's own serves a version of an API.
+func (k *Keeper) IsAggregated(ctx context.Context, gv schema.GroupVersion) (bool, error) {
+	api, err := k.apiService(ctx, gv)
 	if object.IsGone(err) {
 		return false, nil
 	}

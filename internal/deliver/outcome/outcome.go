@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
@@ -69,28 +71,37 @@ func Fail(reason, message string, after time.Duration) Stop {
 	return Stop{Kind: Failing, Reason: reason, Message: message, After: after}
 }
 
-// Patience is since when a step is stopped by what may come by itself, zero if it isn't.
-type Patience struct{ Since time.Time }
+// Patience is how long a step waits for what may come by itself.
+type Patience struct {
+	// Since is when that began, zero if the step isn't stopped. It stays from call to call.
+	Since    *time.Time
+	Deadline time.Duration
+	Clock    clock.PassiveClock
+}
+
+// End says that nothing is waited for.
+func (p Patience) End() { *p.Since = time.Time{} }
 
 // IsOver reports whether nobody waits for an object that failed: it is rejected, or its step has waited longer than the
 // deadline for what may come by itself.
-func (p *Patience) IsOver(f *object.Failure, now time.Time, deadline time.Duration) bool {
+func (p Patience) IsOver(f *object.Failure) bool {
 	if f.Kind == object.Deferred {
-		p.Since = cmp.Or(p.Since, now)
-		return now.Sub(p.Since) >= deadline
+		now := p.Clock.Now()
+		*p.Since = cmp.Or(*p.Since, now)
+		return now.Sub(*p.Since) >= p.Deadline
 	}
 	return f.Kind == object.Rejected
 }
 
 // StopFor returns what a failure of objects, which may be nil, means for a step. A rejection has the object's own reason if none is
 // given. So has what doesn't come by itself within the deadline. The error is a transient failure's.
-func (p *Patience) StopFor(f *object.Failure, rejection string, now time.Time, deadline time.Duration) (Stop, error) {
+func (p Patience) StopFor(f *object.Failure, rejection string) (Stop, error) {
 	switch {
 	case f == nil:
 		return Stop{}, nil
 	case f.Kind == object.Transient:
 		return Stop{}, f.Unwrap()
-	case p.IsOver(f, now, deadline):
+	case p.IsOver(f):
 		return Stop{Kind: Retried, Reason: cmp.Or(rejection, f.Reason), Message: f.Message}, nil
 	}
 	return Wait(f.Reason, "Waiting: "+f.Message, retry.Webhook), nil

@@ -36,19 +36,12 @@ type Maker struct {
 // Begin renders the revision that follows the records. It returns that of what is deployed if nothing but facts about the cluster
 // changed. Else the revision isn't recorded yet.
 func (m *Maker) Begin(ctx context.Context) (*Made, error) {
-	deployed, err := m.deployedRecord(ctx)
+	made, err := m.Draft(ctx)
 	if err != nil {
 		return nil, err
 	}
-	made, err := m.make(ctx, m.nextRevision(), deployed, nil)
-	if err != nil {
-		return nil, err
-	}
-	if deployed != nil && made.isUnasked && made.isAs(deployed) {
-		return &Made{Record: deployed, IsDeployed: true}, m.takeFacts(ctx, deployed, made.Record)
-	}
-	if deployed != nil {
-		made.Unchanged = made.SameAs(deployed.State.CRDsDigest)
+	if made.IsDeployed {
+		return &Made{Record: made.before, IsDeployed: true}, m.takeFacts(ctx, made.before, made.Record)
 	}
 	if err := m.Past.Memory.Hold(ctx, -object.Weight(made.Previous...)); err != nil {
 		return nil, err
@@ -57,7 +50,23 @@ func (m *Maker) Begin(ctx context.Context) (*Made, error) {
 	if err := m.ensureNamespace(ctx); err != nil {
 		return nil, err
 	}
-	return made, m.mayKeepRecords(ctx)
+	return made, m.MayKeepRecords(ctx)
+}
+
+// Draft renders the revision that follows the records, and writes nothing.
+func (m *Maker) Draft(ctx context.Context) (*Made, error) {
+	deployed, err := m.deployedRecord(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made, err := m.make(ctx, m.Past.Next(), deployed, nil)
+	if err != nil || deployed == nil {
+		return made, err
+	}
+	if made.IsDeployed = made.isUnasked && made.isAs(deployed); !made.IsDeployed {
+		made.Unchanged = made.SameAs(deployed.State.CRDsDigest)
+	}
+	return made, nil
 }
 
 // Repeat makes a revision with what an older one had. It is the rollback of the failed one, unless that is nil. Nothing is
@@ -78,7 +87,7 @@ func (m *Maker) Repeat(ctx context.Context, to record.Summary, failed *record.Su
 	if err != nil {
 		return nil, err
 	}
-	return &Made{Record: m.copyOf(old, m.nextRevision(), failed), Inventory: inherited.objects, Objects: objects}, nil
+	return &Made{Record: m.copyOf(old, m.Past.Next(), failed), Inventory: inherited.objects, Objects: objects}, nil
 }
 
 // Record writes the record of a revision, with its objects beside the inventory of those before it. Nothing of it is in the cluster
@@ -98,14 +107,6 @@ func (m *Maker) Record(ctx context.Context, made *Made) error {
 // Trim deletes the records of revisions that are too old.
 func (m *Maker) Trim(ctx context.Context) error {
 	return m.Past.Store.Delete(ctx, record.Surplus(m.Past.Records, cmp.Or(m.Want.HistoryLimit, addonsv1.DefaultHistoryLimit))...)
-}
-
-// nextRevision returns the number of the revision that follows the records.
-func (m *Maker) nextRevision() int {
-	if len(m.Past.Records) == 0 {
-		return 1
-	}
-	return m.Past.Records[0].Revision + 1
 }
 
 // deployedRecord returns the newest record if it is proven, and says what is deployed; else nil.

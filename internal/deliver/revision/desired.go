@@ -41,6 +41,8 @@ type Desired struct {
 	// Digest returns the digest of all inputs, given the facts of the cluster that
 	// the record's rendering used, in JSON; "" if there is no record.
 	Digest func(ctx context.Context, factsUsed string) (string, error)
+	// DigestBy returns that digest with the facts as they were used, also if the cluster has others.
+	DigestBy func(factsUsed string) string
 	// CreateNamespace makes the release's namespace if it is missing.
 	CreateNamespace bool
 	// AdoptRelease is the release of Helm that is taken over by the first revision, if it

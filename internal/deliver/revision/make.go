@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -29,12 +30,7 @@ type Made struct {
 	IsDeployed bool
 
 	before    *record.Record // the deployed one, or of the release of Helm that is taken over; nil if there is none
-	isUnasked bool           // that one is of the same chart, values and spec
-}
-
-// Make renders the revision that follows the records.
-func (m *Maker) Make(ctx context.Context) (*Made, error) {
-	return m.make(ctx, m.nextRevision(), nil, nil)
+	isUnasked bool           // nothing but facts differs from that one
 }
 
 // make renders a revision that follows the records, of which the deployed one may be given. It takes the generated values from the
@@ -69,7 +65,7 @@ func (m *Maker) make(ctx context.Context, number int, deployed *record.Record, g
 	if m.Want.CRDPolicy == addonsv1.CRDPolicySkip {
 		rendering.CRDs = nil
 	}
-	if err := m.accepts(rendering, made.Inventory); err != nil {
+	if err := accepts(rendering, made.Inventory, m.Checks); err != nil {
 		return nil, err
 	}
 	if made.CRDs, made.Objects, err = m.Applier.Scope.PrepareBoth(rendering.CRDs, rendering.Objects); err != nil {
@@ -90,14 +86,14 @@ func (m *Maker) make(ctx context.Context, number int, deployed *record.Record, g
 }
 
 // accepts returns why a rendering can't follow what is installed, nil if it can.
-func (m *Maker) accepts(in *Rendering, inventory []record.Entry) error {
+func accepts(in *Rendering, inventory []record.Entry, checks readiness.Checks) error {
 	removable := slices.DeleteFunc(slices.Clone(inventory), func(e record.Entry) bool { return e.CRD })
 	if len(in.Objects) == 0 && len(removable) > 0 { // an empty rendering removes nothing
 		return failure.New(ReasonEmptyRendering,
 			"Beside CRDs of crds/ and hooks, the chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
 			len(removable))
 	}
-	if check, ok := m.Checks.Unmatched(slices.Concat(in.Objects, in.CRDs)); ok {
+	if check, ok := checks.Unmatched(slices.Concat(in.Objects, in.CRDs)); ok {
 		return failure.New(ReasonReadinessInvalid,
 			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name)
 	}

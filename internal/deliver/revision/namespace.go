@@ -16,26 +16,35 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 )
 
-// ensureNamespace makes the release's namespace if it is missing and may be made.
-// It isn't part of the inventory: it stays when the add-on is removed.
-func (m *Maker) ensureNamespace(ctx context.Context) error {
+// LacksNamespace reports whether the release's namespace is to be made. The error is a [failure.Error] if it is missing otherwise.
+func (m *Maker) LacksNamespace(ctx context.Context) (bool, error) {
 	name := m.Want.Namespace
 	if len(m.Past.Records) > 0 {
-		return nil // the records are in it
+		return false, nil // the records are in it
 	}
 	ns, err := m.Applier.Scope.Metadata(ctx, m.Own, record.Entry{Version: "v1", Kind: object.NamespaceKind.Kind, Name: name})
 	switch {
 	case err == nil && ns.DeletionTimestamp != nil:
-		return failure.New(object.ReasonNamespaceMissing, "Namespace %s is being deleted", name)
+		return false, failure.New(object.ReasonNamespaceMissing, "Namespace %s is being deleted", name)
 	case err == nil:
-		return nil
+		return false, nil
 	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("looking for namespace %s: %w", name, err)
+		return false, fmt.Errorf("looking for namespace %s: %w", name, err)
 	case !m.Want.CreateNamespace:
-		return failure.New(object.ReasonNamespaceMissing, "Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name)
+		return false, failure.New(object.ReasonNamespaceMissing, "Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name)
+	}
+	return true, nil
+}
+
+// ensureNamespace makes the release's namespace if it is missing and may be made.
+// It isn't part of the inventory: it stays when the add-on is removed.
+func (m *Maker) ensureNamespace(ctx context.Context) error {
+	name := m.Want.Namespace
+	if lacks, err := m.LacksNamespace(ctx); !lacks {
+		return err
 	}
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	err = m.Applier.Client.Create(ctx, made, client.FieldOwner(m.Applier.Scope.Manager()))
+	err := m.Applier.Client.Create(ctx, made, client.FieldOwner(m.Applier.Scope.Manager()))
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -52,9 +61,9 @@ func (m *Maker) ensureNamespace(ctx context.Context) error {
 // nobody takes over the release of a namespace by it, or fills one, the ServiceAccount has to be
 // allowed what the manager does there.
 
-// mayKeepRecords refuses a release without a record of ours in a namespace in which the
+// MayKeepRecords refuses a release without a record of ours in a namespace in which the
 // ServiceAccount may not create Secrets.
-func (m *Maker) mayKeepRecords(ctx context.Context) error {
+func (m *Maker) MayKeepRecords(ctx context.Context) error {
 	if !m.IsImpersonated || len(m.Past.Records) > 0 && m.Past.IsProven(m.Past.Records[0]) {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -88,19 +87,10 @@ func recordedChart(in *Rendering) (*chart.Chart, error) {
 func (m *Maker) newSummary(number int, status helmcommon.Status) record.Summary {
 	s := record.Summary{
 		Release: m.Want.Release, Revision: number, Status: status.String(), Owner: m.Want.Owner, OwnerUID: m.Want.OwnerUID,
-		Previous: m.previousProof(), Terms: m.Want.Terms, StackRevision: m.Want.StackRevision,
+		Previous: m.Past.DeployedProof(), Terms: m.Want.Terms, StackRevision: m.Want.StackRevision,
 	}
 	s.Postconditions = "" // until they hold
 	return s
-}
-
-// previousProof returns the proof of the last revision that was deployed, "" if that isn't proven.
-func (m *Maker) previousProof() string {
-	i := slices.IndexFunc(m.Past.Records, func(s record.Summary) bool { return s.Status == record.StatusDeployed })
-	if i < 0 || !m.Past.IsProven(m.Past.Records[i]) {
-		return ""
-	}
-	return m.Past.Records[i].Proof()
 }
 
 func helmHooks(hooks []job.Hook) []*helmrelease.Hook {

@@ -31,7 +31,7 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 	if made.Previous, _, err = m.Past.Manifest(ctx, made.before); record.IsUnreadable(err) {
 		return nil, nil // so all objects are applied
 	}
-	if made.isUnasked = err == nil && m.isUnasked(rendering, made.before); !made.isUnasked {
+	if made.isUnasked = err == nil && isUnasked(m.Want, rendering, made.before); !made.isUnasked {
 		return nil, err
 	}
 	var there map[record.ObjectKey]*unstructured.Unstructured
@@ -76,16 +76,16 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 	return kept, nil
 }
 
-// isUnasked reports whether a rendering is of the chart and the values of the previous revision, and of what else the user wrote
-// if that was of the add-on.
-func (m *Maker) isUnasked(rendering *Rendering, p *record.Record) bool {
-	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)
-	if of == nil || of.Metadata == nil || of.Metadata.Name != rendering.Name || of.Metadata.Version != rendering.Version ||
-		len(values)+len(had) > 0 && !equality.Semantic.DeepEqual(values, had) {
-		return false
+// isUnasked reports whether nothing but facts about the cluster differs from the inputs of the previous revision. Of a release of
+// Helm, chart, version and values are known.
+func isUnasked(want *Desired, rendering *Rendering, p *record.Record) bool {
+	if p.Complete {
+		return want.DigestBy(p.FactsUsed) == p.Digest && !p.Transferred() && !p.IsRollback() && !want.Again &&
+			p.RenewAt.Equal(generated.RenewAt(rendering.Generated))
 	}
-	return !p.Complete || p.Spec == m.Want.Spec && p.Artifact == m.Want.Artifact && !p.Transferred() && !p.IsRollback() && !m.Want.Again &&
-		p.RenewAt.Equal(generated.RenewAt(rendering.Generated))
+	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)
+	return of != nil && of.Metadata != nil && of.Metadata.Name == rendering.Name && of.Metadata.Version == rendering.Version &&
+		(len(values)+len(had) == 0 || equality.Semantic.DeepEqual(values, had))
 }
 
 func byKey(objects []*unstructured.Unstructured) map[record.ObjectKey]*unstructured.Unstructured {
@@ -153,4 +153,10 @@ func inJSON(values map[string]any) (stored map[string]any) {
 		return values // which equals nothing that is stored
 	}
 	return stored
+}
+
+// RestartsPods reports whether the pods of a workload restart as its template changes. A CronJob's don't.
+func RestartsPods(before, after *unstructured.Unstructured) bool {
+	was, is := PodTemplateOf(before), PodTemplateOf(after)
+	return was != nil && is != nil && after.GetKind() != "CronJob" && !equality.Semantic.DeepEqual(was.Object, is.Object)
 }

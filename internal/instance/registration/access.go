@@ -9,7 +9,10 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance/skew"
@@ -19,13 +22,19 @@ import (
 // right is something that RBAC grants.
 type right struct{ verb, group, resource, namespace string } // namespace "" for all
 
-// access tells what the instance may do in its scope, and with which APIs.
-type access struct{ *Registration }
+// access tells which rights the instance has in its scope, and which APIs it finds.
+type access struct {
+	client     client.Client
+	rest       rest.Interface
+	namespaces []string // of the scope; none are all
+	reads      []schema.GroupResource
+	granted    map[right]bool // rights that were granted once
+}
 
 // has reports whether this process has a right. The API server answers that to everybody.
 // A right that was granted once isn't asked for again.
-func (r access) has(ctx context.Context, wanted right) (bool, error) {
-	if r.granted[wanted] {
+func (a *access) has(ctx context.Context, wanted right) (bool, error) {
+	if a.granted[wanted] {
 		return true, nil
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -33,11 +42,11 @@ func (r access) has(ctx context.Context, wanted right) (bool, error) {
 			Verb: wanted.verb, Group: wanted.group, Resource: wanted.resource, Namespace: wanted.namespace,
 		},
 	}}
-	if err := r.client.Create(ctx, review); err != nil {
+	if err := a.client.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("asking whether this instance may %s: %w", wanted, err)
 	}
 	if review.Status.Allowed {
-		r.granted[wanted] = true
+		a.granted[wanted] = true
 	}
 	return review.Status.Allowed, nil
 }
@@ -58,15 +67,15 @@ func (r right) String() string {
 const maxNamed = 3
 
 // accessible returns condition NamespacesAccessible.
-func (r access) accessible(ctx context.Context) metav1.Condition {
+func (a *access) accessible(ctx context.Context) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.NamespacesAccessibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.NamespacesAccessibleReason}
-	namespaces := r.o.Scope.Namespaces
+	namespaces := a.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	var refused []string
 	for _, namespace := range namespaces {
-		missing, err := r.missingIn(ctx, namespace)
+		missing, err := a.missingIn(ctx, namespace)
 		if err != nil {
 			c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.InternalErrorReason, err.Error()
 			return c
@@ -84,11 +93,11 @@ func (r access) accessible(ctx context.Context) metav1.Condition {
 }
 
 // missingIn returns the first right that is missing in a namespace.
-func (r access) missingIn(ctx context.Context, namespace string) (*right, error) {
-	for _, resource := range r.o.Reads {
+func (a *access) missingIn(ctx context.Context, namespace string) (*right, error) {
+	for _, resource := range a.reads {
 		for _, verb := range []string{"list", "watch"} {
 			wanted := right{verb: verb, group: resource.Group, resource: resource.Resource, namespace: namespace}
-			if granted, err := r.has(ctx, wanted); err != nil || !granted {
+			if granted, err := a.has(ctx, wanted); err != nil || !granted {
 				return &wanted, err
 			}
 		}
@@ -97,9 +106,9 @@ func (r access) missingIn(ctx context.Context, namespace string) (*right, error)
 }
 
 // compatible returns condition APICompatible. Without the kind ProviderInstance it is an obstacle. It only reads.
-func (r access) compatible(ctx context.Context) (c metav1.Condition, _ *obstacle) {
+func (a *access) compatible(ctx context.Context) (c metav1.Condition, _ *obstacle) {
 	c = metav1.Condition{Type: addonsv1.APICompatibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.APICompatibleReason}
-	gap, err := skew.Check(ctx, r.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
+	gap, err := skew.Check(ctx, a.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
 	switch {
 	case err != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.InternalErrorReason, err.Error()
@@ -114,14 +123,14 @@ func (r access) compatible(ctx context.Context) (c metav1.Condition, _ *obstacle
 		if newer := gap.Newer(); newer != "" {
 			c.Reason, c.Message = addonsv1.APIFieldsUnknownReason, newer
 		}
-		r.hasClusterAPI(ctx, &c)
+		a.hasClusterAPI(ctx, &c)
 	}
 	return c, nil
 }
 
 // hasClusterAPI adds to the condition whether there are Clusters to manage.
-func (r access) hasClusterAPI(ctx context.Context, c *metav1.Condition) {
-	served, err := skew.Serves(ctx, r.rest, clusterv1.GroupVersion.WithKind("Cluster"))
+func (a *access) hasClusterAPI(ctx context.Context, c *metav1.Condition) {
+	served, err := skew.Serves(ctx, a.rest, clusterv1.GroupVersion.WithKind("Cluster"))
 	switch {
 	case err != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.InternalErrorReason, err.Error()

@@ -58,7 +58,7 @@ func TestStandbyOfNewerRelease(t *testing.T) {
 	old.awaitWorking(patience, "it has what it needs")
 	h.install(without("classNames"), file("addonstacks"))
 	h.Eventually(func() ([]string, error) {
-		gap, err := skew.Check(t.Context(), old.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{})
+		gap, err := skew.Check(t.Context(), old.access.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{})
 		return gap.Fields, err
 	}).WithTimeout(patience).ShouldNot(BeEmpty(), "the API server serves the older CRD")
 

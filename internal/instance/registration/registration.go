@@ -95,7 +95,6 @@ type Registration struct {
 	o        Options
 	holder   string
 	client   client.Client // without cache and rate limit
-	rest     rest.Interface
 	clusters client.Reader // cached
 	recorder events.EventRecorder
 	elected  <-chan struct{} // nil without leader election
@@ -103,7 +102,7 @@ type Registration struct {
 	// The fields below are used by one goroutine at a time.
 	object   *addonsv1.ProviderInstance // ours, as last seen
 	life     lifetime
-	granted  map[right]bool
+	access   access
 	result   roundResult
 	compared time.Time // with the CRDs
 	reported string    // the reasons that were last logged
@@ -152,10 +151,11 @@ func New(mgr manager.Manager, o Options) (*Registration, error) {
 		o:        o,
 		holder:   newHolder(),
 		client:   direct,
-		rest:     server.RESTClient(),
 		clusters: mgr.GetCache(),
 		recorder: mgr.GetEventRecorder("providerinstance"),
-		granted:  map[right]bool{},
+		access: access{
+			client: direct, rest: server.RESTClient(), namespaces: o.Scope.Namespaces, reads: o.Reads, granted: map[right]bool{},
+		},
 	}
 	r.problem.Store("it is starting")
 	r.standby.Store("it is starting")
@@ -198,25 +198,25 @@ func (r *Registration) await(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-r.o.Clock.After(r.backoff(failed)):
+		case <-r.o.Clock.After(backoff(r.o.Heartbeat, failed)):
 		}
 	}
 }
 
 // backoff returns the time between two rounds: short while that may help, in the end a heartbeat.
-func (r *Registration) backoff(failed int) time.Duration {
-	return wait.Jitter(retry.Times{First: soon, Longest: r.o.Heartbeat}.After(failed)*3/4, 0.5)
+func backoff(heartbeat time.Duration, failed int) time.Duration {
+	return wait.Jitter(retry.Times{First: soon, Longest: heartbeat}.After(failed)*3/4, 0.5)
 }
 
 // round goes one way through all that leads to a grant.
 func (r *Registration) round(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	if r.result.api, r.result.obstacle = (access{r}).compatible(ctx); r.result.obstacle != nil {
+	if r.result.api, r.result.obstacle = r.access.compatible(ctx); r.result.obstacle != nil {
 		return false
 	}
 	r.compared = r.o.Clock.Now()
-	r.result.namespaces = access{r}.accessible(ctx)
+	r.result.namespaces = r.access.accessible(ctx)
 	if r.result.obstacle = r.take(ctx); r.result.obstacle != nil {
 		return false
 	}

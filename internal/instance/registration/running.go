@@ -115,7 +115,7 @@ func (r *Registration) compare(ctx context.Context) {
 	if now.Sub(r.compared) < r.o.Compare {
 		return
 	}
-	if api, _ := (access{r}).compatible(ctx); api.Status == metav1.ConditionTrue { // else nothing is known
+	if api, _ := r.access.compatible(ctx); api.Status == metav1.ConditionTrue { // else nothing is known
 		r.compared, r.result.api = now, api
 		r.report(ctx)
 	}

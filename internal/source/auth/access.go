@@ -39,7 +39,7 @@ type Options struct {
 	Limits artifact.Limits
 	// Memory is where answers count, and what is kept of them. Nil counts nothing.
 	Memory *budget.Budget
-	// Clock of what hosts want to be waited for, and how fast they send.
+	// Clock of how long hosts want to be left alone.
 	Clock clock.Clock
 }
 
@@ -133,7 +133,7 @@ func (a *Access) connect(ref reference.Reference, name, host string, plain bool,
 		return Client{}, err
 	}
 	counting := &Counting{
-		RoundTripper: client.Transport, Memory: a.Memory, Most: max(a.Limits.IndexBytes, a.Limits.ArchiveBytes), Clock: a.Clock,
+		RoundTripper: client.Transport, Memory: a.Memory, Most: max(a.Limits.IndexBytes, a.Limits.ArchiveBytes),
 	}
 	client.Transport = counting
 	return Client{

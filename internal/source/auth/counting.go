@@ -7,9 +7,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
-
-	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -18,9 +15,6 @@ import (
 const (
 	// firstGrowth is how many bytes of an answer count before it is read. What counts doubles when they are there.
 	firstGrowth = 64 << 10
-	// leastBytes have to come in each rateWindow: 10 KiB/s.
-	leastBytes = 100 << 10
-	rateWindow = 10 * time.Second
 	// decoded is how many times an answer counts that is decoded: its text, or what a decoder holds of that; the values, which
 	// take up to three times the text where these are short; and the garbage that this leaves.
 	decoded = 4
@@ -35,13 +29,12 @@ func Decoding(ctx context.Context) context.Context {
 
 // Counting is a transport whose answers count as the memory of the namespace in the request's context: while they are
 // read, and then until the context's holder releases them (see [budget.Holding]). An answer waits for memory as its bytes
-// arrive, so that a host that sends little takes little. A host that sends too slowly isn't waited for.
+// arrive, so that a host that sends little takes little.
 type Counting struct {
 	http.RoundTripper
 	Memory *budget.Budget
 	// Most is how many bytes the largest answer has that is accepted.
-	Most  int64
-	Clock clock.Clock
+	Most int64
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -63,11 +56,7 @@ func (c *Counting) count(ctx context.Context, host string, content io.ReadCloser
 	times, _ := ctx.Value(decodingKey{}).(int64)
 	times = max(times, 1)
 	tenant := budget.Tenant{Namespace: budget.TenantOf(ctx).Namespace}
-	b := &body{
-		content: content, ctx: ctx, host: host, claim: c.Memory.Claim(tenant, times*most), times: times, most: most, closed: make(chan struct{}),
-	}
-	go b.watch(c.Clock)
-	return b
+	return &body{content: content, ctx: ctx, host: host, claim: c.Memory.Claim(tenant, times*most), times: times, most: most}
 }
 
 // body is the body of an answer that counts.
@@ -80,13 +69,6 @@ type body struct {
 	// read are the bytes that were, counted those that count, and most those that the answer may have.
 	read, counted, most int64
 	closeOnce           sync.Once
-	closed              chan struct{}
-
-	mu      sync.Mutex
-	reading bool  // from the host
-	arrived int64 // bytes in this window
-	waited  bool  // for memory, in this window
-	isSlow  bool
 }
 
 // Read implements [io.Reader].
@@ -96,13 +78,9 @@ func (b *body) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	b.note(true, 0)
 	n, err := b.content.Read(p[:min(int64(len(p)), max(b.counted-b.read, 1))]) // one more tells whether it is the end
 	b.read += int64(n)
-	switch {
-	case b.note(false, n):
-		return n, failure.New(failure.SourceUnavailable, "%s sends less than %d KiB in %s; have it send faster", b.host, leastBytes>>10, rateWindow)
-	case b.read > b.most:
+	if b.read > b.most {
 		return n, failure.TooLarge("an answer of "+b.host, b.most)
 	}
 	return n, err
@@ -111,55 +89,17 @@ func (b *body) Read(p []byte) (int, error) {
 // grow waits until more bytes may count.
 func (b *body) grow() error {
 	to := min(b.most, max(firstGrowth, 2*b.counted))
-	if b.claim.Try(b.times * to) {
-		b.counted = to
-		return nil
-	}
 	if err := b.claim.Grow(b.ctx, b.times*to); err != nil {
 		return failure.NoMemory(budget.TenantOf(b.ctx).Namespace)
 	}
 	b.counted = to
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waited = true
 	return nil
-}
-
-// note tells the watch what the reader does and has got. It returns whether the host was too slow.
-func (b *body) note(reading bool, bytes int) (isSlow bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.reading, b.arrived = reading, b.arrived+int64(bytes)
-	return b.isSlow
-}
-
-// watch ends the answer of a host that sends too slowly.
-func (b *body) watch(clock clock.Clock) {
-	window := clock.NewTimer(rateWindow)
-	defer window.Stop()
-	for {
-		select {
-		case <-b.closed:
-			return
-		case <-window.C():
-		}
-		b.mu.Lock()
-		isSlow := b.reading && !b.waited && b.arrived < leastBytes
-		b.isSlow, b.arrived, b.waited = isSlow, 0, false
-		b.mu.Unlock()
-		if isSlow {
-			_ = b.content.Close() // ends the read
-			return
-		}
-		window.Reset(rateWindow)
-	}
 }
 
 // Close implements [io.Closer].
 func (b *body) Close() error {
 	var err error
 	b.closeOnce.Do(func() {
-		close(b.closed)
 		err = b.content.Close()
 		b.claim.Shrink(b.times * b.read)
 		b.claim.Release(b.ctx)

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	clocktesting "k8s.io/utils/clock/testing"
-
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
@@ -22,14 +20,11 @@ import (
 
 const mebibyte = 1 << 20
 
-// hosts answer namespaces, at a time that stands still.
-type hosts struct {
-	memory *budget.Budget
-	clock  *clocktesting.FakeClock
-}
+// hosts answer namespaces.
+type hosts struct{ memory *budget.Budget }
 
 func newHosts() *hosts {
-	return &hosts{budget.New(budget.Limits{All: 96 * mebibyte, Namespace: 48 * mebibyte}), clocktesting.NewFakeClock(time.Now())}
+	return &hosts{budget.New(budget.Limits{All: 96 * mebibyte, Namespace: 48 * mebibyte})}
 }
 
 type transport func(*http.Request) (*http.Response, error)
@@ -46,7 +41,7 @@ func (h *hosts) read(ctx context.Context, namespace string, body io.Reader, leng
 	if err != nil {
 		return nil, err
 	}
-	response, err := (&auth.Counting{RoundTripper: host, Memory: h.memory, Most: 32 * mebibyte, Clock: h.clock}).RoundTrip(request)
+	response, err := (&auth.Counting{RoundTripper: host, Memory: h.memory, Most: 32 * mebibyte}).RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
@@ -133,45 +128,24 @@ func TestLargeAnswersOfOneTenantAreAllRead(t *testing.T) {
 	}
 }
 
-// A host has to send so much in each ten seconds.
-func TestHostsHaveToSendFastEnough(t *testing.T) {
-	for name, tc := range map[string]struct {
-		each   int // bytes, in each window
-		reason string
-	}{"slow": {50 << 10, failure.SourceUnavailable}, "fast enough": {100 << 10, ""}} {
-		t.Run(name, func(t *testing.T) {
-			h := newHosts()
-			body, host := io.Pipe()
-			done := make(chan error, 1)
-			go func() {
-				_, err := h.read(t.Context(), "team", body, -1)
-				done <- err
-			}()
-			windows := 10
-			if tc.reason != "" {
-				windows = 10_000 // some may end while nobody reads
-			}
-			for range windows {
-				for !h.clock.HasWaiters() && len(done) == 0 {
-					runtime.Gosched()
-				}
-				if _, err := host.Write(make([]byte, tc.each)); err != nil {
-					break
-				}
-				_, _ = host.Write(nil) // what was sent before is counted by now
-				h.clock.Step(10 * time.Second)
-			}
-			_ = host.Close()
-			err := <-done
-			known, _ := errors.AsType[*failure.Error](err)
-			if (err == nil) != (tc.reason == "") || known != nil && known.Reason != tc.reason {
-				t.Errorf("got %v", err)
-			}
-		})
+// An answer whose length isn't known counts more than it has while it is read, and then what it has until it is released.
+func TestAnswersCountWhatTheyHave(t *testing.T) {
+	const length = 65 << 10
+	h := newHosts()
+	ctx, release := budget.Holding(t.Context())
+	if _, err := h.read(ctx, "team", strings.NewReader(strings.Repeat("a", length)), -1); err != nil {
+		t.Fatal(err)
+	}
+	if usage := h.memory.Usage(); usage.Claimed != length {
+		t.Errorf("an answer of %d bytes counts %d", length, usage.Claimed)
+	}
+	release()
+	if usage := h.memory.Usage(); usage.Claimed != 0 {
+		t.Errorf("in the end %+v is held", usage)
 	}
 }
 
-// An answer that waits for memory isn't a slow host's, however long that takes. If it takes too long, it says so.
+// An answer waits for memory until its request ends. Then it says so.
 func TestAnswersWaitForMemory(t *testing.T) {
 	for name, ends := range map[string]bool{"until there is some": false, "until the request ends": true} {
 		t.Run(name, func(t *testing.T) {
@@ -189,12 +163,6 @@ func TestAnswersWaitForMemory(t *testing.T) {
 			}()
 			for h.memory.Usage().Waiting == 0 {
 				runtime.Gosched()
-			}
-			for range 6 {
-				for !h.clock.HasWaiters() {
-					runtime.Gosched()
-				}
-				h.clock.Step(10 * time.Second)
 			}
 			if ends {
 				cancel()

@@ -123,6 +123,9 @@ func (r Reference) visit() string {
 	if at.by != "" {
 		visit += " by " + at.by
 	}
+	if at.InCluster {
+		visit += " of " + r.Namespace
+	}
 	if secret := r.SecretRef(); secret != nil {
 		visit += " with Secret " + r.Namespace + "/" + secret.Name
 	}

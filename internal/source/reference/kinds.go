@@ -17,7 +17,7 @@ import (
 const OCIScheme = "oci://"
 
 // kinds has a row for each kind of source on other hosts. It returns a remote without a name for a source of another kind.
-var kinds = []func(addonsv1.ChartSource) remote{ociKind, helmKind, httpKind, githubKind, gitKind}
+var kinds = []func(addonsv1.ChartSource) remote{ociKind, helmKind, httpKind, githubKind, gitKind, fluxKind}
 
 // remote is a source on another host.
 type remote struct {
@@ -61,6 +61,8 @@ type Traits struct {
 	Provenance bool
 	// AnyPath says that an object may name any path of the host.
 	AnyPath bool
+	// InCluster says that an object of the reference's namespace tells where the content is.
+	InCluster bool
 }
 
 func (r Reference) remote() remote {
@@ -75,7 +77,7 @@ func (r Reference) remote() remote {
 // asChart returns the address of an artifact as that of a chart, which has all of its fields.
 func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
 	return addonsv1.ChartSource{
-		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Git: a.Git, Version: a.Version, Verify: a.Verify,
+		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Git: a.Git, Flux: a.Flux, Version: a.Version, Verify: a.Verify,
 	}
 }
 

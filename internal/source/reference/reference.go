@@ -116,9 +116,10 @@ func (r Reference) Locate(err error) error {
 	return &located
 }
 
-// Uses reports whether the reference reads a ConfigMap or Secret of its namespace.
+// Uses reports whether the reference reads an object of its namespace: a ConfigMap, a Secret, or one of Flux.
 func (r Reference) Uses(kind, name string) bool {
-	return slices.ContainsFunc(r.Objects(), func(o Object) bool { return o.Kind == kind && o.Name == name })
+	at := r.Chart.Flux
+	return at != nil && at.Kind == kind && at.Name == name || slices.ContainsFunc(r.Objects(), func(o Object) bool { return o.Kind == kind && o.Name == name })
 }
 
 // Objects returns the ConfigMaps and Secrets that the reference reads: for what it refers

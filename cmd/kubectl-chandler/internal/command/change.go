@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,14 +26,14 @@ import (
 
 // annotate sets an annotation of an object, or removes it if the value is nil. Nothing else is written. If the object has
 // a resourceVersion, and somebody wrote it since, the error is a conflict.
-func (c *call) annotate(o client.Object, key string, value *string) error {
+func annotate(ctx context.Context, c client.Client, o client.Object, key string, value *string) error {
 	metadata := map[string]any{"annotations": map[string]*string{key: value}}
 	if o.GetResourceVersion() != "" {
 		metadata["resourceVersion"] = o.GetResourceVersion()
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err == nil {
-		err = c.client.Patch(c, o, client.RawPatch(types.MergePatchType, patch))
+		err = c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
 	}
 	if err != nil {
 		return fmt.Errorf("annotating %s: %w", o.GetName(), err)
@@ -79,7 +80,7 @@ func (c *call) changes() (commands []*cobra.Command) {
 					said = "wasn't paused"
 				}
 				o.SetResourceVersion("") // others write the status meanwhile
-				if err := c.annotate(o, key, value); err != nil {
+				if err := annotate(c, c.client, o, key, value); err != nil {
 					return err
 				}
 				if isCluster && value == nil {
@@ -150,7 +151,7 @@ func (c *call) confirm() *cobra.Command {
 		for _, h := range held {
 			for _, name := range h.Clusters {
 				ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}}
-				if err := c.annotate(ca, addonsv1.ConfirmRemovalAnnotation, &h.Confirmation); err != nil {
+				if err := annotate(c, c.client, ca, addonsv1.ConfirmRemovalAnnotation, &h.Confirmation); err != nil {
 					return err
 				}
 			}

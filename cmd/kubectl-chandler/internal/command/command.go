@@ -36,12 +36,12 @@ const exitError = 3
 
 // call is one run of a command line.
 type call struct {
-	genericiooptions.IOStreams
+	format
 	context.Context
-	config           *genericclioptions.ConfigFlags
-	allNamespaces    bool
-	output, selector string
-	verdict          summary.Verdict // of what was looked at
+	config        *genericclioptions.ConfigFlags
+	allNamespaces bool
+	selector      string
+	verdict       summary.Verdict // of what was looked at
 
 	args      []string
 	server    *rest.Config     // of the management cluster
@@ -52,7 +52,7 @@ type call struct {
 // Run runs a command line, and returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	log.SetLogger(logr.Discard())
-	c := &call{IOStreams: streams, Context: ctx, config: genericclioptions.NewConfigFlags(true)}
+	c := &call{format: format{IOStreams: streams}, Context: ctx, config: genericclioptions.NewConfigFlags(true)}
 	c.config.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.QPS = -1 // a command makes few requests, each of which is waited for
 		return config
@@ -67,7 +67,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	c.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags, f.Name) })
 	root.PersistentFlags().StringVarP(&c.output, "output", "o", "", "json, yaml, or wide, which names all clusters")
-	root.AddCommand(c.status(), c.why(), c.tree(), c.events(), c.get(), c.history(), c.undo(), c.rollout(), c.migrate(), c.version(), c.ui())
+	root.AddCommand(c.status(), c.why(), c.tree(), c.events(), c.get(), c.history(), c.plan(), c.undo(), c.rollout(), c.migrate(), c.version(), c.ui())
 	root.AddCommand(c.changes()...)
 	addExamples(root)
 	if err := root.Execute(); err != nil {
@@ -156,12 +156,18 @@ func (c *call) fleet() (*observed.Fleet, error) {
 	return f, err
 }
 
+// format is -o, and where a command writes.
+type format struct {
+	genericiooptions.IOStreams
+	output string
+}
+
 // print writes what was asked for as -o says: an object of a kind, or a page that shows something.
-func (c *call) print(kind string, is any, page string, shown any) error {
-	if c.output == "" || c.output == "wide" {
-		return c.write(page, shown)
+func (f *format) print(kind string, is any, page string, shown any) error {
+	if f.output == "" || f.output == "wide" {
+		return f.write(page, shown)
 	}
-	if _, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(c.output); err != nil {
+	if _, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(f.output); err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
@@ -171,19 +177,19 @@ func (c *call) print(kind string, is any, page string, shown any) error {
 	content["apiVersion"], content["kind"] = "cli.addons.cluster.x-k8s.io/v1", kind
 	data, err := json.MarshalIndent(content, "", "    ")
 	text := printing.Escape(string(data)) + "\n"
-	if c.output == "yaml" && err == nil {
+	if f.output == "yaml" && err == nil {
 		data, err = yaml.JSONToYAML([]byte(text))
 		text = printing.Clean(string(data))
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", kind, err)
 	}
-	_, err = fmt.Fprint(c.Out, text)
+	_, err = fmt.Fprint(f.Out, text)
 	return err
 }
 
 // write writes a page. Colors are for terminals, unless NO_COLOR is set (no-color.org).
-func (c *call) write(page string, of any) error {
-	p := &printing.Printer{Out: c.Out, Wide: c.output == "wide", Now: time.Now(), Color: printers.AllowsColorOutput(c.Out)}
+func (f *format) write(page string, of any) error {
+	p := &printing.Printer{Out: f.Out, Wide: f.output == "wide", Now: time.Now(), Color: printers.AllowsColorOutput(f.Out)}
 	return p.Write(page, of)
 }

@@ -20,6 +20,7 @@ var examples = map[string]string{
 	"get notes":       "get notes prod-1 ingress",
 	"history":         "history platform",
 	"undo":            "undo platform --dry-run\nundo platform --addon ingress\nundo platform --to-revision 3",
+	"plan":            "plan platform\nplan -f stack.yaml\nplan platform --revision platform-3f9a2c1b55",
 	"rollout":         "rollout status platform",
 	"rollout status":  "rollout status platform -o wide\nrollout status platform -w",
 	"rollout approve": "rollout approve platform production",

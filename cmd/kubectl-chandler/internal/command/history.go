@@ -117,10 +117,13 @@ func (c *call) undo() *cobra.Command {
 		case addon != "" && len(changes) == 0:
 			return fmt.Errorf("AddonStack %s: revision %d, %s, has the same add-on %s: name another one with --to-revision", is.Name, target.Revision, target.Name, addon)
 		}
-		if err := c.write("Changes", changes); err != nil || dryRun {
+		is.served.Object["spec"] = spec // with its resourceVersion: a write in between is a conflict
+		if err := c.write("Changes", changes); err != nil {
 			return err
 		}
-		is.served.Object["spec"] = spec // with its resourceVersion: a write in between is a conflict
+		if dryRun {
+			return c.foretell(is.served)
+		}
 		if err := c.client.Update(c, is.served); err != nil {
 			return fmt.Errorf("writing AddonStack %s: %w", is.Name, err)
 		}
@@ -132,7 +135,7 @@ func (c *call) undo() *cobra.Command {
 		"A revision has exact versions: where the stack had a range, it has the version that was taken then."
 	cmd.Flags().StringVar(&to, "to-revision", "", "number or name of the revision; by default the one that was completed before, or else the newest one before that wasn't rejected")
 	cmd.Flags().StringVar(&addon, "addon", "", "name of the add-on to bring back; all else stays")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change, and how many clusters that changes, restarts or refuses")
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +23,7 @@ import (
 
 // migrating is a migration with its flags.
 type migrating struct {
-	*call
+	genericiooptions.IOStreams
 	migration.World
 	appliesIt, goesBack bool
 	timeout             time.Duration
@@ -30,9 +31,25 @@ type migrating struct {
 }
 
 func (c *call) migrate() *cobra.Command {
-	m := &migrating{call: c}
+	m := &migrating{IOStreams: c.IOStreams}
 	cmd := c.command("migrate caaph|flux|helm [NAME ...]", "Make AddonStacks of releases that others installed, or go back to plain releases of Helm",
-		cobra.MinimumNArgs(1), m.run)
+		cobra.MinimumNArgs(1), func() (err error) {
+			m.Namespace, m.Origin, m.Names = c.namespace, migration.Origin(c.args[0]), c.args[1:]
+			m.Config = func(ctx context.Context, cluster string) (*rest.Config, error) {
+				ca := &addonsv1.ClusterAddon{}
+				ca.Namespace, ca.Name, ca.Spec.ClusterName = c.namespace, cluster, cluster
+				return observed.WorkloadConfig(ctx, c.client, ca, "")
+			}
+			if m.Client, err = client.New(c.server, client.Options{Scheme: c.client.Scheme()}); err != nil {
+				return fmt.Errorf("making a client for %s: %w", c.server.Host, err)
+			}
+			if c.selector != "" {
+				if m.Selector, err = metav1.ParseToLabelSelector(c.selector); err != nil {
+					return fmt.Errorf("--selector: %w", err)
+				}
+			}
+			return m.run(c)
+		})
 	cmd.Long = "Make AddonStacks of what the Helm add-on provider (caaph), Flux, or people with Helm installed on workload clusters.\n" +
 		"Names are of HelmChartProxies, HelmReleases or releases, as in web or default/web; with --back, of AddonStacks.\n\n" +
 		"It writes AddonStacks and Secrets as YAML, and the steps. With --apply it does them, and continues after an interruption."
@@ -46,24 +63,14 @@ func (c *call) migrate() *cobra.Command {
 	return cmd
 }
 
-func (m *migrating) run() error {
-	ctx, cancel := context.WithTimeout(m.call, m.timeout)
+func (m *migrating) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	m.Namespace, m.Origin, m.Names, m.Config = m.namespace, migration.Origin(m.args[0]), m.args[1:], m.workload
 	if !slices.Contains(migration.Origins, m.Origin) {
 		return fmt.Errorf("%s: it is to be one of %s", m.Origin, migration.Origins)
 	}
 	if m.Renew = m.generated == "renew"; !m.Renew && m.generated != "keep" {
 		return fmt.Errorf("--generated-values %s: it is to be keep or renew", m.generated)
-	}
-	var err error
-	if m.Client, err = client.New(m.server, client.Options{Scheme: m.client.Scheme()}); err != nil {
-		return fmt.Errorf("making a client for %s: %w", m.server.Host, err)
-	}
-	if m.selector != "" {
-		if m.Selector, err = metav1.ParseToLabelSelector(m.selector); err != nil {
-			return fmt.Errorf("--selector: %w", err)
-		}
 	}
 	steps := m.takeover
 	if m.goesBack {
@@ -105,11 +112,4 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 		return nil, errors.New("nothing is done before the problems are solved. Name what is to be moved to leave out the rest")
 	}
 	return found.Takeover(plans), nil
-}
-
-// workload returns how to connect to the workload cluster that a Cluster is.
-func (m *migrating) workload(ctx context.Context, cluster string) (*rest.Config, error) {
-	ca := &addonsv1.ClusterAddon{}
-	ca.Namespace, ca.Name, ca.Spec.ClusterName = m.namespace, cluster, cluster
-	return observed.WorkloadConfig(ctx, m.client, ca, "")
 }

@@ -116,7 +116,10 @@ func (c *call) steering(use, short string, args cobra.PositionalArgs, do func(*s
 		if err != nil {
 			return fmt.Errorf("AddonStack %s: %w", is.Name, err)
 		}
-		if err := c.annotate(s.revision, m.annotation, m.value); err != nil {
+		if strings.HasPrefix(use, "approve") {
+			c.recall(is.Name, s.revision.Name)
+		}
+		if err := annotate(c, c.client, s.revision, m.annotation, m.value); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.Out, "%s: %s\n", s.revision.Name, stack.Versions(stack.SpecAt(is.revisions, s.revision.Name)))
@@ -254,7 +257,7 @@ func (c *call) hold() *cobra.Command {
 			if stacks.Insert(of); release {
 				stacks.Delete(of)
 			}
-			if err := c.annotate(&clusters[i], addonsv1.HoldRolloutAnnotation, list(stacks)); err != nil {
+			if err := annotate(c, c.client, &clusters[i], addonsv1.HoldRolloutAnnotation, list(stacks)); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Out, "%s: %s changes of %s\n", clusters[i].Name, said, of)

@@ -30,6 +30,7 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/observed"
+	"github.com/cluster-chandler/chandler/internal/plan"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -64,6 +65,7 @@ func (p *Printer) Write(page string, of any) error {
 	t.Funcs(template.FuncMap{
 		"red": p.color("31"), "green": p.color("32"), "yellow": p.color("33"), // of ANSI terminals
 		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "three": p.three, "room": p.room, "versions": p.versions, "states": p.states,
+		"named": p.named, "sign": sign, "state": p.state,
 		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": Clean,
 		"number": Number, "paragraph": paragraph, "join": strings.Join, "lower": strings.ToLower, "trim": strings.TrimSpace,
 		"shorten": func(text string, limit int) string { return Clean(message.Shorten(text, limit)) },
@@ -147,6 +149,45 @@ func (p *Printer) three(all []string) string {
 		return p.names(all)
 	}
 	return message.List(all, ", ", message.Few)
+}
+
+// named returns names in brackets, "" if there are none.
+func (p *Printer) named(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return " (" + p.names(all) + ")"
+}
+
+// sign returns the sign of an action, as those of a diff.
+func sign(action addonsv1.PlanAction) string {
+	switch plan.Action(action) {
+	case plan.Create, plan.Hook:
+		return "+"
+	case plan.Delete:
+		return "-"
+	case plan.Update, plan.Adopt, plan.Recreate:
+		return "~"
+	case plan.Refuse:
+		return "!"
+	case plan.Keep:
+		return "="
+	default:
+		return "?"
+	}
+}
+
+// state returns the state of an add-on in a plan, in a color.
+func (p *Printer) state(is addonsv1.PlanState) string {
+	text := strings.ToLower(words.ReplaceAllString(string(is), " $1"))
+	switch plan.State(is) {
+	case plan.Refused:
+		return p.color("31")(text)
+	case plan.Same:
+		return p.color("32")(text)
+	default:
+		return p.color("33")(text)
+	}
 }
 
 // room is for the causes that a status still has room for.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package inputs
+package management
 
 import (
 	"context"
@@ -17,36 +17,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// ProviderObjects reads the control plane and infrastructure objects that values templates refer to.
-// Their kinds are known only from Clusters, so each kind is watched once it is asked for, in the
-// version that the API server prefers.
+// Objects reads objects of kinds that are known only once something names one, as a Cluster its infrastructure. Each kind is
+// watched once it is asked for, in the version that the API server prefers.
 //
 // Key: the kind.
-// Bound: the kinds that Clusters refer to.
+// Bound: the kinds that Clusters refer to, and those of Flux's sources.
 // Lost with it: each kind is watched again.
-type ProviderObjects struct {
+type Objects struct {
 	local   cluster.Cluster
-	changed func(Object)
+	changed func(schema.GroupKind, client.ObjectKey)
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]cache.Informer
 }
 
-// NewProviderObjects returns the reader of provider objects. It calls changed for each change of one.
-func NewProviderObjects(local cluster.Cluster, changed func(Object)) *ProviderObjects {
-	return &ProviderObjects{local: local, changed: changed, watched: map[schema.GroupVersionKind]cache.Informer{}}
+// NewObjects returns a reader that calls changed for each change of an object.
+func NewObjects(local cluster.Cluster, changed func(schema.GroupKind, client.ObjectKey)) *Objects {
+	return &Objects{local: local, changed: changed, watched: map[schema.GroupVersionKind]cache.Informer{}}
 }
 
-// errNotNamespaced: any Cluster could refer to such an object, whoever it belongs to.
-var errNotNamespaced = errors.New("its kind isn't namespaced, and it may be another team's; have the Cluster refer to an object of its namespace, or take this out of the template")
+// ErrNotNamespaced: any Cluster could refer to such an object, whoever it belongs to.
+var ErrNotNamespaced = errors.New("its kind isn't namespaced, and it may be another team's; have the Cluster refer to an object of its namespace, or take this out of the template")
 
-func (o *ProviderObjects) get(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+// Get returns an object. Its kind has to be namespaced.
+func (o *Objects) Get(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	mapping, err := o.local.GetRESTMapper().RESTMapping(kind)
 	if err != nil {
 		return nil, err
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return nil, errNotNamespaced
+		return nil, ErrNotNamespaced
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(mapping.GroupVersionKind)
@@ -66,7 +66,7 @@ func (o *ProviderObjects) get(ctx context.Context, kind schema.GroupKind, key cl
 	return obj, nil
 }
 
-func (o *ProviderObjects) watch(ctx context.Context, gvk schema.GroupVersionKind) (cache.Informer, error) {
+func (o *Objects) watch(ctx context.Context, gvk schema.GroupVersionKind) (cache.Informer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if informer, ok := o.watched[gvk]; ok {
@@ -80,7 +80,7 @@ func (o *ProviderObjects) watch(ctx context.Context, gvk schema.GroupVersionKind
 	}
 	notify := func(obj any) {
 		if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
-			o.changed(Object{Kind: gvk.GroupKind().String(), Key: name.AsNamespacedName()})
+			o.changed(gvk.GroupKind(), name.AsNamespacedName())
 		}
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prune
+package deletion
 
 import (
 	"sync"
@@ -44,10 +44,27 @@ func (s *Going) Forget(key record.ObjectKey, tracker *observe.Tracker) {
 	}
 }
 
+// IsOver reports whether nothing is to be done about an object any more.
+func (s *Going) IsOver(key record.ObjectKey) bool { return s.get(key).over }
+
+// Left returns the object if it was asked to go and may still be there.
+func (s *Going) Left(key record.ObjectKey) (Object, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, asked := s.all[key]
+	return g, asked && !g.over
+}
+
 func (s *Going) get(key record.ObjectKey) Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[key]
+}
+
+func (s *Going) end(key record.ObjectKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[key] = Object{over: true}
 }
 
 // note remembers an object that was asked to go, which says since when if that was before.

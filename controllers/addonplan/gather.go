@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonplan
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/plan"
+	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/standing"
+)
+
+// subject is what a plan is of.
+type subject struct {
+	stack     *addonsv1.AddonStack // with the spec of a template, if the plan has one
+	revisions []appsv1.ControllerRevision
+	// revision that clusters would get, with its spec, policies as they would count, and inputs. Replaced are the objects whose
+	// values it pins, and that have others now.
+	revision string
+	spec     *addonsv1.AddonStackSpec
+	inputs   stack.Inputs
+	replaced string
+	// clusters that the plan is about, and those of the stack that the revision selects.
+	clusters []target
+	selected []standing.Cluster
+}
+
+// target is a cluster that the plan is about.
+type target struct {
+	name   string // of its ClusterAddon
+	leaves bool   // the revision doesn't select it any more
+}
+
+// basis returns what decides whether a plan is of the present.
+func (of *subject) basis() plan.Basis {
+	is := plan.Basis{Revision: of.revision, Replaced: of.replaced}
+	for _, c := range of.clusters {
+		is.Clusters = append(is.Clusters, c.name)
+	}
+	return is
+}
+
+// gather finds out what a plan is of. An error of type *failure.Error is for people, and may say to wait.
+func (r *Reconciler) gather(ctx context.Context, p *addonsv1.AddonPlan) (*subject, error) {
+	of, err := r.readStack(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	is := &appsv1.ControllerRevision{}
+	if p.Spec.Template != nil {
+		is, err = r.fromTemplate(ctx, p, of)
+	} else {
+		is, err = revisionOf(p, of)
+	}
+	if err != nil {
+		return nil, err
+	}
+	spec, unknown, err := stack.Read(is)
+	if err == nil && len(unknown) > 0 {
+		return nil, failure.New(addonsv1.UnknownFieldsReason, "this version of the instance doesn't know %s: upgrade it", message.List(unknown, ", ", message.Few))
+	}
+	if err == nil {
+		of.inputs, err = stack.InputsOf(is)
+	}
+	if err != nil {
+		return nil, err
+	}
+	written := &of.stack.Spec
+	spec.DeletionPolicy, spec.RemovalLimit, spec.AllowedRemovals, spec.Rollout = written.DeletionPolicy, written.RemovalLimit, written.AllowedRemovals, written.Rollout
+	of.revision, of.spec, of.replaced = is.Name, spec, is.Annotations[addonsv1.RolloutInputsReplacedAnnotation]
+	return of, r.selectClusters(ctx, p, of)
+}
+
+// readStack reads the stack and its revisions. A stack that isn't there may be made of the template.
+func (r *Reconciler) readStack(ctx context.Context, p *addonsv1.AddonPlan) (*subject, error) {
+	of := &subject{stack: &addonsv1.AddonStack{}}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.StackName}, of.stack)
+	switch isMissing := apierrors.IsNotFound(err); {
+	case isMissing && p.Spec.Template != nil:
+		of.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Spec.StackName}}
+		if filter, ok := p.Labels[clusterv1.WatchLabel]; ok {
+			of.stack.Labels = map[string]string{clusterv1.WatchLabel: filter}
+		}
+		return of, nil
+	case isMissing:
+		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "spec.stackName: there is no AddonStack %s for this instance: see its watch label, and that of the plan", p.Spec.StackName)
+	case err != nil:
+		return nil, fmt.Errorf("reading AddonStack %s: %w", p.Spec.StackName, err)
+	}
+	all := &appsv1.ControllerRevisionList{}
+	if err := r.Client.List(ctx, all, client.InNamespace(p.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: p.Spec.StackName}); err != nil {
+		return nil, fmt.Errorf("listing the revisions of AddonStack %s: %w", p.Spec.StackName, err)
+	}
+	of.revisions = stack.OwnRevisions(of.stack, all.Items)
+	return of, nil
+}
+
+// revisionOf returns the revision that a plan without a template is of.
+func revisionOf(p *addonsv1.AddonPlan, of *subject) (*appsv1.ControllerRevision, error) {
+	name := p.Spec.Revision
+	switch s := of.stack; {
+	case name != "":
+	case s.Status.ObservedGeneration != s.Generation && !p.IsFinished():
+		waits := failure.New(addonsv1.PlanWaitingReason, "AddonStack %s was edited, and isn't kept as a revision yet: see its conditions", s.Name)
+		waits.Wait = true
+		return nil, waits
+	case len(of.revisions) == 0:
+		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "AddonStack %s has no revision yet: see its conditions", s.Name)
+	case s.Spec.Rollout != nil:
+		name = standing.RolloutOf(s, of.revisions).Revision()
+	}
+	if name == "" {
+		name = of.revisions[0].Name
+	}
+	at := slices.IndexFunc(of.revisions, func(is appsv1.ControllerRevision) bool { return is.Name == name })
+	if at < 0 {
+		return nil, failure.New(addonsv1.PlanRevisionNotFoundReason, "spec.revision: AddonStack %s has no revision %s; kubectl chandler history names those that are kept", of.stack.Name, name)
+	}
+	return &of.revisions[at], nil
+}
+
+// fromTemplate returns the revision that the template would be, and gives the stack its spec.
+func (r *Reconciler) fromTemplate(ctx context.Context, p *addonsv1.AddonPlan, of *subject) (*appsv1.ControllerRevision, error) {
+	edited := of.stack.DeepCopy()
+	edited.Spec = addonsv1.AddonStackSpec{}
+	strict, err := kjson.UnmarshalStrict(p.Spec.Template.Raw, &edited.Spec, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
+	var wrong []string
+	for _, err := range append(strict, err) {
+		if err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, failure.New(addonsv1.PlanInvalidTemplateReason, "spec.template isn't the spec of an AddonStack: %s", message.FirstFew(wrong))
+	}
+	if problems := stack.Validate(&edited.Spec); len(problems) > 0 {
+		return nil, failure.New(problems[0].Reason, "spec.template: %s", strings.TrimPrefix(problems[0].Error.Error(), "spec."))
+	}
+	edited.Generation++ // its bundle may have to be read
+	of.stack = edited
+	var content map[string]any
+	if err := utiljson.Unmarshal(p.Spec.Template.Raw, &content); err != nil {
+		return nil, err
+	}
+	key := client.ObjectKeyFromObject(p)
+	return r.Stacks.Foresee(ctx, edited, content, func() { r.wake.Add(key) })
+}
+
+// selectClusters finds the clusters that the revision selects, and those that it leaves, within the plan's selector.
+func (r *Reconciler) selectClusters(ctx context.Context, p *addonsv1.AddonPlan, of *subject) error {
+	narrowed := labels.Everything()
+	if p.Spec.ClusterSelector != nil {
+		var err error
+		if narrowed, err = metav1.LabelSelectorAsSelector(p.Spec.ClusterSelector); err != nil {
+			return failure.New(addonsv1.InvalidSelectorReason, "spec.clusterSelector: %w", err)
+		}
+	}
+	members, err := r.Members.List(ctx, p.Namespace)
+	if err != nil {
+		return err
+	}
+	cas := &addonsv1.ClusterAddonList{}
+	if err := r.Client.List(ctx, cas, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
+		return fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.Namespace, err)
+	}
+	has := map[string]bool{}
+	for i := range cas.Items {
+		has[cas.Items[i].Name] = stack.Assigned(cas.Items[i].Spec.Stacks, of.stack.Name).Name != ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		m := members[name]
+		selected, err := stack.Selects(p.Namespace, of.spec, m)
+		if err != nil || m.Deleting || !narrowed.Matches(labels.Set(m.Labels)) || !selected && !has[name] {
+			continue // a selector was valid when it was kept
+		}
+		of.clusters = append(of.clusters, target{name: name, leaves: !selected})
+	}
+	of.selected = standing.Select(p.Namespace, of.spec, members, cas.Items)
+	return nil
+}

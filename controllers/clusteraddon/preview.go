@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/delivery"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/memory"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/removal"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
+	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/deliver/preview"
+	"github.com/cluster-chandler/chandler/internal/plan"
+)
+
+// IsSlow implements [plan.Previewer].
+func (r *Reconciler) IsSlow(cluster types.NamespacedName) bool { return r.lanes.IsSlow(cluster) }
+
+// Preview implements [plan.Previewer]. It gathers and decides as a reconcile does, with a memory of its own that is lost then.
+func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan.Cluster, err error) {
+	ca := &addonsv1.ClusterAddon{}
+	if err := r.Client.Get(ctx, request.Cluster, ca); err != nil {
+		return is, err
+	}
+	cluster, err := r.Members.Of(ctx, ca)
+	if err != nil {
+		return is, err
+	}
+	name := r.Members.Names.Fleet(ca)
+	conn, connected := r.Fleet.Connection(name)
+	if cluster == nil || !connected {
+		return is, plan.ErrSilent
+	}
+	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: ca.Namespace, Cluster: ca.Name}))
+	defer cancel()
+	defer context.AfterFunc(conn.Context(), cancel)()
+	q := pass{
+		ca: ca, stored: ca.DeepCopy(), cluster: cluster, memory: &remembered{addons: memory.New()}, now: r.Clock.Now(),
+		workload: workload.Cluster{Name: name, Conn: conn, Namespace: ca.Namespace},
+	}
+	q.memory.proofs.Restore(q.stored, ca.UID)
+	reader := r.gather(q)
+	reader.Users = &inputs.References{}
+	assigned, err := reader.Planned(ctx, ca, request)
+	if err != nil {
+		return is, err
+	}
+	seen, known, err := reader.Observe(ctx, ca, assigned)
+	if known && err == nil {
+		leaving, kept := removal.Unwanted{Observed: &seen, Proofs: &q.memory.proofs, NeedsAccount: r.RequireImpersonation}.Partition()
+		of := delivery.Preview{
+			Delivery: r.delivery(q, &seen, releases.Names(leaving)), Request: request, Coming: preview.NewComing(), Removed: leaving, Kept: kept,
+		}
+		is.Addons, err = of.All(ctx)
+	}
+	if !known && err == nil || conn.Context().Err() != nil {
+		err = plan.ErrSilent
+	}
+	return is, err
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+	"github.com/cluster-chandler/chandler/internal/deliver/claim"
+	"github.com/cluster-chandler/chandler/internal/deliver/hidden"
+	"github.com/cluster-chandler/chandler/internal/deliver/history"
+	"github.com/cluster-chandler/chandler/internal/deliver/hooks"
+	"github.com/cluster-chandler/chandler/internal/deliver/memory"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/preview"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/removal"
+	"github.com/cluster-chandler/chandler/internal/deliver/revision"
+	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/plan"
+)
+
+// Preview returns what Ensure would do to an add-on. It writes nothing, and has no session, so that it holds no add-on. The key is
+// that of the digests of fields. Coming gets the kinds and namespaces that the add-on brings. An error says nothing of the add-on.
+func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, key []byte, coming *preview.Coming) (plan.Addon, error) {
+	return d.foretell(ctx, t, want.Release, want.Proof, want.Sensitive, func(past *history.History) (plan.Addon, error) {
+		return d.preview(ctx, t, &want, past, key, coming)
+	})
+}
+
+// PreviewRemoval returns what Remove would do to an add-on.
+func (d *Deliverer) PreviewRemoval(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (plan.Addon, error) {
+	a, err := d.foretell(ctx, t, release, proof, nil, func(past *history.History) (plan.Addon, error) {
+		return d.previewRemoval(ctx, t, past, leaving)
+	})
+	a.Removed = true
+	return a, err
+}
+
+// foretell reads the records of a release, and has it found out what would become of that. A refusal becomes the add-on's state.
+func (d *Deliverer) foretell(
+	ctx context.Context, t Target, release Release, proof string, secrets []string, find func(*history.History) (plan.Addon, error),
+) (a plan.Addon, err error) {
+	scope, claimed := t.scopeOf(release), memory.New(ctx, d.options.Memory, d.options.Clock)
+	defer claimed.End()
+	defer func() {
+		if value := recover(); value != nil {
+			a, err = plan.Addon{State: plan.Refused, Reason: ReasonInternalError, Message: Panicked(ctx, t.Name, value)}, nil
+		}
+		a.Namespace, a.Name = release.Namespace, release.Name
+	}()
+	past := &history.History{Store: d.storeOf(t, release, claimed), Scope: scope, Hidden: hidden.New(scope, secrets), Proof: proof, Memory: claimed}
+	if err = past.List(ctx); err == nil {
+		a, err = find(past)
+	}
+	if fault, ok := errors.AsType[*record.Fault](err); ok {
+		_, err = stopForRecord(ctx, past, false, err, fault)
+	}
+	refusal, refused := errors.AsType[*failure.Error](err)
+	if f, ok := errors.AsType[*object.Failure](err); ok && !refused && f.Kind != object.Transient {
+		refusal, refused = failure.New(f.Reason, "%s", f.Message), true
+		refusal.Wait = f.Kind == object.Deferred
+	}
+	switch {
+	case !refused:
+		return a, past.Hidden.ConcealAll(err)
+	case refusal.Wait:
+		return plan.Addon{State: plan.Held, Reason: refusal.Reason, Message: past.Hidden.In(refusal.Error())}, nil
+	}
+	return plan.Addon{State: plan.Refused, Reason: refusal.Reason, Message: past.Hidden.In(refusal.Error())}, nil
+}
+
+func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *history.History, key []byte, coming *preview.Coming) (plan.Addon, error) {
+	maker := d.maker(t, want, past)
+	digest, err := maker.WantedDigest(ctx)
+	if err != nil {
+		return plan.Addon{}, err
+	}
+	if maker.Checks, err = readiness.Compile(want.Readiness); err != nil {
+		return plan.Addon{}, failure.New(ReasonReadinessInvalid, "%s", err.Error())
+	}
+	switch next := revision.Next(past.Records, digest, want, d.options.Clock.Now()); {
+	case next.Step == revision.Settled && past.IsProven(past.Records[0]):
+		return plan.Addon{State: plan.Same}, nil
+	case next.Step == revision.RolledBack:
+		o := rolledBackOutcome(past.Records[0], d.options.Clock.Now())
+		return plan.Addon{State: plan.Same, Reason: o.Reason, Message: past.Hidden.In(o.Message)}, nil
+	case next.Step == revision.Refuse:
+		return plan.Addon{}, next.Refusal
+	case want.Recorded:
+		return plan.Addon{State: plan.NotChecked, Reason: ReasonInputReplaced, Message: "A revision that a release record has is made again"}, nil
+	}
+	made, err := maker.Draft(ctx)
+	if err != nil || made.IsDeployed {
+		return plan.Addon{State: plan.Same}, err
+	}
+	past.Hidden.LearnRecord(made.Record)
+	lacks, err := maker.LacksNamespace(ctx)
+	if err != nil {
+		return plan.Addon{}, err
+	}
+	var changes []plan.Change
+	if lacks {
+		changes = append(changes, plan.Change{Object: plan.Object{APIVersion: "v1", Kind: object.NamespaceKind.Kind, Name: want.Namespace}, Action: plan.Create})
+		coming.Namespaces.Insert(want.Namespace)
+	} else if !coming.Namespaces.Has(want.Namespace) {
+		if err := maker.MayKeepRecords(ctx); err != nil {
+			return plan.Addon{}, err
+		}
+	}
+	p := d.previewer(t, want, past, key, coming)
+	of, err := p.Objects(ctx, made)
+	if err != nil {
+		return plan.Addon{}, err
+	}
+	before, after, _ := hooks.Events(made.Record, past.IsUpgrade(nil))
+	isHook := hooks.Keys(past.Scope, made.Record, before, after)
+	obsolete := slices.DeleteFunc(record.Minus(made.Inventory, object.EntriesOf(made.CRDs, made.Objects)), func(e record.Entry) bool { return isHook[e.Key()] })
+	gone, err := p.Gone(ctx, obsolete, past.Adopted, false)
+	a := addonOf(slices.Concat(changes, of, gone, hooksIn(made.Record, past, before, after)))
+	if len(made.Record.State.Generated) > 0 && a.State != plan.Same {
+		a.Message = "Its chart makes up values: those that aren't installed yet will be others than here"
+	}
+	return a, err
+}
+
+// previewer returns what looks at objects for an add-on, nil as it is wanted for a removal.
+func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, key []byte, coming *preview.Coming) *preview.Previewer {
+	applier := apply.Applier{Client: t.Client, Scope: past.Scope}
+	return &preview.Previewer{
+		Applier: applier, Claimer: &claim.Claimer{Applier: applier, Adoption: want.Adoption, CRDPolicy: want.CRDPolicy, Leaving: want.Leaving},
+		Keeper: t.keeper(past.Scope, want.DataPolicy, func(types.UID) bool { return false }),
+		Hidden: past.Hidden, Ignore: want.Ignore, Seen: want.Seen, Recreate: want.Recreate, Key: key, Coming: coming,
+	}
+}
+
+func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.History, leaving []Release) (plan.Addon, error) {
+	if len(past.Records) == 0 || !past.Records[0].Owned {
+		return plan.Addon{State: plan.Same}, nil
+	}
+	rec, err := past.Load(ctx, past.Records[0])
+	if err == nil && !past.Believes(rec) {
+		return plan.Addon{State: plan.NotChecked, Message: "Nothing proves its release record"}, nil
+	}
+	if err != nil {
+		return plan.Addon{}, err
+	}
+	inventory, err := past.Scope.InventoryOf(rec)
+	if err != nil {
+		return plan.Addon{}, err
+	}
+	var changes []plan.Change
+	if rec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
+		for _, e := range inventory {
+			changes = append(changes, plan.Change{
+				Object: plan.Object{APIVersion: e.GroupVersionKind().GroupVersion().String(), Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
+				Action: plan.Keep, Message: fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release),
+			})
+		}
+	} else {
+		calledOff := removal.IsCalledOff(rec, past.Records)
+		p := d.previewer(t, &Desired{Release: past.Scope.Release, Terms: rec.Terms}, past, nil, nil)
+		if changes, err = p.Gone(ctx, inventory, past.Adopted, calledOff); err != nil {
+			return plan.Addon{}, err
+		}
+		step := removal.Step{Record: rec, Past: past, Reader: t.own(), Leaving: leaving}
+		if why, err := step.LivesOn(ctx); err != nil {
+			return plan.Addon{}, err
+		} else if why == "" && !calledOff {
+			changes = append(changes, hooksIn(rec, past, helmrelease.HookPreDelete, helmrelease.HookPostDelete)...)
+		}
+	}
+	return addonOf(changes), nil
+}
+
+// hooksIn returns the hooks of a record that run.
+func hooksIn(rec *record.Record, past *history.History, events ...helmrelease.HookEvent) (all []plan.Change) {
+	for _, event := range events {
+		for _, h := range hooks.Objects(past.Scope, rec, event) {
+			all = append(all, plan.Change{
+				Object: plan.Object{APIVersion: h.GetAPIVersion(), Kind: h.GetKind(), Namespace: h.GetNamespace(), Name: h.GetName()},
+				Action: plan.Hook, Message: strings.ReplaceAll(event.String(), "-", " "),
+			})
+		}
+	}
+	return all
+}
+
+// addonOf returns an add-on whose state is the worst of its changes.
+func addonOf(changes []plan.Change) plan.Addon {
+	has := func(a plan.Action) bool {
+		return slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Action == a })
+	}
+	switch {
+	case len(changes) == 0:
+		return plan.Addon{State: plan.Same}
+	case has(plan.Refuse):
+		return plan.Addon{State: plan.Refused, Changes: changes}
+	case has(plan.Unknown):
+		return plan.Addon{State: plan.NotChecked, Changes: changes}
+	}
+	return plan.Addon{State: plan.Changed, Changes: changes}
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+	"github.com/cluster-chandler/chandler/internal/deliver/install"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/revision"
+	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/plan"
+)
+
+// look returns what would become of an object of the revision, without an action if it stays the same.
+func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd bool) (plan.Change, error) {
+	key, gvk := record.KeyOf(o), o.GroupVersionKind()
+	c := plan.Change{Object: objectOf(o.GetAPIVersion(), key)}
+	unasked, same := p.unchanged[key]
+	if same && p.Seen != nil {
+		if seen, known := p.Seen(key); known && seen == unasked.Fields {
+			p.has(unasked.UID)
+			return plan.Change{}, nil
+		}
+	}
+	switch {
+	case key.Name == "":
+		return refuse(c, object.ReasonObjectRejected, fmt.Sprintf("A %s has no name", key.Kind)), nil
+	case p.Coming.Kinds.Has(gvk.GroupKind()):
+		return unchecked(c, object.ReasonWaitingForCRDs, "Its CustomResourceDefinition comes, or changes, with the plan"), nil
+	case p.Coming.Namespaces.Has(key.Namespace):
+		return unchecked(c, object.ReasonNamespaceMissing, "Its namespace comes with the plan"), nil
+	}
+	if aggregated, err := p.isAggregated(ctx, o); aggregated || err != nil {
+		return unchecked(c, "", "It is of an aggregated API server, of which it isn't known that it has dry runs"), err
+	}
+	live, err := p.Applier.Get(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.Action = plan.Create
+		if _, _, err = p.Applier.DryRun(ctx, o, ""); err != nil {
+			return p.failed(c, key, err)
+		}
+		return c, nil
+	case err != nil:
+		return p.failed(c, key, err)
+	}
+	p.has(live.GetUID())
+	if same && live.GetUID() == unasked.UID && live.GetDeletionTimestamp() == nil &&
+		drift.FieldsOf(live.GetManagedFields(), p.Applier.Scope.Manager()) == unasked.Fields {
+		return plan.Change{}, nil
+	}
+	return p.compare(ctx, c, o, live, crd)
+}
+
+// compare returns what would become of an object that is there.
+func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstructured.Unstructured, crd bool) (plan.Change, error) {
+	key, m := record.KeyOf(o), metadataOf(live)
+	entry, known := p.entries[key]
+	if !known {
+		entry = record.EntryOf(o)
+	}
+	o, _, err := p.Applier.WithoutIgnored(ctx, o, entry, p.Ignore)
+	if err != nil {
+		return p.failed(c, key, err)
+	}
+	switch verdict, reason, message := p.Claimer.Decide(entry, crd, &m.ObjectMeta); verdict {
+	case object.ClaimRefuse:
+		return refuse(c, reason, p.Hidden.In(fmt.Sprintf("%s: %s", key, message))), nil
+	case object.ClaimLeave:
+		return plan.Change{}, nil
+	case object.ClaimShare:
+		c.Action, c.Message = plan.Update, "It is a namespace of others: the fields that nobody else has are set"
+		return c, nil
+	case object.ClaimIfEqual:
+		c.Action = plan.Adopt
+		if err := p.Applier.Differs(ctx, o, m); err != nil {
+			return p.failed(c, key, err)
+		}
+		return c, nil
+	case object.ClaimOwn:
+		c.Action = plan.Update
+	case object.ClaimTakeOver:
+		from := object.OwnerOf(&m.ObjectMeta)
+		c.Action, c.Message = plan.Adopt, fmt.Sprintf("It goes over from add-on %s", from)
+		if from != p.Applier.Scope.Release && m.DeletionTimestamp != nil {
+			return unchecked(c, object.ReasonWaitingForDeletion, fmt.Sprintf("It was deleted with add-on %s, and isn't gone yet", from)), nil
+		}
+	default:
+		c.Action = plan.Adopt
+	}
+	applied, _, err := p.Applier.DryRun(ctx, o, live.GetUID())
+	if err != nil {
+		f := p.Hidden.FailureOf(key, err)
+		if f.Reason == object.ReasonImmutableField && p.Recreate && install.MayRecreate(live, p.Applier.Scope.Release) {
+			c.Action, c.Restarts = plan.Recreate, revision.PodTemplateOf(live) != nil
+			return c, nil
+		}
+		return p.failed(c, key, err)
+	}
+	c.Fields, c.Restarts = p.fields(o, live, applied), revision.RestartsPods(live, applied) ||
+		c.Action == plan.Adopt && revision.RestartsPods(p.before[key], o) // the dry run keeps what others had set
+	return c, nil
+}
+
+// fields returns the fields that get another value. Values of an object that was others' aren't shown.
+func (p *Previewer) fields(o, live, applied *unstructured.Unstructured) []plan.Field {
+	show := o.GroupVersionKind().GroupKind() != object.SecretKind
+	secrets, was := p.Hidden.All(), p.before[record.KeyOf(o)]
+	own, others := drift.AlteredBy(live, applied, p.Applier.Scope.Manager())
+	fields := make([]plan.Field, 0, len(own)+len(others))
+	for _, a := range own {
+		cause := plan.ByManifest
+		if was != nil && reflect.DeepEqual(drift.ValueAt(was.Object, a.Path), drift.ValueAt(o.Object, a.Path)) {
+			cause = plan.ByDrift
+		}
+		f := plan.FieldOf(p.Key, a.Path.String(), cause, a.Before, a.After, show, secrets)
+		if !a.Owned && f.Old != "" {
+			f.Old = plan.Hidden
+		}
+		fields = append(fields, f)
+	}
+	for _, a := range others {
+		fields = append(fields, plan.FieldOf(p.Key, a.Path.String(), plan.ByServer, a.Before, a.After, false, nil))
+	}
+	return fields
+}
+
+// failed returns what an error about an object means for the plan. It is an error itself if it says nothing of the object.
+func (p *Previewer) failed(c plan.Change, key record.ObjectKey, err error) (plan.Change, error) {
+	f := p.Hidden.FailureOf(key, err)
+	text := p.Hidden.In(f.Message)
+	switch {
+	case errors.Is(err, apply.ErrAnother):
+		return unchecked(c, "", "It was made again while it was looked at"), nil
+	case f.Kind == object.Rejected && apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dry run"):
+		return unchecked(c, f.Reason, text), nil
+	case f.Kind == object.Rejected:
+		return refuse(c, f.Reason, text), nil
+	case f.Kind == object.Deferred:
+		return unchecked(c, f.Reason, text), nil
+	}
+	return c, f
+}
+
+// isAggregated reports whether another API server than the cluster's own has an object's kind. It may take a dry run for a write.
+func (p *Previewer) isAggregated(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
+	gvk := o.GroupVersionKind()
+	if object.IsBuiltin(gvk.GroupKind()) {
+		return false, nil
+	}
+	p.mu.Lock()
+	is, known := p.aggregated[gvk.GroupVersion()]
+	p.mu.Unlock()
+	if known {
+		return is, nil
+	}
+	is, err := p.Keeper.IsAggregated(ctx, gvk.GroupVersion())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.aggregated[gvk.GroupVersion()] = is
+	return is, err
+}
+
+func (p *Previewer) has(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.there.Insert(uid)
+}
+
+func refuse(c plan.Change, reason, message string) plan.Change {
+	c.Action, c.Reason, c.Message = plan.Refuse, reason, message
+	return c
+}
+
+func unchecked(c plan.Change, reason, message string) plan.Change {
+	c.Action, c.Reason, c.Message = plan.Unknown, reason, message
+	return c
+}
+
+func isOfSpec(f plan.Field) bool { return strings.HasPrefix(f.Path, ".spec.") }
+
+func metadataOf(o *unstructured.Unstructured) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp(),
+		Labels: maps.Clone(o.GetLabels()), Annotations: maps.Clone(o.GetAnnotations()), ManagedFields: slices.Clone(o.GetManagedFields()),
+	}}
+	m.SetGroupVersionKind(o.GroupVersionKind())
+	return m
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetwatch
+
+// ListPages is listPages.
+var ListPages = listPages

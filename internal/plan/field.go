@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/cluster-chandler/chandler/internal/message"
+)
+
+// Cause says who gives a field its new value.
+type Cause string
+
+// Causes of a field's value.
+const (
+	ByManifest Cause = "Manifest" // the change of the stack
+	ByServer   Cause = "Server"   // a default, or a webhook
+	ByDrift    Cause = "Drift"    // somebody edited it: it is set back
+)
+
+// Field is a field of an object that gets another value.
+type Field struct {
+	// Path as in ".spec.template.spec.containers[name=agent].image".
+	Path  string
+	Cause Cause
+	// Old and New are JSON of at most 128 bytes, "" for a field that comes or goes, [Hidden] for a value that mustn't be shown.
+	Old, New string
+	// Digest of the new value, under a key that nobody knows: it says whether two clusters get the same one.
+	Digest string
+}
+
+// Hidden stands for a value that isn't shown.
+const Hidden = "(hidden)"
+
+// maxValue is how many bytes of a value are shown.
+const maxValue = 128
+
+// FieldOf returns a field with its values; nil is that of one that isn't there. Secrets are taken out of what is shown. Without
+// show, as in a Secret, nothing is.
+func FieldOf(key []byte, path string, cause Cause, before, after any, show bool, secrets []string) Field {
+	is := Field{Path: path, Cause: cause, Old: shown(before, show, secrets), New: shown(after, show, secrets)}
+	if after != nil {
+		mac := hmac.New(sha256.New, key)
+		_ = json.NewEncoder(mac).Encode(after) // a hash takes anything
+		is.Digest = hex.EncodeToString(mac.Sum(nil)[:8])
+	}
+	return is
+}
+
+// shown returns a value as JSON, as much of it as is shown.
+func shown(value any, show bool, secrets []string) string {
+	if value == nil {
+		return ""
+	}
+	if !show {
+		return Hidden
+	}
+	text, err := json.Marshal(value)
+	if err != nil { // no value of an object
+		return Hidden
+	}
+	return message.Shorten(message.Redact(string(text), secrets), maxValue)
+}

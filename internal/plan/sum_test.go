@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/plan"
+)
+
+var key = []byte("of one reconcile")
+
+// random returns what becomes of a cluster: one of few shapes, with values of its own.
+func random(r *rand.Rand, name string) plan.Cluster {
+	c := plan.Cluster{}
+	for i := range 1 + r.IntN(2) {
+		a := plan.Addon{Namespace: "web", Name: fmt.Sprintf("addon-%d", i), State: []plan.State{plan.Same, plan.Changed, plan.Held}[r.IntN(3)], Message: "of " + name}
+		if a.State == plan.Changed {
+			for j := range 1 + r.IntN(2) {
+				change := plan.Change{
+					Object: plan.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprintf("object-%d", j)},
+					Action: []plan.Action{plan.Update, plan.Delete, plan.Refuse, plan.Unknown, plan.Create}[r.IntN(5)], Restarts: r.IntN(2) == 0, Message: "of " + name,
+				}
+				if change.Action == plan.Update {
+					change.Fields = []plan.Field{
+						plan.FieldOf(key, ".data.same", plan.ByManifest, "a", "b", true, nil), plan.FieldOf(key, ".data.name", plan.ByManifest, "a", name, true, nil),
+					}
+				}
+				a.Changes = append(a.Changes, change)
+			}
+		}
+		c.Addons = append(c.Addons, a)
+	}
+	return c
+}
+
+func reversed(r *rand.Rand, c plan.Cluster) plan.Cluster {
+	is := plan.Cluster{Addons: append([]plan.Addon{}, c.Addons...)}
+	for i := range is.Addons {
+		a := &is.Addons[i]
+		a.Changes = append([]plan.Change{}, a.Changes...)
+		r.Shuffle(len(a.Changes), func(x, y int) { a.Changes[x], a.Changes[y] = a.Changes[y], a.Changes[x] })
+	}
+	return is
+}
+
+// The order in which clusters answer, and that of their changes, makes no difference; and each cluster is counted once.
+func TestSumOfRandomClusters(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		n := 1 + r.IntN(60)
+		var results []plan.Cluster
+		for i := range n {
+			results = append(results, random(r, name(i)))
+		}
+		var first addonsv1.AddonPlanStatus
+		for round := range 3 {
+			sum, is := plan.Sum{}, addonsv1.AddonPlanStatus{}
+			for _, i := range r.Perm(n) {
+				if i%7 == 6 {
+					sum.AddUnknown(name(i), i%2 == 0, "it is so")
+				} else {
+					sum.Add(name(i), reversed(r, results[i]))
+				}
+			}
+			sum.Into(&is, n)
+			if round == 0 {
+				first = is
+			} else if diff := cmp.Diff(first, is); diff != "" {
+				t.Fatalf("seed %d: another order gives another plan:\n%s", seed, diff)
+			}
+		}
+		counts := first.Clusters
+		if all := counts.Same + counts.Changed + counts.Held + counts.Refused + counts.NotChecked + counts.Unreachable; all != int32(n) || counts.Total != int32(n) {
+			t.Fatalf("seed %d: %d clusters are counted as %+v", seed, n, counts)
+		}
+		grouped := int32(0)
+		for _, g := range first.Groups {
+			grouped += g.Clusters
+			if len(g.Examples) != min(int(g.Clusters), 5) {
+				t.Fatalf("seed %d: %d clusters have the examples %v", seed, g.Clusters, g.Examples)
+			}
+			for _, c := range g.Changes {
+				for _, f := range c.Fields {
+					if want := f.Path == ".data.name" && g.Clusters > 1; f.Varies != want {
+						t.Fatalf("seed %d: field %s varies: %v, in a group of %d", seed, f.Path, f.Varies, g.Clusters)
+					}
+				}
+			}
+		}
+		if first.TruncatedGroups == 0 && grouped != int32(n) {
+			t.Fatalf("seed %d: %d of %d clusters are in groups", seed, grouped, n)
+		}
+	}
+}
+
+func name(i int) string { return fmt.Sprintf("cluster-%03d", i) }
+
+// Clusters that are alike but for a value are one group, and each other way is another one. The worst of a cluster counts.
+func TestGroups(t *testing.T) {
+	changed := func(value string, more ...plan.Change) plan.Cluster {
+		c := plan.Change{Object: plan.Object{Kind: "Deployment", Name: "web"}, Action: plan.Update, Restarts: true}
+		c.Fields = []plan.Field{plan.FieldOf(key, ".spec.image", plan.ByManifest, "a", value, true, nil)}
+		return plan.Cluster{Addons: []plan.Addon{{Name: "web", State: plan.Changed, Changes: append([]plan.Change{c}, more...)}}}
+	}
+	sum := plan.Sum{}
+	for i := range 197 {
+		sum.Add(name(i), changed(name(i)))
+	}
+	sum.Add("drifted", changed("b", plan.Change{Object: plan.Object{Kind: "Service", Name: "web"}, Action: plan.Update}))
+	sum.Add("old", changed("b", plan.Change{Object: plan.Object{Kind: "NetworkPolicy", Name: "web"}, Action: plan.Delete}))
+	sum.Add("theirs", changed("b", plan.Change{Object: plan.Object{Kind: "Service", Name: "web"}, Action: plan.Refuse}))
+	is := addonsv1.AddonPlanStatus{}
+	sum.Into(&is, 200)
+	if len(is.Groups) != 4 || is.Groups[0].Clusters != 197 || !is.Groups[0].Changes[0].Fields[0].Varies {
+		t.Errorf("the groups are %+v", is.Groups)
+	}
+	if is.Clusters.Changed != 199 || is.Clusters.Refused != 1 || is.Restarts != 200 || is.Removed != 1 {
+		t.Errorf("counted are %+v, %d restarts, %d removed", is.Clusters, is.Restarts, is.Removed)
+	}
+}
+
+// The status stays within its bound, whatever clusters say, and counts are whole.
+func TestBound(t *testing.T) {
+	sum, fields := plan.Sum{}, []plan.Field(nil)
+	for i := range 30 {
+		fields = append(fields, plan.FieldOf(key, fmt.Sprintf(".%d.%s", i, strings.Repeat("p", 700)), plan.ByManifest, strings.Repeat("ü", 500), i, true, nil))
+	}
+	for i := range 120 {
+		a := plan.Addon{Name: "web", State: plan.Changed}
+		for j := range 250 {
+			a.Changes = append(a.Changes, plan.Change{
+				Object: plan.Object{Kind: "ConfigMap", Name: fmt.Sprintf("%d-%d", i, j)}, Action: plan.Delete, Message: strings.Repeat("m", 600), Fields: fields,
+			})
+		}
+		sum.Add(name(i), plan.Cluster{Addons: []plan.Addon{a}})
+	}
+	is := addonsv1.AddonPlanStatus{}
+	for range 17 {
+		is.Waves = append(is.Waves, addonsv1.PlanWave{Total: 500})
+		for i := range 500 {
+			is.Waves[0].Members = append(is.Waves[0].Members, fmt.Sprintf("%s-%d", strings.Repeat("c", 50), i))
+		}
+	}
+	sum.Into(&is, 120)
+	text, err := json.Marshal(is)
+	if err != nil || len(text) > plan.MaxStatus {
+		t.Errorf("it has %d bytes: %v", len(text), err)
+	}
+	if is.Clusters.Changed != 120 || is.Removed != 120*250 || len(is.Groups)+int(is.TruncatedGroups) != 120 || len(is.Groups) == 0 {
+		t.Errorf("counted are %+v, %d removed, %d groups and %d more", is.Clusters, is.Removed, len(is.Groups), is.TruncatedGroups)
+	}
+	for i, g := range is.Groups {
+		if len(g.Changes)+int(g.Truncated) != 250 {
+			t.Errorf("group %d has %d changes and %d more", i, len(g.Changes), g.Truncated)
+		}
+		for _, c := range g.Changes {
+			if len(c.Fields)+int(c.TruncatedFields) != 30 {
+				t.Errorf("group %d: a change has %d fields and %d more", i, len(c.Fields), c.TruncatedFields)
+			}
+		}
+	}
+}
+
+// Values from Secrets are never shown, and long ones are cut. Whether two are the same shows all the same.
+func TestFieldsHideSecrets(t *testing.T) {
+	const secret = "sentinel-7c1e"
+	for name, f := range map[string]plan.Field{
+		"of a Secret":       plan.FieldOf(key, ".data.password", plan.ByManifest, "old-"+secret, secret, false, nil),
+		"with a known part": plan.FieldOf(key, ".data.url", plan.ByManifest, "http://a:"+secret+"@b", "http://c:"+secret+"@b", true, []string{secret}),
+		"at a cut":          plan.FieldOf(key, ".data.text", plan.ByManifest, nil, strings.Repeat("a", 60)+secret+strings.Repeat("b", 90), true, []string{secret}),
+	} {
+		if text := fmt.Sprintf("%+v", f); strings.Contains(text, secret) || strings.Contains(text, secret[:8]) || strings.Contains(text, secret[8:]) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	one, other := plan.FieldOf(key, ".a", plan.ByManifest, 1, "x", false, nil), plan.FieldOf(key, ".a", plan.ByManifest, 1, "y", false, nil)
+	if one.Digest == other.Digest || one.Digest != plan.FieldOf(key, ".a", plan.ByManifest, 2, "x", false, nil).Digest {
+		t.Errorf("digests are %s and %s", one.Digest, other.Digest)
+	}
+	if again := plan.FieldOf([]byte("another"), ".a", plan.ByManifest, 1, "x", false, nil); again.Digest == one.Digest {
+		t.Error("a digest can be looked up")
+	}
+	if gone := plan.FieldOf(key, ".a", plan.ByManifest, 1, nil, true, nil); gone.New != "" || gone.Old != "1" {
+		t.Errorf("a field that goes is %+v", gone)
+	}
+}
