@@ -106,7 +106,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 	}
 
 	queue := &clusteraddon.Queue{Names: members.Names}
-	clusterAddons := &clusteraddon.Reconciler{
+	clusterAddons := &clusteraddon.Reconciler{Parts: clusteraddon.Parts{
 		Client:    local.GetClient(),
 		APIReader: local.GetAPIReader(),
 		Recorder:  local.GetEventRecorder("clusteraddon"),
@@ -121,7 +121,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Clock:     clock.RealClock{},
 
 		RequireImpersonation: o.RequireImpersonation,
-	}
+	}}
 	if err := clusterAddons.SetupWithManager(mgr, o.ClusterAddonWorkers); err != nil {
 		return fmt.Errorf("setting up the ClusterAddon controller: %w", err)
 	}

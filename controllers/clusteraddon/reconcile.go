@@ -5,20 +5,24 @@ package clusteraddon
 import (
 	"context"
 	"errors"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/removal"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/report"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/result"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/upkeep"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
@@ -46,104 +50,125 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		return ctrl.Result{RequeueAfter: retry.Moment}, nil // as after each restart: nothing says that it is otherwise now
 	}
 
-	before, stored, blocked := ca.DeepCopy(), ca.DeepCopy(), gate(ca, cluster)
+	before, stored, blocked := ca.DeepCopy(), ca.DeepCopy(), report.Gate(ca, cluster)
 	defer func() {
-		for _, next := range r.inputTurns.settle(before, ca, blocked) {
+		for _, next := range r.inputTurns.Settle(before, ca, blocked) {
 			r.Queue.Add(next)
 		}
-		summarize(ca)
-		r.recordEvents(before, ca)
+		report.Summarize(ca)
+		report.Send(r.Recorder, ca, r.memoryOf(req.NamespacedName).reported.Events(before, ca))
 		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, stored, ca))
 		result, reterr = retry, errors.Join(reterr, err)
 	}()
 
-	removes := removesBeforeDeletion(ca, cluster)
+	removes := report.RemovesBeforeDeletion(ca, cluster)
 	if blocked && !removes {
-		if moves(cluster) {
+		if report.Moves(cluster) {
 			ca.Status.Deletion = nil
 		}
 		ca.Status.ObservedGeneration = ca.Generation
 		return ctrl.Result{}, nil
 	}
-	name := r.Members.Names.Fleet(ca)
-	conn := r.reach(ca, name)
+	name, known := r.Members.Names.Fleet(ca), r.memoryOf(req.NamespacedName)
+	conn := workload.Reach(r.Fleet, ca, name)
 	if conn == nil {
-		return r.unseen(ca, cluster, removes), nil
+		return ctrl.Result{RequeueAfter: known.reported.Unseen(ca, cluster, removes, r.Clock.Now())}, nil
 	}
-	return r.deliver(ctx, &clusterRun{
-		Reconciler: r, ca: ca, stored: stored, cluster: cluster, removes: removes,
-		workload: workload.Cluster{Name: name, Conn: conn, Namespace: ca.Namespace}, memory: r.memoryOf(req.NamespacedName), now: r.Clock.Now(),
+	return r.withRoom(ctx, pass{
+		ca: ca, stored: stored, cluster: cluster, removes: removes, memory: known, now: r.Clock.Now(),
+		workload: workload.Cluster{Name: name, Conn: conn, Namespace: ca.Namespace},
 	})
 }
 
-// unseen writes that the deletion of a Cluster, or an upgrade, waits for a cluster of which nothing can be seen. While no
-// condition says so, as after each restart, both stay as they are.
-func (r *Reconciler) unseen(ca *addonsv1.ClusterAddon, cluster *member.Member, removes bool) ctrl.Result {
-	switch why := whyUnseen(ca); {
-	case why != nil && removes:
-		return deletionUnseen(ca, why.LastTransitionTime.Time, r.Clock.Now())
-	case why != nil:
-		return ctrl.Result{RequeueAfter: r.upgradeUnseen(ca, cluster)}
-	case removes:
-		tellDeletion(ca)
-	}
-	return ctrl.Result{}
-}
-
-// whyUnseen returns the condition that says that nothing can be seen of the cluster, nil while none does.
-func whyUnseen(ca *addonsv1.ClusterAddon) *metav1.Condition {
-	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.Status != metav1.ConditionTrue {
-		return c
-	}
-	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Status == metav1.ConditionUnknown {
-		return c
-	}
-	return nil
-}
-
-// deliver compares what the cluster is to run with what it runs, and acts on that.
-func (r *Reconciler) deliver(ctx context.Context, q *clusterRun) (ctrl.Result, error) {
+// withRoom takes a cluster that has a connection further, unless slow clusters have all the room.
+func (r *Reconciler) withRoom(ctx context.Context, q pass) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(q.ca)
 	ctx = r.Sources.Waiting(ctx, "ClusterAddon "+key.String(), func() { r.Queue.Add(key) })
-	ctx, leave, ok := r.lanes.enter(ctx, key)
+	ctx, leave, ok := r.lanes.Enter(ctx, key)
 	if !ok {
 		return ctrl.Result{RequeueAfter: retry.Room}, nil
 	}
-	var all result
+	var all result.All
 	ctx, waited := deliver.WithOneWait(ctx)
-	defer func() { leave(all.unreachable || waited()) }()
+	defer func() { leave(all.Unreachable || waited()) }()
 	ctx = render.WithPatience(budget.WithTenant(ctx, budget.Tenant{Namespace: key.Namespace, Cluster: key.Name}), render.Patience)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(q.workload.Conn.Context(), cancel)() // it ends with the connection, too
-	if same, err := q.isSame(ctx); !same {
-		result := q.unseen(q.ca, q.cluster, q.removes)
+	if same, err := q.memory.identity.IsSame(ctx, r.Fleet, q.ca, q.workload); !same {
+		after := q.memory.reported.Unseen(q.ca, q.cluster, q.removes, r.Clock.Now())
 		if err != nil {
-			result = ctrl.Result{} // the error has it tried again
+			after = 0 // the error has it tried again
 		}
-		return result, err
+		return ctrl.Result{RequeueAfter: after}, err
 	}
-	known, err := gathering{q}.read(ctx)
+	return r.converge(ctx, q, &all)
+}
+
+// converge compares what the cluster is to run with what it runs, and acts on that.
+func (r *Reconciler) converge(ctx context.Context, q pass, all *result.All) (ctrl.Result, error) {
+	proofs := &q.memory.proofs
+	proofs.Restore(q.stored, q.ca.UID)
+	seen, known, err := r.gather(q).Read(ctx, q.ca)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	q.memory.outdatedSince = seen.OutdatedSince
 	if !known { // once they are, the record watch starts the next reconcile
 		if err := r.records.Failure(q.workload.Name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
-			conditions.Set(q.ca, recordsUnread(err))
+			conditions.Set(q.ca, report.RecordsUnread(err))
 		}
-		return q.unseen(q.ca, q.cluster, q.removes), nil
+		return ctrl.Result{RequeueAfter: q.memory.reported.Unseen(q.ca, q.cluster, q.removes, r.Clock.Now())}, nil
 	}
+	unwanted := removal.Unwanted{Observed: &seen, Proofs: proofs, NeedsAccount: r.RequireImpersonation}
+	says := report.Report{Observed: &seen, Stored: q.stored, Cluster: q.cluster, Memory: &q.memory.reported}
+	defer func() {
+		report.Count(all.Deeds)
+		report.Send(r.Recorder, q.ca, all.Events)
+	}()
 	if q.removes {
-		return removal{q}.removeBeforeDeletion(ctx)
+		going, hold := removal.Going(&seen)
+		alone := unwanted.Alone()
+		leaving, kept := alone.BeforeDeletion(going)
+		r.removal(q, alone, leaving, kept).Remove(ctx, nil, all)
+		after := says.FinishDeletion(*all, kept, hold)
+		proofs.Report(q.ca.Status.Addons)
+		return ctrl.Result{RequeueAfter: after}, all.Err
 	}
-	if err := (statusReport{q}).announce(ctx); err != nil {
-		return management.Retry(ctx, ctrl.Result{}, err)
+
+	leaving, kept := unwanted.Partition()
+	q.memory.addons.Keep(&seen, releases.Names(leaving))
+	if says.Announce(removal.NoteOrphans(&seen, proofs)) {
+		proofs.Report(q.ca.Status.Addons) // those that a backup brought aren't of this ClusterAddon's records
+		if err := r.statuses.Patch(ctx, q.stored, q.ca); err != nil {
+			return management.Retry(ctx, ctrl.Result{}, err)
+		}
+		q.ca.DeepCopyInto(q.stored)
 	}
-	q.again = isAskedAgain(q.ca)
-	q.watched.Watch(q.workload.Name, q.workload.Conn, expectedObjects(q.wanted, q.installed))
-	untold := removal{q}.tellOrphans(ctx)
-	var successors []*wanted.Addon
-	all, successors = delivery{q}.ensureAll(ctx)
-	removal{q}.removeLeaving(ctx, successors, &all)
-	return statusReport{q}.finish(all, untold)
+	r.watched.Watch(q.workload.Name, q.workload.Conn, upkeep.Expected(seen.Wanted, seen.Installed))
+	untold := removal.TellOrphans(ctx, &seen, releases.Terms{Deliverer: r.Deliverer, Target: q.workload.Target(), UID: q.ca.UID, Proofs: proofs})
+	delivered, successors := r.delivery(q, &seen, releases.Names(leaving)).Ensure(ctx)
+	*all = delivered
+	r.removal(q, unwanted, leaving, kept).Remove(ctx, successors, all)
+	all.Err = errors.Join(all.Err, untold)
+	after := says.Finish(*all, kept, !all.Unreachable && untold == nil, r.Clock.Now()) // else some add-ons weren't looked at
+	if untold == nil {
+		removal.NoteOrphans(&seen, proofs)
+	}
+	proofs.Report(q.ca.Status.Addons)
+	if err := r.records.Failure(q.workload.Name); fleetwatch.IsLasting(err) {
+		conditions.Set(q.ca, report.RecordsUnread(err)) // what was read before may not be so any more
+	}
+	return r.again(q.ca, after, all.Err)
+}
+
+// again returns when to come back. A failure is tried again with backoff, and that must not make others wait that know their time.
+func (r *Reconciler) again(ca *addonsv1.ClusterAddon, after time.Duration, err error) (ctrl.Result, error) {
+	if err == nil {
+		return ctrl.Result{RequeueAfter: after}, nil
+	}
+	if after > 0 {
+		r.Queue.AddAfter(client.ObjectKeyFromObject(ca), after)
+	}
+	return ctrl.Result{}, err
 }

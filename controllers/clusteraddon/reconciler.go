@@ -19,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/delivery"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/lanes"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/budget"
@@ -34,8 +36,8 @@ import (
 // reconcileTimeout bounds one reconcile. The next one continues by the records.
 const reconcileTimeout = 3 * time.Minute
 
-// Reconciler reconciles ClusterAddons.
-type Reconciler struct {
+// Parts are what the reconciler works with.
+type Parts struct {
 	// Client reads from the management cluster's cache, and writes.
 	Client client.Client
 	// APIReader reads from the management cluster directly.
@@ -55,44 +57,23 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// RequireImpersonation uses the rights of Clusters' kubeconfigs for records alone.
 	RequireImpersonation bool
+}
 
-	records  installedReleases
+// Reconciler reconciles ClusterAddons.
+type Reconciler struct {
+	Parts
+
+	records  *fleetwatch.Records
 	kinds    *fleetwatch.Kinds
 	watched  *fleetwatch.Objects
 	provider *management.Objects
 	users    inputs.References
-	lanes    *lanes
-	contents *budget.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
+	lanes    *lanes.Lanes
+	contents *budget.Cache[string, sets.Set[deliver.ObjectKey]] // see removal.Contents
 	statuses management.Statuses
-	memories sync.Map // client.ObjectKey to *memory
+	memories sync.Map // client.ObjectKey to *remembered
 
-	inputTurns inputTurns
-}
-
-// installedReleases know what is installed on each cluster, or why that isn't known.
-type installedReleases interface {
-	// Of returns the newest record of each release; false while they aren't known.
-	Of(cluster multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool)
-	Failure(cluster multicluster.ClusterName) error
-}
-
-// memoryOf returns the memory of a ClusterAddon, an empty one at first.
-func (r *Reconciler) memoryOf(key client.ObjectKey) *memory {
-	known, _ := r.memories.LoadOrStore(key, newMemory())
-	return known.(*memory)
-}
-
-// forget drops all that is known of a ClusterAddon that is gone.
-func (r *Reconciler) forget(key client.ObjectKey) {
-	r.memoryOf(key).gates.count(nil)
-	r.memories.Delete(key)
-	r.users.Set(key, nil)
-	r.lanes.forget(key)
-	for _, next := range r.inputTurns.forget(key) {
-		r.Queue.Add(next)
-	}
-	r.Deliverer.Forget(key.String())
-	r.statuses.Forget(key)
+	inputTurns delivery.InputTurns
 }
 
 // Queue lets others start a reconcile of a ClusterAddon.

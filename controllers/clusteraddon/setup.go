@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -15,8 +16,9 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/lanes"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/removal"
 	"github.com/cluster-chandler/chandler/controllers/management"
-	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 )
 
@@ -41,8 +43,8 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.provider = management.NewObjects(local, func(kind schema.GroupKind, key client.ObjectKey) {
 		r.enqueueUsers(inputs.Object{Kind: kind.String(), Key: key})
 	})
-	r.contents = budget.NewCache[string](r.Memory, rememberedContents, sizeOf)
-	r.lanes = newLanes(workers)
+	r.contents = removal.NewContents(r.Memory)
+	r.lanes = lanes.New(workers, clock.RealClock{})
 	if err := mgr.Add(records); err != nil {
 		return err
 	}
@@ -56,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.valuesOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.valuesOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&addonsv1.AddonStack{}, management.Map(r.usersOf(inputs.KindStack)), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
-		Watches(&addonsv1.AddonStack{}, management.Map(r.inputTurns.waiting), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&addonsv1.AddonStack{}, management.Map(r.inputTurns.Waiting), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		WatchesRawSource(r.Queue).
 		Complete(r)
 }

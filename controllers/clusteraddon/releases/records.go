@@ -74,3 +74,12 @@ func InOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[delive
 		)
 	})
 }
+
+// Names returns the releases of records.
+func Names(records []deliver.Summary) []deliver.Release {
+	all := make([]deliver.Release, 0, len(records))
+	for _, record := range records {
+		all = append(all, record.Release)
+	}
+	return all
+}

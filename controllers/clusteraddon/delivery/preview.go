@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/result"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/preview"
+	"github.com/cluster-chandler/chandler/internal/failure"
+	"github.com/cluster-chandler/chandler/internal/plan"
+)
+
+// Preview finds out what a revision of a stack does to the add-ons of a cluster. It changes nothing.
+type Preview struct {
+	Delivery
+	Request plan.Request
+	Coming  *preview.Coming
+	// Removed are the records of the add-ons that leave, and Kept the statuses of those that stay.
+	Removed []deliver.Summary
+	Kept    []addonsv1.AddonStatus
+}
+
+// All returns what becomes of the stack's add-ons, each one after those that it depends on, and those that leave at last. For those
+// that depend on it, an add-on counts as ready unless it is held or refused.
+func (p Preview) All(ctx context.Context) (all []plan.Addon, err error) {
+	holder := Holders(p.Wanted, p.Installed, p.Unresolved, p.ClusterAddon.Spec.Stacks)
+	ready := maps.Clone(p.Absent)
+	for i := range p.Wanted {
+		a := &p.Wanted[i]
+		if ready[a.Qualified()] = true; a.Stack != p.Request.Stack {
+			continue
+		}
+		t := p.turnOf(a, holder[a.Release()], false, ready)
+		one, err := p.wanted(ctx, t)
+		if err != nil {
+			return nil, fmt.Errorf("add-on %s: %w", a.Name, err)
+		}
+		one.Namespace, one.Name = a.Release().Namespace, a.Release().Name
+		ready[a.Qualified()] = one.State != plan.Refused && one.State != plan.Held
+		all = append(all, one)
+	}
+	for _, record := range p.Removed {
+		if record.Stack != p.Request.Stack {
+			continue
+		}
+		one, err := p.leaving(ctx, record, all)
+		if err != nil {
+			return nil, fmt.Errorf("add-on %s: %w", record.Name, err)
+		}
+		all = append(all, one)
+	}
+	for _, kept := range p.Kept {
+		if kept.Stack == p.Request.Stack {
+			all = append(all, plan.Addon{Namespace: kept.Namespace, Name: kept.Name, State: plan.Held, Removed: true, Reason: kept.Reason, Message: kept.Message})
+		}
+	}
+	return all, nil
+}
+
+// wanted returns what becomes of an add-on that the revision has, by the decisions of a reconcile.
+func (p Preview) wanted(ctx context.Context, t *turn) (is plan.Addon, err error) {
+	for {
+		step := t.facts.Step()
+		switch step {
+		case decide.Compare:
+			p.resolve(ctx, t)
+			continue
+		case decide.CheckPrecondition:
+			unmet, err := UnmetPrecondition(ctx, p.Renderer, p.checks(t.addon), t.in, t.record)
+			if t.unmet, t.facts.Precondition = unmet, checked(unmet); err != nil {
+				return is, err
+			}
+			continue
+		case decide.KeepWanted:
+			return plan.Addon{State: plan.NotChecked, Message: "The revision doesn't select the cluster"}, nil
+		case decide.Settle, decide.AwaitPostcondition:
+			return plan.Addon{State: plan.Same}, nil
+		case decide.Deliver, decide.GoBack:
+			return p.delivered(ctx, t)
+		case decide.ReportUnreadable:
+			failed, ok := errors.AsType[*failure.Error](t.err)
+			if !ok {
+				return is, t.err
+			}
+			if is = (plan.Addon{State: plan.Refused, Reason: failed.Reason, Message: result.Shorten(failed.Error())}); failed.Wait {
+				is.State = plan.Held
+			}
+			return is, nil
+		case decide.RefuseTaken, decide.RefuseAccount, decide.RefuseVersion:
+			is.State = plan.Refused
+		default:
+			if t.in != nil && !t.in.Recorded {
+				if is, err = p.delivered(ctx, t); err != nil {
+					return is, err
+				}
+			}
+			is.State = plan.Held
+		}
+		why := p.stay(t, step).Status
+		is.Reason, is.Message = why.Reason, why.Message
+		return is, nil
+	}
+}
+
+// delivered returns what a delivery does.
+func (p Preview) delivered(ctx context.Context, t *turn) (plan.Addon, error) {
+	target, err := p.Workload.As(t.addon.Spec.ServiceAccountName)
+	if err != nil {
+		return plan.Addon{}, err
+	}
+	return p.Deliverer.Preview(ctx, target, p.desired(t.in), p.Request.Key, p.Coming)
+}
+
+// leaving returns what the removal of an add-on does. The objects that others take over stay.
+func (p Preview) leaving(ctx context.Context, record deliver.Summary, others []plan.Addon) (plan.Addon, error) {
+	target, err := p.Workload.As(record.ServiceAccount)
+	if err != nil {
+		return plan.Addon{}, err
+	}
+	is, err := p.Deliverer.PreviewRemoval(ctx, target, record.Release, p.Proofs.Of(record.Release), p.Leaving...)
+	for i := range is.Changes {
+		c := &is.Changes[i]
+		for _, other := range others {
+			takes := func(o plan.Change) bool { return o.Action == plan.Adopt && o.Object == c.Object }
+			if c.Action == plan.Delete && slices.ContainsFunc(other.Changes, takes) {
+				c.Action, c.Message = plan.Keep, fmt.Sprintf("It goes over to add-on %s/%s", other.Namespace, other.Name)
+			}
+		}
+	}
+	return is, err
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"slices"
+	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// awaitAssignments finds the stacks whose assignment is older than what was just written. Somebody may set another class
+// and another version of Kubernetes at once, and Cluster API asks before the add-ons of that class are assigned. An
+// assignment that doesn't follow, as while a rollout hasn't come so far, is waited for no longer than AssignmentGrace.
+func (s *Stacks) awaitAssignments(written []addonsv1.AddonStack, assigned []Stack, cluster *member.Member, since map[string]time.Time, now time.Time) {
+	for i := range written {
+		if name := written[i].Name; isOutdated(&written[i], assigned, cluster) && s.isGiven(name, AssignmentGrace, since, now) {
+			s.Outdated = append(s.Outdated, name)
+		}
+	}
+}
+
+// isOutdated reports whether the assignment of a stack may become another one by what the stack and the cluster are like now.
+func isOutdated(written *addonsv1.AddonStack, assigned []Stack, cluster *member.Member) bool {
+	at := slices.IndexFunc(assigned, func(a Stack) bool { return a.Name == written.Name })
+	switch {
+	case !written.DeletionTimestamp.IsZero():
+		return false
+	case at >= 0:
+		a := &assigned[at]
+		return a.Spec != nil && (a.Generation < written.Generation || deselects(a.Spec, cluster))
+	}
+	selects, err := stack.Selects(written.Namespace, &written.Spec, cluster)
+	return err == nil && selects
+}

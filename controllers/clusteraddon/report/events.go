@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/result"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+)
+
+// Memory is what was reported of a ClusterAddon last.
+//
+// Key: the ClusterAddon.
+// Bound: until it is gone.
+// Lost with it: an event may be sent again.
+type Memory struct {
+	// lastEvents is the status that events were last about, nil before the first.
+	lastEvents *addonsv1.ClusterAddonStatus
+	// gates are those of the cluster's upgrade, as they are counted.
+	gates gateSeries
+}
+
+// Forget takes a ClusterAddon that is gone out of the metrics.
+func (m *Memory) Forget() { m.gates.count(nil) }
+
+// Events returns the events of what changed since the last ones. The cached status may be older.
+func (m *Memory) Events(before, after *addonsv1.ClusterAddon) []result.Event {
+	if m.lastEvents != nil {
+		before = &addonsv1.ClusterAddon{Status: *m.lastEvents}
+	}
+	m.lastEvents = toldOf(&before.Status, &after.Status)
+	return eventsOf(before, after)
+}
+
+// Send sends events about a ClusterAddon. The recorder logs them, too.
+func Send(recorder events.EventRecorder, ca *addonsv1.ClusterAddon, all []result.Event) {
+	for _, e := range all {
+		recorder.Eventf(ca, related(ca, e.Addon), e.Kind, e.Reason, e.Action, "%s", result.Shorten(e.Note))
+	}
+}
+
+// related returns where the add-on is asked for. Events that are equal in all but
+// their note are counted as one, so each add-on's have to differ in more.
+func related(ca *addonsv1.ClusterAddon, addon *addonsv1.AddonStatus) runtime.Object {
+	if addon == nil {
+		return nil
+	}
+	return &corev1.ObjectReference{
+		APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack",
+		Namespace: ca.Namespace, Name: addon.Stack,
+		FieldPath: fmt.Sprintf("spec.addons[%s]", addon.Name),
+	}
+}
+
+func eventsOf(before, after *addonsv1.ClusterAddon) []result.Event {
+	all := []*result.Event{reachabilityEvent(before, after), recordsEvent(before, after), deletionEvent(before.Status.Deletion, after.Status.Deletion)}
+	for _, s := range after.Status.Addons {
+		all = append(all, addonEvent(previousOf(s, before.Status.Addons), s))
+	}
+	list := upgradeEvents(before.Status.Upgrade, after.Status.Upgrade)
+	for _, e := range all {
+		if e != nil {
+			list = append(list, *e)
+		}
+	}
+	return list
+}
+
+// toldOf returns the status that events are about by now. An add-on with a Warning keeps that
+// status while its source or cluster is asked again: the same outcome makes no second event.
+func toldOf(before, after *addonsv1.ClusterAddonStatus) *addonsv1.ClusterAddonStatus {
+	last := after.DeepCopy()
+	for i, s := range last.Addons {
+		was := previousOf(s, before.Addons)
+		if was.Stack == s.Stack && was.Revision == s.Revision && isWaiting(was, s) {
+			last.Addons[i] = was
+		}
+	}
+	return last
+}
+
+// isWaiting says whether what was told of an add-on may still be so after it has waited.
+func isWaiting(was, is addonsv1.AddonStatus) bool {
+	if is.Reason == reasons.Retrying && is.Phase == was.Phase {
+		return true
+	}
+	return isPassing(is) && reasons.Of(was.Reason).Warns(was.Phase) && was.Phase != addonsv1.AddonUnassigned
+}
+
+// isPassing reports whether an add-on waits for what comes by itself.
+func isPassing(s addonsv1.AddonStatus) bool {
+	return s.Phase == addonsv1.AddonPending && reasons.Of(s.Reason).Is(reasons.Passing)
+}
+
+// previousOf returns the add-on's previous status, or that of the stack it was taken over from.
+func previousOf(s addonsv1.AddonStatus, all []addonsv1.AddonStatus) (previous addonsv1.AddonStatus) {
+	for _, was := range all {
+		switch {
+		case was.Namespace != s.Namespace || was.Name != s.Name:
+		case was.Stack == s.Stack:
+			return was
+		default:
+			previous = was
+		}
+	}
+	return previous
+}
+
+func reachabilityEvent(before, after *addonsv1.ClusterAddon) *result.Event {
+	was, is := conditions.Get(before, addonsv1.ClusterReachableCondition), conditions.Get(after, addonsv1.ClusterReachableCondition)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	switch is.Status {
+	case metav1.ConditionTrue:
+		return &result.Event{Kind: corev1.EventTypeNormal, Reason: is.Reason, Action: "Connect", Note: "Connected to the workload cluster"}
+	case metav1.ConditionFalse:
+		return &result.Event{Kind: corev1.EventTypeWarning, Reason: is.Reason, Action: "Connect", Note: is.Message}
+	default:
+		return nil
+	}
+}
+
+// recordsEvent tells that nobody knows what the cluster runs.
+func recordsEvent(before, after *addonsv1.ClusterAddon) *result.Event {
+	is := conditions.Get(after, addonsv1.AddonsReadyCondition)
+	if is == nil || is.Reason != addonsv1.RecordsUnreadableReason || conditions.GetReason(before, is.Type) == is.Reason {
+		return nil
+	}
+	return &result.Event{Kind: corev1.EventTypeWarning, Reason: is.Reason, Action: "Read", Note: is.Message}
+}
+
+// becameReady says how an add-on became ready, "" if there is nothing to tell. An add-on that only
+// waited, and is at its previous revision, wasn't installed by that.
+func becameReady(was, is addonsv1.AddonStatus) string {
+	switch {
+	case was.Revision != is.Revision:
+		return "Installed"
+	case was.Phase == addonsv1.AddonDegraded:
+		return "Healthy again:"
+	case was.Phase == addonsv1.AddonReady, isPassing(was):
+		return ""
+	case was.Phase == addonsv1.AddonPending, was.Phase == addonsv1.AddonUnassigned: // somebody was told of it
+		return "Still installed:"
+	}
+	return "Installed"
+}
+
+// isNews says whether there may be something to tell. A new message about a fault that somebody has
+// to fix is news, too: the message of a source is the same as long as the cause is.
+func isNews(was, is addonsv1.AddonStatus) bool {
+	if was.Phase != is.Phase || was.Reason != is.Reason || was.Revision != is.Revision {
+		return true
+	}
+	ofSource := is.Phase == addonsv1.AddonFailed && reasons.Of(is.Reason).Is(reasons.SourceBad)
+	return was.Message != is.Message && (ofSource || is.Phase == addonsv1.AddonPending && !isPassing(is))
+}
+
+// troubles are the phases with a Warning: the action of the event, and how such an add-on is.
+var troubles = map[addonsv1.AddonPhase]struct{ action, is string }{
+	addonsv1.AddonFailed:     {"Install", "failed"},
+	addonsv1.AddonDegraded:   {"Watch", "is degraded"},
+	addonsv1.AddonUnassigned: {"Keep", "is left as it is"},
+	addonsv1.AddonPending:    {"Install", "is pending"},
+}
+
+// addonEvent returns nil if there is nothing to tell. While an add-on is installed or upgraded, the status says so; an
+// event tells how it ends.
+func addonEvent(was, is addonsv1.AddonStatus) *result.Event {
+	if !isNews(was, is) {
+		return nil
+	}
+	did, e := "", &result.Event{Kind: corev1.EventTypeNormal, Addon: &is}
+	switch trouble, isTrouble := troubles[is.Phase]; {
+	case isTrouble && reasons.Of(is.Reason).Warns(is.Phase):
+		e.Kind, e.Reason, e.Action = corev1.EventTypeWarning, is.Reason, trouble.action
+		e.Note = fmt.Sprintf("Add-on %s %s: %s", is.Name, trouble.is, is.Message)
+		return e
+	case is.Phase == addonsv1.AddonReady:
+		did, e.Reason, e.Action = becameReady(was, is), "AddonReady", "Install"
+	case is.Phase == addonsv1.AddonRemoving && was.Phase != is.Phase:
+		did, e.Reason, e.Action = "Removing", "AddonRemoving", "Remove"
+	}
+	if did == "" {
+		return nil
+	}
+	e.Note = fmt.Sprintf("%s add-on %s %s in namespace %s (release revision %d)", did, is.Name, is.Version, is.Namespace, is.Revision)
+	return e
+}
