@@ -7,11 +7,9 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,35 +74,6 @@ func TestEqualDiscoveriesCountOnce(t *testing.T) {
 		t.Error("it ends while a cluster has it")
 	}
 	c.Remove("b/second")
-	claims(t, memory, 0)
-}
-
-// TestEqualDiscoveriesAtOnce has clusters that offer the same say so at the same time. Each has room for that, and one keeps it.
-func TestEqualDiscoveriesAtOnce(t *testing.T) {
-	const many = 8
-	memory := budget.New(budget.Limits{Cluster: 64 * mib})
-	c := start(t, fleet.Options{Memory: memory})
-	kinds, last := manyKinds(5, 900, "same"), make(chan struct{})
-	var asked atomic.Int32
-	var all errgroup.Group
-	for i := range many {
-		conn := c.connect(t, multicluster.ClusterName(fmt.Sprintf("a/b%d", i)), "", func(r *http.Request) http.HandlerFunc {
-			if r.URL.Path == "/apis/g4/v1" {
-				if asked.Add(1) == many {
-					close(last)
-				}
-				<-last
-			}
-			return kinds(r)
-		})
-		all.Go(func() error { _, err := conn.Facts(t.Context()); return err })
-	}
-	if err := all.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	for i := range many {
-		c.Remove(multicluster.ClusterName(fmt.Sprintf("a/b%d", i)))
-	}
 	claims(t, memory, 0)
 }
 
