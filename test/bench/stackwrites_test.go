@@ -41,7 +41,9 @@ func TestStackWrites(t *testing.T) {
 		name string
 		do   func(w *writer, ctx context.Context, i int) error
 	}{
-		{"creation (dry run)", func(w *writer, ctx context.Context, _ int) error { return w.Create(ctx, largeStack("dry"), client.DryRunAll) }},
+		{"creation (dry run)", func(w *writer, ctx context.Context, _ int) error {
+			return w.Create(ctx, largeStack("dry"), client.DryRunAll)
+		}},
 		{"a label", func(w *writer, ctx context.Context, i int) error {
 			return w.Patch(ctx, largeStack("kept"), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"a":"b%d"}}}`, i)))
 		}},
