@@ -66,7 +66,7 @@ func (e *env) planAndDeliver(want deliver.Desired, what string) {
 	a := e.preview(want)
 	e.Expect(a.State).To(Or(Equal(plan.Changed), Equal(plan.NotChecked)), "%+v", a) // a namespace may come with it
 	e.meter.reset()
-	e.ensureUntil(want, func(o deliver.Outcome) bool { return o.Applied || o.Phase == "Ready" || o.Phase == "Failed" })
+	e.settle(want)
 	e.expectPlanned(a, what)
 }
 
