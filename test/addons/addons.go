@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addons has add-ons and their records, for tests of the ClusterAddon controller.
+// Package addons has add-ons, their records and a cluster without answers, for tests of the ClusterAddon controller.
 package addons
 
 import (
+	"net/http"
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/connection"
 )
 
 // Wanted returns an add-on of a stack.
@@ -71,4 +74,14 @@ func Secrets(names ...string) (refs []addonsv1.ValuesReference) {
 		refs = append(refs, addonsv1.ValuesReference{Kind: "Secret", Name: name})
 	}
 	return refs
+}
+
+// Refusing returns a workload cluster that refuses each request, and how many there were.
+func Refusing(t testing.TB) (cluster workload.Cluster, requests *int) {
+	requests = new(int)
+	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) {
+		*requests++
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	return workload.Cluster{Name: "team/prod", Conn: conn, Namespace: "team"}, requests
 }
