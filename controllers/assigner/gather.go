@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -75,16 +76,19 @@ func (w *world) add(cluster *metav1.PartialObjectMetadata, now time.Time) {
 // isBusy reports whether a Cluster is paused, being deleted, or upgraded, or whether its add-ons are being changed.
 func (a *Assigner) isBusy(ctx context.Context, key client.ObjectKey) (bool, error) {
 	cluster, ca := &clusterv1.Cluster{}, &addonsv1.ClusterAddon{}
-	if err := a.APIReader.Get(ctx, key, cluster); client.IgnoreNotFound(err) != nil {
+	if err := a.APIReader.Get(ctx, key, cluster); apierrors.IsNotFound(err) {
+		return true, nil
+	} else if err != nil {
 		return false, fmt.Errorf("reading Cluster %s: %w", key, err)
-	} else if err != nil || !cluster.DeletionTimestamp.IsZero() || annotations.IsPaused(cluster, cluster) ||
+	}
+	if !cluster.DeletionTimestamp.IsZero() || annotations.IsPaused(cluster, cluster) ||
 		conditions.IsTrue(cluster, clusterv1.ClusterRollingOutCondition) || upgrade.Observe(upgrade.ClusterOf(cluster, ""), nil) != nil {
 		return true, nil
 	}
-	if err := a.APIReader.Get(ctx, key, ca); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading ClusterAddon %s: %w", key, err)
-	} else if err != nil {
+	if err := a.APIReader.Get(ctx, key, ca); apierrors.IsNotFound(err) {
 		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading ClusterAddon %s: %w", key, err)
 	}
 	isChanging := ca.Status.ObservedGeneration < ca.Generation || conditions.GetReason(ca, addonsv1.AddonsReadyCondition) == addonsv1.AddonsProgressingReason
 	return isChanging && conditions.IsTrue(ca, addonsv1.ClusterReachableCondition), nil // else it may stay so for ever

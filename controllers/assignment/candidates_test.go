@@ -49,7 +49,7 @@ func TestStacksAreReadOnce(t *testing.T) {
 	if !isSame(read()) {
 		t.Error("an unchanged stack was read again")
 	}
-	h.must(h.Client.Get(t.Context(), client.ObjectKeyFromObject(h.stack), h.stack))
+	h.must(h.Get(t.Context(), client.ObjectKeyFromObject(h.stack), h.stack))
 	h.stack.Annotations = map[string]string{"cluster.x-k8s.io/paused": ""}
 	h.stack.Spec.DeletionPolicy = addonsv1.DeletionPolicyOrphan
 	h.must(h.Update(t.Context(), h.stack))

@@ -36,7 +36,7 @@ func NewObjects(local cluster.Cluster, changed func(schema.GroupKind, client.Obj
 	return &Objects{local: local, changed: changed, watched: map[schema.GroupVersionKind]cache.Informer{}}
 }
 
-// ErrNotNamespaced: any Cluster could refer to such an object, whoever it belongs to.
+// ErrNotNamespaced refuses an object that any Cluster could refer to, whichever team it belongs to.
 var ErrNotNamespaced = errors.New("its kind isn't namespaced, and it may be another team's; have the Cluster refer to an object of its namespace, or take this out of the template")
 
 // Get returns an object. Its kind has to be namespaced.

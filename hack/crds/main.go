@@ -45,7 +45,7 @@ func shorten(file string) error {
 	if data, err = yaml.Marshal(crd); err != nil {
 		return err
 	}
-	return os.WriteFile(file, append([]byte("---\n"), data...), 0o644) //nolint:gosec // as controller-gen writes it
+	return os.WriteFile(file, append([]byte("---\n"), data...), 0o644)
 }
 
 // takeOut takes the descriptions out of a schema. A field that is called description has a schema, and no text.

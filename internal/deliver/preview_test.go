@@ -316,17 +316,17 @@ func (e *env) scatter(random *rand.Rand, ns, name string) {
 	}
 	value := []string{"one", "two", "others"}[random.IntN(3)]
 	data := "data: {key: " + value + "}\n"
-	delete := func() {
+	takeAway := func() {
 		if o := e.get("v1", "ConfigMap", ns, name); o != nil {
 			e.Expect(e.target.Client.Delete(e.ctx, o)).To(Succeed())
 		}
 	}
 	if random.IntN(2) == 0 {
-		delete()
+		takeAway()
 	}
 	switch random.IntN(9) {
 	case 0:
-		delete()
+		takeAway()
 	case 1: // as it is
 	case 2:
 		e.apply("somebody", head+data)

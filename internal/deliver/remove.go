@@ -11,6 +11,7 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/history"
 	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/deliver/removal"
@@ -45,13 +46,7 @@ func (r *call) remove(ctx context.Context, leaving []Release) (Outcome, error) {
 	if o, early := r.s.backoff.waiting(r.now(), attemptOf(r.want, r.past.Records, newest.Digest)); early && r.s.about.removing {
 		return o, nil
 	}
-	if !r.past.IsProven(newest) {
-		return Outcome{}, ErrUnproven
-	}
-	rec, err := r.past.Load(ctx, newest)
-	if err == nil && !r.past.Believes(rec) {
-		err = ErrUnproven
-	}
+	rec, err := loadProven(ctx, r.past, newest)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -103,6 +98,18 @@ func (r *call) remove(ctx context.Context, leaving []Release) (Outcome, error) {
 		left = "Left in the cluster: " + message.FirstFew(notes)
 	}
 	return r.gone(ctx, left)
+}
+
+// loadProven returns the record of a summary, or ErrUnproven if others may have written it.
+func loadProven(ctx context.Context, past *history.History, newest Summary) (*record.Record, error) {
+	if !past.IsProven(newest) {
+		return nil, ErrUnproven
+	}
+	rec, err := past.Load(ctx, newest)
+	if err == nil && !past.Believes(rec) {
+		err = ErrUnproven
+	}
+	return rec, err
 }
 
 // gone deletes the records. The newest comes last, as it says what is to be done.

@@ -161,22 +161,22 @@ func plansOfTemplates(s server) {
 	g.Expect(s.Create(ctx, mine)).To(Succeed())
 	g.Expect(s.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "mine"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "mine"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "plan-writer"}}})).To(Succeed())
-	make := func(user, stack string, spec map[string]any) error {
+	plan := func(user, stack string, spec map[string]any) error {
 		return s.as(user).Create(ctx, addonPlan("team-a", stack, spec), client.DryRunAll)
 	}
 	template := func() map[string]any {
 		return map[string]any{"template": map[string]any{"clusterSelector": map[string]any{}}}
 	}
-	g.Eventually(func() bool { return refusedBy(policy, make("plan-approver", "platform", template())) }, patience, "200ms").Should(BeTrue())
-	g.Eventually(func() error { return make("plan-editor", "platform", template()) }, patience, "200ms").Should(Succeed(), "roles are aggregated")
-	g.Expect(make("plan-approver", "platform", map[string]any{})).To(Succeed())
-	g.Expect(make("plan-approver", "platform", map[string]any{"revision": "platform-1"})).To(Succeed())
-	g.Expect(make("plan-writer", "mine", template())).To(Succeed())
-	g.Expect(refusedBy(policy, make("plan-writer", "platform", template()))).To(BeTrue())
+	g.Eventually(func() bool { return refusedBy(policy, plan("plan-approver", "platform", template())) }, patience, "200ms").Should(BeTrue())
+	g.Eventually(func() error { return plan("plan-editor", "platform", template()) }, patience, "200ms").Should(Succeed(), "roles are aggregated")
+	g.Expect(plan("plan-approver", "platform", map[string]any{})).To(Succeed())
+	g.Expect(plan("plan-approver", "platform", map[string]any{"revision": "platform-1"})).To(Succeed())
+	g.Expect(plan("plan-writer", "mine", template())).To(Succeed())
+	g.Expect(refusedBy(policy, plan("plan-writer", "platform", template()))).To(BeTrue())
 
 	both := template()
 	both["revision"] = "platform-1"
-	g.Expect(apierrors.IsInvalid(make("plan-editor", "platform", both))).To(BeTrue(), "of both")
+	g.Expect(apierrors.IsInvalid(plan("plan-editor", "platform", both))).To(BeTrue(), "of both")
 	is := addonPlan("team-a", "platform", template())
 	g.Expect(s.Create(ctx, is)).To(Succeed())
 	for _, change := range []string{`{"spec":{"template":{"x":1}}}`, `{"spec":{"revision":"platform-1","template":null}}`, `{"spec":{"clusterSelector":{}}}`} {
