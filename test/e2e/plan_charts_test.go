@@ -144,7 +144,11 @@ func objectsWritten(events []auditEvent) (all []string) {
 	for _, e := range events {
 		isWrite := audit.Write(&e) && !strings.Contains(e.RequestURI, "dryRun=") && e.ObjectRef != nil
 		if isWrite && !strings.HasPrefix(e.ObjectRef.Name, "sh.helm.release.") && e.ObjectRef.Resource != "events" && e.ObjectRef.Name != "" {
-			all = append(all, fmt.Sprintf("%s %s/%s", e.ObjectRef.Resource, e.ObjectRef.Namespace, e.ObjectRef.Name))
+			namespace := e.ObjectRef.Namespace
+			if e.ObjectRef.Resource == "namespaces" { // the log has a namespace's own name for it
+				namespace = ""
+			}
+			all = append(all, fmt.Sprintf("%s %s/%s", e.ObjectRef.Resource, namespace, e.ObjectRef.Name))
 		}
 	}
 	slices.Sort(all)
