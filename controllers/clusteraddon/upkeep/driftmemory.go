@@ -15,8 +15,10 @@ import (
 const (
 	// checkInterval is about how often objects are read that no event tells of: they can't be watched, or are left as they are.
 	checkInterval = 10 * time.Minute
-	// Repairs of one cluster in a second, and how many at once: a cluster may make up changes.
-	RepairRate, RepairBurst = 2, 20
+	// RepairRate is how many repairs of one cluster begin in a second, because a cluster may make up changes.
+	RepairRate = 2
+	// RepairBurst is how many repairs of one cluster may begin at once.
+	RepairBurst = 20
 )
 
 // DriftMemory is what is remembered of an add-on's drift.
