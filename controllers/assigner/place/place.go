@@ -150,7 +150,8 @@ func (p *placing) empty(moves int) {
 
 // level moves Clusters from the instance that has most to the one that has least, until all are near the mean.
 func (p *placing) level(moves int) {
-	high, low := int(math.Ceil(p.mean*(1+slack))), int(math.Floor(p.mean*(1-slack)))
+	high := int(max(math.Ceil(p.mean), math.Floor(p.mean*(1+slack))))
+	low := int(min(math.Floor(p.mean), math.Ceil(p.mean*(1-slack))))
 	for p.moved < moves {
 		byLoad := p.staying()
 		slices.SortStableFunc(byLoad, func(a, b *home) int { return a.load - b.load })

@@ -159,3 +159,19 @@ func TestWhatStays(t *testing.T) {
 		t.Errorf("%d of ten Clusters moved that may", moved)
 	}
 }
+
+// Few Clusters are as even as many: a difference of one is left, and no larger one.
+func TestFewClustersAreEven(t *testing.T) {
+	for size := 1; size <= 40; size++ {
+		f := newFleet(size)
+		f.decide(t, named("blue"), 0)
+		f.decide(t, named("blue", "green"), size)
+		loads := map[string]int{}
+		for _, c := range f {
+			loads[c.Filter]++
+		}
+		if difference := loads["blue"] - loads["green"]; difference < -1 || difference > 1 {
+			t.Errorf("%d Clusters are shared as %v", size, loads)
+		}
+	}
+}
