@@ -16,6 +16,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -151,7 +152,7 @@ func TestAssign(t *testing.T) {
 	f.expect("another one, within an hour", map[string]int{"elsewhere/": 1, "team/blue": 9, "team/green": 3, "team/mine": 1})
 	f.clock.Step(time.Hour)
 	f.reconcile()
-	f.expect("an hour later", map[string]int{"elsewhere/": 1, "team/blue": 7, "team/green": 5, "team/mine": 1})
+	f.expect("an hour later", map[string]int{"elsewhere/": 1, "team/blue": 6, "team/green": 6, "team/mine": 1})
 
 	blue.Spec.Drain = ptr.To(true)
 	must.Succeed(t, server.Update(t.Context(), blue))
@@ -233,4 +234,19 @@ func (f *fleet) clusterAddon(name, reason string, reachable bool) {
 		})
 	}
 	must.Succeed(f, server.Status().Update(f.Context(), ca))
+}
+
+// TestCaches has the cache of a process that keeps Clusters already keep those of the namespaces alone.
+func TestCaches(t *testing.T) {
+	byObject := map[client.Object]cache.ByObject{&clusterv1.Cluster{}: {}, &addonsv1.ProviderInstance{}: {}}
+	assigner.Options{Namespaces: []string{team}}.AddCaches(byObject)
+	var kept []cache.ByObject
+	for of, by := range byObject {
+		if _, is := of.(*clusterv1.Cluster); is {
+			kept = append(kept, by)
+		}
+	}
+	if len(kept) != 1 || len(byObject) != 2 || len(kept[0].Namespaces) != 1 {
+		t.Errorf("Clusters are kept by %+v", kept)
+	}
 }

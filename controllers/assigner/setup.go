@@ -4,6 +4,7 @@ package assigner
 
 import (
 	"context"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -19,7 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// AddCaches has a cache keep no more of Clusters than is needed, and those of the namespaces only.
+// AddCaches has a cache keep no more of Clusters than is needed, and those of the namespaces only, in place of what it was to keep.
 func (o Options) AddCaches(byObject map[client.Object]cache.ByObject) {
 	if len(o.Namespaces) == 0 {
 		return
@@ -28,6 +29,10 @@ func (o Options) AddCaches(byObject map[client.Object]cache.ByObject) {
 	for _, namespace := range o.Namespaces {
 		clusters.Namespaces[namespace] = cache.Config{}
 	}
+	maps.DeleteFunc(byObject, func(of client.Object, _ cache.ByObject) bool { // else either of two may count
+		_, is := of.(*clusterv1.Cluster)
+		return is
+	})
 	byObject[&clusterv1.Cluster{}] = clusters
 }
 
