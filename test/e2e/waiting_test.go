@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,9 +119,9 @@ func followUntil[T client.Object](ctx context.Context, t *testing.T, s *server, 
 // What can't be watched is asked again and again.
 var poll, throughout = wait.Until, wait.Throughout
 
-// retryOnConflict writes again when somebody else wrote in between.
+// retryOnConflict writes again while others write in between, for half a minute: a busy machine lets controllers write many statuses.
 func retryOnConflict(write func() error) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, write)
+	return retry.RetryOnConflict(utilwait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 12}, write)
 }
 
 // settle returns when the controllers have nothing to do any more.
