@@ -3,6 +3,8 @@
 package v1beta1
 
 import (
+	"cmp"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -416,12 +418,12 @@ type AddonPlanList struct {
 }
 
 // NewestOf returns the plan of a revision of a stack that was done last, nil if there is none. One that is about some of the
-// clusters doesn't count.
+// clusters doesn't count. Of those of one second, it is the last one by name.
 func (l *AddonPlanList) NewestOf(stack, revision string) (newest *AddonPlan) {
 	for i := range l.Items {
 		p := &l.Items[i]
 		if p.Spec.StackName == stack && p.Status.Revision == revision && p.Status.Phase == PlanDone && p.Spec.ClusterSelector == nil &&
-			(newest == nil || newest.Status.Finished.Before(&p.Status.Finished)) {
+			(newest == nil || cmp.Or(newest.Status.Finished.Compare(p.Status.Finished.Time), cmp.Compare(newest.Name, p.Name)) < 0) {
 			newest = p
 		}
 	}
