@@ -19,6 +19,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/plan"
@@ -103,12 +104,8 @@ func (r *Reconciler) readStack(ctx context.Context, p *addonsv1.AddonPlan) (*sub
 	case err != nil:
 		return nil, fmt.Errorf("reading AddonStack %s: %w", p.Spec.StackName, err)
 	}
-	all := &appsv1.ControllerRevisionList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(p.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: p.Spec.StackName}); err != nil {
-		return nil, fmt.Errorf("listing the revisions of AddonStack %s: %w", p.Spec.StackName, err)
-	}
-	of.revisions = stack.OwnRevisions(of.stack, all.Items)
-	return of, nil
+	of.revisions, err = management.Revisions(ctx, r.Client, of.stack)
+	return of, err
 }
 
 // revisionOf returns the revision that a plan without a template is of.

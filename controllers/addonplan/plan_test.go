@@ -35,7 +35,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/plan"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/apiserver"
-	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
@@ -43,17 +42,7 @@ import (
 var server *apiserver.Server
 
 func TestMain(m *testing.M) {
-	suite.Suite{Name: "addonplan", Parallel: 1, Prepare: func(ctx context.Context, _, dir string) error {
-		crds, err := apiserver.ClusterAPICRDs(ctx, "clusters")
-		if err != nil {
-			return err
-		}
-		for _, kind := range []string{"addonplans", "addonstacks", "clusteraddons"} {
-			crds = append(crds, "../../config/crd/bases/addons.cluster.x-k8s.io_"+kind+".yaml")
-		}
-		server, err = apiserver.Start(ctx, dir, controlplane.Options{Name: "hub", CRDPaths: crds})
-		return err
-	}}.Run(m)
+	suite.RunOnServer(m, "addonplan", &server, "addonplans", "addonstacks", "clusteraddons")
 }
 
 // clusters answer what the test says.

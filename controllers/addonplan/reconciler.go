@@ -95,7 +95,7 @@ func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Res
 	}
 	of, err := r.gather(ctx, p)
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		if failed.Wait || failed.Again || failed.RetryAfter > 0 {
+		if failed.Passes() {
 			return ctrl.Result{RequeueAfter: max(failed.RetryAfter, retry.Source)}, r.wait(ctx, p, failed.Error())
 		}
 		return r.fail(ctx, p, failed)
@@ -129,7 +129,7 @@ func (r *Reconciler) finished(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.
 	of, err := r.gather(ctx, p)
 	failed, ok := errors.AsType[*failure.Error](err)
 	switch {
-	case ok && (failed.Wait || failed.Again || failed.RetryAfter > 0):
+	case ok && failed.Passes():
 		return ctrl.Result{RequeueAfter: min(left, retry.Answer)}, nil
 	case ok:
 		of = &subject{}

@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/following"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/report"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -22,7 +23,7 @@ import (
 // bundle, it returns an error that says to wait, and wake is called later.
 func (r *Reconciler) Foresee(ctx context.Context, edited *addonsv1.AddonStack, template map[string]any, wake func()) (*appsv1.ControllerRevision, error) {
 	ctx = r.Sources.Waiting(budget.WithTenant(ctx, budget.Tenant{Namespace: edited.Namespace}), "AddonPlan of "+edited.Namespace+"/"+edited.Name, wake)
-	revisions, err := r.history().List(ctx, edited)
+	revisions, err := management.Revisions(ctx, r.Client, edited)
 	if err != nil {
 		return nil, err
 	}

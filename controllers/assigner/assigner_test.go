@@ -24,7 +24,6 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/assigner"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
-	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
@@ -32,17 +31,7 @@ import (
 var server *apiserver.Server
 
 func TestMain(m *testing.M) {
-	suite.Suite{Name: "assigner", Parallel: 1, Prepare: func(ctx context.Context, _, dir string) error {
-		clusters, err := apiserver.ClusterAPICRDs(ctx, "clusters")
-		if err != nil {
-			return err
-		}
-		crds := "../../config/crd/bases/addons.cluster.x-k8s.io_"
-		server, err = apiserver.Start(ctx, dir, controlplane.Options{
-			Name: "shared", CRDPaths: append(clusters, crds+"providerinstances.yaml", crds+"clusteraddons.yaml"),
-		})
-		return err
-	}}.Run(m)
+	suite.RunOnServer(m, "assigner", &server, "providerinstances", "clusteraddons")
 }
 
 const team, elsewhere = "team", "elsewhere"

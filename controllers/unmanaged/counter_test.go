@@ -3,7 +3,6 @@
 package unmanaged_test
 
 import (
-	"context"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,25 +14,13 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/unmanaged"
 	"github.com/cluster-chandler/chandler/test/apiserver"
-	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
 
 var server *apiserver.Server
 
-func TestMain(m *testing.M) {
-	suite.Suite{Name: "unmanaged", Parallel: 1, Prepare: func(ctx context.Context, _, dir string) error {
-		clusters, err := apiserver.ClusterAPICRDs(ctx, "clusters")
-		if err != nil {
-			return err
-		}
-		server, err = apiserver.Start(ctx, dir, controlplane.Options{
-			Name: "shared", CRDPaths: append(clusters, "../../config/crd/bases/addons.cluster.x-k8s.io_providerinstances.yaml"),
-		})
-		return err
-	}}.Run(m)
-}
+func TestMain(m *testing.M) { suite.RunOnServer(m, "unmanaged", &server, "providerinstances") }
 
 // TestCounter counts with no more rights than the shared deployment has.
 func TestCounter(t *testing.T) {

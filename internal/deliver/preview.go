@@ -126,7 +126,7 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 	isHook := hooks.Keys(past.Scope, made.Record, before, after)
 	obsolete := slices.DeleteFunc(record.Minus(made.Inventory, object.EntriesOf(made.CRDs, made.Objects)), func(e record.Entry) bool { return isHook[e.Key()] })
 	gone, err := p.Gone(ctx, obsolete, past.Adopted, false)
-	a := addonOf(slices.Concat(changes, of, gone, hooksIn(made.Record, past, before, after)))
+	a := plan.AddonOf(slices.Concat(changes, of, gone, hooksIn(made.Record, past, before, after)))
 	if len(made.Record.State.Generated) > 0 && a.State != plan.Same {
 		a.Message = "Its chart makes up values: those that aren't installed yet will be others than here"
 	}
@@ -162,7 +162,7 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 	if rec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 		for _, e := range inventory {
 			changes = append(changes, plan.Change{
-				Object: plan.Object{APIVersion: e.GroupVersionKind().GroupVersion().String(), Kind: e.Kind, Namespace: e.Namespace, Name: e.Name},
+				Object: preview.ObjectOf(e.GroupVersionKind().GroupVersion().String(), e.Key()),
 				Action: plan.Keep, Message: fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release),
 			})
 		}
@@ -179,7 +179,7 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 			changes = append(changes, hooksIn(rec, past, helmrelease.HookPreDelete, helmrelease.HookPostDelete)...)
 		}
 	}
-	return addonOf(changes), nil
+	return plan.AddonOf(changes), nil
 }
 
 // hooksIn returns the hooks of a record that run.
@@ -187,26 +187,10 @@ func hooksIn(rec *record.Record, past *history.History, events ...helmrelease.Ho
 	for _, event := range events {
 		for _, h := range hooks.Objects(past.Scope, rec, event) {
 			all = append(all, plan.Change{
-				Object: plan.Object{APIVersion: h.GetAPIVersion(), Kind: h.GetKind(), Namespace: h.GetNamespace(), Name: h.GetName()},
+				Object: preview.ObjectOf(h.GetAPIVersion(), record.KeyOf(h)),
 				Action: plan.Hook, Message: strings.ReplaceAll(event.String(), "-", " "),
 			})
 		}
 	}
 	return all
-}
-
-// addonOf returns an add-on whose state is the worst of its changes.
-func addonOf(changes []plan.Change) plan.Addon {
-	has := func(a plan.Action) bool {
-		return slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Action == a })
-	}
-	switch {
-	case len(changes) == 0:
-		return plan.Addon{State: plan.Same}
-	case has(plan.Refuse):
-		return plan.Addon{State: plan.Refused, Changes: changes}
-	case has(plan.Unknown):
-		return plan.Addon{State: plan.NotChecked, Changes: changes}
-	}
-	return plan.Addon{State: plan.Changed, Changes: changes}
 }

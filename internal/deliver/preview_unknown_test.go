@@ -46,6 +46,17 @@ func TestPlanSaysWhatItCannotKnow(t *testing.T) {
 		e.Expect(planned(removal)).To(Equal([]string{"Delete CustomResourceDefinition widgets." + group, "Delete Widget one"}), "its own instances are gone before it")
 		e.removed(want.Release)
 	})
+	t.Run("a CRD of crds/", func(t *testing.T) {
+		e, ns := beside(t)
+		group := ns + ".example.com"
+		want := e.want(ns, chart{version: "1", crds: crd(group), manifest: widget(group, "one") + configMap("a", "x")})
+		a := e.preview(want)
+		e.Expect(planned(a)).To(Equal([]string{"Create ConfigMap a", "Create CustomResourceDefinition widgets." + group, "NotChecked Widget one"}))
+		e.install(want)
+		a = e.preview(e.want(ns, chart{version: "2", crds: crd(group), manifest: widget(group, "one") + configMap("a", "y")}))
+		e.Expect(planned(a)).To(Equal([]string{"Change ConfigMap a"}))
+		e.removed(want.Release)
+	})
 	t.Run("a namespace", func(t *testing.T) {
 		e, ns := beside(t)
 		want := e.want(ns+"-new", configMaps("1", "one"))

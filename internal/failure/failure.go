@@ -50,6 +50,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Passes reports whether it may end without a person: an event tells, or the source is asked again.
+func (e *Error) Passes() bool { return e.Wait || e.Again || e.RetryAfter > 0 }
+
 // OfContent reports whether it is about what the source gave, and not about the source.
 func (e *Error) OfContent() bool { return ofContent[e.Reason] }
 

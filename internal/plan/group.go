@@ -143,6 +143,13 @@ func worse(a, b State) State {
 	return states[max(slices.Index(states, a), slices.Index(states, b), 0)]
 }
 
+// AddonOf returns an add-on on whose objects there are these changes. Its state is the worst one.
+func AddonOf(changes []Change) Addon {
+	a := Addon{State: Same, Changes: changes}
+	a.State = a.worst()
+	return a
+}
+
 // worst returns the state of the add-on, with that of its changes.
 func (a *Addon) worst() State {
 	state := a.State

@@ -16,6 +16,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cluster-chandler/chandler/test/apiserver"
+	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
 // Suite is the tests of a package.
@@ -68,4 +69,20 @@ func (s Suite) run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	return m.Run(), nil
+}
+
+// RunOnServer runs the tests of a package two folders below the root on one API server, which has Cluster API's Clusters and these
+// kinds of the product, as "addonstacks".
+func RunOnServer(m *testing.M, name string, server **apiserver.Server, kinds ...string) {
+	Suite{Name: name, Parallel: 1, Prepare: func(ctx context.Context, root, dir string) error {
+		crds, err := apiserver.ClusterAPICRDs(ctx, "clusters")
+		if err != nil {
+			return err
+		}
+		for _, kind := range kinds {
+			crds = append(crds, filepath.Join(root, "config/crd/bases/addons.cluster.x-k8s.io_"+kind+".yaml"))
+		}
+		*server, err = apiserver.Start(ctx, dir, controlplane.Options{Name: "shared", CRDPaths: crds})
+		return err
+	}}.Run(m)
 }

@@ -13,11 +13,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// List returns the revisions of the stack that the cache shows, the newest first.
-func (h History) List(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
-	return h.revisions(ctx, h.Client, s)
-}
-
 // Foresee returns the revision that Keep would make the newest one for the stack, with the spec as the API server would serve it:
 // one of these revisions, or one that isn't there yet. It writes nothing.
 func (h History) Foresee(ctx context.Context, s, expanded *addonsv1.AddonStack, served *unstructured.Unstructured, pins stack.Pins, revisions []appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/report"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
 )
@@ -87,23 +88,14 @@ func (h History) isNew(ctx context.Context, revisions []appsv1.ControllerRevisio
 // Known returns the revisions of the stack, the newest first. Revisions with a previous
 // watch label of the stack aren't in the cache. They are read from the API server then.
 func (h History) Known(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
-	revisions, err := h.revisions(ctx, h.Client, s)
+	revisions, err := management.Revisions(ctx, h.Client, s)
 	if err == nil && len(revisions) == 0 && s.Status.LatestRevision != "" {
-		revisions, err = h.revisions(ctx, h.APIReader, s)
+		revisions, err = management.Revisions(ctx, h.APIReader, s)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return revisions, h.syncLabels(ctx, s, revisions)
-}
-
-// revisions lists the revisions of a stack, the newest first.
-func (h History) revisions(ctx context.Context, from client.Reader, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
-	all := &appsv1.ControllerRevisionList{}
-	if err := from.List(ctx, all, client.InNamespace(s.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: s.Name}); err != nil {
-		return nil, fmt.Errorf("listing the revisions of AddonStack %s: %w", s.Name, err)
-	}
-	return stack.OwnRevisions(s, all.Items), nil
 }
 
 // syncLabels carries a changed watch label over to the revisions, the newest first. It ends when

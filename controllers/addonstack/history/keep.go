@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/following"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/rollout"
@@ -31,7 +32,7 @@ func (h History) keep(ctx context.Context, s, expanded *addonsv1.AddonStack, pin
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := h.revisions(ctx, h.APIReader, s)
+	revisions, err := management.Revisions(ctx, h.APIReader, s)
 	if err != nil {
 		return nil, err
 	}

@@ -25,11 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// object is a hook's object as it is to be applied.
-func (r *Runner) object(h *helmrelease.Hook) (*unstructured.Unstructured, error) {
-	return objectOf(r.Applier.Scope, h)
-}
-
+// objectOf returns a hook's object as it is to be applied.
 func objectOf(scope *object.Scope, h *helmrelease.Hook) (*unstructured.Unstructured, error) {
 	objects, err := record.ParseManifest(h.Manifest)
 	if err != nil {
@@ -66,7 +62,7 @@ const hookGrace = time.Minute
 // awaitRunning waits for a hook of the revision. The object says whether it is of this revision, as the record
 // says so only once it is done.
 func (r *Runner) awaitRunning(ctx context.Context, h *helmrelease.Hook) (outcome.Stop, error) {
-	o, err := r.object(h)
+	o, err := objectOf(r.Applier.Scope, h)
 	if err != nil {
 		return outcome.Stop{}, nil //nolint:nilerr // it can't be there
 	}
@@ -224,7 +220,7 @@ func (r *Runner) deleteHooks(ctx context.Context, hooks []Hook) error {
 
 // deleteHook deletes a hook's object by its delete policy.
 func (r *Runner) deleteHook(ctx context.Context, h Hook) error {
-	o, err := r.object(h.Hook)
+	o, err := objectOf(r.Applier.Scope, h.Hook)
 	if err != nil || o.GroupVersionKind().GroupKind() == object.CRDKind {
 		return nil //nolint:nilerr // it can't be there
 	}

@@ -161,7 +161,7 @@ func (r *Runner) runHook(ctx context.Context, h Hook) (outcome.Stop, error) {
 	if progress.Phase == helmrelease.HookPhaseSucceeded {
 		return outcome.Stop{}, nil
 	}
-	o, err := r.object(h.Hook)
+	o, err := objectOf(r.Applier.Scope, h.Hook)
 	if err != nil {
 		return r.fail(ctx, h, err.Error())
 	}

@@ -6,12 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,7 +27,7 @@ import (
 // look returns what would become of an object of the revision, without an action if it stays the same.
 func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd bool) (plan.Change, error) {
 	key, gvk := record.KeyOf(o), o.GroupVersionKind()
-	c := plan.Change{Object: objectOf(o.GetAPIVersion(), key)}
+	c := plan.Change{Object: ObjectOf(o.GetAPIVersion(), key)}
 	unasked, same := p.unchanged[key]
 	if same && p.Seen != nil {
 		if seen, known := p.Seen(key); known && seen == unasked.Fields {
@@ -194,10 +193,7 @@ func unchecked(c plan.Change, reason, message string) plan.Change {
 func isOfSpec(f plan.Field) bool { return strings.HasPrefix(f.Path, ".spec.") }
 
 func metadataOf(o *unstructured.Unstructured) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp(),
-		Labels: maps.Clone(o.GetLabels()), Annotations: maps.Clone(o.GetAnnotations()), ManagedFields: slices.Clone(o.GetManagedFields()),
-	}}
+	m := meta.AsPartialObjectMetadata(o)
 	m.SetGroupVersionKind(o.GroupVersionKind())
 	return m
 }

@@ -83,8 +83,8 @@ func (p *Previewer) Objects(ctx context.Context, made *revision.Made) ([]plan.Ch
 			rest = append(rest, o)
 		}
 	}
-	for _, pass := range [][]*unstructured.Unstructured{made.CRDs, first, rest} {
-		if err := p.pass(ctx, pass, len(made.CRDs) > 0 && &pass[0] == &made.CRDs[0]); err != nil {
+	for i, pass := range [][]*unstructured.Unstructured{made.CRDs, first, rest} {
+		if err := p.pass(ctx, pass, i == 0); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +144,7 @@ func (p *Previewer) Gone(ctx context.Context, entries []record.Entry, adopted *r
 }
 
 func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.AdoptedRelease, calledOff bool) (plan.Change, error) {
-	c := plan.Change{Object: objectOf(e.GroupVersionKind().GroupVersion().String(), e.Key())}
+	c := plan.Change{Object: ObjectOf(e.GroupVersionKind().GroupVersion().String(), e.Key())}
 	live, err := p.Applier.Scope.Metadata(ctx, p.Keeper.Reader, e)
 	if object.IsGone(err) {
 		return plan.Change{}, nil
@@ -168,7 +168,7 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 	return c, nil
 }
 
-// objectOf names an object of a version of an API.
-func objectOf(apiVersion string, key record.ObjectKey) plan.Object {
+// ObjectOf names an object of a version of an API.
+func ObjectOf(apiVersion string, key record.ObjectKey) plan.Object {
 	return plan.Object{APIVersion: apiVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
 }
