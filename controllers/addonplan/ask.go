@@ -16,6 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/plan"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
@@ -91,12 +92,17 @@ func (r *Reconciler) slowness(of client.ObjectKey, c target) int {
 	return 0
 }
 
-// preview asks one cluster.
-func (r *Reconciler) preview(ctx context.Context, request plan.Request) (plan.Cluster, error) {
+// preview asks one cluster. A panic is an error: it would end the process.
+func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan.Cluster, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = errors.New(deliver.Panicked(ctx, request.Cluster.String(), value))
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, ofACluster)
 	defer cancel()
 	begun := r.Clock.Now()
-	is, err := r.Clusters.Preview(ctx, request)
+	is, err = r.Clusters.Preview(ctx, request)
 	clusterSeconds.Observe(r.Clock.Since(begun).Seconds())
 	return is, err
 }

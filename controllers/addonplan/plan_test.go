@@ -248,6 +248,23 @@ func TestPlansWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// A cluster whose answers lead to a fault of the program ends neither the process nor the plan.
+func TestPlansOutliveAPanic(t *testing.T) {
+	w := newWorld(t, 3)
+	w.clusters.answer = func(_ context.Context, r plan.Request) (plan.Cluster, error) {
+		if r.Cluster.Name == "prod-01" {
+			panic("an unexpected answer")
+		}
+		return changes("b"), nil
+	}
+	p := w.plan("hostile", addonsv1.AddonPlanSpec{})
+	w.reconcile(p)
+	w.expect(p, addonsv1.PlanDone, addonsv1.CompleteCondition, addonsv1.PlanCompleteReason)
+	if c := p.Status.Clusters; c.NotChecked != 1 || c.Changed != 2 {
+		t.Errorf("clusters are %+v", c)
+	}
+}
+
 // A plan is stale once its target, its inputs or its clusters are others, and current once they are as they were.
 func TestPlansGoStale(t *testing.T) {
 	w := newWorld(t, 2)
