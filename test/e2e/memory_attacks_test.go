@@ -182,7 +182,7 @@ func (tn *tenant) attackByValues() {
 		} else {
 			change(tn, &addonsv1.AddonStack{ObjectMeta: tn.named("values")}, func(s *addonsv1.AddonStack) { s.Spec.Addons = addons })
 		}
-		tn.awaitCluster("values-0", "its values are read", ready("a0"), ready("a6"))
+		tn.awaitCluster("values-0", "its values are read", ready("a0", "a1", "a2", "a3", "a4", "a5", "a6"))
 		for i := range 7 * 16 {
 			cm := &corev1.ConfigMap{ObjectMeta: tn.named(fmt.Sprintf("values-%d-%d-%d", round, i/16, i%16))}
 			must.Succeed(tn.t, client.IgnoreNotFound(world.hub.Delete(tn.t.Context(), cm)))
