@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package refusal_test
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance/registration/refusal"
 )
 
-// TestReasonOf has the reasons for which a claim isn't stored.
-func TestReasonOf(t *testing.T) {
+// TestReason has the reasons for which a claim isn't stored.
+func TestReason(t *testing.T) {
 	const hook = `admission webhook "x" denied the request: `
 	forbidden := apierrors.NewInvalid(schema.GroupKind{}, "chandler", nil)
 	forbidden.ErrStatus.Message = hook + "no"
@@ -37,7 +38,7 @@ func TestReasonOf(t *testing.T) {
 		"the API server has a cold": {answer(http.StatusInternalServerError, "etcdserver: timeout"), addonsv1.ScopeNotClaimedReason, "etcdserver: timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if reason, text := reasonOf(tc.err), textOf(tc.err); reason != tc.reason || text != tc.wants {
+			if reason, text := refusal.Reason(tc.err), refusal.Text(tc.err); reason != tc.reason || text != tc.wants {
 				t.Errorf("%s: %q, want %s: %q", reason, text, tc.reason, tc.wants)
 			}
 		})
