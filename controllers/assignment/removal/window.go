@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package removal
 
 import (
 	"encoding/json"
@@ -14,13 +14,13 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// removalWindow is how long a removal counts towards spec.removalLimit.
-const removalWindow = 10 * time.Minute
+// Window is how long a removal counts towards spec.removalLimit.
+const Window = 10 * time.Minute
 
 // removals remembers which clusters lost add-ons of which stack lately, until the cache shows that.
 //
 // Key: the AddonStack and the name of the ClusterAddon.
-// Bound: removalWindow.
+// Bound: Window.
 // Lost with it: nothing, as the ClusterAddon says it, too.
 type removals struct{ known *cache.Expiring }
 
@@ -31,7 +31,7 @@ type removal struct {
 
 // add notes that a cluster loses add-ons of a stack now.
 func (r removals) add(stack client.ObjectKey, cluster string) {
-	r.known.Set(removal{stack, cluster}, nil, removalWindow)
+	r.known.Set(removal{stack, cluster}, nil, Window)
 }
 
 // includes reports whether a cluster lost add-ons of a stack lately.
@@ -40,8 +40,8 @@ func (r removals) includes(stack client.ObjectKey, cluster string) bool {
 	return known
 }
 
-// lastRemovals returns when add-ons were taken away from a cluster, by their stack.
-func lastRemovals(ca *addonsv1.ClusterAddon) map[string]time.Time {
+// Last returns when add-ons were taken away from a cluster, by their stack.
+func Last(ca *addonsv1.ClusterAddon) map[string]time.Time {
 	var at map[string]time.Time
 	if err := json.Unmarshal([]byte(ca.Annotations[addonsv1.LastRemovalsAnnotation]), &at); err != nil {
 		return nil // nobody has written it, or a person did
@@ -49,15 +49,15 @@ func lastRemovals(ca *addonsv1.ClusterAddon) map[string]time.Time {
 	return at
 }
 
-// noteRemovals notes in a ClusterAddon that add-ons of these stacks go now. Earlier ones are dropped once they
+// Note notes in a ClusterAddon that add-ons of these stacks go now. Earlier ones are dropped once they
 // don't count any more.
-func noteRemovals(ca *addonsv1.ClusterAddon, stacks []string, now time.Time) {
+func Note(ca *addonsv1.ClusterAddon, stacks []string, now time.Time) {
 	if len(stacks) == 0 {
 		return
 	}
 	at := map[string]time.Time{}
-	maps.Copy(at, lastRemovals(ca))
-	maps.DeleteFunc(at, func(_ string, t time.Time) bool { return now.Sub(t) > removalWindow })
+	maps.Copy(at, Last(ca))
+	maps.DeleteFunc(at, func(_ string, t time.Time) bool { return now.Sub(t) > Window })
 	for _, name := range stacks {
 		at[name] = now.UTC().Truncate(time.Second)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package candidate_test
 
 import (
 	"testing"
@@ -12,16 +12,19 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment/candidate"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 // The revisions of a stack are named by their age: "3" is the newest.
-func TestStepFor(t *testing.T) {
+func TestStepsOfARollout(t *testing.T) {
 	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	everyone, nobody := addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}}, addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}}
-	all := []appsv1.ControllerRevision{kept(t, "3", everyone), kept(t, "2", everyone), kept(t, "1", everyone)}
+	all := []appsv1.ControllerRevision{stacks.Revision(t, "3", everyone), stacks.Revision(t, "2", everyone), stacks.Revision(t, "1", everyone)}
 	for name, tc := range map[string]struct {
 		previous  string
 		revisions []appsv1.ControllerRevision
@@ -47,8 +50,8 @@ func TestStepFor(t *testing.T) {
 		"its revision is gone":                                  {previous: "0", completed: 1, want: "0"},
 		"it joins":                                              {completed: 1, want: "2"},
 		"it joins a step back":                                  {completed: -1, cause: rollout.Back, want: "3"},
-		"it joins, and the completed one isn't for it":          {revisions: []appsv1.ControllerRevision{all[0], kept(t, "2", nobody)}, completed: 1, want: ""},
-		"it is new, and the completed one isn't for it":         {revisions: []appsv1.ControllerRevision{all[0], kept(t, "2", nobody)}, completed: 1, young: true, want: "3"},
+		"it joins, and the completed one isn't for it":          {revisions: []appsv1.ControllerRevision{all[0], stacks.Revision(t, "2", nobody)}, completed: 1, want: ""},
+		"it is new, and the completed one isn't for it":         {revisions: []appsv1.ControllerRevision{all[0], stacks.Revision(t, "2", nobody)}, completed: 1, young: true, want: "3"},
 		"the stack is new":                                      {completed: -1, want: ""},
 		"the stack is new, and it is its turn":                  {completed: -1, turn: true, want: "3"},
 		"a new cluster can't wait for its network":              {completed: -1, young: true, want: "3"},
@@ -79,7 +82,7 @@ func TestStepFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			marked := []rollout.Revision{{Name: "3", Cause: rollout.Edited, Started: true}, {Name: "2", Cause: rollout.Edited}, {Name: "1", Cause: rollout.Edited}}
-			c := &candidate{name: "platform", revision: marked[tc.target].Name, revisions: all, steps: &steps{now: made.Add(24 * time.Hour), made: made, marked: marked, target: tc.target}}
+			c := candidate.Stack{Name: "platform", Spec: everyone, Revision: marked[tc.target].Name, Revisions: all, Steps: &candidate.Steps{Now: made.Add(24 * time.Hour), Made: made, Marked: marked, Target: tc.target}}
 			if tc.completed >= 0 {
 				marked[tc.completed].Completed, marked[tc.completed].Replaced = true, tc.replaced
 			}
@@ -87,14 +90,14 @@ func TestStepFor(t *testing.T) {
 				marked[tc.target].Cause = tc.cause
 			}
 			if tc.none {
-				c.steps.target = -1
+				c.Steps.Target = -1
 			}
 			if tc.revisions != nil {
-				c.revisions, c.steps.marked = tc.revisions, marked[:2]
+				c.Revisions, c.Steps.Marked = tc.revisions, marked[:2]
 			}
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(made.Add(-time.Hour))}}
 			if tc.turn {
-				c.steps.turns = sets.New("prod")
+				c.Steps.Turns = sets.New("prod")
 			}
 			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(made.Add(time.Hour))}} // made again
 			if tc.young {
@@ -113,9 +116,10 @@ func TestStepFor(t *testing.T) {
 				ca.Status.ObservedGeneration, ca.Status.Addons = 1, []addonsv1.AddonStatus{{Stack: "platform", RecordedRevision: tc.recorded}}
 			}
 			if tc.fresh {
-				c.steps.now = ca.CreationTimestamp.Time
+				c.Steps.Now = ca.CreationTimestamp.Time
 			}
-			if got := c.stepFor(member.OfCluster(cluster), ca); got != tc.want {
+			got := stack.AssignedRevision(candidate.Assign(member.OfCluster(cluster), []candidate.Stack{c}, ca), "platform")
+			if got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -125,27 +129,27 @@ func TestStepFor(t *testing.T) {
 // Another stack that is to go stays until the first turn of the one that selects the cluster now.
 func TestStackIsAwaitedUntilItsTurn(t *testing.T) {
 	cluster := member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}})
-	coming := candidate{name: "b", spec: selecting(&metav1.LabelSelector{}), revision: "b-1", steps: &steps{marked: []rollout.Revision{{Name: "b-1"}}, made: time.Now()}}
-	going := candidate{name: "a", spec: selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}), revision: "a-1"}
+	coming := candidate.Stack{Name: "b", Spec: selecting(&metav1.LabelSelector{}), Revision: "b-1", Steps: &candidate.Steps{Marked: []rollout.Revision{{Name: "b-1"}}, Made: time.Now()}}
+	going := candidate.Stack{Name: "a", Spec: selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}), Revision: "a-1"}
 	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: "prod", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}}
-	if got := assign(cluster, []candidate{coming}, ca); len(got) > 0 {
+	if got := candidate.Assign(cluster, []candidate.Stack{coming}, ca); len(got) > 0 {
 		t.Errorf("without others it isn't named before its turn, else it would hold upgrades of Kubernetes: %+v", got)
 	}
 	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}}
-	got := assign(cluster, []candidate{going, coming}, ca)
+	got := candidate.Assign(cluster, []candidate.Stack{going, coming}, ca)
 	if len(got) != 1 || got[0].Name != "b" || got[0].Revision != "" {
 		t.Errorf("it is awaited: %+v", got)
 	}
 	ca.Spec.Stacks = got
 	left := addonsv1.AddonStatus{Stack: "a", Namespace: "apps", Name: "web", Phase: addonsv1.AddonReady, Revision: 1, Objects: &addonsv1.ObjectCounts{Total: 1}}
 	ca.Status.Addons = []addonsv1.AddonStatus{left}
-	if again := assign(cluster, []candidate{going, coming}, ca); len(again) != 1 || again[0].Name != "b" || again[0].Revision != "" {
+	if again := candidate.Assign(cluster, []candidate.Stack{going, coming}, ca); len(again) != 1 || again[0].Name != "b" || again[0].Revision != "" {
 		t.Errorf("it is awaited until its turn: %+v", again)
 	}
 	left.Phase, left.Reason = addonsv1.AddonUnassigned, reasons.StackUnknown
 	for _, addons := range [][]addonsv1.AddonStatus{nil, {left}} {
 		ca.Status.Addons = addons
-		if again := assign(cluster, []candidate{coming}, ca); len(again) > 0 {
+		if again := candidate.Assign(cluster, []candidate.Stack{coming}, ca); len(again) > 0 {
 			t.Errorf("a stack that had no revision at first isn't named before its turn, either: %+v", again)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package candidate_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment/candidate"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 )
 
@@ -27,8 +28,8 @@ func TestReturning(t *testing.T) {
 	}{
 		"it is to be made":                        {isNew: true, waits: true},
 		"it hasn't reported":                      {unreported: true, waits: true},
-		"it hasn't reported for long":             {unreported: true, later: firstReport},
-		"a backup brought a status":               {restored: true, later: firstReport, addons: []addonsv1.AddonStatus{recorded("platform", "2")}},
+		"it hasn't reported for long":             {unreported: true, later: candidate.FirstReport},
+		"a backup brought a status":               {restored: true, later: candidate.FirstReport, addons: []addonsv1.AddonStatus{recorded("platform", "2")}},
 		"its cluster has nothing":                 {},
 		"its records name a revision":             {addons: []addonsv1.AddonStatus{recorded("platform", "2")}, want: "2"},
 		"its records name several":                {addons: []addonsv1.AddonStatus{recorded("platform", "1"), recorded("platform", "3"), recorded("platform", "2")}, want: "3"},
@@ -49,7 +50,7 @@ func TestReturning(t *testing.T) {
 			if tc.isNew {
 				ca.Name = ""
 			}
-			if got, waits := returning(ca, "platform", revisions, made.Add(tc.later)); got != tc.want || waits != tc.waits {
+			if got, waits := candidate.Returning(ca, "platform", revisions, made.Add(tc.later)); got != tc.want || waits != tc.waits {
 				t.Errorf("got %q, %v", got, waits)
 			}
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package removal
 
 import (
 	"crypto/sha256"
@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment/candidate"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // confirmations remembers the confirmations of removals that are held now, until the cache shows them on a
@@ -67,14 +69,14 @@ func isOf(confirmation string, change heldChange) bool {
 }
 
 // changeOf returns which change of a stack would take add-ons away, and its cause: the same for all clusters of the stack.
-func changeOf(key client.ObjectKey, assigned string, target *candidate, wanted []addonsv1.StackRevision) (heldChange, addonsv1.RemovalCause) {
+func changeOf(key client.ObjectKey, assigned string, target *candidate.Stack, wanted []addonsv1.StackRevision) (heldChange, addonsv1.RemovalCause) {
 	cause, about := addonsv1.RemovalStackDeleted, assigned
 	switch {
 	case target == nil:
-	case names(wanted, key.Name):
-		cause, about = addonsv1.RemovalAddonsDropped, target.revision
+	case stack.IsAssigned(wanted, key.Name):
+		cause, about = addonsv1.RemovalAddonsDropped, target.Revision
 	default:
-		cause, about = addonsv1.RemovalNotSelected, target.revision
+		cause, about = addonsv1.RemovalNotSelected, target.Revision
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{string(cause), key.Name, about}, "/")))
 	return heldChange{key.Namespace, hex.EncodeToString(sum[:4])}, cause

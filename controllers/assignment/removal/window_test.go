@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package removal_test
 
 import (
 	"maps"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment/removal"
 )
 
 // What a cluster lost of one stack counts on when it loses something of another one, as long as it counts at all.
@@ -20,17 +21,17 @@ func TestRemovalsOfOtherStacksAreKept(t *testing.T) {
 		want   []string
 	}{
 		{0, []string{"a"}, []string{"a"}},
-		{removalWindow / 2, []string{"b", "c"}, []string{"a", "b", "c"}},
-		{removalWindow / 2, nil, []string{"a", "b", "c"}},
+		{removal.Window / 2, []string{"b", "c"}, []string{"a", "b", "c"}},
+		{removal.Window / 2, nil, []string{"a", "b", "c"}},
 		{time.Second, []string{"d"}, []string{"b", "c", "d"}},
 	} {
 		now = now.Add(step.after)
-		noteRemovals(ca, step.stacks, now)
-		if got := slices.Sorted(maps.Keys(lastRemovals(ca))); !slices.Equal(got, step.want) {
+		removal.Note(ca, step.stacks, now)
+		if got := slices.Sorted(maps.Keys(removal.Last(ca))); !slices.Equal(got, step.want) {
 			t.Errorf("after %v it says %v, want %v", step.stacks, got, step.want)
 		}
 	}
-	if at := lastRemovals(ca)["b"]; !at.Equal(now.Add(-removalWindow/2 - time.Second)) {
+	if at := removal.Last(ca)["b"]; !at.Equal(now.Add(-removal.Window/2 - time.Second)) {
 		t.Errorf("b went at %s", at)
 	}
 }
