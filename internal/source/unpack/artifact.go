@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+// Package unpack has worker processes open content, and finds in it what a reference means. It asks no source.
+package unpack
 
 import (
 	"context"
@@ -22,8 +23,8 @@ type Artifact struct {
 	metadata      []byte // metadata.yaml of a bundle, as JSON; nil if there is none
 }
 
-// bytes estimates the memory that it holds.
-func (a *Artifact) bytes() int64 {
+// Bytes estimates the memory that it holds.
+func (a *Artifact) Bytes() int64 {
 	const overhead = 256 // of a file, with its name
 	if a == nil {
 		return overhead
@@ -31,15 +32,21 @@ func (a *Artifact) bytes() int64 {
 	return artifact.Content{Files: a.Files}.Bytes() + int64(len(a.Files)+1)*overhead
 }
 
-// unpack has a worker open the content. Of a bundle, it returns what the release of a Cluster Stack says it is, too.
-func (s fetching) unpack(ctx context.Context, content artifact.Content, kind artifact.Kind) (*Artifact, error) {
+// Unpacker unpacks content within limits.
+type Unpacker struct {
+	Opener opener.Opener
+	Limits artifact.Limits
+}
+
+// Unpack has a worker open the content. Of a bundle, it returns what the release of a Cluster Stack says it is, too.
+func (u Unpacker) Unpack(ctx context.Context, content artifact.Content, kind artifact.Kind) (*Artifact, error) {
 	unpackings.Inc()
 	content.Kind = kind
-	job := &opener.Unpack{Content: content, Limits: s.Limits}
+	job := &opener.Unpack{Content: content, Limits: u.Limits}
 	if kind == artifact.KindBundle {
 		job.Document = clusterstack.MetadataFile
 	}
-	opened, err := s.Opener.Open(ctx, &opener.Job{Unpack: job})
+	opened, err := u.Opener.Open(ctx, &opener.Job{Unpack: job})
 	if err != nil {
 		return nil, err
 	}
