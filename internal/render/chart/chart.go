@@ -97,11 +97,8 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 			return nil, err
 		}
 	}
-	if len(req.Patches) > 0 {
-		enter(job.StagePatches)
-		if documents, crds, err = patch.Apply(reader, req.Patches, documents, crds); err != nil {
-			return nil, err
-		}
+	if documents, crds, err = patch.Apply(reader, req.Edits, documents, crds, enter); err != nil {
+		return nil, err
 	}
 	if documents, result.Hooks, err = manifest.SplitHooks(documents); err != nil {
 		return nil, err
