@@ -144,7 +144,7 @@ func present(all []wanted.Addon, u *upgrade.Upgrade, assigned []addonsv1.StackRe
 func (r Reader) leftStacks(installed map[deliver.Release]deliver.Summary, assigned []addonsv1.StackRevision) sets.Set[string] {
 	left := sets.New[string]()
 	for _, record := range installed {
-		if stack.Assigned(assigned, record.Stack).Name == "" && r.Inputs.Proofs.Prove(record) {
+		if !stack.IsAssigned(assigned, record.Stack) && r.Inputs.Proofs.Prove(record) {
 			left.Insert(record.Stack)
 		}
 	}
