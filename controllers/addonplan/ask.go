@@ -50,6 +50,7 @@ func (r *Reconciler) ask(ctx context.Context, p *addonsv1.AddonPlan, of *subject
 			}
 			request := plan.Request{
 				Cluster: client.ObjectKey{Namespace: key.Namespace, Name: c.name}, Stack: of.stack.Name, Revision: of.revision, Inputs: of.inputs, Key: secret,
+				RecordedValues: p.Spec.RecordedValues,
 			}
 			if !c.leaves {
 				request.Spec = of.spec
