@@ -103,9 +103,11 @@ func TestAddonIsTooLarge(t *testing.T) {
 func TestValuesCountInWhatIsKept(t *testing.T) {
 	const kept = 3_000_000
 	e, ns := alone(t)
-	memory := e.withMemory(1<<30, 0, kept)
+	const cluster, spare = 16 << 20, 500_000
+	memory := e.withMemory(1<<30, cluster, kept)
+	var want deliver.Desired
 	for i := range 4 {
-		want := e.wantNamed(fmt.Sprint("a", i), ns, chart{version: "1", manifest: configMap(fmt.Sprint("a", i), "x")})
+		want = e.wantNamed(fmt.Sprint("a", i), ns, chart{version: "1", manifest: configMap(fmt.Sprint("a", i), "x")})
 		want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.key == 'never'"}}
 		render := want.Render
 		want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
@@ -117,6 +119,29 @@ func TestValuesCountInWhatIsKept(t *testing.T) {
 		if usage := memory.Usage(); usage.Claimed > 0 || usage.Cached < min(int64(i+1), 2)*1_000_000 || usage.Cached > kept {
 			t.Errorf("after %d add-ons there is %+v", i+1, usage)
 		}
+	}
+	others := memory.Claim(budget.Tenant{Namespace: "fleet", Cluster: "a"}, 0)
+	e.Expect(others.Grow(e.ctx, cluster-spare)).To(Succeed())
+	e.Expect(e.ensure(want).Reason).To(Equal(deliver.ReasonWaitingForMemory), "what is kept counts while a call has it")
+	others.End()
+	e.ensureAs(want, deliver.ReasonWaitingForObjects)
+	e.d.Forget(e.target.Name)
+	e.Expect(memory.Usage()).To(Equal(budget.Usage{}), "nothing is left of a cluster that is forgotten")
+}
+
+// TestCRDsThatAreSkippedCount has a chart bring more CRDs than its cluster may have in memory. They are neither applied nor recorded.
+func TestCRDsThatAreSkippedCount(t *testing.T) {
+	e, ns := alone(t)
+	memory := e.withMemory(8<<20, 700_000, 0)
+	for many, reason := range map[int]string{1: "Ready", 300: deliver.ReasonAddonTooLarge} {
+		c := chart{version: "1", manifest: configMap("c", "1")}
+		for i := range many {
+			c.crds += crd(fmt.Sprintf("skipped-%d.example.com", i))
+		}
+		want := e.wantNamed(fmt.Sprint("a", many), ns, c)
+		want.CRDPolicy = addonsv1.CRDPolicySkip
+		e.settleAs(want, reason)
+		e.expectNoClaim(memory)
 	}
 }
 
