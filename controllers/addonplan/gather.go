@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 
@@ -57,6 +58,18 @@ func (of *subject) basis() plan.Basis {
 	return is
 }
 
+// isKept reports whether the stack's spec is kept as a revision. That of a paused stack isn't before the pause ends.
+func (of *subject) isKept() bool {
+	return len(of.revisions) > 0 && stack.Generation(&of.revisions[0]) == of.stack.Generation
+}
+
+// waits returns an error for people about what passes.
+func waits(format string, args ...any) *failure.Error {
+	why := failure.New(addonsv1.PlanWaitingReason, format, args...)
+	why.Wait = true
+	return why
+}
+
 // gather finds out what a plan is of. An error of type *failure.Error is for people, and may say to wait.
 func (r *Reconciler) gather(ctx context.Context, p *addonsv1.AddonPlan) (*subject, error) {
 	of, err := r.readStack(ctx, p)
@@ -64,9 +77,12 @@ func (r *Reconciler) gather(ctx context.Context, p *addonsv1.AddonPlan) (*subjec
 		return nil, err
 	}
 	is := &appsv1.ControllerRevision{}
-	if p.Spec.Template != nil {
+	switch {
+	case p.Spec.Template != nil:
 		is, err = r.fromTemplate(ctx, p, of)
-	} else {
+	case p.Spec.Revision == "" && annotations.HasPaused(of.stack) && !of.isKept():
+		is, err = r.foresee(ctx, p, of, "AddonStack "+of.stack.Name+": spec", nil)
+	default:
 		is, err = revisionOf(p, of)
 	}
 	if err != nil {
@@ -103,6 +119,8 @@ func (r *Reconciler) readStack(ctx context.Context, p *addonsv1.AddonPlan) (*sub
 		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "spec.stackName: there is no AddonStack %s for this instance: see its watch label, and that of the plan", p.Spec.StackName)
 	case err != nil:
 		return nil, fmt.Errorf("reading AddonStack %s: %w", p.Spec.StackName, err)
+	case !of.stack.DeletionTimestamp.IsZero():
+		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "AddonStack %s is being deleted: see its finalizers", p.Spec.StackName)
 	}
 	of.revisions, err = management.Revisions(ctx, r.Client, of.stack)
 	return of, err
@@ -114,9 +132,7 @@ func revisionOf(p *addonsv1.AddonPlan, of *subject) (*appsv1.ControllerRevision,
 	switch s := of.stack; {
 	case name != "":
 	case s.Status.ObservedGeneration != s.Generation && !p.IsFinished():
-		waits := failure.New(addonsv1.PlanWaitingReason, "AddonStack %s was edited, and isn't kept as a revision yet: see its conditions", s.Name)
-		waits.Wait = true
-		return nil, waits
+		return nil, waits("AddonStack %s was edited, and isn't kept as a revision yet: see its conditions", s.Name)
 	case len(of.revisions) == 0:
 		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "AddonStack %s has no revision yet: see its conditions", s.Name)
 	case s.Spec.Rollout != nil:
@@ -146,17 +162,22 @@ func (r *Reconciler) fromTemplate(ctx context.Context, p *addonsv1.AddonPlan, of
 	if len(wrong) > 0 {
 		return nil, failure.New(addonsv1.PlanInvalidTemplateReason, "spec.template isn't the spec of an AddonStack: %s", message.FirstFew(wrong))
 	}
-	if problems := stack.Validate(&edited.Spec); len(problems) > 0 {
-		return nil, failure.New(problems[0].Reason, "spec.template: %s", strings.TrimPrefix(problems[0].Error.Error(), "spec."))
-	}
 	edited.Generation++ // its bundle may have to be read
 	of.stack = edited
 	var content map[string]any
 	if err := utiljson.Unmarshal(p.Spec.Template.Raw, &content); err != nil {
 		return nil, err
 	}
+	return r.foresee(ctx, p, of, "spec.template", content)
+}
+
+// foresee returns the revision that the stack would have with the content of a template; nil is its spec as it is written.
+func (r *Reconciler) foresee(ctx context.Context, p *addonsv1.AddonPlan, of *subject, field string, content map[string]any) (*appsv1.ControllerRevision, error) {
+	if problems := stack.Validate(&of.stack.Spec); len(problems) > 0 {
+		return nil, failure.New(problems[0].Reason, "%s: %s", field, strings.TrimPrefix(problems[0].Error.Error(), "spec."))
+	}
 	key := client.ObjectKeyFromObject(p)
-	return r.Stacks.Foresee(ctx, edited, content, func() { r.wake.Add(key) })
+	return r.Stacks.Foresee(ctx, of.stack, content, func() { r.wake.Add(key) })
 }
 
 // selectClusters finds the clusters that the revision selects, and those that it leaves, within the plan's selector.

@@ -3,6 +3,7 @@
 package addonplan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/plan"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/standing"
 )
@@ -28,12 +30,17 @@ func (r *Reconciler) write(ctx context.Context, before, after *addonsv1.AddonPla
 	return r.Statuses.Patch(ctx, before, after)
 }
 
-// wait reports that the plan hasn't begun.
-func (r *Reconciler) wait(ctx context.Context, p *addonsv1.AddonPlan, why string) error {
-	is := p.DeepCopy()
+// stop reports why the plan can't begin now. If that doesn't pass, or didn't within the plan's time to live, the plan fails.
+func (r *Reconciler) stop(ctx context.Context, p *addonsv1.AddonPlan, why *failure.Error) (ctrl.Result, error) {
+	is, left := p.DeepCopy(), r.left(p)
+	if !why.Passes() || left <= 0 {
+		is.Status.Phase, is.Status.Finished = addonsv1.PlanFailed, r.now()
+		setComplete(is, metav1.ConditionFalse, why.Reason, why.Error())
+		return r.end(ctx, p, is, corev1.EventTypeWarning, "PlanFailed")
+	}
 	is.Status.Phase = addonsv1.PlanPending
-	setComplete(is, metav1.ConditionFalse, addonsv1.PlanWaitingReason, why)
-	return r.write(ctx, p, is)
+	setComplete(is, metav1.ConditionFalse, addonsv1.PlanWaitingReason, why.Error())
+	return ctrl.Result{RequeueAfter: min(left, cmp.Or(why.RetryAfter, retry.Source))}, r.write(ctx, p, is)
 }
 
 // begin writes which revision the clusters are asked about.
@@ -42,14 +49,6 @@ func begin(p *addonsv1.AddonPlan, of *subject) {
 		Phase: addonsv1.PlanRunning, Revision: of.revision, Clusters: addonsv1.PlanClusters{Total: int32(len(of.clusters))}, Conditions: p.Status.Conditions,
 	}
 	setComplete(p, metav1.ConditionFalse, addonsv1.PlanRunningReason, "")
-}
-
-// fail reports why there is no answer.
-func (r *Reconciler) fail(ctx context.Context, p *addonsv1.AddonPlan, failed *failure.Error) (ctrl.Result, error) {
-	is := p.DeepCopy()
-	is.Status.Phase, is.Status.Finished = addonsv1.PlanFailed, r.now()
-	setComplete(is, metav1.ConditionFalse, failed.Reason, failed.Error())
-	return r.end(ctx, p, is, corev1.EventTypeWarning, "PlanFailed")
 }
 
 // complete reports the answer.
