@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/delivery"
@@ -43,6 +44,12 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan
 	q := pass{
 		ca: ca, stored: ca.DeepCopy(), cluster: cluster, memory: &remembered{addons: memory.New()}, now: r.Clock.Now(),
 		workload: workload.Cluster{Name: name, Conn: conn, Namespace: ca.Namespace},
+	}
+	if same, err := q.memory.identity.IsSame(ctx, r.Fleet, ca, q.workload); err != nil {
+		return is, plan.ErrSilent
+	} else if !same {
+		why := conditions.Get(ca, addonsv1.ClusterReachableCondition)
+		return plan.Cluster{Addons: []plan.Addon{{State: plan.Held, Reason: why.Reason, Message: why.Message}}}, nil
 	}
 	q.memory.proofs.Restore(q.stored, ca.UID)
 	reader := r.gather(q)
