@@ -38,7 +38,7 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan
 	if cluster == nil || !connected {
 		return is, plan.ErrSilent
 	}
-	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: ca.Namespace, Cluster: ca.Name}))
+	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: ca.Namespace, Cluster: ca.Name, Last: true}))
 	defer cancel()
 	defer context.AfterFunc(conn.Context(), cancel)()
 	q := pass{
