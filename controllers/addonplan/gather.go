@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,30 +33,14 @@ import (
 type subject struct {
 	stack     *addonsv1.AddonStack // with the spec of a template, if the plan has one
 	revisions []appsv1.ControllerRevision
-	// revision that clusters would get, with its spec, policies as they would count, and inputs. Replaced are the objects whose
-	// values it pins, and that have others now.
-	revision string
-	spec     *addonsv1.AddonStackSpec
-	inputs   stack.Inputs
-	replaced string
-	// clusters that the plan is about, and those of the stack that the revision selects.
-	clusters []target
+	// Basis has the revision that clusters would get, and the clusters, by the names of their ClusterAddons. Spec is that of the
+	// revision, with policies as they would count.
+	plan.Basis
+	spec   *addonsv1.AddonStackSpec
+	inputs stack.Inputs
+	// leaves are the clusters that the revision doesn't select any more, and selected those that it does.
+	leaves   sets.Set[string]
 	selected []standing.Cluster
-}
-
-// target is a cluster that the plan is about.
-type target struct {
-	name   string // of its ClusterAddon
-	leaves bool   // the revision doesn't select it any more
-}
-
-// basis returns what decides whether a plan is of the present.
-func (of *subject) basis() plan.Basis {
-	is := plan.Basis{Revision: of.revision, Replaced: of.replaced}
-	for _, c := range of.clusters {
-		is.Clusters = append(is.Clusters, c.name)
-	}
-	return is
 }
 
 // isKept reports whether the stack's spec is kept as a revision. That of a paused stack isn't before the pause ends.
@@ -100,7 +85,7 @@ func (r *Reconciler) gather(ctx context.Context, p *addonsv1.AddonPlan) (*subjec
 	}
 	written := &of.stack.Spec
 	spec.DeletionPolicy, spec.RemovalLimit, spec.AllowedRemovals, spec.Rollout = written.DeletionPolicy, written.RemovalLimit, written.AllowedRemovals, written.Rollout
-	of.revision, of.spec, of.replaced = is.Name, spec, is.Annotations[addonsv1.RolloutInputsReplacedAnnotation]
+	of.Revision, of.spec, of.Replaced = is.Name, spec, is.Annotations[addonsv1.RolloutInputsReplacedAnnotation]
 	return of, r.selectClusters(ctx, p, of)
 }
 
@@ -197,6 +182,7 @@ func (r *Reconciler) selectClusters(ctx context.Context, p *addonsv1.AddonPlan, 
 	if err := r.Client.List(ctx, cas, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.Namespace, err)
 	}
+	of.leaves = sets.New[string]()
 	has := map[string]bool{}
 	for i := range cas.Items {
 		has[cas.Items[i].Name] = stack.Assigned(cas.Items[i].Spec.Stacks, of.stack.Name).Name != ""
@@ -207,7 +193,9 @@ func (r *Reconciler) selectClusters(ctx context.Context, p *addonsv1.AddonPlan, 
 		if err != nil || m.Deleting || !narrowed.Matches(labels.Set(m.Labels)) || !selected && !has[name] {
 			continue // a selector was valid when it was kept
 		}
-		of.clusters = append(of.clusters, target{name: name, leaves: !selected})
+		if of.Clusters = append(of.Clusters, name); !selected {
+			of.leaves.Insert(name)
+		}
 	}
 	of.selected = standing.Select(p.Namespace, of.spec, members, cas.Items)
 	return nil

@@ -104,7 +104,7 @@ func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Res
 	}
 	is := p.DeepCopy()
 	begin(is, of)
-	if err := r.write(ctx, p, is); err != nil {
+	if err := r.Statuses.Patch(ctx, p, is); err != nil {
 		return ctrl.Result{}, err
 	}
 	sum, err := r.ask(ctx, is, of)
@@ -137,7 +137,7 @@ func (r *Reconciler) finished(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.
 	}
 	is := p.DeepCopy()
 	r.setStale(is, of)
-	return management.Retry(ctx, result, r.write(ctx, p, is))
+	return management.Retry(ctx, result, r.Statuses.Patch(ctx, p, is))
 }
 
 // left returns how long a finished plan is still to be kept, and another one may still wait.

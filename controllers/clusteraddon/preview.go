@@ -36,7 +36,7 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan
 	name := r.Members.Names.Fleet(ca)
 	conn, connected := r.Fleet.Connection(name)
 	if cluster == nil || !connected {
-		return is, plan.ErrSilent
+		return plan.Silent(), nil
 	}
 	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: ca.Namespace, Cluster: ca.Name, Last: true}))
 	defer cancel()
@@ -46,10 +46,10 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan
 		workload: workload.Cluster{Name: name, Conn: conn, Namespace: ca.Namespace},
 	}
 	if same, err := q.memory.identity.IsSame(ctx, r.Fleet, ca, q.workload); err != nil {
-		return is, plan.ErrSilent
+		return plan.Silent(), nil
 	} else if !same {
 		why := conditions.Get(ca, addonsv1.ClusterReachableCondition)
-		return plan.Cluster{Addons: []plan.Addon{{State: plan.Held, Reason: why.Reason, Message: why.Message}}}, nil
+		return plan.Whole(plan.Held, why.Reason, why.Message), nil
 	}
 	q.memory.proofs.Restore(q.stored, ca.UID)
 	reader := r.gather(q)
@@ -67,7 +67,7 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan
 		is.Addons, err = of.All(ctx)
 	}
 	if !known && err == nil || conn.Context().Err() != nil {
-		err = plan.ErrSilent
+		return plan.Silent(), nil
 	}
 	return is, err
 }
