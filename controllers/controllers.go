@@ -20,6 +20,8 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/addonplan"
 	"github.com/cluster-chandler/chandler/controllers/addonstack"
 	"github.com/cluster-chandler/chandler/controllers/assignment"
+	"github.com/cluster-chandler/chandler/controllers/assignment/missing"
+	"github.com/cluster-chandler/chandler/controllers/assignment/removal"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
@@ -92,12 +94,14 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("making a discovery client: %w", err)
 	}
+	missingStacks := missing.New(kinds, local.GetAPIReader(), clock.RealClock{})
 	assignments := &assignment.Reconciler{
 		Client:    local.GetClient(),
 		APIReader: local.GetAPIReader(),
 		Recorder:  local.GetEventRecorder("assignment"),
 		Members:   members,
-		Discovery: kinds,
+		Missing:   missingStacks,
+		Guard:     removal.NewGuard(local.GetClient(), members, missingStacks, clock.RealClock{}),
 		Clock:     clock.RealClock{},
 		Turns:     turns,
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/fleet/internal/apis"
-	"github.com/cluster-chandler/chandler/fleet/internal/patient"
+	"github.com/cluster-chandler/chandler/fleet/internal/lazycache"
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
@@ -151,7 +151,7 @@ func (c *Connection) clusterOptions(o Options, log logr.Logger) cluster.Option {
 		}
 		made.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 			options.HTTPClient = c.watches
-			return patient.New(config, options, newCache, sync.OnceFunc(func() { c.startCache() }))
+			return lazycache.New(config, options, newCache, sync.OnceFunc(func() { c.startCache() }))
 		}
 		newClient := made.NewClient
 		if newClient == nil {

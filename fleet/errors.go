@@ -3,7 +3,7 @@
 package fleet
 
 import (
-	"github.com/cluster-chandler/chandler/fleet/internal/patient"
+	"github.com/cluster-chandler/chandler/fleet/internal/lazycache"
 	"github.com/cluster-chandler/chandler/fleet/limits"
 )
 
@@ -11,7 +11,7 @@ import (
 // kind within two seconds. Return it from a reconcile, and the request is tried again. The error that wraps it names
 // the kind, and why it isn't listed if that is known: [apierrors.IsForbidden] and [errors.AsType] of a [LimitError] find
 // the cause.
-var ErrCacheNotSynced = patient.ErrNotSynced
+var ErrCacheNotSynced = lazycache.ErrNotSynced
 
 // LimitError says that an API server answered with more than Options.Limits allow, or that Options.Memory had no room for an
 // answer.

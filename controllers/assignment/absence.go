@@ -6,85 +6,65 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment/candidate"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-const (
-	// deletionGrace is how long an AddonStack has to be gone before its add-ons go. A
-	// stack that is replaced (kubectl replace --force, a GitOps tool) is back by then. A
-	// namespace that is deleted with it says so by then, and CRDs that go no longer offer it.
-	// An AddonStack that loses add-ons or clusters has to be so for that time, too: kubectl
-	// apply gives them to another one with its next request.
-	deletionGrace = 4 * time.Second
-)
-
-// mayReturn reports whether a stack that the API server doesn't have may be back in a moment. The stack was
-// assigned to the ClusterAddon, and may have gone while this process didn't run.
-func (r *Reconciler) mayReturn(ctx context.Context, key client.ObjectKey, ca *addonsv1.ClusterAddon) (bool, error) {
-	now, err := r.wholeness(ctx, key.Namespace)
-	if err != nil {
-		return true, err
+// absent returns the assigned stacks that aren't candidates and stay assigned: those that left the
+// scope of this instance by relabelling, and those whose deletion isn't certain yet. For the
+// latter it returns again as true.
+func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, candidates []candidate.Stack) (stay []addonsv1.StackRevision, again bool, err error) {
+	for _, a := range ca.Spec.Stacks {
+		key := client.ObjectKey{Namespace: ca.Namespace, Name: a.Name}
+		if candidate.Find(candidates, a.Name) != nil {
+			continue
+		}
+		s := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack"}}
+		err := r.APIReader.Get(ctx, key, s)
+		switch {
+		case err == nil && s.DeletionTimestamp.IsZero():
+			stay = append(stay, a)
+			continue
+		case client.IgnoreNotFound(err) != nil:
+			return nil, false, fmt.Errorf("looking for AddonStack %s: %w", a.Name, err)
+		}
+		mayReturn, err := r.Missing.MayReturn(ctx, key, ca)
+		if err != nil {
+			return nil, false, fmt.Errorf("AddonStack %s is gone: %w", a.Name, err)
+		}
+		if mayReturn {
+			stay, again = append(stay, a), true
+		}
 	}
-	return r.Clock.Since(r.absences.absent(key, ca.CreationTimestamp.Time, now)) < deletionGrace, nil
+	return stay, again, nil
 }
 
-// wholeness returns the wholeness of our CRDs and a namespace, at most half a second old.
-func (r *Reconciler) wholeness(ctx context.Context, namespace string) (wholeness, error) {
-	if known, ok := r.absences.whole.Get(namespace); ok {
-		return known.(wholeness), nil
+// asWritten returns a ClusterAddon whose assigned stacks have the policies that are written now, and say whether they are
+// paused. A stack that isn't there has those that it was last seen with.
+func (r *Reconciler) asWritten(ca *addonsv1.ClusterAddon, candidates []candidate.Stack) *addonsv1.ClusterAddon {
+	written := *ca
+	written.Spec.Stacks = slices.Clone(ca.Spec.Stacks)
+	for i := range written.Spec.Stacks {
+		of := &written.Spec.Stacks[i]
+		is := r.Missing.Written(client.ObjectKey{Namespace: ca.Namespace, Name: of.Name})
+		if c := candidate.Find(candidates, of.Name); c != nil {
+			is = c.At("")
+		}
+		if is.Name != "" {
+			of.RemovalLimit, of.DeletionPolicy, of.Paused = is.RemovalLimit, is.DeletionPolicy, is.Paused
+		}
 	}
-	now, err := r.isWhole(ctx, namespace)
-	if err == nil {
-		r.absences.whole.Set(namespace, now, retry.Moment/2)
-	}
-	return now, err
+	return &written
 }
-
-// isWhole returns the wholeness of our CRDs and a namespace.
-func (r *Reconciler) isWhole(ctx context.Context, namespace string) (wholeness, error) {
-	offered, err := r.Discovery.ServerResourcesForGroupVersion(addonsv1.GroupVersion.String())
-	switch {
-	case apierrors.IsNotFound(err):
-		return wholeness{}, nil
-	case err != nil:
-		return wholeness{}, fmt.Errorf("asking which kinds of %s there are: %w", addonsv1.GroupVersion, err)
-	case !creatable(offered, "addonstacks"), !creatable(offered, "clusteraddons"):
-		return wholeness{}, nil
-	}
-	ns := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Namespace"}}
-	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: namespace}, ns); err != nil {
-		return wholeness{}, fmt.Errorf("looking whether namespace %s is being deleted: %w", namespace, err)
-	}
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: "addonstacks." + addonsv1.GroupVersion.Group}, crd); err != nil && !apierrors.IsForbidden(err) {
-		return wholeness{}, fmt.Errorf("looking since when there are AddonStacks: %w", err)
-	}
-	return wholeness{now: ns.DeletionTimestamp.IsZero(), since: crd.CreationTimestamp.Time}, nil
-}
-
-// creatable reports whether objects of a resource can be made: not while its CRD is being deleted.
-func creatable(offered *metav1.APIResourceList, resource string) bool {
-	return slices.ContainsFunc(offered.APIResources, func(r metav1.APIResource) bool {
-		return r.Name == resource && slices.Contains(r.Verbs, "create")
-	})
-}
-
-// Discovery tells which kinds the management cluster offers.
-type Discovery = discovery.ServerResourcesInterface
 
 // withoutCluster deletes the ClusterAddon of a cluster that is gone and was no object: no owner
 // takes it along. Nothing is uninstalled. While the source hasn't checked yet, nothing is known.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package assignment_test
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment/candidate"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -93,7 +94,7 @@ func TestNewClusterAddonsReportFirst(t *testing.T) {
 	if is := h.clusterAddon("prod-0").Spec.Stacks; stack.AssignedRevision(is, "platform") != "platform-1" {
 		t.Errorf("got %+v", is)
 	}
-	if again := h.reconcile("prod-0"); again <= 0 || again > firstReport {
+	if again := h.reconcile("prod-0"); again <= 0 || again > candidate.FirstReport {
 		t.Errorf("it may never report, and is looked at again after %s", again)
 	}
 	for _, name := range h.clusters {
@@ -197,6 +198,17 @@ func TestLimitIsOfClustersThatHaveTheStack(t *testing.T) {
 	h.expect("prod-0", "held")
 }
 
+// A cluster whose status is behind may have the add-ons by now, and counts as one that has them.
+func TestClustersThatAreBehindCount(t *testing.T) {
+	h := newHub(t, 20, "")
+	for _, name := range h.clusters[2:] {
+		change(h, &addonsv1.ClusterAddon{}, name, func(ca *addonsv1.ClusterAddon) { ca.Generation, ca.Status.Addons = 2, nil })
+	}
+	relabel(h, "prod-0")
+	relabel(h, "prod-1")
+	h.expect("prod-0", "gone")
+}
+
 // An add-on that is to be there at other times goes from the clusters now, and the stack has it still. So it is held with its
 // whole stack.
 func TestAddonThatIsThereAtOtherTimesIsHeld(t *testing.T) {
@@ -266,5 +278,31 @@ func TestNewClusterAddonIsTold(t *testing.T) {
 	h.expect("prod-0", "assigned")
 	if len(recorder.Events) != 1 || !strings.Contains(<-recorder.Events, "ClusterAddonCreated") {
 		t.Errorf("%d events more", len(recorder.Events))
+	}
+}
+
+// A ClusterAddon belongs to its Cluster, and has its watch filter. Once it is so, nothing is written.
+func TestClusterAddonFollowsItsCluster(t *testing.T) {
+	h := newHub(t, 1, "")
+	h.must(h.Delete(t.Context(), h.clusterAddon("prod-0")))
+	filter := "a"
+	set := func(c *clusterv1.Cluster) {
+		if delete(c.Labels, clusterv1.WatchLabel); filter != "" {
+			c.Labels[clusterv1.WatchLabel] = filter
+		}
+	}
+	for _, filter = range []string{"a", "b", ""} {
+		change(h, &clusterv1.Cluster{}, "prod-0", set)
+		h.reconcile("prod-0")
+		ca := h.clusterAddon("prod-0")
+		if is, has := ca.Labels[clusterv1.WatchLabel]; is != filter || has != (filter != "") {
+			t.Errorf("its watch filter is %q, want %q", is, filter)
+		}
+		if ca.Spec.ClusterName != "prod-0" || len(ca.OwnerReferences) != 1 || ca.OwnerReferences[0].UID != "cluster" {
+			t.Errorf("it belongs to %s, %v", ca.Spec.ClusterName, ca.OwnerReferences)
+		}
+		if h.reconcile("prod-0"); h.clusterAddon("prod-0").ResourceVersion != ca.ResourceVersion {
+			t.Error("it is written once more")
+		}
 	}
 }

@@ -4,11 +4,11 @@ package assignment
 
 import (
 	"context"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment/candidate"
 )
 
 // Removals returns how many clusters lose add-ons of a stack that spec.allowedRemovals doesn't name, once all have the revision, and
@@ -21,28 +21,10 @@ func (r *Reconciler) Removals(ctx context.Context, of client.ObjectKey, revision
 	if err != nil {
 		return nil, err
 	}
-	c := find(candidates, of.Name)
+	c := candidate.Find(candidates, of.Name)
 	if c == nil {
 		return nil, nil
 	}
-	*c = candidate{name: c.name, spec: *spec, revision: revision, revisions: c.revisions, generation: c.generation}
-	clusters, err := r.Members.List(ctx, of.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	cas := &addonsv1.ClusterAddonList{}
-	if err := r.Client.List(ctx, cas, client.InNamespace(of.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
-		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", of.Namespace, err)
-	}
-	_, all, others := r.losers(clusters, "", of.Name, cas.Items)
-	p, losing := &plan{candidates: candidates}, 0
-	for _, ca := range others {
-		if p.loses(clusters[ca.Name], ca, of.Name) {
-			losing++
-		}
-	}
-	if losing == 0 {
-		return nil, nil
-	}
-	return &addonsv1.PlanRemovals{Clusters: int32(losing), Of: int32(all), Allowed: int32(allowance(spec.RemovalLimit, all))}, nil
+	*c = c.Proposed(revision, spec)
+	return r.Guard.Foresee(ctx, of, candidates)
 }

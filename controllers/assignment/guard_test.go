@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package assignment_test
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -27,10 +26,16 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment"
+	"github.com/cluster-chandler/chandler/controllers/assignment/candidate"
+	"github.com/cluster-chandler/chandler/controllers/assignment/missing"
+	"github.com/cluster-chandler/chandler/controllers/assignment/removal"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/must"
+	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
 // hub is a management cluster in which stack "platform" runs on clusters, with one add-on on each.
@@ -38,7 +43,9 @@ type hub struct {
 	*testing.T
 	client.Client
 	clock    *testingclock.FakeClock
-	r        *Reconciler
+	r        *assignment.Reconciler
+	missing  *missing.Stacks
+	offers   *offers
 	stack    *addonsv1.AddonStack
 	revision *appsv1.ControllerRevision
 	clusters []string
@@ -77,12 +84,13 @@ func newHub(t *testing.T, clusters int, policy addonsv1.DeletionPolicy) *hub {
 		h.clusters = append(h.clusters, name)
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, UID: "cluster", Labels: map[string]string{"env": "prod"}}}
 		ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, Generation: 1, CreationTimestamp: ago(24 * time.Hour)}}
+		ca.Spec.ClusterName = name
 		assigned := addonsv1.StackRevision{Name: "platform", Revision: "platform-1"}
 		if policy == addonsv1.DeletionPolicyOrphan {
 			assigned.DeletionPolicy = policy
 			ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-1", RecordedDeletionPolicy: policy}}
 		}
-		shape(ca, member.OfCluster(cluster), []addonsv1.StackRevision{assigned})
+		ca.Spec.Stacks = []addonsv1.StackRevision{assigned}
 		ca.Status.ObservedGeneration = 1
 		ca.Status.Addons = []addonsv1.AddonStatus{{Stack: "platform", Namespace: "apps", Name: "web", Phase: addonsv1.AddonReady, Revision: 1, Objects: &addonsv1.ObjectCounts{Total: 1}}}
 		objects = append(objects, cluster, ca)
@@ -103,26 +111,32 @@ func newCRD(age time.Duration) *apiextensionsv1.CustomResourceDefinition {
 
 // restart is another process.
 func (h *hub) restart() {
-	h.r = &Reconciler{
-		Client: h.Client, APIReader: h.Client, Recorder: events.NewFakeRecorder(100), Discovery: &offers{verbs: []string{"create"}},
-		Members: &member.Inventory{Client: h.Client, Fleet: fleet.NewProvider(fleet.Options{})}, removals: removals{cache.NewExpiring()}, confirmations: confirmations{known: cache.NewExpiring()},
-		absences: newAbsences(h.clock), Clock: h.clock,
+	h.offers = &offers{verbs: []string{"create"}}
+	h.missing = missing.New(h.offers, h.Client, h.clock)
+	members := &member.Inventory{Client: h.Client, Fleet: fleet.NewProvider(fleet.Options{})}
+	h.r = &assignment.Reconciler{
+		Client: h.Client, APIReader: h.Client, Recorder: events.NewFakeRecorder(100), Members: members, Turns: &management.Turns{},
+		Missing: h.missing, Guard: removal.NewGuard(h.Client, members, h.missing, h.clock), Clock: h.clock,
 	}
 }
 
 // isInForce has the process see the stack as it is now, and removals not wait any more.
 func (h *hub) isInForce() {
 	h.Helper()
-	stacks, _, err := h.r.candidates(h.Context(), team)
+	all, revisions := &addonsv1.AddonStackList{}, &appsv1.ControllerRevisionList{}
+	h.must(h.List(h.Context(), all, client.InNamespace(team)))
+	h.must(h.List(h.Context(), revisions, client.InNamespace(team)))
+	var snapshots candidate.Snapshots
+	candidates, err := snapshots.Read(team, all.Items, revisions.Items)
 	h.must(err)
-	h.r.absences.present(team, stacks)
-	h.clock.Step(deletionGrace)
+	h.missing.Present(team, candidates)
+	h.clock.Step(missing.DeletionGrace)
 }
 
 // revisionOf returns a revision of the stack as it is now.
 func (h *hub) revisionOf(name string, number int64) *appsv1.ControllerRevision {
 	h.Helper()
-	revision := kept(h.T, name, h.stack.Spec)
+	revision := stacks.Revision(h.T, name, h.stack.Spec)
 	revision.Namespace, revision.Labels, revision.Revision = team, map[string]string{addonsv1.StackNameLabel: "platform"}, number
 	revision.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(h.stack, addonsv1.GroupVersion.WithKind("AddonStack"))}
 	return &revision
@@ -139,7 +153,10 @@ func (h *hub) deleted(long bool) {
 
 // isGone has the process see that the stack isn't there, and a minute pass.
 func (h *hub) isGone() {
-	h.r.absences.absent(stackKey(team, "platform"), h.clock.Now(), wholeness{now: true})
+	h.Helper()
+	made := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(h.clock.Now())}}
+	_, err := h.missing.MayReturn(h.Context(), client.ObjectKeyFromObject(h.stack), made)
+	h.must(err)
 	h.clock.Step(time.Minute)
 }
 
@@ -180,7 +197,7 @@ func (h *hub) expect(name, want string) {
 	h.Helper()
 	h.reconcile(name)
 	got := "gone"
-	if ca := h.clusterAddon(name); names(ca.Spec.Stacks, "platform") {
+	if ca := h.clusterAddon(name); stack.IsAssigned(ca.Spec.Stacks, "platform") {
 		got = "assigned"
 		if ca.Spec.Stacks[0].HeldRemoval != nil {
 			got = "held"
@@ -210,7 +227,7 @@ func TestStackOfOneClusterIsDeleted(t *testing.T) {
 		"another stack is to have its add-on, and is paused before its edit is kept": {before: func(h *hub) {
 			other := h.otherStack("other-1")
 			change(h, &appsv1.ControllerRevision{}, "other-1", func(r *appsv1.ControllerRevision) {
-				r.Data = kept(h.T, "", having("cni")).Data
+				r.Data = stacks.Revision(h.T, "", having("cni")).Data
 				stack.SetGeneration(r, 1)
 			})
 			other.Generation = 2
@@ -231,10 +248,10 @@ func TestStackOfOneClusterIsDeleted(t *testing.T) {
 			h.must(h.Create(h.Context(), newCRD(time.Hour)))
 		}, "held"},
 		"with its CRD, which is back by now": {nil, false, func(h *hub) {
-			h.r.Discovery = &offers{verbs: []string{"get"}}
+			h.offers.verbs = []string{"get"}
 			h.expect("prod-0", "assigned")
-			h.r.Discovery = &offers{verbs: []string{"create"}}
-			h.clock.Step(deletionGrace)
+			h.offers.verbs = []string{"create"}
+			h.clock.Step(missing.DeletionGrace)
 		}, "held"},
 		"another instance has it": {nil, true, func(h *hub) {
 			back := h.stack.DeepCopy()
@@ -340,7 +357,7 @@ func TestOrphansAreNotHeld(t *testing.T) {
 	for _, name := range h.clusters {
 		h.expect(name, "gone")
 	}
-	if at := slices.IndexFunc(h.clusters, func(name string) bool { return len(lastRemovals(h.clusterAddon(name))) > 0 }); at >= 0 {
+	if at := slices.IndexFunc(h.clusters, func(name string) bool { return len(removal.Last(h.clusterAddon(name))) > 0 }); at >= 0 {
 		t.Errorf("%s counts as a removal", h.clusters[at])
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package assignment_test
 
 import (
 	"testing"
@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment/missing"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -53,7 +54,7 @@ func TestPoliciesCountAsWritten(t *testing.T) {
 			})
 		},
 		"the stack is deleted before the cluster is decided on": func(h *hub) {
-			h.r.clustersOfNamespace(h.Context(), h.stack)
+			h.missing.Note(h.stack)
 			h.deleted(false)
 		},
 	} {
@@ -202,7 +203,7 @@ func TestHigherLimitEndsHold(t *testing.T) {
 	for _, name := range h.clusters {
 		h.expect(name, "held") // for as long as each edit is waited for
 	}
-	h.clock.Step(deletionGrace)
+	h.clock.Step(missing.DeletionGrace)
 	for _, name := range h.clusters {
 		h.expect(name, "gone")
 	}

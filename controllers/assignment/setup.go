@@ -7,12 +7,12 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/assignment/candidate"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -27,7 +27,6 @@ import (
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
-	r.removals, r.confirmations.known, r.absences = removals{cache.NewExpiringWithClock(r.Clock)}, cache.NewExpiringWithClock(r.Clock), newAbsences(r.Clock)
 	r.Members.Subscribe(r.queue.Add)
 	r.Turns.Notify = r.queue.Add
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
@@ -51,7 +50,7 @@ func (r *Reconciler) isFound(before, after *addonsv1.AddonStack) bool {
 
 // isReported passes when a new ClusterAddon says what its cluster runs.
 func isReported(before, after *addonsv1.ClusterAddon) bool {
-	return !hasReported(before) && hasReported(after)
+	return !candidate.HasReported(before) && candidate.HasReported(after)
 }
 
 // areOrphansTold passes when a cluster was told of a stack that it leaves its add-ons behind.
@@ -65,7 +64,7 @@ func areOrphansTold(before, after *addonsv1.ClusterAddon) bool {
 // What is written in the stack is noted first.
 func (r *Reconciler) clustersOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
 	if s, ok := obj.(*addonsv1.AddonStack); ok {
-		r.absences.note(s)
+		r.Missing.Note(s)
 	}
 	clusters, err := r.Members.List(ctx, obj.GetNamespace())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Turns are the clusters that may be brought to a revision of an AddonStack now, or back from it if it was rejected. The AddonStack controller gives them,
-// and the assignment controller takes them.
+// Turns are the clusters that may be brought to a revision of an AddonStack now, or back from it if it was rejected. The AddonStack
+// controller gives them, and the assignment controller takes them.
 //
 // Key: the AddonStack.
 // Bound: a turn for each of its clusters, until it is taken, or the stack is gone.

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/oci"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/unpack"
 	"github.com/cluster-chandler/chandler/internal/source/web"
 )
 
@@ -58,7 +59,7 @@ func (o offered) Fetch(ctx context.Context, c *auth.Client, digest string) (arti
 }
 
 // load returns the content with the digest as files. On disk it is kept for the scope.
-func (s fetching) load(ctx context.Context, ref reference.Reference, scope, digest string) (*Artifact, error) {
+func (s fetching) load(ctx context.Context, ref reference.Reference, scope, digest string) (*unpack.Artifact, error) {
 	var content artifact.Content
 	var err error
 	switch {
@@ -75,7 +76,7 @@ func (s fetching) load(ctx context.Context, ref reference.Reference, scope, dige
 	if content.Digest() != digest {
 		return nil, ref.Changed()
 	}
-	return s.unpack(ctx, content, ref.Kind)
+	return s.unpacker().Unpack(ctx, content, ref.Kind)
 }
 
 // download returns the content with the digest: what is on disk, or else what the host sends.
@@ -165,7 +166,7 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 	case "git":
 		return s.commits.In(ref, func(ctx context.Context, what string) answers.Question { return s.question(ctx, what, ref) },
 			func(ctx context.Context, files []artifact.File, path string) (artifact.Content, error) {
-				return s.bundleOf(ctx, ref.Source(), "", files).content(path, ref.Kind)
+				return s.bundleOf(ctx, ref.Source(), "", files).Content(path, ref.Kind)
 			})
 	case "helm":
 		return offered{helm.New(ref, s.indexes)}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/unpack"
 )
 
 // Fetch returns the content with the digest, which has to be what Resolve said of the same
@@ -16,7 +17,7 @@ import (
 //
 // To know a digest gives no right to the content: it is shared by those alone who ask at the
 // same address with the same credentials.
-func (s *Sources) Fetch(ctx context.Context, ref reference.Reference, digest string) (*Artifact, error) {
+func (s *Sources) Fetch(ctx context.Context, ref reference.Reference, digest string) (*unpack.Artifact, error) {
 	got, err := s.fetch(ctx, ref, digest)
 	if err != nil {
 		return nil, s.Refused(ctx, ref, digest, conclude(ctx, ref, err))
@@ -24,7 +25,7 @@ func (s *Sources) Fetch(ctx context.Context, ref reference.Reference, digest str
 	return got, nil
 }
 
-func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest string) (*Artifact, error) {
+func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest string) (*unpack.Artifact, error) {
 	var says string // of its version, by the signed text
 	required := s.required.For(ref)
 	if required || ref.Chart.Verify != nil {
@@ -35,11 +36,11 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 	}
 	shared, kept := s.scope(ctx, ref)
 	q := answers.Question{Key: digest + ref.Kind.Suffix() + " from " + shared}
-	got, err := s.contents.Ask(ctx, q, func(ctx context.Context) (*Artifact, error) { return fetching{s}.load(ctx, ref, kept, digest) })
+	got, err := s.contents.Ask(ctx, q, func(ctx context.Context) (*unpack.Artifact, error) { return fetching{s}.load(ctx, ref, kept, digest) })
 	if err != nil {
 		return nil, err
 	}
-	return got, accepts(ref, got, says, required)
+	return got, unpack.Accept(ref, got, says, required)
 }
 
 // scope names who may have the same content as the reference, in memory and on disk. The latter

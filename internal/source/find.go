@@ -31,7 +31,11 @@ type found struct {
 	asked   time.Time // when the list was asked for; zero: none was searched yet
 }
 
-// searches has what was looked for, and found, in lists of versions, by the question for the list.
+// searches remembers which versions were looked for, and found, in lists.
+//
+// Key: the question for the list, which has the artifact and who asks.
+// Bound: 2 MiB for all of them, of the account of the memory; those that nobody asked for since the previous list are dropped with the next.
+// Lost with it: the list is asked for again.
 type searches struct {
 	known *budget.Cache[string, map[string]search]
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
+	"github.com/cluster-chandler/chandler/internal/source/unpack"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -67,7 +68,7 @@ func expectResolved(t testing.TB, sources *source.Sources, ref reference.Referen
 	return digest
 }
 
-func expectFetched(t testing.TB, sources *source.Sources, ref reference.Reference) *source.Artifact {
+func expectFetched(t testing.TB, sources *source.Sources, ref reference.Reference) *unpack.Artifact {
 	t.Helper()
 	fetched, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
 	if err != nil {
@@ -127,7 +128,7 @@ func expectNoSecrets(t testing.TB, text string) {
 }
 
 // expectOne checks that all callers were given the same artifact.
-func expectOne(t testing.TB, artifacts <-chan *source.Artifact) {
+func expectOne(t testing.TB, artifacts <-chan *unpack.Artifact) {
 	t.Helper()
 	first := <-artifacts
 	for fetched := range artifacts {
@@ -155,7 +156,7 @@ func digestOf[T string | []byte](data T) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(data)))
 }
 
-func namesOf(fetched *source.Artifact) []string {
+func namesOf(fetched *unpack.Artifact) []string {
 	names := []string{}
 	for _, file := range fetched.Files {
 		names = append(names, file.Name)

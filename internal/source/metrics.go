@@ -59,7 +59,7 @@ var hosts = series.Bounded(64)
 var (
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandler_source_requests_total",
-		Help: "Number of times that sources were asked, by kind (oci, helm, http, github, git, flux, path, configmap, secret), host (empty of the last four), and result: Success, or why it failed.",
+		Help: "Number of times that sources were asked, by kind (the field of the source, in lower case), host (empty of a path, and of objects), and result: Success, or why it failed.",
 	}, []string{"kind", "host", "result"})
 
 	requestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -83,15 +83,10 @@ var (
 		Name: "chandler_source_last_success_timestamp_seconds",
 		Help: "When a source was last asked with success, by kind and host.",
 	}, []string{"kind", "host"})
-
-	unpackings = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "chandler_source_unpackings_total",
-		Help: "Number of times that a chart, or other content, was unpacked and checked. All that use the same content share it, as long as it is in memory.",
-	})
 )
 
 func init() {
-	metrics.Registry.MustRegister(requests, requestSeconds, artifactBytes, lastRequest, lastSuccess, unpackings)
+	metrics.Registry.MustRegister(requests, requestSeconds, artifactBytes, lastRequest, lastSuccess)
 }
 
 // seriesOf returns the kind and host of the reference's source; the host is empty of what is at hand.

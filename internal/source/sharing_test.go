@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
+	"github.com/cluster-chandler/chandler/internal/source/unpack"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -99,7 +100,7 @@ func TestVersionsOfOneArchiveAreDownloadedOnce(t *testing.T) {
 		<-let
 		serve(w, "application/octet-stream", string(archive))
 	})
-	artifacts := make(chan *source.Artifact, 20)
+	artifacts := make(chan *unpack.Artifact, 20)
 	var done sync.WaitGroup
 	for i := range cap(artifacts) {
 		done.Go(func() {

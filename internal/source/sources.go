@@ -34,6 +34,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
+	"github.com/cluster-chandler/chandler/internal/source/unpack"
 )
 
 const (
@@ -93,12 +94,12 @@ type Sources struct {
 	releases *github.Releases
 	commits  *git.Commits
 
-	digests  *answers.Memory[string]     // that references were resolved to
-	lists    *answers.Memory[[]string]   // of versions
-	searches searches                    // in lists
-	verified *answers.Memory[string]     // versions that signed texts say
-	contents *answers.Memory[*Artifact]  // unpacked
-	refused  *budget.Cache[string, bool] // digests that callers can't use, with the question
+	digests  *answers.Memory[string]           // that references were resolved to
+	lists    *answers.Memory[[]string]         // of versions
+	searches searches                          // in lists
+	verified *answers.Memory[string]           // versions that signed texts say
+	contents *answers.Memory[*unpack.Artifact] // unpacked
+	refused  *budget.Cache[string, bool]       // digests that callers can't use, with the question
 }
 
 // costOfLine returns the cost of an answer that is a line.
@@ -120,7 +121,7 @@ func New(options Options) (*Sources, error) {
 		lists:    answers.New(options.Clock, options.Memory, listBytes, answers.Strings),
 		searches: searches{budget.NewCache[string](options.Memory, remembered, costOfSearches)},
 		verified: answers.New(options.Clock, options.Memory, remembered, costOfLine[string]),
-		contents: answers.New(options.Clock, options.Memory, contentBytes, (*Artifact).bytes),
+		contents: answers.New(options.Clock, options.Memory, contentBytes, (*unpack.Artifact).Bytes),
 		refused:  budget.NewCache[string](options.Memory, remembered, costOfLine[bool]),
 	}
 	s.objects = object.NewReader(options.Client, options.Metadata)

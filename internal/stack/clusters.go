@@ -82,7 +82,7 @@ const MaxOfCluster = 64
 
 // IsLeftOut reports whether a cluster runs as many stacks as it can, without this one.
 func IsLeftOut(ca *addonsv1.ClusterAddon, name string) bool {
-	return len(ca.Spec.Stacks) >= MaxOfCluster && Assigned(ca.Spec.Stacks, name).Name == ""
+	return len(ca.Spec.Stacks) >= MaxOfCluster && !IsAssigned(ca.Spec.Stacks, name)
 }
 
 // Phases of add-ons, the worst first.

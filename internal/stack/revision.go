@@ -258,6 +258,11 @@ func Assigned(assigned []addonsv1.StackRevision, name string) addonsv1.StackRevi
 	return assigned[at]
 }
 
+// IsAssigned reports whether a stack is assigned.
+func IsAssigned(assigned []addonsv1.StackRevision, name string) bool {
+	return Assigned(assigned, name).Name != ""
+}
+
 // AssignedRevision returns the revision of a stack that a cluster is to run, "" if there is none.
 func AssignedRevision(assigned []addonsv1.StackRevision, name string) string {
 	return Assigned(assigned, name).Revision

@@ -115,6 +115,13 @@ func (j *evaluate) evaluateDeletion(k int, e *audit.Event) {
 			reason = m
 		}
 	}
+	wantsNoExtra := func(m moment) bool {
+		is := m.shares[share{j.cluster, k}]
+		return is.standing == wanted && !is.extra
+	}
+	if reason == nil && isExtra && slices.ContainsFunc(j.assigned(at), wantsNoExtra) {
+		return
+	}
 	if reason == nil && (j.wantedLately(k, at, seen) || j.stepped(k, at, isExtra) || at.Sub(j.late[k]) < lag) {
 		return
 	}

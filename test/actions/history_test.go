@@ -79,6 +79,18 @@ func (h *history) believable(at, since time.Time) []*model {
 	return all
 }
 
+// assigned returns the models of revisions that Chandler may deliver at a time: another process than the present one may have assigned
+// them.
+func (h *history) assigned(at time.Time) []moment {
+	from := at.Add(-lag)
+	for _, rest := range h.rests {
+		if rest.Before(at) && rest.After(from) {
+			from = rest
+		}
+	}
+	return h.during(from, at)
+}
+
 // during returns the moments that lasted at any time between two.
 func (h *history) during(from, to time.Time) (all []moment) {
 	for i, m := range h.moments {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"time"
 
@@ -147,7 +148,7 @@ func (tn *tenant) attackByAliases() {
 		tn.create(cm)
 		values = append(values, addonsv1.ValuesReference{Kind: "ConfigMap", Name: cm.Name})
 	}
-	path := tn.writeChart("aliases-"+tn.namespace, "1.0.0", configMapChart)
+	path := tn.writeChart(tn.apart("aliases"), "1.0.0", configMapChart)
 	var addons []addonsv1.Addon
 	for i := range 40 {
 		addons = append(addons, tn.addon(fmt.Sprint("v", i), path, func(a *addonsv1.Addon) {
@@ -182,7 +183,7 @@ func (tn *tenant) attackByValues() {
 		} else {
 			change(tn, &addonsv1.AddonStack{ObjectMeta: tn.named("values")}, func(s *addonsv1.AddonStack) { s.Spec.Addons = addons })
 		}
-		tn.awaitCluster("values-0", "its values are read", ready("a0"), ready("a6"))
+		tn.awaitCluster("values-0", "its values are read", ready("a0", "a1", "a2", "a3", "a4", "a5", "a6"))
 		for i := range 7 * 16 {
 			cm := &corev1.ConfigMap{ObjectMeta: tn.named(fmt.Sprintf("values-%d-%d-%d", round, i/16, i%16))}
 			must.Succeed(tn.t, client.IgnoreNotFound(world.hub.Delete(tn.t.Context(), cm)))
@@ -205,11 +206,16 @@ func (tn *tenant) attackByCharts() {
 	var addons []addonsv1.Addon
 	for i := range 31 {
 		name := fmt.Sprint("bomb-", i)
-		path := tn.writeChart(name+"-"+tn.namespace, "1.0.0", chart{"templates/x.yaml": fmt.Sprintf("# %d\n", i) + bombs[i%len(bombs)]})
+		path := tn.writeChart(tn.apart(name), "1.0.0", chart{"templates/x.yaml": fmt.Sprintf("# %d\n", i) + bombs[i%len(bombs)]})
 		addons = append(addons, tn.addon(name, path))
 	}
 	tn.makeStack("charts", labels("who=charts"), addons...)
 	tn.makeHostile("charts", 1, "", func(*http.Request) http.HandlerFunc { return nil })
+}
+
+// apart returns the name of a chart that no other attack has, nor the same one at another time.
+func (tn *tenant) apart(name string) string {
+	return fmt.Sprintf("%s-%s-%s", name, tn.namespace, path.Base(tn.t.Name()))
 }
 
 // makeHostile makes Clusters whose API server, which may be below a path, misbehaves.

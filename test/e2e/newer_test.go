@@ -39,7 +39,7 @@ var tomorrow = []struct {
 // writesTomorrow is what the next version does with the field: it writes it wherever
 // it writes the type.
 var writesTomorrow = []struct{ file, from, to string }{
-	{"controllers/assignment/candidate.go", "addonsv1.StackRevision{Name: c.name,", `addonsv1.StackRevision{Tomorrow: "newer", Name: c.name,`},
+	{"controllers/assignment/candidate/stack.go", "addonsv1.StackRevision{Name: c.Name,", `addonsv1.StackRevision{Tomorrow: "newer", Name: c.Name,`},
 	{"controllers/addonstack/sharing/status.go", "own := &addonsv1.StackInstance{", `own := &addonsv1.StackInstance{Tomorrow: "newer",`},
 	{"controllers/addonstack/sharing/sum.go", "report.Summarize(sum)", `sum.Status.Tomorrow = "newer"; report.Summarize(sum)`},
 	{"controllers/clusteraddon/wanted/addon.go", "addonsv1.AddonStatus{Name: a.Name,", `addonsv1.AddonStatus{Tomorrow: "newer", Name: a.Name,`},

@@ -85,7 +85,7 @@ func TestSamples(t *testing.T) {
 					Release: job.Release{Name: addon.Name, Namespace: addon.Namespace, Revision: 1},
 					Values:  valuesOf(t, renderer, &addon),
 					Facts:   job.Facts{KubeVersion: "v1.36.3"},
-					Patches: addon.Patches,
+					Edits:   job.Edits{Edits: job.Edits{Patches: addon.Patches}},
 				})
 				g.Expect(err).NotTo(HaveOccurred(), addon.Name)
 			}
@@ -144,7 +144,7 @@ func stacks(t *testing.T) []addonsv1.AddonStack {
 // buildFiles makes the objects of a kustomization or of manifests.
 func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) error {
 	t.Helper()
-	req := job.Files{Release: job.Release{Name: addon.Name, Namespace: addon.Namespace}, Patches: addon.Patches}
+	req := job.Files{Release: job.Release{Name: addon.Name, Namespace: addon.Namespace}, Edits: job.Edits{Patches: addon.Patches}}
 	switch {
 	case addon.Kustomization != nil && addon.Kustomization.Path != "": // others are elsewhere
 		req.Files, req.Directory = files(t, filepath.Join(samples, "kustomizations", addon.Kustomization.Path)), addon.Kustomization.Directory

@@ -25,7 +25,7 @@ func filesOf(texts map[string]string) []artifact.File {
 // FilesJob makes objects of files in a directory.
 func FilesJob(directory string, texts map[string]string, patches ...addonsv1.Patch) job.Files {
 	return job.Files{
-		Files: filesOf(texts), Directory: directory, Patches: patches,
+		Files: filesOf(texts), Directory: directory, Edits: job.Edits{Patches: patches},
 		Release: job.Release{Name: "web", Namespace: "apps"}, Version: "sha256-0123456789ab",
 	}
 }

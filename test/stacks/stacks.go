@@ -49,6 +49,14 @@ func Kept(t testing.TB) (client.Client, *addonsv1.AddonStack, *appsv1.Controller
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(s, revision).WithStatusSubresource(s).Build(), s, revision
 }
 
+// Revision returns the revision of a name that keeps a spec.
+func Revision(t testing.TB, name string, spec addonsv1.AddonStackSpec) appsv1.ControllerRevision {
+	t.Helper()
+	content, err := json.Marshal(spec)
+	must.Succeed(t, err)
+	return appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: content}}
+}
+
 // Read reads an object as it is now.
 func Read(t testing.TB, c client.Client, o client.Object) {
 	t.Helper()

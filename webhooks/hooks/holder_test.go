@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hooks
+package hooks_test
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/webhooks/hooks"
 )
 
 // TestHolder has a ClusterAddon team/c with a watch filter, and instances that may manage it.
@@ -43,7 +44,7 @@ func TestHolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "c", Labels: map[string]string{clusterv1.WatchLabel: "blue"}}}
-			held, lost := holderOf(ca, tc.instances)
+			held, lost := hooks.HolderOf(ca, tc.instances)
 			if held != tc.held || (lost != nil) != tc.silent || lost != nil && lost.Instance != "system/chandler" {
 				t.Errorf("%v, %+v", held, lost)
 			}

@@ -9,23 +9,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimecatalog "sigs.k8s.io/cluster-api/api/runtime/catalog"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	"sigs.k8s.io/cluster-api/util/annotations"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -94,30 +90,11 @@ func (s *Server) answer(ctx context.Context, key client.ObjectKey, h *hook, aske
 	if err := s.Instances.List(ctx, instances); err != nil {
 		return upgrade.Answer{}, fmt.Errorf("listing ProviderInstances: %w", err)
 	}
-	held, lost := holderOf(ca, instances.Items)
+	held, lost := HolderOf(ca, instances.Items)
 	if !held {
 		return upgrade.Answer{}, nil
 	}
 	return h.answer(asked, ca, lost, s.Clock.Now()), nil
-}
-
-// holderOf reports whether an instance manages a ClusterAddon. A lost one is returned, too.
-func holderOf(ca *addonsv1.ClusterAddon, instances []addonsv1.ProviderInstance) (held bool, lost *upgrade.LostInstance) {
-	for i := range instances {
-		pi := &instances[i]
-		scope := instance.ScopeOf(&pi.Spec)
-		switch {
-		case pi.Spec.Claim != addonsv1.ScopeClaiming || pi.Status.Grant == nil || pi.Status.Grant.State == addonsv1.GrantRefused:
-		case scope.WatchFilter != "" && scope.WatchFilter != ca.Labels[clusterv1.WatchLabel]:
-		case len(scope.Namespaces) > 0 && !slices.Contains(scope.Namespaces, ca.Namespace):
-		case conditions.GetReason(pi, addonsv1.ReadyCondition) != addonsv1.HeartbeatExpiredReason:
-			return true, nil
-		default:
-			held = true
-			lost = &upgrade.LostInstance{Instance: client.ObjectKeyFromObject(pi).String(), Since: conditions.GetLastTransitionTime(pi, addonsv1.ReadyCondition).Time}
-		}
-	}
-	return held, lost
 }
 
 func reply(w http.ResponseWriter, r *http.Request, response hooksv1.ResponseObject) {

@@ -46,7 +46,7 @@ func (m *InputTurns) Await(ctx context.Context, others client.Reader, o *gather.
 	defer m.mu.Unlock()
 	turns, clusters := m.of(client.ObjectKey{Namespace: o.ClusterAddon.Namespace, Name: a.Stack}), 0
 	for i := range all.Items {
-		if ca := &all.Items[i]; stack.Assigned(ca.Spec.Stacks, a.Stack).Name != "" {
+		if ca := &all.Items[i]; stack.IsAssigned(ca.Spec.Stacks, a.Stack) {
 			turns.Know(ca.Name, *stack.StatusOf(&ca.Status, a.Stack))
 			clusters++
 		}

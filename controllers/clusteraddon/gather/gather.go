@@ -116,8 +116,9 @@ func (r Reader) Observe(ctx context.Context, ca *addonsv1.ClusterAddon, assigned
 	for name := range left {
 		r.Users.Add(user, inputs.Object{Kind: inputs.KindStack, Key: r.keyOf(name)})
 	}
-	paused, err := r.paused(ctx, left, ca.Status.Addons) // nothing is removed for a paused stack, what it left included
-	o.Paused = o.Paused.Union(paused)
+	paused, back, err := r.left(ctx, left, ca.Status.Addons)
+	o.Paused = o.Paused.Union(paused) // nothing is removed for a paused stack, what it left included
+	o.awaitBack(back, cluster, r.OutdatedSince, r.Now)
 	return o, true, err
 }
 
@@ -143,7 +144,7 @@ func present(all []wanted.Addon, u *upgrade.Upgrade, assigned []addonsv1.StackRe
 func (r Reader) leftStacks(installed map[deliver.Release]deliver.Summary, assigned []addonsv1.StackRevision) sets.Set[string] {
 	left := sets.New[string]()
 	for _, record := range installed {
-		if stack.Assigned(assigned, record.Stack).Name == "" && r.Inputs.Proofs.Prove(record) {
+		if !stack.IsAssigned(assigned, record.Stack) && r.Inputs.Proofs.Prove(record) {
 			left.Insert(record.Stack)
 		}
 	}

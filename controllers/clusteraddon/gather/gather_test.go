@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/gather"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/removal"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/upgradegate"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -153,6 +154,48 @@ func TestPausedStackThatLeftTheCluster(t *testing.T) {
 		if got := slices.Contains(users, client.ObjectKeyFromObject(c.ClusterAddon)); got != tc.isWatched {
 			t.Errorf("%s: a change of the stack is looked at: %t", name, got)
 		}
+	}
+}
+
+// A stack may leave a cluster, and be edited so that it selects it again, before the manager has removed anything, or while it restarts:
+// the assignment is given time to follow.
+func TestStackThatSelectsTheClusterAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*addonsv1.AddonStack)
+		since  time.Duration
+		want   bool
+	}{
+		"it does":                       {func(*addonsv1.AddonStack) {}, 0, true},
+		"it has for a while":            {func(*addonsv1.AddonStack) {}, gather.AssignmentGrace - 1, true},
+		"the assignment doesn't follow": {func(*addonsv1.AddonStack) {}, gather.AssignmentGrace, false},
+		"it doesn't":                    {func(s *addonsv1.AddonStack) { s.Spec.ClassNames = []string{"other"} }, 0, false},
+		"it is being deleted": {func(s *addonsv1.AddonStack) {
+			s.DeletionTimestamp, s.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"test/kept"}
+		}, 0, false},
+		"another one of the cluster does": {func(s *addonsv1.AddonStack) { s.Name = "other" }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record := addons.Installed("platform", "web")
+			record.Owner = "team/prod"
+			c := addons.Given(t, record)
+			c.Inputs.Cluster = member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod"}})
+			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
+			s.Spec.ClusterSelector = &metav1.LabelSelector{}
+			tc.change(s)
+			r := gather.Reader{
+				Cache: fake.NewClientBuilder().WithScheme(addons.Scheme(t)).WithObjects(s).Build(), Inputs: c.Inputs, Users: &inputs.References{}, Records: recordsOf(c.Installed),
+				OutdatedSince: map[string]time.Time{"platform": c.Now.Add(-tc.since)}, Now: c.Now,
+			}
+			o, known, err := r.Read(t.Context(), c.ClusterAddon)
+			must.Succeed(t, err)
+			if _, waits := o.Unresolved["platform"]; waits != tc.want || !known {
+				t.Errorf("unresolved are %v", o.Unresolved)
+			}
+			leaving, kept := (removal.Unwanted{Observed: &o, Proofs: c.Inputs.Proofs}).Partition()
+			if stays := len(kept) == 1 && len(leaving) == 0; stays != tc.want || len(kept)+len(leaving) != 1 {
+				t.Errorf("leaving: %v, kept: %v", leaving, kept)
+			}
+		})
 	}
 }
 

@@ -3,10 +3,14 @@
 package gather
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -18,6 +22,16 @@ func (s *Stacks) awaitAssignments(written []addonsv1.AddonStack, assigned []Stac
 	for i := range written {
 		if name := written[i].Name; isOutdated(&written[i], assigned, cluster) && s.isGiven(name, AssignmentGrace, since, now) {
 			s.Outdated = append(s.Outdated, name)
+		}
+	}
+}
+
+// awaitBack has the add-ons of stacks that left the cluster, and select it again, stay until the assignment has had time to follow.
+func (s *Stacks) awaitBack(names sets.Set[string], cluster *member.Member, since map[string]time.Time, now time.Time) {
+	for name := range names {
+		if s.isGiven(name, AssignmentGrace, since, now) {
+			why := fmt.Sprintf("AddonStack %s selects %s again, and spec.stacks of this ClusterAddon doesn't follow yet", name, cluster)
+			s.Unresolved[name] = Unresolved{State: decide.Undecided, Why: why, IsNew: true}
 		}
 	}
 }

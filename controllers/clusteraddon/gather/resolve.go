@@ -41,6 +41,9 @@ type Stacks struct {
 	Paused sets.Set[string]
 	// HeldRemovals are those that wait for confirmation, as people are told of them.
 	HeldRemovals []string
+	// Returning are add-ons that a stack has again as it is written, and not yet as it is assigned, as "namespace/name". They stay until
+	// the assignment has had time to follow.
+	Returning sets.Set[string]
 	// OutdatedSince says since when assignments don't follow, by stack.
 	OutdatedSince map[string]time.Time
 	// Outdated are the stacks for which an upgrade of Kubernetes waits until the assignment has had time to follow.
@@ -52,7 +55,7 @@ type Stacks struct {
 // Resolve decides what each stack wants. A stack without a readable revision is unresolved:
 // its add-ons stay. So is one whose assignment is outdated for longer than AssignmentGrace.
 func Resolve(all []Stack, cluster *member.Member, since map[string]time.Time, now time.Time) Stacks {
-	s := Stacks{Unresolved: map[string]Unresolved{}, Paused: sets.New[string](), OutdatedSince: map[string]time.Time{}}
+	s := Stacks{Unresolved: map[string]Unresolved{}, Paused: sets.New[string](), Returning: sets.New[string](), OutdatedSince: map[string]time.Time{}}
 	isGiven := func(name string) bool { return s.isGiven(name, AssignmentGrace, since, now) }
 	for i := range all {
 		a := &all[i]
@@ -79,6 +82,9 @@ func Resolve(all []Stack, cluster *member.Member, since map[string]time.Time, no
 			s.Unresolved[a.Name] = Unresolved{State: decide.Undecided, Why: a.whyOutdated(cluster)}
 		default:
 			s.Wanted = append(s.Wanted, a.addons(outdated)...)
+			if more := a.more(); len(more) > 0 && isGiven(a.Name) {
+				s.Returning = s.Returning.Union(more)
+			}
 		}
 	}
 	s.Wanted = stack.InOrder(s.Wanted,
@@ -122,6 +128,14 @@ func (a *Stack) addons(outdated bool) []wanted.Addon {
 		})
 	}
 	return all
+}
+
+// more returns the add-ons that the stack has as it is written, and not as it is assigned, as "namespace/name".
+func (a *Stack) more() sets.Set[string] {
+	if a.Generation >= a.Written.Generation || !a.Written.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return sets.KeySet(stack.Presences(a.Written.Spec.Addons)).Difference(sets.KeySet(stack.Presences(a.Spec.Addons)))
 }
 
 // isPaused reports whether nothing is to be written to the cluster for the stack. The assignment may be behind.

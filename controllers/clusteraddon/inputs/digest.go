@@ -34,16 +34,19 @@ func (in *Inputs) Digest(facts job.FactsUsed) string {
 		// TemplateName came later: without one, digests are what they were.
 		TemplateName string `json:",omitempty"`
 		// So did these: a chart without patches has none of them.
-		Kind      artifact.Kind    `json:",omitempty"`
-		Directory string           `json:",omitempty"`
-		Patches   []addonsv1.Patch `json:",omitempty"`
+		Kind      artifact.Kind `json:",omitempty"`
+		Directory string        `json:",omitempty"`
+		job.Edits
 		// CRDPolicy only if it isn't the default, for the same reason.
 		CRDPolicy addonsv1.CRDPolicy `json:",omitempty"`
 	}{
 		digestVersion, in.Artifact, in.Values, in.Release().Namespace, in.Name, in.Readiness, facts, in.TemplateReleaseName,
-		in.Chart.Kind, in.Directory(), in.Patches, policy,
+		in.Chart.Kind, in.Directory(), in.Edits(), policy,
 	})
 }
+
+// Edits returns what the add-on changes of rendered objects.
+func (in *Inputs) Edits() job.Edits { return job.Edits{Patches: in.Patches} }
 
 // DigestBy returns the digest with facts as a record has them, in JSON.
 func (in *Inputs) DigestBy(factsUsed string) string {

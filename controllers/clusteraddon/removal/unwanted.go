@@ -66,7 +66,7 @@ func (q Unwanted) factsOf(record deliver.Summary) decide.Unwanted {
 		Passing:      of.IsNew || !isUnresolved && isAwaited && q.Unresolved[awaited].IsNew,
 		Paused:       q.Paused.Has(record.Stack),
 		TakenOver:    isTakenOver(q.ClusterAddon, record),
-		RemovalHeld:  q.holdsAddon(record),
+		RemovalHeld:  q.holdsAddon(record) || q.Returning.Has(record.String()),
 		LacksAccount: q.lacksAccount(record),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -69,6 +70,40 @@ func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
 			if len(leaving) > 0 || len(kept) != 1 || (kept[0].Reason == reasons.StackUndecided) != told {
 				t.Errorf("%s, after %s: leaving %v, kept %+v", name, after, leaving, kept)
 			}
+		}
+	}
+}
+
+// An add-on that is taken out of a stack, and put into it again before it was removed, stays: the assignment is given time to follow.
+func TestAddonThatIsInItsStackAgain(t *testing.T) {
+	now, cluster := time.Unix(1000, 0), member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}})
+	removing := addons.Installed("platform", "web")
+	removing.Status = deliver.StatusUninstalling
+	for name, tc := range map[string]struct {
+		record     deliver.Summary
+		generation int64
+		written    []addonsv1.Addon
+		since      time.Duration
+		stays      bool
+	}{
+		"it is":                       {addons.Installed("platform", "web"), 2, []addonsv1.Addon{{Name: "web", Namespace: "apps"}}, 0, true},
+		"it has been for a while":     {addons.Installed("platform", "web"), 2, []addonsv1.Addon{{Name: "web", Namespace: "apps"}}, gather.AssignmentGrace, false},
+		"the assignment is of that":   {addons.Installed("platform", "web"), 1, []addonsv1.Addon{{Name: "web", Namespace: "apps"}}, 0, false},
+		"its removal has begun":       {removing, 2, []addonsv1.Addon{{Name: "web", Namespace: "apps"}}, 0, false},
+		"one of another namespace is": {addons.Installed("platform", "web"), 2, []addonsv1.Addon{{Name: "web"}}, 0, false},
+		"it isn't":                    {addons.Installed("platform", "web"), 2, nil, 0, false},
+	} {
+		written := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", Generation: tc.generation}}
+		written.Spec = addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}, Addons: tc.written}
+		assigned := addonsv1.StackRevision{Name: "platform", Revision: "platform-1"}
+		spec := written.Spec
+		spec.Addons = nil
+		c := addons.Given(t, tc.record)
+		c.ClusterAddon.Spec.Stacks = []addonsv1.StackRevision{assigned}
+		c.Stacks = gather.Resolve([]gather.Stack{{StackRevision: assigned, Written: written, Spec: &spec, Generation: 1}}, cluster,
+			map[string]time.Time{"platform": now.Add(-tc.since)}, now)
+		if leaving, kept := partition(c); len(leaving)+len(kept) != 1 || (len(kept) == 1) != tc.stays {
+			t.Errorf("%s: leaving %v, kept %+v", name, leaving, kept)
 		}
 	}
 }

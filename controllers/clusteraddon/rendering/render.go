@@ -57,7 +57,7 @@ func (q Renderer) build(ctx context.Context, in *inputs.Inputs, files []artifact
 	release := job.Release{Name: in.Name, Namespace: in.Release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
 	if in.Chart.Kind != artifact.KindChart {
 		plain := job.Files{
-			Files: files, Directory: in.Directory(), Release: release, Version: in.FilesVersion(), Patches: in.Patches,
+			Files: files, Directory: in.Directory(), Release: release, Version: in.FilesVersion(), Edits: in.Edits(),
 			Kustomization: in.Chart.Kind == artifact.KindKustomization,
 		}
 		if artifact.IsPlain(files) {
@@ -78,7 +78,7 @@ func (q Renderer) build(ctx context.Context, in *inputs.Inputs, files []artifact
 		SkipSchema: ptr.Deref(in.SkipSchemaValidation, false),
 		Generated:  r.Generated,
 		Sensitive:  in.Secrets,
-		Patches:    in.Patches,
+		Edits:      in.Edits(),
 		Lookup:     r.Lookup,
 		Live:       r.Live,
 		RenewLost:  in.GeneratedValuesPolicy == addonsv1.GeneratedValuesPolicyRenew,

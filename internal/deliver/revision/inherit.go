@@ -15,8 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/keptvalues"
 )
 
 // inherited is what the record of a release has for a new revision: the objects that its chart may look up, and the
@@ -158,7 +158,7 @@ func (m *Maker) joinValues(ctx context.Context, all []*inherited) (job.Generated
 	var sources []job.Generated
 	for i, one := range all {
 		for _, other := range all[:i] {
-			if generated.Disagree(one.values, other.values) {
+			if keptvalues.Disagree(one.values, other.values) {
 				if err := m.countOwned(ctx, one, other); err != nil {
 					return nil, err
 				}
@@ -174,7 +174,7 @@ func (m *Maker) joinValues(ctx context.Context, all []*inherited) (job.Generated
 	if len(sources) == 0 {
 		return nil, nil
 	}
-	return generated.Join(sources...), nil
+	return keptvalues.Join(sources...), nil
 }
 
 // knowsOthers reports whether a release that leaves its objects to this one has other values for them than the newest
@@ -190,7 +190,7 @@ func (m *Maker) knowsOthers(ctx context.Context) (bool, error) {
 	}
 	own := &inherited{release: m.Want.Release, objects: rec.State.Inventory, values: rec.State.Generated}
 	values, err := m.joinValues(ctx, append(left, own))
-	return err == nil && generated.Disagree(own.values, values), err
+	return err == nil && keptvalues.Disagree(own.values, values), err
 }
 
 // countOwned counts the objects of two releases for the one that has them in the cluster.

@@ -14,8 +14,8 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/keptvalues"
 )
 
 // newRecord is the record of a rendering, pending.
@@ -40,7 +40,7 @@ func (m *Maker) newRecord(ctx context.Context, in *Rendering, revision int) (*re
 	summary.Digest = in.Digest
 	summary.Chart, summary.Version, summary.AppVersion = in.Name, in.Version, in.AppVersion
 	summary.Artifact = m.Want.Artifact
-	summary.FactsUsed, summary.RenewAt = in.FactsUsed, generated.RenewAt(in.Generated)
+	summary.FactsUsed, summary.RenewAt = in.FactsUsed, keptvalues.RenewAt(in.Generated)
 	rec := &record.Record{
 		Summary: summary,
 		Helm: &helmrelease.Release{

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/render/generated"
+	"github.com/cluster-chandler/chandler/internal/render/keptvalues"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 )
 
@@ -80,7 +80,7 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 // Helm, chart, version and values are known.
 func isUnasked(want *Desired, rendering *Rendering, p *record.Record) bool {
 	if p.Complete {
-		return !p.Transferred() && !p.IsRollback() && !want.Again && p.RenewAt.Equal(generated.RenewAt(rendering.Generated)) &&
+		return !p.Transferred() && !p.IsRollback() && !want.Again && p.RenewAt.Equal(keptvalues.RenewAt(rendering.Generated)) &&
 			want.DigestBy(p.FactsUsed) == p.Digest
 	}
 	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package registration_test
 
 import (
 	"os"
@@ -10,12 +10,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/instance/skew"
 	"github.com/cluster-chandler/chandler/test/long"
 )
@@ -57,8 +59,10 @@ func TestStandbyOfNewerRelease(t *testing.T) {
 	old := h.start(withLease)
 	old.awaitWorking(patience, "it has what it needs")
 	h.install(without("classNames"), file("addonstacks"))
+	server, err := discovery.NewDiscoveryClientForConfig(h.s.Config())
+	h.Expect(err).NotTo(HaveOccurred())
 	h.Eventually(func() ([]string, error) {
-		gap, err := skew.Check(t.Context(), old.access.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{})
+		gap, err := skew.Check(t.Context(), server.RESTClient(), addonsv1.GroupVersion, &addonsv1.AddonStack{})
 		return gap.Fields, err
 	}).WithTimeout(patience).ShouldNot(BeEmpty(), "the API server serves the older CRD")
 
@@ -76,7 +80,7 @@ func TestStandbyOfNewerRelease(t *testing.T) {
 func TestCRDsBecomeNewer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, ownServer(t, crds, clusterCRD))
-	p := h.start(func(o *Options, _ *manager.Options) { o.Compare = 2 * time.Second })
+	p := h.start(func(o *registration.Options, _ *manager.Options) { o.Compare = 2 * time.Second })
 	p.awaitWorking(patience, "it has what it needs")
 	h.Expect(h.says(addonsv1.APICompatibleCondition)()).To(Equal("True APICompatible"))
 

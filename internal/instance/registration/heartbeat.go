@@ -48,7 +48,7 @@ func (r *Registration) beat(ctx context.Context, clusters *addonsv1.InstanceClus
 	r.object = next
 	unmanagedClusters.Set(float64(next.Status.UnmanagedClusters))
 	if next.HoldsScope() && next.Spec.Holder == r.holder {
-		r.life.sent = sent
+		r.life.Sent = sent
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package registration_test
 
 import (
 	"net/http"
@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -37,8 +38,9 @@ func TestLife(t *testing.T) {
 	h.Expect(p.Ready(nil)).To(Succeed())
 	h.Eventually(func() *addonsv1.InstanceClusters { return h.get().Status.Clusters }).WithTimeout(patience).Should(Equal(&addonsv1.InstanceClusters{Total: 3, Ready: 1}))
 	pi := h.get()
+	h.Expect(pi.Spec.Holder).NotTo(BeEmpty())
 	h.Expect(pi.Spec).To(Equal(addonsv1.ProviderInstanceSpec{
-		Namespaces: []string{h.namespace}, Version: "v1.2.3", APIVersions: []string{"v1beta1"}, Holder: p.holder,
+		Namespaces: []string{h.namespace}, Version: "v1.2.3", APIVersions: []string{"v1beta1"}, Holder: pi.Spec.Holder,
 		Claim: addonsv1.ScopeClaiming, ExpirySeconds: 4,
 	}))
 	h.Expect(pi.Status.Scope).To(Equal(h.namespace))
@@ -85,13 +87,13 @@ func TestNextLeader(t *testing.T) {
 	second := h.start(withLease, withHeartbeat(20*time.Second))
 	h.Consistently(second.working.Load).WithTimeout(time.Second).Should(BeZero())
 	h.Expect(second.Ready(nil)).To(Succeed(), "who waits for the lease is ready")
-	uid := h.get().UID
+	before := h.get()
 
 	first.cut.Store(true)
 	second.awaitWorking(20*time.Second, "the lease excludes the first one")
 	pi := h.get()
-	h.Expect(pi.UID).To(Equal(uid), "it is the same instance")
-	h.Expect(pi.Spec.Holder).To(Equal(second.holder))
+	h.Expect(pi.UID).To(Equal(before.UID), "it is the same instance")
+	h.Expect(pi.Spec.Holder).NotTo(Equal(before.Spec.Holder))
 	h.Eventually(h.events).WithTimeout(patience).Should(ConsistOf("TakenOver"))
 	h.expectNothingForbidden()
 }
@@ -103,10 +105,11 @@ func TestNextWithoutLease(t *testing.T) {
 	h := newHome(t, shared)
 	first := h.start()
 	first.awaitWorking(patience, "nobody else is there")
+	holder := h.get().Spec.Holder
 	second := h.start()
 	h.Consistently(second.working.Load).WithTimeout(6*time.Second).Should(BeZero(), "the first is alive, for longer than its expiry")
 	h.Eventually(func() error { return second.Ready(nil) }).Should(Succeed(), "who waits for its own predecessor stands by, as a rollout needs it")
-	h.Expect(h.get().Spec.Holder).To(Equal(first.holder))
+	h.Expect(h.get().Spec.Holder).To(Equal(holder))
 
 	first.cut.Store(true)
 	cutAt := time.Now()
@@ -148,7 +151,7 @@ func TestNamespaceComesLater(t *testing.T) {
 func TestNoRights(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, shared)
-	p := h.start(func(o *Options, _ *manager.Options) { o.Namespace = "elsewhere" })
+	p := h.start(func(o *registration.Options, _ *manager.Options) { o.Namespace = "elsewhere" })
 	h.Eventually(func() error { return p.Ready(nil) }).WithTimeout(patience).Should(MatchError(ContainSubstring(`cannot get resource "providerinstances" in API group "addons.cluster.x-k8s.io" in the namespace "elsewhere"`)))
 	h.Consistently(p.working.Load).WithTimeout(2 * time.Second).Should(BeZero())
 }
@@ -207,14 +210,14 @@ func TestFence(t *testing.T) {
 	h := newHome(t, ownServer(t, crds, clusterCRD))
 	p := h.start(withHeartbeat(1500 * time.Millisecond)) // expires after 6 s
 	p.awaitWorking(patience, "nobody else is there")
-	last := h.get().Status.HeartbeatTime.Time
+	before := h.get()
 	h.Expect(h.s.PauseAPIServer()).To(Succeed())
 	var err error
 	h.Eventually(p.dead).WithTimeout(patience).Should(Receive(&err))
-	took := time.Since(last)
+	took := time.Since(before.Status.HeartbeatTime.Time)
 	h.Expect(h.s.ResumeAPIServer()).To(Succeed())
 	h.Expect(err).To(MatchError(ContainSubstring("no heartbeat could be written for 4s")))
 	h.Expect(took).To(BeNumerically("<", 6*time.Second), "the heartbeat's expiry")
 	h.Expect(strings.Count(err.Error(), "\n")).To(BeZero())
-	h.Expect(ptr.Deref(h.get(), addonsv1.ProviderInstance{}).Spec.Holder).To(Equal(p.holder), "the object stays: whoever comes next has to wait for its expiry")
+	h.Expect(ptr.Deref(h.get(), addonsv1.ProviderInstance{}).Spec.Holder).To(Equal(before.Spec.Holder), "the object stays: whoever comes next has to wait for its expiry")
 }

@@ -4,12 +4,8 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"net/http"
 	"os"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/internal/instance/grant"
+	"github.com/cluster-chandler/chandler/internal/instance/registration/refusal"
 )
 
 // take makes the instance's object, or finds out that this process may go on with an existing one.
@@ -48,7 +45,7 @@ func (r *Registration) create(ctx context.Context, claim addonsv1.ScopeClaim) *o
 	pi := &addonsv1.ProviderInstance{Spec: r.spec(claim)}
 	pi.Namespace, pi.Name = r.o.Namespace, r.o.Name
 	if err := r.client.Create(ctx, pi); err != nil {
-		return &obstacle{reason: reasonOf(err), message: fmt.Sprintf("creating ProviderInstance %s: %v", r.key(), err)}
+		return &obstacle{reason: refusal.Reason(err), message: fmt.Sprintf("creating ProviderInstance %s: %v", r.key(), err)}
 	}
 	r.object = pi
 	return nil
@@ -89,11 +86,6 @@ func (r *Registration) key() client.ObjectKey {
 	return types.NamespacedName{Namespace: r.o.Namespace, Name: r.o.Name}
 }
 
-// expirySeconds returns what is written into the object, in whole seconds.
-func (r *Registration) expirySeconds() int32 {
-	return int32(math.Ceil((beatsToExpiry * r.o.Heartbeat).Seconds()))
-}
-
 // spec returns what this process says of the instance.
 func (r *Registration) spec(claim addonsv1.ScopeClaim) addonsv1.ProviderInstanceSpec {
 	is := addonsv1.ProviderInstanceSpec{
@@ -104,7 +96,7 @@ func (r *Registration) spec(claim addonsv1.ScopeClaim) addonsv1.ProviderInstance
 		Holder:        r.holder,
 		LeaseName:     r.o.LeaseName,
 		Claim:         claim,
-		ExpirySeconds: r.expirySeconds(),
+		ExpirySeconds: r.life.ExpirySeconds(),
 	}
 	if r.o.Drain {
 		is.Drain = &r.o.Drain
@@ -133,7 +125,7 @@ func (r claiming) claim(ctx context.Context) metav1.Condition {
 	}
 	switch g := r.object.Status.Grant; {
 	case err != nil:
-		c.Reason, c.Message = reasonOf(err), textOf(err)
+		c.Reason, c.Message = refusal.Reason(err), refusal.Text(err)
 	case problem != nil:
 		c.Message = "The scope isn't claimed before condition " + problem.Type + " is True"
 	case r.object.HoldsScope():
@@ -164,37 +156,4 @@ func (r claiming) awaitAnswer(ctx context.Context) error {
 		r.object = pi
 	}
 	return nil
-}
-
-// reasonOf returns why a write wasn't stored.
-func reasonOf(err error) string {
-	var status apierrors.APIStatus
-	switch {
-	case apierrors.HasStatusCause(err, addonsv1.ScopeForbiddenReason):
-		return addonsv1.ScopeForbiddenReason
-	case !errors.As(err, &status):
-		return addonsv1.InternalErrorReason
-	case webhookFailed(status.Status()):
-		return addonsv1.WebhookUnavailableReason
-	default:
-		return addonsv1.ScopeNotClaimedReason
-	}
-}
-
-// webhookFailed reports whether a webhook gave no answer, or told of a failure.
-func webhookFailed(s metav1.Status) bool {
-	return s.Code >= http.StatusInternalServerError && (strings.Contains(s.Message, "failed calling webhook") || strings.Contains(s.Message, denied))
-}
-
-const denied = "denied the request: "
-
-// textOf leaves out who refused: that it was the webhook is clear.
-func textOf(err error) string {
-	if cause, ok := apierrors.StatusCause(err, addonsv1.ScopeForbiddenReason); ok {
-		return cause.Message
-	}
-	if _, text, ok := strings.Cut(err.Error(), denied); ok {
-		return text
-	}
-	return err.Error()
 }

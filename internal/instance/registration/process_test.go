@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package registration_test
 
 import (
 	"context"
@@ -27,6 +27,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
+	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
 )
@@ -96,7 +97,7 @@ func (h *home) bind(namespace, kind, role string) {
 // process is a manager with a registration, and with controllers that only say
 // whether they run.
 type process struct {
-	*Registration
+	*registration.Registration
 	h       *home
 	working atomic.Int32 // 1 while the controllers run
 	starts  atomic.Int32
@@ -106,7 +107,7 @@ type process struct {
 	cut     atomic.Bool // no request gets through, as if the process had crashed
 }
 
-type processOption func(*Options, *manager.Options)
+type processOption func(*registration.Options, *manager.Options)
 
 // start starts an instance for its home namespace.
 func (h *home) start(change ...processOption) *process {
@@ -123,7 +124,7 @@ func (h *home) start(change ...processOption) *process {
 			return next.RoundTrip(r)
 		})
 	})
-	o := Options{
+	o := registration.Options{
 		Scope: instance.Scope{Namespaces: []string{h.namespace}}, Namespace: h.namespace, Name: "chandler", Version: "v1.2.3",
 		Heartbeat: time.Second, Sandbox: addonsv1.SandboxSeccomp, Reads: reads, Controllers: p.controllers, Die: func(err error) { p.dead <- err },
 	}
@@ -134,7 +135,7 @@ func (h *home) start(change ...processOption) *process {
 	m.Cache = o.Scope.CacheOptions(time.Hour)
 	mgr, err := manager.New(config, m)
 	h.Expect(err).NotTo(HaveOccurred())
-	p.Registration, err = New(mgr, o)
+	p.Registration, err = registration.New(mgr, o)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(mgr.Add(p.Registration)).To(Succeed())
 	h.Expect(mgr.Add(p.Standby())).To(Succeed())
@@ -177,7 +178,7 @@ func (p *process) end() {
 }
 
 // withLease elects a leader by a lease that runs out after two seconds.
-func withLease(o *Options, m *manager.Options) {
+func withLease(o *registration.Options, m *manager.Options) {
 	o.LeaderElection, o.LeaseName = true, "lease-"+o.Name
 	m.LeaderElection, m.LeaderElectionID, m.LeaderElectionNamespace = true, o.LeaseName, o.Namespace
 	m.LeaderElectionReleaseOnCancel = true
@@ -186,11 +187,11 @@ func withLease(o *Options, m *manager.Options) {
 }
 
 func withHeartbeat(d time.Duration) processOption {
-	return func(o *Options, _ *manager.Options) { o.Heartbeat = d }
+	return func(o *registration.Options, _ *manager.Options) { o.Heartbeat = d }
 }
 
 func withNamespaces(names ...string) processOption {
-	return func(o *Options, _ *manager.Options) { o.Scope.Namespaces = names }
+	return func(o *registration.Options, _ *manager.Options) { o.Scope.Namespaces = names }
 }
 
 // awaitWorking waits until the controllers run.

@@ -10,7 +10,7 @@
 //
 // A silent instance loses its grant when it has expired. So the process ends when it couldn't
 // write for two thirds of that time, counted from before it sent its last successful heartbeat:
-// see [lifetime], and docs/design/instances.md.
+// see package lifetime, and docs/design/instances.md.
 package registration
 
 import (
@@ -33,6 +33,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
+	"github.com/cluster-chandler/chandler/internal/instance/registration/lifetime"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -45,8 +46,6 @@ const (
 )
 
 const (
-	// beatsToExpiry is how many heartbeats fit into spec.expirySeconds.
-	beatsToExpiry = 4
 	// requestTimeout is longer than that of any admission webhook.
 	requestTimeout = 15 * time.Second
 	// defaultCompare is Options.Compare.
@@ -103,7 +102,7 @@ type Registration struct {
 
 	// The fields below are used by one goroutine at a time.
 	object   *addonsv1.ProviderInstance // ours, as last seen
-	life     lifetime
+	life     lifetime.Lifetime
 	access   access
 	result   roundResult
 	compared time.Time // with the CRDs
@@ -161,7 +160,7 @@ func New(mgr manager.Manager, o Options) (*Registration, error) {
 	}
 	r.problem.Store("it is starting")
 	r.standby.Store("it is starting")
-	r.life = lifetime{clock: o.Clock, length: time.Duration(r.expirySeconds()) * time.Second * 2 / 3}
+	r.life = lifetime.Lifetime{Clock: o.Clock, Heartbeat: o.Heartbeat}
 	if o.LeaderElection {
 		r.elected = mgr.Elected()
 	}
@@ -231,5 +230,5 @@ func (r *Registration) round(ctx context.Context) bool {
 		r.result.obstacle = &obstacle{reason: "StatusNotWritten", message: err.Error()}
 		return false
 	}
-	return firstProblem(r.result.parts()...) == nil && r.life.left() > 0
+	return firstProblem(r.result.parts()...) == nil && r.life.Left() > 0
 }

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -46,8 +45,8 @@ func (r *Registration) run(ctx context.Context) error {
 func (r *Registration) keepAlive(ctx context.Context, ended <-chan error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	next := r.o.Clock.NewTimer(r.o.Heartbeat / beatsToExpiry) // counts Clusters for the first time
-	fence := r.o.Clock.NewTimer(r.life.left())
+	next := r.o.Clock.NewTimer(r.life.Soon()) // counts Clusters for the first time
+	fence := r.o.Clock.NewTimer(r.life.Left())
 	defer next.Stop()
 	defer fence.Stop()
 	beats := make(chan error, 1)
@@ -68,24 +67,18 @@ func (r *Registration) keepAlive(ctx context.Context, ended <-chan error) error 
 			if errors.Is(err, errLost) {
 				return err
 			}
+			due := r.life.UntilNext()
 			if err != nil {
-				logf.FromContext(ctx).Info("The heartbeat failed", "error", err.Error(), "processEndsIn", r.life.left().Round(time.Millisecond).String())
+				due = r.life.Soon()
+				logf.FromContext(ctx).Info("The heartbeat failed", "error", err.Error(), "processEndsIn", r.life.Left().Round(time.Millisecond).String())
 			}
 			fence.Stop()
-			fence.Reset(r.life.left())
-			next.Reset(r.untilNext(err))
+			fence.Reset(r.life.Left())
+			next.Reset(due)
 		case <-fence.C():
-			return fmt.Errorf("%w: no heartbeat could be written for %s, and others may take over soon", errLost, r.life.length)
+			return fmt.Errorf("%w: no heartbeat could be written for %s, and others may take over soon", errLost, r.life.Length())
 		}
 	}
-}
-
-// untilNext returns the time to the next heartbeat: a failed one is tried again soon.
-func (r *Registration) untilNext(failed error) time.Duration {
-	if failed != nil {
-		return r.o.Heartbeat / beatsToExpiry
-	}
-	return max(r.o.Heartbeat-r.o.Clock.Since(r.life.sent), 0)
 }
 
 // keep writes one heartbeat while the controllers run. The answer shows the object as it is.
@@ -149,14 +142,3 @@ func (r *Registration) makeAnew(ctx context.Context) error {
 	}
 	return errors.New("somebody deleted the ProviderInstance of this running instance; it was made again")
 }
-
-// lifetime is how long this process may count on its grant. It is taken from a holder that is silent
-// for half as long again, as others see it, and they see a write later than it was sent.
-type lifetime struct {
-	clock  clock.PassiveClock
-	length time.Duration
-	sent   time.Time // of the last heartbeat whose answer showed the grant; zero before the first
-}
-
-// left returns the time until the process has to end, unless it writes before.
-func (l *lifetime) left() time.Duration { return l.length - l.clock.Since(l.sent) }

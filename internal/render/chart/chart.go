@@ -14,8 +14,8 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/keptvalues"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/patch"
 )
@@ -72,7 +72,7 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 		return nil, err
 	}
 	facts.bring(crds)
-	generator := generated.NewGenerator(req.Generated, lim.GeneratedBytes)
+	generator := keptvalues.NewGenerator(req.Generated, lim.GeneratedBytes)
 	defer func() { req.Sensitive = append(req.Sensitive, generator.Secrets()...) }() // for what is said of an error
 	generator.MarkTemplates(ch)
 	var reader *manifest.Reader
@@ -97,11 +97,8 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 			return nil, err
 		}
 	}
-	if len(req.Patches) > 0 {
-		enter(job.StagePatches)
-		if documents, crds, err = patch.Apply(reader, req.Patches, documents, crds); err != nil {
-			return nil, err
-		}
+	if documents, crds, err = patch.Apply(reader, req.Edits, documents, crds, enter); err != nil {
+		return nil, err
 	}
 	if documents, result.Hooks, err = manifest.SplitHooks(documents); err != nil {
 		return nil, err
@@ -129,7 +126,7 @@ func coalesce(ch *chart.Chart, user map[string]any) (common.Values, error) {
 
 // execute runs the templates; the result maps their paths to what they wrote. Names are not
 // resolved, because the engine is given no DNS.
-func execute(ch *chart.Chart, values common.Values, rel job.Release, facts *inquiry, generator *generated.Generator, lookups *lookups) (map[string]string, error) {
+func execute(ch *chart.Chart, values common.Values, rel job.Release, facts *inquiry, generator *keptvalues.Generator, lookups *lookups) (map[string]string, error) {
 	e := engine.Engine{CustomTemplateFuncs: generator.Funcs()}
 	maps.Copy(e.CustomTemplateFuncs, generator.MarkFuncs())
 	e.CustomTemplateFuncs["lookup"] = lookups.find

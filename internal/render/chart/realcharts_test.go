@@ -15,8 +15,8 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/keptvalues"
 	"github.com/cluster-chandler/chandler/test/helmtemplate"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
@@ -197,7 +197,7 @@ func TestCiliumCertificatesStay(t *testing.T) {
 		}
 	})
 	t.Run("the time of renewal is known", func(t *testing.T) {
-		at := generated.RenewAt(first.Generated)
+		at := keptvalues.RenewAt(first.Generated)
 		if at.Before(time.Now().AddDate(0, 1, 0)) || at.After(time.Now().AddDate(3, 0, 0)) {
 			t.Errorf("renewal at %s", at)
 		}

@@ -23,11 +23,8 @@ func Objects(req *job.Files, lim job.Limits, enter func(job.Stage)) (*job.Result
 	if err != nil {
 		return nil, err
 	}
-	if len(req.Patches) > 0 {
-		enter(job.StagePatches)
-		if documents, _, err = patch.Apply(reader, req.Patches, documents, nil); err != nil {
-			return nil, err
-		}
+	if documents, _, err = patch.Apply(reader, req.Edits, documents, nil, enter); err != nil {
+		return nil, err
 	}
 	result := &job.Result{Name: req.Release.Name, Version: req.Version}
 	// Helm shows this of a release's chart.

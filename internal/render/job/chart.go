@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
@@ -35,8 +34,7 @@ type Chart struct {
 	// Sensitive are strings that must not appear in the text of an error, such as the values
 	// read from Secrets. Shorter ones than 4 bytes are ignored.
 	Sensitive []string
-	// Patches are applied to all objects: those of the templates, hooks and CRDs.
-	Patches []addonsv1.Patch
+	Edits
 
 	// Lookup answers the calls of `lookup` in templates; nil: nothing is found. It is called
 	// only if they ask for something.

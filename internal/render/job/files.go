@@ -2,10 +2,7 @@
 
 package job
 
-import (
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact"
-)
+import "github.com/cluster-chandler/chandler/internal/artifact"
 
 // Files is the making of objects of files that are no chart.
 type Files struct {
@@ -21,6 +18,5 @@ type Files struct {
 	Release Release
 	// Version becomes Result.Version.
 	Version string
-	// Patches are applied to the objects, in their order.
-	Patches []addonsv1.Patch
+	Edits
 }

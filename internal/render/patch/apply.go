@@ -16,16 +16,19 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/resid"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
 )
 
-// Apply applies patches to documents and to CRDs. An object without a patch stays as it
-// is, to the byte. Lists become one document for each of their items.
-func Apply(reader *manifest.Reader, patches []addonsv1.Patch, documents []manifest.Document, crds []*unstructured.Unstructured) ([]manifest.Document, []*unstructured.Unstructured, error) {
+// Apply applies edits to documents and to CRDs. An object without an edit stays as it
+// is, to the byte. If there are some, lists become one document for each of their items.
+func Apply(reader *manifest.Reader, edits job.Edits, documents []manifest.Document, crds []*unstructured.Unstructured, enter func(job.Stage)) ([]manifest.Document, []*unstructured.Unstructured, error) {
+	if edits.AreNone() {
+		return documents, crds, nil
+	}
+	enter(job.StagePatches)
 	documents, err := reader.SplitLists(documents)
 	if err != nil {
 		return nil, nil, err
@@ -39,8 +42,8 @@ func Apply(reader *manifest.Reader, patches []addonsv1.Patch, documents []manife
 		}
 	}
 	objects = append(objects, crds...)
-	for i := range patches {
-		parsed, invalid := parse(&patches[i], field.NewPath("patches").Index(i))
+	for i := range edits.Patches {
+		parsed, invalid := parse(&edits.Patches[i], field.NewPath("patches").Index(i))
 		if invalid != nil {
 			return nil, nil, failure.New(job.ReasonPatchFailed, "%w", invalid)
 		}

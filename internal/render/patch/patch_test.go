@@ -274,7 +274,7 @@ func FuzzPatch(f *testing.F) {
 		}
 		for _, target := range []*addonsv1.PatchTarget{nil, {Kind: "Deployment"}} {
 			var err error
-			if documents, _, err = patch.Apply(reader, []addonsv1.Patch{{Target: target, Patch: text}}, documents, nil); err != nil {
+			if documents, _, err = patch.Apply(reader, job.Edits{Patches: []addonsv1.Patch{{Target: target, Patch: text}}}, documents, nil, func(job.Stage) {}); err != nil {
 				return
 			}
 			if err := reader.CollectInto(&job.Result{}, documents); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/Masterminds/sprig/v3"
 
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/render/generated"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/keptvalues"
 )
 
 // noValue is the text that text/template writes for a field that is not there.
@@ -20,7 +20,7 @@ const noValue = "<no value>"
 
 // RenderTemplate executes a values template, within a worker.
 func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
-	generator := generated.NewGenerator(nil, lim.GeneratedBytes)
+	generator := keptvalues.NewGenerator(nil, lim.GeneratedBytes)
 	out := &cappedBuilder{room: lim.OutputBytes}
 	err := executeTemplate(req, templateFuncs(generator), out)
 	full := generator.Err()
@@ -50,12 +50,12 @@ func CheckTemplate(text string) error {
 	if strings.Count(text, "{{") > maxParsedActions {
 		return nil
 	}
-	_, err := template.New("line").Funcs(templateFuncs(generated.NewGenerator(nil, 0))).Parse(text)
+	_, err := template.New("line").Funcs(templateFuncs(keptvalues.NewGenerator(nil, 0))).Parse(text)
 	return trimPrefix(err)
 }
 
 // templateFuncs are the functions of the Cluster API Add-on Provider for Helm.
-func templateFuncs(generator *generated.Generator) template.FuncMap {
+func templateFuncs(generator *keptvalues.Generator) template.FuncMap {
 	funcs := sprig.TxtFuncMap()
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
 		delete(funcs, name)

@@ -17,8 +17,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
-	"github.com/cluster-chandler/chandler/internal/deliver/masked"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/redacted"
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
@@ -150,20 +150,20 @@ func (c *call) get() *cobra.Command {
 	kubeconfig := ""
 	for _, is := range []struct {
 		part, short string
-		text        func(*masked.Release) (string, error)
+		text        func(*redacted.Release) (string, error)
 	}{
-		{"values", "Show the values of an add-on, with strings from Secrets hidden", (*masked.Release).Values},
-		{"manifest", "Show the objects of an add-on, with the contents of Secrets hidden", (*masked.Release).Manifest},
-		{"notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*masked.Release).Notes},
+		{"values", "Show the values of an add-on, with strings from Secrets hidden", (*redacted.Release).Values},
+		{"manifest", "Show the objects of an add-on, with the contents of Secrets hidden", (*redacted.Release).Manifest},
+		{"notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*redacted.Release).Notes},
 	} {
-		read := func() (*masked.Release, error) {
+		read := func() (*redacted.Release, error) {
 			ca := &addonsv1.ClusterAddon{}
 			if err := c.read(ca, c.args[0]); err != nil {
 				return nil, err
 			}
 			return c.release(c, ca, c.args[1], kubeconfig)
 		}
-		sub := onRead(c, is.part+" CLUSTER ADDON", is.short, cobra.ExactArgs(2), read, func(release *masked.Release) error {
+		sub := onRead(c, is.part+" CLUSTER ADDON", is.short, cobra.ExactArgs(2), read, func(release *redacted.Release) error {
 			text, err := is.text(release)
 			if err == nil && c.output == "json" {
 				text, err = asJSON(is.part, text)
@@ -194,7 +194,7 @@ func asJSON(part, text string) (string, error) {
 }
 
 // release reads the newest record of an add-on from its workload cluster, by a kubeconfig file, or by the Secret for "".
-func (c *call) release(ctx context.Context, ca *addonsv1.ClusterAddon, addon, kubeconfig string) (*masked.Release, error) {
+func (c *call) release(ctx context.Context, ca *addonsv1.ClusterAddon, addon, kubeconfig string) (*redacted.Release, error) {
 	at := slices.IndexFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Name == addon })
 	if at < 0 {
 		return nil, fmt.Errorf("cluster %s has no add-on %s", ca.Name, addon)
@@ -203,5 +203,5 @@ func (c *call) release(ctx context.Context, ca *addonsv1.ClusterAddon, addon, ku
 	if err != nil {
 		return nil, err
 	}
-	return masked.Read(ctx, workload, ca.Status.Addons[at].Namespace, addon)
+	return redacted.Read(ctx, workload, ca.Status.Addons[at].Namespace, addon)
 }
