@@ -89,6 +89,51 @@ func TestOneNamespaceLeavesAWorker(t *testing.T) {
 	})
 }
 
+// Plans leave a worker to all other work of their namespace, and wait for it.
+func TestPlansComeLast(t *testing.T) {
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 1, time.Minute })
+	last := func(cluster string) context.Context {
+		return budget.WithTenant(t.Context(), budget.Tenant{Namespace: "a", Cluster: cluster, Last: true})
+	}
+	hold := func(ctx context.Context, like string) (end func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = r.Chart(ctx, rendering.ChartJob(append(rendering.ChartWith(endless), noise(like, 1))))
+		}()
+		return func() { cancel(); <-ended }
+	}
+	until := func(is func() bool) {
+		for !is() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	endPlan := hold(last("1"), "plan")
+	until(func() bool { return len(r.PIDs()) == 1 })
+	if _, err := r.Chart(of(t, "a", "1"), harmless(noise("upgrade", 1))); err != nil {
+		t.Errorf("an upgrade of the same cluster: %v", err)
+	}
+	endUpgrade := hold(of(t, "a", "1"), "another upgrade")
+	until(func() bool { return len(r.PIDs()) == 2 })
+	first := make(chan string, 2)
+	for i, ctx := range []context.Context{last("2"), of(t, "a", "2")} {
+		name := []string{"a plan", "an upgrade"}[i]
+		go func() {
+			if _, err := r.Chart(ctx, harmless(noise(name, 1))); err != nil {
+				t.Error(err)
+			}
+			first <- name
+		}()
+		until(func() bool { return r.Waiting() > i })
+	}
+	endUpgrade()
+	must.Equal(t, "an upgrade", <-first)
+	must.Equal(t, 1, r.Waiting(), "plans have no worker more")
+	endPlan()
+	must.Equal(t, "a plan", <-first)
+}
+
 // A reconcile that has no patience left says so, and needs no worker for what is known.
 func TestReconcilesWaitForAWhile(t *testing.T) {
 	s := newSiege(t)

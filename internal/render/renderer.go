@@ -33,7 +33,7 @@ func New(opts Options) *Renderer {
 	return &Renderer{
 		pool: pool,
 		queue: &queue{
-			slots:   budget.New(budget.Limits{All: workers + 1, Namespace: workers}),
+			slots:   budget.New(budget.Limits{All: workers + 1, Namespace: workers, Last: max(1, workers-1)}),
 			files:   files{memory: opts.Memory, known: map[string]*usedFiles{}},
 			closing: pool.closing,
 		},
@@ -117,10 +117,12 @@ func (r *Renderer) Names(ctx context.Context, req job.Names) ([]string, error) {
 	return resp.Names, nil
 }
 
-// Open has a worker read hostile content, for all who asked for it: however patient the first of them is. An error of the
-// content is a [*failure.Error] with a reason of a source.
+// Open has a worker read hostile content, for all who asked for it: however patient the first of them is, and whenever its turn
+// is. An error of the content is a [*failure.Error] with a reason of a source.
 func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opened, error) {
-	resp, err := r.do(context.WithValue(ctx, patienceKey{}, nil), &protocol.Request{Open: archive})
+	of := budget.TenantOf(ctx)
+	of.Last = false
+	resp, err := r.do(context.WithValue(budget.WithTenant(ctx, of), patienceKey{}, nil), &protocol.Request{Open: archive})
 	failed, ok := errors.AsType[*failure.Error](err)
 	switch {
 	case err == nil:
