@@ -21,7 +21,7 @@ type AddonPlanSpec struct {
 	StackName string `json:"stackName"`
 
 	// revision is the name of the ControllerRevision to plan. Without revision and template, it is the one that the stack's
-	// rollout is of, or without a rollout the newest one.
+	// rollout is of, or without a rollout the newest one; of a paused stack that was edited, the one that the edit makes.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -45,7 +45,8 @@ type AddonPlanSpec struct {
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// ttlSecondsAfterFinished is how long the plan is kept when it is finished. Defaults to 86400. From 60 to 604800.
+	// ttlSecondsAfterFinished is how long the plan is kept when it is finished. One that can't begin for so long fails. Defaults to
+	// 86400. From 60 to 604800.
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=604800

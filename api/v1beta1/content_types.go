@@ -43,7 +43,7 @@ type ManifestsSource struct {
 // +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github), has(self.git), has(self.flux)].exists_one(x, x)",message="set exactly one of path, configMap, secret, oci, http, github, git and flux"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$')",message="a digest is that of one version: with it, version is a tag"
-// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
+// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign) || has(self.git) && has(self.verify.provenance)",message="verify is for oci with cosign, and for git with provenance"
 type ArtifactSource struct {
 	// path of an archive or a directory, relative to the directory that the
 	// provider was started with (--artifact-root). Manifests may be in a single
@@ -96,7 +96,8 @@ type ArtifactSource struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[*<>=!~^ ]*[0-9A-Za-z_*][0-9A-Za-z_.+*<>=!~^|, -]*$')",message="version is a tag, or a range of semantic versions, as in 1.17.x or >=1.2 <2"
 	Version string `json:"version,omitempty"`
 
-	// verify says who has to have signed the artifact. It is for oci, with cosign.
+	// verify says who has to have signed the artifact, or its commit. It is for oci with
+	// cosign, and for git with provenance.
 	// +optional
 	Verify *Verification `json:"verify,omitempty"`
 }

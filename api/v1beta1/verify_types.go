@@ -12,7 +12,8 @@ type Verification struct {
 	Cosign *CosignVerification `json:"cosign,omitempty"`
 
 	// provenance accepts provenance files of Helm, as `helm package --sign` makes
-	// them. It is for charts of oci, helm and github.
+	// them, of charts of oci, helm and github; and of git, commits that are signed
+	// with OpenPGP, as `git commit -S` makes them.
 	// +optional
 	Provenance *ProvenanceVerification `json:"provenance,omitempty"`
 }

@@ -14,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 
@@ -31,30 +33,26 @@ import (
 type subject struct {
 	stack     *addonsv1.AddonStack // with the spec of a template, if the plan has one
 	revisions []appsv1.ControllerRevision
-	// revision that clusters would get, with its spec, policies as they would count, and inputs. Replaced are the objects whose
-	// values it pins, and that have others now.
-	revision string
-	spec     *addonsv1.AddonStackSpec
-	inputs   stack.Inputs
-	replaced string
-	// clusters that the plan is about, and those of the stack that the revision selects.
-	clusters []target
+	// Basis has the revision that clusters would get, and the clusters, by the names of their ClusterAddons. Spec is that of the
+	// revision, with policies as they would count.
+	plan.Basis
+	spec   *addonsv1.AddonStackSpec
+	inputs stack.Inputs
+	// leaves are the clusters that the revision doesn't select any more, and selected those that it does.
+	leaves   sets.Set[string]
 	selected []standing.Cluster
 }
 
-// target is a cluster that the plan is about.
-type target struct {
-	name   string // of its ClusterAddon
-	leaves bool   // the revision doesn't select it any more
+// isKept reports whether the stack's spec is kept as a revision. That of a paused stack isn't before the pause ends.
+func (of *subject) isKept() bool {
+	return len(of.revisions) > 0 && stack.Generation(&of.revisions[0]) == of.stack.Generation
 }
 
-// basis returns what decides whether a plan is of the present.
-func (of *subject) basis() plan.Basis {
-	is := plan.Basis{Revision: of.revision, Replaced: of.replaced}
-	for _, c := range of.clusters {
-		is.Clusters = append(is.Clusters, c.name)
-	}
-	return is
+// waits returns an error for people about what passes.
+func waits(format string, args ...any) *failure.Error {
+	why := failure.New(addonsv1.PlanWaitingReason, format, args...)
+	why.Wait = true
+	return why
 }
 
 // gather finds out what a plan is of. An error of type *failure.Error is for people, and may say to wait.
@@ -64,9 +62,12 @@ func (r *Reconciler) gather(ctx context.Context, p *addonsv1.AddonPlan) (*subjec
 		return nil, err
 	}
 	is := &appsv1.ControllerRevision{}
-	if p.Spec.Template != nil {
+	switch {
+	case p.Spec.Template != nil:
 		is, err = r.fromTemplate(ctx, p, of)
-	} else {
+	case p.Spec.Revision == "" && annotations.HasPaused(of.stack) && !of.isKept():
+		is, err = r.foresee(ctx, p, of, "AddonStack "+of.stack.Name+": spec", nil)
+	default:
 		is, err = revisionOf(p, of)
 	}
 	if err != nil {
@@ -84,7 +85,7 @@ func (r *Reconciler) gather(ctx context.Context, p *addonsv1.AddonPlan) (*subjec
 	}
 	written := &of.stack.Spec
 	spec.DeletionPolicy, spec.RemovalLimit, spec.AllowedRemovals, spec.Rollout = written.DeletionPolicy, written.RemovalLimit, written.AllowedRemovals, written.Rollout
-	of.revision, of.spec, of.replaced = is.Name, spec, is.Annotations[addonsv1.RolloutInputsReplacedAnnotation]
+	of.Revision, of.spec, of.Replaced = is.Name, spec, is.Annotations[addonsv1.RolloutInputsReplacedAnnotation]
 	return of, r.selectClusters(ctx, p, of)
 }
 
@@ -103,6 +104,8 @@ func (r *Reconciler) readStack(ctx context.Context, p *addonsv1.AddonPlan) (*sub
 		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "spec.stackName: there is no AddonStack %s for this instance: see its watch label, and that of the plan", p.Spec.StackName)
 	case err != nil:
 		return nil, fmt.Errorf("reading AddonStack %s: %w", p.Spec.StackName, err)
+	case !of.stack.DeletionTimestamp.IsZero():
+		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "AddonStack %s is being deleted: see its finalizers", p.Spec.StackName)
 	}
 	of.revisions, err = management.Revisions(ctx, r.Client, of.stack)
 	return of, err
@@ -114,9 +117,7 @@ func revisionOf(p *addonsv1.AddonPlan, of *subject) (*appsv1.ControllerRevision,
 	switch s := of.stack; {
 	case name != "":
 	case s.Status.ObservedGeneration != s.Generation && !p.IsFinished():
-		waits := failure.New(addonsv1.PlanWaitingReason, "AddonStack %s was edited, and isn't kept as a revision yet: see its conditions", s.Name)
-		waits.Wait = true
-		return nil, waits
+		return nil, waits("AddonStack %s was edited, and isn't kept as a revision yet: see its conditions", s.Name)
 	case len(of.revisions) == 0:
 		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "AddonStack %s has no revision yet: see its conditions", s.Name)
 	case s.Spec.Rollout != nil:
@@ -146,17 +147,22 @@ func (r *Reconciler) fromTemplate(ctx context.Context, p *addonsv1.AddonPlan, of
 	if len(wrong) > 0 {
 		return nil, failure.New(addonsv1.PlanInvalidTemplateReason, "spec.template isn't the spec of an AddonStack: %s", message.FirstFew(wrong))
 	}
-	if problems := stack.Validate(&edited.Spec); len(problems) > 0 {
-		return nil, failure.New(problems[0].Reason, "spec.template: %s", strings.TrimPrefix(problems[0].Error.Error(), "spec."))
-	}
 	edited.Generation++ // its bundle may have to be read
 	of.stack = edited
 	var content map[string]any
 	if err := utiljson.Unmarshal(p.Spec.Template.Raw, &content); err != nil {
 		return nil, err
 	}
+	return r.foresee(ctx, p, of, "spec.template", content)
+}
+
+// foresee returns the revision that the stack would have with the content of a template; nil is its spec as it is written.
+func (r *Reconciler) foresee(ctx context.Context, p *addonsv1.AddonPlan, of *subject, field string, content map[string]any) (*appsv1.ControllerRevision, error) {
+	if problems := stack.Validate(&of.stack.Spec); len(problems) > 0 {
+		return nil, failure.New(problems[0].Reason, "%s: %s", field, strings.TrimPrefix(problems[0].Error.Error(), "spec."))
+	}
 	key := client.ObjectKeyFromObject(p)
-	return r.Stacks.Foresee(ctx, edited, content, func() { r.wake.Add(key) })
+	return r.Stacks.Foresee(ctx, of.stack, content, func() { r.wake.Add(key) })
 }
 
 // selectClusters finds the clusters that the revision selects, and those that it leaves, within the plan's selector.
@@ -176,6 +182,7 @@ func (r *Reconciler) selectClusters(ctx context.Context, p *addonsv1.AddonPlan, 
 	if err := r.Client.List(ctx, cas, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.Namespace, err)
 	}
+	of.leaves = sets.New[string]()
 	has := map[string]bool{}
 	for i := range cas.Items {
 		has[cas.Items[i].Name] = stack.Assigned(cas.Items[i].Spec.Stacks, of.stack.Name).Name != ""
@@ -187,7 +194,9 @@ func (r *Reconciler) selectClusters(ctx context.Context, p *addonsv1.AddonPlan, 
 		if err != nil || m.Deleting || !narrowed.Matches(named) || !selected && !has[name] {
 			continue // a selector was valid when it was kept
 		}
-		of.clusters = append(of.clusters, target{name: name, leaves: !selected})
+		if of.Clusters = append(of.Clusters, name); !selected {
+			of.leaves.Insert(name)
+		}
 	}
 	of.selected = standing.Select(p.Namespace, of.spec, members, cas.Items)
 	return nil

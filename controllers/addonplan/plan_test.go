@@ -179,7 +179,7 @@ func TestPlanOfAFleet(t *testing.T) {
 		}
 		switch r.Cluster.Name {
 		case "prod-00":
-			return plan.Cluster{}, fmt.Errorf("of %s: %w", r.Cluster, plan.ErrSilent)
+			return plan.Silent(), nil
 		case "prod-01":
 			return plan.Cluster{}, errors.New("sentinel-5f1c")
 		case "prod-02":
@@ -264,6 +264,40 @@ func TestPlansWithoutAnAnswer(t *testing.T) {
 	if len(w.clusters.asked) != 1 {
 		t.Errorf("asked are %v", w.clusters.asked)
 	}
+}
+
+// A plan that can't begin fails when its time to live is over. One of a paused stack is of the spec as it is written.
+func TestPlansThatCannotBegin(t *testing.T) {
+	w := newWorld(t, 1)
+	w.stack.Spec.Addons[0].Chart.Path = "web-2"
+	must.Succeed(t, server.Update(t.Context(), w.stack)) // no instance observes that
+	p := w.plan("unobserved", addonsv1.AddonPlanSpec{TTLSecondsAfterFinished: new(int32(60))})
+	if result := w.reconcile(p); result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+		t.Errorf("it is looked at again after %s", result.RequeueAfter)
+	}
+	w.expect(p, addonsv1.PlanPending, addonsv1.CompleteCondition, addonsv1.PlanWaitingReason)
+	w.clock.Step(time.Minute + time.Second)
+	w.reconcile(p)
+	w.expect(p, addonsv1.PlanFailed, addonsv1.CompleteCondition, addonsv1.PlanWaitingReason)
+	w.clock.Step(time.Minute + time.Second)
+	w.reconcile(p)
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(p), p); !apierrors.IsNotFound(err) {
+		t.Errorf("it is kept after its time: %v", err)
+	}
+
+	metav1.SetMetaDataAnnotation(&w.stack.ObjectMeta, clusterv1.PausedAnnotation, "")
+	w.stack.Finalizers = []string{"test/kept"}
+	must.Succeed(t, server.Update(t.Context(), w.stack))
+	p = w.plan("paused", addonsv1.AddonPlanSpec{})
+	w.reconcile(p)
+	w.expect(p, addonsv1.PlanDone, addonsv1.CompleteCondition, addonsv1.PlanCompleteReason)
+	must.Succeed(t, server.Delete(t.Context(), w.stack.DeepCopy()))
+	p = w.plan("deleted", addonsv1.AddonPlanSpec{})
+	w.reconcile(p)
+	w.expect(p, addonsv1.PlanFailed, addonsv1.CompleteCondition, addonsv1.PlanStackNotFoundReason)
+	must.Succeed(t, server.Get(t.Context(), client.ObjectKeyFromObject(w.stack), w.stack))
+	w.stack.Finalizers = nil
+	must.Succeed(t, server.Update(t.Context(), w.stack))
 }
 
 // A cluster whose answers lead to a fault of the program ends neither the process nor the plan.

@@ -29,8 +29,8 @@ import (
 
 // Stacks tells what AddonStacks would be.
 type Stacks interface {
-	// Foresee returns the revision that a stack would have with the spec of a template. While a source is asked, its error says
-	// to wait, and wake is called later.
+	// Foresee returns the revision that a stack would have with the spec of a template, or with its spec as it is written if that is
+	// nil. While a source is asked, its error says to wait, and wake is called later.
 	Foresee(ctx context.Context, edited *addonsv1.AddonStack, template map[string]any, wake func()) (*appsv1.ControllerRevision, error)
 }
 
@@ -91,21 +91,20 @@ func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Res
 	slot := r.Running.Claim(budget.Tenant{Namespace: p.Namespace}, 1)
 	defer slot.End()
 	if !slot.Try(1) {
-		return ctrl.Result{RequeueAfter: retry.Room}, r.wait(ctx, p, "other plans of the namespace come first")
+		others := waits("other plans of the namespace come first")
+		others.RetryAfter = retry.Room
+		return r.stop(ctx, p, others)
 	}
 	of, err := r.gather(ctx, p)
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		if failed.Passes() {
-			return ctrl.Result{RequeueAfter: max(failed.RetryAfter, retry.Source)}, r.wait(ctx, p, failed.Error())
-		}
-		return r.fail(ctx, p, failed)
+		return r.stop(ctx, p, failed)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	is := p.DeepCopy()
 	begin(is, of)
-	if err := r.write(ctx, p, is); err != nil {
+	if err := r.Statuses.Patch(ctx, p, is); err != nil {
 		return ctrl.Result{}, err
 	}
 	sum, err := r.ask(ctx, is, of)
@@ -138,13 +137,16 @@ func (r *Reconciler) finished(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.
 	}
 	is := p.DeepCopy()
 	r.setStale(is, of)
-	return management.Retry(ctx, result, r.write(ctx, p, is))
+	return management.Retry(ctx, result, r.Statuses.Patch(ctx, p, is))
 }
 
-// left returns how long a finished plan is still to be kept.
+// left returns how long a finished plan is still to be kept, and another one may still wait.
 func (r *Reconciler) left(p *addonsv1.AddonPlan) time.Duration {
-	ttl := ptr.Deref(p.Spec.TTLSecondsAfterFinished, addonsv1.DefaultPlanTTLSeconds)
-	return p.Status.Finished.Add(time.Duration(ttl) * time.Second).Sub(r.Clock.Now())
+	since, ttl := p.Status.Finished, ptr.Deref(p.Spec.TTLSecondsAfterFinished, addonsv1.DefaultPlanTTLSeconds)
+	if since.IsZero() {
+		since = p.CreationTimestamp
+	}
+	return since.Add(time.Duration(ttl) * time.Second).Sub(r.Clock.Now())
 }
 
 // now returns the time as the API keeps it.

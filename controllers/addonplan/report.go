@@ -3,6 +3,7 @@
 package addonplan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/plan"
+	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/standing"
 )
@@ -23,46 +25,38 @@ import (
 // maxText bounds a message in bytes.
 const maxText = 1024
 
-// write writes a status, if it differs.
-func (r *Reconciler) write(ctx context.Context, before, after *addonsv1.AddonPlan) error {
-	return r.Statuses.Patch(ctx, before, after)
-}
-
-// wait reports that the plan hasn't begun.
-func (r *Reconciler) wait(ctx context.Context, p *addonsv1.AddonPlan, why string) error {
-	is := p.DeepCopy()
+// stop reports why the plan can't begin now. If that doesn't pass, or didn't within the plan's time to live, the plan fails.
+func (r *Reconciler) stop(ctx context.Context, p *addonsv1.AddonPlan, why *failure.Error) (ctrl.Result, error) {
+	is, left := p.DeepCopy(), r.left(p)
+	if !why.Passes() || left <= 0 {
+		is.Status.Phase, is.Status.Finished = addonsv1.PlanFailed, r.now()
+		setComplete(is, metav1.ConditionFalse, why.Reason, why.Error())
+		return r.end(ctx, p, is, corev1.EventTypeWarning, "PlanFailed")
+	}
 	is.Status.Phase = addonsv1.PlanPending
-	setComplete(is, metav1.ConditionFalse, addonsv1.PlanWaitingReason, why)
-	return r.write(ctx, p, is)
+	setComplete(is, metav1.ConditionFalse, addonsv1.PlanWaitingReason, why.Error())
+	return ctrl.Result{RequeueAfter: min(left, cmp.Or(why.RetryAfter, retry.Source))}, r.Statuses.Patch(ctx, p, is)
 }
 
 // begin writes which revision the clusters are asked about.
 func begin(p *addonsv1.AddonPlan, of *subject) {
 	p.Status = addonsv1.AddonPlanStatus{
-		Phase: addonsv1.PlanRunning, Revision: of.revision, Clusters: addonsv1.PlanClusters{Total: int32(len(of.clusters))}, Conditions: p.Status.Conditions,
+		Phase: addonsv1.PlanRunning, Revision: of.Revision, Clusters: addonsv1.PlanClusters{Total: int32(len(of.Clusters))}, Conditions: p.Status.Conditions,
 	}
 	setComplete(p, metav1.ConditionFalse, addonsv1.PlanRunningReason, "")
-}
-
-// fail reports why there is no answer.
-func (r *Reconciler) fail(ctx context.Context, p *addonsv1.AddonPlan, failed *failure.Error) (ctrl.Result, error) {
-	is := p.DeepCopy()
-	is.Status.Phase, is.Status.Finished = addonsv1.PlanFailed, r.now()
-	setComplete(is, metav1.ConditionFalse, failed.Reason, failed.Error())
-	return r.end(ctx, p, is, corev1.EventTypeWarning, "PlanFailed")
 }
 
 // complete reports the answer.
 func (r *Reconciler) complete(ctx context.Context, p *addonsv1.AddonPlan, of *subject, sum *plan.Sum) (ctrl.Result, error) {
 	is := p.DeepCopy()
 	s := &is.Status
-	s.Phase, s.Finished, s.ClustersDigest = addonsv1.PlanDone, r.now(), plan.DigestOf(of.basis().Clusters)
+	s.Phase, s.Finished, s.ClustersDigest = addonsv1.PlanDone, r.now(), plan.DigestOf(of.Clusters)
 	s.Waves = r.waves(of)
 	var err error
-	if s.Removals, err = r.Guard.Removals(ctx, stackKey(p), of.revision, of.spec); err != nil {
+	if s.Removals, err = r.Guard.Removals(ctx, stackKey(p), of.Revision, of.spec); err != nil {
 		return ctrl.Result{}, err
 	}
-	sum.Into(s, len(of.clusters))
+	sum.Into(s, len(of.Clusters))
 	kind := corev1.EventTypeNormal
 	if s.Clusters.Refused > 0 {
 		kind = corev1.EventTypeWarning
@@ -74,7 +68,7 @@ func (r *Reconciler) complete(ctx context.Context, p *addonsv1.AddonPlan, of *su
 
 // end writes the status of a finished plan, and tells of it.
 func (r *Reconciler) end(ctx context.Context, before, after *addonsv1.AddonPlan, kind, reason string) (ctrl.Result, error) {
-	if err := r.write(ctx, before, after); err != nil {
+	if err := r.Statuses.Patch(ctx, before, after); err != nil {
 		return ctrl.Result{}, err
 	}
 	plans.WithLabelValues(string(after.Status.Phase)).Inc()
@@ -108,16 +102,16 @@ func (r *Reconciler) waves(of *subject) []addonsv1.PlanWave {
 		return nil
 	}
 	q := standing.RolloutOf(of.stack, of.revisions)
-	if q.Revision() != of.revision && rollout.CauseOf(q.Marked, of.revision, true) == rollout.Back {
+	if q.Revision() != of.Revision && rollout.CauseOf(q.Marked, of.Revision, true) == rollout.Back {
 		return nil
 	}
 	strategy, _ := rollout.StrategyOf(of.spec.Rollout, field.NewPath("spec", "rollout")) // it was checked
-	return plan.Waves(q.Input(r.Clock.Now(), r.WatchFilter, nil, of.selected), of.revision, strategy)
+	return plan.Waves(q.Input(r.Clock.Now(), r.WatchFilter, nil, of.selected), of.Revision, strategy)
 }
 
 // setStale reports whether the plan is of the present.
 func (r *Reconciler) setStale(p *addonsv1.AddonPlan, of *subject) {
-	reason, text := plan.StaleSince(&p.Status, of.basis())
+	reason, text := plan.StaleSince(&p.Status, of.Basis)
 	c := metav1.Condition{Type: addonsv1.StaleCondition, Status: metav1.ConditionTrue, Reason: reason, Message: message.Shorten(text, maxText)}
 	if reason == addonsv1.PlanCurrentReason {
 		c.Status = metav1.ConditionFalse

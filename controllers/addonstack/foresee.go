@@ -19,8 +19,9 @@ import (
 )
 
 // Foresee returns the revision that a stack would have with the spec of a template, which is decoded and valid: the one that an
-// edit would make. Nothing is written, and no event is sent. Versions are those that the stack has. While a source is asked for a
-// bundle, it returns an error that says to wait, and wake is called later.
+// edit would make. Without a template it is the one that the stack's spec makes as it is written, once its pause ends. Nothing is
+// written, and no event is sent. Versions are those that the stack has. While a source is asked for a bundle, it returns an error
+// that says to wait, and wake is called later.
 func (r *Reconciler) Foresee(ctx context.Context, edited *addonsv1.AddonStack, template map[string]any, wake func()) (*appsv1.ControllerRevision, error) {
 	ctx = r.Sources.Waiting(budget.WithTenant(ctx, budget.Tenant{Namespace: edited.Namespace}), "AddonPlan of "+edited.Namespace+"/"+edited.Name, wake)
 	revisions, err := management.Revisions(ctx, r.Client, edited)
@@ -43,7 +44,10 @@ func (r *Reconciler) Foresee(ctx context.Context, edited *addonsv1.AddonStack, t
 	if err != nil {
 		return nil, err
 	}
-	served := &unstructured.Unstructured{Object: map[string]any{"spec": template}}
-	served.SetName(edited.Name)
+	var served *unstructured.Unstructured
+	if template != nil {
+		served = &unstructured.Unstructured{Object: map[string]any{"spec": template}}
+		served.SetName(edited.Name)
+	}
 	return r.history().Foresee(ctx, edited, expansion.Of(edited), served, pins, revisions)
 }

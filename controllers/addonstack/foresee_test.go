@@ -66,6 +66,9 @@ func TestForeseenRevisionIsTheOneOfTheEdit(t *testing.T) {
 			must.Succeed(t, r.Client.List(t.Context(), before))
 			must.Len(t, 1, before.Items, "nothing is kept")
 			must.Succeed(t, r.Client.Update(t.Context(), edited))
+			written, err := r.Foresee(t.Context(), edited.DeepCopy(), nil, func() {})
+			must.Succeed(t, err)
+			must.Equal(t, is.Name, written.Name, "as it is written")
 			reconcile(t, r, edited)
 			must.Equal(t, edited.Status.LatestRevision, is.Name, "the revision")
 			if stays := name == "nothing" || name == "policies alone"; stays != (is.Name == revision.Name) {

@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/gauges"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/rollouts"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/sources"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -36,6 +37,9 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.Statuses.Client = r.Client
 	r.Members.Subscribe(r.memberChanged)
 	if err := metrics.Registry.Register(gauges.Series{Cache: r.Client}); err != nil {
+		return err
+	}
+	if err := rollouts.IndexPlans(context.Background(), mgr.GetLocalManager().GetFieldIndexer()); err != nil {
 		return err
 	}
 	r.Sources.Flux = management.NewObjects(mgr.GetLocalManager(), r.fluxChanged)

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/delivery"
@@ -35,14 +36,20 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan
 	name := r.Members.Names.Fleet(ca)
 	conn, connected := r.Fleet.Connection(name)
 	if cluster == nil || !connected {
-		return is, plan.ErrSilent
+		return plan.Silent(), nil
 	}
-	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: ca.Namespace, Cluster: ca.Name}))
+	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: ca.Namespace, Cluster: ca.Name, Last: true}))
 	defer cancel()
 	defer context.AfterFunc(conn.Context(), cancel)()
 	q := pass{
 		ca: ca, stored: ca.DeepCopy(), cluster: cluster, memory: &remembered{addons: memory.New()}, now: r.Clock.Now(),
 		workload: workload.Cluster{Name: name, Conn: conn, Namespace: ca.Namespace},
+	}
+	if same, err := q.memory.identity.IsSame(ctx, r.Fleet, ca, q.workload); err != nil {
+		return plan.Silent(), nil
+	} else if !same {
+		why := conditions.Get(ca, addonsv1.ClusterReachableCondition)
+		return plan.Whole(plan.Held, why.Reason, why.Message), nil
 	}
 	q.memory.proofs.Restore(q.stored, ca.UID)
 	reader := r.gather(q)
@@ -60,7 +67,7 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan
 		is.Addons, err = of.All(ctx)
 	}
 	if !known && err == nil || conn.Context().Err() != nil {
-		err = plan.ErrSilent
+		return plan.Silent(), nil
 	}
 	return is, err
 }

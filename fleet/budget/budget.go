@@ -16,9 +16,10 @@ import (
 	"sync"
 )
 
-// Limits are how many units all tenants, a namespace, and a cluster may hold. A field that is 0 means no limit.
+// Limits are how many units all tenants, a namespace, a cluster, and all tenants that come last may hold. A field that is 0 means
+// no limit.
 type Limits struct {
-	All, Namespace, Cluster int64
+	All, Namespace, Cluster, Last int64
 }
 
 // Budget counts the units that tenants hold. A nil one grants everything, and counts nothing.
@@ -110,7 +111,6 @@ func (c *Claim) Grow(ctx context.Context, to int64) error {
 		return nil // it was granted meanwhile
 	}
 	b.waiting = slices.Delete(b.waiting, at, at+1)
-	b.grant() // the claim may have stood in the way of others
 	return fmt.Errorf("%s has all the memory that it may have: %w", b.full(c), context.Cause(ctx))
 }
 

@@ -19,11 +19,15 @@ func tenant(namespace, cluster string) budget.Tenant {
 	return budget.Tenant{Namespace: namespace, Cluster: cluster}
 }
 
+func last(namespace, cluster string) budget.Tenant {
+	return budget.Tenant{Namespace: namespace, Cluster: cluster, Last: true}
+}
+
 // grown reports whether the growth of a claim is granted at once.
 func grown(c *budget.Claim, to int64) bool { return c.Try(to) }
 
 func TestLimits(t *testing.T) {
-	limits := budget.Limits{All: 100, Namespace: 60, Cluster: 40}
+	limits := budget.Limits{All: 100, Namespace: 60, Cluster: 40, Last: 30}
 	for name, tc := range map[string]struct {
 		held    map[budget.Tenant]int64
 		of      budget.Tenant
@@ -39,6 +43,9 @@ func TestLimits(t *testing.T) {
 		"another cluster has":                 {held: map[budget.Tenant]int64{tenant("a", "1"): 40}, of: tenant("a", "2"), to: 20, grants: true},
 		"its namespace has, by two clusters":  {held: map[budget.Tenant]int64{tenant("a", "1"): 40, tenant("a", "2"): 20}, of: tenant("a", "3"), to: 1},
 		"the same names in another namespace": {held: map[budget.Tenant]int64{tenant("a", "1"): 40, tenant("a", "2"): 20}, of: tenant("b", "1"), to: 40, grants: true},
+		"what comes last has all that it may": {held: map[budget.Tenant]int64{last("a", "1"): 20, last("b", ""): 10}, of: last("c", "1"), to: 1},
+		"others have more":                    {held: map[budget.Tenant]int64{last("a", "1"): 20, last("b", ""): 10}, of: tenant("c", ""), to: 60, grants: true},
+		"it may never have so much":           {of: last("a", "1"), to: 31, refused: true},
 		"all is held":                         {held: map[budget.Tenant]int64{tenant("a", ""): 60, tenant("b", ""): 40}, of: tenant("c", "1"), to: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +76,7 @@ func TestTurns(t *testing.T) {
 		"by arrival":                      {waiting: []budget.Tenant{tenant("a", "1"), tenant("a", "2")}, first: 0},
 		"by the namespace that has least": {held: map[budget.Tenant]int64{tenant("a", "3"): 10}, waiting: []budget.Tenant{tenant("a", "1"), tenant("b", "1")}, first: 1},
 		"by its cluster that has least":   {held: map[budget.Tenant]int64{tenant("a", "1"): 10}, waiting: []budget.Tenant{tenant("a", "1"), tenant("a", "2")}, first: 1},
+		"by who comes last":               {held: map[budget.Tenant]int64{tenant("a", "1"): 10}, waiting: []budget.Tenant{last("b", "1"), tenant("a", "1")}, first: 1},
 		"by the namespace before the cluster": {
 			held:    map[budget.Tenant]int64{tenant("a", "3"): 20, tenant("b", "1"): 10},
 			waiting: []budget.Tenant{tenant("a", "1"), tenant("b", "1")}, first: 1,

@@ -9,8 +9,8 @@ import (
 )
 
 // next returns the index of the wish that is to be granted now, -1 if none can be. Of those that fit, and after which each
-// claim can still come to its end, it is one of the namespace that holds least; among these, of the cluster that holds least;
-// and among these, the first.
+// claim can still come to its end, it is one of a tenant that doesn't come last, if there is one; among these, of the namespace that
+// holds least; among these, of the cluster that holds least; and among these, the first.
 func next(limits Limits, held holdings, ending map[*Claim]struct{}, wishes []*wish) int {
 	order := make([]int, len(wishes))
 	for i := range order {
@@ -18,6 +18,12 @@ func next(limits Limits, held holdings, ending map[*Claim]struct{}, wishes []*wi
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := wishes[a].claim.of, wishes[b].claim.of
+		switch {
+		case !x.Last && y.Last:
+			return -1
+		case x.Last && !y.Last:
+			return 1
+		}
 		return cmp.Or(cmp.Compare(held.namespaces[x.Namespace], held.namespaces[y.Namespace]), cmp.Compare(held.tenants[x], held.tenants[y]))
 	})
 	for _, i := range order {
@@ -73,6 +79,8 @@ type end struct {
 // exceeded returns which limit is exceeded if a tenant holds so many units more, in words; "" if none is.
 func (l Limits) exceeded(held holdings, of Tenant, more int64) (level string, limit int64) {
 	switch {
+	case of.Last && l.Last > 0 && held.last+more > l.Last:
+		return "all that comes last", l.Last
 	case of.Cluster != "" && l.Cluster > 0 && held.tenants[of]+more > l.Cluster:
 		return "cluster " + of.Namespace + "/" + of.Cluster, l.Cluster
 	case of.Namespace != "" && l.Namespace > 0 && held.namespaces[of.Namespace]+more > l.Namespace:
@@ -100,9 +108,9 @@ func (l Limits) allow(held holdings, of Tenant, more int64) bool {
 	return level == ""
 }
 
-// holdings are how many units are held: in all, by namespace, and by tenant.
+// holdings are how many units are held: in all, by tenants that come last, by namespace, and by tenant.
 type holdings struct {
-	all        int64
+	all, last  int64
 	namespaces map[string]int64
 	tenants    map[Tenant]int64
 }
@@ -112,11 +120,14 @@ func newHoldings() holdings {
 }
 
 func (h holdings) clone() holdings {
-	return holdings{h.all, maps.Clone(h.namespaces), maps.Clone(h.tenants)}
+	return holdings{h.all, h.last, maps.Clone(h.namespaces), maps.Clone(h.tenants)}
 }
 
 func (h *holdings) add(of Tenant, units int64) {
 	h.all += units
+	if of.Last {
+		h.last += units
+	}
 	addTo(h.namespaces, of.Namespace, units)
 	addTo(h.tenants, of, units)
 }

@@ -9,7 +9,11 @@ import (
 
 // Tenant is for whom something is held. All of a namespace that is for no cluster is one tenant. The zero value is the
 // process itself.
-type Tenant struct{ Namespace, Cluster string }
+type Tenant struct {
+	Namespace, Cluster string
+	// Last says that the claims of all others are granted first.
+	Last bool
+}
 
 type (
 	tenantKey struct{}

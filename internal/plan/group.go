@@ -14,10 +14,10 @@ import (
 const maxExamples = 5
 
 // Sum puts together what becomes of clusters, whatever their order. It keeps no object: of each group, it has the changes of one
-// cluster.
+// cluster. The zero value is that of none.
 type Sum struct {
-	clusters addonsv1.PlanClusters
-	groups   map[[sha256.Size]byte]*group
+	counts map[State]int32
+	groups map[[sha256.Size]byte]*group
 
 	restarts, removed int32
 }
@@ -47,31 +47,14 @@ func (s *Sum) Add(name string, c Cluster) {
 			}
 		}
 	}
-	*s.count(state)++
 	sample, digests := shapeOf(c)
-	s.join(name, sample, digests)
-}
-
-// AddUnknown adds a cluster of which nothing is known, and why: one that doesn't answer, or couldn't be checked.
-func (s *Sum) AddUnknown(name string, silent bool, why string) {
-	state, counted := addonsv1.PlanState(NotChecked), &s.clusters.NotChecked
-	if silent {
-		state, counted = unreachable, &s.clusters.Unreachable
-	}
-	*counted++
-	s.join(name, addonsv1.PlanGroup{Addons: []addonsv1.PlanAddon{{State: state, Message: short(why, maxMessage)}}}, nil)
-}
-
-const unreachable addonsv1.PlanState = "Unreachable"
-
-// join puts a cluster into the group of its shape.
-func (s *Sum) join(name string, sample addonsv1.PlanGroup, digests []string) {
 	key := keyOf(sample)
+	if s.groups == nil {
+		s.counts, s.groups = map[State]int32{}, map[[sha256.Size]byte]*group{}
+	}
+	s.counts[state]++
 	g := s.groups[key]
 	if g == nil {
-		if s.groups == nil {
-			s.groups = map[[sha256.Size]byte]*group{}
-		}
 		g = &group{digests: digests, varies: make([]bool, len(digests))}
 		s.groups[key] = g
 	}
@@ -89,14 +72,15 @@ func (s *Sum) join(name string, sample addonsv1.PlanGroup, digests []string) {
 
 // Clusters returns the counts up to now. Of total clusters, some may not have been added yet.
 func (s *Sum) Clusters(total int) addonsv1.PlanClusters {
-	counts := s.clusters
-	counts.Total = int32(total)
-	return counts
+	n := s.counts
+	return addonsv1.PlanClusters{
+		Total: int32(total), Same: n[Same], Changed: n[Changed], Held: n[Held], Refused: n[Refused], NotChecked: n[NotChecked], Unreachable: n[Unreachable],
+	}
 }
 
-// Groups returns the groups, those of most clusters first.
-func (s *Sum) Groups() []addonsv1.PlanGroup {
-	all := make([]addonsv1.PlanGroup, 0, len(s.groups))
+// Into writes the sum into the status of a plan of so many clusters, the groups of most clusters first, and cuts that to its bound.
+func (s *Sum) Into(status *addonsv1.AddonPlanStatus, total int) {
+	status.Clusters, status.Restarts, status.Removed, status.Groups = s.Clusters(total), s.restarts, s.removed, nil
 	for _, g := range s.groups {
 		is := *g.sample.DeepCopy()
 		is.Clusters, is.Examples = g.clusters, g.names
@@ -106,38 +90,16 @@ func (s *Sum) Groups() []addonsv1.PlanGroup {
 				is.Changes[i].Fields[j].Varies, varies = varies[0], varies[1:]
 			}
 		}
-		all = append(all, is)
+		status.Groups = append(status.Groups, is)
 	}
-	slices.SortFunc(all, func(a, b addonsv1.PlanGroup) int {
+	slices.SortFunc(status.Groups, func(a, b addonsv1.PlanGroup) int {
 		return cmp.Or(cmp.Compare(b.Clusters, a.Clusters), cmp.Compare(a.Examples[0], b.Examples[0]))
 	})
-	return all
-}
-
-// Into writes the sum into the status of a plan of so many clusters, and cuts that to its bound.
-func (s *Sum) Into(status *addonsv1.AddonPlanStatus, total int) {
-	status.Clusters, status.Restarts, status.Removed, status.Groups = s.Clusters(total), s.restarts, s.removed, s.Groups()
 	Fit(status)
 }
 
-// count returns the number of clusters in a state.
-func (s *Sum) count(of State) *int32 {
-	switch of {
-	case Same:
-		return &s.clusters.Same
-	case Changed:
-		return &s.clusters.Changed
-	case Held:
-		return &s.clusters.Held
-	case Refused:
-		return &s.clusters.Refused
-	default:
-		return &s.clusters.NotChecked
-	}
-}
-
 // states are all states, the worst one last.
-var states = []State{Same, Held, Changed, NotChecked, Refused}
+var states = []State{Same, Held, Changed, NotChecked, Refused, Unreachable}
 
 func worse(a, b State) State {
 	return states[max(slices.Index(states, a), slices.Index(states, b), 0)]

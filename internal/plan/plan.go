@@ -6,7 +6,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,15 +15,12 @@ import (
 
 // Previewer finds out what a revision of a stack would do to one cluster.
 type Previewer interface {
-	// Preview asks the cluster by reads and dry runs. It writes nothing, and holds no add-on. An error is [ErrSilent] if the
-	// cluster doesn't answer, or isn't connected; nothing is known of the cluster then, as with any other error.
+	// Preview asks the cluster by reads and dry runs. It writes nothing, and holds no add-on. Of a cluster that doesn't answer, or
+	// isn't connected, it returns [Silent]. With an error nothing is known.
 	Preview(ctx context.Context, r Request) (Cluster, error)
 	// IsSlow reports whether the cluster answered slowly, or not at all, when it was worked on last.
 	IsSlow(cluster types.NamespacedName) bool
 }
-
-// ErrSilent says that a cluster doesn't answer.
-var ErrSilent = errors.New("the cluster doesn't answer")
 
 // Request says what is to be found out.
 type Request struct {
@@ -67,7 +63,17 @@ const (
 	NotChecked State = "NotChecked"
 	// Refused: it would fail, of itself or for one of its objects.
 	Refused State = "Refused"
+	// Unreachable is that of a whole cluster: it doesn't answer.
+	Unreachable State = "Unreachable"
 )
+
+// Whole returns what becomes of a cluster of which nothing is known but this.
+func Whole(state State, reason, message string) Cluster {
+	return Cluster{Addons: []Addon{{State: state, Reason: reason, Message: message}}}
+}
+
+// Silent returns what becomes of a cluster that doesn't answer.
+func Silent() Cluster { return Whole(Unreachable, "", "The cluster doesn't answer") }
 
 // Addon is what becomes of an add-on on a cluster.
 type Addon struct {

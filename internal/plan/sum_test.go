@@ -65,7 +65,7 @@ func TestSumOfRandomClusters(t *testing.T) {
 			sum, is := plan.Sum{}, addonsv1.AddonPlanStatus{}
 			for _, i := range r.Perm(n) {
 				if i%7 == 6 {
-					sum.AddUnknown(name(i), i%2 == 0, "it is so")
+					sum.Add(name(i), []plan.Cluster{plan.Silent(), plan.Whole(plan.NotChecked, "", "it is so")}[i%2])
 				} else {
 					sum.Add(name(i), reversed(r, results[i]))
 				}

@@ -16,7 +16,7 @@ import (
 )
 
 // queue is where requests wait for workers. A namespace may have all workers, and another one finds one more. So it needn't
-// wait for what takes long.
+// wait for what takes long. Requests of tenants that come last, as plans, wait for all others, and leave a worker to these.
 type queue struct {
 	slots   *budget.Budget
 	files   files
@@ -55,7 +55,11 @@ func (q *queue) join(ctx context.Context, t *task) (leave func(), err error) {
 	if !ok {
 		return nil, waits("the files of other charts take all memory that there is for them")
 	}
-	slot := q.slots.Claim(budget.TenantOf(ctx), 1)
+	of := budget.TenantOf(ctx)
+	if of.Last {
+		of = budget.Tenant{Last: true} // the share of its namespace is for others
+	}
+	slot := q.slots.Claim(of, 1)
 	leave = func() {
 		slot.End()
 		drop()

@@ -42,6 +42,29 @@ func newSiege(t *testing.T, files ...artifact.File) *siege {
 	return s
 }
 
+// leaves has a second cluster of the namespace wait with a chart, does something meanwhile, and returns with which error it leaves.
+func (s *siege) leaves(t *testing.T, chart job.Chart, meanwhile ...func()) error {
+	t.Helper()
+	waits, leave := context.WithCancel(of(t, "mallory", "second"))
+	left := make(chan error)
+	go func() {
+		_, err := s.Chart(waits, chart)
+		left <- err
+	}()
+	for s.Waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for _, do := range meanwhile {
+		do()
+	}
+	leave()
+	err := <-left
+	if err == nil {
+		t.Fatal("a second chart of the namespace was rendered meanwhile")
+	}
+	return err
+}
+
 func of(t *testing.T, namespace, cluster string) context.Context {
 	return budget.WithTenant(t.Context(), budget.Tenant{Namespace: namespace, Cluster: cluster})
 }
@@ -58,23 +81,57 @@ func noise(name string, bytes int) artifact.File {
 // A namespace may have all workers. Another one finds one more.
 func TestOneNamespaceLeavesAWorker(t *testing.T) {
 	s := newSiege(t)
-	waits, leave := context.WithCancel(of(t, "mallory", "second"))
-	left := make(chan error)
-	go func() {
-		_, err := s.Chart(waits, harmless(noise("a", 1)))
-		left <- err
-	}()
-	for s.Waiting() == 0 {
-		time.Sleep(time.Millisecond)
+	_ = s.leaves(t, harmless(noise("a", 1)), func() {
+		if _, err := s.Chart(of(t, "victim", "first"), harmless(noise("b", 1))); err != nil {
+			t.Error(err)
+		}
+		must.Equal(t, 1, s.Waiting(), "requests that wait")
+	})
+}
+
+// Plans leave a worker to all other work of their namespace, and wait for it.
+func TestPlansComeLast(t *testing.T) {
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 1, time.Minute })
+	last := func(cluster string) context.Context {
+		return budget.WithTenant(t.Context(), budget.Tenant{Namespace: "a", Cluster: cluster, Last: true})
 	}
-	if _, err := s.Chart(of(t, "victim", "first"), harmless(noise("b", 1))); err != nil {
-		t.Error(err)
+	hold := func(ctx context.Context, like string) (end func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = r.Chart(ctx, rendering.ChartJob(append(rendering.ChartWith(endless), noise(like, 1))))
+		}()
+		return func() { cancel(); <-ended }
 	}
-	must.Equal(t, 1, s.Waiting(), "requests that wait")
-	leave()
-	if err := <-left; err == nil {
-		t.Error("a second chart of the namespace was rendered meanwhile")
+	until := func(is func() bool) {
+		for !is() {
+			time.Sleep(time.Millisecond)
+		}
 	}
+	endPlan := hold(last("1"), "plan")
+	until(func() bool { return len(r.PIDs()) == 1 })
+	if _, err := r.Chart(of(t, "a", "1"), harmless(noise("upgrade", 1))); err != nil {
+		t.Errorf("an upgrade of the same cluster: %v", err)
+	}
+	endUpgrade := hold(of(t, "a", "1"), "another upgrade")
+	until(func() bool { return len(r.PIDs()) == 2 })
+	first := make(chan string, 2)
+	for i, ctx := range []context.Context{last("2"), of(t, "a", "2")} {
+		name := []string{"a plan", "an upgrade"}[i]
+		go func() {
+			if _, err := r.Chart(ctx, harmless(noise(name, 1))); err != nil {
+				t.Error(err)
+			}
+			first <- name
+		}()
+		until(func() bool { return r.Waiting() > i })
+	}
+	endUpgrade()
+	must.Equal(t, "an upgrade", <-first)
+	must.Equal(t, 1, r.Waiting(), "plans have no worker more")
+	endPlan()
+	must.Equal(t, "a plan", <-first)
 }
 
 // A reconcile that has no patience left says so, and needs no worker for what is known.
@@ -103,13 +160,10 @@ func TestReconcilesWaitForAWhile(t *testing.T) {
 func TestFilesThatWaitCount(t *testing.T) {
 	const much = 4 << 20
 	s := newSiege(t, noise("a", much))
-	beside, end := context.WithTimeout(of(t, "mallory", "second"), 10*time.Millisecond)
-	defer end()
-	_, err := s.Chart(beside, rendering.ChartJob(append(rendering.ChartWith(endless), noise("a", much))))
-	if err == nil || failure.Of(err).Reason == job.ReasonWaitingForRenderer {
+	if err := s.leaves(t, rendering.ChartJob(append(rendering.ChartWith(endless), noise("a", much)))); failure.Of(err).Reason == job.ReasonWaitingForRenderer {
 		t.Errorf("a second cluster with the same files: %v", err)
 	}
-	_, err = s.Chart(of(t, "mallory", "third"), harmless(noise("b", much)))
+	_, err := s.Chart(render.WithPatience(of(t, "mallory", "third"), time.Second), harmless(noise("b", much)))
 	rendering.WantReason(t, err, job.ReasonWaitingForRenderer, "memory")
 	if _, err := s.Chart(of(t, "victim", "first"), harmless(noise("b", much))); err != nil {
 		t.Errorf("another namespace: %v", err)

@@ -33,7 +33,7 @@ func New(opts Options) *Renderer {
 	return &Renderer{
 		pool: pool,
 		queue: &queue{
-			slots:   budget.New(budget.Limits{All: workers + 1, Namespace: workers}),
+			slots:   budget.New(budget.Limits{All: workers + 1, Namespace: workers, Last: max(1, workers-1)}),
 			files:   files{memory: opts.Memory, known: map[string]*usedFiles{}},
 			closing: pool.closing,
 		},
@@ -117,10 +117,12 @@ func (r *Renderer) Names(ctx context.Context, req job.Names) ([]string, error) {
 	return resp.Names, nil
 }
 
-// Open has a worker read hostile content, for all who asked for it: however patient the first of them is. An error of the
-// content is a [*failure.Error] with a reason of a source.
+// Open has a worker read hostile content, for all who asked for it: however patient the first of them is, and whenever its turn
+// is. An error of the content is a [*failure.Error] with a reason of a source.
 func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opened, error) {
-	resp, err := r.do(context.WithValue(ctx, patienceKey{}, nil), &protocol.Request{Open: archive})
+	of := budget.TenantOf(ctx)
+	of.Last = false
+	resp, err := r.do(context.WithValue(budget.WithTenant(ctx, of), patienceKey{}, nil), &protocol.Request{Open: archive})
 	failed, ok := errors.AsType[*failure.Error](err)
 	switch {
 	case err == nil:
@@ -140,14 +142,14 @@ func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opene
 // do has one request answered, by a worker or by the answer to an equal one. With a [*failure.Error] there
 // may be a response, too.
 func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Response, error) {
-	req.Limits = r.pool.opts.limits()
+	req.Limits = job.MostMade
 	task, err := newTask(req, r.pool.opts.Timeout)
 	defer func() { req.Attach(task.contents) }() // it may be asked again, with the answers to lookups
 	if err != nil {
 		return nil, err
 	}
-	if task.size > r.pool.opts.InputBytes {
-		return nil, failure.New(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", task.size, r.pool.opts.InputBytes)
+	if task.size > inputBytes {
+		return nil, failure.New(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", task.size, inputBytes)
 	}
 	if r.pool.closing.Err() != nil {
 		return nil, ErrClosed

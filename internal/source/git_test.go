@@ -4,6 +4,7 @@ package source_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh/knownhosts"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -21,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 	"github.com/cluster-chandler/chandler/test/gitserver"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -131,9 +134,13 @@ func TestGitByEachProtocol(t *testing.T) {
 	}
 }
 
-// TestGitOfManyAddons has 200 charts of a repository: a commit is fetched once, and a look is one request.
+// TestGitOfManyAddons has many charts of a repository, which 20 clusters fetch: a commit is fetched once, and a look is one request.
 func TestGitOfManyAddons(t *testing.T) {
-	const addons = 200
+	const clusters = 20
+	addons := 200
+	if os.Getenv(long.Env) != "no" {
+		addons = 2000
+	}
 	server := gitserver.Start(t, true)
 	repository := server.Repository(t, "charts.git")
 	files := map[string]string{}
@@ -155,6 +162,18 @@ func TestGitOfManyAddons(t *testing.T) {
 			must.Succeed(t, err)
 			pinned = append(pinned, ref.WithVersion(version).WithDigest(digest))
 		}
+		var delivering errgroup.Group
+		for cluster := range clusters {
+			delivering.Go(func() error {
+				for i := cluster; i < addons; i += clusters {
+					if err := get(t, sources, pinned[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		must.Succeed(t, delivering.Wait())
 		must.Equal(t, look+1, server.Looks.Load(), "looks")
 		must.Equal(t, look+1, server.Fetches.Load(), "fetches")
 		clock.Step(10 * time.Minute)

@@ -42,7 +42,7 @@ func (v verification) verify(ctx context.Context, ref reference.Reference, diges
 		return says, nil
 	}
 	if _, can := v.from.(signed); !can {
-		return "", policy.Fault(ref, "", "", errors.New("this kind of source has no signatures; use oci, helm or github, or take verify away"))
+		return "", policy.Fault(ref, "", "", errors.New("this kind of source has no signatures; use oci, helm, github or git, or take verify away"))
 	}
 	if ref.Chart.Verify.Cosign != nil && !ref.Traits().Registry {
 		return "", policy.Fault(ref, ".cosign", "", errors.New("cosign is for oci; use provenance"))
@@ -61,7 +61,7 @@ func (v verification) verifyRequired(ctx context.Context, ref reference.Referenc
 		return "", err
 	}
 	if len(policies) == 0 {
-		return "", failure.New(failure.SignatureMissing, "the provider instance wants all to be signed by its own keys, and has none for this kind of source: charts of oci, helm and github can be signed, and all else of oci")
+		return "", failure.New(failure.SignatureMissing, "the provider instance wants all to be signed by its own keys, and has none for this kind of source: charts of oci, helm and github can be signed, and all else of oci and git")
 	}
 	var first error
 	for _, want := range policies {

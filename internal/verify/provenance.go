@@ -89,15 +89,8 @@ func (k *Keyring) Verify(file []byte, digest string, fits func(name string) bool
 	if block == nil {
 		return flaw("it is no provenance file")
 	}
-	config := &packet.Config{Time: func() time.Time { return now }}
-	_, err := openpgp.CheckDetachedSignature(k.keys, bytes.NewReader(block.Bytes), block.ArmoredSignature.Body, config)
-	switch {
-	case errors.Is(err, openpgperrors.ErrUnknownIssuer):
-		return flaw("it is made with a key that isn't in the keyring")
-	case errors.Is(err, openpgperrors.ErrKeyExpired), errors.Is(err, openpgperrors.ErrKeyRevoked), errors.Is(err, openpgperrors.ErrSignatureExpired):
-		return flaw("it has expired, or its key, or that was revoked")
-	case err != nil:
-		return flaw("it is damaged, or made in a way that isn't safe any more")
+	if err := k.check(block.Bytes, block.ArmoredSignature.Body, now); err != nil {
+		return err
 	}
 	// Whoever signs isn't trusted with our memory: tenants have keyrings of their own.
 	// Aliases in YAML make much of little, and Helm writes none.
@@ -116,4 +109,19 @@ func (k *Keyring) Verify(file []byte, digest string, fits func(name string) bool
 		}
 	}
 	return flaw("it is of another archive, or calls it otherwise: it names %+.256q", strings.Join(names, ", "))
+}
+
+// check checks a signature of a text that a key of the ring has to have made.
+func (k *Keyring) check(text []byte, signature io.Reader, now time.Time) error {
+	config := &packet.Config{Time: func() time.Time { return now }}
+	_, err := openpgp.CheckDetachedSignature(k.keys, bytes.NewReader(text), signature, config)
+	switch {
+	case errors.Is(err, openpgperrors.ErrUnknownIssuer):
+		return flaw("it is made with a key that isn't in the keyring")
+	case errors.Is(err, openpgperrors.ErrKeyExpired), errors.Is(err, openpgperrors.ErrKeyRevoked), errors.Is(err, openpgperrors.ErrSignatureExpired):
+		return flaw("it has expired, or its key, or that was revoked")
+	case err != nil:
+		return flaw("it is damaged, or made in a way that isn't safe any more")
+	}
+	return nil
 }

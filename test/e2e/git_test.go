@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/gitserver"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/signing"
 )
 
 // TestGit follows a branch, a tag and a range of a repository, which gets commits, is forced, asks for a password, and goes away.
@@ -109,9 +110,31 @@ func TestGit(t *testing.T) {
 		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Addons, s.Updates = kept.Addons, nil }) // as undo does
 		tn.changeAddon("platform", "settings", settings(main))
 	})
+	tn.run("a plan of a commit", func(_ *testing.T, tn *tenant) {
+		repository.Git("checkout", "-q", "-b", "proposed")
+		proposed := push("1.4.1")
+		repository.Git("checkout", "-q", "main")
+		p := tn.planOf("proposed", func(s *addonsv1.AddonStackSpec) { settings(func(git *addonsv1.GitSource) { git.Commit = proposed })(&s.Addons[0]) })
+		tn.Expect(changesOf(p, "Change")).To(HaveLen(1))
+	})
+	tn.run("commits that have to be signed", func(_ *testing.T, tn *tenant) {
+		key := signing.NewOpenPGPKey(t, 0)
+		tn.create(&corev1.ConfigMap{ObjectMeta: tn.named("keys"), BinaryData: map[string][]byte{addonsv1.DefaultKeyringKey: key.Public}})
+		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) {
+			settings(main)(a)
+			a.Chart.Verify = &addonsv1.Verification{Provenance: &addonsv1.ProvenanceVerification{Keyring: addonsv1.TrustReference{Kind: "ConfigMap", Name: "keys"}}}
+		})
+		push("1.5.0")
+		tn.lookNow("platform")
+		tn.awaitStatus("platform", "the commit isn't signed", sources(metav1.ConditionFalse, failure.SignatureMissing, ""), counts(1, 1))
+		signed := repository.CommitText(key.Commit(t, repository.Git("cat-file", "commit", "HEAD")+"\n"))
+		tn.lookNow("platform")
+		at(tn, 7, "1.5.0", "heads/main@sha1:"+signed)
+		tn.changeAddon("platform", "settings", settings(main))
+	})
 	tn.run("a server that is down", func(_ *testing.T, tn *tenant) {
-		fourth := repository.Git("rev-parse", "main")
-		tn.awaitStatus("platform", "it has the newest commit", followsAt("settings", "heads/main@sha1:"+fourth, ""), sources(metav1.ConditionTrue, "", ""), counts(1, 1))
+		newest := repository.Git("rev-parse", "main")
+		tn.awaitStatus("platform", "it has the newest commit", followsAt("settings", "heads/main@sha1:"+newest, ""), sources(metav1.ConditionTrue, "", ""), counts(1, 1))
 		server.Close()
 		tn.restart()
 		tn.settle() // what the stack asks for when a process begins to work on it was acted on before

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,12 +11,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
@@ -111,19 +108,7 @@ func TestPlansOfRealCharts(t *testing.T) {
 // planOf plans an edit of the stack.
 func (tn *tenant) planOf(name string, edit func(*addonsv1.AddonStackSpec)) *addonsv1.AddonPlan {
 	tn.t.Helper()
-	stack := tn.newStack("platform", nil)
-	must.Succeed(tn.t, world.hub.Get(tn.t.Context(), client.ObjectKeyFromObject(stack), stack))
-	edit(&stack.Spec)
-	text, err := json.Marshal(stack.Spec)
-	must.Succeed(tn.t, err)
-	p := &addonsv1.AddonPlan{ObjectMeta: tn.named(strings.ReplaceAll(name, " ", "-")), Spec: addonsv1.AddonPlanSpec{StackName: "platform", Template: &apiextensionsv1.JSON{Raw: text}}}
-	tn.create(p)
-	return await(tn.t, world.hub, p, patience, "the plan is finished", func(p *addonsv1.AddonPlan) error {
-		if !p.IsFinished() {
-			return fmt.Errorf("it is %s: %+v", p.Status.Phase, p.Status.Conditions)
-		}
-		return nil
-	})
+	return tn.plans(strings.ReplaceAll(name, " ", "-"), addonsv1.AddonPlanSpec{Template: tn.edited(edit)})
 }
 
 // changesOf returns the objects of a plan with an action, as "resource namespace/name".

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -44,12 +45,18 @@ func (r *rolling) written(edit func(*addonsv1.AddonStackSpec)) string {
 }
 
 // plans makes a plan, and waits for its end.
-func (r *rolling) plans(name string, spec addonsv1.AddonPlanSpec) *addonsv1.AddonPlan {
-	r.t.Helper()
+func (tn *tenant) plans(name string, spec addonsv1.AddonPlanSpec) *addonsv1.AddonPlan {
+	tn.t.Helper()
 	spec.StackName = "platform"
-	p := &addonsv1.AddonPlan{ObjectMeta: r.named(name), Spec: spec}
-	r.create(p)
-	return await(r.t, world.hub, p, patience, "the plan is finished", func(p *addonsv1.AddonPlan) error {
+	p := &addonsv1.AddonPlan{ObjectMeta: tn.named(name), Spec: spec}
+	tn.create(p)
+	return awaitPlan(tn.t, p)
+}
+
+// awaitPlan waits until a plan is finished.
+func awaitPlan(t *testing.T, p *addonsv1.AddonPlan) *addonsv1.AddonPlan {
+	t.Helper()
+	return await(t, world.hub, p, patience, "the plan is finished", func(p *addonsv1.AddonPlan) error {
 		if !p.IsFinished() {
 			return fmt.Errorf("it is %s: %+v", p.Status.Phase, p.Status.Conditions)
 		}
@@ -89,7 +96,7 @@ func TestPlanBeforeAnEdit(t *testing.T) {
 	must.Succeed(t, world.hub.List(t.Context(), left, client.InNamespace(r.namespace)))
 	r.Expect(left.Items).To(BeEmpty(), "plans are deleted")
 
-	kept := r.plans("kept", addonsv1.AddonPlanSpec{Template: planned(t, r, edit)})
+	kept := r.plans("kept", addonsv1.AddonPlanSpec{Template: r.edited(edit)})
 	r.changeStack("platform", edit)
 	is := r.awaitReady("platform", "the edit is made")
 	r.Expect(out).To(ContainSubstring("revision " + is.Status.LatestRevision))
@@ -115,14 +122,14 @@ func TestPlanBeforeAnEdit(t *testing.T) {
 	r.Expect(out).To(And(ContainSubstring("waits for confirmation"), ContainSubstring("settings: removed"), ContainSubstring("- ConfigMap ")))
 }
 
-// planned returns the spec of the stack, as an edit would leave it.
-func planned(t *testing.T, r *rolling, edit func(*addonsv1.AddonStackSpec)) *apiextensionsv1.JSON {
-	t.Helper()
-	s := r.newStack("platform", nil)
-	must.Succeed(t, world.hub.Get(t.Context(), client.ObjectKeyFromObject(s), s))
+// edited returns the spec of the stack, as an edit would leave it.
+func (tn *tenant) edited(edit func(*addonsv1.AddonStackSpec)) *apiextensionsv1.JSON {
+	tn.t.Helper()
+	s := tn.newStack("platform", nil)
+	must.Succeed(tn.t, world.hub.Get(tn.t.Context(), client.ObjectKeyFromObject(s), s))
 	edit(&s.Spec)
 	text, err := json.Marshal(s.Spec)
-	must.Succeed(t, err)
+	must.Succeed(tn.t, err)
 	return &apiextensionsv1.JSON{Raw: text}
 }
 
@@ -136,7 +143,7 @@ func TestApprovalSeesThePlan(t *testing.T) {
 		size := intstr.FromInt32(1)
 		spec.Rollout = &addonsv1.Rollout{MinReady: &metav1.Duration{}, Waves: []addonsv1.RolloutWave{{Name: "canary", Size: &size, Approval: addonsv1.RolloutApprovalRequired}}}
 	}
-	before := r.plans("before", addonsv1.AddonPlanSpec{Template: planned(t, r, edit)})
+	before := r.plans("before", addonsv1.AddonPlanSpec{Template: r.edited(edit)})
 	r.Expect(before.Status.Waves).To(HaveLen(2))
 	r.changeStack("platform", edit)
 	s := r.awaitPhase(addonsv1.RolloutWaitingForApproval, 0, "the canary waits")
@@ -184,10 +191,10 @@ func TestPlansTellNoSecrets(t *testing.T) {
 			spec.AllowedRemovals = &addonsv1.AllowedRemovals{Addons: []string{"settings"}}
 		}
 	}
-	r.plans("install", addonsv1.AddonPlanSpec{Template: planned(t, r, from("old"))})
+	r.plans("install", addonsv1.AddonPlanSpec{Template: r.edited(from("old"))})
 	r.changeStack("platform", from("old"))
 	r.awaitReady("platform", "the first values are there")
-	p := r.plans("change", addonsv1.AddonPlanSpec{Template: planned(t, r, from("new"))})
+	p := r.plans("change", addonsv1.AddonPlanSpec{Template: r.edited(from("new"))})
 	text, err := json.Marshal(p.Status)
 	must.Succeed(t, err)
 	r.Expect(string(text)).To(And(ContainSubstring(".data.password"), ContainSubstring(`"changed":1`)))
@@ -203,4 +210,22 @@ func TestPlansTellNoSecrets(t *testing.T) {
 		r.Expect(ss.in(text)).To(BeEmpty(), place)
 		r.Expect(strings.Contains(string(text), "plan")).To(BeTrue(), place)
 	}
+}
+
+// TestPlansOfPausedStacks plans a paused stack as it is written: nothing of that is kept as a revision before the pause ends.
+func TestPlansOfPausedStacks(t *testing.T) {
+	t.Parallel()
+	tn, _ := newProd(t, 0)
+	tn.install(tn.small("one"))
+	tn.pauseStack("platform")
+	tn.Expect(tn.plans("as-it-is", addonsv1.AddonPlanSpec{}).Status.Clusters).To(Equal(addonsv1.PlanClusters{Total: 1, Same: 1}))
+	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, tn.small("two")) })
+	p := tn.plans("edited", addonsv1.AddonPlanSpec{})
+	tn.Expect(p.Status.Clusters).To(Equal(addonsv1.PlanClusters{Total: 1, Held: 1}), "%+v", p.Status)
+	tn.Expect(p.Status.Groups[0].Addons).To(ConsistOf(HaveField("Reason", reasons.StackPaused)))
+	tn.Expect(changesOf(p, "Create")).To(Equal([]string{"configmaps " + tn.namespace + "/two"}))
+	tn.resumeStack("platform")
+	s := tn.awaitReady("platform", "the pause ended")
+	tn.Expect(s.Status.LatestRevision).To(Equal(p.Status.Revision))
+	await(t, world.hub, p, patience, "it is of the present", func(p *addonsv1.AddonPlan) error { return isStale(p, addonsv1.PlanCurrentReason) })
 }

@@ -158,7 +158,11 @@ func TestKubeconfigOfAnotherCluster(t *testing.T) {
 
 	tn.writeKubeconfig("prod", tn.userOn(wrong, "prod").Kubeconfig)
 	tn.awaitCluster("prod", "it is told", another)
-	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] })
+	drop := func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] }
+	p := tn.planOf("astray", drop)
+	tn.Expect(p.Status.Clusters.Held).To(BeEquivalentTo(1), "%+v", p.Status)
+	tn.Expect(p.Status.Groups).To(ConsistOf(HaveField("Addons", ConsistOf(HaveField("Reason", addonsv1.AnotherClusterReason)))))
+	tn.changeStack("platform", drop)
 	tn.settle()
 	tn.Expect(tn.configMapsOn(wrong)).NotTo(Or(HaveKey("one"), HaveKey("two")))
 	tn.restart()

@@ -119,6 +119,16 @@ func (r *Repository) Git(arguments ...string) string {
 	return strings.TrimSpace(string(printed))
 }
 
+// CommitText has the branch point to a commit with this text, and returns it.
+func (r *Repository) CommitText(text string) string {
+	r.t.Helper()
+	file := filepath.Join(r.t.TempDir(), "commit")
+	must.Succeed(r.t, os.WriteFile(file, []byte(text), 0o600))
+	made := r.Git("hash-object", "-t", "commit", "-w", "--literally", file)
+	r.Git("update-ref", "refs/heads/main", made)
+	return made
+}
+
 // Commit writes files, commits all that is in the directory, and returns the commit.
 func (r *Repository) Commit(files map[string]string) string {
 	r.t.Helper()

@@ -5,6 +5,7 @@ package signing
 import (
 	"bytes"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
-// OpenPGPKey signs provenance files.
+// OpenPGPKey signs provenance files and commits.
 type OpenPGPKey struct {
 	// Public is the public key, as `gpg --export` writes it, and Armored as
 	// `gpg --export --armor` does.
@@ -54,6 +55,15 @@ func (k OpenPGPKey) SignText(t testing.TB, text string) []byte {
 	}
 	must.Succeed(t, writer.Close())
 	return signed.Bytes()
+}
+
+// Commit returns the text of a commit with a signature, as `git commit -S` makes it.
+func (k OpenPGPKey) Commit(t testing.TB, text string) string {
+	t.Helper()
+	var signature bytes.Buffer
+	must.Succeed(t, openpgp.ArmoredDetachSign(&signature, k.entity, strings.NewReader(text), nil))
+	headers, rest, _ := strings.Cut(text, "\n\n")
+	return headers + "\ngpgsig " + strings.ReplaceAll(strings.TrimSpace(signature.String()), "\n", "\n ") + "\n\n" + rest
 }
 
 // Provenance is the provenance file of an archive with that name, as

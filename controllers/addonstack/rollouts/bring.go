@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -93,19 +92,6 @@ func (r Rollouts) Bring(ctx context.Context, s *addonsv1.AddonStack, m *Memory, 
 		return revision, q.Addons(revision)
 	}
 	return q.clusters, wanted, d.Next.Sub(in.Now), nil
-}
-
-// planned returns what the target does by its newest plan, "" if there is none.
-func (r Rollouts) planned(ctx context.Context, q *gathered) (string, error) {
-	all := &addonsv1.AddonPlanList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(q.Stack.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
-		return "", fmt.Errorf("listing AddonPlans of namespace %s: %w", q.Stack.Namespace, err)
-	}
-	p := all.NewestOf(q.Stack.Name, q.Revision())
-	if p == nil {
-		return "", nil
-	}
-	return fmt.Sprintf("AddonPlan %s: %s", p.Name, conditions.GetMessage(p, addonsv1.CompleteCondition)), nil
 }
 
 // gather reads the clusters. Turns that the cache shows as taken are left out.

@@ -34,23 +34,40 @@ type walk struct {
 	unfit   []Unfit
 }
 
-// Files returns the files of a commit, sorted by name, and the entries that can't be used.
-func Files(pack []byte, commit string, limits artifact.Limits) ([]artifact.File, []Unfit, error) {
+// MaxText of a commit that is signed.
+const MaxText = 64 << 10 // bytes
+
+// Read is a commit as a pack has it.
+type Read struct {
+	// Text is the commit itself, which a signature is of: its tree, authors and message. It is nil if it is larger than MaxText.
+	Text []byte
+	// Files are sorted by name.
+	Files []artifact.File
+	// Unfit are entries that can't be used.
+	Unfit []Unfit
+}
+
+// Open returns what a pack has of a commit.
+func Open(pack []byte, commit string, limits artifact.Limits) (Read, error) {
 	objects, err := unpack(pack, limits)
 	if err != nil {
-		return nil, nil, err
+		return Read{}, err
 	}
 	is := objects[plumbing.NewHash(commit)]
 	tree, named := bytes.CutPrefix(is.data, []byte("tree "))
 	if is.kind != plumbing.CommitObject || !named || len(tree) < 40 {
-		return nil, nil, broken()
+		return Read{}, broken()
 	}
 	w := &walk{objects: objects, limits: limits, entries: limits.Entries, left: limits.TotalBytes, files: []artifact.File{}}
 	if err := w.tree(plumbing.NewHash(string(tree[:40])), ""); err != nil {
-		return nil, nil, err
+		return Read{}, err
 	}
 	artifact.SortFiles(w.files)
-	return w.files, w.unfit, nil
+	read := Read{Files: w.files, Unfit: w.unfit}
+	if len(is.data) <= MaxText {
+		read.Text = is.data
+	}
+	return read, nil
 }
 
 // tree reads a directory, and those below it.

@@ -177,7 +177,7 @@ func TestHostilePacks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, is := tc.make(&pack{t: t})
-			_, _, err := commit.Files(data, is, limits)
+			_, err := commit.Open(data, is, limits)
 			failed, refused := errors.AsType[*failure.Error](err)
 			if (err != nil) != (tc.reason != "") || refused && failed.Reason != tc.reason || err != nil && !refused {
 				t.Errorf("got %v, want %q", err, tc.reason)
@@ -204,10 +204,10 @@ func TestEntriesThatAreUnfit(t *testing.T) {
 		want++
 	}
 	data, is := p.whole(p.object(treeObject, tree))
-	files, unfit, err := commit.Files(data, is, limits)
+	read, err := commit.Open(data, is, limits)
 	must.Succeed(t, err)
-	if len(files) != 1 || files[0].Name != "good" || len(unfit) != want {
-		t.Errorf("got files %q, and %d of %d entries that are unfit: %q", artifact.Names(files), len(unfit), want, unfit)
+	if len(read.Files) != 1 || read.Files[0].Name != "good" || len(read.Unfit) != want {
+		t.Errorf("got files %q, and %d of %d entries that are unfit: %q", artifact.Names(read.Files), len(read.Unfit), want, read.Unfit)
 	}
 }
 
@@ -216,5 +216,5 @@ func FuzzFiles(f *testing.F) {
 	p := &pack{t: f}
 	data, is := p.whole(p.object(treeObject, entry("100644", "a", p.object(blobObject, "a"))))
 	f.Add(data, is)
-	f.Fuzz(func(_ *testing.T, data []byte, is string) { _, _, _ = commit.Files(data, is, limits) })
+	f.Fuzz(func(_ *testing.T, data []byte, is string) { _, _ = commit.Open(data, is, limits) })
 }

@@ -59,8 +59,8 @@ type Commit struct {
 // Opened is the result of a job. The fields of other jobs are empty.
 type Opened struct {
 	Files []artifact.File
-	// Unfit are entries of a commit that no artifact may have.
-	Unfit []commit.Unfit
+	// Commit is a commit of Git.
+	Commit commit.Read
 	// Name and Version are what the Chart.yaml of an unpacked chart says.
 	Name, Version string
 	// Charts are the versions of an index, by the charts' names.
@@ -93,8 +93,8 @@ func Run(job *Job) (*Opened, error) {
 		files, err := artifact.Packaged(job.Package.Files)
 		return &Opened{Files: files}, err
 	case job.Commit != nil:
-		files, unfit, err := commit.Files(job.Commit.Pack, job.Commit.Commit, job.Commit.Limits)
-		return &Opened{Files: files, Unfit: unfit}, err
+		read, err := commit.Open(job.Commit.Pack, job.Commit.Commit, job.Commit.Limits)
+		return &Opened{Commit: read}, err
 	}
 	return &Opened{}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -30,24 +31,18 @@ const commitBytes = 64 << 20 // bytes
 type Commits struct {
 	opener opener.Opener
 	limits artifact.Limits
-	known  *answers.Memory[tree]
+	known  *answers.Memory[commit.Read]
 }
 
 // NewCommits returns commits that the opener reads.
 func NewCommits(o opener.Opener, limits artifact.Limits, clock clock.Clock, memory *budget.Budget) *Commits {
-	return &Commits{opener: o, limits: limits, known: answers.New(clock, memory, commitBytes, tree.bytes)}
+	return &Commits{opener: o, limits: limits, known: answers.New(clock, memory, commitBytes, bytesOf)}
 }
 
-// tree is the files of a commit, and what can't be one of them.
-type tree struct {
-	files []artifact.File
-	unfit []commit.Unfit
-}
-
-// bytes estimates the memory that it holds.
-func (t tree) bytes() int64 {
+// bytesOf estimates the memory that a commit holds.
+func bytesOf(c commit.Read) int64 {
 	const overhead = 256 // of an entry, with its name
-	return artifact.Content{Files: t.files}.Bytes() + int64(len(t.files)+len(t.unfit)+1)*overhead
+	return artifact.Content{Files: c.Files}.Bytes() + int64(len(c.Text)) + int64(len(c.Files)+len(c.Unfit)+1)*overhead
 }
 
 // Content is what is at a path of a commit.
@@ -81,32 +76,49 @@ func (i Content) Fetch(ctx context.Context, c *auth.Client, digest string) (arti
 	return got, err
 }
 
-// read returns the content. An entry at the path, above or below it, that can't be used refuses it.
-func (i Content) read(ctx context.Context, c *auth.Client) (artifact.Content, error) {
-	if i.Commit == "" {
-		return artifact.Content{}, failure.New(failure.ArtifactPending, "which commit is meant isn't found yet")
+// Verify checks the signature of the commit, which has to have the content.
+func (i Content) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (string, error) {
+	if _, err := i.Fetch(ctx, c, digest); err != nil {
+		return "", err
 	}
-	is, err := i.commits.known.Ask(ctx, i.ask(ctx, "commit "+i.Commit+" of "+c.Ref.Source()), func(ctx context.Context) (tree, error) {
+	is, err := i.commit(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return "", want.CheckCommit(is.Text, i.Commit)
+}
+
+// commit returns the commit, which is fetched unless it is known.
+func (i Content) commit(ctx context.Context, c *auth.Client) (commit.Read, error) {
+	if i.Commit == "" {
+		return commit.Read{}, failure.New(failure.ArtifactPending, "which commit is meant isn't found yet")
+	}
+	return i.commits.known.Ask(ctx, i.ask(ctx, "commit "+i.Commit+" of "+c.Ref.Source()), func(ctx context.Context) (commit.Read, error) {
 		pack, err := i.Pack(ctx, c)
 		if err != nil {
-			return tree{}, c.Explain(ctx, err)
+			return commit.Read{}, c.Explain(ctx, err)
 		}
 		opened, err := i.commits.opener.Open(ctx, &opener.Job{Commit: &opener.Commit{Pack: pack, Commit: i.Commit, Limits: i.commits.limits}})
 		if err != nil {
-			return tree{}, err
+			return commit.Read{}, err
 		}
-		return tree{opened.Files, opened.Unfit}, nil
+		return opened.Commit, nil
 	})
+}
+
+// read returns the content. An entry at the path, above or below it, that can't be used refuses it.
+func (i Content) read(ctx context.Context, c *auth.Client) (artifact.Content, error) {
+	is, err := i.commit(ctx, c)
 	if err != nil {
 		return artifact.Content{}, err
 	}
 	path := cmp.Or(strings.TrimSuffix(i.Path, "/"), ".")
-	for _, entry := range is.unfit {
+	for _, entry := range is.Unfit {
 		if path == "." || within(entry.Name, path) || within(path, entry.Name) {
 			return artifact.Content{}, failure.New(failure.ArtifactRefused, "entry %s: %s", failure.Quote(entry.Name), entry.Why)
 		}
 	}
-	return i.pick(ctx, is.files, path)
+	return i.pick(ctx, is.Files, path)
 }
 
 // within reports whether a name is a path, or below it.

@@ -199,6 +199,20 @@ func (p Policy) CheckProvenance(file []byte, digest string, ref reference.Refere
 	return err
 }
 
+// CheckCommit passes a commit of Git if it is signed as the policy wants. A nil text is one that is too large to be looked at.
+func (p Policy) CheckCommit(text []byte, commit string) error {
+	const wayOut = "sign commits with `git commit -S`, and by OpenPGP"
+	payload, signature := verify.Signed(text)
+	if signature == nil {
+		return p.Unsigned("commit "+commit+" has none that could be read", wayOut)
+	}
+	err := p.Keyring.Check(payload, signature, p.Now)
+	if flaw, ok := errors.AsType[*failure.Error](err); ok {
+		return p.Refuse(failure.SignatureInvalid, "the signature of commit "+commit+" doesn't count: "+flaw.Error(), wayOut)
+	}
+	return err
+}
+
 // Unsigned returns the error of content without any signature.
 func (p Policy) Unsigned(where, wayOut string) *failure.Error {
 	missing := p.Refuse(failure.SignatureMissing, "it has no signature ("+where+")", wayOut)

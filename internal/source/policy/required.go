@@ -42,7 +42,7 @@ func (d Required) Of(ref reference.Reference) ([]Policy, error) {
 			met = append(met, made(Policy{Cosign: &verify.Cosign{Keys: keys}, ByInstance: true}, decides))
 		}
 	}
-	if ref.Kind == artifact.KindChart && ref.Traits().Provenance {
+	if ref.Kind == artifact.KindChart && ref.Traits().Provenance || ref.Traits().Commits {
 		rings, err := parseAll(d, ".gpg", verify.ParseKeyring)
 		if err != nil {
 			return nil, err
