@@ -41,6 +41,9 @@ func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd 
 		return unchecked(c, object.ReasonWaitingForCRDs, "Its CustomResourceDefinition comes, or changes, with the plan"), nil
 	case p.Coming.Namespaces.Has(key.Namespace):
 		return unchecked(c, object.ReasonNamespaceMissing, "Its namespace comes with the plan"), nil
+	case p.Coming.Free.Has(c.Object):
+		c.Action, c.Message = plan.Create, "Another add-on deletes it first"
+		return c, nil
 	}
 	if aggregated, err := p.isAggregated(ctx, o); aggregated || err != nil {
 		return unchecked(c, "", "It is of an aggregated API server, of which it isn't known that it has dry runs"), err

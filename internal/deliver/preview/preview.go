@@ -30,6 +30,8 @@ import (
 type Coming struct {
 	Kinds      sets.Set[schema.GroupKind]
 	Namespaces sets.Set[string]
+	// Free are objects that other add-ons delete first.
+	Free sets.Set[plan.Object]
 }
 
 // NewComing returns none.
