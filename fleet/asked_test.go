@@ -69,6 +69,16 @@ func TestLimitsBelowAPath(t *testing.T) {
 		"a page": {path: "/api/v1/configmaps", head: list, end: end, most: 4096, ask: func(ctx context.Context, c *fleet.Connection) error {
 			return lists(fleet.WithPages(ctx), c)
 		}},
+		"a list in sixteen pages": {path: "/api/v1/configmaps", head: list, end: end, most: 2048, ask: func(ctx context.Context, c *fleet.Connection) error {
+			var o metav1.ListOptions
+			for range 16 {
+				if _, err := c.Metadata().Resource(configMaps).List(ctx, o); err != nil {
+					return err
+				}
+				o.Continue = "next"
+			}
+			return nil
+		}},
 		"a write": {path: "/api/v1/namespaces/a/configmaps", head: object, end: "}", most: 4096, ask: func(ctx context.Context, c *fleet.Connection) error {
 			return c.Client().Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}})
 		}},

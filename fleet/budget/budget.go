@@ -111,7 +111,6 @@ func (c *Claim) Grow(ctx context.Context, to int64) error {
 		return nil // it was granted meanwhile
 	}
 	b.waiting = slices.Delete(b.waiting, at, at+1)
-	b.grant() // the claim may have stood in the way of others
 	return fmt.Errorf("%s has all the memory that it may have: %w", b.full(c), context.Cause(ctx))
 }
 

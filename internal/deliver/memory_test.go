@@ -4,6 +4,7 @@ package deliver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/memory"
+	"github.com/cluster-chandler/chandler/internal/deliver/preview"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -103,20 +106,87 @@ func TestAddonIsTooLarge(t *testing.T) {
 func TestValuesCountInWhatIsKept(t *testing.T) {
 	const kept = 3_000_000
 	e, ns := alone(t)
-	memory := e.withMemory(1<<30, 0, kept)
+	const cluster, spare = 16 << 20, 500_000
+	memory := e.withMemory(1<<30, cluster, kept)
+	var want deliver.Desired
 	for i := range 4 {
-		want := e.wantNamed(fmt.Sprint("a", i), ns, chart{version: "1", manifest: configMap(fmt.Sprint("a", i), "x")})
+		want = e.wantNamed(fmt.Sprint("a", i), ns, chart{version: "1", manifest: configMap(fmt.Sprint("a", i), "x")})
 		want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.key == 'never'"}}
-		render := want.Render
-		want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
-			rendering, err := render(ctx, in)
-			rendering.Values = map[string]any{"text": strings.Repeat("x", 1_000_000)}
-			return rendering, err
-		}
+		withLargeValues(&want)
 		e.ensureAs(want, deliver.ReasonWaitingForObjects)
 		if usage := memory.Usage(); usage.Claimed > 0 || usage.Cached < min(int64(i+1), 2)*1_000_000 || usage.Cached > kept {
 			t.Errorf("after %d add-ons there is %+v", i+1, usage)
 		}
+	}
+	others := memory.Claim(budget.Tenant{Namespace: "fleet", Cluster: "a"}, 0)
+	e.Expect(others.Grow(e.ctx, cluster-spare)).To(Succeed())
+	e.Expect(e.ensure(want).Reason).To(Equal(deliver.ReasonWaitingForMemory), "what is kept counts while a call has it")
+	others.End()
+	e.ensureAs(want, deliver.ReasonWaitingForObjects)
+	e.d.Forget(e.target.Name)
+	e.Expect(memory.Usage()).To(Equal(budget.Usage{}), "nothing is left of a cluster that is forgotten")
+}
+
+// withLargeValues gives an add-on values of 1 MB.
+func withLargeValues(want *deliver.Desired) {
+	render := want.Render
+	want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
+		rendering, err := render(ctx, in)
+		rendering.Values = map[string]any{"text": strings.Repeat("x", 1_000_000)}
+		return rendering, err
+	}
+}
+
+// TestRecordsThatAreReadCount has each call that reads a record find less memory than that takes, and then enough.
+func TestRecordsThatAreReadCount(t *testing.T) {
+	const cluster, spare = 16 << 20, 500_000
+	e, ns := alone(t)
+	of := e.withMemory(1<<30, cluster, 1)
+	want, next := e.want(ns, chart{version: "1", manifest: configMap("c", "1")}), e.want(ns, chart{version: "2", manifest: configMap("c", "2")})
+	withLargeValues(&want)
+	withLargeValues(&next)
+	e.install(want)
+	others := of.Claim(budget.Tenant{Namespace: "fleet", Cluster: "a"}, 0)
+	e.Expect(others.Grow(e.ctx, cluster-spare)).To(Succeed())
+	reads := map[string]func() error{
+		"what it holds": func() error { _, _, err := e.d.Holds(e.ctx, e.target, want.Release); return err },
+		"a plan": func() error {
+			next.Proof = e.proofs.of(want.Release)
+			_, err := e.d.Preview(e.ctx, e.target, next, []byte("key"), preview.NewComing())
+			return err
+		},
+		"a plan of its removal": func() error {
+			_, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release))
+			return err
+		},
+	}
+	for name, read := range reads {
+		if err := read(); !errors.Is(err, memory.ErrTaken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	e.Expect(e.ensure(next).Reason).To(Equal(deliver.ReasonWaitingForMemory))
+	others.End()
+	for name, read := range reads {
+		if err := read(); err != nil || of.Usage().Claimed != 0 {
+			t.Errorf("%s: %v, and %+v is left", name, err, of.Usage())
+		}
+	}
+}
+
+// TestCRDsThatAreSkippedCount has a chart bring more CRDs than its cluster may have in memory. They are neither applied nor recorded.
+func TestCRDsThatAreSkippedCount(t *testing.T) {
+	e, ns := alone(t)
+	memory := e.withMemory(8<<20, 700_000, 0)
+	for many, reason := range map[int]string{1: "Ready", 300: deliver.ReasonAddonTooLarge} {
+		c := chart{version: "1", manifest: configMap("c", "1")}
+		for i := range many {
+			c.crds += crd(fmt.Sprintf("skipped-%d.example.com", i))
+		}
+		want := e.wantNamed(fmt.Sprint("a", many), ns, c)
+		want.CRDPolicy = addonsv1.CRDPolicySkip
+		e.settleAs(want, reason)
+		e.expectNoClaim(memory)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/retry"
+	"github.com/cluster-chandler/chandler/test/connection"
 )
 
 var widgetKind = schema.GroupKind{Group: "example.com", Kind: "Widget"}
@@ -214,7 +215,13 @@ func TestReasonsThatChange(t *testing.T) {
 // TestObjectsOfOneClusterAreLimited, those of all kinds together.
 func TestObjectsOfOneClusterAreLimited(t *testing.T) {
 	t.Parallel()
-	w := watchObjects(t)
+	for where, below := range connection.Paths {
+		t.Run(where, func(t *testing.T) { areLimited(t, watchObjectsAt(t, below)) })
+	}
+}
+
+func areLimited(t *testing.T, w *watched) {
+	t.Helper()
 	w.limit = 50
 	objects := []metav1.PartialObjectMetadata{widget()}
 	for i := range 45 {

@@ -108,6 +108,12 @@ type watched struct {
 // watchObjects watches the objects of a server.
 func watchObjects(t *testing.T) *watched {
 	t.Helper()
+	return watchObjectsAt(t, "")
+}
+
+// watchObjectsAt watches the objects of a server below a path.
+func watchObjectsAt(t *testing.T, below string) *watched {
+	t.Helper()
 	w := &watched{t: t, server: newObjectServer(), clock: &stepClock{now: time.Unix(1e9, 0)}}
 	w.Objects = NewObjects(func(multicluster.ClusterName) {
 		if w.told.Add(1); w.onTold != nil {
@@ -115,7 +121,7 @@ func watchObjects(t *testing.T) *watched {
 		}
 	})
 	w.Objects.clock = w.clock
-	w.conn = connection.To(t, w.server.ServeHTTP)
+	w.conn = connection.At(t, below, w.server.ServeHTTP)
 	return w
 }
 

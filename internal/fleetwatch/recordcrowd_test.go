@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/connection"
 )
 
 // crowd are records of an owner that somebody makes up in a namespace of theirs.
@@ -86,6 +87,28 @@ func TestOwnRecordsStay(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestOwnRecordsStayAtEachPath of an API server.
+func TestOwnRecordsStayAtEachPath(t *testing.T) {
+	t.Parallel()
+	made := append(crowd(9000, "corner", "ns/prod", ""), recordOf("web", nil))
+	for where, below := range connection.Paths {
+		t.Run(where, func(t *testing.T) {
+			w := followAt(t, below, func(w http.ResponseWriter, r *http.Request) {
+				if watches(r) {
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
+					return
+				}
+				writeInPages(w, r, made)
+			})
+			eventually(t, "the own one is known", func() bool {
+				found, known := w.Of("ns/prod")
+				return known && found[web].Name == "web" && len(found) <= maxRecords
+			})
+		})
 	}
 }
 

@@ -48,11 +48,17 @@ func noProofs(context.Context, multicluster.ClusterName) map[deliver.Release]str
 // follow watches the records of a server.
 func follow(t *testing.T, handler http.HandlerFunc, change ...func(*Records)) *Records {
 	t.Helper()
+	return followAt(t, "", handler, change...)
+}
+
+// followAt watches the records of a server below a path.
+func followAt(t *testing.T, below string, handler http.HandlerFunc, change ...func(*Records)) *Records {
+	t.Helper()
 	w := NewRecords(multicluster.ClusterName.String, noProofs, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {})
 	for _, f := range change {
 		f(w)
 	}
-	conn := connection.To(t, handler)
+	conn := connection.At(t, below, handler)
 	must.Succeed(t, w.Engage(conn.Context(), "ns/prod", conn))
 	return w
 }

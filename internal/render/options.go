@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // Options limit a Renderer. Zero values mean the defaults.
@@ -21,20 +20,14 @@ type Options struct {
 	Memory *budget.Budget
 	// MemoryBytes is the memory one worker may use. Defaults to 512 MiB.
 	MemoryBytes int64
-	// InputBytes is the size of one request: chart files, values and facts. Defaults to 64 MiB.
-	InputBytes int64
-	// OutputBytes is the size of the output of all templates of one request. Defaults to 16 MiB.
-	OutputBytes int64
-	// MaxObjects is the number of objects one chart may have. Defaults to 5000.
-	MaxObjects int
-	// GeneratedBytes is the size of all values that one rendering generates. Defaults to 256 KiB:
-	// they are kept in Secrets, which end at 1 MiB.
-	GeneratedBytes int
 	// RequestsPerWorker is the number of requests after which a worker is replaced. Defaults to 200.
 	RequestsPerWorker int
 	// IdleTimeout is how long after its last chart a rendering process ends. Defaults to 15s.
 	IdleTimeout time.Duration
 }
+
+// inputBytes is the size of one request: chart files, values and facts.
+const inputBytes = 64 << 20
 
 // startTimeout is for a worker to come up; it takes 0.1s on an idle machine.
 const startTimeout = 30 * time.Second
@@ -43,10 +36,6 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Workers, min(runtime.NumCPU(), 4))
 	setDefault(&o.Timeout, 20*time.Second)
 	setDefault(&o.MemoryBytes, 512<<20)
-	setDefault(&o.InputBytes, 64<<20)
-	setDefault(&o.OutputBytes, 16<<20)
-	setDefault(&o.MaxObjects, 5000)
-	setDefault(&o.GeneratedBytes, 256<<10)
 	setDefault(&o.RequestsPerWorker, 200)
 	setDefault(&o.IdleTimeout, 15*time.Second)
 	return o
@@ -56,8 +45,4 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 	if *field <= 0 {
 		*field = value
 	}
-}
-
-func (o Options) limits() job.Limits {
-	return job.Limits{OutputBytes: o.OutputBytes, MaxObjects: o.MaxObjects, GeneratedBytes: o.GeneratedBytes}
 }

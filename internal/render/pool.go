@@ -78,7 +78,7 @@ func (l *pool) attempt(ctx context.Context, p *process, t *task) (*protocol.Resp
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go p.limit(limited, t.timeout, cancel)
-	resp, err := p.exchange(limited, t, l.opts.limits().FrameBytes())
+	resp, err := p.exchange(limited, t, job.MostMade.FrameBytes())
 	if err == nil {
 		l.release(p, resp)
 		return resp, nil

@@ -185,9 +185,9 @@ func TestClose(t *testing.T) {
 }
 
 func TestRequestTooLarge(t *testing.T) {
-	r := rendering.NewRenderer(t, func(o *render.Options) { o.InputBytes = 1 << 20 })
-	_, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartOf(map[string]string{"templates/a.yaml": strings.Repeat("#", 2<<20)})))
-	rendering.WantReason(t, err, job.ReasonChartInvalid, "at most 1048576")
+	r := rendering.NewRenderer(t)
+	_, err := r.Chart(t.Context(), rendering.ChartJob(rendering.ChartOf(map[string]string{"templates/a.yaml": strings.Repeat("#", 64<<20)})))
+	rendering.WantReason(t, err, job.ReasonChartInvalid, "at most 67108864")
 }
 
 func TestFactsMustBeRight(t *testing.T) {

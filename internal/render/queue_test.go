@@ -42,6 +42,29 @@ func newSiege(t *testing.T, files ...artifact.File) *siege {
 	return s
 }
 
+// leaves has a second cluster of the namespace wait with a chart, does something meanwhile, and returns with which error it leaves.
+func (s *siege) leaves(t *testing.T, chart job.Chart, meanwhile ...func()) error {
+	t.Helper()
+	waits, leave := context.WithCancel(of(t, "mallory", "second"))
+	left := make(chan error)
+	go func() {
+		_, err := s.Chart(waits, chart)
+		left <- err
+	}()
+	for s.Waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for _, do := range meanwhile {
+		do()
+	}
+	leave()
+	err := <-left
+	if err == nil {
+		t.Fatal("a second chart of the namespace was rendered meanwhile")
+	}
+	return err
+}
+
 func of(t *testing.T, namespace, cluster string) context.Context {
 	return budget.WithTenant(t.Context(), budget.Tenant{Namespace: namespace, Cluster: cluster})
 }
@@ -58,23 +81,12 @@ func noise(name string, bytes int) artifact.File {
 // A namespace may have all workers. Another one finds one more.
 func TestOneNamespaceLeavesAWorker(t *testing.T) {
 	s := newSiege(t)
-	waits, leave := context.WithCancel(of(t, "mallory", "second"))
-	left := make(chan error)
-	go func() {
-		_, err := s.Chart(waits, harmless(noise("a", 1)))
-		left <- err
-	}()
-	for s.Waiting() == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	if _, err := s.Chart(of(t, "victim", "first"), harmless(noise("b", 1))); err != nil {
-		t.Error(err)
-	}
-	must.Equal(t, 1, s.Waiting(), "requests that wait")
-	leave()
-	if err := <-left; err == nil {
-		t.Error("a second chart of the namespace was rendered meanwhile")
-	}
+	_ = s.leaves(t, harmless(noise("a", 1)), func() {
+		if _, err := s.Chart(of(t, "victim", "first"), harmless(noise("b", 1))); err != nil {
+			t.Error(err)
+		}
+		must.Equal(t, 1, s.Waiting(), "requests that wait")
+	})
 }
 
 // Plans leave a worker to all other work of their namespace, and wait for it.
@@ -148,13 +160,10 @@ func TestReconcilesWaitForAWhile(t *testing.T) {
 func TestFilesThatWaitCount(t *testing.T) {
 	const much = 4 << 20
 	s := newSiege(t, noise("a", much))
-	beside, end := context.WithTimeout(of(t, "mallory", "second"), 10*time.Millisecond)
-	defer end()
-	_, err := s.Chart(beside, rendering.ChartJob(append(rendering.ChartWith(endless), noise("a", much))))
-	if err == nil || failure.Of(err).Reason == job.ReasonWaitingForRenderer {
+	if err := s.leaves(t, rendering.ChartJob(append(rendering.ChartWith(endless), noise("a", much)))); failure.Of(err).Reason == job.ReasonWaitingForRenderer {
 		t.Errorf("a second cluster with the same files: %v", err)
 	}
-	_, err = s.Chart(of(t, "mallory", "third"), harmless(noise("b", much)))
+	_, err := s.Chart(render.WithPatience(of(t, "mallory", "third"), time.Second), harmless(noise("b", much)))
 	rendering.WantReason(t, err, job.ReasonWaitingForRenderer, "memory")
 	if _, err := s.Chart(of(t, "victim", "first"), harmless(noise("b", much))); err != nil {
 		t.Errorf("another namespace: %v", err)

@@ -142,14 +142,14 @@ func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opene
 // do has one request answered, by a worker or by the answer to an equal one. With a [*failure.Error] there
 // may be a response, too.
 func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Response, error) {
-	req.Limits = r.pool.opts.limits()
+	req.Limits = job.MostMade
 	task, err := newTask(req, r.pool.opts.Timeout)
 	defer func() { req.Attach(task.contents) }() // it may be asked again, with the answers to lookups
 	if err != nil {
 		return nil, err
 	}
-	if task.size > r.pool.opts.InputBytes {
-		return nil, failure.New(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", task.size, r.pool.opts.InputBytes)
+	if task.size > inputBytes {
+		return nil, failure.New(job.ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", task.size, inputBytes)
 	}
 	if r.pool.closing.Err() != nil {
 		return nil, ErrClosed

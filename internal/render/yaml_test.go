@@ -70,7 +70,7 @@ func TestKeysThatAreTwiceAreRefusedBesideMergeKeys(t *testing.T) {
 		if _, err := r.Values(t.Context(), job.Values{Text: []byte(text)}); err == nil {
 			t.Errorf("%q is read", text)
 		}
-		reader := &manifest.Reader{Limits: rendering.Limits}
+		reader := &manifest.Reader{Limits: job.MostMade}
 		_, err := reader.Decode("a.yaml", rendering.ConfigMap+text)
 		rendering.WantReason(t, err, job.ReasonManifestInvalid, "a.yaml")
 	}
@@ -96,7 +96,7 @@ func TestYAMLThatGrows(t *testing.T) {
 			return err
 		},
 		"manifest": func(text string) error {
-			reader := &manifest.Reader{Limits: rendering.Limits}
+			reader := &manifest.Reader{Limits: job.MostMade}
 			_, err := reader.Decode("templates/a.yaml", rendering.ConfigMap+text)
 			return err
 		},

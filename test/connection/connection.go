@@ -41,17 +41,26 @@ type nobody struct{}
 
 func (nobody) Engage(context.Context, multicluster.ClusterName, cluster.Cluster) error { return nil }
 
+// Paths are those that the server of a cluster may have in its address.
+var Paths = map[string]string{"no path": "", "a path": "/k8s/clusters/c-1"}
+
 // To connects to a server that answers all but probes with a handler.
 func To(t testing.TB, handler http.HandlerFunc) *fleet.Connection {
 	t.Helper()
-	connect, _ := Again(t, handler)
+	return At(t, "", handler)
+}
+
+// At connects to such a server below a path.
+func At(t testing.TB, below string, handler http.HandlerFunc) *fleet.Connection {
+	t.Helper()
+	_, connect, _ := with(t, nil, below, handler)
 	return connect()
 }
 
 // Counting connects to such a server, whose answers count in a budget for the cluster ns/prod.
 func Counting(t testing.TB, memory *budget.Budget, handler http.HandlerFunc) *fleet.Connection {
 	t.Helper()
-	_, connect, _ := with(t, memory, handler)
+	_, connect, _ := with(t, memory, "", handler)
 	return connect()
 }
 
@@ -59,34 +68,34 @@ func Counting(t testing.TB, memory *budget.Budget, handler http.HandlerFunc) *fl
 // ended.
 func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connection, end func()) {
 	t.Helper()
-	_, connect, end = with(t, nil, handler)
+	_, connect, end = with(t, nil, "", handler)
 	return connect, end
 }
 
 // Fleet returns the provider of a connection to such a server, the cluster ns/prod.
 func Fleet(t testing.TB, handler http.HandlerFunc) *fleet.Provider {
 	t.Helper()
-	clusters, connect, _ := with(t, nil, handler)
+	clusters, connect, _ := with(t, nil, "", handler)
 	connect()
 	return clusters
 }
 
-func with(t testing.TB, memory *budget.Budget, handler http.HandlerFunc) (clusters *fleet.Provider, connect func() *fleet.Connection, end func()) {
+func with(t testing.TB, memory *budget.Budget, below string, handler http.HandlerFunc) (clusters *fleet.Provider, connect func() *fleet.Connection, end func()) {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.StripPrefix(below, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
 			_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		handler(w, r)
-	}))
+	})))
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	kubeconfig := fleettest.Kubeconfig(server.URL, ca, &clientcmdapi.AuthInfo{Token: "t"})
+	kubeconfig := fleettest.Kubeconfig(server.URL+below, ca, &clientcmdapi.AuthInfo{Token: "t"})
 	reported := &source{}
 	clusters = fleet.NewProvider(fleet.Options{AllowLoopback: true, DirectReads: true, Memory: memory, Sources: []fleet.Source{reported}})
 	must.Succeed(t, clusters.SetupWithManager(nil))

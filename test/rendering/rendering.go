@@ -22,7 +22,7 @@ import (
 func Render(t testing.TB, req job.Chart) (*job.Result, error) {
 	t.Helper()
 	stage := job.StageStart
-	result, _, err := chart.Render(&req, Limits, func(entered job.Stage) { stage = entered })
+	result, _, err := chart.Render(&req, job.MostMade, func(entered job.Stage) { stage = entered })
 	if _, ok := errors.AsType[*failure.Error](err); err != nil && !ok {
 		err = &failure.Error{Reason: stage.Reason(), Err: err} // as a worker says it
 	}
@@ -64,9 +64,6 @@ func NewRenderer(t testing.TB, change ...func(*render.Options)) *render.Renderer
 	t.Cleanup(r.Close)
 	return r
 }
-
-// Limits are those of Options without any.
-var Limits = job.Limits{OutputBytes: 16 << 20, MaxObjects: 5000, GeneratedBytes: 256 << 10}
 
 // Facts are of a cluster with a few APIs.
 var Facts = job.Facts{

@@ -78,14 +78,11 @@ func (d *discovered) shared(ctx context.Context, of *transport.Transport) (*foun
 	if err != nil {
 		return nil, fmt.Errorf("reading the discovered APIs: %w", err)
 	}
-	is := kept{sha256.Sum256(data), of.Memory.Lasting(of.Tenant)}
-	if known := is.known(); known != nil {
-		return known, nil
-	}
 	cost := d.cost()
 	if most := of.Limits.Documents; most > 0 && cost > 4*most {
 		return nil, tooManyKinds("the kinds have so long names that %d KiB would be kept; at most %d are", cost>>10, most>>8)
 	}
+	is := kept{sha256.Sum256(data), of.Memory.Lasting(of.Tenant)}
 	if err := answer.Hold(ctx, is.claim, cost, of.Timeout/5*4, "What is kept of the kinds of the cluster", true); err != nil {
 		return nil, err
 	}
@@ -99,13 +96,6 @@ func (d *discovered) shared(ctx context.Context, of *transport.Transport) (*foun
 	sharedAPIs.byDigest[is.digest] = weak.Make(made)
 	runtime.AddCleanup(made, kept.forget, is)
 	return made, nil
-}
-
-// known returns the APIs if some connection has them.
-func (k kept) known() *found {
-	sharedAPIs.Lock()
-	defer sharedAPIs.Unlock()
-	return sharedAPIs.byDigest[k.digest].Value()
 }
 
 // forget drops what no connection has any more, unless it was made again meanwhile.

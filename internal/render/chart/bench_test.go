@@ -17,7 +17,7 @@ import (
 func BenchmarkSteps(b *testing.B) {
 	for _, archive := range realdata.Measured {
 		req := rendering.ChartJob(rendering.RealChart(b, archive))
-		limits := rendering.Limits
+		limits := job.MostMade
 		all := func() (*job.Result, error) {
 			result, _, err := chart.Render(&req, limits, func(job.Stage) {})
 			return result, err

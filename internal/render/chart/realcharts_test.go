@@ -26,7 +26,12 @@ import (
 // helmTemplate renders as `helm template` does, with Helm's own install action.
 func helmTemplate(t *testing.T, files []byte, values map[string]any) *helmrelease.Release {
 	t.Helper()
-	rel, err := helmtemplate.Of(files, values, rendering.Facts.KubeVersion, rendering.Facts.APIVersions...)
+	return helmTemplateFor(t, files, values, rendering.Facts)
+}
+
+func helmTemplateFor(t *testing.T, files []byte, values map[string]any, facts job.Facts) *helmrelease.Release {
+	t.Helper()
+	rel, err := helmtemplate.Of(files, values, facts.KubeVersion, facts.APIVersions...)
 	must.Succeed(t, err)
 	return rel
 }

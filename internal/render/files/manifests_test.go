@@ -174,7 +174,7 @@ func FuzzJSONAsYAML(f *testing.F) {
 			}
 			return
 		}
-		reader := &manifest.Reader{Limits: rendering.Limits}
+		reader := &manifest.Reader{Limits: job.MostMade}
 		object := []byte(`{"apiVersion": "v1", "kind": "A", "it": ` + text + "}")
 		got, decodeErr := reader.Decode("a.json", string(object))
 		switch {

@@ -18,7 +18,7 @@ const (
 	ReasonTemplateNotRepeatable = "TemplateNotRepeatable"
 	// ReasonRenderTimeout: the rendering took longer than Options.Timeout.
 	ReasonRenderTimeout = "RenderTimeout"
-	// ReasonOutputTooLarge: more output than Options.OutputBytes, MaxObjects or MaxGenerated allow.
+	// ReasonOutputTooLarge: more output than Limits allow.
 	ReasonOutputTooLarge = "OutputTooLarge"
 	// ReasonOutOfMemory: the rendering needed more than Options.MemoryBytes.
 	ReasonOutOfMemory = "OutOfMemory"

@@ -165,7 +165,7 @@ func twenty(field string) string {
 // withRoom renders a template with so much room for values, in bytes.
 func withRoom(t *testing.T, room int, text string, earlier job.Generated) *job.Result {
 	t.Helper()
-	limits := rendering.Limits
+	limits := job.MostMade
 	limits.GeneratedBytes = room
 	req := rendering.ChartJob(rendering.ChartWith(text))
 	req.Generated = earlier

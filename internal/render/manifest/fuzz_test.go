@@ -15,7 +15,7 @@ func FuzzManifests(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		reader := &manifest.Reader{Limits: rendering.Limits}
+		reader := &manifest.Reader{Limits: job.MostMade}
 		result := &job.Result{}
 		var documents []manifest.Document
 		for _, part := range manifest.SplitManifests(text) {

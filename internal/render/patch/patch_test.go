@@ -265,7 +265,7 @@ func FuzzPatch(f *testing.F) {
 		if strings.Contains(text, "*") {
 			return // an alias in itself ends the process: workers alone read those
 		}
-		reader := &manifest.Reader{Limits: rendering.Limits, Namespace: "apps"}
+		reader := &manifest.Reader{Limits: job.MostMade, Namespace: "apps"}
 		var documents []manifest.Document
 		for _, object := range []string{rendering.Deployment, rendering.WebService} {
 			document, err := reader.Decode("a.yaml", object)
