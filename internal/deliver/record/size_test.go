@@ -74,6 +74,9 @@ func TestSizeCountsAllOfARecord(t *testing.T) {
 			if reads.most != 3*reader.Size() {
 				t.Errorf("at most %d are held while it is read", reads.most)
 			}
+			before := reads.now
+			must.Succeed(t, reader.SetStatus(t.Context(), is.Summary, "superseded", ""))
+			must.Equal(t, before, reads.now, "held after its status was changed")
 		})
 	}
 }
