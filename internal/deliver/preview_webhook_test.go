@@ -17,8 +17,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/plan"
 )
 
-// mutating starts a webhook that adds a key to each ConfigMap of a namespace. It returns once the API server asks it.
-func (e *env) mutating(ns string) {
+// mutating starts a webhook that adds a key to each ConfigMap of a namespace, until it is ended. It returns once the API server asks it.
+func (e *env) mutating(ns string) (end func()) {
 	e.t.Helper()
 	patch := base64.StdEncoding.EncodeToString([]byte(`[{"op":"add","path":"/data/injected","value":"of-the-webhook"}]`))
 	webhook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +28,6 @@ func (e *env) mutating(ns string) {
 		}
 		fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":true,"patchType":"JSONPatch","patch":%q}}`, asked.Request.UID, patch)
 	}))
-	e.t.Cleanup(webhook.Close)
 	authority := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: webhook.Certificate().Raw}))
 	e.apply("somebody", fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
@@ -42,19 +41,22 @@ webhooks:
   sideEffects: None
   admissionReviewVersions: [v1]
 `, ns, webhook.URL, authority))
-	e.t.Cleanup(func() { e.delete(e.get("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "", ns)) })
 	e.Eventually(func() string {
 		e.apply("somebody", namespaced(ns, configMap("probe", "x")))
 		value, _, _ := unstructured.NestedString(e.get("v1", "ConfigMap", ns, "probe").Object, "data", "injected")
 		return value
 	}).Should(Equal("of-the-webhook"))
+	return func() {
+		e.delete(e.get("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "", ns))
+		webhook.Close()
+	}
 }
 
 // TestPlanTellsWebhooksApart plans a change of an object to which a webhook adds a field.
 func TestPlanTellsWebhooksApart(t *testing.T) {
 	e, ns := beside(t)
 	e.install(e.want(ns, configMaps("1", "one")))
-	e.mutating(ns)
+	defer e.mutating(ns)()
 	want := e.want(ns, configMaps("2", "two"))
 	a := e.preview(want)
 	e.Expect(planned(a)).To(Equal([]string{"Change ConfigMap a"}))
