@@ -114,7 +114,9 @@ func TestGit(t *testing.T) {
 		repository.Git("checkout", "-q", "-b", "proposed")
 		proposed := push("1.4.1")
 		repository.Git("checkout", "-q", "main")
-		p := tn.planOf("proposed", func(s *addonsv1.AddonStackSpec) { settings(func(git *addonsv1.GitSource) { git.Commit = proposed })(&s.Addons[0]) })
+		p := tn.planOf("proposed", func(s *addonsv1.AddonStackSpec) {
+			settings(func(git *addonsv1.GitSource) { git.Commit = proposed })(&s.Addons[0])
+		})
 		tn.Expect(changesOf(p, "Change")).To(HaveLen(1))
 	})
 	tn.run("commits that have to be signed", func(_ *testing.T, tn *tenant) {
