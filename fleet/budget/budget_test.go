@@ -66,6 +66,14 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A cluster has one limit, whoever comes first and last.
+func TestLastIsNoSecondShare(t *testing.T) {
+	b := budget.New(budget.Limits{All: 100, Namespace: 50, Cluster: 10})
+	if !b.Claim(tenant("a", "1"), 6).Try(6) || b.Claim(last("a", "1"), 5).Try(5) || !b.Claim(last("a", "1"), 4).Try(4) {
+		t.Error("a cluster holds more than its limit, or less")
+	}
+}
+
 // TestTurns sees who gets what others give back.
 func TestTurns(t *testing.T) {
 	for name, tc := range map[string]struct {

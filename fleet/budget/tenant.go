@@ -15,6 +15,9 @@ type Tenant struct {
 	Last bool
 }
 
+// holder returns the tenant whose limit counts: what comes last of a cluster is held by the cluster.
+func (t Tenant) holder() Tenant { return Tenant{Namespace: t.Namespace, Cluster: t.Cluster} }
+
 type (
 	tenantKey struct{}
 	holderKey struct{}
