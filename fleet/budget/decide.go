@@ -24,7 +24,7 @@ func next(limits Limits, held holdings, ending map[*Claim]struct{}, wishes []*wi
 		case x.Last && !y.Last:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(held.namespaces[x.Namespace], held.namespaces[y.Namespace]), cmp.Compare(held.tenants[x.holder()], held.tenants[y.holder()]))
+		return cmp.Or(cmp.Compare(held.namespaces[x.Namespace], held.namespaces[y.Namespace]), cmp.Compare(held.tenants[x.owner()], held.tenants[y.owner()]))
 	})
 	for _, i := range order {
 		if w := wishes[i]; limits.allow(held, w.claim.of, w.to-w.claim.held) && canEnd(limits, held, ending, w) {
@@ -81,7 +81,7 @@ func (l Limits) exceeded(held holdings, of Tenant, more int64) (level string, li
 	switch {
 	case of.Last && l.Last > 0 && held.last+more > l.Last:
 		return "all that comes last", l.Last
-	case of.Cluster != "" && l.Cluster > 0 && held.tenants[of.holder()]+more > l.Cluster:
+	case of.Cluster != "" && l.Cluster > 0 && held.tenants[of.owner()]+more > l.Cluster:
 		return "cluster " + of.Namespace + "/" + of.Cluster, l.Cluster
 	case of.Namespace != "" && l.Namespace > 0 && held.namespaces[of.Namespace]+more > l.Namespace:
 		return "namespace " + of.Namespace, l.Namespace
@@ -129,7 +129,7 @@ func (h *holdings) add(of Tenant, units int64) {
 		h.last += units
 	}
 	addTo(h.namespaces, of.Namespace, units)
-	addTo(h.tenants, of.holder(), units)
+	addTo(h.tenants, of.owner(), units)
 }
 
 // largest returns the namespace that holds most.

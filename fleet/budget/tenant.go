@@ -15,8 +15,8 @@ type Tenant struct {
 	Last bool
 }
 
-// holder returns the tenant whose limit counts: what comes last of a cluster is held by the cluster.
-func (t Tenant) holder() Tenant { return Tenant{Namespace: t.Namespace, Cluster: t.Cluster} }
+// owner returns the tenant whose limit counts: a cluster has one, whatever of it comes last.
+func (t Tenant) owner() Tenant { return Tenant{Namespace: t.Namespace, Cluster: t.Cluster} }
 
 type (
 	tenantKey struct{}
