@@ -76,6 +76,9 @@ type end struct {
 	holds, needs int64
 }
 
+// entries is how many namespaces can begin while others have all else.
+const entries = 4
+
 // exceeded returns which limit is exceeded if a tenant holds so many units more, in words; "" if none is.
 func (l Limits) exceeded(held holdings, of Tenant, more int64) (level string, limit int64) {
 	switch {
@@ -85,6 +88,8 @@ func (l Limits) exceeded(held holdings, of Tenant, more int64) (level string, li
 		return "cluster " + of.Namespace + "/" + of.Cluster, l.Cluster
 	case of.Namespace != "" && l.Namespace > 0 && held.namespaces[of.Namespace]+more > l.Namespace:
 		return "namespace " + of.Namespace, l.Namespace
+	case of.Namespace != "" && l.Entry > 0 && more > 0 && held.namespaces[of.Namespace]+more > l.Entry && held.all+more > l.All-entries*l.Entry:
+		return "the process", l.All - entries*l.Entry
 	case l.All > 0 && held.all+more > l.All:
 		return "the process", l.All
 	}
