@@ -15,28 +15,47 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/removal"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/preview"
 	"github.com/cluster-chandler/chandler/internal/plan"
+	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
 // IsSlow implements [plan.Previewer].
 func (r *Reconciler) IsSlow(cluster types.NamespacedName) bool { return r.lanes.IsSlow(cluster) }
 
-// Preview implements [plan.Previewer]. It gathers and decides as a reconcile does, with a memory of its own that is lost then.
-func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan.Cluster, err error) {
+// Preview implements [plan.Previewer]. A cluster that is about to be connected, as after a restart, is waited for until the context ends.
+func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (plan.Cluster, error) {
+	for {
+		is, isComing, err := r.preview(ctx, request)
+		if !isComing {
+			return is, err
+		}
+		select {
+		case <-ctx.Done():
+			return plan.Silent(), nil
+		case <-r.Clock.After(retry.Moment):
+		}
+	}
+}
+
+// preview gathers and decides as a reconcile does, with a memory of its own that is lost then. The cluster is coming if it was neither
+// found to be unreachable yet, nor looked at.
+func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan.Cluster, isComing bool, err error) {
 	ca := &addonsv1.ClusterAddon{}
 	if err := r.Client.Get(ctx, request.Cluster, ca); err != nil {
-		return is, err
+		return is, false, err
 	}
 	cluster, err := r.Members.Of(ctx, ca)
 	if err != nil {
-		return is, err
+		return is, false, err
 	}
 	name := r.Members.Names.Fleet(ca)
 	conn, connected := r.Fleet.Connection(name)
 	if cluster == nil || !connected {
-		return plan.Silent(), nil
+		phase := r.Fleet.State(name).Phase
+		return plan.Silent(), cluster != nil && (phase == fleet.PhaseUnknown || phase == fleet.PhaseConnecting), nil
 	}
 	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: ca.Namespace, Cluster: ca.Name, Last: true}))
 	defer cancel()
@@ -46,17 +65,17 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan
 		workload: workload.Cluster{Name: name, Conn: conn, Namespace: ca.Namespace},
 	}
 	if same, err := q.memory.identity.IsSame(ctx, r.Fleet, ca, q.workload); err != nil {
-		return plan.Silent(), nil
+		return plan.Silent(), false, nil
 	} else if !same {
 		why := conditions.Get(ca, addonsv1.ClusterReachableCondition)
-		return plan.Whole(plan.Held, why.Reason, why.Message), nil
+		return plan.Whole(plan.Held, why.Reason, why.Message), false, nil
 	}
 	q.memory.proofs.Restore(q.stored, ca.UID)
 	reader := r.gather(q)
 	reader.Users = &inputs.References{}
 	assigned, err := reader.Planned(ctx, ca, request)
 	if err != nil {
-		return is, err
+		return is, false, err
 	}
 	seen, known, err := reader.Observe(ctx, ca, assigned)
 	if known && err == nil {
@@ -67,7 +86,7 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is plan
 		is.Addons, err = of.All(ctx)
 	}
 	if !known && err == nil || conn.Context().Err() != nil {
-		return plan.Silent(), nil
+		return plan.Silent(), conn.Context().Err() == nil, nil
 	}
-	return is, err
+	return is, false, err
 }

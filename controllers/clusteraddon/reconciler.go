@@ -54,7 +54,7 @@ type Parts struct {
 	Memory *budget.Budget
 	// Queue starts reconciles from events outside of the management cluster.
 	Queue *Queue
-	Clock clock.PassiveClock
+	Clock clock.Clock
 	// RequireImpersonation uses the rights of Clusters' kubeconfigs for records alone.
 	RequireImpersonation bool
 }

@@ -20,6 +20,8 @@ import (
 // no limit.
 type Limits struct {
 	All, Namespace, Cluster, Last int64
+	// Entry is what a namespace begins with. Four times as much of All is left to namespaces that have no more.
+	Entry int64
 }
 
 // Budget counts the units that tenants hold. A nil one grants everything, and counts nothing.

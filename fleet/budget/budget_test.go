@@ -66,6 +66,42 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A cluster has one limit, whoever comes first and last.
+func TestLastIsNoSecondShare(t *testing.T) {
+	b := budget.New(budget.Limits{All: 100, Namespace: 50, Cluster: 10})
+	if !b.Claim(tenant("a", "1"), 6).Try(6) || b.Claim(last("a", "1"), 5).Try(5) || !b.Claim(last("a", "1"), 4).Try(4) {
+		t.Error("a cluster holds more than its limit, or less")
+	}
+}
+
+// However many namespaces take all that they can, four more begin at once.
+func TestNamespacesFindRoomToBegin(t *testing.T) {
+	limits := budget.Limits{All: 100, Namespace: 60, Entry: 5}
+	b := budget.New(limits)
+	for _, namespace := range []string{"a", "b"} {
+		for grown(b.Claim(tenant(namespace, ""), 1), 1) {
+			continue
+		}
+	}
+	if full := b.Usage().Claimed; full != 80 {
+		t.Errorf("two namespaces have %d of %d", full, limits.All)
+	}
+	for _, namespace := range []string{"c", "d", "e", "f"} {
+		if !grown(b.Claim(tenant(namespace, ""), 20), 5) {
+			t.Errorf("namespace %s can't begin: %d of %d are held", namespace, b.Usage().Claimed, limits.All)
+		}
+	}
+	if b.Claim(tenant("h", ""), 1).Try(1) {
+		t.Error("there is more than all")
+	}
+	if err := budget.New(limits).Claim(tenant("", ""), 100).Grow(t.Context(), 100); err != nil {
+		t.Errorf("the process itself: %v", err)
+	}
+	if err := budget.New(budget.Limits{All: 100, Entry: 5}).Claim(tenant("a", ""), 0).Grow(t.Context(), 81); !errors.Is(err, budget.ErrTooLarge) {
+		t.Errorf("more than a namespace may ever have: %v", err)
+	}
+}
+
 // TestTurns sees who gets what others give back.
 func TestTurns(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -123,7 +159,7 @@ func TestClaimsEnd(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
-				limits := budget.Limits{All: 80 + random.Int64N(80), Namespace: 40 + random.Int64N(40), Cluster: 20 + random.Int64N(20)}
+				limits := budget.Limits{All: 80 + random.Int64N(80), Namespace: 40 + random.Int64N(40), Cluster: 20 + random.Int64N(20), Entry: random.Int64N(10)}
 				b := budget.New(limits)
 				counts := &counting{limits: limits, namespaces: map[string]int64{}, tenants: map[budget.Tenant]int64{}}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -131,7 +167,7 @@ func TestClaimsEnd(t *testing.T) {
 				var all sync.WaitGroup
 				for range 40 {
 					of := tenant(string(rune('a'+random.IntN(4))), "")
-					most := 1 + random.Int64N(limits.Namespace)
+					most := min(1+random.Int64N(limits.Namespace), limits.All-4*limits.Entry)
 					if random.IntN(3) > 0 {
 						of.Cluster = string(rune('a' + random.IntN(3)))
 						most = 1 + random.Int64N(limits.Cluster)

@@ -24,7 +24,7 @@ func next(limits Limits, held holdings, ending map[*Claim]struct{}, wishes []*wi
 		case x.Last && !y.Last:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(held.namespaces[x.Namespace], held.namespaces[y.Namespace]), cmp.Compare(held.tenants[x], held.tenants[y]))
+		return cmp.Or(cmp.Compare(held.namespaces[x.Namespace], held.namespaces[y.Namespace]), cmp.Compare(held.tenants[x.owner()], held.tenants[y.owner()]))
 	})
 	for _, i := range order {
 		if w := wishes[i]; limits.allow(held, w.claim.of, w.to-w.claim.held) && canEnd(limits, held, ending, w) {
@@ -76,15 +76,20 @@ type end struct {
 	holds, needs int64
 }
 
+// entries is how many namespaces can begin while others have all else.
+const entries = 4
+
 // exceeded returns which limit is exceeded if a tenant holds so many units more, in words; "" if none is.
 func (l Limits) exceeded(held holdings, of Tenant, more int64) (level string, limit int64) {
 	switch {
 	case of.Last && l.Last > 0 && held.last+more > l.Last:
 		return "all that comes last", l.Last
-	case of.Cluster != "" && l.Cluster > 0 && held.tenants[of]+more > l.Cluster:
+	case of.Cluster != "" && l.Cluster > 0 && held.tenants[of.owner()]+more > l.Cluster:
 		return "cluster " + of.Namespace + "/" + of.Cluster, l.Cluster
 	case of.Namespace != "" && l.Namespace > 0 && held.namespaces[of.Namespace]+more > l.Namespace:
 		return "namespace " + of.Namespace, l.Namespace
+	case of.Namespace != "" && l.Entry > 0 && more > 0 && held.namespaces[of.Namespace]+more > l.Entry && held.all+more > l.All-entries*l.Entry:
+		return "the process", l.All - entries*l.Entry
 	case l.All > 0 && held.all+more > l.All:
 		return "the process", l.All
 	}
@@ -129,7 +134,7 @@ func (h *holdings) add(of Tenant, units int64) {
 		h.last += units
 	}
 	addTo(h.namespaces, of.Namespace, units)
-	addTo(h.tenants, of, units)
+	addTo(h.tenants, of.owner(), units)
 }
 
 // largest returns the namespace that holds most.

@@ -15,6 +15,9 @@ type Tenant struct {
 	Last bool
 }
 
+// owner returns the tenant whose limit counts: a cluster has one, whatever of it comes last.
+func (t Tenant) owner() Tenant { return Tenant{Namespace: t.Namespace, Cluster: t.Cluster} }
+
 type (
 	tenantKey struct{}
 	holderKey struct{}

@@ -11,6 +11,7 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
@@ -32,6 +33,7 @@ import (
 // Preview returns what Ensure would do to an add-on. It writes nothing, and has no session, so that it holds no add-on. The key is
 // that of the digests of fields. Coming gets the kinds and namespaces that the add-on brings. An error says nothing of the add-on.
 func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, key []byte, coming *preview.Coming) (plan.Addon, error) {
+	t = t.dry()
 	return d.foretell(ctx, t, want.Release, want.Proof, want.Sensitive, func(past *history.History) (plan.Addon, error) {
 		return d.preview(ctx, t, &want, past, key, coming)
 	})
@@ -39,11 +41,21 @@ func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, key []b
 
 // PreviewRemoval returns what Remove would do to an add-on.
 func (d *Deliverer) PreviewRemoval(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (plan.Addon, error) {
+	t = t.dry()
 	a, err := d.foretell(ctx, t, release, proof, nil, func(past *history.History) (plan.Addon, error) {
 		return d.previewRemoval(ctx, t, past, leaving)
 	})
 	a.Removed = true
 	return a, err
+}
+
+// dry returns a target to which nothing is written: each write is a dry run.
+func (t Target) dry() Target {
+	if t.Own != nil {
+		t.Own = client.NewDryRunClient(t.Own)
+	}
+	t.Client = client.NewDryRunClient(t.Client)
+	return t
 }
 
 // foretell reads the records of a release, and has it found out what would become of that. A refusal becomes the add-on's state.

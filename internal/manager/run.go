@@ -52,7 +52,10 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("finding the management cluster: %w", err)
 	}
-	memory := budget.New(budget.Limits{All: o.memoryMiB.All << 20, Namespace: o.memoryMiB.Namespace << 20, Cluster: o.memoryMiB.Cluster << 20})
+	memory := budget.New(budget.Limits{
+		All: o.memoryMiB.All << 20, Namespace: o.memoryMiB.Namespace << 20, Cluster: o.memoryMiB.Cluster << 20,
+		Entry: o.memoryMiB.All << 20 / 32, // answers of a cluster without much are smaller
+	})
 	for _, collector := range MemoryMetrics(memory) {
 		if err := metrics.Registry.Register(collector); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)

@@ -18,7 +18,7 @@ type Options struct {
 	Timeout time.Duration
 	// Memory is where files that wait for workers count, and answers that are kept. Nil counts nothing.
 	Memory *budget.Budget
-	// MemoryBytes is the memory one worker may use. Defaults to 512 MiB.
+	// MemoryBytes is the memory one worker may use. Defaults to 320 MiB.
 	MemoryBytes int64
 	// RequestsPerWorker is the number of requests after which a worker is replaced. Defaults to 200.
 	RequestsPerWorker int
@@ -35,7 +35,7 @@ const startTimeout = 30 * time.Second
 func (o Options) withDefaults() Options {
 	setDefault(&o.Workers, min(runtime.NumCPU(), 4))
 	setDefault(&o.Timeout, 20*time.Second)
-	setDefault(&o.MemoryBytes, 512<<20)
+	setDefault(&o.MemoryBytes, 320<<20)
 	setDefault(&o.RequestsPerWorker, 200)
 	setDefault(&o.IdleTimeout, 15*time.Second)
 	return o

@@ -15,10 +15,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// queue is where requests wait for workers. A namespace may have all workers, and another one finds one more. So it needn't
-// wait for what takes long. Requests of tenants that come last, as plans, wait for all others, and leave a worker to these.
+// queue is where requests wait for workers. A namespace may have all workers, and another one finds one more. A third one gets a
+// worker of a namespace that has several. So none waits for what takes others long. Requests of tenants that come last, as plans,
+// wait for all others, and leave a worker to these.
 type queue struct {
 	slots   *budget.Budget
+	turns   *turns
 	files   files
 	closing context.Context //nolint:containedctx // it ends with the renderer
 }
@@ -37,8 +39,9 @@ func WithPatience(ctx context.Context, patience time.Duration) context.Context {
 	return context.WithValue(ctx, patienceKey{}, left)
 }
 
-// join waits for a worker. The caller has to leave when the worker has answered.
-func (q *queue) join(ctx context.Context, t *task) (leave func(), err error) {
+// join waits for a worker. It returns the context of its use, which ends by errGaveWay if another namespace gets the worker. The
+// caller has to leave when the worker has answered.
+func (q *queue) join(ctx context.Context, t *task) (use context.Context, leave func(), _ error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(q.closing, cancel)()
@@ -46,38 +49,43 @@ func (q *queue) join(ctx context.Context, t *task) (leave func(), err error) {
 	left, _ := ctx.Value(patienceKey{}).(*atomic.Int64)
 	if left != nil {
 		if left.Load() <= 0 {
-			return nil, waits("other charts of the cluster took their time")
+			return nil, nil, waits("other charts of the cluster took their time")
 		}
 		waiting, cancel = context.WithTimeout(waiting, time.Duration(left.Load()))
 		defer cancel()
 	}
 	drop, ok := q.files.add(budget.TenantOf(ctx), t)
 	if !ok {
-		return nil, waits("the files of other charts take all memory that there is for them")
+		return nil, nil, waits("the files of other charts take all memory that there is for them")
 	}
 	of := budget.TenantOf(ctx)
 	if of.Last {
 		of = budget.Tenant{Last: true} // the share of its namespace is for others
 	}
 	slot := q.slots.Claim(of, 1)
-	leave = func() {
+	giveBack := func() {
 		slot.End()
 		drop()
 		if left != nil {
 			left.Add(-int64(time.Since(begun)))
 		}
 	}
-	if slot.Grow(waiting, 1) == nil {
-		return leave, nil
+	if !slot.Try(1) && !of.Last { // those may wait for long
+		q.turns.wait(of.Namespace)
+		defer q.turns.leave(of.Namespace)
 	}
-	leave()
+	if slot.Grow(waiting, 1) == nil {
+		use, end := q.turns.begin(ctx, of.Namespace)
+		return use, func() { end(); giveBack() }, nil
+	}
+	giveBack()
 	switch {
 	case q.closing.Err() != nil:
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
+		return nil, nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
 	}
-	return nil, waits("all processes that render charts are busy")
+	return nil, nil, waits("all processes that render charts are busy")
 }
 
 // waits returns the error of a request that comes again.

@@ -5,7 +5,10 @@ package render_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,6 +90,46 @@ func TestOneNamespaceLeavesAWorker(t *testing.T) {
 		}
 		must.Equal(t, 1, s.Waiting(), "requests that wait")
 	})
+}
+
+// However many namespaces have workers, one that has several gives one to a namespace that has none: the last that it got. What
+// that was for is rendered afterwards.
+func TestNamespacesShareWorkers(t *testing.T) {
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 2, time.Minute })
+	until := func(is func() bool) {
+		for !is() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	var ended sync.WaitGroup
+	hold := func(ctx context.Context, like string, workers int) {
+		ended.Go(func() {
+			_, err := r.Chart(ctx, rendering.ChartJob(append(rendering.ChartWith(endless), noise(like, 1))))
+			if ctx.Err() == nil {
+				t.Errorf("%s gave way for ever: %v", like, err)
+			}
+		})
+		until(func() bool { return len(r.PIDs()) == workers })
+	}
+	ctx, end := context.WithCancel(t.Context())
+	tenant := func(namespace string) context.Context {
+		return budget.WithTenant(ctx, budget.Tenant{Namespace: namespace, Cluster: "first"})
+	}
+	hold(tenant("mallory"), "a", 1)
+	first := r.PIDs()[0]
+	hold(tenant("mallory"), "b", 2)
+	hold(tenant("trudy"), "c", 3)
+	for i := range 5 {
+		if _, err := r.Chart(of(t, fmt.Sprint("victim-", i), "first"), harmless(noise("d", i+1))); err != nil {
+			t.Error(err)
+		}
+	}
+	until(func() bool { return r.Waiting() == 0 })
+	if !slices.Contains(r.PIDs(), first) {
+		t.Error("the worker that the namespace had first was ended")
+	}
+	end()
+	ended.Wait()
 }
 
 // Plans leave a worker to all other work of their namespace, and wait for it.
@@ -213,5 +256,22 @@ func TestIndexesHaveLittleTime(t *testing.T) {
 	rendering.WantReason(t, err, failure.ArtifactTooLarge)
 	if failed := failure.Of(err); failed.RetryAfter < 5*time.Minute {
 		t.Errorf("it is asked for again after %s", failed.RetryAfter)
+	}
+}
+
+// The largest index that is fetched is read in the memory that a worker has by default.
+func TestLargestIndexIsRead(t *testing.T) {
+	var text bytes.Buffer
+	text.WriteString("apiVersion: v1\nentries:\n")
+	for i := 0; text.Len() < 31<<20; i++ {
+		fmt.Fprintf(&text, "  chart%d:\n", i)
+		for version := range 20 {
+			fmt.Fprintf(&text, "  - apiVersion: v2\n    dependencies:\n    - name: common\n      version: 2.x.x\n    digest: %064d\n    urls:\n    - a-1.2.%[1]d.tgz\n    version: 1.2.%[1]d\n", version)
+		}
+	}
+	opened, err := rendering.NewRenderer(t).Open(t.Context(), &opener.Job{Index: &opener.Index{Data: text.Bytes()}})
+	must.Succeed(t, err)
+	if len(opened.Charts) < 5000 || len(opened.Charts["chart0"]) != 20 {
+		t.Errorf("got %d charts, %d versions of the first", len(opened.Charts), len(opened.Charts["chart0"]))
 	}
 }

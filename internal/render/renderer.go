@@ -34,6 +34,7 @@ func New(opts Options) *Renderer {
 		pool: pool,
 		queue: &queue{
 			slots:   budget.New(budget.Limits{All: workers + 1, Namespace: workers, Last: max(1, workers-1)}),
+			turns:   newTurns(),
 			files:   files{memory: opts.Memory, known: map[string]*usedFiles{}},
 			closing: pool.closing,
 		},
@@ -142,6 +143,16 @@ func (r *Renderer) Open(ctx context.Context, archive *opener.Job) (*opener.Opene
 // do has one request answered, by a worker or by the answer to an equal one. With a [*failure.Error] there
 // may be a response, too.
 func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Response, error) {
+	for {
+		resp, err := r.try(ctx, req)
+		if !errors.Is(err, errGaveWay) {
+			return resp, err
+		}
+	}
+}
+
+// try is [Renderer.do], but may return errGaveWay.
+func (r *Renderer) try(ctx context.Context, req *protocol.Request) (*protocol.Response, error) {
 	req.Limits = job.MostMade
 	task, err := newTask(req, r.pool.opts.Timeout)
 	defer func() { req.Attach(task.contents) }() // it may be asked again, with the answers to lookups
@@ -160,7 +171,7 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 	if failed := r.pauses.failure(task.whole); failed != nil {
 		return nil, failed
 	}
-	leave, err := r.queue.join(ctx, task)
+	use, leave, err := r.queue.join(ctx, task)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +179,10 @@ func (r *Renderer) do(ctx context.Context, req *protocol.Request) (*protocol.Res
 	if resp := r.answers.find(task); resp != nil { // for another one, while this waited
 		return resp, nil
 	}
-	resp, err := r.pool.serve(ctx, task)
+	resp, err := r.pool.serve(use, task)
+	if errors.Is(err, errGaveWay) {
+		return nil, err
+	}
 	if req.MakesObjects() {
 		result := resultRendered
 		if err != nil || resp.Failure != nil {

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// sharedBytes bounds the answers that are kept, as workers send them. A cluster's values take a few hundred bytes.
-	sharedBytes = 16 << 20
+	// sharedBytes bounds the answers that are kept, as workers send them. A cluster's values take a few hundred bytes; larger ones stay
+	// for as long, also after edits.
+	sharedBytes = 8 << 20
 	// sharedOverhead is about the memory of one answer beside its text, in bytes.
 	sharedOverhead = 256
 	// sharedVariants is how many answers to one request are kept, of clusters with other facts.

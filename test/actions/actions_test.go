@@ -45,6 +45,7 @@ var allActions = []action{
 	{5, (*fleet).hubBackupOrRestore},
 	{4, (*fleet).clusterBackupOrRestore},
 	{2, (*fleet).moveAction},
+	{12, (*fleet).plan},
 }
 
 // TestRandomActions has an operator do random things to a fleet. In the environment, CHANDLER_ACTIONS is the number of

@@ -39,6 +39,8 @@ func (f *fleet) finish() {
 	f.awaitWanted(finishing, "all is as it should be in the end", true)
 	f.settle(20 * time.Second)
 	f.evaluateAll()
+	f.planAtRest()
+	f.evaluateAll()
 	deletions, steps, writes, left, forgotten := 0, 0, 0, 0, 0
 	for c, j := range f.evaluates {
 		deletions, steps, writes = deletions+j.deletions, steps+j.steps, writes+j.writes

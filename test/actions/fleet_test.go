@@ -43,6 +43,7 @@ type fleet struct {
 	late      map[int]time.Time   // when the second request of a component's move came too late
 	isMissing bool                // the Secret with the text of component withSecret
 	kubeconf  [][]byte
+	planned   int // how many plans were made
 }
 
 // link says how Chandler reaches a workload cluster.

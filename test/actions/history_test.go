@@ -63,12 +63,7 @@ func (h *history) know() { h.known = append(h.known, time.Now()) }
 
 // believable returns the models that Chandler may have acted by at a time. Since says that an earlier one than usual counts.
 func (h *history) believable(at, since time.Time) []*model {
-	from := at.Add(-lag)
-	for _, known := range h.known {
-		if known.Before(at) && known.After(from) {
-			from = known
-		}
-	}
+	from := sinceLast(h.known, at, lag)
 	if !since.IsZero() && since.Before(from) {
 		from = since
 	}
@@ -82,13 +77,18 @@ func (h *history) believable(at, since time.Time) []*model {
 // assigned returns the models of revisions that Chandler may deliver at a time: another process than the present one may have assigned
 // them.
 func (h *history) assigned(at time.Time) []moment {
-	from := at.Add(-lag)
-	for _, rest := range h.rests {
-		if rest.Before(at) && rest.After(from) {
-			from = rest
+	return h.during(sinceLast(h.rests, at, lag), at)
+}
+
+// sinceLast returns the last of these times before another one, or the time that is so long before it if that is later.
+func sinceLast(times []time.Time, at time.Time, most time.Duration) time.Time {
+	from := at.Add(-most)
+	for _, one := range times {
+		if one.Before(at) && one.After(from) {
+			from = one
 		}
 	}
-	return h.during(from, at)
+	return from
 }
 
 // during returns the moments that lasted at any time between two.

@@ -16,12 +16,7 @@ const underWay = 10 * time.Second
 func (j *evaluate) evaluatePause(k int, e *audit.Event) {
 	j.t.Helper()
 	at := e.RequestReceivedTimestamp.Time
-	from := at.Add(-underWay)
-	for _, rest := range j.rests {
-		if rest.Before(at) && rest.After(from) {
-			from = rest
-		}
-	}
+	from := sinceLast(j.rests, at, underWay)
 	if at.After(j.resumed.Add(-time.Second)) && at.Before(j.resumed.Add(lag)) && j.pause.Add(-underWay).Before(from) {
 		from = j.pause.Add(-underWay)
 	}

@@ -97,7 +97,7 @@ var refusedAddons = [][]string{
 	{"a repository as it is cloned", "{chart: null, kustomization: {github: {url: 'https://github.com/example/web.git', asset: web.tgz}, version: 1.0.0}}",
 		"spec.addons[0].kustomization.github.url", "without .git"},
 	{"provenance of manifests", "{chart: null, manifests: {" + inOCI + ", version: 1.0.0, verify: {provenance: {keyring: {kind: ConfigMap, name: keys}}}}}",
-		"verify is for oci, and only with cosign"},
+		"verify is for oci with cosign, and for git with provenance"},
 }
 
 // refusedCharts are charts of an add-on.
@@ -149,9 +149,9 @@ var refusedCharts = [][]string{
 	{"an identity with two subjects", verified("{cosign: {keyless: {identities: [{issuer: i, subject: s, subjectRegExp: s}], trustRoot: {kind: ConfigMap, name: keys}}}}"),
 		"set exactly one of subject and subjectRegExp"},
 	{"cosign of a Helm repository", "{helm: {url: 'https://charts.example.org', chart: web}, version: 1.0.0, verify: {cosign: {publicKeys: [{kind: ConfigMap, name: keys}]}}}",
-		"verify.cosign is for oci, verify.provenance for oci, helm and github"},
+		"verify.cosign is for oci, verify.provenance for oci, helm, github and git"},
 	{"cosign of a path", "{path: web, verify: {cosign: {publicKeys: [{kind: ConfigMap, name: keys}]}}}",
-		"verify.cosign is for oci, verify.provenance for oci, helm and github"},
+		"verify.cosign is for oci, verify.provenance for oci, helm, github and git"},
 	{"a keyring in another kind of object", verified("{provenance: {keyring: {kind: Node, name: keys}}}"), "supported values"},
 }
 
@@ -168,6 +168,7 @@ var (
 		{"a dependency", "addons: [{name: web, chart: {path: charts/web.tgz}}, {name: app, chart: {path: app}, dependsOn: [web]}]"},
 	}
 	goodAddons = [][]string{
+		{"signed commits of manifests", "{chart: null, manifests: {git: {url: 'https://example.org/a.git', branch: main}, verify: {provenance: {keyring: {kind: ConfigMap, name: keys}}}}}"},
 		{"values by a template", "valuesFrom: [{kind: Secret, name: a}, {kind: Secret, name: a.b-c}, {kind: Secret, name: '{{ .Cluster.metadata.name }}-config'}, " +
 			"{kind: Secret, name: 'a-{{ .Member.name }}'}, {kind: Secret, name: '{{ .Cluster.metadata.name }}" + strings.Repeat("a", 225) + "'}]"},
 		{"files by tag and digest", "{chart: null, kustomization: {" + pinned + ", version: docker-scs-1-31-v1}}"},
@@ -175,6 +176,7 @@ var (
 		{"dots in a query", "{chart: null, kustomization: {http: {url: 'https://example.org/a?b=/../', digest: '" + otherDigest + "'}}}"},
 	}
 	goodCharts = [][]string{
+		{"signed commits", "{git: {url: 'https://example.org/a.git', branch: main}, verify: {provenance: {keyring: {kind: ConfigMap, name: keys}}}}"},
 		{"a registry by version and digest", "{" + pinned + ", version: 1.17.4-rc.1+build.2}"},
 		{"a registry with a port", "{oci: {url: 'oci://registry.example.org:65535/web'}, version: '=1.2'}"},
 		{"a registry by version", "{oci: {url: 'oci://registry.example.org:5000/charts/web'}, version: v1.17.4-rc.1+build.2}"},

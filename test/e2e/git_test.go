@@ -112,12 +112,15 @@ func TestGit(t *testing.T) {
 	})
 	tn.run("a plan of a commit", func(_ *testing.T, tn *tenant) {
 		repository.Git("checkout", "-q", "-b", "proposed")
-		proposed := push("1.4.1")
+		proposed := repository.Commit(map[string]string{"charts/settings/templates/more.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"})
 		repository.Git("checkout", "-q", "main")
-		p := tn.planOf("proposed", func(s *addonsv1.AddonStackSpec) { settings(func(git *addonsv1.GitSource) { git.Commit = proposed })(&s.Addons[0]) })
-		tn.Expect(changesOf(p, "Change")).To(HaveLen(1))
+		p := tn.planOf("proposed", func(s *addonsv1.AddonStackSpec) {
+			settings(func(git *addonsv1.GitSource) { git.Commit = proposed })(&s.Addons[0])
+		})
+		tn.Expect(changesOf(p, "Create")).To(ConsistOf("configmaps "+tn.namespace+"/more"), "%+v", p.Status)
 	})
 	tn.run("commits that have to be signed", func(_ *testing.T, tn *tenant) {
+		at(tn, 6, "1.4.0", "heads/main@sha1:"+repository.Git("rev-parse", "main"))
 		key := signing.NewOpenPGPKey(t, 0)
 		tn.create(&corev1.ConfigMap{ObjectMeta: tn.named("keys"), BinaryData: map[string][]byte{addonsv1.DefaultKeyringKey: key.Public}})
 		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) {

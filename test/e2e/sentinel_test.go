@@ -140,6 +140,7 @@ func TestSentinels(t *testing.T) {
 	for name, reason := range unreachable {
 		tn.awaitCluster(name, "it can't be reached", condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, reason, ""))
 	}
+	tn.planAll()
 	for _, where := range []string{"the proxy's password", "the password of a Secret"} {
 		arrived := ss.in(all(append(servers, proxy)))
 		tn.Expect(arrived).To(ContainElement(ContainSubstring(where)), "a secret that isn't used can't leak")
@@ -155,6 +156,20 @@ func TestSentinels(t *testing.T) {
 	tn.Expect(elsewhere).NotTo(BeEmpty(), "sources do")
 	tn.Expect(ss.in(elsewhere)).To(BeEmpty(), "but nothing secret is shown there")
 	tn.Expect(string(elsewhere)).NotTo(ContainSubstring("it shows a certificate"))
+}
+
+// planAll plans each stack as it is. What fails is refused there, too, for reasons that mustn't tell more.
+func (tn *tenant) planAll() {
+	tn.t.Helper()
+	stacks := &addonsv1.AddonStackList{}
+	must.Succeed(tn.t, world.hub.List(tn.t.Context(), stacks, client.InNamespace(tn.namespace)))
+	for i := range stacks.Items {
+		tn.create(&addonsv1.AddonPlan{ObjectMeta: tn.named(stacks.Items[i].Name), Spec: addonsv1.AddonPlanSpec{StackName: stacks.Items[i].Name}})
+	}
+	for i := range stacks.Items {
+		p := awaitPlan(tn.t, &addonsv1.AddonPlan{ObjectMeta: tn.named(stacks.Items[i].Name)})
+		tn.Expect(p.Status.Groups).NotTo(BeEmpty(), "%+v", p.Status)
+	}
 }
 
 // all is what came to some hosts.
@@ -273,7 +288,8 @@ func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 	var instances addonsv1.ProviderInstanceList
 	var revisions appsv1.ControllerRevisionList
 	var clusters clusterv1.ClusterList
-	for _, list := range []client.ObjectList{&stacks, &clusterAddons, &instances, &revisions, &clusters} {
+	var plans addonsv1.AddonPlanList
+	for _, list := range []client.ObjectList{&stacks, &clusterAddons, &instances, &revisions, &clusters, &plans} {
 		must.Succeed(t, world.hub.List(t.Context(), list, client.InNamespace(tn.namespace)))
 	}
 	for i := range stacks.Items { // what is in its spec, as a signed URL, was written by who may see it
@@ -283,6 +299,7 @@ func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 		put("ControllerRevision "+revisions.Items[i].Name, revisions.Items[i].ObjectMeta)
 	}
 	put("ClusterAddons", clusterAddons)
+	put("AddonPlans", plans)
 	put("ProviderInstances", instances)
 	put("Clusters", clusters)
 	for name, obj := range s.contents(t, tn.namespace) {

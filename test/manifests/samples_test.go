@@ -85,7 +85,7 @@ func TestSamples(t *testing.T) {
 					Release: job.Release{Name: addon.Name, Namespace: addon.Namespace, Revision: 1},
 					Values:  valuesOf(t, renderer, &addon),
 					Facts:   job.Facts{KubeVersion: "v1.36.3"},
-					Edits:   job.Edits{Edits: job.Edits{Patches: addon.Patches}},
+					Edits:   job.Edits{Patches: addon.Patches},
 				})
 				g.Expect(err).NotTo(HaveOccurred(), addon.Name)
 			}

@@ -112,10 +112,12 @@ func isVerdict(line string, code int) bool {
 var (
 	spaces = regexp.MustCompile(`[ \t]+`)
 	ages   = regexp.MustCompile(`\b([0-9]+[smhd])+\b`)
+	logs   = regexp.MustCompile(`(?m)^[IWE][0-9]{4} [0-9:.]+ .*\n`) // of client-go in kubectl, as when a watch ends with the command
 )
 
-// plain returns a text without what differs from run to run: ages, and the width of columns.
+// plain returns a text without what differs from run to run: ages, the width of columns, and kubectl's own log.
 func plain(text string) string {
+	text = logs.ReplaceAllString(text, "")
 	return strings.TrimSpace(ages.ReplaceAllString(spaces.ReplaceAllString(strings.ReplaceAll(text, " \n", "\n"), " "), "AGE"))
 }
 

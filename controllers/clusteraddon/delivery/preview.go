@@ -9,10 +9,13 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/result"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/preview"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/plan"
@@ -28,9 +31,39 @@ type Preview struct {
 	Kept    []addonsv1.AddonStatus
 }
 
-// All returns what becomes of the stack's add-ons, each one after those that it depends on, and those that leave at last. For those
-// that depend on it, an add-on counts as ready unless it is held or refused.
-func (p Preview) All(ctx context.Context) (all []plan.Addon, err error) {
+// All returns what becomes of the stack's add-ons, each one after those that it depends on, and those that leave at last. If one gives
+// up an object that another one wants, they are looked at once more: the object is created once it is deleted.
+func (p Preview) All(ctx context.Context) ([]plan.Addon, error) {
+	all, err := p.each(ctx)
+	if gone := given(all); err == nil && len(gone) > 0 {
+		p.Coming = preview.NewComing()
+		p.Coming.Free = gone
+		all, err = p.each(ctx)
+	}
+	return all, err
+}
+
+// given returns the objects that an add-on is refused, and that another one deletes with its change.
+func given(all []plan.Addon) sets.Set[plan.Object] {
+	deleted, refused := sets.New[plan.Object](), sets.New[plan.Object]()
+	for i := range all {
+		for _, c := range all[i].Changes {
+			switch {
+			case c.Action == plan.Delete && !all[i].Removed && goesOn(&all[i]):
+				deleted.Insert(c.Object)
+			case c.Action == plan.Refuse && c.Reason == object.ReasonOwnedByOther:
+				refused.Insert(c.Object)
+			}
+		}
+	}
+	return refused.Intersection(deleted)
+}
+
+// goesOn reports whether an add-on comes to what it is to be, as far as that is known.
+func goesOn(a *plan.Addon) bool { return a.State != plan.Refused && a.State != plan.Held }
+
+// each returns what becomes of the add-ons. For those that depend on it, an add-on counts as ready unless it is held or refused.
+func (p Preview) each(ctx context.Context) (all []plan.Addon, err error) {
 	holder := Holders(p.Wanted, p.Installed, p.Unresolved, p.ClusterAddon.Spec.Stacks)
 	ready := maps.Clone(p.Absent)
 	for i := range p.Wanted {
@@ -44,7 +77,7 @@ func (p Preview) All(ctx context.Context) (all []plan.Addon, err error) {
 			return nil, fmt.Errorf("add-on %s: %w", a.Name, err)
 		}
 		one.Namespace, one.Name = a.Release().Namespace, a.Release().Name
-		ready[a.Qualified()] = one.State != plan.Refused && one.State != plan.Held
+		ready[a.Qualified()] = goesOn(&one)
 		all = append(all, one)
 	}
 	for _, record := range p.Removed {

@@ -79,7 +79,11 @@ func (r Reader) Read(ctx context.Context, ca *addonsv1.ClusterAddon) (Observed, 
 	if err != nil {
 		return Observed{}, false, err
 	}
-	return r.Observe(ctx, ca, assigned)
+	o, known, err := r.Observe(ctx, ca, assigned)
+	if known && err == nil {
+		err = r.awaitBack(ctx, &o)
+	}
+	return o, known, err
 }
 
 // Observe returns what is known of a cluster that is to run the given stacks, which needn't be those of the assignment.
@@ -116,9 +120,8 @@ func (r Reader) Observe(ctx context.Context, ca *addonsv1.ClusterAddon, assigned
 	for name := range left {
 		r.Users.Add(user, inputs.Object{Kind: inputs.KindStack, Key: r.keyOf(name)})
 	}
-	paused, back, err := r.left(ctx, left, ca.Status.Addons)
-	o.Paused = o.Paused.Union(paused) // nothing is removed for a paused stack, what it left included
-	o.awaitBack(back, cluster, r.OutdatedSince, r.Now)
+	paused, err := r.paused(ctx, left, ca.Status.Addons) // nothing is removed for a paused stack, what it left included
+	o.Paused = o.Paused.Union(paused)
 	return o, true, err
 }
 

@@ -3,11 +3,12 @@
 package gather
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
@@ -27,13 +28,20 @@ func (s *Stacks) awaitAssignments(written []addonsv1.AddonStack, assigned []Stac
 }
 
 // awaitBack has the add-ons of stacks that left the cluster, and select it again, stay until the assignment has had time to follow.
-func (s *Stacks) awaitBack(names sets.Set[string], cluster *member.Member, since map[string]time.Time, now time.Time) {
-	for name := range names {
-		if s.isGiven(name, AssignmentGrace, since, now) {
-			why := fmt.Sprintf("AddonStack %s selects %s again, and spec.stacks of this ClusterAddon doesn't follow yet", name, cluster)
-			s.Unresolved[name] = Unresolved{State: decide.Undecided, Why: why, IsNew: true}
+func (r Reader) awaitBack(ctx context.Context, o *Observed) error {
+	for name := range r.leftStacks(o.Installed, o.ClusterAddon.Spec.Stacks) {
+		s := &addonsv1.AddonStack{}
+		if err := r.Cache.Get(ctx, r.keyOf(name), s); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("reading AddonStack %s: %w", name, err)
+		}
+		if isOutdated(s, nil, r.Inputs.Cluster) && o.isGiven(name, AssignmentGrace, r.OutdatedSince, r.Now) {
+			why := fmt.Sprintf("AddonStack %s selects %s again, and spec.stacks of this ClusterAddon doesn't follow yet", name, r.Inputs.Cluster)
+			o.Unresolved[name] = Unresolved{State: decide.Undecided, Why: why, IsNew: true}
 		}
 	}
+	return nil
 }
 
 // isOutdated reports whether the assignment of a stack may become another one by what the stack and the cluster are like now.

@@ -82,9 +82,7 @@ func Resolve(all []Stack, cluster *member.Member, since map[string]time.Time, no
 			s.Unresolved[a.Name] = Unresolved{State: decide.Undecided, Why: a.whyOutdated(cluster)}
 		default:
 			s.Wanted = append(s.Wanted, a.addons(outdated)...)
-			if more := a.more(); len(more) > 0 && isGiven(a.Name) {
-				s.Returning = s.Returning.Union(more)
-			}
+			s.awaitMore(a, isGiven)
 		}
 	}
 	s.Wanted = stack.InOrder(s.Wanted,
@@ -128,6 +126,13 @@ func (a *Stack) addons(outdated bool) []wanted.Addon {
 		})
 	}
 	return all
+}
+
+// awaitMore has add-ons stay that the stack has again.
+func (s *Stacks) awaitMore(a *Stack, isGiven func(string) bool) {
+	if more := a.more(); len(more) > 0 && isGiven(a.Name) {
+		s.Returning = s.Returning.Union(more)
+	}
 }
 
 // more returns the add-ons that the stack has as it is written, and not as it is assigned, as "namespace/name".

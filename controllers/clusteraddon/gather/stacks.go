@@ -94,22 +94,19 @@ func (r Reader) isDeleted(ctx context.Context, name string) (bool, error) {
 	return err != nil, nil
 }
 
-// left returns which of the stacks that left the cluster are paused, and which select it again. One that isn't there is paused if it
-// was when its add-ons were last looked at: a deletion is no wish to go on with what the pause holds up.
-func (r Reader) left(ctx context.Context, names sets.Set[string], was []addonsv1.AddonStatus) (paused, back sets.Set[string], err error) {
-	paused, back = sets.New[string](), sets.New[string]()
+// paused returns which of the stacks are paused. One that isn't there is so if it was when its add-ons were last looked at: a
+// deletion is no wish to go on with what the pause holds up.
+func (r Reader) paused(ctx context.Context, names sets.Set[string], was []addonsv1.AddonStatus) (sets.Set[string], error) {
+	paused := sets.New[string]()
 	for name := range names {
 		s := &addonsv1.AddonStack{}
 		err := r.Cache.Get(ctx, r.keyOf(name), s)
 		if client.IgnoreNotFound(err) != nil {
-			return nil, nil, fmt.Errorf("reading AddonStack %s: %w", name, err)
+			return nil, fmt.Errorf("reading AddonStack %s: %w", name, err)
 		}
 		if annotations.HasPaused(s) || err != nil && result.HasPaused(name, was) {
 			paused.Insert(name)
 		}
-		if err == nil && isOutdated(s, nil, r.Inputs.Cluster) {
-			back.Insert(name)
-		}
 	}
-	return paused, back, nil
+	return paused, nil
 }

@@ -3,9 +3,12 @@
 package opener_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
@@ -106,30 +109,41 @@ func TestIndexesAreReadAsByHelm(t *testing.T) {
 		text string
 		want map[string][]opener.ChartVersion // nil if it is refused
 	}{
-		"as Helm writes it":  {"apiVersion: v1\nentries:\n  demo:\n  - digest: abc\n    urls:\n    - demo.tgz\n    version: 1.0.0\ngenerated: \"2026-01-02T03:04:05Z\"\n", one},
-		"without apiVersion": {"entries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
-		"comments":           {"# x\nentries: # y\n  demo: # z\n  - version: 1.0.0 # a\n    # b\n    urls: [demo.tgz]\n    digest: abc\n", one},
-		"flow style":         {"entries: {demo: [{version: 1.0.0, urls: [demo.tgz], digest: abc}]}\n", one},
-		"anchors":            {"x: &v {version: 1.0.0, urls: [demo.tgz], digest: abc}\nentries:\n  demo:\n  - *v\n", one},
-		"merged":             {"x: &v {urls: [demo.tgz], digest: abc}\nentries:\n  demo:\n  - <<: *v\n    version: 1.0.0\n", one},
-		"escaped keys":       {"\"entr\\u0069es\":\n  \"d\\x65mo\":\n  - {\"version\": 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
-		"JSON":               {`{"entries": {"demo": [{"version": "1.0.0", "urls": ["demo.tgz"], "digest": "abc"}]}}`, one},
-		"several URLs":       {"entries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz, other.tgz], digest: abc}\n", one},
-		"unknown fields":     {"x: {y: z}\nentries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc, annotations: {a: b}, dependencies: [{name: c}]}\n", one},
-		"a null entry":       {"entries:\n  demo:\n  -\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
-		"without version":    {"entries:\n  demo:\n  - {urls: [x.tgz]}\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
-		"without URL":        {"entries:\n  demo:\n  - {version: 2.0.0}\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
-		"a byte mark":        {"\ufeffentries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
-		"no charts":          {"entries: {}\n", map[string][]opener.ChartVersion{}},
-		"an empty chart":     {"entries: {demo: []}\n", map[string][]opener.ChartVersion{}},
-		"no entries":         {"apiVersion: v1\n", nil},
-		"nothing":            {"", nil},
-		"a web page":         {"<!DOCTYPE html><p>sentinel</p>", nil},
-		"another type":       {"entries: [a]\n", nil},
-		"a list of texts":    {"entries:\n  demo: [x]\n", nil},
-		"broken":             {"entries:\n  demo:\n  - version: [\n", nil},
-		"deep brackets":      {`{"x":` + strings.Repeat("[", 1<<20), nil},
-		"an alias bomb":      {"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\nentries: {}\n", nil},
+		"as Helm writes it":                {"apiVersion: v1\nentries:\n  demo:\n  - digest: abc\n    urls:\n    - demo.tgz\n    version: 1.0.0\ngenerated: \"2026-01-02T03:04:05Z\"\n", one},
+		"without apiVersion":               {"entries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"comments":                         {"# x\nentries: # y\n  demo: # z\n  - version: 1.0.0 # a\n    # b\n    urls: [demo.tgz]\n    digest: abc\n", one},
+		"flow style":                       {"entries: {demo: [{version: 1.0.0, urls: [demo.tgz], digest: abc}]}\n", one},
+		"anchors":                          {"x: &v {version: 1.0.0, urls: [demo.tgz], digest: abc}\nentries:\n  demo:\n  - *v\n", one},
+		"merged":                           {"x: &v {urls: [demo.tgz], digest: abc}\nentries:\n  demo:\n  - <<: *v\n    version: 1.0.0\n", one},
+		"escaped keys":                     {"\"entr\\u0069es\":\n  \"d\\x65mo\":\n  - {\"version\": 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"JSON":                             {`{"entries": {"demo": [{"version": "1.0.0", "urls": ["demo.tgz"], "digest": "abc"}]}}`, one},
+		"several URLs":                     {"entries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz, other.tgz], digest: abc}\n", one},
+		"unknown fields":                   {"x: {y: z}\nentries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc, annotations: {a: b}, dependencies: [{name: c}]}\n", one},
+		"a null entry":                     {"entries:\n  demo:\n  -\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"without version":                  {"entries:\n  demo:\n  - {urls: [x.tgz]}\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"without URL":                      {"entries:\n  demo:\n  - {version: 2.0.0}\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"a byte mark":                      {"\ufeffentries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"no charts":                        {"entries: {}\n", map[string][]opener.ChartVersion{}},
+		"an empty chart":                   {"entries: {demo: []}\n", map[string][]opener.ChartVersion{}},
+		"comments between":                 {"# a\nentries:\n# b\n  demo: # c\n    # d\n    - version: 1.0.0\n  # e\n      urls:\n      - demo.tgz\n\n      digest: abc\n# f\n", one},
+		"a chart twice":                    {"entries:\n  demo:\n  - {version: 2.0.0, urls: [a]}\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"quotes across lines":              {"entries:\n  demo:\n  - version: 1.0.0\n    urls: [demo.tgz]\n    digest: abc\n    description: \"a\n  - version: 2.0.0\n    urls: [b]\n    x: '\"\n", one},
+		"a text of lines":                  {"entries:\n  demo:\n  - version: 1.0.0\n    description: |\n      - version: 2.0.0\n        urls: [x]\n      # y\n    urls: [demo.tgz]\n    digest: abc\ny: |\n  demo:\n  - z\n", one},
+		"an anchor of another version":     {"entries:\n  demo:\n  - &v\n    digest: abc\n    urls: [demo.tgz]\n    version: ''\n  - <<: *v\n    version: 1.0.0\n", one},
+		"entries twice":                    {"entries:\n  other:\n  - {version: 1.0.0, urls: [x]}\nentries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"entries, spelled otherwise":       {"entries:\n  other:\n  - {version: 1.0.0, urls: [x]}\nEntries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", map[string][]opener.ChartVersion{"other": {{Version: "1.0.0", URL: "x"}}, "demo": one["demo"]}},
+		"two documents":                    {"entries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n---\nentries:\n  demo:\n  - {version: 2.0.0, urls: [x]}\n", one},
+		"carriage returns":                 {"entries:\r\n  demo:\r\n  - version: 1.0.0\r\n    urls: [demo.tgz]\r    digest: abc\r\n", one},
+		"a chart behind a carriage return": {"entries:\n  empty: []\r  demo:\n  - {version: 1.0.0, urls: [demo.tgz], digest: abc}\n", one},
+		"broken behind":                    {"entries:\n  demo:\n  - {version: 1.0.0, urls: [demo.tgz]}\nx: [\n", nil},
+		"no entries":                       {"apiVersion: v1\n", nil},
+		"nothing":                          {"", nil},
+		"a web page":                       {"<!DOCTYPE html><p>sentinel</p>", nil},
+		"another type":                     {"entries: [a]\n", nil},
+		"a list of texts":                  {"entries:\n  demo: [x]\n", nil},
+		"broken":                           {"entries:\n  demo:\n  - version: [\n", nil},
+		"deep brackets":                    {`{"x":` + strings.Repeat("[", 1<<20), nil},
+		"an alias bomb":                    {"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\nentries: {}\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readIndex([]byte(test.text))
@@ -146,7 +160,29 @@ func TestIndexesAreReadAsByHelm(t *testing.T) {
 	}
 }
 
-// FuzzIndex looks for an index that makes the reader panic, or that it reads in two ways.
+// wholeIndex reads an index as one document of YAML; nil if it isn't one.
+func wholeIndex(data []byte) map[string][]opener.ChartVersion {
+	var whole struct {
+		Entries map[string][]*struct {
+			Version, Digest string
+			URLs            []string
+		}
+	}
+	if yaml.Unmarshal(data, &whole) != nil || whole.Entries == nil {
+		return nil
+	}
+	charts := map[string][]opener.ChartVersion{}
+	for name, versions := range whole.Entries {
+		for _, v := range versions {
+			if v != nil && v.Version != "" && len(v.URLs) > 0 {
+				charts[name] = append(charts[name], opener.ChartVersion{Version: v.Version, URL: v.URLs[0], Digest: v.Digest})
+			}
+		}
+	}
+	return charts
+}
+
+// FuzzIndex looks for an index that makes the reader panic, that it reads in two ways, or otherwise than one document.
 //
 //	go test -fuzz FuzzIndex ./internal/artifact/opener
 func FuzzIndex(f *testing.F) {
@@ -167,5 +203,8 @@ func FuzzIndex(f *testing.F) {
 		}
 		again, _ := readIndex(data)
 		must.Equal(t, got, again)
+		if want := wholeIndex(data); !json.Valid(data) {
+			must.Equal(t, want, got)
+		}
 	})
 }

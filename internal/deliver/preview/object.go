@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/install"
@@ -31,7 +30,7 @@ func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd 
 	unasked, same := p.unchanged[key]
 	if same && p.Seen != nil {
 		if seen, known := p.Seen(key); known && seen == unasked.Fields {
-			p.has(unasked.UID)
+			p.there.Store(unasked.UID, true)
 			return plan.Change{}, nil
 		}
 	}
@@ -42,6 +41,9 @@ func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd 
 		return unchecked(c, object.ReasonWaitingForCRDs, "Its CustomResourceDefinition comes, or changes, with the plan"), nil
 	case p.Coming.Namespaces.Has(key.Namespace):
 		return unchecked(c, object.ReasonNamespaceMissing, "Its namespace comes with the plan"), nil
+	case p.Coming.Free.Has(c.Object):
+		c.Action, c.Message = plan.Create, "Another add-on deletes it first"
+		return c, nil
 	}
 	if aggregated, err := p.isAggregated(ctx, o); aggregated || err != nil {
 		return unchecked(c, "", "It is of an aggregated API server, of which it isn't known that it has dry runs"), err
@@ -57,7 +59,7 @@ func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd 
 	case err != nil:
 		return p.failed(c, key, err)
 	}
-	p.has(live.GetUID())
+	p.there.Store(live.GetUID(), true)
 	if same && live.GetUID() == unasked.UID && live.GetDeletionTimestamp() == nil &&
 		drift.FieldsOf(live.GetManagedFields(), p.Applier.Scope.Manager()) == unasked.Fields {
 		return plan.Change{}, nil
@@ -161,23 +163,14 @@ func (p *Previewer) isAggregated(ctx context.Context, o *unstructured.Unstructur
 	if object.IsBuiltin(gvk.GroupKind()) {
 		return false, nil
 	}
-	p.mu.Lock()
-	is, known := p.aggregated[gvk.GroupVersion()]
-	p.mu.Unlock()
-	if known {
-		return is, nil
+	if is, known := p.aggregated.Load(gvk.GroupVersion()); known {
+		return is.(bool), nil
 	}
 	is, err := p.Keeper.IsAggregated(ctx, gvk.GroupVersion())
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.aggregated[gvk.GroupVersion()] = is
+	if err == nil {
+		p.aggregated.Store(gvk.GroupVersion(), is)
+	}
 	return is, err
-}
-
-func (p *Previewer) has(uid types.UID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.there.Insert(uid)
 }
 
 func refuse(c plan.Change, reason, message string) plan.Change {

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
@@ -31,6 +30,8 @@ import (
 type Coming struct {
 	Kinds      sets.Set[schema.GroupKind]
 	Namespaces sets.Set[string]
+	// Free are objects that other add-ons delete first.
+	Free sets.Set[plan.Object]
 }
 
 // NewComing returns none.
@@ -57,10 +58,8 @@ type Previewer struct {
 	Key    []byte
 	Coming *Coming
 
-	mu         sync.Mutex
-	there      sets.Set[types.UID]                             // of objects that the revision has
-	aggregated map[schema.GroupVersion]bool                    // whether another API server than the cluster's own has the kinds
-	changes    map[record.ObjectKey]plan.Change                // of objects of the revision, but for those that stay the same
+	there      sync.Map                                        // types.UID of each object that the revision has
+	aggregated sync.Map                                        // schema.GroupVersion to whether another API server than the cluster's own has the kinds
 	entries    map[record.ObjectKey]record.Entry               // of the inventory
 	before     map[record.ObjectKey]*unstructured.Unstructured // manifests of the revision before
 	unchanged  map[record.ObjectKey]record.Entry               // objects that the deployed revision has just so
@@ -69,7 +68,6 @@ type Previewer struct {
 // Objects returns what would become of a revision's objects, but for those that stay the same. CRDs and namespaces come first: the
 // cluster can't be asked about objects that need them.
 func (p *Previewer) Objects(ctx context.Context, made *revision.Made) ([]plan.Change, error) {
-	p.there, p.aggregated, p.changes = sets.New[types.UID](), map[schema.GroupVersion]bool{}, map[record.ObjectKey]plan.Change{}
 	p.entries, p.before, p.unchanged = map[record.ObjectKey]record.Entry{}, map[record.ObjectKey]*unstructured.Unstructured{}, made.Unchanged
 	for _, e := range made.Inventory {
 		p.entries[e.Key()] = e
@@ -85,35 +83,28 @@ func (p *Previewer) Objects(ctx context.Context, made *revision.Made) ([]plan.Ch
 			rest = append(rest, o)
 		}
 	}
+	var all []plan.Change
 	for i, pass := range [][]*unstructured.Unstructured{made.CRDs, first, rest} {
-		if err := p.pass(ctx, pass, i == 0); err != nil {
+		changes, err := each(pass, func(o *unstructured.Unstructured) (plan.Change, error) { return p.look(ctx, o, i == 0) }, p.note)
+		if err != nil {
 			return nil, err
 		}
-	}
-	var all []plan.Change
-	for _, o := range slices.Concat(made.CRDs, made.Objects) {
-		if c, changes := p.changes[record.KeyOf(o)]; changes {
-			all = append(all, c)
-		}
+		all = append(all, changes...)
 	}
 	return all, nil
 }
 
-func (p *Previewer) pass(ctx context.Context, objects []*unstructured.Unstructured, crds bool) error {
-	failures := make([]error, len(objects))
-	object.InParallel(len(objects), func(i int) *object.Failure {
-		change, err := p.look(ctx, objects[i], crds)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if failures[i] = err; change.Action != "" {
-			p.changes[record.KeyOf(objects[i])] = change
-		}
+// each returns what becomes of some things, but for those that stay the same. Each of them is noted in its turn.
+func each[T any](of []T, look func(T) (plan.Change, error), note func(T, plan.Change)) ([]plan.Change, error) {
+	changes, failures := make([]plan.Change, len(of)), make([]error, len(of))
+	object.InParallel(len(of), func(i int) *object.Failure {
+		changes[i], failures[i] = look(of[i])
 		return nil
 	})
-	for _, o := range objects {
-		p.note(o, p.changes[record.KeyOf(o)])
+	for i := range of {
+		note(of[i], changes[i])
 	}
-	return errors.Join(failures...)
+	return slices.DeleteFunc(changes, func(c plan.Change) bool { return c.Action == "" }), errors.Join(failures...)
 }
 
 // note notes which kinds and namespaces come.
@@ -130,7 +121,6 @@ func (p *Previewer) note(o *unstructured.Unstructured, c plan.Change) {
 
 // Gone returns what would become of objects that the add-on has by its inventory, and doesn't want any more.
 func (p *Previewer) Gone(ctx context.Context, entries []record.Entry, adopted *record.AdoptedRelease, calledOff bool) ([]plan.Change, error) {
-	changes, failures := make([]plan.Change, len(entries)), make([]error, len(entries))
 	going := map[record.ObjectKey]bool{}
 	for _, e := range entries {
 		going[e.Key()] = true
@@ -138,11 +128,7 @@ func (p *Previewer) Gone(ctx context.Context, entries []record.Entry, adopted *r
 	p.Keeper.Goes = func(kind schema.GroupKind, namespace, name string) bool {
 		return going[record.ObjectKey{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: name}]
 	}
-	object.InParallel(len(entries), func(i int) *object.Failure {
-		changes[i], failures[i] = p.gone(ctx, entries[i], adopted, calledOff)
-		return nil
-	})
-	return slices.DeleteFunc(changes, func(c plan.Change) bool { return c.Action == "" }), errors.Join(failures...)
+	return each(entries, func(e record.Entry) (plan.Change, error) { return p.gone(ctx, e, adopted, calledOff) }, func(record.Entry, plan.Change) {})
 }
 
 func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.AdoptedRelease, calledOff bool) (plan.Change, error) {
@@ -154,8 +140,9 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 	if err != nil {
 		return p.failed(c, e.Key(), err)
 	}
+	_, isApplied := p.there.Load(live.UID)
 	verdict, why, _, err := p.Keeper.Decide(ctx, keep.Facts{
-		Entry: e, Live: &live.ObjectMeta, Release: p.Applier.Scope.Release, Adopted: adopted, CalledOff: calledOff, IsApplied: p.there.Has(live.UID),
+		Entry: e, Live: &live.ObjectMeta, Release: p.Applier.Scope.Release, Adopted: adopted, CalledOff: calledOff, IsApplied: isApplied,
 	}, live)
 	switch {
 	case err != nil:

@@ -69,11 +69,14 @@ func TestSizeCountsAllOfARecord(t *testing.T) {
 			reader := &record.Store{Client: uniquely{c}, Release: r.Release, Clock: clock.RealClock{}, Hold: reads.hold}
 			is := newest(t, reader)
 			if is == nil || reader.Size() != writer.Size() || reads.now != reader.Size() {
-				t.Errorf("when it is read it has %d bytes, not %d, and %d are held", reader.Size(), writer.Size(), reads.now)
+				t.Fatalf("when it is read it has %d bytes, not %d, and %d are held", reader.Size(), writer.Size(), reads.now)
 			}
 			if reads.most != 3*reader.Size() {
 				t.Errorf("at most %d are held while it is read", reads.most)
 			}
+			before := reads.now
+			must.Succeed(t, reader.SetStatus(t.Context(), is.Summary, "superseded", ""))
+			must.Equal(t, before, reads.now, "held after its status was changed")
 		})
 	}
 }
