@@ -114,6 +114,10 @@ func (c *Connection) Facts(ctx context.Context) (Facts, error) {
 	return Facts(facts), err
 }
 
+// Discover has the cluster's APIs discovered if they aren't known yet. Clients of the connection do so by themselves, but then the
+// discovery, and its wait for memory, ends with the connection alone.
+func (c *Connection) Discover(ctx context.Context) error { return c.apis.Discover(ctx) }
+
 // InvalidateFacts makes the next Facts discover again, e.g. after a
 // CustomResourceDefinition was installed.
 func (c *Connection) InvalidateFacts() { c.apis.Invalidate() }

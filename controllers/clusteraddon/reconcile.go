@@ -13,6 +13,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/lanes"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/removal"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/report"
@@ -102,7 +103,12 @@ func (r *Reconciler) withRoom(ctx context.Context, q pass) (ctrl.Result, error) 
 		}
 		return ctrl.Result{RequeueAfter: after}, err
 	}
-	return r.converge(ctx, q, &all)
+	_ = q.workload.Conn.Discover(ctx) // in time for a wait that ends with the lane; add-ons tell of an error
+	next, err := r.converge(ctx, q, &all)
+	if errors.Is(context.Cause(ctx), lanes.ErrYield) {
+		return ctrl.Result{RequeueAfter: retry.Room}, nil
+	}
+	return next, err
 }
 
 // converge compares what the cluster is to run with what it runs, and acts on that.

@@ -8,7 +8,6 @@
 package budget
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +19,8 @@ import (
 // no limit.
 type Limits struct {
 	All, Namespace, Cluster, Last int64
-	// Entry is what a namespace begins with. Four times as much of All is left to namespaces that have no more.
-	Entry int64
+	// Reserve is how much of All is left to namespaces that hold no more than Entry.
+	Reserve, Entry int64
 }
 
 // Budget counts the units that tenants hold. A nil one grants everything, and counts nothing.
@@ -93,14 +92,21 @@ func (c *Claim) Grow(ctx context.Context, to int64) error {
 		return nil
 	}
 	c.most = max(c.most, to)
-	if level, limit := b.limits.exceeded(holdings{}, c.of, c.most); level != "" {
+	if level, limit := b.limits.exceeded(balance{}, c.of, c.most); level != none {
 		b.mu.Unlock()
-		return fmt.Errorf("%d bytes are %w: %s may hold %d", c.most, ErrTooLarge, level, limit)
+		return fmt.Errorf("%d bytes are %w: %s may hold %d", c.most, ErrTooLarge, level.words(c.of), limit)
 	}
 	w := &wish{claim: c, to: to, granted: make(chan struct{})}
+	if next(b.limits, b.held, b.ending, []*wish{w}) == 0 { // nothing else changed, so that all that wait go on waiting
+		b.give(w)
+		b.mu.Unlock()
+		return nil
+	}
 	b.waiting = append(b.waiting, w)
-	b.grant()
 	b.mu.Unlock()
+	if wait, _ := ctx.Value(waitKey{}).(func()); wait != nil {
+		wait()
+	}
 	select {
 	case <-w.granted:
 		return nil
@@ -118,8 +124,8 @@ func (c *Claim) Grow(ctx context.Context, to int64) error {
 
 // full returns who has so much that a claim can't come to its end now, in words.
 func (b *Budget) full(c *Claim) string {
-	level, _ := b.limits.exceeded(b.held, c.of, c.most-c.held)
-	return cmp.Or(level, "the process")
+	level, _ := b.limits.exceeded(b.held.of(c.of), c.of, c.most-c.held)
+	return level.words(c.of)
 }
 
 // Try is like [Claim.Grow], but doesn't wait. It returns false if there is no room now.
@@ -183,10 +189,14 @@ func (b *Budget) grant() {
 		}
 		w := b.waiting[at]
 		b.waiting = slices.Delete(b.waiting, at, at+1)
-		b.hold(w.claim, w.to)
-		b.evict(w.claim.of.Namespace)
-		close(w.granted)
+		b.give(w)
 	}
+}
+
+func (b *Budget) give(w *wish) {
+	b.hold(w.claim, w.to)
+	b.evict(w.claim.of.Namespace)
+	close(w.granted)
 }
 
 // Usage is what a budget counts now.

@@ -74,9 +74,9 @@ func TestLastIsNoSecondShare(t *testing.T) {
 	}
 }
 
-// However many namespaces take all that they can, four more begin at once.
+// However many namespaces take all that they can, others begin at once.
 func TestNamespacesFindRoomToBegin(t *testing.T) {
-	limits := budget.Limits{All: 100, Namespace: 60, Entry: 5}
+	limits := budget.Limits{All: 100, Namespace: 60, Reserve: 20, Entry: 5}
 	b := budget.New(limits)
 	for _, namespace := range []string{"a", "b"} {
 		for grown(b.Claim(tenant(namespace, ""), 1), 1) {
@@ -97,7 +97,7 @@ func TestNamespacesFindRoomToBegin(t *testing.T) {
 	if err := budget.New(limits).Claim(tenant("", ""), 100).Grow(t.Context(), 100); err != nil {
 		t.Errorf("the process itself: %v", err)
 	}
-	if err := budget.New(budget.Limits{All: 100, Entry: 5}).Claim(tenant("a", ""), 0).Grow(t.Context(), 81); !errors.Is(err, budget.ErrTooLarge) {
+	if err := budget.New(budget.Limits{All: 100, Reserve: 20, Entry: 5}).Claim(tenant("a", ""), 0).Grow(t.Context(), 81); !errors.Is(err, budget.ErrTooLarge) {
 		t.Errorf("more than a namespace may ever have: %v", err)
 	}
 }
@@ -159,7 +159,7 @@ func TestClaimsEnd(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
-				limits := budget.Limits{All: 80 + random.Int64N(80), Namespace: 40 + random.Int64N(40), Cluster: 20 + random.Int64N(20), Entry: random.Int64N(10)}
+				limits := budget.Limits{All: 80 + random.Int64N(80), Namespace: 40 + random.Int64N(40), Cluster: 20 + random.Int64N(20), Reserve: random.Int64N(30), Entry: random.Int64N(10)}
 				b := budget.New(limits)
 				counts := &counting{limits: limits, namespaces: map[string]int64{}, tenants: map[budget.Tenant]int64{}}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -167,7 +167,7 @@ func TestClaimsEnd(t *testing.T) {
 				var all sync.WaitGroup
 				for range 40 {
 					of := tenant(string(rune('a'+random.IntN(4))), "")
-					most := min(1+random.Int64N(limits.Namespace), limits.All-4*limits.Entry)
+					most := min(1+random.Int64N(limits.Namespace), limits.All-limits.Reserve)
 					if random.IntN(3) > 0 {
 						of.Cluster = string(rune('a' + random.IntN(3)))
 						most = 1 + random.Int64N(limits.Cluster)
@@ -240,6 +240,24 @@ func TestWaitEnds(t *testing.T) {
 		if !grown(b.Claim(tenant("c", ""), 10), 10) {
 			t.Error("a third one doesn't get what the first one gave back")
 		}
+	})
+}
+
+// A claim tells that it waits, and one that needn't wait doesn't.
+func TestWaitIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, waits := budget.New(budget.Limits{All: 10}), 0
+		ctx := budget.WithWait(t.Context(), func() { waits++ })
+		first, second := b.Claim(tenant("a", ""), 8), b.Claim(tenant("b", ""), 8)
+		if err := first.Grow(ctx, 8); err != nil || waits != 0 {
+			t.Fatalf("%v, %d waits", err, waits)
+		}
+		go func() { _ = second.Grow(ctx, 8) }()
+		synctest.Wait()
+		if waits != 1 {
+			t.Errorf("%d waits are told, want 1", waits)
+		}
+		first.End()
 	})
 }
 

@@ -4,7 +4,6 @@ package budget
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -26,81 +25,68 @@ func next(limits Limits, held holdings, ending map[*Claim]struct{}, wishes []*wi
 		}
 		return cmp.Or(cmp.Compare(held.namespaces[x.Namespace], held.namespaces[y.Namespace]), cmp.Compare(held.tenants[x.owner()], held.tenants[y.owner()]))
 	})
+	var open *ledger
 	for _, i := range order {
-		if w := wishes[i]; limits.allow(held, w.claim.of, w.to-w.claim.held) && canEnd(limits, held, ending, w) {
+		w := wishes[i]
+		if !limits.allow(held.of(w.claim.of), w.claim.of, w.to-w.claim.held) {
+			continue
+		}
+		if open == nil {
+			open = newLedger(limits, held, ending)
+		}
+		if open.canEnd(held, w) {
 			return i
 		}
 	}
 	return -1
 }
 
-// canEnd reports whether all claims can come to hold the most that they may, one after the other, after a wish is granted. That
-// is the banker's algorithm (E. W. Dijkstra, EWD 623), with units of one kind and limits on three levels.
-func canEnd(limits Limits, held holdings, ending map[*Claim]struct{}, w *wish) bool {
-	grows := w.to - w.claim.held
-	held.add(w.claim.of, grows)
-	defer held.add(w.claim.of, -grows)
-	rest := make([]end, 0, len(ending)+1)
-	if !w.claim.lasts {
-		rest = append(rest, end{w.claim.of, w.to, w.claim.most - w.to})
-	}
-	for c := range ending {
-		if c != w.claim {
-			rest = append(rest, end{c.of, c.held, c.most - c.held})
-		}
-	}
-	waits := func(e end) bool { return !limits.allow(held, e.of, e.needs) }
-	if !slices.ContainsFunc(rest, waits) { // as mostly: then no order has to be found
-		return true
-	}
-	after := held.clone()
-	for len(rest) > 0 {
-		before := len(rest)
-		rest = slices.DeleteFunc(rest, func(e end) bool {
-			if !limits.allow(after, e.of, e.needs) {
-				return false
-			}
-			after.add(e.of, -e.holds)
-			return true
-		})
-		if len(rest) == before {
-			return false
-		}
-	}
-	return true
-}
+// level is one that has a limit.
+type level int
 
-// end is what a claim gives back at its end, and what it may need until then.
-type end struct {
-	of           Tenant
-	holds, needs int64
-}
+const (
+	none level = iota
+	last
+	cluster
+	namespace
+	process
+)
 
-// entries is how many namespaces can begin while others have all else.
-const entries = 4
-
-// exceeded returns which limit is exceeded if a tenant holds so many units more, in words; "" if none is.
-func (l Limits) exceeded(held holdings, of Tenant, more int64) (level string, limit int64) {
+// exceeded returns which limit is exceeded if a tenant holds so many units more than now.
+func (l Limits) exceeded(now balance, of Tenant, more int64) (_ level, limit int64) {
 	switch {
-	case of.Last && l.Last > 0 && held.last+more > l.Last:
-		return "all that comes last", l.Last
-	case of.Cluster != "" && l.Cluster > 0 && held.tenants[of.owner()]+more > l.Cluster:
-		return "cluster " + of.Namespace + "/" + of.Cluster, l.Cluster
-	case of.Namespace != "" && l.Namespace > 0 && held.namespaces[of.Namespace]+more > l.Namespace:
-		return "namespace " + of.Namespace, l.Namespace
-	case of.Namespace != "" && l.Entry > 0 && more > 0 && held.namespaces[of.Namespace]+more > l.Entry && held.all+more > l.All-entries*l.Entry:
-		return "the process", l.All - entries*l.Entry
-	case l.All > 0 && held.all+more > l.All:
-		return "the process", l.All
+	case of.Last && l.Last > 0 && now.last+more > l.Last:
+		return last, l.Last
+	case of.Cluster != "" && l.Cluster > 0 && now.tenant+more > l.Cluster:
+		return cluster, l.Cluster
+	case of.Namespace != "" && l.Namespace > 0 && now.namespace+more > l.Namespace:
+		return namespace, l.Namespace
+	case of.Namespace != "" && l.Reserve > 0 && more > 0 && now.namespace+more > l.Entry && now.all+more > l.All-l.Reserve:
+		return process, l.All - l.Reserve
+	case l.All > 0 && now.all+more > l.All:
+		return process, l.All
 	}
-	return "", 0
+	return none, 0
+}
+
+// words names the level of a tenant.
+func (l level) words(of Tenant) string {
+	switch l {
+	case last:
+		return "all that comes last"
+	case cluster:
+		return "cluster " + of.Namespace + "/" + of.Cluster
+	case namespace:
+		return "namespace " + of.Namespace
+	}
+	return "the process"
 }
 
 // most returns how many of so many units a tenant may hold.
 func (l Limits) most(of Tenant, units int64) int64 {
 	for {
-		level, limit := l.exceeded(holdings{}, of, units)
-		if level == "" {
+		level, limit := l.exceeded(balance{}, of, units)
+		if level == none {
 			return units
 		}
 		units = limit
@@ -108,10 +94,13 @@ func (l Limits) most(of Tenant, units int64) int64 {
 }
 
 // allow reports whether a tenant may hold so many units more.
-func (l Limits) allow(held holdings, of Tenant, more int64) bool {
-	level, _ := l.exceeded(held, of, more)
-	return level == ""
+func (l Limits) allow(now balance, of Tenant, more int64) bool {
+	level, _ := l.exceeded(now, of, more)
+	return level == none
 }
+
+// balance is how many units are held on the levels of a tenant.
+type balance struct{ all, last, namespace, tenant int64 }
 
 // holdings are how many units are held: in all, by tenants that come last, by namespace, and by tenant.
 type holdings struct {
@@ -124,8 +113,9 @@ func newHoldings() holdings {
 	return holdings{namespaces: map[string]int64{}, tenants: map[Tenant]int64{}}
 }
 
-func (h holdings) clone() holdings {
-	return holdings{h.all, h.last, maps.Clone(h.namespaces), maps.Clone(h.tenants)}
+// of returns what is held on the levels of a tenant.
+func (h *holdings) of(t Tenant) balance {
+	return balance{h.all, h.last, h.namespaces[t.Namespace], h.tenants[t.owner()]}
 }
 
 func (h *holdings) add(of Tenant, units int64) {

@@ -20,6 +20,7 @@ func (t Tenant) owner() Tenant { return Tenant{Namespace: t.Namespace, Cluster: 
 
 type (
 	tenantKey struct{}
+	waitKey   struct{}
 	holderKey struct{}
 )
 
@@ -32,6 +33,11 @@ func WithTenant(ctx context.Context, of Tenant) context.Context {
 func TenantOf(ctx context.Context) Tenant {
 	of, _ := ctx.Value(tenantKey{}).(Tenant)
 	return of
+}
+
+// WithWait returns a context that has a function called before a claim waits. The function mustn't wait.
+func WithWait(ctx context.Context, wait func()) context.Context {
+	return context.WithValue(ctx, waitKey{}, wait)
 }
 
 // holder has claims whose bytes are still used.

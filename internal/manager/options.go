@@ -133,10 +133,10 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.BoolVar(&o.workers.RequireImpersonation, "require-impersonation", false, "Deliver add-ons only of AddonStacks that name a ServiceAccount of the workload clusters in spec.serviceAccountName, with its rights. If unspecified, stacks that name none have the rights of the Clusters' kubeconfigs.")
 	fs.StringVar(&o.cache.Directory, "cache-dir", "", "Directory to keep in what was fetched from registries, repositories and other hosts, so that a restart doesn't fetch it again. It is for one instance; its replicas may share it. If unspecified, it is kept in memory only.")
 	fs.Int64Var(&o.cacheSizeMiB, "cache-size-mib", store.DefaultBytes>>20, "How much is kept in --cache-dir, in MiB.")
-	fs.IntVar(&o.render.Workers, "render-workers", 0, "Number of processes that render charts. 0 is the number of CPUs. While one namespace has all of them, another one may have one more, and further ones share them.")
+	fs.IntVar(&o.render.Workers, "render-workers", 0, "Number of processes that render charts. 0 is the number of CPUs. While a namespace has all of them, another one finds one more, and so does a third one.")
 	fs.BoolVar(&o.requireSeccomp, "require-seccomp", false, "Don't start where seccomp can't filter the system calls of the processes that render charts. If unspecified, they have their other limits alone there.")
 	fs.DurationVar(&o.render.Timeout, "render-timeout", 20*time.Second, "How long the rendering of one chart may take, in time on a processor.")
-	fs.Int64Var(&o.renderMemoryMiB, "render-memory-mib", 320, "Memory that one rendering process may use, in MiB.")
+	fs.Int64Var(&o.renderMemoryMiB, "render-memory-mib", 256, "Memory that one rendering process may use, in MiB.")
 
 	fs.Int64Var(&o.memoryMiB.All, "memory-mib", 512, "Memory for what sources and workload clusters answer, and for what is kept of that, in MiB. What finds no room waits.")
 	fs.Int64Var(&o.memoryMiB.Namespace, "memory-per-namespace-mib", 256, "How much of --memory-mib one namespace may have, in MiB.")

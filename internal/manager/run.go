@@ -54,7 +54,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	memory := budget.New(budget.Limits{
 		All: o.memoryMiB.All << 20, Namespace: o.memoryMiB.Namespace << 20, Cluster: o.memoryMiB.Cluster << 20,
-		Entry: o.memoryMiB.All << 20 / 32, // answers of a cluster without much are smaller
+		Reserve: o.memoryMiB.All << 20 / 8, Entry: o.memoryMiB.All << 20 / 32, // a cluster without much needs less
 	})
 	for _, collector := range MemoryMetrics(memory) {
 		if err := metrics.Registry.Register(collector); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// queue is where requests wait for workers. A namespace may have all workers, and another one finds one more. A third one gets a
-// worker of a namespace that has several. So none waits for what takes others long. Requests of tenants that come last, as plans,
+// queue is where requests wait for workers. A namespace may have all workers, another one finds one more, and so does a third one. A
+// fourth one gets a worker of a namespace that has several. So none waits for what takes others long. Requests of tenants that come last, as plans,
 // wait for all others, and leave a worker to these.
 type queue struct {
 	slots   *budget.Budget
@@ -42,7 +42,7 @@ func WithPatience(ctx context.Context, patience time.Duration) context.Context {
 // join waits for a worker. It returns the context of its use, which ends by errGaveWay if another namespace gets the worker. The
 // caller has to leave when the worker has answered.
 func (q *queue) join(ctx context.Context, t *task) (use context.Context, leave func(), _ error) {
-	waiting, cancel := context.WithCancel(ctx)
+	waiting, cancel := context.WithCancel(budget.WithWait(ctx, nil)) // one that is patient here needs no lane
 	defer cancel()
 	defer context.AfterFunc(q.closing, cancel)()
 	begun := time.Now()

@@ -33,7 +33,7 @@ func New(opts Options) *Renderer {
 	return &Renderer{
 		pool: pool,
 		queue: &queue{
-			slots:   budget.New(budget.Limits{All: workers + 1, Namespace: workers, Last: max(1, workers-1)}),
+			slots:   budget.New(budget.Limits{All: workers + 2, Namespace: workers, Last: max(1, workers-1), Reserve: 1, Entry: 1}),
 			turns:   newTurns(),
 			files:   files{memory: opts.Memory, known: map[string]*usedFiles{}},
 			closing: pool.closing,

@@ -90,6 +90,13 @@ func TestMemoryOfAttacks(t *testing.T) {
 				attack.begin(attacker.in(t))
 			}
 		}
+		poll(t, time.Minute, "the attackers have what memory they can", func() error {
+			claimed, err := m.Sum("chandler_memory_claimed_bytes")
+			if err == nil && claimed < 384<<20 {
+				err = fmt.Errorf("%.0f bytes are claimed", claimed)
+			}
+			return err
+		})
 		took := serve("beside")
 		most := <-measured
 		for _, attacker := range in {

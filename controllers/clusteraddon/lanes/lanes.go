@@ -22,7 +22,7 @@ const SlowAfter = 10 * time.Second
 var ErrYield = errors.New("the reconcile takes long, and gives way to others")
 
 // Lanes keep slow clusters from holding all workers. At most half of the workers are for reconciles
-// that take long, and for clusters whose last one did, or waited for memory in vain; three quarters of these are for one namespace.
+// that take long or wait for memory, and for clusters whose last one did; three quarters of these are for one namespace.
 // A reconcile that becomes slow while there is no room gives up its worker: the records have what it did.
 //
 // Key: the ClusterAddon.
@@ -54,7 +54,7 @@ func (l *Lanes) Enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended, late := false, false
-	timer := l.clock.AfterFunc(SlowAfter, func() {
+	slow := func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if late = true; ended {
@@ -64,8 +64,9 @@ func (l *Lanes) Enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 		if !lane.Try(1) {
 			cancel(ErrYield)
 		}
-	})
-	return ctx, func(isSlow bool) {
+	}
+	timer := l.clock.AfterFunc(SlowAfter, slow)
+	return budget.WithWait(ctx, slow), func(isSlow bool) {
 		timer.Stop()
 		cancel(nil)
 		l.mu.Lock()

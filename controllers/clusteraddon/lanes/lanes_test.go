@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/lanes"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 )
 
 // laneTest is lanes of four workers, so with room for two slow passes.
@@ -46,6 +47,36 @@ func (l *laneTest) refused(t *testing.T, name string) {
 	if _, _, ok := l.Enter(t.Context(), client.ObjectKey{Name: name}); ok {
 		t.Fatalf("%s was let in", name)
 	}
+}
+
+// A reconcile that waits for memory is slow at once, so that clusters of other namespaces find workers.
+func TestPassesThatWaitForMemoryHoldHalfOfTheWorkers(t *testing.T) {
+	l := newLaneTest()
+	memory := budget.New(budget.Limits{All: 1})
+	if !memory.Claim(budget.Tenant{}, 1).Try(1) {
+		t.Fatal("no memory")
+	}
+	var contexts []context.Context
+	for _, name := range []string{"a", "b", "c", "d"} {
+		ctx, _ := l.begin(t, name)
+		contexts = append(contexts, ctx)
+	}
+	yielded := make(chan error)
+	for _, ctx := range contexts {
+		go func() { yielded <- memory.Claim(budget.Tenant{}, 1).Grow(ctx, 1) }()
+	}
+	for range 2 {
+		if err := <-yielded; !errors.Is(err, lanes.ErrYield) {
+			t.Error(err)
+		}
+	}
+	for _, ctx := range contexts {
+		if err := context.Cause(ctx); err != nil && !errors.Is(err, lanes.ErrYield) {
+			t.Error(err)
+		}
+	}
+	l.refused(t, "a")
+	l.begin(t, "healthy")
 }
 
 func TestPassesThatTakeLongHoldHalfOfTheWorkers(t *testing.T) {

@@ -34,7 +34,8 @@ type Cluster struct {
 	tag         apisTag
 
 	wanted atomic.Uint64
-	found  atomic.Pointer[found] // discovered last; nil before
+	found  atomic.Pointer[found]   // discovered last; nil before
+	failed atomic.Pointer[failure] // of the last discovery; nil if there is none
 	mapper *mapper
 }
 
@@ -45,6 +46,15 @@ func New(ctx context.Context, config *rest.Config, t *transport.Transport, versi
 	context.AfterFunc(ctx, func() { c.found.Store(nil) })
 	return c
 }
+
+// failure is that of a discovery.
+type failure struct {
+	err error
+	at  time.Time
+}
+
+// failedFor is how long a RESTMapper, which has no context, doesn't try again what failed for a caller that has one.
+const failedFor = time.Second
 
 // Facts are what a cluster offers, as the library shows them.
 type Facts struct {
@@ -84,12 +94,14 @@ func (c *Cluster) current(ctx context.Context) (*found, error) {
 	}
 	known, err := c.discover(ctx, known, version)
 	if err != nil {
+		c.failed.Store(&failure{err, c.transport.Clock.Now()})
 		return nil, fmt.Errorf("discovering APIs: %w", err)
 	}
 	if err := c.mapper.renew(); err != nil {
 		return nil, fmt.Errorf("making a RESTMapper: %w", err)
 	}
 	c.found.Store(known)
+	c.failed.Store(nil)
 	c.kubernetes, c.generation, c.discovered = version, wanted, c.transport.Clock.Now()
 	return known, nil
 }
@@ -99,7 +111,19 @@ func (c *Cluster) last() (*found, error) {
 	if known := c.found.Load(); known != nil {
 		return known, nil
 	}
+	if failed := c.failed.Load(); failed != nil && c.transport.Clock.Since(failed.at) < failedFor {
+		return nil, fmt.Errorf("discovering APIs: %w", failed.err)
+	}
 	return c.current(c.ctx)
+}
+
+// Discover discovers the APIs if that is yet to be done. Unlike a RESTMapper's caller, one that waits for memory here can give up.
+func (c *Cluster) Discover(ctx context.Context) error {
+	if c.found.Load() != nil {
+		return nil
+	}
+	_, err := c.current(ctx)
+	return err
 }
 
 // Invalidate makes the next Facts discover again, e.g. after a
