@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/assignment/candidate"
+	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -176,6 +178,30 @@ func TestHeldRemovalOutlivesRevisions(t *testing.T) {
 			h.expect("prod-0", "assigned")
 		})
 	}
+}
+
+// A removal that is held stays so while the stack's next revision waits for the turn of the cluster in a rollout. Its confirmation
+// counts meanwhile.
+func TestHeldRemovalOutlivesTheBeginOfARollout(t *testing.T) {
+	h := newHub(t, 3, "")
+	h.newRevision(otherAddon)
+	h.expect("prod-0", "held")
+	is := h.clusterAddon("prod-0").Spec.Stacks
+	h.edit(func(s *addonsv1.AddonStack) { s.Spec.Rollout, s.Spec.Addons[0].Values = &addonsv1.Rollout{}, &apiextensionsv1.JSON{Raw: []byte(`{"a": 1}`)} })
+	next := h.revisionOf("platform-3", 3)
+	rollout.Begin(next, rollout.Edited, false)
+	h.must(h.Create(h.Context(), next))
+	h.isInForce()
+	h.expect("prod-0", "held")
+	if diff := cmp.Diff(is, h.clusterAddon("prod-0").Spec.Stacks); diff != "" {
+		t.Errorf("-before +after:\n%s", diff)
+	}
+	h.must(h.Update(h.Context(), h.confirmed("prod-0", is[0].HeldRemoval.Confirmation)))
+	h.expect("prod-0", "assigned")
+	if now := h.clusterAddon("prod-0").Spec.Stacks; now[0].Revision != "platform-2" {
+		t.Errorf("it is %+v, and has no turn yet", now)
+	}
+	h.expect("prod-0", "assigned")
 }
 
 // confirmed returns a ClusterAddon with a confirmation.

@@ -74,7 +74,7 @@ func changeOf(key client.ObjectKey, assigned string, target *candidate.Stack, wa
 	switch {
 	case target == nil:
 	case stack.IsAssigned(wanted, key.Name):
-		cause, about = addonsv1.RemovalAddonsDropped, target.Revision
+		cause, about = addonsv1.RemovalAddonsDropped, stack.AssignedRevision(wanted, key.Name)
 	default:
 		cause, about = addonsv1.RemovalNotSelected, target.Revision
 	}

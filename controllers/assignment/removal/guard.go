@@ -143,7 +143,7 @@ func (g *Guard) held(ctx context.Context, p *Plan, previous addonsv1.StackRevisi
 	isHeld := previous.HeldRemoval != nil && isOf(previous.HeldRemoval.Confirmation, change)
 	if isHeld {
 		is.Confirmation = previous.HeldRemoval.Confirmation
-		if target != nil && previous.Revision == target.Revision { // the rest was let go
+		if p.isTold(previous) { // the rest was let go
 			lost = slices.DeleteFunc(lost, func(release string) bool {
 				return !slices.Contains(previous.HeldRemoval.Addons, release) && !slices.Contains(previous.MovedAddons, release)
 			})

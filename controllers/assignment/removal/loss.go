@@ -13,8 +13,8 @@ import (
 )
 
 // Losses returns the add-ons that the plan would take away from the cluster, as "namespace/name",
-// by their stack. A stack that stays at a revision which isn't in force loses nothing. While the status is behind, each
-// add-on of the assigned revision may be there.
+// by their stack. A stack that stays at a revision which isn't in force loses nothing but what is held of that revision. While the
+// status is behind, each add-on of the assigned revision may be there.
 func (p *Plan) Losses() map[string][]string {
 	kept, unchanged := sets.New[string](), sets.New[string]()
 	for _, w := range p.Wanted {
@@ -24,11 +24,17 @@ func (p *Plan) Losses() map[string][]string {
 			continue
 		}
 		keeps, stays := c.Keeps(w, stack.AssignedRevision(p.ClusterAddon.Spec.Stacks, w.Name))
-		if kept = kept.Union(keeps); stays {
+		if kept = kept.Union(keeps); stays && !p.lacksHeld(w) {
 			unchanged.Insert(w.Name)
 		}
 	}
 	return p.lossesBut(kept, unchanged)
+}
+
+// lacksHeld reports whether a stack stays at the revision that the cluster has, without what is held of that.
+func (p *Plan) lacksHeld(w addonsv1.StackRevision) bool {
+	previous := stack.Assigned(p.ClusterAddon.Spec.Stacks, w.Name)
+	return previous.HeldRemoval != nil && w.HeldRemoval == nil && w.Revision == previous.Revision
 }
 
 // lossesBut returns the add-ons that are there, by their stack, without those that are kept, and stacks that are unchanged.
