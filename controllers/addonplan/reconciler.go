@@ -109,7 +109,7 @@ func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Res
 	}
 	sum, err := r.ask(ctx, is, of)
 	if errors.Is(err, errLate) {
-		return r.stop(ctx, is, waits(err.Error()))
+		return r.stop(ctx, is, waits("%v", err))
 	}
 	if sum == nil || err != nil {
 		return ctrl.Result{}, err // of a plan that is gone there is none

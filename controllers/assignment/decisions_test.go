@@ -187,7 +187,9 @@ func TestHeldRemovalOutlivesTheBeginOfARollout(t *testing.T) {
 	h.newRevision(otherAddon)
 	h.expect("prod-0", "held")
 	is := h.clusterAddon("prod-0").Spec.Stacks
-	h.edit(func(s *addonsv1.AddonStack) { s.Spec.Rollout, s.Spec.Addons[0].Values = &addonsv1.Rollout{}, &apiextensionsv1.JSON{Raw: []byte(`{"a": 1}`)} })
+	h.edit(func(s *addonsv1.AddonStack) {
+		s.Spec.Rollout, s.Spec.Addons[0].Values = &addonsv1.Rollout{}, &apiextensionsv1.JSON{Raw: []byte(`{"a": 1}`)}
+	})
 	next := h.revisionOf("platform-3", 3)
 	rollout.Begin(next, rollout.Edited, false)
 	h.must(h.Create(h.Context(), next))

@@ -111,25 +111,31 @@ func (p *parts) add(line []byte) error {
 		p.rest = append(p.rest, line...)
 	case !p.inside:
 		p.rest = append(p.rest, line...)
-	case p.name == nil && isItem, p.name != nil && column < p.column, text[0] == '\t':
+	case text[0] == '\t':
 		return errForm
-	case p.name == nil, column == p.column && !isItem:
-		if err := p.read(); err != nil {
-			return err
-		}
-		p.column, p.name, p.items, p.first = column, line, -1, true
-	case isItem && (p.items < 0 || column == p.items):
-		if p.items >= 0 {
-			if err := p.read(); err != nil {
-				return err
-			}
-		}
-		p.items = column
-		p.keep(line)
 	default:
-		p.keep(line)
+		return p.addEntry(line, column, isItem)
 	}
 	return nil
+}
+
+// addEntry takes a line of the entries.
+func (p *parts) addEntry(line []byte, column int, isItem bool) error {
+	var err error
+	switch {
+	case p.name == nil && isItem, p.name != nil && column < p.column:
+		return errForm
+	case p.name == nil, column == p.column && !isItem:
+		err = p.read()
+		p.column, p.name, p.items, p.first = column, line, -1, true
+		return err
+	case isItem && column == p.items:
+		err = p.read()
+	case isItem && p.items < 0:
+		p.items = column
+	}
+	p.keep(line)
+	return err
 }
 
 func (p *parts) keep(line []byte) {
