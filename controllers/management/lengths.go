@@ -27,6 +27,12 @@ func cutTexts(s *addonsv1.ClusterAddonStatus) {
 	for i := range s.Addons {
 		cutTextsOfAddon(&s.Addons[i])
 	}
+	for i := range s.History {
+		change := &s.History[i]
+		cut(&change.By, 256)
+		cut(&change.From, 256)
+		cut(&change.To, 256)
+	}
 	if s.KubernetesVersions != nil {
 		for i := range s.KubernetesVersions.Ranges {
 			versions := &s.KubernetesVersions.Ranges[i]

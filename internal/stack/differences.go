@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,6 +67,34 @@ func Versions(spec *addonsv1.AddonStackSpec) string {
 		all = append(all, strings.TrimSpace(f.Name+" "+*f.version))
 	}
 	return strings.Join(all, ", ")
+}
+
+// VersionChanges returns the versions that differ between two specs, nil for none, as in "web 1.8.0 -> 1.9.0", "dns 1.2.0 added".
+func VersionChanges(before, after *addonsv1.AddonStackSpec) (all []string) {
+	was, is := versionsOf(before), versionsOf(after)
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		version, had := was[name]
+		switch {
+		case !had:
+			all = append(all, strings.Join(strings.Fields(name+" "+is[name]+" added"), " "))
+		case version != is[name]:
+			all = append(all, fmt.Sprintf("%s %s -> %s", name, cmp.Or(version, "-"), cmp.Or(is[name], "-")))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		if _, has := is[name]; !has {
+			all = append(all, name+" removed")
+		}
+	}
+	return all
+}
+
+func versionsOf(spec *addonsv1.AddonStackSpec) map[string]string {
+	all := map[string]string{}
+	for _, f := range sourcesOf(cmp.Or(spec, &addonsv1.AddonStackSpec{})) {
+		all[f.Name] = *f.version
+	}
+	return all
 }
 
 var addonAt = regexp.MustCompile(`^addons\.(\d+)`)
