@@ -29,6 +29,9 @@ func cutTexts(s *addonsv1.ClusterAddonStatus) {
 	}
 	for i := range s.History {
 		change := &s.History[i]
+		cut(&change.Addon, 53)
+		cut(&change.Namespace, 63)
+		cut(&change.Stack, 253)
 		cut(&change.By, 256)
 		cut(&change.From, 256)
 		cut(&change.To, 256)
