@@ -66,7 +66,7 @@ type StackChange struct {
 	// +kubebuilder:validation:MaxLength=253
 	To string `json:"to"`
 
-	// versions are the first versions that changed, as in "web 1.0.0 -> 1.1.0, dns 2.0.0 added".
+	// versions are the first versions that changed, as in "web 1.0.0 -> 1.1.0, dns none -> 2.0.0".
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

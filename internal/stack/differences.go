@@ -69,30 +69,24 @@ func Versions(spec *addonsv1.AddonStackSpec) string {
 	return strings.Join(all, ", ")
 }
 
-// VersionChanges returns the versions that differ between two specs, nil for none, as in "web 1.8.0 -> 1.9.0", "dns 1.2.0 added".
+// VersionChanges returns the versions that differ between two specs, nil for none, as in "web 1.8.0 -> 1.9.0", "dns none -> 1.2.0".
 func VersionChanges(before, after *addonsv1.AddonStackSpec) (all []string) {
 	was, is := versionsOf(before), versionsOf(after)
-	for _, name := range slices.Sorted(maps.Keys(is)) {
-		version, had := was[name]
-		switch {
-		case !had:
-			all = append(all, strings.Join(strings.Fields(name+" "+is[name]+" added"), " "))
-		case version != is[name]:
-			all = append(all, fmt.Sprintf("%s %s -> %s", name, cmp.Or(version, "-"), cmp.Or(is[name], "-")))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(was)) {
-		if _, has := is[name]; !has {
-			all = append(all, name+" removed")
+	both := maps.Clone(was)
+	maps.Copy(both, is)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		if from, to := cmp.Or(was[name], "none"), cmp.Or(is[name], "none"); from != to {
+			all = append(all, fmt.Sprintf("%s %s -> %s", name, from, to))
 		}
 	}
 	return all
 }
 
+// versionsOf returns the version of each add-on and of the bundle, "some" if that isn't written.
 func versionsOf(spec *addonsv1.AddonStackSpec) map[string]string {
 	all := map[string]string{}
 	for _, f := range sourcesOf(cmp.Or(spec, &addonsv1.AddonStackSpec{})) {
-		all[f.Name] = *f.version
+		all[f.Name] = cmp.Or(*f.version, "some")
 	}
 	return all
 }

@@ -40,15 +40,15 @@ func TestChangeOfAStack(t *testing.T) {
 		cause    addonsv1.ChangeCause
 		versions string
 	}{
-		"the first one":    {has(t, "new", now, rollout.Edited, "web 1.0.0"), "", addonsv1.ChangeEdited, "web 1.0.0 added"},
+		"the first one":    {has(t, "new", now, rollout.Edited, "web 1.0.0"), "", addonsv1.ChangeEdited, "web none -> 1.0.0"},
 		"edited":           {has(t, "new", now.Add(time.Hour), rollout.Edited, "dns 1.0.0", "web 1.1.0"), "old", addonsv1.ChangeEdited, "web 1.0.0 -> 1.1.0"},
 		"no versions":      {has(t, "new", now.Add(time.Hour), rollout.Edited, "web 1.0.0", "dns 1.0.0"), "old", addonsv1.ChangeEdited, ""},
-		"other add-ons":    {has(t, "new", now.Add(time.Hour), rollout.Edited, "web 1.0.0", "top 2"), "old", addonsv1.ChangeEdited, "top 2 added, dns removed"},
+		"other add-ons":    {has(t, "new", now.Add(time.Hour), rollout.Edited, "web 1.0.0", "top 2"), "old", addonsv1.ChangeEdited, "dns 1.0.0 -> none, top none -> 2"},
 		"followed":         {has(t, "new", now.Add(time.Hour), rollout.Followed, "dns 1.0.0", "web 1.1.0"), "old", addonsv1.ChangeFollowed, "web 1.0.0 -> 1.1.0"},
 		"values":           {has(t, "new", now.Add(time.Hour), rollout.Followed, "dns 1.0.0", "web 1.0.0"), "old", addonsv1.ChangeValues, ""},
 		"a step back":      {has(t, "new", now.Add(time.Hour), rollout.Back, "dns 1.0.0", "web 0.9.0"), "old", addonsv1.ChangeBack, "web 1.0.0 -> 0.9.0"},
 		"an earlier one":   {has(t, "new", now.Add(-time.Hour), rollout.Edited, "dns 1.0.0", "web 0.9.0"), "old", addonsv1.ChangeBack, "web 1.0.0 -> 0.9.0"},
-		"of one that left": {has(t, "new", now, rollout.Edited, "web 1.0.0"), "gone", addonsv1.ChangeEdited, "web 1.0.0 added"},
+		"of one that left": {has(t, "new", now, rollout.Edited, "web 1.0.0"), "gone", addonsv1.ChangeEdited, "web none -> 1.0.0"},
 	} {
 		got := history.ChangeTo([]appsv1.ControllerRevision{tc.is, old}, tc.from, now)
 		if got.Cause != tc.cause || got.Versions != tc.versions || got.From != tc.from || got.To != "new" || !got.Time.Equal(&metav1.Time{Time: now}) {

@@ -18,9 +18,8 @@ import (
 
 // Change is a change of a stack, or the same change of an add-on on some clusters.
 type Change struct {
-	// Time is when it came last, and First when it came to the first of the clusters.
+	// Time is when it came last.
 	Time      metav1.Time          `json:"time"`
-	First     metav1.Time          `json:"first"`
 	Namespace string               `json:"namespace"`
 	Stack     string               `json:"stack"`
 	Addon     string               `json:"addon,omitempty"`
@@ -66,7 +65,7 @@ func ChangesOf(f *observed.Fleet, since time.Time) *Changes {
 		s := &f.Stacks[i]
 		for _, c := range s.Status.History {
 			all = append(all, Change{
-				Time: c.Time, First: c.Time, Namespace: s.Namespace, Stack: s.Name, Cause: c.Cause, By: c.By, From: c.From, To: c.To, Versions: c.Versions,
+				Time: c.Time, Namespace: s.Namespace, Stack: s.Name, Cause: c.Cause, By: c.By, From: c.From, To: c.To, Versions: c.Versions,
 			})
 		}
 	}
@@ -81,15 +80,12 @@ func ChangesOf(f *observed.Fleet, since time.Time) *Changes {
 				at = len(all)
 				known[is] = at
 				all = append(all, Change{
-					Time: c.Time, First: c.Time, Namespace: ca.Namespace, Stack: c.Stack, Addon: c.Addon, Cause: c.Cause, By: c.By, From: c.From, To: c.To,
+					Time: c.Time, Namespace: ca.Namespace, Stack: c.Stack, Addon: c.Addon, Cause: c.Cause, By: c.By, From: c.From, To: c.To,
 				})
 			}
 			one := &all[at]
 			if one.Time.Before(&c.Time) {
 				one.Time = c.Time
-			}
-			if c.Time.Before(&one.First) {
-				one.First = c.Time
 			}
 			if !slices.Contains(one.Clusters, ca.Name) {
 				one.Clusters = append(one.Clusters, ca.Name)
