@@ -26,8 +26,11 @@ const (
 	noteEvery  = 5 * time.Second
 )
 
-// errGone ends a plan that somebody deleted.
-var errGone = errors.New("the plan is gone")
+// errGone ends a plan that was deleted, and errLate one that has waited for its time to live.
+var (
+	errGone = errors.New("the plan is gone")
+	errLate = errors.New("other work took all of the plan's time to live")
+)
 
 // ask asks each cluster what becomes of it. Those that were slow come last. It returns nil if the plan is gone.
 func (r *Reconciler) ask(ctx context.Context, p *addonsv1.AddonPlan, of *subject) (*plan.Sum, error) {
@@ -98,16 +101,20 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan
 	return is
 }
 
-// turn waits until there is no other work. It fails if the plan is gone.
+// turn waits until there is no other work. It fails if the plan is gone, or late.
 func (r *Reconciler) turn(ctx context.Context, of client.ObjectKey) error {
 	for {
-		if err := r.Client.Get(ctx, of, &addonsv1.AddonPlan{}); client.IgnoreNotFound(err) != nil {
+		p := &addonsv1.AddonPlan{}
+		err := r.Client.Get(ctx, of, p)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
 			return err
-		} else if err != nil {
+		case err != nil:
 			return errGone
-		}
-		if !r.IsBusy() {
+		case !r.IsBusy():
 			return nil
+		case r.left(p) <= 0:
+			return errLate
 		}
 		select {
 		case <-ctx.Done():

@@ -399,3 +399,16 @@ func TestPlansComeLastAndBeginAgain(t *testing.T) {
 	must.Equal(t, addonsv1.PlanClusters{Total: 1, Changed: 1}, p.Status.Clusters)
 	must.Equal(t, w.revision.Name, p.Status.Revision)
 }
+
+// A plan that never finds a moment without other work fails after its time to live.
+func TestPlansThatNeverRunEnd(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.plan("late", addonsv1.AddonPlanSpec{TTLSecondsAfterFinished: new(int32(60))})
+	w.IsBusy = func() bool {
+		w.clock.Step(time.Minute)
+		return true
+	}
+	w.reconcile(p)
+	w.expect(p, addonsv1.PlanFailed, addonsv1.CompleteCondition, addonsv1.PlanWaitingReason)
+	must.Equal(t, 0, len(w.clusters.asked))
+}

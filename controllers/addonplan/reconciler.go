@@ -108,6 +108,9 @@ func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	sum, err := r.ask(ctx, is, of)
+	if errors.Is(err, errLate) {
+		return r.stop(ctx, is, waits(err.Error()))
+	}
 	if sum == nil || err != nil {
 		return ctrl.Result{}, err // of a plan that is gone there is none
 	}

@@ -5,6 +5,8 @@ package clusteraddon
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/memory"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/removal"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/report"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/budget"
@@ -41,11 +44,11 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (plan.Cl
 }
 
 // preview gathers and decides as a reconcile does, with a memory of its own that is lost then. The cluster is coming if it was neither
-// found to be unreachable yet, nor looked at.
+// found to be unreachable yet, nor looked at, or has no ClusterAddon yet.
 func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan.Cluster, isComing bool, err error) {
 	ca := &addonsv1.ClusterAddon{}
 	if err := r.Client.Get(ctx, request.Cluster, ca); err != nil {
-		return is, false, err
+		return is, apierrors.IsNotFound(err), err // it is made as soon as the Cluster is seen
 	}
 	cluster, err := r.Members.Of(ctx, ca)
 	if err != nil {
@@ -84,9 +87,21 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan
 			Delivery: r.delivery(q, &seen, releases.Names(leaving)), Request: request, Coming: preview.NewComing(), Removed: leaving, Kept: kept,
 		}
 		is.Addons, err = of.All(ctx)
+		if report.Gate(ca, cluster) {
+			hold(is.Addons, report.Blocks(ca))
+		}
 	}
 	if !known && err == nil || conn.Context().Err() != nil {
 		return plan.Silent(), conn.Context().Err() == nil, nil
 	}
 	return is, false, err
+}
+
+// hold has what would change wait, as nothing is done on a cluster that is paused or deleted.
+func hold(addons []plan.Addon, because *metav1.Condition) {
+	for i := range addons {
+		if a := &addons[i]; a.State == plan.Changed {
+			a.State, a.Reason, a.Message = plan.Held, because.Reason, because.Message
+		}
+	}
 }

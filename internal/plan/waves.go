@@ -20,7 +20,7 @@ func Waves(in rollout.Input, revision string, strategy rollout.Strategy) []addon
 		for i := range clusters { // the target that is replaced may not be completed
 			clusters[i].Unfinished = clusters[i].Unfinished || clusters[i].Assigned == in.Target && in.Mode != rollout.Following
 		}
-		in = rollout.Input{Now: in.Now, Target: revision, Strategy: strategy, Clusters: clusters}
+		in = rollout.Input{Now: in.Now, Target: revision, Strategy: strategy, Clusters: clusters, Others: in.Others, WatchFilter: in.WatchFilter}
 	}
 	d := rollout.Decide(in)
 	waves := make([]addonsv1.PlanWave, 0, len(d.Waves))

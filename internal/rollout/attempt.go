@@ -54,6 +54,11 @@ type Progress struct {
 	Last map[string]uint64 `json:"last,omitempty"`
 	// Over are the names of the waves that are over.
 	Over []string `json:"over,omitempty"`
+	// OnTheWay is how many clusters were on their way at the last decision, which counts for other instances until all of them
+	// have arrived or failed. Waves counts the clusters of each wave. An instance without others beside it notes neither.
+	OnTheWay int              `json:"onTheWay,omitempty"`
+	Until    time.Time        `json:"until,omitzero"`
+	Waves    map[string]Share `json:"waves,omitempty"`
 }
 
 // Halt says why a rollout is halted. It is the annotation rollout-halted, as JSON.
@@ -166,25 +171,29 @@ func (a Attempt) after(d Decision, waves []addonsv1.RolloutWave, watchFilter str
 	if !isBegun && d.Begins && (d.Mode == Staged || d.Mode == SteppingBack) {
 		a.Started = now
 	}
-	if d.Mode != Staged || !d.Begins {
+	if !d.Begins || d.Mode != Staged && d.Own == nil {
 		return a
 	}
-	if !isBegun {
-		a.Waves = waves
-	}
-	is, known := a.Instances[watchFilter]
-	if !known {
-		is.Last = d.Last
-	}
-	over := sets.New(is.Over...).Insert(d.Over...)
-	if !known || len(over) > len(is.Over) {
-		is.Over = sets.List(over)
-		a.Instances = maps.Clone(a.Instances)
-		if a.Instances == nil {
-			a.Instances = map[string]Progress{}
+	was, known := a.Instances[watchFilter]
+	is := was
+	if d.Mode == Staged {
+		if !isBegun {
+			a.Waves = waves
 		}
-		a.Instances[watchFilter] = is
+		if !known {
+			is.Last = d.Last
+		}
+		is.Over = sets.List(sets.New(is.Over...).Insert(d.Over...))
 	}
+	is.tell(d)
+	if known && reflect.DeepEqual(was, is) {
+		return a
+	}
+	a.Instances = maps.Clone(a.Instances)
+	if a.Instances == nil {
+		a.Instances = map[string]Progress{}
+	}
+	a.Instances[watchFilter] = is
 	return a
 }
 

@@ -20,11 +20,11 @@ func Decide(in Input) Decision {
 	for i := range waves {
 		d.Waves, d.Members = append(d.Waves, waves[i].count), append(d.Members, waves[i].members)
 	}
-	if in.halts(&d) {
-		return d
+	if !in.halts(&d) {
+		in.proceed(&d, waves, running)
+		d.Begins = d.Begins || len(d.Start) > 0
 	}
-	in.proceed(&d, waves, running)
-	d.Begins = d.Begins || len(d.Start) > 0
+	in.tell(&d, running)
 	return d
 }
 
@@ -41,7 +41,7 @@ func (in *Input) proceed(d *Decision, waves []wave, running int) {
 				d.Phase = phase
 				return
 			case phase == "" && !isUnsure:
-				free := max(0, atLeastOne(w.MaxConcurrent, w.count.Total)-running-len(d.Start))
+				free := max(0, atLeastOne(w.MaxConcurrent, in.total(w.count))-running-in.Elsewhere.OnTheWay-len(d.Start))
 				for _, m := range turns[:min(free, len(turns))] {
 					d.Start = append(d.Start, m.Name)
 				}
@@ -83,8 +83,10 @@ func (in *Input) halts(d *Decision) bool {
 	mayReject := in.Mode != Returning && in.Strategy.RollsBack && in.Stop.Phase != addonsv1.RolloutPaused && (at >= 0 || in.Halted.Failed > 0)
 	isThere := func(c Cluster) bool { return c.Assigned == in.Target && c.GoesBackTo != "" }
 	d.Reject = mayReject && slices.ContainsFunc(in.Clusters, isThere)
-	if !d.Reject && at >= 0 && (in.Halted == nil || in.Halted.Failed < len(d.Waves[at].Failed)) {
-		d.Halt = &Halt{Wave: d.Waves[at].Name, Failed: len(d.Waves[at].Failed)}
+	if at >= 0 && !d.Reject {
+		if failed := in.failed(d.Waves[at]); in.Halted == nil || in.Halted.Failed < failed {
+			d.Halt = &Halt{Wave: d.Waves[at].Name, Failed: failed}
+		}
 	}
 	return true
 }
@@ -96,7 +98,7 @@ func (in *Input) haltedAt(d *Decision) int {
 		return -1
 	}
 	at := max(0, slices.IndexFunc(d.Waves, func(c Count) bool { return c.Name == in.Halted.Wave }))
-	if in.Halted.Failed > 0 && in.Halted.Failed <= AtMost(in.Strategy.MaxFailed, d.Waves[at].Total) {
+	if in.Halted.Failed > 0 && in.Halted.Failed <= AtMost(in.Strategy.MaxFailed, in.total(d.Waves[at])) {
 		d.Resume = true
 		return -1
 	}
@@ -105,12 +107,12 @@ func (in *Input) haltedAt(d *Decision) int {
 
 // isExceeded reports whether more clusters of a wave failed than may.
 func (in *Input) isExceeded(c Count) bool {
-	return len(c.Failed) > AtMost(in.Strategy.MaxFailed, c.Total)
+	return in.failed(c) > AtMost(in.Strategy.MaxFailed, in.total(c))
 }
 
 // isUnsure reports whether more clusters of a wave may have failed than may, with those that failed just now.
 func (in *Input) isUnsure(c Count) bool {
-	return in.Mode != Following && in.Mode != AllAtOnce && len(c.Failed)+c.Unsure > AtMost(in.Strategy.MaxFailed, c.Total)
+	return in.Mode != Following && in.Mode != AllAtOnce && in.failed(c)+c.Unsure > AtMost(in.Strategy.MaxFailed, in.total(c))
 }
 
 // gate returns what keeps clusters of a wave from starting, "" for nothing. All waves before it are over. Clusters that

@@ -80,6 +80,9 @@ func (in *Input) describeHalt(d *Decision, resume, reject string) string {
 	switch {
 	case in.Replaced:
 		return in.Target + " can't be brought to other clusters: values that it was made with were replaced. Change the AddonStack"
+	case len(wave.Failed) == 0 && in.failed(wave) > 0:
+		return fmt.Sprintf("%d of %d clusters of wave %s failed, all of other instances, more than spec.rollout.maxFailed allows. No cluster starts any more. Set them right and resume: %s. Or give the revision up: %s",
+			in.failed(wave), in.total(wave), wave.Name, resume, reject)
 	case len(wave.Failed) == 0 && (in.Halted == nil || in.Halted.Failed == 0):
 		return "A person halted the rollout. To resume it: " + resume
 	case len(wave.Failed) == 0:

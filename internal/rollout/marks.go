@@ -156,6 +156,7 @@ func (in *Input) Aim(revisions []appsv1.ControllerRevision, target int, watchFil
 	in.Target = is.Name
 	in.Began, in.Returned = attempt.Started, attempt.Returns
 	in.Last, in.Over = attempt.Instances[watchFilter].Last, sets.New(attempt.Instances[watchFilter].Over...)
+	in.WatchFilter, in.Elsewhere = watchFilter, in.elsewhere(attempt)
 	if is.Cause != "" {
 		in.Halted, in.Approved, in.Promoted = HaltOf(revision), Approved(revision), Promoted(revision)
 	}

@@ -85,8 +85,11 @@ type Input struct {
 	// are over without a proof.
 	Approved, Promoted sets.Set[string]
 	Clusters           []Cluster
-	// Others are the other provider instances with clusters of the stack.
-	Others []addonsv1.StackInstance
+	// Others are the other provider instances with clusters of the stack, and Elsewhere how far these clusters are.
+	Others    []addonsv1.StackInstance
+	Elsewhere Elsewhere
+	// WatchFilter of this instance, "" if it has none.
+	WatchFilter string
 	// Plan says what the target does by its newest plan, for who approves it; "" if there is none.
 	Plan string
 }
@@ -118,6 +121,8 @@ type Decision struct {
 	Waves []Count
 	// Members are the clusters of each wave.
 	Members [][]Member
+	// Own is what other instances have to know; nil without any.
+	Own *Progress
 	// Next is when time alone changes the decision; zero if it doesn't.
 	Next time.Time
 }

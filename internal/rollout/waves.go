@@ -68,7 +68,10 @@ func (in *Input) lastOf(step Wave, rest []Member) (last uint64) {
 	if last, known := in.Last[step.Name]; known || len(rest) == 0 {
 		return last
 	}
-	size := atLeastOne(*step.Size, len(rest))
+	size := in.ownPart(*step.Size, len(rest))
+	if size == 0 {
+		return 0 // other instances have the clusters of the wave
+	}
 	counted := 0
 	for i, m := range rest {
 		able := (m.Standing != Away || m.Unseen) && !m.isUnwell()

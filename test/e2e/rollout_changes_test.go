@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -154,5 +155,22 @@ func TestSharedRollout(t *testing.T) {
 		for _, other := range []string{blue, green} {
 			tn.Expect(first[filter+"-second"].Time).NotTo(BeTemporally("<", first[other+"-first"].Time), "no second wave begins before a first one")
 		}
+	}
+
+	r.edit("three", "none", rollsOut(addonsv1.Rollout{MaxConcurrent: new(intstr.FromInt32(1)), MinReady: &metav1.Duration{Duration: 3 * time.Second}}))
+	tn.awaitStatus("platform", "it begins", func(s *addonsv1.AddonStack) error {
+		if is := s.Status.Rollout; is == nil || is.Revision == target || is.Phase == addonsv1.RolloutCompleted {
+			return fmt.Errorf("%+v", is)
+		}
+		return nil
+	})
+	r.awaitPhase(addonsv1.RolloutCompleted, 4, "one after the other")
+	var each []addonsv1.StackStatus
+	for name := range first {
+		each = append(each, tn.awaitCluster(name, "it has it", ready("settings")).Status.Stacks[0])
+	}
+	slices.SortFunc(each, func(a, b addonsv1.StackStatus) int { return a.Started.Compare(b.Started.Time) })
+	for i, is := range each[1:] {
+		tn.Expect(is.Started.Time).NotTo(BeTemporally("<", each[i].Since.Add(3*time.Second)), "maxConcurrent counts over both instances: %+v", each)
 	}
 }

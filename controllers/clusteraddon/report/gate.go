@@ -21,8 +21,20 @@ func Gate(ca *addonsv1.ClusterAddon, cluster *member.Member) bool {
 	for _, c := range []metav1.Condition{deletingCondition(ca, cluster), pausedCondition(ca, cluster), controlPlaneCondition(ca, cluster)} {
 		conditions.Set(ca, c)
 	}
-	return conditions.IsTrue(ca, addonsv1.DeletingCondition) || conditions.IsTrue(ca, addonsv1.PausedCondition) ||
-		!conditions.IsTrue(ca, addonsv1.ControlPlaneInitializedCondition)
+	return Blocks(ca) != nil
+}
+
+// Blocks returns the condition because of which nothing is done on the cluster, nil if there is none.
+func Blocks(ca *addonsv1.ClusterAddon) *metav1.Condition {
+	for _, of := range []string{addonsv1.DeletingCondition, addonsv1.PausedCondition} {
+		if conditions.IsTrue(ca, of) {
+			return conditions.Get(ca, of)
+		}
+	}
+	if !conditions.IsTrue(ca, addonsv1.ControlPlaneInitializedCondition) {
+		return conditions.Get(ca, addonsv1.ControlPlaneInitializedCondition)
+	}
+	return nil
 }
 
 func deletingCondition(ca *addonsv1.ClusterAddon, cluster *member.Member) metav1.Condition {
