@@ -82,11 +82,11 @@ func VersionChanges(before, after *addonsv1.AddonStackSpec) (all []string) {
 	return all
 }
 
-// versionsOf returns the version of each add-on and of the bundle, "some" if that isn't written.
+// versionsOf returns the version of each add-on and of the bundle, "unversioned" if it has none.
 func versionsOf(spec *addonsv1.AddonStackSpec) map[string]string {
 	all := map[string]string{}
 	for _, f := range sourcesOf(cmp.Or(spec, &addonsv1.AddonStackSpec{})) {
-		all[f.Name] = cmp.Or(*f.version, "some")
+		all[f.Name] = cmp.Or(*f.version, "unversioned")
 	}
 	return all
 }

@@ -37,7 +37,8 @@ func ChangeTo(revisions []appsv1.ControllerRevision, from string, at time.Time) 
 		was = &revisions[known]
 	}
 	c := addonsv1.StackChange{
-		Time: metav1.NewTime(at.Truncate(time.Second)), Cause: rollout.ChangeOf(was, is), From: from, To: is.Name, By: is.Annotations[addonsv1.EditedByAnnotation],
+		Time: metav1.NewTime(at.Truncate(time.Second)), Cause: rollout.ChangeOf(was, is), By: is.Annotations[addonsv1.EditedByAnnotation],
+		From: from, To: is.Name,
 	}
 	changed := stack.VersionChanges(stack.SpecAt(revisions, from), stack.SpecAt(revisions, is.Name))
 	c.Versions = message.Shorten(message.List(changed, ", ", message.Few), 512)
