@@ -35,7 +35,13 @@ type AddonPlanSpec struct {
 	// +kubebuilder:validation:Type=object
 	Template *apiextensionsv1.JSON `json:"template,omitempty"`
 
-	// clusterSelector narrows the clusters of the stack to those with the labels.
+	// recordedValues gives each add-on that takes a release of Helm over the values that the release has, in place of those of
+	// the stack. Values of fields aren't shown then.
+	// +optional
+	RecordedValues bool `json:"recordedValues,omitempty"`
+
+	// clusterSelector narrows the clusters of the stack to those with the labels. The label cluster.x-k8s.io/cluster-name is the
+	// name of the cluster.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 

@@ -12,14 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/command"
-	"github.com/cluster-chandler/chandler/internal/render/worker"
 )
 
 // garbage is how much more than what is in use may be garbage, in percent: memory counts for more here than time.
 const garbage = 50
 
 func main() {
-	worker.RunIfAsked() // doesn't return in a process that renders charts
 	debug.SetGCPercent(garbage)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	os.Exit(command.Run(signals.SetupSignalHandler(), streams, os.Args[1:]))

@@ -54,6 +54,7 @@ func (r *Reconciler) ask(ctx context.Context, p *addonsv1.AddonPlan, of *subject
 			}
 			request := plan.Request{
 				Cluster: client.ObjectKey{Namespace: p.Namespace, Name: name}, Stack: of.stack.Name, Revision: of.Revision, Inputs: of.inputs, Key: secret,
+				RecordedValues: p.Spec.RecordedValues,
 			}
 			if !of.leaves.Has(name) {
 				request.Spec = of.spec

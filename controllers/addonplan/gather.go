@@ -190,7 +190,8 @@ func (r *Reconciler) selectClusters(ctx context.Context, p *addonsv1.AddonPlan, 
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		m := members[name]
 		selected, err := stack.Selects(p.Namespace, of.spec, m)
-		if err != nil || m.Deleting || !narrowed.Matches(labels.Set(m.Labels)) || !selected && !has[name] {
+		named := labels.Merge(m.Labels, labels.Set{clusterv1.ClusterNameLabel: name})
+		if err != nil || m.Deleting || !narrowed.Matches(named) || !selected && !has[name] {
 			continue // a selector was valid when it was kept
 		}
 		if of.Clusters = append(of.Clusters, name); !selected {

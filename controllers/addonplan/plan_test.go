@@ -207,6 +207,24 @@ func TestPlanOfAFleet(t *testing.T) {
 	}
 }
 
+// A selector may name clusters, and the values of releases that are taken over are asked for.
+func TestPlanOfNamedClusters(t *testing.T) {
+	w := newWorld(t, 3)
+	w.clusters.answer = func(_ context.Context, r plan.Request) (plan.Cluster, error) {
+		if !r.RecordedValues {
+			t.Errorf("asked %+v", r)
+		}
+		return changes("b"), nil
+	}
+	p := w.plan("named", addonsv1.AddonPlanSpec{RecordedValues: true, ClusterSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: clusterv1.ClusterNameLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{"prod-01", "prod-02", "elsewhere"}}},
+	}})
+	w.reconcile(p)
+	w.expect(p, addonsv1.PlanDone, addonsv1.CompleteCondition, addonsv1.PlanCompleteReason)
+	slices.Sort(w.clusters.asked)
+	must.Equal(t, []string{"prod-01", "prod-02"}, w.clusters.asked)
+}
+
 // What can't be planned says why, and what isn't there yet is waited for.
 func TestPlansWithoutAnAnswer(t *testing.T) {
 	w := newWorld(t, 1)

@@ -151,7 +151,7 @@ func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, ke
 	return &preview.Previewer{
 		Applier: applier, Claimer: &claim.Claimer{Applier: applier, Adoption: want.Adoption, CRDPolicy: want.CRDPolicy, Leaving: want.Leaving},
 		Keeper: t.keeper(past.Scope, want.DataPolicy, func(types.UID) bool { return false }),
-		Hidden: past.Hidden, Ignore: want.Ignore, Seen: want.Seen, Recreate: want.Recreate, Key: key, Coming: coming,
+		Hidden: past.Hidden, Ignore: want.Ignore, Seen: want.Seen, Recreate: want.Recreate, Conceals: want.TakesValues, Key: key, Coming: coming,
 	}
 }
 

@@ -3,13 +3,17 @@
 package deliver_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"helm.sh/helm/v4/pkg/action"
+	helmkube "helm.sh/helm/v4/pkg/kube"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +28,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/plan"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // preview plans a delivery, and expects that this writes nothing.
@@ -92,6 +97,35 @@ func (e *env) expectPlanned(a plan.Addon, why string) {
 	wanted, maybe := writes(a)
 	is := slices.DeleteFunc(e.written(), func(name string) bool { return slices.Contains(maybe, name) })
 	e.Expect(is).To(HaveExactElements(wanted), "%s: %+v", why, a.Changes)
+}
+
+// TestPlanWithRecordedValues plans the takeover of a release with the values that Helm has recorded. None of them are told, also of
+// those that the chart turns into other words.
+func TestPlanWithRecordedValues(t *testing.T) {
+	e, ns := beside(t)
+	install := action.NewInstall(helm(e, ns))
+	install.ReleaseName, install.Namespace = "demo", ns
+	install.WaitStrategy, install.Timeout = helmkube.HookOnlyStrategy, time.Minute
+	_, err := install.Run(theirChart("1", configMap("a", "before")+configMap("fixed", "x")+"immutable: true\n"), map[string]any{"token": "sentinel-one"})
+	must.Succeed(t, err)
+	var given []map[string]any
+	want := e.want(ns, chart{})
+	want.Adoption, want.TakesValues = addonsv1.AdoptionPolicyAdopt, true
+	want.Render = func(_ context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
+		given = append(given, in.Values)
+		is := chart{version: "1.0.0", manifest: configMap("a", "SENTINEL-ONE") + configMap("fixed", "sentinel-one") + "immutable: true\n" +
+			"---\napiVersion: v1\nkind: Service\nmetadata: {name: odd}\nspec: {type: sentinel-one, ports: [{port: 80}]}\n"}.render(t)
+		is.Values = in.Values
+		return is, nil
+	}
+	a := e.preview(want)
+	e.Expect(given).To(Equal([]map[string]any{{"token": "sentinel-one"}}))
+	e.Expect(planned(a)).To(Equal([]string{"Adopt ConfigMap a", "Refused ConfigMap fixed", "Refused Service odd"}))
+	e.Expect(changeOf(a, "a").Fields).To(ContainElement(And(HaveField("Path", ".data.key"), HaveField("New", plan.Hidden))))
+	e.Expect(strings.ToLower(fmt.Sprint(a))).NotTo(ContainSubstring("sentinel"))
+	want.TakesValues = false
+	e.preview(want)
+	e.Expect(given[1]).To(BeNil(), "a delivery has the values of the stack")
 }
 
 // TestPlanIsTheDelivery plans installations, upgrades and removals, and compares each plan with what is written then.

@@ -195,14 +195,19 @@ func TestTakeOverOfWhatIsGoing(t *testing.T) {
 
 // wantGenerated is an add-on of a name whose chart generates a password.
 func (e *env) wantGenerated(ns, name string, leaving ...deliver.Release) deliver.Desired {
-	c := chart{version: "1"}
+	return e.wantGeneratedIn(ns, name, "1", "db", leaving...)
+}
+
+// wantGeneratedIn is an add-on as that of wantGenerated, with a version, and a name of the Secret.
+func (e *env) wantGeneratedIn(ns, name, version, secret string, leaving ...deliver.Release) deliver.Desired {
+	c := chart{version: version}
 	want := e.wantNamed(name, ns, c)
 	want.Leaving = leaving
 	want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
 		request := &job.Chart{
 			Files: []artifact.File{
 				{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: demo\nversion: 1.0.0\n")},
-				{Name: "templates/db.yaml", Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: {{ randAlphaNum 20 }}}\n")},
+				{Name: "templates/db.yaml", Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: " + secret + "}\nstringData: {password: {{ randAlphaNum 20 }}}\n")},
 			},
 			Release: job.Release{Name: name, Namespace: ns, Revision: in.Revision}, Generated: in.Generated,
 			Facts: job.Facts{KubeVersion: "v1.34.0"},
@@ -242,6 +247,27 @@ func TestPasswordOfWhoGoesLater(t *testing.T) {
 	e.install(e.wantGenerated(ns, "second", first))
 	e.Expect(e.passwordIn(ns)).To(Equal(live))
 	e.Expect(e.remove(first).Gone).To(BeTrue())
+}
+
+// TestPasswordOfThePreviousLife has an add-on that was removed and is installed again, so that it has another password. The record of
+// another one has the first password still, from the time when that one could have taken the Secret over. That one also has an object
+// for itself about which a third one disagrees.
+func TestPasswordOfThePreviousLife(t *testing.T) {
+	e, ns := beside(t)
+	release := func(name string) deliver.Release { return deliver.Release{Namespace: ns, Name: name} }
+	e.install(e.wantGenerated(ns, "first"))
+	e.install(e.wantGeneratedIn(ns, "third", "1", "other"))
+	e.install(e.wantGeneratedIn(ns, "second", "1", "other", release("first"), release("third")))
+	e.Expect(e.remove(release("first")).Gone).To(BeTrue())
+	e.Expect(e.target.Client.DeleteAllOf(e.ctx, &corev1.Secret{}, client.InNamespace(ns), client.MatchingLabels{"owner": "helm", "name": "third"})).To(Succeed())
+	e.restart()
+	e.settleAs(e.wantGeneratedIn(ns, "third", "1", "other"), object.ReasonOwnedByOther)
+	e.install(e.wantGenerated(ns, "first"))
+	live := e.passwordIn(ns)
+	want := e.wantGeneratedIn(ns, "first", "2", "db")
+	want.Kept = []deliver.Release{release("second"), release("third")}
+	e.install(want)
+	e.Expect(e.passwordIn(ns)).To(Equal(live))
 }
 
 // TestPasswordOfWhatStays deletes a Secret while the add-on that has it waits to be removed, and another one waits for that.

@@ -3,174 +3,88 @@
 package migration
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
-	"time"
+	"slices"
+	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/deliver/preview"
 	"github.com/cluster-chandler/chandler/internal/plan"
-	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
-	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// foresight renders releases as the manager will.
-type foresight struct {
-	namespace string
-	renew     bool
-	sources   *source.Sources
-	renderer  *render.Renderer
-	connect   func(ctx context.Context, cluster string) (*rest.Config, error)
-	scheme    *runtime.Scheme
-	known     map[string]*cluster
-}
-
-// cluster is a workload cluster, which is asked for its APIs once.
-type cluster struct {
-	client client.Client
-	facts  job.Facts
-}
-
-// Foresee adds a problem for each release that Chandler would refuse, and a note for each workload whose pods restart. A chart
-// that only Chandler can get is noted.
-func (f *Found) Foresee(ctx context.Context) error {
-	renderer := render.New(render.Options{Timeout: time.Minute})
-	defer renderer.Close()
-	sources, err := source.New(source.Options{Opener: renderer, Client: f.Client, AllowLoopback: true})
-	if err != nil {
-		return err
-	}
-	by := &foresight{
-		namespace: f.Namespace, renew: f.Renew, sources: sources, renderer: renderer, connect: f.Config, scheme: f.Client.Scheme(), known: map[string]*cluster{},
-	}
-	for _, r := range f.Releases {
-		if at := r.Addon.Chart; r.Addon.AdoptionPolicy == "" || at.OCI == nil && at.Helm == nil && at.Path == "" {
+// Foresee has an AddonPlan made of each AddonStack that isn't there, by a function that waits for its end. It adds a problem for
+// each release that Chandler would refuse, and a note for each workload whose pods restart. If plans aren't answered, that is a problem.
+func (f *Found) Foresee(ctx context.Context, plans []*Plan, await func(context.Context, *addonsv1.AddonPlan) error) {
+	for _, p := range plans {
+		if slices.ContainsFunc(p.Releases, (*Release).isIncomplete) || f.hasStack(p.Stack.Name) {
 			continue // it has a problem
 		}
-		files, err := by.chartOf(ctx, r)
-		if err != nil {
-			f.note("%s: whether it can be taken over, and which pods restart, isn't known, as its chart can't be read from here: %v", r, err)
-			continue
-		}
-		is, err := by.tryOut(ctx, r, files)
-		if err != nil {
-			return fmt.Errorf("%s: %w", r, err)
-		}
-		f.tell(r, is)
-	}
-	return nil
-}
-
-// tell adds problems and notes on what becomes of a release.
-func (f *Found) tell(r *Release, is plan.Addon) {
-	if is.Reason == job.ReasonGeneratedValuesLost {
-		is.Message += ", or with --generated-values renew"
-	}
-	if is.Reason != "" {
-		f.problem("%s: %s: %s", r, is.Reason, is.Message)
-	}
-	for _, c := range is.Changes {
-		switch {
-		case c.Action == plan.Refuse:
-			f.problem("%s: %s: %s", r, c.Reason, c.Message)
-		case c.Restarts && is.State != plan.Refused:
-			f.note("%s: the pods of %s restart", r, c.Object)
+		is := p.addonPlan()
+		if err := await(ctx, is); err == nil {
+			f.tell(p, &is.Status)
+		} else if f.problem("what becomes of %s isn't known: %v", p.Releases[0], err); is.Status.Phase != addonsv1.PlanFailed {
+			return // nor would it be of the rest
 		}
 	}
 }
 
-// chartOf returns the files of a release's chart.
-func (by *foresight) chartOf(ctx context.Context, r *Release) ([]artifact.File, error) {
-	ref := reference.Reference{Namespace: by.namespace, Chart: r.Addon.Chart}
-	digest, err := by.sources.Resolve(ctx, ref)
-	if err != nil {
-		return nil, err
+// addonPlan returns a plan of the AddonStack, whose Secrets and labels of Clusters aren't written yet: values are those that the
+// releases have, and clusters have a name.
+func (p *Plan) addonPlan() *addonsv1.AddonPlan {
+	spec := *p.Stack.Spec.DeepCopy()
+	spec.ClusterSelector = &metav1.LabelSelector{}
+	a := &spec.Addons[0]
+	a.Values, a.ValuesFrom, a.ValuesTemplate, a.ValuesTemplateMode = nil, nil, "", ""
+	template, _ := json.Marshal(spec) // of our own types
+	var clusters []string
+	for _, r := range p.Releases {
+		clusters = append(clusters, r.Cluster)
 	}
-	is, err := by.sources.Fetch(ctx, ref, digest)
-	if err != nil {
-		return nil, err
-	}
-	return is.Files, nil
-}
-
-// tryOut returns what becomes of a release.
-func (by *foresight) tryOut(ctx context.Context, r *Release, files []artifact.File) (plan.Addon, error) {
-	at, err := by.cluster(ctx, r.Cluster)
-	if err != nil {
-		return plan.Addon{}, err
-	}
-	want := deliver.Desired{
-		Release: deliver.Release{Namespace: r.Addon.Namespace, Name: r.Addon.Name}, Adoption: r.Addon.AdoptionPolicy, CRDPolicy: r.Addon.CRDPolicy,
-		ProgressDeadline: addonsv1.DefaultProgressDeadlineSeconds * time.Second,
-		Digest:           func(context.Context, string) (string, error) { return "", nil },
-		DigestBy:         func(string) string { return "" },
-		Render: func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
-			result, err := by.renderer.Chart(ctx, job.Chart{
-				Files: files, Values: r.Values, Facts: at.facts, Generated: in.Generated, Lookup: in.Lookup, Live: in.Live,
-				Release:   job.Release{Name: r.Addon.Name, Namespace: r.Addon.Namespace, Revision: in.Revision, Upgrade: in.Upgrade},
-				RenewLost: by.renew,
-			})
-			if err != nil {
-				return nil, err
-			}
-			return &deliver.Rendering{Result: *result, Values: r.Values}, nil
+	return &addonsv1.AddonPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Stack.Namespace, GenerateName: p.Stack.Name + "-"},
+		Spec: addonsv1.AddonPlanSpec{
+			StackName: p.Stack.Name, Template: &apiextensionsv1.JSON{Raw: template}, RecordedValues: true,
+			ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: clusterv1.ClusterNameLabel, Operator: metav1.LabelSelectorOpIn, Values: clusters},
+			}},
 		},
 	}
-	if r.Addon.AdoptRelease != nil {
-		want.AdoptRelease = deliver.Release{Namespace: r.storage, Name: r.Addon.Name}
-	}
-	return deliver.New(deliver.Options{}).Preview(ctx, deliver.Target{Name: r.Cluster, Client: at.client, Context: ctx}, want, nil, preview.NewComing())
 }
 
-// cluster connects to a workload cluster.
-func (by *foresight) cluster(ctx context.Context, name string) (*cluster, error) {
-	if at := by.known[name]; at != nil {
-		return at, nil
+// tell adds problems and notes on what becomes of the releases.
+func (f *Found) tell(p *Plan, is *addonsv1.AddonPlanStatus) {
+	if is.TruncatedGroups > 0 {
+		f.problem("AddonStack %s: its plan has no room for all clusters. Name some with -l", p.Stack.Name)
 	}
-	config, err := by.connect(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	at := &cluster{}
-	if at.facts, err = factsOf(config); err != nil {
-		return nil, fmt.Errorf("asking for its APIs: %w", err)
-	}
-	if at.client, err = client.New(config, client.Options{Scheme: by.scheme}); err != nil {
-		return nil, err
-	}
-	by.known[name] = at
-	return at, nil
-}
-
-// factsOf returns what charts may ask about a cluster.
-func factsOf(config *rest.Config) (facts job.Facts, _ error) {
-	c, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return facts, err
-	}
-	version, err := c.ServerVersion()
-	if err != nil {
-		return facts, err
-	}
-	_, lists, err := c.ServerGroupsAndResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return facts, err
-	}
-	facts.KubeVersion = version.GitVersion
-	for _, list := range lists {
-		facts.APIVersions = append(facts.APIVersions, list.GroupVersion)
-		for _, resource := range list.APIResources {
-			facts.APIVersions = append(facts.APIVersions, list.GroupVersion+"/"+resource.Kind)
+	for _, g := range is.Groups {
+		r := *p.Releases[0]
+		if r.Cluster = strings.Join(g.Examples, ", "); int(g.Clusters) > len(g.Examples) {
+			r.Cluster += fmt.Sprintf(" and %d more", int(g.Clusters)-len(g.Examples))
+		}
+		for _, a := range g.Addons {
+			if a.Reason == job.ReasonGeneratedValuesLost {
+				a.Message += ", or with --generated-values renew"
+			}
+			if a.Reason != "" || a.Name == "" {
+				f.problem("%s: %s: %s", &r, cmp.Or(a.Reason, string(a.State)), a.Message)
+			}
+		}
+		for _, c := range g.Changes {
+			switch object := (plan.Object{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}); {
+			case c.Action == addonsv1.PlanAction(plan.Refuse):
+				f.problem("%s: %s: %s", &r, c.Reason, c.Message)
+			case c.Action == addonsv1.PlanAction(plan.Unknown):
+				f.note("%s: what becomes of %s isn't known: %s", &r, object, c.Message)
+			case c.Restarts:
+				f.note("%s: the pods of %s restart", &r, object)
+			}
 		}
 	}
-	return facts, nil
 }

@@ -56,7 +56,7 @@ func (f *Found) isNamed(names ...string) bool {
 // plain finds the releases of workload clusters by their records, but for those of add-ons that weren't moved.
 func (f *Found) plain(ctx context.Context) error {
 	for _, cluster := range f.asked {
-		workload, err := f.workload(ctx, cluster)
+		workload, err := f.Workload(ctx, cluster)
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", cluster, err)
 		}
@@ -81,7 +81,7 @@ func (f *Found) plain(ctx context.Context) error {
 
 // complete reads the newest record of a release, and takes over what it says.
 func (f *Found) complete(ctx context.Context, r *Release) error {
-	workload, err := f.workload(ctx, r.Cluster)
+	workload, err := f.Workload(ctx, r.Cluster)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,8 @@ import (
 // Plan is an AddonStack that is to be written. It is paused until all are written.
 type Plan struct {
 	Stack *addonsv1.AddonStack
+	// Releases that it takes over.
+	Releases []*Release
 	// Secrets have values: those of all clusters, or of one.
 	Secrets []*unstructured.Unstructured
 	// Clusters are the names of those that get the label which the stack selects; empty if it has another selector.
@@ -70,7 +72,7 @@ func (f *Found) Plans() (plans []*Plan) {
 		if len(name) > maxStackName {
 			name = strings.TrimRight(name[:maxStackName-9], "-.") + "-" + hashOf(name)
 		}
-		if slices.Contains(f.Others, name) || slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return s.Name == name }) {
+		if f.hasStack(name) {
 			f.problem("%s: its AddonStack would be %s, which is there, and hasn't this release", first, name)
 		}
 		p := f.plan(name, groups[key])
@@ -91,6 +93,11 @@ func (f *Found) Plans() (plans []*Plan) {
 	return plans
 }
 
+// hasStack reports whether an AddonStack of the name is there.
+func (f *Found) hasStack(name string) bool {
+	return slices.Contains(f.Others, name) || slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return s.Name == name })
+}
+
 // hashOf returns eight hex digits.
 func hashOf(value any) string {
 	text, _ := json.Marshal(value) // of our own types
@@ -102,7 +109,7 @@ func (f *Found) plan(name string, releases []*Release) *Plan {
 	s := &addonsv1.AddonStack{TypeMeta: metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack"}}
 	s.Namespace, s.Name, s.Labels = f.Namespace, name, map[string]string{originLabel: string(f.Origin)}
 	s.Annotations = map[string]string{previousAnnotation: releases[0].Previous, clusterv1.PausedAnnotation: ""}
-	p := &Plan{Stack: s}
+	p := &Plan{Stack: s, Releases: releases}
 	for _, r := range releases {
 		p.Clusters = append(p.Clusters, r.Cluster)
 	}

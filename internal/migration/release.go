@@ -40,6 +40,12 @@ func (r *Release) String() string {
 	return fmt.Sprintf("release %s/%s on cluster %s", r.Addon.Namespace, r.Addon.Name, r.Cluster)
 }
 
+// isIncomplete reports whether the record of the release, or where its chart is, isn't known.
+func (r *Release) isIncomplete() bool {
+	at := r.Addon.Chart
+	return r.Addon.AdoptionPolicy == "" || at.OCI == nil && at.Helm == nil && at.Path == ""
+}
+
 // Found is what there is in a World.
 type Found struct {
 	*World

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,8 +48,8 @@ type World struct {
 	Client    client.Client // of the management cluster; it asks which kinds are served
 	Namespace string
 	Origin    Origin
-	// Config returns how to connect to the workload cluster that a Cluster of this name is.
-	Config func(ctx context.Context, cluster string) (*rest.Config, error)
+	// Workload returns a client of the workload cluster that a Cluster of this name is.
+	Workload func(ctx context.Context, cluster string) (client.Client, error)
 	// Names of HelmChartProxies or HelmReleases, or of releases, which may have "namespace/" before them. None are all.
 	Names []string
 	// Selector selects the clusters whose releases are moved; nil selects all.
@@ -62,15 +61,6 @@ type World struct {
 }
 
 var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
-
-// workload returns a client of a workload cluster.
-func (w *World) workload(ctx context.Context, cluster string) (client.Client, error) {
-	config, err := w.Config(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	return client.New(config, client.Options{Scheme: w.Client.Scheme()})
-}
 
 // list lists the objects of a kind, in the namespace unless the options have another one.
 func (w *World) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {

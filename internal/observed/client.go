@@ -48,20 +48,15 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 // Workload returns a client of a workload cluster, by a kubeconfig file, or for "" by the kubeconfig Secret of the cluster.
 // Its user has to be allowed to read that. Answers have the limits and timeouts that the manager has for them.
 func Workload(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon, file string) (client.WithWatch, error) {
-	config, err := WorkloadConfig(ctx, c, ca, file)
-	if err != nil {
-		return nil, err
-	}
-	return NewClient(config)
-}
-
-// WorkloadConfig returns how to connect to a workload cluster, as [Workload] does.
-func WorkloadConfig(ctx context.Context, c client.Reader, ca *addonsv1.ClusterAddon, file string) (*rest.Config, error) {
 	k, err := kubeconfigOf(ctx, c, ca, file)
 	if err != nil {
 		return nil, err
 	}
-	return fleet.ConfigFor(k, fleet.Options{AllowLoopback: true})
+	config, err := fleet.ConfigFor(k, fleet.Options{AllowLoopback: true})
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(config)
 }
 
 // kubeconfigOf returns what the user's file says, which is trusted, or the kubeconfig Secret of the cluster.

@@ -35,6 +35,8 @@ type Request struct {
 	Spec *addonsv1.AddonStackSpec
 	// Inputs are the digests of values that the revision pins, or would pin.
 	Inputs stack.Inputs
+	// RecordedValues gives add-ons that take a release of Helm over the values that the release has.
+	RecordedValues bool
 	// Key is that of the digests of fields: see [FieldOf].
 	Key []byte
 }

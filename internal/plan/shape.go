@@ -59,10 +59,19 @@ func shapeOf(c Cluster) (is addonsv1.PlanGroup, digests []string) {
 	return is, digests
 }
 
-// inOrder compares two changes by their objects.
+// inOrder compares two changes. Those that people have to see come first, as there may not be room for all, and else they are in
+// the order of their objects.
 func inOrder(a, b Change) int {
-	return cmp.Or(cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
+	return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
 		cmp.Compare(a.Object.Name, b.Object.Name), cmp.Compare(a.Object.APIVersion, b.Object.APIVersion), cmp.Compare(a.Action, b.Action))
+}
+
+// rank is less for what people have to see.
+func (c *Change) rank() int {
+	if c.Action == Refuse || c.Restarts {
+		return 0
+	}
+	return 1
 }
 
 // shown returns a change without its fields.

@@ -169,6 +169,26 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// Where there is no room for all changes, those that are refused or restart pods are there.
+func TestRestartsHaveRoom(t *testing.T) {
+	a := plan.Addon{Name: "web", State: plan.Changed}
+	for i := range 250 {
+		a.Changes = append(a.Changes, plan.Change{Object: plan.Object{Kind: "ConfigMap", Name: name(i)}, Action: plan.Adopt})
+	}
+	a.Changes = append(a.Changes, plan.Change{Object: plan.Object{Kind: "StatefulSet", Name: "db"}, Action: plan.Adopt, Restarts: true},
+		plan.Change{Object: plan.Object{Kind: "Role", Name: "web"}, Action: plan.Refuse})
+	sum, is := plan.Sum{}, addonsv1.AddonPlanStatus{}
+	sum.Add("prod", plan.Cluster{Addons: []plan.Addon{a}})
+	sum.Into(&is, 1)
+	var first []string
+	for _, c := range is.Groups[0].Changes[:3] {
+		first = append(first, c.Kind)
+	}
+	if diff := cmp.Diff([]string{"Role", "StatefulSet", "ConfigMap"}, first); diff != "" || is.Groups[0].Truncated != 52 {
+		t.Errorf("%d are left out, and the first ones are:\n%s", is.Groups[0].Truncated, diff)
+	}
+}
+
 // Values from Secrets are never shown, and long ones are cut. Whether two are the same shows all the same.
 func TestFieldsHideSecrets(t *testing.T) {
 	const secret = "sentinel-7c1e"

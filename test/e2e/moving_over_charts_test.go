@@ -44,6 +44,7 @@ var movedCharts = []struct {
 // mayMove are the rights of who moves, in the namespace.
 var mayMove = []rbacv1.PolicyRule{
 	{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"addonstacks"}, Verbs: []string{"create", "patch", "delete"}},
+	{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"addonplans"}, Verbs: []string{"create", "delete"}},
 	{APIGroups: []string{addonsv1.GroupVersion.Group, "helm.toolkit.fluxcd.io"}, Resources: []string{"helmchartproxies", "helmreleaseproxies", "helmreleases"}, Verbs: []string{"list", "patch", "delete"}},
 	{APIGroups: []string{"source.toolkit.fluxcd.io"}, Resources: []string{"helmrepositories", "ocirepositories"}, Verbs: []string{"get"}},
 	{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"clusters"}, Verbs: []string{"list", "patch"}},

@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -52,7 +54,6 @@ data:
 	m := newMoving(t, releases...)
 	m.joins("foreseen-0", virtualcluster.NewAuthority(t).New(t, m.userOn(workloadServer(t, 1), "foreseen-0"), "foreseen-0").Kubeconfig)
 	m.install(migration.Helm)
-	m.startManager()
 	m.makeStack("restarts", labels("env=none"), m.addon("restarts", "none"))
 	before := m.workloads()
 	p := m.newPlugin(mayMove...)
@@ -64,8 +65,17 @@ data:
 		return all
 	}
 
+	out := p.does(append(migrate("keeps"), "--timeout", "5s")...)
+	m.Expect(out).To(And(ContainSubstring("# problem: what becomes of release default/keeps"), ContainSubstring("no provider instance"), ContainSubstring("kind: AddonStack")))
+	looks := m.newPluginAs("looks", slices.DeleteFunc(slices.Clone(mayMove), func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "addonplans" })...)
+	m.Expect(looks.does(migrate("keeps")...)).To(And(ContainSubstring("# problem: what becomes of release default/keeps"), ContainSubstring("addonplans"), ContainSubstring("forbidden")))
+
+	m.startManager()
 	all := migrate("keeps", "restarts", "loses", "refused")
-	out := p.does(all...)
+	out = p.does(all...)
+	plans := &addonsv1.AddonPlanList{}
+	m.Expect(world.hub.List(t.Context(), plans, client.InNamespace(m.namespace))).To(Succeed())
+	m.Expect(plans.Items).To(BeEmpty(), "plans are deleted")
 	var told []string
 	for line := range strings.Lines(out) {
 		if strings.HasPrefix(line, "# note") || strings.HasPrefix(line, "# problem") {

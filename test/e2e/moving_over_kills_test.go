@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/migration"
@@ -93,7 +92,7 @@ func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int, names .
 	defer cancel()
 	w := &migration.World{
 		Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names,
-		Config:       func(_ context.Context, cluster string) (*rest.Config, error) { return m.clusters[cluster], nil },
+		Workload:     m.workload,
 		Repositories: map[string]string{},
 	}
 	for _, r := range m.releases {

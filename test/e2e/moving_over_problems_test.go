@@ -13,7 +13,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,7 +54,7 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	gather := func(origin migration.Origin, repositories map[string]string, names ...string) *migration.Found {
 		found, err := migration.Gather(t.Context(), &migration.World{
 			Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names, Repositories: repositories,
-			Config: func(_ context.Context, cluster string) (*rest.Config, error) { return m.clusters[cluster], nil },
+			Workload: m.workload,
 		})
 		m.Expect(err).NotTo(HaveOccurred())
 		return found
@@ -79,7 +78,7 @@ func TestWhatIsNotMovedOver(t *testing.T) {
 	p := m.newPlugin(mayMove...)
 	m.maySeeProviders(p)
 	for _, origin := range []string{"caaph", "flux", "helm"} {
-		out, code := p.run("migrate", origin, "--apply")
+		out, code := p.run("migrate", origin, "--apply", "--timeout", "5s") // no instance plans
 		m.Expect(code).To(Equal(3), out)
 	}
 	stacks := &addonsv1.AddonStackList{}
@@ -153,7 +152,7 @@ func TestMovedBefore(t *testing.T) {
 	steps := func() (names []string) {
 		found, err := migration.Gather(t.Context(), &migration.World{
 			Client: world.hub, Namespace: m.namespace, Origin: migration.Helm, Names: []string{"before", "gone"},
-			Config: func(_ context.Context, cluster string) (*rest.Config, error) { return m.clusters[cluster], nil },
+			Workload: m.workload,
 		})
 		m.Expect(err).NotTo(HaveOccurred())
 		m.Expect(found.Releases).To(BeEmpty())

@@ -108,6 +108,11 @@ func (m *moving) joins(name string, kubeconfig []byte) {
 // names returns the names of the clusters, in order.
 func (m *moving) names() []string { return slices.Sorted(maps.Keys(m.clusters)) }
 
+// workload returns a client of a cluster.
+func (m *moving) workload(_ context.Context, cluster string) (client.Client, error) {
+	return client.New(m.clusters[cluster], client.Options{})
+}
+
 // storageOf is where the records of a release are.
 func storageOf(origin migration.Origin, r previousRelease) string {
 	if origin == migration.Flux {

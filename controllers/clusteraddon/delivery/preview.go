@@ -149,7 +149,9 @@ func (p Preview) delivered(ctx context.Context, t *turn) (plan.Addon, error) {
 	if err != nil {
 		return plan.Addon{}, err
 	}
-	return p.Deliverer.Preview(ctx, target, p.desired(t.in), p.Request.Key, p.Coming)
+	want := p.desired(t.in)
+	want.TakesValues = p.Request.RecordedValues
+	return p.Deliverer.Preview(ctx, target, want, p.Request.Key, p.Coming)
 }
 
 // leaving returns what the removal of an add-on does. The objects that others take over stay.

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -130,7 +129,7 @@ func (q Reader) ReadValues(ctx context.Context, in *Inputs, record deliver.Summa
 			optional = append(optional, stack.ValuesName(ref))
 		}
 		if ref.Kind == "Secret" {
-			in.Secrets = stringsIn(in.Secrets, layer)
+			in.Secrets = job.StringsIn(in.Secrets, layer)
 		}
 		if err := merge(layer); err != nil {
 			return err
@@ -171,30 +170,6 @@ func (q Reader) goesOnWithout(a *wanted.Addon, ref addonsv1.ValuesReference) boo
 		agreed.Insert(name)
 	}
 	return agreed.Has(name)
-}
-
-// longNumber is from where on a number may be a secret, and isn't rather a port or a count.
-const longNumber = 100_000
-
-// stringsIn appends all strings in a tree of values, and long numbers as they are written.
-func stringsIn(found []string, value any) []string {
-	switch value := value.(type) {
-	case string:
-		found = append(found, value)
-	case float64:
-		if value >= longNumber {
-			found = append(found, strconv.FormatFloat(value, 'f', -1, 64), fmt.Sprint(value))
-		}
-	case map[string]any:
-		for _, element := range value {
-			found = stringsIn(found, element)
-		}
-	case []any:
-		for _, element := range value {
-			found = stringsIn(found, element)
-		}
-	}
-	return found
 }
 
 // ValuesFrom returns the values of a source; false if that is optional, and isn't there.

@@ -37,6 +37,10 @@ type Renderer struct {
 
 // Render makes the add-on's objects. It is called only when something changed.
 func (q Renderer) Render(ctx context.Context, in *inputs.Inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
+	if r.Values != nil {
+		of := *in
+		of.Values, of.Secrets, in = r.Values, job.StringsIn(nil, r.Values), &of
+	}
 	artifact, err := q.Sources.Fetch(ctx, in.Chart, in.Artifact)
 	if err != nil {
 		return nil, inputs.OfAddon(in.Addon, err)

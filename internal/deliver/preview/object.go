@@ -119,7 +119,7 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 
 // fields returns the fields that get another value. Values of an object that was others' aren't shown.
 func (p *Previewer) fields(o, live, applied *unstructured.Unstructured) []plan.Field {
-	show := o.GroupVersionKind().GroupKind() != object.SecretKind
+	show := o.GroupVersionKind().GroupKind() != object.SecretKind && !p.Conceals
 	secrets, was := p.Hidden.All(), p.before[record.KeyOf(o)]
 	own, others := drift.AlteredBy(live, applied, p.Applier.Scope.Manager())
 	fields := make([]plan.Field, 0, len(own)+len(others))

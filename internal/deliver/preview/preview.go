@@ -52,6 +52,8 @@ type Previewer struct {
 	Seen func(record.ObjectKey) (drift.Fields, bool)
 	// Recreate makes objects again of which a field is to change that can't be changed.
 	Recreate bool
+	// Conceals has no value of a field shown.
+	Conceals bool
 	// Key is that of the digests of fields.
 	Key    []byte
 	Coming *Coming

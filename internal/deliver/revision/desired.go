@@ -79,6 +79,8 @@ type Desired struct {
 	// Recorded has an earlier revision made again that has the same Spec and Inputs. Nothing is rendered, and Digest isn't
 	// asked.
 	Recorded bool
+	// TakesValues has a release of Helm that is taken over keep its values, which may be secret.
+	TakesValues bool
 	// Render makes the objects. It is called only for a new revision. A *failure.Error becomes the outcome, any other
 	// error is returned.
 	Render func(ctx context.Context, in RenderInput) (*Rendering, error)
@@ -90,6 +92,8 @@ type RenderInput struct {
 	Revision int
 	// Upgrade says that the add-on is installed already.
 	Upgrade bool
+	// Values take the place of the add-on's own, unless they are nil. Nothing says which of them are secret.
+	Values map[string]any
 	// Generated are the values that the revision before made up.
 	Generated map[string]string
 	// Lookup and Live read objects that the release has: see [job.Chart]. Lookup

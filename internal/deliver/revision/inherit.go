@@ -153,7 +153,8 @@ func (m *Maker) inheritOthers(ctx context.Context, given job.Generated, own *inh
 
 // joinValues returns the generated values of all. A value is found again by the object that it is in, so an add-on
 // that is renamed, split or joined keeps its passwords. Records may disagree about a value, where a previous owner of
-// an object has its record still. Then the release counts that has the objects in the cluster.
+// an object has its record still. Then the release counts that has the objects in the cluster. A record also has values that its
+// add-on doesn't use: these give way to those that another one uses.
 func (m *Maker) joinValues(ctx context.Context, all []*inherited) (job.Generated, error) {
 	var sources []job.Generated
 	for i, one := range all {

@@ -43,6 +43,10 @@ func (m *Maker) make(ctx context.Context, number int, deployed *record.Record, g
 	made := &Made{Inventory: inherited.objects, before: cmp.Or(deployed, inherited.before)}
 	isUpgrade := m.Past.IsUpgrade(nil) || len(m.Past.Records) == 0 && number > 1 // those before may have been trimmed
 	input := RenderInput{Revision: number, Upgrade: isUpgrade}
+	if before := inherited.before; m.Want.TakesValues && before != nil {
+		input.Values = before.Helm.Config
+		m.Past.Hidden.Learn(job.StringsIn(nil, input.Values)...)
+	}
 	isNew := given == nil && inherited.values == nil
 	found := &reader{maker: m}
 	if input.Generated, found.inventory, err = m.inheritOthers(ctx, given, inherited); err != nil {

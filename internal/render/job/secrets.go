@@ -5,8 +5,10 @@ package job
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 )
 
 // SecretsIn are the values in an object or a list, if it is of Secrets.
@@ -57,3 +59,27 @@ func (g Generated) Secrets() []string {
 
 // NowKey is the key of the time in Generated.
 const NowKey = "now"
+
+// longNumber is from where on a number may be a secret, and isn't rather a port or a count.
+const longNumber = 100_000
+
+// StringsIn appends all strings in a tree of values, and long numbers as they are written.
+func StringsIn(found []string, value any) []string {
+	switch value := value.(type) {
+	case string:
+		found = append(found, value)
+	case float64:
+		if value >= longNumber {
+			found = append(found, strconv.FormatFloat(value, 'f', -1, 64), fmt.Sprint(value))
+		}
+	case map[string]any:
+		for _, element := range value {
+			found = StringsIn(found, element)
+		}
+	case []any:
+		for _, element := range value {
+			found = StringsIn(found, element)
+		}
+	}
+	return found
+}

@@ -142,14 +142,17 @@ func TestJoin(t *testing.T) {
 		first, second, want job.Generated
 		disagree            bool
 	}{
-		"of two objects":               {job.Generated{one: "a"}, job.Generated{elsewhere: "b"}, job.Generated{one: "a", elsewhere: "b"}, false},
-		"equal":                        {job.Generated{one: "a"}, job.Generated{one: "a"}, job.Generated{one: "a"}, false},
-		"equal, by other calls":        {job.Generated{one: "a"}, job.Generated{"env/7/0/p/bb/z": "a"}, job.Generated{one: "a", "env/7/0/p/bb/z": "a"}, false},
-		"by the same call":             {job.Generated{one: "a"}, job.Generated{one: "b"}, job.Generated{one: "b"}, true},
-		"in a common field":            {job.Generated{one: "a"}, job.Generated{"randAlphaNum/0123/2/r/bb,dd/z": "b"}, job.Generated{"randAlphaNum/0123/2/r/bb,dd/z": "b"}, true},
-		"beside those that stay":       {job.Generated{one: "a", elsewhere: "c"}, job.Generated{one: "b"}, job.Generated{one: "b", elsewhere: "c"}, true},
-		"of keys without fields":       {job.Generated{"randAlphaNum/0123": "a"}, job.Generated{"randAlphaNum/0123": "b"}, job.Generated{"randAlphaNum/0123": "b"}, true},
-		"of a release without a value": {nil, job.Generated{one: "b"}, job.Generated{one: "b"}, false},
+		"of two objects":                {job.Generated{one: "a"}, job.Generated{elsewhere: "b"}, job.Generated{one: "a", elsewhere: "b"}, false},
+		"equal":                         {job.Generated{one: "a"}, job.Generated{one: "a"}, job.Generated{one: "a"}, false},
+		"equal, by other calls":         {job.Generated{one: "a"}, job.Generated{"env/7/0/p/bb/z": "a"}, job.Generated{one: "a", "env/7/0/p/bb/z": "a"}, false},
+		"by the same call":              {job.Generated{one: "a"}, job.Generated{one: "b"}, job.Generated{one: "b"}, true},
+		"in a common field":             {job.Generated{one: "a"}, job.Generated{"randAlphaNum/0123/0/r/bb,dd/z": "b"}, job.Generated{"randAlphaNum/0123/0/r/bb,dd/z": "b"}, true},
+		"in use, before one that isn't": {job.Generated{one: "a"}, job.Generated{"randAlphaNum/0123/2/r/bb,dd/z": "b"}, job.Generated{one: "a"}, false},
+		"in use, after one that isn't":  {job.Generated{"randAlphaNum/0123/2/r/bb,dd/z": "b"}, job.Generated{one: "a"}, job.Generated{one: "a"}, false},
+		"neither in use":                {job.Generated{"randAlphaNum/0123/1/p/aa/x": "a"}, job.Generated{"randAlphaNum/0123/2/r/aa/x": "b"}, job.Generated{"randAlphaNum/0123/2/r/aa/x": "b"}, true},
+		"beside those that stay":        {job.Generated{one: "a", elsewhere: "c"}, job.Generated{one: "b"}, job.Generated{one: "b", elsewhere: "c"}, true},
+		"of keys without fields":        {job.Generated{"randAlphaNum/0123": "a"}, job.Generated{"randAlphaNum/0123": "b"}, job.Generated{"randAlphaNum/0123": "b"}, true},
+		"of a release without a value":  {nil, job.Generated{one: "b"}, job.Generated{one: "b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must.Equal(t, tc.want, keptvalues.Join(tc.first, tc.second))

@@ -9,25 +9,38 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// Join returns the values of several earlier renderings. Where two of them have another value for one field, the later
-// one counts.
+// Join returns the values of several earlier renderings. Where two of them have another value for one field, the one counts that
+// is in use: a rendering keeps values that it had from others, and doesn't know how these went on. Else the later one counts.
 func Join(sources ...job.Generated) job.Generated {
 	all := job.Generated{}
-	for _, values := range sources {
-		texts := map[string][]string{} // by field
-		for key, text := range values {
-			for _, place := range placesOf(key) {
-				texts[place] = append(texts[place], text)
+	for _, inUse := range []bool{false, true} {
+		for _, values := range sources {
+			texts := map[string][]string{} // by field
+			some := job.Generated{}
+			for key, text := range values {
+				if isInUse(key) != inUse {
+					continue
+				}
+				some[key] = text
+				for _, place := range placesOf(key) {
+					texts[place] = append(texts[place], text)
+				}
 			}
-		}
-		maps.DeleteFunc(all, func(key, text string) bool {
-			return slices.ContainsFunc(placesOf(key), func(place string) bool {
-				return len(texts[place]) > 0 && !slices.Contains(texts[place], text)
+			maps.DeleteFunc(all, func(key, text string) bool {
+				return slices.ContainsFunc(placesOf(key), func(place string) bool {
+					return len(texts[place]) > 0 && !slices.Contains(texts[place], text)
+				})
 			})
-		})
-		maps.Copy(all, values)
+			maps.Copy(all, some)
+		}
 	}
 	return all
+}
+
+// isInUse reports whether the last rendering used the value with this key.
+func isInUse(key string) bool {
+	value, ok := parsePrevious(key, "")
+	return !ok || value.unused == 0
 }
 
 // Disagree reports whether two renderings have another value for one field.

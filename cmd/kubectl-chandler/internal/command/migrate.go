@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -35,10 +34,10 @@ func (c *call) migrate() *cobra.Command {
 	cmd := c.command("migrate caaph|flux|helm [NAME ...]", "Make AddonStacks of releases that others installed, or go back to plain releases of Helm",
 		cobra.MinimumNArgs(1), func() (err error) {
 			m.Namespace, m.Origin, m.Names = c.namespace, migration.Origin(c.args[0]), c.args[1:]
-			m.Config = func(ctx context.Context, cluster string) (*rest.Config, error) {
+			m.Workload = func(ctx context.Context, cluster string) (client.Client, error) {
 				ca := &addonsv1.ClusterAddon{}
 				ca.Namespace, ca.Name, ca.Spec.ClusterName = c.namespace, cluster, cluster
-				return observed.WorkloadConfig(ctx, c.client, ca, "")
+				return observed.Workload(ctx, c.client, ca, "")
 			}
 			if m.Client, err = client.New(c.server, client.Options{Scheme: c.client.Scheme()}); err != nil {
 				return fmt.Errorf("making a client for %s: %w", c.server.Host, err)
@@ -96,9 +95,7 @@ func (m *migrating) takeover(ctx context.Context) ([]migration.Step, error) {
 		return nil, err
 	}
 	plans := found.Plans()
-	if err := found.Foresee(ctx); err != nil {
-		return nil, err
-	}
+	found.Foresee(ctx, plans, planner{m.Client, m.ErrOut}.await)
 	for _, note := range found.Notes {
 		fmt.Fprintln(m.ErrOut, "# note:", printing.Clean(note))
 	}

@@ -27,8 +27,13 @@ import (
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 )
 
-// planTimeout is how long a plan may take, unless a flag says another time.
-const planTimeout = 30 * time.Minute
+const (
+	// planTimeout is how long a plan may take, unless a flag says another time, and planUntaken how long until an instance begins.
+	planTimeout = 30 * time.Minute
+	planUntaken = time.Minute
+	// planPause is between two looks at a plan.
+	planPause = time.Second / 2
+)
 
 func (c *call) plan() *cobra.Command {
 	file, revision, timeout := "", "", time.Duration(0)
@@ -120,8 +125,7 @@ func (p planner) tryOut(ctx context.Context, is *unstructured.Unstructured) erro
 
 // plan has a revision of a stack planned, or its spec as a template. If several instances manage it, there is a plan of each one.
 func (p planner) plan(ctx context.Context, is *unstructured.Unstructured, revision string, isTemplate bool) (plans []addonsv1.AddonPlan, _ error) {
-	const kept = 3600 // seconds, if nobody deletes it
-	spec := addonsv1.AddonPlanSpec{StackName: is.GetName(), Revision: revision, TTLSecondsAfterFinished: new(int32(kept))}
+	spec := addonsv1.AddonPlanSpec{StackName: is.GetName(), Revision: revision}
 	if isTemplate {
 		text, err := json.Marshal(is.Object["spec"])
 		if err != nil {
@@ -153,6 +157,7 @@ func (p planner) plan(ctx context.Context, is *unstructured.Unstructured, revisi
 
 // await makes a plan, waits for its end, and deletes it. A plan that failed is an error.
 func (p planner) await(ctx context.Context, is *addonsv1.AddonPlan) error {
+	is.Spec.TTLSecondsAfterFinished = new(int32(3600)) // if nobody deletes it
 	if err := p.Create(ctx, is); err != nil {
 		return fmt.Errorf("making a plan: %w", err)
 	}
@@ -163,14 +168,17 @@ func (p planner) await(ctx context.Context, is *addonsv1.AddonPlan) error {
 			fmt.Fprintf(p.says, "AddonPlan %s is left: %s\n", is.Name, printing.Clean(err.Error()))
 		}
 	}()
-	for said := ""; !is.IsFinished(); {
+	for said, begun := "", time.Now(); !is.IsFinished(); {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("AddonPlan %s isn't finished: %w", is.Name, context.Cause(ctx))
-		case <-time.After(pause):
+			return unfinished(is, context.Cause(ctx))
+		case <-time.After(planPause):
 		}
-		if err := p.Get(ctx, client.ObjectKeyFromObject(is), is); err != nil {
+		if err := p.Get(ctx, client.ObjectKeyFromObject(is), is); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("reading the plan: %w", err)
+		}
+		if is.Status.Phase == "" && time.Since(begun) > planUntaken {
+			return unfinished(is, nil)
 		}
 		if now := progressOf(is); now != said {
 			said = now
@@ -181,6 +189,15 @@ func (p planner) await(ctx context.Context, is *addonsv1.AddonPlan) error {
 		return fmt.Errorf("AddonStack %s: %s: %s", is.Spec.StackName, conditions.GetReason(is, addonsv1.CompleteCondition), answerOf(is))
 	}
 	return nil
+}
+
+// unfinished says why a plan has no answer.
+func unfinished(is *addonsv1.AddonPlan, cause error) error {
+	if is.Status.Phase == "" {
+		return fmt.Errorf("no provider instance took AddonPlan %s up. See that one runs, whose --namespace, if it has any, names %s, and whose --watch-filter is %q",
+			is.Name, is.Namespace, is.Labels[clusterv1.WatchLabel])
+	}
+	return fmt.Errorf("AddonPlan %s isn't finished, %s: %w", is.Name, progressOf(is), cause)
 }
 
 // answerOf returns the counts of a plan, or why it has none.
