@@ -28,6 +28,12 @@ type AddonStackStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	LatestRevision string `json:"latestRevision,omitempty"`
 
+	// history has the last ten changes, the newest first. It is for people: nothing is decided by it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	History []StackChange `json:"history,omitempty"`
+
 	// clusters counts the Clusters this stack selects.
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`

@@ -317,6 +317,12 @@ type ClusterAddonStatus struct {
 	// +listMapKey=stack
 	// +kubebuilder:validation:MaxItems=4096
 	Addons []AddonStatus `json:"addons,omitempty"`
+
+	// history has the last ten changes of add-ons, the newest first. It is for people: nothing is decided by it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	History []AddonChange `json:"history,omitempty"`
 }
 
 // AddonPhase says where an add-on stands.

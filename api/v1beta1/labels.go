@@ -41,6 +41,10 @@ const (
 // metadata.generation of the AddonStack that it was made from.
 const StackGenerationAnnotation = "addons.cluster.x-k8s.io/stack-generation"
 
+// EditedByAnnotation on a ControllerRevision says who edited the AddonStack when that last became the newest one: see
+// StackChange. It isn't there if no edit did.
+const EditedByAnnotation = "addons.cluster.x-k8s.io/edited-by"
+
 // LookNowAnnotation on an AddonStack lets Chandler look for newer versions at once,
 // each time that its value changes. Any value will do, as the present time.
 const LookNowAnnotation = "addons.cluster.x-k8s.io/look-now"

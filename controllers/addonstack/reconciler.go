@@ -50,7 +50,7 @@ func (r *Reconciler) events() report.Events { return report.Events{Recorder: r.R
 
 // history returns what keeps specs as revisions.
 func (r *Reconciler) history() history.History {
-	return history.History{Client: r.Client, APIReader: r.APIReader, Values: r.Values, Events: r.events(), WatchFilter: r.WatchFilter}
+	return history.History{Client: r.Client, APIReader: r.APIReader, Values: r.Values, Events: r.events(), WatchFilter: r.WatchFilter, Clock: r.Clock}
 }
 
 // finder returns what finds versions, and reads bundles.

@@ -57,8 +57,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 			r.Queue.Add(next)
 		}
 		report.Summarize(ca)
-		report.Send(r.Recorder, ca, r.memoryOf(req.NamespacedName).reported.Events(before, ca))
-		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, stored, ca))
+		reported := &r.memoryOf(req.NamespacedName).reported
+		report.Send(r.Recorder, ca, reported.Events(before, ca))
+		err := r.statuses.Patch(ctx, stored, ca)
+		reported.Written(err)
+		retry, err := management.Retry(ctx, result, err)
 		result, reterr = retry, errors.Join(reterr, err)
 	}()
 

@@ -27,6 +27,15 @@ func cutTexts(s *addonsv1.ClusterAddonStatus) {
 	for i := range s.Addons {
 		cutTextsOfAddon(&s.Addons[i])
 	}
+	for i := range s.History {
+		change := &s.History[i]
+		cut(&change.Addon, 53)
+		cut(&change.Namespace, 63)
+		cut(&change.Stack, 253)
+		cut(&change.By, 256)
+		cut(&change.From, 256)
+		cut(&change.To, 256)
+	}
 	if s.KubernetesVersions != nil {
 		for i := range s.KubernetesVersions.Ranges {
 			versions := &s.KubernetesVersions.Ranges[i]

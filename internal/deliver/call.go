@@ -29,7 +29,7 @@ type call struct {
 
 	digest   string         // of the inputs, or of the record that is removed
 	rec      *record.Record // the revision that is being worked on
-	recorded bool           // it recorded a new one
+	recorded *Summary       // the new one that it recorded, nil for none
 	applied  bool           // all objects are
 	tried    bool           // each object is, whatever came of it
 }

@@ -108,7 +108,8 @@ func (r *call) record(ctx context.Context, maker *revision.Maker, made *revision
 	if err := maker.Record(ctx, made); err != nil {
 		return err
 	}
-	r.rec, r.recorded = made.Record, true
+	is := made.Record.Summary
+	r.rec, r.recorded = made.Record, &is
 	r.s.turnTo(r.rec.UID, false)
 	r.s.keep(made.CRDs, made.Objects)
 	r.s.install.Unscoped, r.s.install.AsDeployed = r.past.Scope.Unknown, made.Unchanged

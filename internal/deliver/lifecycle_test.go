@@ -68,7 +68,7 @@ func TestLifeCycle(t *testing.T) {
 	o = e.install(one)
 	requests, writes = e.meter.total()
 	e.Expect([]int{requests, writes}).To(Equal([]int{1, 0}), "an unchanged add-on")
-	e.Expect(o.Recorded).To(BeFalse())
+	e.Expect(o.Recorded).To(BeNil())
 	summary := e.records(ns)[one.Release]
 	e.Expect(summary.Settled(demo("1.0.0", "one", configMap("old", "x")).digest())).To(BeTrue())
 	e.Expect(summary).To(HaveField("Owner", "fleet/cluster-a"))

@@ -47,8 +47,8 @@ type Outcome struct {
 
 	// RetryAfter is when to call again at the latest. Zero: an event will tell.
 	RetryAfter time.Duration
-	// Recorded says that the call recorded a new revision.
-	Recorded bool
+	// Recorded is the new revision that the call recorded, nil if it recorded none.
+	Recorded *Summary
 }
 
 // Reasons of an Outcome. They are stable API.

@@ -469,7 +469,7 @@ func TestAnotherManagementClusterTakesOver(t *testing.T) {
 		o := e.settleAs(of("first", "2"), deliver.ReasonReleaseTakenOver)
 		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
 		e.Expect(o.Message).To(And(ContainSubstring(ns+"/demo"), ContainSubstring("fleet/cluster-a")))
-		e.Expect(o.Recorded).To(BeFalse())
+		e.Expect(o.Recorded).To(BeNil())
 	}
 	e.Expect(e.install(of("second", "4")).Revision).To(BeEquivalentTo(4))
 	e.Expect(e.install(of("first again", "2")).Revision).To(BeEquivalentTo(5))

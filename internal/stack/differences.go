@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,6 +67,28 @@ func Versions(spec *addonsv1.AddonStackSpec) string {
 		all = append(all, strings.TrimSpace(f.Name+" "+*f.version))
 	}
 	return strings.Join(all, ", ")
+}
+
+// VersionChanges returns the versions that differ between two specs, nil for none, as in "web 1.8.0 -> 1.9.0", "dns none -> 1.2.0".
+func VersionChanges(before, after *addonsv1.AddonStackSpec) (all []string) {
+	was, is := versionsOf(before), versionsOf(after)
+	both := maps.Clone(was)
+	maps.Copy(both, is)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		if from, to := cmp.Or(was[name], "none"), cmp.Or(is[name], "none"); from != to {
+			all = append(all, fmt.Sprintf("%s %s -> %s", name, from, to))
+		}
+	}
+	return all
+}
+
+// versionsOf returns the version of each add-on and of the bundle, "unversioned" if it has none.
+func versionsOf(spec *addonsv1.AddonStackSpec) map[string]string {
+	all := map[string]string{}
+	for _, f := range sourcesOf(cmp.Or(spec, &addonsv1.AddonStackSpec{})) {
+		all[f.Name] = cmp.Or(*f.version, "unversioned")
+	}
+	return all
 }
 
 var addonAt = regexp.MustCompile(`^addons\.(\d+)`)

@@ -54,7 +54,10 @@ func TestInstanceAndClusterFields(t *testing.T) {
 	for plural, places := range map[string][]place{
 		"providerinstances": {{instance, "# ProviderInstance", regexp.MustCompile(`^`)}},
 		"addonplans":        {{plan, "# AddonPlan", regexp.MustCompile(`^`)}},
-		"clusteraddons":     {{cluster, "# ClusterAddon", regexp.MustCompile(`^`)}, {cluster, "## status.addons[]", regexp.MustCompile(`^status\.addons\[\]\.`)}},
+		"clusteraddons": {
+			{cluster, "# ClusterAddon", regexp.MustCompile(`^`)}, {cluster, "## status.addons[]", regexp.MustCompile(`^status\.addons\[\]\.`)},
+			{cluster, "## status.history[]", regexp.MustCompile(`^status\.history\[\]\.`)},
+		},
 	} {
 		schema, err := Schema(root, plural, addonsv1.GroupVersion.Version)
 		must.Succeed(t, err)

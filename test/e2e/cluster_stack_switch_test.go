@@ -68,7 +68,7 @@ func TestSwitchOfClass(t *testing.T) {
 		thaw()
 		tn.awaitCluster("prod", "the assignment follows", ready("base", "top"), installedAs("base", 2, ""), installedAs("top", 1, ""))
 		expectText(t, "b on b")
-		tn.awaitEvent("AddonReady", "Installed add-on base 1.0.0 in namespace "+tn.namespace+" (release revision 2)")
+		tn.awaitEvent("AddonReady", "Upgraded add-on base 1.0.0 in namespace "+tn.namespace+" (release revision 2)")
 		tn.Expect(tn.notesThatBegin("AddonReady", "Installed add-on top ")).To(HaveLen(1), "nothing was done for it now")
 	})
 

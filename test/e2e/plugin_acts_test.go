@@ -5,10 +5,13 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,9 +51,19 @@ func TestActsWithKubectl(t *testing.T) {
 	history := p.does("history", "platform")
 	r.Expect(history).To(ContainSubstring(first))
 	r.Expect(history).To(ContainSubstring("addons[settings].valuesTemplate: "), "what differs is named")
+	r.awaitHistories([]addonsv1.ChangeCause{addonsv1.ChangeEdited, addonsv1.ChangeEdited}, "acts-1", []addonsv1.ChangeCause{addonsv1.ChangeEdited, addonsv1.ChangeInstalled})
 	r.Expect(p.does("undo", "platform", "--dry-run")).To(ContainSubstring("addons[settings].valuesTemplate: "))
 	p.does("undo", "platform")
 	r.Expect(r.awaitReady("platform", "it is back").Status.LatestRevision).To(Equal(first))
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "settings"}}
+	r.Expect(r.clients["acts-1"].Delete(t.Context(), settings)).To(Succeed())
+	r.awaitHistories([]addonsv1.ChangeCause{addonsv1.ChangeBack, addonsv1.ChangeEdited, addonsv1.ChangeEdited}, "acts-1",
+		[]addonsv1.ChangeCause{addonsv1.ChangeRepaired, addonsv1.ChangeBack, addonsv1.ChangeEdited, addonsv1.ChangeInstalled})
+	changes := p.does("history", "--since", "1h")
+	r.Expect(changes).To(ContainSubstring("platform: Back by kubectl-chandler, now " + first))
+	r.Expect(changes).To(ContainSubstring("(acts-0, acts-1, acts-2)"), "the same change is there once")
+	r.Expect(p.does("history", "cluster/acts-1")).To(ContainSubstring("platform/settings 1.0.0: Repaired"))
+	r.Expect(p.does("history", "cluster/acts-2")).NotTo(ContainSubstring("Repaired"))
 	r.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].DependsOn = []string{"nobody"} })
 	r.awaitStack("platform", "no revision has it", addonsv1.ValidCondition, metav1.ConditionFalse, "", "")
 	r.Expect(p.does("undo", "platform")).To(ContainSubstring(`addons[settings].dependsOn: ["nobody"] -> removed`))
@@ -82,6 +95,29 @@ func TestActsWithKubectl(t *testing.T) {
 		return nil
 	})
 	r.awaitCluster("acts-2", "it is gone", ready("settings"))
+}
+
+// awaitHistories waits until the stack's history and that of a cluster have changes of these causes, the newest first.
+func (r *rolling) awaitHistories(ofStack []addonsv1.ChangeCause, cluster string, ofCluster []addonsv1.ChangeCause) {
+	r.t.Helper()
+	poll(r.t, patience, "the histories have each change", func() error {
+		s, ca := r.newStack("platform", nil), r.clusterAddon(cluster)
+		err := errors.Join(world.hub.Get(r.t.Context(), r.key("platform"), s), world.hub.Get(r.t.Context(), r.key(cluster), ca))
+		if err != nil {
+			return err
+		}
+		var stack, addons []addonsv1.ChangeCause
+		for _, c := range s.Status.History {
+			stack = append(stack, c.Cause)
+		}
+		for _, c := range ca.Status.History {
+			addons = append(addons, c.Cause)
+		}
+		if !slices.Equal(stack, ofStack) || !slices.Equal(addons, ofCluster) {
+			return fmt.Errorf("%+v %+v", s.Status.History, ca.Status.History)
+		}
+		return nil
+	})
 }
 
 // TestInstalledSeenWithKubectl reads values, manifest and notes of a release whose values came from a Secret, and were made

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -31,6 +32,7 @@ type History struct {
 	Events report.Events
 	// WatchFilter of this instance, "" if it has none.
 	WatchFilter string
+	Clock       clock.PassiveClock
 }
 
 // ErrStale is a conflict: the cache is behind.
@@ -47,7 +49,7 @@ type Kept struct {
 }
 
 // Keep keeps an expanded spec with its versions as the newest revision. If there is one of this generation already, that takes no
-// request. It sets status.latestRevision.
+// request. It sets status.latestRevision and status.history.
 func (h History) Keep(ctx context.Context, s, expanded *addonsv1.AddonStack, pins stack.Pins, revisions []appsv1.ControllerRevision) (*Kept, error) {
 	isNew, err := h.isNew(ctx, revisions, expanded, pins)
 	if err != nil {
@@ -58,6 +60,7 @@ func (h History) Keep(ctx context.Context, s, expanded *addonsv1.AddonStack, pin
 			return nil, err
 		}
 	}
+	h.noteChange(s, revisions, isNew)
 	s.Status.LatestRevision = revisions[0].Name
 	kept, unknown, err := stack.Read(&revisions[0])
 	if err == nil && len(unknown) > 0 { // a newer instance made it

@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/history"
@@ -20,11 +22,13 @@ import (
 	"github.com/cluster-chandler/chandler/test/stacks"
 )
 
+var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // keeping returns the history of a stack in its second generation, which a revision keeps.
 func keeping(t *testing.T) (history.History, *addonsv1.AddonStack, *appsv1.ControllerRevision) {
 	t.Helper()
 	c, s, revision := stacks.Kept(t)
-	return history.History{Client: c, APIReader: c, Events: report.Events{Recorder: events.NewFakeRecorder(100)}}, s, revision
+	return history.History{Client: c, APIReader: c, Events: report.Events{Recorder: events.NewFakeRecorder(100)}, Clock: clocktesting.NewFakePassiveClock(now)}, s, revision
 }
 
 // A spec is kept only as it is there now, and in no place of a newer one. A spec that is kept already isn't written again, but

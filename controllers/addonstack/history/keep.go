@@ -59,11 +59,11 @@ func (h History) keep(ctx context.Context, s, expanded *addonsv1.AddonStack, pin
 	var known *appsv1.ControllerRevision
 	if at := slices.IndexFunc(revisions, func(is appsv1.ControllerRevision) bool { return stack.Keeps(&is, content) }); at < 0 {
 		known = stack.Snapshot(s, content, next)
-		rollout.Renew(revisions, known, next, isEdit(s, revisions), s.Spec.Rollout != nil)
+		renew(s, revisions, known, next, served)
 		err = h.create(ctx, s, known)
 	} else {
 		known = revisions[at].DeepCopy()
-		err = h.reuse(ctx, s, known, revisions, next)
+		err = h.reuse(ctx, s, known, revisions, next, served)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keeping revision %s: %w", known.Name, err)
@@ -73,9 +73,14 @@ func (h History) keep(ctx context.Context, s, expanded *addonsv1.AddonStack, pin
 	return slices.Insert(others, 0, *known), nil
 }
 
-// isEdit reports whether the stack was edited since the newest of its revisions was kept.
-func isEdit(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) bool {
-	return len(revisions) == 0 || stack.Generation(&revisions[0]) != s.Generation
+// renew has a revision become the newest one of these, with a number, and notes who edited the served stack if an edit brings it.
+func renew(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, known *appsv1.ControllerRevision, number int64, served *unstructured.Unstructured) {
+	edited := len(revisions) == 0 || stack.Generation(&revisions[0]) != s.Generation
+	rollout.Renew(revisions, known, number, edited, s.Spec.Rollout != nil)
+	delete(known.Annotations, addonsv1.EditedByAnnotation)
+	if by := EditorOf(served); edited && by != "" {
+		metav1.SetMetaDataAnnotation(&known.ObjectMeta, addonsv1.EditedByAnnotation, by)
+	}
 }
 
 // contentOf returns the content of the stack's next revision. For one that is kept, the digests of inputs come from the API server:
@@ -156,14 +161,14 @@ func (h History) inheritFromPrevious(ctx context.Context, existing, wanted *apps
 
 // reuse makes a known revision the newest: the spec returned to it. With several instances, only
 // the first does so. The others see it and agree.
-func (h History) reuse(ctx context.Context, s *addonsv1.AddonStack, known *appsv1.ControllerRevision, revisions []appsv1.ControllerRevision, next int64) error {
+func (h History) reuse(ctx context.Context, s *addonsv1.AddonStack, known *appsv1.ControllerRevision, revisions []appsv1.ControllerRevision, next int64, served *unstructured.Unstructured) error {
 	goesBack := known.Name != revisions[0].Name
 	if !goesBack && stack.Generation(known) == s.Generation {
 		return nil
 	}
 	before := known.DeepCopy()
 	if goesBack {
-		rollout.Renew(revisions, known, next, isEdit(s, revisions), s.Spec.Rollout != nil)
+		renew(s, revisions, known, next, served)
 	}
 	stack.SetGeneration(known, s.Generation)
 	if err := h.Client.Patch(ctx, known, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {

@@ -62,7 +62,7 @@ func (w Status) ViewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 		view.Status.Instances = nil
 		return view
 	}
-	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following, Conditions: view.Status.Conditions, Rollout: view.Status.Rollout, Instances: view.Status.Instances}
+	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following, History: view.Status.History, Conditions: view.Status.Conditions, Rollout: view.Status.Rollout, Instances: view.Status.Instances}
 	conditions.Delete(view, addonsv1.ClustersReadyCondition) // others' clusters aren't this instance's
 	// The rollout is as far as the last instance, and maybe to another revision than this one's.
 	if all := view.Status.Rollout; all != nil {
@@ -100,7 +100,7 @@ func (w Status) Write(ctx context.Context, s, view *addonsv1.AddonStack) error {
 		return nil
 	}
 	after := s.DeepCopy()
-	after.Status.Following, after.Status.Sources, after.Status.Rollout = followed, nil, view.Status.Rollout
+	after.Status.Following, after.Status.History, after.Status.Sources, after.Status.Rollout = followed, view.Status.History, nil, view.Status.Rollout
 	after.Status.Instances = WithInstance(after.Status.Instances, w.WatchFilter, own)
 	if MayMoveOthers(known, own) {
 		if after.Status.Instances, err = w.withoutGone(ctx, s.Namespace, after.Status.Instances); err != nil {

@@ -161,8 +161,11 @@ func (q Delivery) change(ctx context.Context, t *turn) result.Addon {
 	if took, isReady := q.Memory.Of(a.Release()).Took(outcome.Phase, q.Now, q.Clock.Now()); isReady {
 		did.ReadyAfter = append(did.ReadyAfter, took)
 	}
-	if outcome.Recorded && !installed {
-		q.Memory.Installs.Next(a.Release().String(), q.Now)
+	if recorded := outcome.Recorded; recorded != nil {
+		did.Changed(status, q.causeOf(ctx, t, recorded), record.Version, recorded.Version, recorded.Revision)
+		if !installed {
+			q.Memory.Installs.Next(a.Release().String(), q.Now)
+		}
 	}
 	var one result.Addon
 	switch pause := q.Memory.Installs.Get(a.Release().String()); {

@@ -91,6 +91,7 @@ func (q Removal) remove(ctx context.Context, record deliver.Summary) (one result
 		q.Workload.Conn.InvalidateFacts()
 		one = result.Addon{Gone: true}
 		one.Events = append(one.Events, removedEvent(&status, outcome.Message))
+		one.Changed(status, addonsv1.ChangeRemoved, record.Version, "", record.Revision)
 	default:
 		one = result.Delivered(outcome, status)
 	}

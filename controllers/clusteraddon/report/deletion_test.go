@@ -86,7 +86,7 @@ func TestFinishDeletion(t *testing.T) {
 				for _, name := range tc.left {
 					all.Add(result.Addon{Status: addonsv1.AddonStatus{Name: name}})
 				}
-				report.Report{Observed: &gather.Observed{ClusterAddon: ca, Now: now}, Stored: ca.DeepCopy()}.FinishDeletion(all, nil, tc.hold)
+				report.Report{Observed: &gather.Observed{ClusterAddon: ca, Now: now}, Stored: ca.DeepCopy(), Memory: &report.Memory{}}.FinishDeletion(all, nil, tc.hold)
 			}
 			d, want := ca.Status.Deletion, time.Time{}
 			if tc.until > 0 {

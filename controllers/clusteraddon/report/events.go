@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,10 +21,12 @@ import (
 //
 // Key: the ClusterAddon.
 // Bound: until it is gone.
-// Lost with it: an event may be sent again.
+// Lost with it: an event may be sent again, and a change that no write has brought into the history is missing there.
 type Memory struct {
 	// lastEvents is the status that events were last about, nil before the first.
 	lastEvents *addonsv1.ClusterAddonStatus
+	// unwritten are the changes since the status was last written, the oldest first.
+	unwritten []addonsv1.AddonChange
 	// gates are those of the cluster's upgrade, as they are counted.
 	gates gateSeries
 }
@@ -63,7 +66,7 @@ func related(ca *addonsv1.ClusterAddon, addon *addonsv1.AddonStatus) runtime.Obj
 func eventsOf(before, after *addonsv1.ClusterAddon) []result.Event {
 	all := []*result.Event{reachabilityEvent(before, after), recordsEvent(before, after), deletionEvent(before.Status.Deletion, after.Status.Deletion)}
 	for _, s := range after.Status.Addons {
-		all = append(all, addonEvent(previousOf(s, before.Status.Addons), s))
+		all = append(all, addonEvent(previousOf(s, before.Status.Addons), s, after.Status.History))
 	}
 	list := upgradeEvents(before.Status.Upgrade, after.Status.Upgrade)
 	for _, e := range all {
@@ -140,18 +143,32 @@ func recordsEvent(before, after *addonsv1.ClusterAddon) *result.Event {
 
 // becameReady says how an add-on became ready, "" if there is nothing to tell. An add-on that only
 // waited, and is at its previous revision, wasn't installed by that.
-func becameReady(was, is addonsv1.AddonStatus) string {
+func becameReady(was, is addonsv1.AddonStatus, history []addonsv1.AddonChange) string {
 	switch {
 	case was.Revision != is.Revision:
-		return "Installed"
 	case was.Phase == addonsv1.AddonDegraded:
-		return "Healthy again:"
+		return describeRelease("Healthy again:", is)
 	case was.Phase == addonsv1.AddonReady, isPassing(was):
 		return ""
 	case was.Phase == addonsv1.AddonPending, was.Phase == addonsv1.AddonUnassigned: // somebody was told of it
-		return "Still installed:"
+		return describeRelease("Still installed:", is)
 	}
-	return "Installed"
+	at := slices.IndexFunc(history, func(c addonsv1.AddonChange) bool {
+		return c.Addon == is.Name && c.Namespace == is.Namespace && c.Revision == is.Revision && c.Cause != addonsv1.ChangeRepaired
+	})
+	if at < 0 || history[at].From == "" {
+		return describeRelease("Installed", is)
+	}
+	from := history[at].From
+	if from != is.Version {
+		is.Version = fmt.Sprintf("from %s to %s", from, is.Version)
+	}
+	return describeRelease("Upgraded", is) + ": " + reasons.Because(history[at].Cause)
+}
+
+// describeRelease says what was done with the release of an add-on.
+func describeRelease(did string, is addonsv1.AddonStatus) string {
+	return fmt.Sprintf("%s add-on %s %s in namespace %s (release revision %d)", did, is.Name, is.Version, is.Namespace, is.Revision)
 }
 
 // isNews says whether there may be something to tell. A new message about a fault that somebody has
@@ -174,24 +191,23 @@ var troubles = map[addonsv1.AddonPhase]struct{ action, is string }{
 
 // addonEvent returns nil if there is nothing to tell. While an add-on is installed or upgraded, the status says so; an
 // event tells how it ends.
-func addonEvent(was, is addonsv1.AddonStatus) *result.Event {
+func addonEvent(was, is addonsv1.AddonStatus, history []addonsv1.AddonChange) *result.Event {
 	if !isNews(was, is) {
 		return nil
 	}
-	did, e := "", &result.Event{Kind: corev1.EventTypeNormal, Addon: &is}
+	e := &result.Event{Kind: corev1.EventTypeNormal, Addon: &is}
 	switch trouble, isTrouble := troubles[is.Phase]; {
 	case isTrouble && reasons.Of(is.Reason).Warns(is.Phase):
 		e.Kind, e.Reason, e.Action = corev1.EventTypeWarning, is.Reason, trouble.action
 		e.Note = fmt.Sprintf("Add-on %s %s: %s", is.Name, trouble.is, is.Message)
 		return e
 	case is.Phase == addonsv1.AddonReady:
-		did, e.Reason, e.Action = becameReady(was, is), "AddonReady", "Install"
+		e.Note, e.Reason, e.Action = becameReady(was, is, history), "AddonReady", "Install"
 	case is.Phase == addonsv1.AddonRemoving && was.Phase != is.Phase:
-		did, e.Reason, e.Action = "Removing", "AddonRemoving", "Remove"
+		e.Note, e.Reason, e.Action = describeRelease("Removing", is), "AddonRemoving", "Remove"
 	}
-	if did == "" {
+	if e.Note == "" {
 		return nil
 	}
-	e.Note = fmt.Sprintf("%s add-on %s %s in namespace %s (release revision %d)", did, is.Name, is.Version, is.Namespace, is.Revision)
 	return e
 }

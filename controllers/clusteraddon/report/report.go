@@ -83,6 +83,7 @@ func (q Report) Finish(all result.All, kept []addonsv1.AddonStatus, isWhole bool
 	if q.Gates {
 		ca.Status.GatesUpgrades = ptr.To(true)
 	}
+	q.noteChanges(all.Changes, now)
 	held := q.Memory.setUpgrade(ca, q.Upgrade, q.Versions, upgradegate.Causes(q.Observed, all.Statuses), now)
 	WriteAddons(ca, slices.Concat(kept, all.Statuses), q.HeldRemovals, q.OpenQuestions())
 	NoteSince(&q.Stored.Status, &ca.Status, q.Now)
@@ -99,6 +100,7 @@ func (q Report) FinishDeletion(all result.All, kept []addonsv1.AddonStatus, hold
 		left = append(left, all.Statuses[i].Name)
 	}
 	slices.Sort(left)
+	q.noteChanges(all.Changes, q.Now)
 	WriteAddons(ca, slices.Concat(kept, all.Statuses), nil, nil)
 	NoteSince(&q.Stored.Status, &ca.Status, q.Now)
 	setDeletion(ca, left, hold, time.Time{}, q.Now)

@@ -19,12 +19,15 @@ type Deeds struct {
 	// ReadyAfter is how long add-ons took until they were Ready.
 	ReadyAfter []time.Duration
 	Events     []Event
+	// Changes are those of add-ons, the oldest first, without a time.
+	Changes []addonsv1.AddonChange
 }
 
 func (d Deeds) with(other Deeds) Deeds {
 	return Deeds{
 		Deliveries: slices.Concat(d.Deliveries, other.Deliveries), Repaired: d.Repaired + other.Repaired, Left: d.Left + other.Left,
 		ReadyAfter: slices.Concat(d.ReadyAfter, other.ReadyAfter), Events: slices.Concat(d.Events, other.Events),
+		Changes: slices.Concat(d.Changes, other.Changes),
 	}
 }
 
@@ -46,6 +49,13 @@ func (d *Deeds) Delivers(action string, outcome deliver.Outcome, err error) {
 		came = "Error"
 	}
 	d.Deliveries = append(d.Deliveries, Delivery{action, came})
+}
+
+// Changed notes a change of an add-on, which has a version and a revision of its release from then on.
+func (d *Deeds) Changed(addon addonsv1.AddonStatus, cause addonsv1.ChangeCause, from, to string, revision int) {
+	d.Changes = append(d.Changes, addonsv1.AddonChange{
+		Addon: addon.Name, Namespace: addon.Namespace, Stack: addon.Stack, Cause: cause, From: from, To: to, Revision: int32(revision),
+	})
 }
 
 // Event is something that happened to a ClusterAddon, or to one of its add-ons.

@@ -6,6 +6,7 @@ package upkeep
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -141,6 +142,10 @@ func (q Repair) repair(ctx context.Context, want deliver.Repair, state fleetwatc
 	}
 	was := one.Status.Drift
 	one.Status.Drift = DriftStatus(was, found, memory.IsFought, object.FieldManager(a.Release()), q.Now)
+	if one.Repaired > 0 {
+		one.Changed(one.Status, addonsv1.ChangeRepaired, one.Status.Version, one.Status.Version, int(one.Status.Revision))
+		one.Changes[len(one.Changes)-1].By = strings.Join(one.Status.Drift.LastManagers, ", ")
+	}
 	if e := DriftEvent(one.Status, was, found); e != nil {
 		one.Events = append(one.Events, *e)
 	}

@@ -18,7 +18,7 @@ var examples = map[string]string{
 	"get values":      "get values prod-1 ingress -o json",
 	"get manifest":    "get manifest prod-1 ingress",
 	"get notes":       "get notes prod-1 ingress",
-	"history":         "history platform",
+	"history":         "history --since 12h\nhistory cluster/prod-1\nhistory platform",
 	"undo":            "undo platform --dry-run\nundo platform --addon ingress\nundo platform --to-revision 3",
 	"plan":            "plan platform\nplan -f stack.yaml\nplan platform --revision platform-3f9a2c1b55",
 	"rollout":         "rollout status platform",

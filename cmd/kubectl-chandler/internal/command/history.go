@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,18 +47,42 @@ func (c *call) stack() (*revised, error) {
 }
 
 func (c *call) history() *cobra.Command {
-	return onRead(c, "history STACK", "Show the revisions of a stack: what differs, and which clusters have them", cobra.ExactArgs(1), c.stack,
-		func(is *revised) error {
-			f := &observed.Fleet{}
-			if err := f.ReadClusters(c, c.client, c.namespace); err != nil {
+	since := time.Duration(0)
+	cmd := onRead(c, "history [NAME | stack/NAME | cluster/NAME]", "Show what changed, when, why and by whom: everywhere, of a stack with its revisions, or on a cluster",
+		cobra.MaximumNArgs(1), c.fleet, func(f *observed.Fleet) error {
+			var begin time.Time
+			if since > 0 {
+				begin = f.At.Add(-since)
+			}
+			if len(c.args) == 0 {
+				changes := summary.ChangesOf(f, begin)
+				return c.print("Changes", changes, "ChangesMade", changes)
+			}
+			is, err := find(f, c.args[0], kindStack, kindCluster)
+			if stack, other := find(f, c.args[0], kindStack); other == nil {
+				is, err = stack, nil
+			}
+			switch {
+			case err != nil:
+				return err
+			case is.kind == kindCluster:
+				changes := summary.ChangesOf(&observed.Fleet{Clusters: f.Clusters[is.at : is.at+1]}, begin)
+				return c.print("Changes", changes, "ChangesMade", changes)
+			}
+			revisions, err := observed.Revisions(c, c.client, &f.Stacks[is.at])
+			if err != nil {
 				return err
 			}
-			history, err := summary.HistoryOf(is.AddonStack, is.revisions, f.Clusters)
+			history, err := summary.HistoryOf(&f.Stacks[is.at], revisions, f.Clusters)
 			if err != nil {
 				return err
 			}
 			return c.print("History", history, "History", history)
 		})
+	cmd.Long = "Show what changed, when, why and by whom, as far as the statuses tell: they have the last ten changes of each stack, and of each\n" +
+		"cluster. The same change on several clusters is shown once. Of a stack, its revisions are shown: what differs, and which clusters have them."
+	cmd.Flags().DurationVar(&since, "since", 0, "show changes of this time alone, as 12h; by default all that are known")
+	return c.inAllNamespaces(cmd)
 }
 
 // named returns the revision of a name or number, nil if there is none.

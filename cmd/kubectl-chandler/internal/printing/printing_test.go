@@ -168,6 +168,10 @@ rest     b         away: Paused   -
 rest     c         waits          -
 `},
 		"WouldGo": {[]summary.Held{{Cause: "StackDeleted", Addons: []string{"default/dns"}, Clusters: []string{"a"}}}, "\ndefault/dns would go from 1 cluster (StackDeleted): a\n"},
+		"ChangesMade": {&summary.Changes{Changes: []summary.Change{
+			{Time: metav1.NewTime(now.Add(-time.Hour)), Stack: "platform", Addon: "web", Cause: addonsv1.ChangeEdited, From: "1", To: "2", Clusters: []string{"a", "b"}},
+			{Time: metav1.NewTime(now.Add(-2 * time.Hour)), Stack: "platform", Cause: addonsv1.ChangeEdited, By: "kubectl-edit", To: "platform-2", Versions: "web 1 -> 2"},
+		}}, "\n60m ago   platform/web 1 -> 2: Edited, its AddonStack changed (a, b)\n120m ago  platform: Edited by kubectl-edit, now platform-2; web 1 -> 2\n"},
 		"Version": {&summary.Versions{Client: "v1", Instances: []addonsv1.ProviderInstance{{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "chandler"},
 			Spec: addonsv1.ProviderInstanceSpec{Version: "v2"}}}}, "\nclient: v1\nsystem/chandler: v2\n"},
 	} {
@@ -187,7 +191,8 @@ func TestHostileWords(t *testing.T) {
 	got := printed(t, "Cluster", &summary.Cluster{Addons: []summary.AddonOnCluster{a, ready}, Conditions: []metav1.Condition{{Message: hostile}}}) +
 		printed(t, "Why", &summary.Status{Stacks: []summary.Stack{s}, Failed: []summary.Cause{{Message: hostile}}, Notes: &summary.Notes{Text: hostile}}) +
 		printed(t, "Tree", &s) +
-		printed(t, "History", &summary.History{Revisions: []summary.Revision{{Rejected: hostile, Changes: []string{hostile}}}})
+		printed(t, "History", &summary.History{Revisions: []summary.Revision{{Rejected: hostile, Changes: []string{hostile}}}}) +
+		printed(t, "ChangesMade", &summary.Changes{Changes: []summary.Change{{Addon: "a", From: hostile, To: hostile + "2", By: hostile, Clusters: []string{"a"}}}})
 	if strings.ContainsAny(got, "\x1b\x07\r\u009b") || strings.ContainsFunc(got, func(r rune) bool { return unicode.Is(unicode.Cf, r) }) {
 		t.Errorf("%q", got)
 	}

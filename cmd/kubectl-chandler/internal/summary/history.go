@@ -4,20 +4,23 @@ package summary
 
 import (
 	"cmp"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// History has the revisions of a stack, the newest first.
+// History has the revisions and the changes of a stack, the newest first.
 type History struct {
 	Namespace string     `json:"namespace"`
 	Stack     string     `json:"stack"`
 	Revisions []Revision `json:"revisions"`
+	Changes
 }
 
 // Revision is a spec that a stack had.
@@ -37,7 +40,7 @@ type Revision struct {
 
 // HistoryOf returns the revisions, which come the newest first, with the clusters that have them.
 func HistoryOf(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, clusters []addonsv1.ClusterAddon) (h *History, err error) {
-	h = &History{Namespace: s.Namespace, Stack: s.Name, Revisions: []Revision{}}
+	h = &History{Namespace: s.Namespace, Stack: s.Name, Revisions: []Revision{}, Changes: *ChangesOf(&observed.Fleet{Stacks: []addonsv1.AddonStack{*s}}, time.Time{})}
 	for i := range revisions {
 		r := &revisions[i]
 		is := Revision{Number: r.Revision, Name: r.Name, Created: r.CreationTimestamp, WasReady: !rollout.AttemptOf(r).Completed.IsZero()}
