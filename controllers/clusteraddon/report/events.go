@@ -25,7 +25,7 @@ import (
 type Memory struct {
 	// lastEvents is the status that events were last about, nil before the first.
 	lastEvents *addonsv1.ClusterAddonStatus
-	// unwritten are the changes since the status was last written, the oldest first.
+	// unwritten are the last ten changes since the status was written, the oldest first.
 	unwritten []addonsv1.AddonChange
 	// gates are those of the cluster's upgrade, as they are counted.
 	gates gateSeries

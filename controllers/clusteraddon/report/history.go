@@ -16,6 +16,7 @@ func (q Report) noteChanges(changes []addonsv1.AddonChange, now time.Time) {
 		change.Time = result.TimeOf(now)
 		q.Memory.unwritten = append(q.Memory.unwritten, change)
 	}
+	q.Memory.unwritten = q.Memory.unwritten[max(0, len(q.Memory.unwritten)-addonsv1.MaxHistory):]
 	for _, change := range q.Memory.unwritten {
 		q.ClusterAddon.Status.History = WithChange(q.ClusterAddon.Status.History, change)
 	}
