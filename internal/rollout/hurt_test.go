@@ -32,13 +32,33 @@ func simulate(t *testing.T, spec addonsv1.Rollout) *simulation {
 	t.Helper()
 	s := &simulation{spec: spec, now: now, revision: appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Revision: 2}}
 	rollout.Begin(&s.revision, rollout.Edited, false)
-	for i := range 200 {
-		s.clusters = append(s.clusters, rollout.Cluster{
-			Name: fmt.Sprintf("c-%03d", i), Labels: labels.Set{}, Joined: now.Add(-time.Hour), Assigned: "old", GoesBackTo: "old",
+	s.clusters = clustersBefore("c", 200)
+	return s
+}
+
+// clustersBefore returns clusters that have been ready at the revision before for an hour.
+func clustersBefore(prefix string, n int) (clusters []rollout.Cluster) {
+	for i := range n {
+		clusters = append(clusters, rollout.Cluster{
+			Name: fmt.Sprintf("%s-%03d", prefix, i), Labels: labels.Set{}, Joined: now.Add(-time.Hour), Assigned: "old", GoesBackTo: "old",
 			State: ready, Since: now.Add(-time.Hour), Started: now.Add(-time.Hour), WasReady: true,
 		})
 	}
-	return s
+	return clusters
+}
+
+// bring has clusters start, and sets those that have the new revision to the state that is returned for their age.
+func bring(clusters []rollout.Cluster, start sets.Set[string], now time.Time, state func(c *rollout.Cluster, age time.Duration) addonsv1.StackState) {
+	for i := range clusters {
+		c := &clusters[i]
+		if start.Has(c.Name) {
+			c.Assigned, c.State, c.Since, c.Started = "new", progressing, now, now
+		} else if c.Assigned == "new" {
+			if is := state(c, now.Sub(c.Started)); is != c.State {
+				c.State, c.Since = is, now
+			}
+		}
+	}
 }
 
 // until decides each few seconds, until the rollout ends or a time is over. A cluster that has the revision is in the state
@@ -58,18 +78,8 @@ func (s *simulation) until(t *testing.T, limit, step time.Duration, state func(c
 		if d.Reject || d.Completed || d.Phase == addonsv1.RolloutHalted {
 			return
 		}
-		start := sets.New(d.Start...)
-		for i := range s.clusters {
-			c := &s.clusters[i]
-			if start.Has(c.Name) {
-				c.Assigned, c.State, c.Since, c.Started = "new", progressing, s.now, s.now
-				s.touched++
-			} else if c.Assigned == "new" {
-				if is := state(c, s.now.Sub(c.Started)); is != c.State {
-					c.State, c.Since = is, s.now
-				}
-			}
-		}
+		s.touched += len(d.Start)
+		bring(s.clusters, sets.New(d.Start...), s.now, state)
 	}
 }
 

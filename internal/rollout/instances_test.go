@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -44,12 +43,7 @@ func share(spec addonsv1.Rollout, instances, clusters int) *shared {
 	rollout.Begin(&s.revision, rollout.Edited, false)
 	for i := range instances {
 		is := &instance{filter: fmt.Sprint("instance-", i), seen: *s.revision.DeepCopy()}
-		for n := range clusters {
-			is.clusters = append(is.clusters, rollout.Cluster{
-				Name: fmt.Sprintf("c-%d-%03d", i, n), Labels: labels.Set{}, Joined: now.Add(-time.Hour), Assigned: "old", GoesBackTo: "old",
-				State: ready, Since: now.Add(-time.Hour), Started: now.Add(-time.Hour), WasReady: true,
-			})
-		}
+		is.clusters = clustersBefore(fmt.Sprint("c-", i), clusters)
 		s.instances = append(s.instances, is)
 	}
 	return s
@@ -83,18 +77,8 @@ func (s *shared) decide(t *testing.T, is *instance, state func(c *rollout.Cluste
 		s.revision, is.seen = *marked, *marked.DeepCopy()
 	}
 	is.phase, is.done = d.Phase, int32(len(d.Over))
-	start := sets.New(d.Start...)
-	for i := range is.clusters {
-		c := &is.clusters[i]
-		if start.Has(c.Name) {
-			c.Assigned, c.State, c.Since, c.Started = "new", progressing, s.now, s.now
-			s.touched++
-		} else if c.Assigned == "new" {
-			if is := state(c, s.now.Sub(c.Started)); is != c.State {
-				c.State, c.Since = is, s.now
-			}
-		}
-	}
+	s.touched += len(d.Start)
+	bring(is.clusters, sets.New(d.Start...), s.now, state)
 }
 
 // onTheWay counts the clusters that have started, and neither were ready for long enough nor failed.
