@@ -107,11 +107,14 @@ func (r *Reconciler) withRoom(ctx context.Context, q pass) (ctrl.Result, error) 
 		return ctrl.Result{RequeueAfter: after}, err
 	}
 	_ = q.workload.Conn.Discover(ctx) // in time for a wait that ends with the lane; add-ons tell of an error
-	next, err := r.converge(ctx, q, &all)
-	if errors.Is(context.Cause(ctx), lanes.ErrYield) {
-		return ctrl.Result{RequeueAfter: retry.Room}, nil
+	yields := func() bool { return errors.Is(context.Cause(ctx), lanes.ErrYield) }
+	if !yields() {
+		next, err := r.converge(ctx, q, &all)
+		if !yields() {
+			return next, err
+		}
 	}
-	return next, err
+	return ctrl.Result{RequeueAfter: retry.Room}, nil
 }
 
 // converge compares what the cluster is to run with what it runs, and acts on that.

@@ -11,7 +11,7 @@ import (
 // has it looked through for all that wait.
 type ledger struct {
 	limits  Limits
-	numbers map[Tenant]int // of tenants, and of namespaces as tenants without a cluster
+	numbers map[Tenant]int // of tenants, and of namespaces, which have Last set
 	held    []int64        // by number
 	all     balance        // what isn't by number
 	ends    []end          // by needs

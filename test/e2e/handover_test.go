@@ -171,7 +171,7 @@ func TestLeader(t *testing.T) {
 	s := workloadServer(t, 1)
 	replica := []string{
 		"--leader-elect", "--leader-elect-namespace=" + tn.namespace,
-		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
+		"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=12s", "--leader-elect-retry-period=500ms",
 	}
 	leader := tn.startManager(replica...)
 	tn.makeCluster("prod", s, labels("env=prod"))

@@ -34,7 +34,7 @@ func (p *Plan) Losses() map[string][]string {
 // lacksHeld reports whether a stack stays at the revision that the cluster has, without what is held of that.
 func (p *Plan) lacksHeld(w addonsv1.StackRevision) bool {
 	previous := stack.Assigned(p.ClusterAddon.Spec.Stacks, w.Name)
-	return previous.HeldRemoval != nil && w.HeldRemoval == nil && w.Revision == previous.Revision
+	return previous.HeldRemoval != nil && w.HeldRemoval == nil && p.isTold(previous)
 }
 
 // lossesBut returns the add-ons that are there, by their stack, without those that are kept, and stacks that are unchanged.

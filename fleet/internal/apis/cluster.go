@@ -94,7 +94,9 @@ func (c *Cluster) current(ctx context.Context) (*found, error) {
 	}
 	known, err := c.discover(ctx, known, version)
 	if err != nil {
-		c.failed.Store(&failure{err, c.transport.Clock.Now()})
+		if ctx.Err() == nil { // else it is the caller's
+			c.failed.Store(&failure{err, c.transport.Clock.Now()})
+		}
 		return nil, fmt.Errorf("discovering APIs: %w", err)
 	}
 	if err := c.mapper.renew(); err != nil {
