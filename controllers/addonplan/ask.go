@@ -81,10 +81,10 @@ func (r *Reconciler) ask(ctx context.Context, p *addonsv1.AddonPlan, of *subject
 }
 
 // preview asks one cluster. It says so if that fails. A panic would end the process.
-func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan.Cluster) {
+func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is []plan.Addon) {
 	defer func() {
 		if value := recover(); value != nil {
-			is = plan.Whole(plan.NotChecked, deliver.ReasonInternalError, deliver.Panicked(ctx, request.Cluster.String(), value))
+			is = []plan.Addon{plan.In(plan.NotChecked, deliver.ReasonInternalError, deliver.Panicked(ctx, request.Cluster.String(), value))}
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, ofACluster)
@@ -97,7 +97,7 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan
 		return plan.Silent()
 	case err != nil:
 		logf.FromContext(ctx).Error(err, "A cluster can't be planned", "cluster", request.Cluster.Name)
-		return plan.Whole(plan.NotChecked, "", "Asking the cluster failed: see the log of the provider instance")
+		return []plan.Addon{plan.In(plan.NotChecked, "", "Asking the cluster failed: see the log of the provider instance")}
 	}
 	return is
 }

@@ -66,7 +66,7 @@ func (d *Deliverer) foretell(
 	defer claimed.End()
 	defer func() {
 		if value := recover(); value != nil {
-			a, err = plan.Addon{State: plan.Refused, Reason: ReasonInternalError, Message: Panicked(ctx, t.Name, value)}, nil
+			a, err = plan.In(plan.Refused, ReasonInternalError, Panicked(ctx, t.Name, value)), nil
 		}
 		a.Namespace, a.Name = release.Namespace, release.Name
 	}()
@@ -86,9 +86,9 @@ func (d *Deliverer) foretell(
 	case !refused:
 		return a, past.Hidden.ConcealAll(err)
 	case refusal.Wait:
-		return plan.Addon{State: plan.Held, Reason: refusal.Reason, Message: past.Hidden.In(refusal.Error())}, nil
+		return plan.In(plan.Held, refusal.Reason, past.Hidden.In(refusal.Error())), nil
 	}
-	return plan.Addon{State: plan.Refused, Reason: refusal.Reason, Message: past.Hidden.In(refusal.Error())}, nil
+	return plan.In(plan.Refused, refusal.Reason, past.Hidden.In(refusal.Error())), nil
 }
 
 func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *history.History, key []byte, coming *preview.Coming) (plan.Addon, error) {
@@ -102,18 +102,18 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 	}
 	switch next := revision.Next(past.Records, digest, want, d.options.Clock.Now()); {
 	case next.Step == revision.Settled && past.IsProven(past.Records[0]):
-		return plan.Addon{State: plan.Same}, nil
+		return plan.In(plan.Same, "", ""), nil
 	case next.Step == revision.RolledBack:
 		o := rolledBackOutcome(past.Records[0], d.options.Clock.Now())
-		return plan.Addon{State: plan.Same, Reason: o.Reason, Message: past.Hidden.In(o.Message)}, nil
+		return plan.In(plan.Same, o.Reason, past.Hidden.In(o.Message)), nil
 	case next.Step == revision.Refuse:
 		return plan.Addon{}, next.Refusal
 	case want.Recorded:
-		return plan.Addon{State: plan.NotChecked, Reason: ReasonInputReplaced, Message: "A revision that a release record has is made again"}, nil
+		return plan.In(plan.NotChecked, ReasonInputReplaced, "A revision that a release record has is made again"), nil
 	}
 	made, err := maker.Draft(ctx)
 	if err != nil || made.IsDeployed {
-		return plan.Addon{State: plan.Same}, err
+		return plan.In(plan.Same, "", ""), err
 	}
 	past.Hidden.LearnRecord(made.Record)
 	lacks, err := maker.LacksNamespace(ctx)
@@ -122,7 +122,9 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 	}
 	var changes []plan.Change
 	if lacks {
-		changes = append(changes, plan.Change{Object: plan.Object{APIVersion: "v1", Kind: object.NamespaceKind.Kind, Name: want.Namespace}, Action: plan.Create})
+		c := preview.Of("v1", record.ObjectKey{Kind: object.NamespaceKind.Kind, Name: want.Namespace})
+		c.Action = plan.Create
+		changes = append(changes, c)
 		coming.Namespaces.Insert(want.Namespace)
 	} else if !coming.Namespaces.Has(want.Namespace) {
 		if err := maker.MayKeepRecords(ctx); err != nil {
@@ -157,11 +159,11 @@ func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, ke
 
 func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.History, leaving []Release) (plan.Addon, error) {
 	if len(past.Records) == 0 || !past.Records[0].Owned {
-		return plan.Addon{State: plan.Same}, nil
+		return plan.In(plan.Same, "", ""), nil
 	}
 	rec, err := past.Load(ctx, past.Records[0])
 	if err == nil && !past.Believes(rec) {
-		return plan.Addon{State: plan.NotChecked, Message: "Nothing proves its release record"}, nil
+		return plan.In(plan.NotChecked, "", "Nothing proves its release record"), nil
 	}
 	if err != nil {
 		return plan.Addon{}, err
@@ -173,10 +175,9 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 	var changes []plan.Change
 	if rec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 		for _, e := range inventory {
-			changes = append(changes, plan.Change{
-				Object: preview.ObjectOf(e.GroupVersionKind().GroupVersion().String(), e.Key()),
-				Action: plan.Keep, Message: fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release),
-			})
+			c := preview.Of(e.GroupVersionKind().GroupVersion().String(), e.Key())
+			c.Action, c.Message = plan.Keep, fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release)
+			changes = append(changes, c)
 		}
 	} else {
 		calledOff := removal.IsCalledOff(rec, past.Records)
@@ -198,10 +199,9 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 func hooksIn(rec *record.Record, past *history.History, events ...helmrelease.HookEvent) (all []plan.Change) {
 	for _, event := range events {
 		for _, h := range hooks.Objects(past.Scope, rec, event) {
-			all = append(all, plan.Change{
-				Object: preview.ObjectOf(h.GetAPIVersion(), record.KeyOf(h)),
-				Action: plan.Hook, Message: strings.ReplaceAll(event.String(), "-", " "),
-			})
+			c := preview.Of(h.GetAPIVersion(), record.KeyOf(h))
+			c.Action, c.Message = plan.Hook, strings.ReplaceAll(event.String(), "-", " ")
+			all = append(all, c)
 		}
 	}
 	return all

@@ -26,7 +26,7 @@ import (
 // look returns what would become of an object of the revision, without an action if it stays the same.
 func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd bool) (plan.Change, error) {
 	key, gvk := record.KeyOf(o), o.GroupVersionKind()
-	c := plan.Change{Object: ObjectOf(o.GetAPIVersion(), key)}
+	c := Of(o.GetAPIVersion(), key)
 	unasked, same := p.unchanged[key]
 	if same && p.Seen != nil {
 		if seen, known := p.Seen(key); known && seen == unasked.Fields {
@@ -41,7 +41,7 @@ func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd 
 		return unchecked(c, object.ReasonWaitingForCRDs, "Its CustomResourceDefinition comes, or changes, with the plan"), nil
 	case p.Coming.Namespaces.Has(key.Namespace):
 		return unchecked(c, object.ReasonNamespaceMissing, "Its namespace comes with the plan"), nil
-	case p.Coming.Free.Has(c.Object):
+	case p.Coming.Free.Has(key):
 		c.Action, c.Message = plan.Create, "Another add-on deletes it first"
 		return c, nil
 	}
@@ -112,7 +112,7 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 		}
 		return p.failed(c, key, err)
 	}
-	c.Fields, c.Restarts = p.fields(o, live, applied), revision.RestartsPods(live, applied) ||
+	c.Altered, c.Restarts = p.fields(o, live, applied), revision.RestartsPods(live, applied) ||
 		c.Action == plan.Adopt && revision.RestartsPods(p.before[key], o) // the dry run keeps what others had set
 	return c, nil
 }

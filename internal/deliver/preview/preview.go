@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/claim"
 	"github.com/cluster-chandler/chandler/internal/deliver/hidden"
@@ -31,7 +32,7 @@ type Coming struct {
 	Kinds      sets.Set[schema.GroupKind]
 	Namespaces sets.Set[string]
 	// Free are objects that other add-ons delete first.
-	Free sets.Set[plan.Object]
+	Free sets.Set[record.ObjectKey]
 }
 
 // NewComing returns none.
@@ -112,7 +113,7 @@ func (p *Previewer) note(o *unstructured.Unstructured, c plan.Change) {
 	switch gk := o.GroupVersionKind().GroupKind(); {
 	case gk == object.NamespaceKind && c.Action == plan.Create:
 		p.Coming.Namespaces.Insert(o.GetName())
-	case gk == object.CRDKind && (c.Action == plan.Create || c.Action == plan.Unknown || slices.ContainsFunc(c.Fields, isOfSpec)):
+	case gk == object.CRDKind && (c.Action == plan.Create || c.Action == plan.Unknown || slices.ContainsFunc(c.Altered, isOfSpec)):
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
 		p.Coming.Kinds.Insert(schema.GroupKind{Group: group, Kind: kind})
@@ -132,7 +133,7 @@ func (p *Previewer) Gone(ctx context.Context, entries []record.Entry, adopted *r
 }
 
 func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.AdoptedRelease, calledOff bool) (plan.Change, error) {
-	c := plan.Change{Object: ObjectOf(e.GroupVersionKind().GroupVersion().String(), e.Key())}
+	c := Of(e.GroupVersionKind().GroupVersion().String(), e.Key())
 	live, err := p.Applier.Scope.Metadata(ctx, p.Keeper.Reader, e)
 	if object.IsGone(err) {
 		return plan.Change{}, nil
@@ -157,7 +158,12 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 	return c, nil
 }
 
-// ObjectOf names an object of a version of an API.
-func ObjectOf(apiVersion string, key record.ObjectKey) plan.Object {
-	return plan.Object{APIVersion: apiVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+// Of returns a change of an object, of which nothing is known yet.
+func Of(apiVersion string, key record.ObjectKey) plan.Change {
+	return plan.Change{PlanChange: addonsv1.PlanChange{APIVersion: apiVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}}
+}
+
+// KeyOf returns the key of the object that is changed.
+func KeyOf(c *plan.Change) record.ObjectKey {
+	return record.ObjectKey{Group: schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 }

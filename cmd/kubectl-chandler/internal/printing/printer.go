@@ -161,7 +161,7 @@ func (p *Printer) named(all []string) string {
 
 // sign returns the sign of an action, as those of a diff.
 func sign(action addonsv1.PlanAction) string {
-	switch plan.Action(action) {
+	switch action {
 	case plan.Create, plan.Hook:
 		return "+"
 	case plan.Delete:
@@ -180,7 +180,7 @@ func sign(action addonsv1.PlanAction) string {
 // state returns the state of an add-on in a plan, in a color.
 func (p *Printer) state(is addonsv1.PlanState) string {
 	text := strings.ToLower(words.ReplaceAllString(string(is), " $1"))
-	switch plan.State(is) {
+	switch is {
 	case plan.Refused:
 		return p.color("31")(text)
 	case plan.Same:
