@@ -163,7 +163,7 @@ func changes(value string) []plan.Addon {
 		PlanAddon: addonsv1.PlanAddon{Namespace: "web", Name: "web", State: plan.Changed},
 		Changes: []plan.Change{{
 			PlanChange: addonsv1.PlanChange{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "web", Name: "web", Action: plan.Update, Restarts: true},
-			Altered:    []plan.Field{plan.FieldOf([]byte("key"), ".spec.image", plan.ByManifest, "a", value, true, nil)},
+			Altered:    []plan.Field{plan.FieldOf(".spec.image", plan.ByManifest, "a", value, true, nil)},
 		}},
 	}}
 }
@@ -177,7 +177,7 @@ func TestPlanOfAFleet(t *testing.T) {
 		Spec: addonsv1.ClusterAddonSpec{ClusterName: "leaves", Stacks: []addonsv1.StackRevision{{Name: "platform", Revision: w.revision.Name}}}}))
 	w.clusters.slow = []string{"prod-00"}
 	w.clusters.answer = func(_ context.Context, r plan.Request) ([]plan.Addon, error) {
-		if r.Stack != "platform" || r.Revision != w.revision.Name || len(r.Key) == 0 || (r.Spec == nil) != (r.Cluster.Name == "leaves") {
+		if r.Stack != "platform" || r.Revision != w.revision.Name || (r.Spec == nil) != (r.Cluster.Name == "leaves") {
 			t.Errorf("asked %+v", r)
 		}
 		switch r.Cluster.Name {

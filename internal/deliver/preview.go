@@ -30,12 +30,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/plan"
 )
 
-// Preview returns what Ensure would do to an add-on. It writes nothing, and has no session, so that it holds no add-on. The key is
-// that of the digests of fields. Coming gets the kinds and namespaces that the add-on brings. An error says nothing of the add-on.
-func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, key []byte, coming *preview.Coming) (plan.Addon, error) {
+// Preview returns what Ensure would do to an add-on. It writes nothing, and has no session, so that it holds no add-on. Coming gets the kinds and namespaces that the add-on brings. An error says nothing of the add-on.
+func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, coming *preview.Coming) (plan.Addon, error) {
 	t = t.dry()
 	return d.foretell(ctx, t, want.Release, want.Proof, want.Sensitive, func(past *history.History) (plan.Addon, error) {
-		return d.preview(ctx, t, &want, past, key, coming)
+		return d.preview(ctx, t, &want, past, coming)
 	})
 }
 
@@ -91,7 +90,7 @@ func (d *Deliverer) foretell(
 	return plan.In(plan.Refused, refusal.Reason, past.Hidden.In(refusal.Error())), nil
 }
 
-func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *history.History, key []byte, coming *preview.Coming) (plan.Addon, error) {
+func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *history.History, coming *preview.Coming) (plan.Addon, error) {
 	maker := d.maker(t, want, past)
 	digest, err := maker.WantedDigest(ctx)
 	if err != nil {
@@ -131,7 +130,7 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 			return plan.Addon{}, err
 		}
 	}
-	p := d.previewer(t, want, past, key, coming)
+	p := d.previewer(t, want, past, coming)
 	of, err := p.Objects(ctx, made)
 	if err != nil {
 		return plan.Addon{}, err
@@ -148,12 +147,12 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 }
 
 // previewer returns what looks at objects for an add-on, nil as it is wanted for a removal.
-func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, key []byte, coming *preview.Coming) *preview.Previewer {
+func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, coming *preview.Coming) *preview.Previewer {
 	applier := apply.Applier{Client: t.Client, Scope: past.Scope}
 	return &preview.Previewer{
 		Applier: applier, Claimer: &claim.Claimer{Applier: applier, Adoption: want.Adoption, CRDPolicy: want.CRDPolicy, Leaving: want.Leaving},
 		Keeper: t.keeper(past.Scope, want.DataPolicy, func(types.UID) bool { return false }),
-		Hidden: past.Hidden, Ignore: want.Ignore, Seen: want.Seen, Recreate: want.Recreate, Conceals: want.TakesValues, Key: key, Coming: coming,
+		Hidden: past.Hidden, Ignore: want.Ignore, Seen: want.Seen, Recreate: want.Recreate, Conceals: want.TakesValues, Coming: coming,
 	}
 }
 
@@ -181,7 +180,7 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 		}
 	} else {
 		calledOff := removal.IsCalledOff(rec, past.Records)
-		p := d.previewer(t, &Desired{Release: past.Scope.Release, Terms: rec.Terms}, past, nil, nil)
+		p := d.previewer(t, &Desired{Release: past.Scope.Release, Terms: rec.Terms}, past, nil)
 		if changes, err = p.Gone(ctx, inventory, past.Adopted, calledOff); err != nil {
 			return plan.Addon{}, err
 		}

@@ -3,10 +3,8 @@
 package plan
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"hash/maphash"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -22,9 +20,12 @@ const (
 // Field is a field of an object that gets another value. A value that mustn't be shown is [Hidden].
 type Field struct {
 	addonsv1.PlanField
-	// Digest of the new value, under a key that nobody knows: it says whether two clusters get the same one.
-	Digest string
+	// digest of the new value, 0 for none. It says whether two clusters get the same one, and is never written.
+	digest uint64
 }
+
+// seed is that of the digests. Nobody knows it.
+var seed = maphash.MakeSeed()
 
 // Hidden stands for a value that isn't shown.
 const Hidden = "(hidden)"
@@ -34,12 +35,11 @@ const maxValue = 128
 
 // FieldOf returns a field with its values; nil is that of one that isn't there. Secrets are taken out of what is shown. Without
 // show, as in a Secret, nothing is.
-func FieldOf(key []byte, path string, cause addonsv1.PlanCause, before, after any, show bool, secrets []string) Field {
+func FieldOf(path string, cause addonsv1.PlanCause, before, after any, show bool, secrets []string) Field {
 	is := Field{PlanField: addonsv1.PlanField{Path: path, Cause: cause, Old: shown(before, show, secrets), New: shown(after, show, secrets)}}
 	if after != nil {
-		mac := hmac.New(sha256.New, key)
-		_ = json.NewEncoder(mac).Encode(after) // a hash takes anything
-		is.Digest = hex.EncodeToString(mac.Sum(nil)[:8])
+		text, _ := json.Marshal(after) // it was read from JSON
+		is.digest = maphash.Bytes(seed, text)
 	}
 	return is
 }

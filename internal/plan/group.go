@@ -27,7 +27,7 @@ type group struct {
 	clusters int32
 	names    []string           // the first ones
 	sample   addonsv1.PlanGroup // of the first one
-	digests  []string           // of the sample's fields, in their order
+	digests  []uint64           // of the sample's fields, in their order
 	varies   []bool             // whether a cluster has another digest
 }
 

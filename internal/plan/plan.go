@@ -37,8 +37,6 @@ type Request struct {
 	Inputs stack.Inputs
 	// RecordedValues gives add-ons that take a release of Helm over the values that the release has.
 	RecordedValues bool
-	// Key is that of the digests of fields: see [FieldOf].
-	Key []byte
 }
 
 // States of an add-on, the worst one last.

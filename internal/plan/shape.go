@@ -21,7 +21,7 @@ const (
 
 // shapeOf returns what becomes of a cluster as a group has it, in an order of its own, and the digests of the new values of its
 // fields.
-func shapeOf(addons []Addon) (is addonsv1.PlanGroup, digests []string) {
+func shapeOf(addons []Addon) (is addonsv1.PlanGroup, digests []uint64) {
 	size := 0
 	for _, a := range addons {
 		cut(map[*string]int{&a.Namespace: 63, &a.Name: 53, &a.Reason: 64, &a.Message: 512})
@@ -42,7 +42,7 @@ func shapeOf(addons []Addon) (is addonsv1.PlanGroup, digests []string) {
 				}
 				cut(map[*string]int{&f.Path: 512})
 				c.Fields = append(c.Fields, f.PlanField)
-				digests = append(digests, f.Digest)
+				digests = append(digests, f.digest)
 			}
 			is.Changes = append(is.Changes, c.PlanChange)
 		}

@@ -16,8 +16,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/plan"
 )
 
-var key = []byte("of one reconcile")
-
 // random returns what becomes of a cluster: one of few shapes, with values of its own.
 func random(r *rand.Rand, name string) (all []plan.Addon) {
 	for i := range 1 + r.IntN(2) {
@@ -31,7 +29,7 @@ func random(r *rand.Rand, name string) (all []plan.Addon) {
 				}}
 				if change.Action == plan.Update {
 					change.Altered = []plan.Field{
-						plan.FieldOf(key, ".data.same", plan.ByManifest, "a", "b", true, nil), plan.FieldOf(key, ".data.name", plan.ByManifest, "a", name, true, nil),
+						plan.FieldOf(".data.same", plan.ByManifest, "a", "b", true, nil), plan.FieldOf(".data.name", plan.ByManifest, "a", name, true, nil),
 					}
 				}
 				a.Changes = append(a.Changes, change)
@@ -108,7 +106,7 @@ func name(i int) string { return fmt.Sprintf("cluster-%03d", i) }
 func TestGroups(t *testing.T) {
 	changed := func(value string, more ...plan.Change) []plan.Addon {
 		c := plan.Change{PlanChange: addonsv1.PlanChange{Kind: "Deployment", Name: "web", Action: plan.Update, Restarts: true}}
-		c.Altered = []plan.Field{plan.FieldOf(key, ".spec.image", plan.ByManifest, "a", value, true, nil)}
+		c.Altered = []plan.Field{plan.FieldOf(".spec.image", plan.ByManifest, "a", value, true, nil)}
 		return []plan.Addon{{PlanAddon: addonsv1.PlanAddon{Name: "web", State: plan.Changed}, Changes: append([]plan.Change{c}, more...)}}
 	}
 	sum := plan.Sum{}
@@ -132,7 +130,7 @@ func TestGroups(t *testing.T) {
 func TestBound(t *testing.T) {
 	sum, fields := plan.Sum{}, []plan.Field(nil)
 	for i := range 30 {
-		fields = append(fields, plan.FieldOf(key, fmt.Sprintf(".%d.%s", i, strings.Repeat("p", 700)), plan.ByManifest, strings.Repeat("ü", 500), i, true, nil))
+		fields = append(fields, plan.FieldOf(fmt.Sprintf(".%d.%s", i, strings.Repeat("p", 700)), plan.ByManifest, strings.Repeat("ü", 500), i, true, nil))
 	}
 	for i := range 120 {
 		a := plan.Addon{PlanAddon: addonsv1.PlanAddon{Name: "web", State: plan.Changed}}
@@ -194,22 +192,25 @@ func TestRestartsHaveRoom(t *testing.T) {
 func TestFieldsHideSecrets(t *testing.T) {
 	const secret = "sentinel-7c1e"
 	for name, f := range map[string]plan.Field{
-		"of a Secret":       plan.FieldOf(key, ".data.password", plan.ByManifest, "old-"+secret, secret, false, nil),
-		"with a known part": plan.FieldOf(key, ".data.url", plan.ByManifest, "http://a:"+secret+"@b", "http://c:"+secret+"@b", true, []string{secret}),
-		"at a cut":          plan.FieldOf(key, ".data.text", plan.ByManifest, nil, strings.Repeat("a", 60)+secret+strings.Repeat("b", 90), true, []string{secret}),
+		"of a Secret":       plan.FieldOf(".data.password", plan.ByManifest, "old-"+secret, secret, false, nil),
+		"with a known part": plan.FieldOf(".data.url", plan.ByManifest, "http://a:"+secret+"@b", "http://c:"+secret+"@b", true, []string{secret}),
+		"at a cut":          plan.FieldOf(".data.text", plan.ByManifest, nil, strings.Repeat("a", 60)+secret+strings.Repeat("b", 90), true, []string{secret}),
 	} {
 		if text := fmt.Sprintf("%+v", f); strings.Contains(text, secret) || strings.Contains(text, secret[:8]) || strings.Contains(text, secret[8:]) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	one, other := plan.FieldOf(key, ".a", plan.ByManifest, 1, "x", false, nil), plan.FieldOf(key, ".a", plan.ByManifest, 1, "y", false, nil)
-	if one.Digest == other.Digest || one.Digest != plan.FieldOf(key, ".a", plan.ByManifest, 2, "x", false, nil).Digest {
-		t.Errorf("digests are %s and %s", one.Digest, other.Digest)
+	for value, varies := range map[string]bool{"x": false, "y": true} {
+		sum, is := plan.Sum{}, addonsv1.AddonPlanStatus{}
+		for name, value := range map[string]string{"one": "x", "other": value} {
+			c := plan.Change{Altered: []plan.Field{plan.FieldOf(".a", plan.ByManifest, 1, value, false, nil)}}
+			sum.Add(name, []plan.Addon{plan.AddonOf([]plan.Change{c})})
+		}
+		if sum.Into(&is, 2); len(is.Groups) != 1 || is.Groups[0].Changes[0].Fields[0].Varies != varies {
+			t.Errorf("with %s on the other cluster, the groups are %+v", value, is.Groups)
+		}
 	}
-	if again := plan.FieldOf([]byte("another"), ".a", plan.ByManifest, 1, "x", false, nil); again.Digest == one.Digest {
-		t.Error("a digest can be looked up")
-	}
-	if gone := plan.FieldOf(key, ".a", plan.ByManifest, 1, nil, true, nil); gone.New != "" || gone.Old != "1" {
+	if gone := plan.FieldOf(".a", plan.ByManifest, 1, nil, true, nil); gone.New != "" || gone.Old != "1" {
 		t.Errorf("a field that goes is %+v", gone)
 	}
 }

@@ -154,7 +154,7 @@ func (p Preview) delivered(ctx context.Context, t *turn) (plan.Addon, error) {
 	}
 	want := p.desired(t.in)
 	want.TakesValues = p.Request.RecordedValues
-	return p.Deliverer.Preview(ctx, target, want, p.Request.Key, p.Coming)
+	return p.Deliverer.Preview(ctx, target, want, p.Coming)
 }
 
 // leaving returns what the removal of an add-on does. The objects that others take over stay.

@@ -128,14 +128,14 @@ func (p *Previewer) fields(o, live, applied *unstructured.Unstructured) []plan.F
 		if was != nil && reflect.DeepEqual(drift.ValueAt(was.Object, a.Path), drift.ValueAt(o.Object, a.Path)) {
 			cause = plan.ByDrift
 		}
-		f := plan.FieldOf(p.Key, a.Path.String(), cause, a.Before, a.After, show, secrets)
+		f := plan.FieldOf(a.Path.String(), cause, a.Before, a.After, show, secrets)
 		if !a.Owned && f.Old != "" {
 			f.Old = plan.Hidden
 		}
 		fields = append(fields, f)
 	}
 	for _, a := range others {
-		fields = append(fields, plan.FieldOf(p.Key, a.Path.String(), plan.ByServer, a.Before, a.After, false, nil))
+		fields = append(fields, plan.FieldOf(a.Path.String(), plan.ByServer, a.Before, a.After, false, nil))
 	}
 	return fields
 }

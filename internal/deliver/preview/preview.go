@@ -55,9 +55,7 @@ type Previewer struct {
 	Recreate bool
 	// Conceals has no value of a field shown.
 	Conceals bool
-	// Key is that of the digests of fields.
-	Key    []byte
-	Coming *Coming
+	Coming   *Coming
 
 	there      sync.Map                                        // types.UID of each object that the revision has
 	aggregated sync.Map                                        // schema.GroupVersion to whether another API server than the cluster's own has the kinds
