@@ -24,7 +24,7 @@ const (
 func shapeOf(addons []Addon) (is addonsv1.PlanGroup, digests []uint64) {
 	size := 0
 	for _, a := range addons {
-		cut(map[*string]int{&a.Namespace: 63, &a.Name: 53, &a.Reason: 64, &a.Message: 512})
+		message.ShortenAll(map[*string]int{&a.Namespace: 63, &a.Name: 53, &a.Reason: 64, &a.Message: 512})
 		if a.State != Same && len(is.Addons) < maxAddons {
 			is.Addons = append(is.Addons, a.PlanAddon)
 		}
@@ -34,13 +34,13 @@ func shapeOf(addons []Addon) (is addonsv1.PlanGroup, digests []uint64) {
 				continue
 			}
 			c.Addon = a.Name
-			cut(map[*string]int{&c.APIVersion: 320, &c.Kind: 253, &c.Namespace: 63, &c.Name: 253, &c.Reason: 64, &c.Message: 512})
+			message.ShortenAll(map[*string]int{&c.APIVersion: 320, &c.Kind: 253, &c.Namespace: 63, &c.Name: 253, &c.Reason: 64, &c.Message: 512})
 			for _, f := range slices.SortedStableFunc(slices.Values(c.Altered), byPath) {
 				if size += len(f.Path) + 2*maxValue; len(c.Fields) == maxFields || size > maxFieldBytes {
 					c.TruncatedFields++
 					continue
 				}
-				cut(map[*string]int{&f.Path: 512})
+				message.ShortenAll(map[*string]int{&f.Path: 512})
 				c.Fields = append(c.Fields, f.PlanField)
 				digests = append(digests, f.digest)
 			}
@@ -48,13 +48,6 @@ func shapeOf(addons []Addon) (is addonsv1.PlanGroup, digests []uint64) {
 		}
 	}
 	return is, digests
-}
-
-// cut cuts texts to what the CRD allows (MaxLength), in bytes.
-func cut(bounds map[*string]int) {
-	for text, bound := range bounds {
-		*text = message.Shorten(*text, bound)
-	}
 }
 
 func byPath(a, b Field) int {
