@@ -81,13 +81,10 @@ func (d *Deliverer) foretell(
 		refusal, refused = failure.New(f.Reason, "%s", f.Message), true
 		refusal.Wait = f.Kind == object.Deferred
 	}
-	switch {
-	case !refused:
+	if !refused {
 		return a, past.Hidden.ConcealAll(err)
-	case refusal.Wait:
-		return plan.In(plan.Held, refusal.Reason, past.Hidden.In(refusal.Error())), nil
 	}
-	return plan.In(plan.Refused, refusal.Reason, past.Hidden.In(refusal.Error())), nil
+	return plan.Stopped(refusal, past.Hidden.In(refusal.Error())), nil
 }
 
 func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *history.History, coming *preview.Coming) (plan.Addon, error) {
@@ -121,9 +118,8 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 	}
 	var changes []plan.Change
 	if lacks {
-		c := preview.Of("v1", record.ObjectKey{Kind: object.NamespaceKind.Kind, Name: want.Namespace})
-		c.Action = plan.Create
-		changes = append(changes, c)
+		namespace := preview.Of("v1", record.ObjectKey{Kind: object.NamespaceKind.Kind, Name: want.Namespace})
+		changes = append(changes, namespace.As(plan.Create, "", ""))
 		coming.Namespaces.Insert(want.Namespace)
 	} else if !coming.Namespaces.Has(want.Namespace) {
 		if err := maker.MayKeepRecords(ctx); err != nil {
@@ -175,8 +171,7 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 	if rec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 		for _, e := range inventory {
 			c := preview.Of(e.GroupVersionKind().GroupVersion().String(), e.Key())
-			c.Action, c.Message = plan.Keep, fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release)
-			changes = append(changes, c)
+			changes = append(changes, c.As(plan.Keep, "", fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release)))
 		}
 	} else {
 		calledOff := removal.IsCalledOff(rec, past.Records)
@@ -199,8 +194,7 @@ func hooksIn(rec *record.Record, past *history.History, events ...helmrelease.Ho
 	for _, event := range events {
 		for _, h := range hooks.Objects(past.Scope, rec, event) {
 			c := preview.Of(h.GetAPIVersion(), record.KeyOf(h))
-			c.Action, c.Message = plan.Hook, strings.ReplaceAll(event.String(), "-", " ")
-			all = append(all, c)
+			all = append(all, c.As(plan.Hook, "", strings.ReplaceAll(event.String(), "-", " ")))
 		}
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -68,6 +69,14 @@ func In(state addonsv1.PlanState, reason, message string) Addon {
 	return Addon{PlanAddon: addonsv1.PlanAddon{State: state, Reason: reason, Message: message}}
 }
 
+// Stopped returns what becomes of an add-on that something stops: it waits for that, or is refused.
+func Stopped(by *failure.Error, message string) Addon {
+	if by.Wait {
+		return In(Held, by.Reason, message)
+	}
+	return In(Refused, by.Reason, message)
+}
+
 // Silent returns what becomes of the add-ons of a cluster that doesn't answer.
 func Silent() []Addon { return []Addon{In(Unreachable, "", "The cluster doesn't answer")} }
 
@@ -89,4 +98,10 @@ type Change struct {
 	addonsv1.PlanChange
 	// Altered are the fields that get another value, come or go. Of a Secret they are its keys.
 	Altered []Field
+}
+
+// As returns the change with what becomes of the object.
+func (c Change) As(action addonsv1.PlanAction, reason, message string) Change {
+	c.Action, c.Reason, c.Message = action, reason, message
+	return c
 }

@@ -126,10 +126,7 @@ func (p Preview) wanted(ctx context.Context, t *turn) (is plan.Addon, err error)
 			if !ok {
 				return is, t.err
 			}
-			if is = plan.In(plan.Refused, failed.Reason, result.Shorten(failed.Error())); failed.Wait {
-				is.State = plan.Held
-			}
-			return is, nil
+			return plan.Stopped(failed, result.Shorten(failed.Error())), nil
 		case decide.RefuseTaken, decide.RefuseAccount, decide.RefuseVersion:
 			is.State = plan.Refused
 		default:
@@ -169,7 +166,7 @@ func (p Preview) leaving(ctx context.Context, removed deliver.Summary, others []
 		for _, other := range others {
 			takes := func(o plan.Change) bool { return o.Action == plan.Adopt && preview.KeyOf(&o) == preview.KeyOf(c) }
 			if c.Action == plan.Delete && slices.ContainsFunc(other.Changes, takes) {
-				c.Action, c.Message = plan.Keep, fmt.Sprintf("It goes over to add-on %s/%s", other.Namespace, other.Name)
+				*c = c.As(plan.Keep, "", fmt.Sprintf("It goes over to add-on %s/%s", other.Namespace, other.Name))
 			}
 		}
 	}

@@ -67,12 +67,9 @@ type Previewer struct {
 // Objects returns what would become of a revision's objects, but for those that stay the same. CRDs and namespaces come first: the
 // cluster can't be asked about objects that need them.
 func (p *Previewer) Objects(ctx context.Context, made *revision.Made) ([]plan.Change, error) {
-	p.entries, p.before, p.unchanged = map[record.ObjectKey]record.Entry{}, map[record.ObjectKey]*unstructured.Unstructured{}, made.Unchanged
+	p.entries, p.before, p.unchanged = map[record.ObjectKey]record.Entry{}, record.ByKey(made.Previous), made.Unchanged
 	for _, e := range made.Inventory {
 		p.entries[e.Key()] = e
-	}
-	for _, o := range made.Previous {
-		p.before[record.KeyOf(o)] = o
 	}
 	var first, rest []*unstructured.Unstructured
 	for _, o := range made.Objects {
@@ -149,7 +146,7 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 	case verdict == keep.Goes:
 		c.Action = plan.Delete
 	case why != "":
-		c.Action, c.Message = plan.Keep, p.Hidden.In("It "+why)
+		return c.As(plan.Keep, "", p.Hidden.In("It "+why)), nil
 	default:
 		return plan.Change{}, nil
 	}
