@@ -30,7 +30,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/plan"
 )
 
-// Preview returns what Ensure would do to an add-on. It writes nothing, and has no session, so that it holds no add-on. Coming gets the kinds and namespaces that the add-on brings. An error says nothing of the add-on.
+// Preview returns what Ensure would do to an add-on. It writes nothing, and has no session, so that it holds no add-on. Coming gets
+// the kinds and namespaces that the add-on brings. An error says nothing of the add-on.
 func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, coming *preview.Coming) (plan.Addon, error) {
 	t = t.dry()
 	return d.foretell(ctx, t, want.Release, want.Proof, want.Sensitive, func(past *history.History) (plan.Addon, error) {

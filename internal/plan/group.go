@@ -107,8 +107,7 @@ func worse(a, b addonsv1.PlanState) addonsv1.PlanState {
 
 // AddonOf returns an add-on on whose objects there are these changes. Its state is the worst one.
 func AddonOf(changes []Change) Addon {
-	a := In(Same, "", "")
-	a.Changes = changes
+	a := Addon{PlanAddon: addonsv1.PlanAddon{State: Same}, Changes: changes}
 	a.State = a.worst()
 	return a
 }
