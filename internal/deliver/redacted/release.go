@@ -6,6 +6,7 @@ package redacted
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/values"
 )
 
 // Release is the newest record of an add-on in its workload cluster.
@@ -34,8 +36,32 @@ func Read(ctx context.Context, c client.Client, namespace, name string) (*Releas
 // Values returns the values as YAML.
 func (r *Release) Values() (string, error) {
 	secrets := r.secrets()
-	values, err := yaml.Marshal(message.RedactIn(r.record.Helm.Config, secrets))
-	return message.Redact(string(values), secrets), err
+	text, err := yaml.Marshal(message.RedactIn(r.record.Helm.Config, secrets))
+	return message.Redact(string(text), secrets), err
+}
+
+// Revision returns the stack of the add-on, and the stack's revision that it was installed by.
+func (r *Release) Revision() (stack, revision string) { return r.record.Stack, r.record.StackRevision }
+
+// Origins returns where the values are from, as [values.OriginsOf] does.
+func (r *Release) Origins(layers []values.Layer) []values.Origin {
+	defaults := values.Layer{From: "chart " + r.record.Chart + " " + r.record.Version, Values: r.record.Helm.Chart.Values}
+	all, secrets, parts := values.OriginsOf(defaults, r.record.Helm.Config, layers), r.secrets(), []any{}
+	for i := range all {
+		parts = append(parts, []any{all[i].Path, all[i].Value})
+	}
+	parts, _ = message.RedactIn(map[string]any{"": parts}, secrets)[""].([]any)
+	for i := range all {
+		all[i].Path, all[i].Value = message.Redacted, message.Redacted // if it can't be told apart
+		if i < len(parts) {
+			part := parts[i].([]any)
+			all[i].Path = part[0].(string)
+			if text, err := json.Marshal(part[1]); err == nil && message.Redact(string(text), secrets) == string(text) { // numbers, too
+				all[i].Value = part[1]
+			}
+		}
+	}
+	return all
 }
 
 // Manifest returns the objects as YAML, hooks last. The contents of Secrets are hidden, wherever they are.

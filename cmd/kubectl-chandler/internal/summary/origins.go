@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import "github.com/cluster-chandler/chandler/internal/render/values"
+
+// Origins say where the values of an add-on on a cluster are from.
+type Origins struct {
+	Values []values.Origin `json:"values"`
+	// Unread are the places that couldn't be read.
+	Unread []Unread `json:"unread,omitempty"`
+}
+
+// Unread is a place that couldn't be read, and why.
+type Unread struct {
+	From    string `json:"from"`
+	Problem string `json:"problem"`
+}
