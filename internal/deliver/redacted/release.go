@@ -45,7 +45,10 @@ func (r *Release) Revision() (stack, revision string) { return r.record.Stack, r
 
 // Origins returns where the values are from, as [values.OriginsOf] does.
 func (r *Release) Origins(layers []values.Layer) []values.Origin {
-	defaults := values.Layer{From: "chart " + r.record.Chart + " " + r.record.Version, Values: r.record.Helm.Chart.Values}
+	defaults := values.Layer{From: "chart " + r.record.Chart + " " + r.record.Version}
+	if chart := r.record.Helm.Chart; chart != nil {
+		defaults.Values = chart.Values
+	}
 	all, secrets, parts := values.OriginsOf(defaults, r.record.Helm.Config, layers), r.secrets(), []any{}
 	for i := range all {
 		parts = append(parts, []any{all[i].Path, all[i].Value})

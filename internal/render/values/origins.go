@@ -93,7 +93,7 @@ func child(path *field.Path, key string) *field.Path {
 // tree has merged values, and in their places the number of the layer that each one is from.
 type tree struct{ values, from map[string]any }
 
-// own is the key of the number of a map itself. No key of YAML or JSON has a zero byte.
+// own is the key of the number of a map itself. A value with this key isn't found again.
 const own = "\x00"
 
 // merge merges a layer: its values, and its number for each of them, by the same function.
@@ -102,7 +102,7 @@ func (t *tree) merge(layer map[string]any, number int) {
 }
 
 func numbered(layer map[string]any, number int) map[string]any {
-	all := map[string]any{own: number}
+	all := map[string]any{}
 	for key, value := range layer {
 		if below, isMap := value.(map[string]any); isMap {
 			all[key] = numbered(below, number)
@@ -110,6 +110,7 @@ func numbered(layer map[string]any, number int) map[string]any {
 			all[key] = number
 		}
 	}
+	all[own] = number
 	return all
 }
 

@@ -52,6 +52,9 @@ func TestOriginsOf(t *testing.T) {
 				{"image.repository", "r", from("chart"), false}, {"image.tag", "9", from("values"), false}, {"off", chart.Values["off"], from("chart"), false}, {"resources", chart.Values["resources"], from("chart"), false},
 			},
 		},
+		"a key with a zero byte, which isn't found again": {[]values.Layer{with(written, tree{"\x00": tree{"a": 1.0}, "image": 1.0, "off": 1.0, "resources": 1.0})}, nil, []values.Origin{
+			{`["\x00"]`, tree{"a": 1.0}, from(), true}, {"image", 1.0, from("values"), false}, {"off", 1.0, from("values"), false}, {"resources", 1.0, from("values"), false},
+		}},
 		"what changed since": {
 			[]values.Layer{with(written, tree{"image": "x", "resources": tree{"cpu": 2.0, "memory": 2.0}})}, tree{"resources": tree{"cpu": int64(2), "memory": 3.0}, "image": tree{"tag": "4"}, "gone": 1.0},
 			[]values.Origin{

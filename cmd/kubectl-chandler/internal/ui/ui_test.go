@@ -150,7 +150,7 @@ func TestHistories(t *testing.T) {
 		has, none []string
 	}{
 		"/stack/team/platform":    {"kubectl chandler history stack/platform -n team", []string{edited}, []string{upgraded}},
-		"/cluster/team/prod-0001": {"kubectl chandler history cluster/prod-0001 -n team", []string{upgraded, installed}, []string{edited}},
+		"/cluster/team/prod-0001": {"kubectl chandler history cluster/prod-0001 -n team", []string{upgraded, installed}, []string{edited, "2 clusters: prod-0000"}},
 		"/changes":                {"kubectl chandler history -n team", []string{edited, upgraded, "2 clusters: prod-0000, prod-0001", installed}, nil},
 		"/changes?since=12h":      {"kubectl chandler history --since 12h0m0s -n team", []string{edited, upgraded}, []string{installed}},
 	} {
