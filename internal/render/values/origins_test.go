@@ -55,6 +55,13 @@ func TestOriginsOf(t *testing.T) {
 		"a key with a zero byte, which isn't found again": {[]values.Layer{with(written, tree{"\x00": tree{"a": 1.0}, "image": 1.0, "off": 1.0, "resources": 1.0})}, nil, []values.Origin{
 			{`["\x00"]`, tree{"a": 1.0}, from(), true}, {"image", 1.0, from("values"), false}, {"off", 1.0, from("values"), false}, {"resources", 1.0, from("values"), false},
 		}},
+		"what changed since in a map that a later layer has, too": {
+			[]values.Layer{with(secret, tree{"image": tree{"tag": "2"}}), with(written, tree{"image": tree{"repository": "x"}, "off": nil, "resources": nil})},
+			tree{"image": tree{"tag": "1", "repository": "x"}, "off": nil, "resources": nil},
+			[]values.Origin{
+				{"image.repository", "x", from("values"), false}, {"image.tag", "1", from("Secret"), true}, {"off", nil, from("values"), false}, {"resources", nil, from("values"), false},
+			},
+		},
 		"what changed since": {
 			[]values.Layer{with(written, tree{"image": "x", "resources": tree{"cpu": 2.0, "memory": 2.0}})}, tree{"resources": tree{"cpu": int64(2), "memory": 3.0}, "image": tree{"tag": "4"}, "gone": 1.0},
 			[]values.Origin{
