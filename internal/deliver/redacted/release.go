@@ -49,19 +49,14 @@ func (r *Release) Origins(layers []values.Layer) []values.Origin {
 	if chart := r.record.Helm.Chart; chart != nil {
 		defaults.Values = chart.Values
 	}
-	all, secrets, parts := values.OriginsOf(defaults, r.record.Helm.Config, layers), r.secrets(), []any{}
+	all, secrets := values.OriginsOf(defaults, r.record.Helm.Config, layers), r.secrets()
 	for i := range all {
-		parts = append(parts, []any{all[i].Path, all[i].Value})
-	}
-	parts, _ = message.RedactIn(map[string]any{"": parts}, secrets)[""].([]any)
-	for i := range all {
-		all[i].Path, all[i].Value = message.Redacted, message.Redacted // if it can't be told apart
-		if i < len(parts) {
-			part := parts[i].([]any)
-			all[i].Path = part[0].(string)
-			if text, err := json.Marshal(part[1]); err == nil && message.Redact(string(text), secrets) == string(text) { // numbers, too
-				all[i].Value = part[1]
-			}
+		is := &all[i]
+		for path, value := range message.RedactIn(map[string]any{is.Path: is.Value}, secrets) {
+			is.Path, is.Value = path, value
+		}
+		if text, err := json.Marshal(is.Value); err != nil || message.Redact(string(text), secrets) != string(text) { // a number
+			is.Value = message.Redacted
 		}
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
@@ -67,28 +68,22 @@ func namesWithin(f *observed.Fleet, is named, place string) (names []string) {
 
 // completeFlags gives the flags of a command, and of those below it, their completions.
 func (c *call) completeFlags(cmd *cobra.Command) {
-	for name, complete := range map[string]cobra.CompletionFunc{
-		"output":           cobra.FixedCompletions([]cobra.Completion{"json", "yaml", "wide"}, cobra.ShellCompDirectiveNoFileComp),
-		"generated-values": cobra.FixedCompletions([]cobra.Completion{"keep", "renew"}, cobra.ShellCompDirectiveNoFileComp),
-		"context":          c.completes(c.contexts), "namespace": c.completes(c.namespaces), "addon": c.completes(c.ofStack(addonNames)),
-		"revision": c.completes(c.ofStack(revisionNames)), "to-revision": c.completes(c.ofStack(revisionNames)),
+	for name, read := range map[string]func() []string{
+		"output": func() []string { return outputs }, "generated-values": func() []string { return []string{"keep", "renew"} },
+		"context": c.contexts, "namespace": c.namespaces, "addon": c.addonsOfStack, "revision": c.revisionsOfStack, "to-revision": c.revisionsOfStack,
 	} {
-		if cmd.Flags().Lookup(name) != nil || cmd.PersistentFlags().Lookup(name) != nil {
-			cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, complete))
+		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
+			continue
 		}
+		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+			if c.begin(args) == nil {
+				names = read()
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		}))
 	}
 	for _, below := range cmd.Commands() {
 		c.completeFlags(below)
-	}
-}
-
-// completes completes with what a function reads. What can't be read isn't completed.
-func (c *call) completes(read func() []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-		if c.begin(args) == nil {
-			names = read()
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -99,37 +94,34 @@ func (c *call) contexts() []string {
 
 func (c *call) namespaces() (names []string) {
 	list := &corev1.NamespaceList{}
-	_ = c.client.List(c, list)
+	_ = c.client.List(c, list) // what can't be read isn't completed
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
 	}
 	return names
 }
 
-// ofStack returns what the stack has that the first argument names, none if there is no such stack.
-func (c *call) ofStack(names func(*revised) []string) func() []string {
-	return func() []string {
-		if len(c.args) == 0 {
-			return nil
-		}
-		is, err := c.stack()
-		if err != nil {
-			return nil
-		}
-		return names(is)
+// addonsOfStack returns those of the stack that the first argument names, none if it can't be read.
+func (c *call) addonsOfStack() (names []string) {
+	s := &addonsv1.AddonStack{}
+	if len(c.args) > 0 {
+		_ = c.read(s, c.args[0])
 	}
-}
-
-func addonNames(is *revised) (names []string) {
-	for i := range is.Spec.Addons {
-		names = append(names, is.Spec.Addons[i].Name)
+	for i := range s.Spec.Addons {
+		names = append(names, s.Spec.Addons[i].Name)
 	}
 	return names
 }
 
-func revisionNames(is *revised) (names []string) {
-	for i := range is.revisions {
-		names = append(names, is.revisions[i].Name)
+// revisionsOfStack returns those of the stack that the first argument names, the newest first, none if they can't be read.
+func (c *call) revisionsOfStack() (names []string) {
+	if len(c.args) == 0 {
+		return nil
+	}
+	if is, err := c.stack(); err == nil {
+		for i := range is.revisions {
+			names = append(names, is.revisions[i].Name)
+		}
 	}
 	return names
 }

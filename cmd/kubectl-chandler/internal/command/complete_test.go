@@ -42,7 +42,7 @@ func TestCompletion(t *testing.T) {
 		"rollout approve platform ": "canary", "rollout hold platform ": "prod", "rollout hold platform prod ": "prod",
 		"status -n ": "team-a team-b", "get values prod web -n ": "team-a team-b", "ui --namespace ": "team-a team-b", "status -o ": "json yaml wide",
 		"why addon/": "addon/web", "look platform cluster/": "cluster/prod", "history stack/": "stack/platform", "rollout approve platform canary ": "canary",
-		"undo platform --addon ": "web dns", "undo platform --to-revision ": "platform-1", "undo --to-revision ": "", "undo other --addon ": "",
+		"undo platform --addon ": "web dns", "undo platform --to-revision ": "platform-1", "undo --to-revision ": "", "undo other --addon ": "", "undo other --to-revision ": "",
 		"plan platform --revision ": "platform-1", "rollout reject platform --revision ": "platform-1", "migrate ": "caaph flux helm", "migrate caaph ": "",
 		"migrate helm --generated-values ": "keep renew",
 	} {

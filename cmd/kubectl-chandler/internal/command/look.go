@@ -158,10 +158,7 @@ func (c *call) get() *cobra.Command {
 	} {
 		ca := &addonsv1.ClusterAddon{}
 		read := func() (*redacted.Release, error) {
-			if !slices.Contains([]string{"", "wide", "yaml", "json"}, c.output) {
-				return nil, fmt.Errorf("-o: %s is none of json, yaml and wide", c.output)
-			}
-			if err := c.read(ca, c.args[0]); err != nil {
+			if err := errors.Join(c.check(), c.read(ca, c.args[0])); err != nil {
 				return nil, err
 			}
 			return c.release(c, ca, c.args[1], kubeconfig)

@@ -69,11 +69,11 @@ func (c *call) layers(ca *addonsv1.ClusterAddon, release *redacted.Release) (all
 
 // addonAt returns an add-on as a revision has it.
 func (c *call) addonAt(revision, name string) (*addonsv1.Addon, error) {
-	kept := &appsv1.ControllerRevision{}
-	if err := c.read(kept, revision); err != nil {
-		return nil, err
+	kept, spec := &appsv1.ControllerRevision{}, &addonsv1.AddonStackSpec{}
+	err := c.read(kept, revision)
+	if err == nil {
+		spec, err = stack.SpecOf(kept)
 	}
-	spec, err := stack.SpecOf(kept)
 	if err != nil {
 		return nil, err
 	}
@@ -96,15 +96,11 @@ func (c *call) member(ca *addonsv1.ClusterAddon) (*member.Member, error) {
 
 // object reads an object that the Cluster refers to, of a kind that the client doesn't know.
 func (c *call) object(ctx context.Context, _ string, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
-	mapper, err := c.config.ToRESTMapper()
+	others, err := client.New(c.server, client.Options{})
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := mapper.RESTMapping(ref.GroupKind())
-	if err != nil {
-		return nil, err
-	}
-	others, err := client.New(c.server, client.Options{Mapper: mapper})
+	mapping, err := others.RESTMapper().RESTMapping(ref.GroupKind())
 	if err != nil {
 		return nil, err
 	}
