@@ -57,20 +57,24 @@ func TestOriginsSeenWithKubectl(t *testing.T) {
 	})
 	tn.create(tn.secret("values", map[string]string{"values.yaml": "text: overridden\npassword: correct-horse-battery\npin: 123456789012\nport: 8080\n"}))
 	tn.create(&corev1.ConfigMap{ObjectMeta: tn.named("prod-cloud"), Data: map[string]string{"cloud": "image: {pull: Always}\nzones: [1, 2]\n"}})
-	tn.makeCluster("prod", workloadServer(t, 0), labels("env=prod"))
+	installInfraClusterCRD(t)
+	tn.create(tn.infraCluster("prod", "eu-1"))
+	tn.makeCluster("prod", workloadServer(t, 0), labels("env=prod"), withInfraCluster("prod"))
 	tn.startManager()
-	tn.install(tn.addon("web", path, withValues(map[string]any{"text": "one", "a.b": map[string]any{"c": 1}}), withTemplate("image:\n  tag: {{ .Cluster.metadata.name }}\n"), withValuesFrom(
+	tn.install(tn.addon("web", path, withValues(map[string]any{"text": "one", "a.b": map[string]any{"c": 1}}), withTemplate("image:\n  tag: {{ .Cluster.metadata.name }}\nregion: {{ .InfraCluster.spec.region }}\n"), withValuesFrom(
 		addonsv1.ValuesReference{Kind: "Secret", Name: "values"},
 		addonsv1.ValuesReference{Kind: "ConfigMap", Name: "{{ .Cluster.metadata.name }}-cloud", Key: "cloud"},
 	)))
 	all := tn.newPlugin(append(mayAll, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
-		rbacv1.PolicyRule{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"clusters"}, Verbs: []string{"get"}})...)
+		rbacv1.PolicyRule{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"clusters"}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{infraGroup}, Resources: []string{"*"}, Verbs: []string{"get"}})...)
 	const chart, secret, cloud = "chart web 1.0.0", "Secret values, key values.yaml", "ConfigMap prod-cloud, key cloud"
 	const written, template = "AddonStack platform, addons[web].values", "AddonStack platform, addons[web].valuesTemplate"
 	want := map[string]string{
 		`["a.b"]`: `{"c":1} < ` + written, "image.pull": `"Always" < ` + cloud, "image.repository": `"r" < ` + chart, "image.tag": `"prod" < ` + template,
 		"limits": `{"cpu":1,"memory":2} < ` + chart, "password": `"[hidden]" < ` + secret, "pin": `"[hidden]" < ` + secret, "port": `8080 < ` + secret,
-		"text": `"one" < ` + written, "zones": `[1,2] < ` + cloud,
+		"region": `"eu-1" < ` + template,
+		"text":   `"one" < ` + written, "zones": `[1,2] < ` + cloud,
 	}
 	is, _ := all.origins()
 	tn.Expect(is).To(Equal(want))
@@ -88,7 +92,7 @@ func TestOriginsSeenWithKubectl(t *testing.T) {
 	places := strings.Join([]string{secret, "ConfigMap {{ .Cluster.metadata.name }}-cloud, key cloud", template}, " or ")
 	maps.DeleteFunc(want, func(path, _ string) bool { return path != "image.repository" && path != "limits" })
 	want["text"], want[`["a.b"]`] = `"one" < `+written+" or "+template, `{"c":1} < `+written+" or "+template
-	for path, value := range map[string]string{"image.pull": `"Always"`, "image.tag": `"prod"`, "password": `"[hidden]"`, "pin": `"[hidden]"`, "port": "8080", "zones": "[1,2]"} {
+	for path, value := range map[string]string{"image.pull": `"Always"`, "image.tag": `"prod"`, "password": `"[hidden]"`, "pin": `"[hidden]"`, "port": "8080", "region": `"eu-1"`, "zones": "[1,2]"} {
 		want[path] = value + " < " + places
 	}
 	tn.Expect(few).To(Equal(want), "who may not read a place is told that it may be the one")
