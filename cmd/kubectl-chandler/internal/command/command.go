@@ -71,7 +71,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	root.AddCommand(c.status(), c.why(), c.tree(), c.events(), c.get(), c.history(), c.plan(), c.undo(), c.rollout(), c.migrate(), c.version(), c.ui())
 	root.AddCommand(c.changes()...)
 	addExamples(root)
-	c.completeFlags(root)
+	completeFlags(c, root)
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(streams.ErrOut, "Error:", printing.Clean(err.Error()))
 		return exitError

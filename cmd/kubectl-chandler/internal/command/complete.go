@@ -66,62 +66,63 @@ func namesWithin(f *observed.Fleet, is named, place string) (names []string) {
 	return names
 }
 
+// flagNames return what a flag may be, by its name. What can't be read isn't completed.
+var flagNames = map[string]func(*call) []string{
+	"output":           func(*call) []string { return outputs },
+	"generated-values": func(*call) []string { return []string{"keep", "renew"} },
+	"context": func(c *call) []string {
+		config, _ := c.config.ToRawKubeConfigLoader().RawConfig()
+		return slices.Sorted(maps.Keys(config.Contexts))
+	},
+	"namespace": func(c *call) (names []string) {
+		list := &corev1.NamespaceList{}
+		_ = c.client.List(c, list)
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+		return names
+	},
+	"addon": func(c *call) (names []string) {
+		for _, a := range ofFirst(c).Spec.Addons {
+			names = append(names, a.Name)
+		}
+		return names
+	},
+	"revision": revisionNames, "to-revision": revisionNames,
+}
+
+// revisionNames returns the revisions of the stack that the first argument names, the newest first.
+func revisionNames(c *call) (names []string) {
+	for _, r := range ofFirst(c).revisions {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// ofFirst returns the stack that the first argument names, without anything if it can't be read.
+func ofFirst(c *call) *revised {
+	if len(c.args) > 0 {
+		if is, err := c.stack(); err == nil {
+			return is
+		}
+	}
+	return &revised{AddonStack: &addonsv1.AddonStack{}}
+}
+
 // completeFlags gives the flags of a command, and of those below it, their completions.
-func (c *call) completeFlags(cmd *cobra.Command) {
-	for name, read := range map[string]func() []string{
-		"output": func() []string { return outputs }, "generated-values": func() []string { return []string{"keep", "renew"} },
-		"context": c.contexts, "namespace": c.namespaces, "addon": c.addonsOfStack, "revision": c.revisionsOfStack, "to-revision": c.revisionsOfStack,
-	} {
+func completeFlags(c *call, cmd *cobra.Command) {
+	for name, read := range flagNames {
 		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
 			continue
 		}
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 			if c.begin(args) == nil {
-				names = read()
+				names = read(c)
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}))
 	}
 	for _, below := range cmd.Commands() {
-		c.completeFlags(below)
+		completeFlags(c, below)
 	}
-}
-
-func (c *call) contexts() []string {
-	config, _ := c.config.ToRawKubeConfigLoader().RawConfig()
-	return slices.Sorted(maps.Keys(config.Contexts))
-}
-
-func (c *call) namespaces() (names []string) {
-	list := &corev1.NamespaceList{}
-	_ = c.client.List(c, list) // what can't be read isn't completed
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	return names
-}
-
-// addonsOfStack returns those of the stack that the first argument names, none if it can't be read.
-func (c *call) addonsOfStack() (names []string) {
-	s := &addonsv1.AddonStack{}
-	if len(c.args) > 0 {
-		_ = c.read(s, c.args[0])
-	}
-	for i := range s.Spec.Addons {
-		names = append(names, s.Spec.Addons[i].Name)
-	}
-	return names
-}
-
-// revisionsOfStack returns those of the stack that the first argument names, the newest first, none if they can't be read.
-func (c *call) revisionsOfStack() (names []string) {
-	if len(c.args) == 0 {
-		return nil
-	}
-	if is, err := c.stack(); err == nil {
-		for i := range is.revisions {
-			names = append(names, is.revisions[i].Name)
-		}
-	}
-	return names
 }

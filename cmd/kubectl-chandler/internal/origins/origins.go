@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+// Package origins reads the places that the values of an add-on are from, as the user may read them.
+package origins
 
 import (
 	"context"
@@ -10,12 +11,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
-	"github.com/cluster-chandler/chandler/internal/deliver/redacted"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
@@ -24,30 +24,28 @@ import (
 	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
 )
 
-// origins returns where the values of a release are from, as far as the user may read these places.
-func (c *call) origins(ca *addonsv1.ClusterAddon, release *redacted.Release) *summary.Origins {
-	all := c.layers(ca, release)
-	is := &summary.Origins{Values: release.Origins(all)}
-	for _, l := range all {
-		if l.Problem != nil {
-			is.Unread = append(is.Unread, summary.Unread{From: l.From, Problem: l.Problem.Error()})
-		}
-	}
-	return is
+// Reader reads from the management cluster.
+type Reader struct {
+	Client client.Client
+	// Server is the same for kinds that the client doesn't know.
+	Server *rest.Config
+	// Cluster is the one whose add-ons are asked for.
+	Cluster *addonsv1.ClusterAddon
 }
 
-// layers reads the layers of which the values of a release were merged, by the stack's revision. One that can't be read has a problem.
-func (c *call) layers(ca *addonsv1.ClusterAddon, release *redacted.Release) (all []values.Layer) {
-	of, revision := release.Revision()
-	a, err := c.addonAt(revision, c.args[1])
+// Layers returns the layers of which the values of an add-on are merged, by a revision of its stack. One that can't be read has a problem.
+func (r Reader) Layers(ctx context.Context, of, revision, addon string) (all []values.Layer) {
+	a, err := r.addon(ctx, revision, addon)
 	if err != nil {
 		return []values.Layer{{From: "AddonStack " + of, Problem: err}}
 	}
-	m, noTemplates := c.member(ca)
-	r := layers.Reader{Renderer: inProcess{}, Sources: valuesource.NewReader(c.client, c.client, nil), Namespace: ca.Namespace, Cluster: m, Object: c.object}
+	m, noTemplates := r.member(ctx)
+	given := layers.Reader{
+		Renderer: inProcess{}, Sources: valuesource.NewReader(r.Client, r.Client, nil), Namespace: r.Cluster.Namespace, Cluster: m, Object: r.object,
+	}
 	sources := a.ValuesFrom
 	if noTemplates == nil {
-		if sources, noTemplates = r.Named(c, a); noTemplates != nil {
+		if sources, noTemplates = given.Named(ctx, a); noTemplates != nil {
 			sources = a.ValuesFrom
 		}
 	}
@@ -60,22 +58,26 @@ func (c *call) layers(ca *addonsv1.ClusterAddon, release *redacted.Release) (all
 			l.Problem = noTemplates
 		}
 		if l.Problem == nil {
-			l.Values, _, l.Problem = r.Read(c, layer)
+			l.Values, _, l.Problem = given.Read(ctx, layer)
 		}
 		all = append(all, l)
 	}
 	return all
 }
 
-// addonAt returns an add-on as a revision has it.
-func (c *call) addonAt(revision, name string) (*addonsv1.Addon, error) {
+func (r Reader) read(ctx context.Context, o client.Object, name string) error {
+	return r.Client.Get(ctx, client.ObjectKey{Namespace: r.Cluster.Namespace, Name: name}, o)
+}
+
+// addon returns an add-on as a revision has it.
+func (r Reader) addon(ctx context.Context, revision, name string) (*addonsv1.Addon, error) {
 	kept, spec := &appsv1.ControllerRevision{}, &addonsv1.AddonStackSpec{}
-	err := c.read(kept, revision)
+	err := r.read(ctx, kept, revision)
 	if err == nil {
 		spec, err = stack.SpecOf(kept)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading ControllerRevision %s: %w", revision, err)
 	}
 	at := slices.IndexFunc(spec.Addons, func(a addonsv1.Addon) bool { return a.Name == name })
 	if at < 0 {
@@ -85,28 +87,33 @@ func (c *call) addonAt(revision, name string) (*addonsv1.Addon, error) {
 }
 
 // member returns the cluster as templates see it. Of others than Clusters, the management cluster doesn't have all of that.
-func (c *call) member(ca *addonsv1.ClusterAddon) (*member.Member, error) {
-	if ref := ca.Spec.ClusterRef; ref != nil {
-		return nil, fmt.Errorf("Chandler alone knows what templates see of a %s", ref.Kind)
+func (r Reader) member(ctx context.Context) (*member.Member, error) {
+	if ref := r.Cluster.Spec.ClusterRef; ref != nil {
+		return nil, fmt.Errorf("only Chandler knows the labels and properties of a %s", ref.Kind)
 	}
 	cluster := &clusterv1.Cluster{}
-	err := c.read(cluster, ca.Spec.ClusterName)
-	return member.OfCluster(cluster), err
+	if err := r.read(ctx, cluster, r.Cluster.Spec.ClusterName); err != nil {
+		return nil, fmt.Errorf("reading Cluster %s: %w", r.Cluster.Spec.ClusterName, err)
+	}
+	return member.OfCluster(cluster), nil
 }
 
-// object reads an object that the Cluster refers to, of a kind that the client doesn't know.
-func (c *call) object(ctx context.Context, _ string, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
-	others, err := client.New(c.server, client.Options{})
+// object reads an object that the Cluster refers to.
+func (r Reader) object(ctx context.Context, root string, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+	is := &unstructured.Unstructured{}
+	others, err := client.New(r.Server, client.Options{})
 	if err != nil {
 		return nil, err
 	}
 	mapping, err := others.RESTMapper().RESTMapping(ref.GroupKind())
-	if err != nil {
-		return nil, err
+	if err == nil {
+		is.SetGroupVersionKind(mapping.GroupVersionKind)
+		err = others.Get(ctx, client.ObjectKey{Namespace: r.Cluster.Namespace, Name: ref.Name}, is)
 	}
-	is := &unstructured.Unstructured{}
-	is.SetGroupVersionKind(mapping.GroupVersionKind)
-	return is, others.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: ref.Name}, is)
+	if err != nil {
+		return nil, fmt.Errorf("reading .%s, %s %s: %w", root, ref.Kind, ref.Name, err)
+	}
+	return is, nil
 }
 
 // inProcess reads values and executes templates without a worker.
