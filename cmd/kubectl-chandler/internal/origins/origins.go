@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
 	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // Reader reads from the management cluster.
@@ -116,10 +117,13 @@ func (r Reader) object(ctx context.Context, root string, ref clusterv1.ContractV
 	return is, nil
 }
 
-// inProcess reads values and executes templates without a worker.
+// inProcess reads values and executes templates without a worker, whose memory is limited.
 type inProcess struct{}
 
 func (inProcess) Values(_ context.Context, req job.Values) (map[string]any, error) {
+	if err := yamllimit.Manifest.Check(req.Text); err != nil {
+		return nil, err
+	}
 	return values.Read(&req)
 }
 
