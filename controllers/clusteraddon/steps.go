@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
 )
 
 // pass is what one reconcile of a cluster that has a connection begins with.
@@ -42,9 +43,11 @@ func (r *Reconciler) gather(q pass) gather.Reader {
 // reader returns what reads the inputs of add-ons.
 func (r *Reconciler) reader(q pass) inputs.Reader {
 	return inputs.Reader{
-		Sources: r.Sources, Renderer: r.Renderer, Values: r.Values, Provider: r.provider, ClusterAddon: client.ObjectKeyFromObject(q.ca),
-		Cluster: q.cluster, Proofs: &q.memory.proofs, Agreed: func(of deliver.Release) sets.Set[string] { return q.memory.addons.Of(of).Agreed },
-		Again: gather.IsAskedAgain(q.ca),
+		Sources: r.Sources, ClusterAddon: client.ObjectKeyFromObject(q.ca), Proofs: &q.memory.proofs, Again: gather.IsAskedAgain(q.ca),
+		Values: layers.Reader{
+			Renderer: r.Renderer, Sources: r.Values, Namespace: q.ca.Namespace, Cluster: q.cluster, Object: inputs.ObjectsFrom(r.provider, q.ca.Namespace),
+		},
+		Agreed: func(of deliver.Release) sets.Set[string] { return q.memory.addons.Of(of).Agreed },
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -53,7 +54,8 @@ func Given(t testing.TB, records ...deliver.Summary) *Cluster {
 	c.ClusterAddon.Namespace, c.ClusterAddon.Name = "team", "prod"
 	c.Workload, c.Requests = Refusing(t)
 	c.Inputs = inputs.Reader{
-		Sources: sources, ClusterAddon: client.ObjectKeyFromObject(c.ClusterAddon), Cluster: &member.Member{}, Proofs: c.Proofs,
+		Sources: sources, ClusterAddon: client.ObjectKeyFromObject(c.ClusterAddon), Proofs: c.Proofs,
+		Values: layers.Reader{Namespace: c.ClusterAddon.Namespace, Cluster: &member.Member{}},
 		Agreed: func(of deliver.Release) sets.Set[string] { return c.Memory.Of(of).Agreed },
 	}
 	return c
@@ -75,7 +77,7 @@ func (c *Cluster) Record(record deliver.Summary) {
 
 // Renderer returns what renders add-ons of the cluster, but for a chart.
 func (c *Cluster) Renderer() rendering.Renderer {
-	return rendering.Renderer{Sources: c.Inputs.Sources, Renderer: c.Inputs.Renderer, Workload: c.Workload, Proofs: c.Proofs, Now: c.Now}
+	return rendering.Renderer{Sources: c.Inputs.Sources, Workload: c.Workload, Proofs: c.Proofs, Now: c.Now}
 }
 
 // Scheme returns the types of a management cluster.

@@ -85,9 +85,9 @@ func readingCluster(t *testing.T) inputs.Reader {
 		objects.WithObjects(&corev1.ConfigMap{ObjectMeta: meta, Data: data}, secret)
 	}
 	reader := objects.Build()
-	q.Values = valuesource.NewReader(reader, reader, nil)
-	q.Renderer = render.New(render.Options{Workers: 1})
-	t.Cleanup(q.Renderer.Close)
+	renderer := render.New(render.Options{Workers: 1})
+	t.Cleanup(renderer.Close)
+	q.Values.Sources, q.Values.Renderer = valuesource.NewReader(reader, reader, nil), renderer
 	return q
 }
 

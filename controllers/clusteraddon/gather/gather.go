@@ -88,7 +88,7 @@ func (r Reader) Read(ctx context.Context, ca *addonsv1.ClusterAddon) (Observed, 
 
 // Observe returns what is known of a cluster that is to run the given stacks, which needn't be those of the assignment.
 func (r Reader) Observe(ctx context.Context, ca *addonsv1.ClusterAddon, assigned []Stack) (o Observed, known bool, err error) {
-	cluster, user := r.Inputs.Cluster, client.ObjectKeyFromObject(ca)
+	cluster, user := r.Inputs.Values.Cluster, client.ObjectKeyFromObject(ca)
 	o = Observed{ClusterAddon: ca, Stacks: Resolve(assigned, cluster, r.OutdatedSince, r.Now), Again: IsAskedAgain(ca), Now: r.Now}
 	o.Gates = slices.ContainsFunc(o.Wanted, func(a wanted.Addon) bool { return a.HasSay() })
 	if _, awaited := FirstAwaited(o.Unresolved); awaited && ptr.Deref(ca.Status.GatesUpgrades, false) {

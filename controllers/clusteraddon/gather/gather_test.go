@@ -95,7 +95,7 @@ func TestUpgradesWaitForAssignments(t *testing.T) {
 				hub.WithObjects(&tc.written[i])
 			}
 			c := addons.Given(t)
-			c.Inputs.Cluster = member.OfCluster(cluster)
+			c.Inputs.Values.Cluster = member.OfCluster(cluster)
 			r := gather.Reader{
 				Cache: hub.Build(), Inputs: c.Inputs, Users: &inputs.References{}, Records: recordsOf{}, Running: "v1.24.0",
 				OutdatedSince: map[string]time.Time{own.Name: now.Add(-tc.since)}, Now: now,
@@ -178,7 +178,7 @@ func TestStackThatSelectsTheClusterAgain(t *testing.T) {
 			record := addons.Installed("platform", "web")
 			record.Owner = "team/prod"
 			c := addons.Given(t, record)
-			c.Inputs.Cluster = member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod"}})
+			c.Inputs.Values.Cluster = member.OfCluster(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod"}})
 			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
 			s.Spec.ClusterSelector = &metav1.LabelSelector{}
 			tc.change(s)

@@ -36,8 +36,8 @@ func (r Reader) awaitBack(ctx context.Context, o *Observed) error {
 		} else if err != nil {
 			return fmt.Errorf("reading AddonStack %s: %w", name, err)
 		}
-		if isOutdated(s, nil, r.Inputs.Cluster) && o.isGiven(name, AssignmentGrace, r.OutdatedSince, r.Now) {
-			why := fmt.Sprintf("AddonStack %s selects %s again, and spec.stacks of this ClusterAddon doesn't follow yet", name, r.Inputs.Cluster)
+		if isOutdated(s, nil, r.Inputs.Values.Cluster) && o.isGiven(name, AssignmentGrace, r.OutdatedSince, r.Now) {
+			why := fmt.Sprintf("AddonStack %s selects %s again, and spec.stacks of this ClusterAddon doesn't follow yet", name, r.Inputs.Values.Cluster)
 			o.Unresolved[name] = Unresolved{State: decide.Undecided, Why: why, IsNew: true}
 		}
 	}

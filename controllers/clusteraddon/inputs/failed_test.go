@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -27,6 +26,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
+	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -91,14 +91,13 @@ func TestWaitsForARenderer(t *testing.T) {
 	impatient := render.WithPatience(t.Context(), 0)
 	there := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}, Data: map[string]string{"values.yaml": "a: 1"}}
 	reader := fake.NewClientBuilder().WithObjects(there).Build()
-	q := inputs.Reader{Renderer: renderer, Values: valuesource.NewReader(reader, reader, nil), ClusterAddon: client.ObjectKey{Namespace: "team"}, Cluster: &member.Member{}}
-	a := &wanted.Addon{Addon: addonsv1.Addon{Name: "web", ValuesTemplate: "a: 1"}, Stack: "platform"}
-	_, _, ofSource := q.ValuesFrom(impatient, addonsv1.ValuesReference{Kind: "ConfigMap", Name: "v"})
-	_, ofTemplate := q.ValuesTemplate(impatient, a)
-	for name, err := range map[string]error{"values": ofSource, "a template": ofTemplate} {
+	q := layers.Reader{Renderer: renderer, Sources: valuesource.NewReader(reader, reader, nil), Namespace: "team", Cluster: &member.Member{}}
+	a := &addonsv1.Addon{Name: "web", ValuesTemplate: "a: 1"}
+	for _, layer := range layers.Of(a, []addonsv1.ValuesReference{{Kind: "ConfigMap", Name: "v"}}) {
+		_, _, err := q.Read(impatient, layer)
 		is, ok := errors.AsType[*failure.Error](err)
 		if !ok || is.Reason != job.ReasonWaitingForRenderer || is.RetryAfter <= 0 || strings.Contains(is.Error(), "correct") || reasons.Of(is.Reason).Phase() != addonsv1.AddonPending {
-			t.Errorf("of %s: %+v", name, err)
+			t.Errorf("of %s: %+v", layer.Field, err)
 		}
 	}
 }

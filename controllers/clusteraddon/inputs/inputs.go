@@ -6,8 +6,6 @@ package inputs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,18 +17,15 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/releases"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
-	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
-	"github.com/cluster-chandler/chandler/internal/valuesource"
+	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
 )
 
 // Inputs are what an installation is made of, without the facts of the cluster.
@@ -47,13 +42,10 @@ type Inputs struct {
 
 // Reader reads what add-ons are made of: charts, values, and what these refer to.
 type Reader struct {
-	Sources  *source.Sources
-	Renderer *render.Renderer
-	Values   *valuesource.Reader
-	Provider *management.Objects
+	Sources *source.Sources
+	Values  layers.Reader
 	// ClusterAddon is the one whose add-ons these are.
 	ClusterAddon client.ObjectKey
-	Cluster      *member.Member
 	Proofs       *releases.Proofs
 	// Agreed returns the optional sources of values without which a person lets a release go on.
 	Agreed func(deliver.Release) sets.Set[string]
@@ -98,59 +90,34 @@ func (q Reader) Resolve(ctx context.Context, in *Inputs, record deliver.Summary)
 // ReadValues merges valuesFrom, values and valuesTemplate, each over the previous. It also notes the strings and
 // long numbers that came from Secrets.
 func (q Reader) ReadValues(ctx context.Context, in *Inputs, record deliver.Summary) error {
-	var optional []string
 	a := in.Addon
-	in.Values = map[string]any{}
-	merge := func(layer map[string]any) (err error) {
-		if in.Values, err = values.MergeWithin(in.Values, layer); err != nil {
-			err = failure.New(job.ReasonValuesInvalid, "addons[%s]: the values of all its sources, merged, are %w; "+
-				"take out what the chart doesn't need, or split the add-on", a.Name, err)
-		}
-		return err
-	}
 	if a.Unnamed != nil {
 		return a.Unnamed
 	}
-	for i, ref := range a.Sources {
-		layer, found, err := q.ValuesFrom(ctx, ref)
-		if err == nil && !found && HadValues(record, a, ref) && !q.goesOnWithout(a, ref) {
-			err = failure.New(reasons.ValuesNotFound, "%s %s, key %q, was there when the add-on was installed, and is gone; the add-on stays as it is. "+
-				"Create it again. To go on without it, take it out of valuesFrom, or annotate ClusterAddon %s with %s",
-				ref.Kind, q.keyOf(ref.Name), stack.ValuesKey(ref), q.ClusterAddon.Name, addonsv1.ReconcileNowAnnotation)
-		}
-		if err != nil {
-			if failed, ok := errors.AsType[*failure.Error](err); ok {
-				failed.Field = fmt.Sprintf("addons[%s].valuesFrom[%d]", a.Name, i)
+	var optional []string
+	in.Values = map[string]any{}
+	for _, layer := range layers.Of(&a.Addon, a.Sources) {
+		given, found, err := q.Values.Read(ctx, layer)
+		if ref := layer.Source; ref != nil && err == nil {
+			if !found && HadValues(record, a, *ref) && !q.goesOnWithout(a, *ref) {
+				err = &failure.Error{Reason: reasons.ValuesNotFound, Field: layer.Field, Err: fmt.Errorf("%s %s, key %q, was there when the add-on was installed, "+
+					"and is gone; the add-on stays as it is. Create it again. To go on without it, take it out of valuesFrom, or annotate ClusterAddon %s with %s",
+					ref.Kind, q.keyOf(ref.Name), stack.ValuesKey(*ref), q.ClusterAddon.Name, addonsv1.ReconcileNowAnnotation)}
 			}
-			return err
+			if ptr.Deref(ref.Optional, false) && found {
+				q.Agreed(a.Release()).Delete(stack.ValuesName(*ref))
+				optional = append(optional, stack.ValuesName(*ref))
+			}
+			if ref.Kind == "Secret" {
+				in.Secrets = job.StringsIn(in.Secrets, given)
+			}
 		}
-		if ptr.Deref(ref.Optional, false) && found {
-			q.Agreed(a.Release()).Delete(stack.ValuesName(ref))
-			optional = append(optional, stack.ValuesName(ref))
-		}
-		if ref.Kind == "Secret" {
-			in.Secrets = job.StringsIn(in.Secrets, layer)
-		}
-		if err := merge(layer); err != nil {
-			return err
-		}
-	}
-	if a.Values != nil {
-		layer := map[string]any{}
-		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
-			return failure.New(job.ReasonValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
-		}
-		if err := merge(layer); err != nil {
-			return err
-		}
-	}
-	if a.ValuesTemplate != "" {
-		layer, err := q.ValuesTemplate(ctx, a)
 		if err != nil {
 			return err
 		}
-		if err := merge(layer); err != nil {
-			return err
+		if in.Values, err = values.MergeWithin(in.Values, given); err != nil {
+			return failure.New(job.ReasonValuesInvalid, "addons[%s]: the values of all its sources, merged, are %w; "+
+				"take out what the chart doesn't need, or split the add-on", a.Name, err)
 		}
 	}
 	in.Optional = strings.Join(optional, ",")
@@ -170,27 +137,6 @@ func (q Reader) goesOnWithout(a *wanted.Addon, ref addonsv1.ValuesReference) boo
 		agreed.Insert(name)
 	}
 	return agreed.Has(name)
-}
-
-// ValuesFrom returns the values of a source; false if that is optional, and isn't there.
-func (q Reader) ValuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (values map[string]any, ok bool, err error) {
-	named := valuesource.Named(q.ClusterAddon.Namespace, ref)
-	is, err := q.Values.Value(ctx, named)
-	if err != nil {
-		return nil, false, err
-	}
-	object := q.keyOf(ref.Name)
-	switch {
-	case !is.IsThere && ptr.Deref(ref.Optional, false):
-		return nil, false, nil
-	case !is.HasObject:
-		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, object)
-	case !is.IsThere:
-		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
-			ref.Kind, object, named.Key)
-	}
-	values, err = q.Renderer.Values(ctx, job.Values{Text: is.Text})
-	return values, err == nil, failure.Within(fmt.Sprintf("%s %s, key %q", ref.Kind, object, named.Key), err)
 }
 
 // FilesVersion returns the version that is shown of what isn't a chart, and has none of

@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
+	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
 )
 
 // Values that aren't there are waited for, unless they are optional.
@@ -28,14 +29,15 @@ func TestMissingValues(t *testing.T) {
 	there := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}}
 	for name, objects := range map[string][]client.Object{"no Secret": nil, "no key": {there}} {
 		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
-		q := inputs.Reader{Values: valuesource.NewReader(reader, reader, nil), ClusterAddon: client.ObjectKey{Namespace: "team", Name: "prod"}}
+		q := layers.Reader{Sources: valuesource.NewReader(reader, reader, nil), Namespace: "team"}
 		ref := addonsv1.ValuesReference{Kind: "Secret", Name: "v", Key: "k"}
-		_, _, err := q.ValuesFrom(t.Context(), ref)
-		if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != reasons.ValuesNotFound || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || !strings.Contains(err.Error(), "Secret team/v") {
+		of := layers.Layer{Field: "addons[web].valuesFrom[0]", Source: &ref}
+		_, _, err := q.Read(t.Context(), of)
+		if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != reasons.ValuesNotFound || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || failed.Field != of.Field || !strings.Contains(err.Error(), "Secret team/v") {
 			t.Errorf("%s: %v", name, err)
 		}
 		ref.Optional = ptr.To(true)
-		if values, _, err := q.ValuesFrom(t.Context(), ref); values != nil || err != nil {
+		if values, _, err := q.Read(t.Context(), of); values != nil || err != nil {
 			t.Errorf("%s, of what is optional: %v, %v", name, values, err)
 		}
 	}

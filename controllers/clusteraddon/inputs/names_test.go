@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
 	"github.com/cluster-chandler/chandler/test/addons"
 )
 
@@ -34,7 +35,7 @@ func TestNamesOfObjects(t *testing.T) {
 		"a\x00": false, "\xff": false, "ä": false, "{{ . }}": false, "<no value>": false, strings.Repeat("a", 254): false, strings.Repeat("\x1b", 1024): false,
 	} {
 		refs := addons.Secrets("defaults", "{{ .Cluster.metadata.name }}-config")
-		named, err := inputs.WithNames(refs, []string{"defaults", name}, "addons[web].valuesFrom")
+		named, err := layers.WithNames(refs, []string{"defaults", name}, "addons[web].valuesFrom")
 		if refs[1].Name != "{{ .Cluster.metadata.name }}-config" {
 			t.Fatalf("%q: the spec was changed: %v", name, refs)
 		}
@@ -60,12 +61,19 @@ func TestNamesOfObjects(t *testing.T) {
 	}
 }
 
+// reading returns what reads values for a cluster, in a worker.
+func reading(t *testing.T, cluster *member.Member) layers.Reader {
+	t.Helper()
+	renderer := render.New(render.Options{Workers: 1})
+	t.Cleanup(renderer.Close)
+	return layers.Reader{Renderer: renderer, Cluster: cluster}
+}
+
 // Templates are executed when they or the facts change, by one request for all names of an add-on. A failure is that of one add-on.
 func TestNamesAreMadeOnce(t *testing.T) {
-	q := inputs.Reader{Renderer: render.New(render.Options{Workers: 1}), ClusterAddon: client.ObjectKey{Namespace: "team", Name: "prod"}}
-	t.Cleanup(q.Renderer.Close)
+	q := inputs.Reader{Values: reading(t, nil), ClusterAddon: client.ObjectKey{Namespace: "team", Name: "prod"}}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod", Labels: map[string]string{"cloud": "blue"}}}
-	q.Cluster = member.OfCluster(cluster)
+	q.Values.Cluster = member.OfCluster(cluster)
 	sourcesBy := func(names ...string) wanted.Addon {
 		a := addons.Wanted("platform", "web")
 		a.ValuesFrom = addons.Secrets(names...)
@@ -105,13 +113,13 @@ func TestNamesAreMadeOnce(t *testing.T) {
 	}
 
 	cluster.Labels["cloud"] = "green"
-	q.Cluster = member.OfCluster(cluster)
+	q.Values.Cluster = member.OfCluster(cluster)
 	expect("with another label", pass(both)[0], "defaults", "prod-config", "green", "prod-config")
 
 	stop() // from here on, nothing can be executed
 	expect("nothing changed", pass(plain, both)[1], "defaults", "prod-config", "green", "prod-config")
 	cluster.Labels["cloud"] = "red"
-	q.Cluster = member.OfCluster(cluster)
+	q.Values.Cluster = member.OfCluster(cluster)
 	if made := pass(both); made[0].Unnamed == nil {
 		t.Errorf("names of another state are kept: %v", made[0].Sources)
 	}
@@ -137,8 +145,7 @@ func TestNamesOfEachKindOfCluster(t *testing.T) {
 		"no Cluster":                       {cluster: file, template: "{{ .Member.name }}-config", want: "edge-config"},
 		"no Cluster, and one is asked for": {cluster: file, template: "{{ .Cluster.metadata.name }}-config", reason: job.ReasonValuesInvalid},
 	} {
-		q := inputs.Reader{Renderer: render.New(render.Options{Workers: 1}), Cluster: tc.cluster}
-		t.Cleanup(q.Renderer.Close)
+		q := inputs.Reader{Values: reading(t, tc.cluster)}
 		a := addons.Wanted("platform", "web")
 		a.ValuesFrom, a.ValuesTemplateMode = addons.Secrets(tc.template), tc.mode
 		all := []wanted.Addon{a}

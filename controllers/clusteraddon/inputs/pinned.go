@@ -16,7 +16,7 @@ import (
 // CheckPinned fails with InputReplaced if values aren't those that the stack's revision was made with.
 func (q Reader) CheckPinned(ctx context.Context, a *wanted.Addon) error {
 	for _, ref := range a.PinnedSources() {
-		is, err := q.Values.Digest(ctx, q.ClusterAddon.Namespace, ref)
+		is, err := q.Values.Sources.Digest(ctx, q.ClusterAddon.Namespace, ref)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ package inputs
 
 import (
 	"path"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +26,7 @@ func (q Reader) UsedObjects(all []wanted.Addon) sets.Set[Object] {
 		for _, ref := range a.Sources {
 			used.Insert(Object{Kind: ref.Kind, Key: q.keyOf(ref.Name)})
 		}
-		for _, ref := range templateRoots(q.Cluster.Cluster, strings.Join(append(writtenNames(a.ValuesFrom), a.ValuesTemplate), "\n")) {
+		for _, ref := range q.Values.Roots(&a.Addon) {
 			used.Insert(Object{Kind: ref.GroupKind().String(), Key: q.keyOf(ref.Name)})
 		}
 	}

@@ -6,6 +6,7 @@ package redacted
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/internal/render/values"
 )
 
 // Release is the newest record of an add-on in its workload cluster.
@@ -34,8 +36,30 @@ func Read(ctx context.Context, c client.Client, namespace, name string) (*Releas
 // Values returns the values as YAML.
 func (r *Release) Values() (string, error) {
 	secrets := r.secrets()
-	values, err := yaml.Marshal(message.RedactIn(r.record.Helm.Config, secrets))
-	return message.Redact(string(values), secrets), err
+	text, err := yaml.Marshal(message.RedactIn(r.record.Helm.Config, secrets))
+	return message.Redact(string(text), secrets), err
+}
+
+// Revision returns the stack of the add-on, and the stack's revision that it was installed by.
+func (r *Release) Revision() (stack, revision string) { return r.record.Stack, r.record.StackRevision }
+
+// Origins returns where the values are from, as [values.OriginsOf] does.
+func (r *Release) Origins(layers []values.Layer) []values.Origin {
+	defaults := values.Layer{From: "chart " + r.record.Chart + " " + r.record.Version}
+	if chart := r.record.Helm.Chart; chart != nil {
+		defaults.Values = chart.Values
+	}
+	all, secrets := values.OriginsOf(defaults, r.record.Helm.Config, layers), r.secrets()
+	for i := range all {
+		is := &all[i]
+		for path, value := range message.RedactIn(map[string]any{is.Path: is.Value}, secrets) {
+			is.Path, is.Value = path, value
+		}
+		if text, err := json.Marshal(is.Value); err != nil || message.Redact(string(text), secrets) != string(text) { // a number
+			is.Value = message.Redacted
+		}
+	}
+	return all
 }
 
 // Manifest returns the objects as YAML, hooks last. The contents of Secrets are hidden, wherever they are.

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -70,6 +71,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	root.AddCommand(c.status(), c.why(), c.tree(), c.events(), c.get(), c.history(), c.plan(), c.undo(), c.rollout(), c.migrate(), c.version(), c.ui())
 	root.AddCommand(c.changes()...)
 	addExamples(root)
+	completeFlags(c, root)
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(streams.ErrOut, "Error:", printing.Clean(err.Error()))
 		return exitError
@@ -156,10 +158,21 @@ func (c *call) fleet() (*observed.Fleet, error) {
 	return f, err
 }
 
+// outputs are those of -o.
+var outputs = []string{"json", "yaml", "wide"}
+
 // format is -o, and where a command writes.
 type format struct {
 	genericiooptions.IOStreams
 	output string
+}
+
+// check returns an error if -o isn't known.
+func (f *format) check() error {
+	if f.output != "" && !slices.Contains(outputs, f.output) {
+		return fmt.Errorf("-o: %s is none of %s", f.output, strings.Join(outputs, ", "))
+	}
+	return nil
 }
 
 // print writes what was asked for as -o says: an object of a kind, or a page that shows something.
@@ -167,8 +180,8 @@ func (f *format) print(kind string, is any, page string, shown any) error {
 	if f.output == "" || f.output == "wide" {
 		return f.write(page, shown)
 	}
-	if _, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(f.output); err != nil {
-		return fmt.Errorf("-o: %w", err)
+	if err := f.check(); err != nil {
+		return err
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
 	if err != nil {

@@ -15,7 +15,7 @@ var examples = map[string]string{
 	"tree":            "tree platform",
 	"events":          "events prod-1\nevents -A -w",
 	"get":             "get values prod-1 ingress",
-	"get values":      "get values prod-1 ingress -o json",
+	"get values":      "get values prod-1 ingress -o json\nget values prod-1 ingress --origins",
 	"get manifest":    "get manifest prod-1 ingress",
 	"get notes":       "get notes prod-1 ingress",
 	"history":         "history --since 12h\nhistory cluster/prod-1\nhistory platform",

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/cluster-chandler/chandler/internal/observed"
 )
 
@@ -62,56 +60,4 @@ func find(f *observed.Fleet, argument string, kinds ...string) (named, error) {
 		return named{}, fmt.Errorf("%s %s is in several namespaces (%s, %s): name one with -n", all[0].kind, name, all[0].namespace, all[1].namespace)
 	}
 	return all[0], nil
-}
-
-// completeNames completes an argument with the names of what the command's use calls it: of stacks, clusters, add-ons or waves.
-func (c *call) completeNames(cmd *cobra.Command, args []string, typed string) (names []string, _ cobra.ShellCompDirective) {
-	places := placesOf(cmd.Use, len(args))
-	if len(args) >= len(places) || c.begin(nil) != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	f, _ := c.fleet() // what can't be read isn't completed
-	kind, _, isKind := strings.Cut(typed, "/")
-	for _, is := range namesOf(f) {
-		switch place := strings.Trim(places[len(args)], "[]"); {
-		case isKind && kind == is.kind:
-			names = append(names, kind+"/"+is.name)
-		case isKind, place == "STACK" && is.kind == kindAddon, place == "NAME" && is.kind == kindAddon:
-		case place == "NAME", place == "STACK" && (is.kind == kindStack || strings.Contains(cmd.Use, "cluster/")), place == "CLUSTER" && is.kind == kindCluster:
-			names = append(names, is.name)
-		case len(args) > 0 && is.name == args[0]:
-			names = append(names, namesWithin(f, is, place)...)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// placesOf returns what a use calls its arguments. The last one may come more often: for each of the arguments that there are.
-func placesOf(use string, args int) []string {
-	places := strings.Fields(use)[1:]
-	repeats := len(places) > 1 && places[len(places)-1] == "..."
-	if at := slices.Index(places, "|"); at >= 0 { // arguments of several kinds
-		places = places[:at]
-	} else if repeats {
-		places = places[:len(places)-1]
-	}
-	if repeats {
-		places = slices.Concat(places, slices.Repeat(places[len(places)-1:], args))
-	}
-	return places
-}
-
-// namesWithin returns the names of the add-ons of a cluster, or of the waves of a stack.
-func namesWithin(f *observed.Fleet, is named, place string) (names []string) {
-	switch {
-	case place == "ADDON" && is.kind == kindCluster:
-		for _, a := range f.Clusters[is.at].Status.Addons {
-			names = append(names, a.Name)
-		}
-	case place == "WAVE" && is.kind == kindStack && f.Stacks[is.at].Status.Rollout != nil:
-		for _, wave := range f.Stacks[is.at].Status.Rollout.Waves {
-			names = append(names, wave.Name)
-		}
-	}
-	return names
 }

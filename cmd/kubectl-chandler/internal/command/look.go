@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/origins"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/printing"
 	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -147,7 +148,7 @@ func (c *call) version() *cobra.Command {
 
 func (c *call) get() *cobra.Command {
 	cmd := group("get", "Show what is installed on a cluster, from the release record there")
-	kubeconfig := ""
+	kubeconfig, withOrigins := "", false
 	for _, is := range []struct {
 		part, short string
 		text        func(*redacted.Release) (string, error)
@@ -156,14 +157,20 @@ func (c *call) get() *cobra.Command {
 		{"manifest", "Show the objects of an add-on, with the contents of Secrets hidden", (*redacted.Release).Manifest},
 		{"notes", "Show the notes of an add-on's chart, with strings from Secrets hidden", (*redacted.Release).Notes},
 	} {
+		ca := &addonsv1.ClusterAddon{}
 		read := func() (*redacted.Release, error) {
-			ca := &addonsv1.ClusterAddon{}
-			if err := c.read(ca, c.args[0]); err != nil {
+			if err := errors.Join(c.check(), c.read(ca, c.args[0])); err != nil {
 				return nil, err
 			}
 			return c.release(c, ca, c.args[1], kubeconfig)
 		}
 		sub := onRead(c, is.part+" CLUSTER ADDON", is.short, cobra.ExactArgs(2), read, func(release *redacted.Release) error {
+			if withOrigins {
+				stack, revision := release.Revision()
+				of := origins.Reader{Client: c.client, Server: c.server, Cluster: ca}
+				is := summary.OriginsOf(release, of.Layers(c, stack, revision, c.args[1]))
+				return c.print("Origins", is, "Origins", is)
+			}
 			text, err := is.text(release)
 			if err == nil && c.output == "json" {
 				text, err = asJSON(is.part, text)
@@ -172,6 +179,9 @@ func (c *call) get() *cobra.Command {
 			return err
 		})
 		sub.Long = is.short + ".\n\nIt reads the workload cluster, by the kubeconfig Secret that you have to be allowed to get, or by --workload-kubeconfig."
+		if is.part == "values" {
+			sub.Flags().BoolVar(&withOrigins, "origins", false, "show of each value, and of the chart's defaults, where it is from")
+		}
 		cmd.AddCommand(sub)
 	}
 	cmd.PersistentFlags().StringVar(&kubeconfig, "workload-kubeconfig", "", "kubeconfig of the workload cluster; by default the Secret of the cluster")

@@ -52,7 +52,12 @@ func (c *call) migrate() *cobra.Command {
 	cmd.Long = "Make AddonStacks of what the Helm add-on provider (caaph), Flux, or people with Helm installed on workload clusters.\n" +
 		"Names are of HelmChartProxies, HelmReleases or releases, as in web or default/web; with --back, of AddonStacks.\n\n" +
 		"It writes AddonStacks and Secrets as YAML, and the steps. With --apply it does them, and continues after an interruption."
-	cmd.ValidArgsFunction = cobra.FixedCompletions([]cobra.Completion{"caaph", "flux", "helm"}, cobra.ShellCompDirectiveNoFileComp)
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			names = []cobra.Completion{"caaph", "flux", "helm"}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 	cmd.Flags().BoolVar(&m.appliesIt, "apply", false, "do it")
 	cmd.Flags().BoolVar(&m.goesBack, "back", false, "leave plain releases of Helm in place of the AddonStacks that this command made")
 	cmd.Flags().DurationVar(&m.timeout, "timeout", 30*time.Minute, "how long to wait for clusters")

@@ -6,6 +6,7 @@ package printing
 import (
 	"cmp"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -49,6 +50,8 @@ const (
 	few = 5
 	// mostCauses are shown in a status, unless all are to be.
 	mostCauses = 20
+	// mostOfValue is how much of a value is shown, in bytes, unless all is to be.
+	mostOfValue = 48
 )
 
 // pages are what people see, by the name of the page. Parts that several of them have begin with a small letter.
@@ -65,7 +68,7 @@ func (p *Printer) Write(page string, of any) error {
 	t.Funcs(template.FuncMap{
 		"red": p.color("31"), "green": p.color("32"), "yellow": p.color("33"), // of ANSI terminals
 		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "three": p.three, "room": p.room, "versions": p.versions, "states": p.states,
-		"named": p.named, "state": p.state,
+		"named": p.named, "json": p.json, "state": p.state,
 		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": Clean,
 		"number": Number, "paragraph": paragraph, "join": strings.Join, "lower": strings.ToLower, "trim": strings.TrimSpace,
 		"shorten": func(text string, limit int) string { return Clean(message.Shorten(text, limit)) },
@@ -109,9 +112,9 @@ func Clean(text string) string {
 }
 
 // Escape returns JSON in which all that a terminal acts on is escaped. It is in strings alone.
-func Escape(json string) string {
+func Escape(text string) string {
 	escaped := &strings.Builder{}
-	for _, r := range json {
+	for _, r := range text {
 		if !acts(r) {
 			escaped.WriteRune(r)
 			continue
@@ -158,6 +161,15 @@ func (p *Printer) named(all []string) string {
 		return ""
 	}
 	return " (" + p.names(all) + ")"
+}
+
+// json returns a value as JSON, which is cut unless all is to be shown.
+func (p *Printer) json(value any) (string, error) {
+	data, err := json.Marshal(value)
+	if p.Wide {
+		return string(data), err
+	}
+	return message.Shorten(string(data), mostOfValue), err
 }
 
 // signs of actions are as those of a diff.

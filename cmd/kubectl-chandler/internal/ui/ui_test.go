@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -34,6 +35,7 @@ func serve(t testing.TB, clusters, addons int) http.Handler {
 	}
 	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform"}}
 	s.Status.Rollout = &addonsv1.RolloutStatus{Phase: addonsv1.RolloutSoaking}
+	s.Status.History = []addonsv1.StackChange{{Time: metav1.Now(), Cause: addonsv1.ChangeEdited, By: hostile, To: "platform-1", Versions: "addon-00 0.9.0 -> 1.0.0"}}
 	s.UID, s.Spec.Addons = "1", []addonsv1.Addon{{Name: "addon-00", DependsOn: []string{"addon-01"}}}
 	s.Status.Sources = []addonsv1.StackSource{{Addon: "addon-00", Address: hostile, Conditions: []metav1.Condition{{Reason: "ArtifactNotFound", Message: hostile}}}}
 	spec, err := json.Marshal(s.Spec)
@@ -48,6 +50,10 @@ func serve(t testing.TB, clusters, addons int) http.Handler {
 		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", HeldRemoval: &addonsv1.HeldRemoval{Confirmation: "x", Addons: []string{hostile}}}}
 		for k := range addons {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: fmt.Sprintf("addon-%02d", k), Stack: "platform", Phase: addonsv1.AddonReady, Version: "1.0.0"})
+		}
+		for ago, cause := range []addonsv1.ChangeCause{addonsv1.ChangeEdited, addonsv1.ChangeInstalled} {
+			ca.Status.History = append(ca.Status.History, addonsv1.AddonChange{Time: metav1.NewTime(time.Now().Add(-time.Duration(ago) * 24 * time.Hour)),
+				Stack: "platform", Addon: "addon-00", Cause: cause, From: []string{"0.9.0", ""}[ago], To: []string{"1.0.0", "0.9.0"}[ago]})
 		}
 		if i == 0 && addons > 0 {
 			a := &ca.Status.Addons[0]
@@ -71,7 +77,7 @@ func get(h http.Handler, path string, header map[string]string) *httptest.Respon
 	return w
 }
 
-var paths = []string{"/", "/?open=team", "/?label=region", "/causes", "/changes", "/held", "/instances", "/cluster/team/prod-0000", "/stack/team/platform"}
+var paths = []string{"/", "/?open=team", "/?label=region", "/causes", "/changes", "/changes?since=12h", "/events", "/held", "/instances", "/cluster/team/prod-0000", "/stack/team/platform"}
 
 // Nothing that a chart or a cluster says becomes a part of the page, on any view.
 func TestHostileWords(t *testing.T) {
@@ -132,6 +138,37 @@ func TestStackView(t *testing.T) {
 		if !strings.Contains(body, part) {
 			t.Errorf("%s isn't in %s", part, body)
 		}
+	}
+}
+
+// What changed is told of a stack, of a cluster, and of all of them, the newest first and as the command history tells it.
+func TestHistories(t *testing.T) {
+	h := serve(t, 2, 1)
+	const edited, upgraded, installed = "platform: Edited by", "platform/addon-00 0.9.0 -&gt; 1.0.0: Edited", "platform/addon-00 0.9.0: Installed"
+	for path, tc := range map[string]struct {
+		command   string
+		has, none []string
+	}{
+		"/stack/team/platform":    {"kubectl chandler history stack/platform -n team", []string{edited}, []string{upgraded}},
+		"/cluster/team/prod-0001": {"kubectl chandler history cluster/prod-0001 -n team", []string{upgraded, installed}, []string{edited, "2 clusters: prod-0000"}},
+		"/changes":                {"kubectl chandler history -n team", []string{edited, upgraded, "2 clusters: prod-0000, prod-0001", installed}, nil},
+		"/changes?since=12h":      {"kubectl chandler history --since 12h0m0s -n team", []string{edited, upgraded}, []string{installed}},
+	} {
+		body := get(h, path, nil).Body.String()
+		rest, found := body, false
+		for _, part := range append([]string{tc.command}, tc.has...) {
+			if _, rest, found = strings.Cut(rest, part); !found {
+				t.Errorf("%s: %s isn't there, or not in this order: %s", path, part, body)
+			}
+		}
+		for _, part := range tc.none {
+			if strings.Contains(body, part) {
+				t.Errorf("%s: %s is there", path, part)
+			}
+		}
+	}
+	if w := get(h, "/changes?since=ever", nil); w.Code == http.StatusOK {
+		t.Errorf("since ever: %d", w.Code)
 	}
 }
 

@@ -5,6 +5,7 @@ package ui
 import (
 	_ "embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +57,7 @@ var views = map[string]view{
 	"/held":                       heldView,
 	"/instances":                  instancesView,
 	"/changes":                    changesView,
+	"/events":                     eventsView,
 	"/cluster/{namespace}/{name}": clusterView,
 	"/stack/{namespace}/{name}":   stackView,
 }
@@ -79,7 +82,11 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	},
 	"few":    func(names []string) string { return message.List(names, ", ", message.Few) },
 	"stands": func(m rollout.Member) *metav1.Time { return &metav1.Time{Time: m.StandsSince()} },
-	"micro":  func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
+	"seen":   func(e eventsv1.Event) time.Time { return observed.LastSeen(&e) },
+	"kind": func(e eventsv1.Event) string {
+		return map[string]string{"AddonStack": "stack", "ClusterAddon": "cluster"}[e.Regarding.Kind]
+	},
+	"micro": func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
 }).Parse(text))
 
 // command returns a command line, with the namespace that is looked at.
@@ -105,6 +112,12 @@ func instancesView(q *request, p *page) error {
 	return nil
 }
 
+// clusterPage is a cluster with what changed there.
+type clusterPage struct {
+	*summary.Cluster
+	*summary.Changes
+}
+
 func clusterView(q *request, p *page) error {
 	namespace, name := q.PathValue("namespace"), q.PathValue("name")
 	at := slices.IndexFunc(q.fleet.Clusters, func(ca addonsv1.ClusterAddon) bool { return ca.Namespace == namespace && ca.Name == name })
@@ -112,7 +125,7 @@ func clusterView(q *request, p *page) error {
 		return errNotFound
 	}
 	p.View, p.Title, p.Command = "cluster", "Cluster "+name, "kubectl chandler why cluster/"+name+" -n "+namespace
-	p.Of = summary.ClusterOf(q.fleet, &q.fleet.Clusters[at])
+	p.Of = clusterPage{summary.ClusterOf(q.fleet, &q.fleet.Clusters[at]), summary.ChangesOf(&observed.Fleet{Clusters: q.fleet.Clusters[at : at+1]}, time.Time{})}
 	return nil
 }
 
@@ -154,43 +167,31 @@ func stackView(q *request, p *page) error {
 	return nil
 }
 
-// change is something that happened.
-type change struct {
-	At                    time.Time
-	Kind, Namespace, Name string // of what it is about
-	What                  string
-	Lines                 []string
-}
-
-// mostChanges are shown.
+// mostChanges are shown, and as many events.
 const mostChanges = 300
 
+// changesView shows what the statuses tell, in the last hours that the query has as since.
 func changesView(q *request, p *page) error {
-	var all []change
-	for i := range q.fleet.Stacks {
-		s := &q.fleet.Stacks[i]
-		revisions, err := observed.Revisions(q.Context(), q.client, s)
+	line, begin := "history", time.Time{}
+	if since := q.FormValue("since"); since != "" {
+		ago, err := time.ParseDuration(since)
 		if err != nil {
-			return err
+			return fmt.Errorf("since: %w", err)
 		}
-		history, err := summary.HistoryOf(s, revisions, nil)
-		if err != nil {
-			return err
-		}
-		for _, r := range history.Revisions {
-			all = append(all, change{r.Created.Time, "stack", s.Namespace, s.Name, "Revision " + r.Name, r.Changes})
-		}
+		line, begin = "history --since "+ago.String(), p.At.Add(-ago)
 	}
+	is := summary.ChangesOf(q.fleet, begin)
+	is.Changes = is.Changes[:min(len(is.Changes), mostChanges)]
+	p.View, p.Title, p.Command, p.Of = "changes", "Changes", q.command(line), is
+	return nil
+}
+
+func eventsView(q *request, p *page) error {
 	events, err := observed.Events(q.Context(), q.client, observed.EventsAbout(q.namespace, ""))
 	if err != nil {
 		return err
 	}
-	for i := range events.Items {
-		e := &events.Items[i]
-		kind := map[string]string{"AddonStack": "stack", "ClusterAddon": "cluster"}[e.Regarding.Kind]
-		all = append(all, change{observed.LastSeen(e), kind, e.Regarding.Namespace, e.Regarding.Name, e.Reason, []string{e.Note}})
-	}
-	slices.SortStableFunc(all, func(a, b change) int { return b.At.Compare(a.At) })
-	p.View, p.Title, p.Command, p.Of = "changes", "Changes", q.command("events"), all[:min(len(all), mostChanges)]
+	slices.Reverse(events.Items)
+	p.View, p.Title, p.Command, p.Of = "events", "Events", q.command("events"), events.Items[:min(len(events.Items), mostChanges)]
 	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package inputs
+package layers
 
 import (
 	"context"
@@ -17,31 +17,28 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/failure"
-	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
-// ValuesTemplate makes values from the add-on's template.
-func (q Reader) ValuesTemplate(ctx context.Context, a *wanted.Addon) (map[string]any, error) {
-	name := fmt.Sprintf("addons[%s].valuesTemplate", a.Name)
-	data, err := q.templateData(ctx, a, name, a.ValuesTemplate)
+// template makes values from the add-on's template.
+func (r Reader) template(ctx context.Context, of Layer) (map[string]any, error) {
+	a, name := of.Template, of.Field
+	data, err := r.templateData(ctx, a, name, a.ValuesTemplate)
 	if err != nil {
 		return nil, err
 	}
 	ofClusterStack := a.ValuesTemplateMode == addonsv1.ValuesTemplateModeClusterStack
 	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
-	text, err := q.Renderer.Template(ctx, job.Template{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
+	text, err := r.Renderer.Template(ctx, job.Template{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
 	if err != nil {
 		return nil, err // which begins with the name
 	}
-	values, err := q.Renderer.Values(ctx, job.Values{Text: []byte(text), Lenient: !strict})
+	values, err := r.Renderer.Values(ctx, job.Values{Text: []byte(text), Lenient: !strict})
 	if inner, ok := values["values"].(string); ok && ofClusterStack {
 		text = inner
-		values, err = q.Renderer.Values(ctx, job.Values{Text: []byte(text), Lenient: !strict})
+		values, err = r.Renderer.Values(ctx, job.Values{Text: []byte(text), Lenient: !strict})
 	}
 	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason != job.ReasonWaitingForRenderer {
 		return nil, failure.New(failed.Reason, "%s makes what can't be used, correct it: %w%s", name, failed.Err, keyOfLine(text, failed.Err.Error()))
@@ -74,15 +71,15 @@ func keyOfLine(text, message string) string {
 
 // templateData makes the roots that a template of the add-on may refer to, which is in the field. An object is only
 // read, and from then on watched, if the template has its root's name in it.
-func (q Reader) templateData(ctx context.Context, a *wanted.Addon, field, text string) (map[string]any, error) {
-	data := map[string]any{"Member": q.Cluster.View()}
-	if q.Cluster.Cluster == nil {
+func (r Reader) templateData(ctx context.Context, a *addonsv1.Addon, field, text string) (map[string]any, error) {
+	data := map[string]any{"Member": r.Cluster.View()}
+	if r.Cluster.Cluster == nil {
 		if refersToCluster.MatchString(text) {
-			return nil, failure.New(job.ReasonValuesInvalid, "%s refers to .Cluster, and %s is none: use .Member", field, q.Cluster)
+			return nil, failure.New(job.ReasonValuesInvalid, "%s refers to .Cluster, and %s is none: use .Member", field, r.Cluster)
 		}
 		return data, nil
 	}
-	cluster, err := clusterData(q.Cluster.Cluster)
+	cluster, err := clusterData(r.Cluster.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +87,10 @@ func (q Reader) templateData(ctx context.Context, a *wanted.Addon, field, text s
 		cluster = clusterstack.ClusterView(cluster)
 	}
 	data["Cluster"] = cluster
-	for root, ref := range templateRoots(q.Cluster.Cluster, text) {
-		obj, err := q.Provider.Get(ctx, ref.GroupKind(), q.keyOf(ref.Name))
-		if errors.Is(err, management.ErrNotNamespaced) {
-			return nil, failure.New(reasons.ProviderObjectRefused, ".%s, %s %s: %w", root, ref.Kind, ref.Name, err)
-		}
+	for root, ref := range rootsOf(r.Cluster.Cluster, text) {
+		obj, err := r.Object(ctx, root, ref)
 		if err != nil {
-			return nil, failure.New(reasons.ProviderObjectUnavailable, "reading .%s, %s %s: %w", root, ref.Kind, q.keyOf(ref.Name), err)
+			return nil, err
 		}
 		data[root] = withoutNoise(obj.Object)
 	}
@@ -106,8 +100,12 @@ func (q Reader) templateData(ctx context.Context, a *wanted.Addon, field, text s
 // refersToCluster matches the root .Cluster.
 var refersToCluster = regexp.MustCompile(`\.Cluster\b`)
 
-// templateRoots returns the objects that a template refers to beside the Cluster, by root.
-func templateRoots(cluster *clusterv1.Cluster, text string) map[string]clusterv1.ContractVersionedObjectReference {
+// Roots returns the objects that the templates of an add-on refer to beside the Cluster, by root.
+func (r Reader) Roots(a *addonsv1.Addon) map[string]clusterv1.ContractVersionedObjectReference {
+	return rootsOf(r.Cluster.Cluster, strings.Join(append(writtenNames(a.ValuesFrom), a.ValuesTemplate), "\n"))
+}
+
+func rootsOf(cluster *clusterv1.Cluster, text string) map[string]clusterv1.ContractVersionedObjectReference {
 	roots := map[string]clusterv1.ContractVersionedObjectReference{}
 	if cluster == nil {
 		return roots
@@ -148,24 +146,18 @@ func writtenNames(refs []addonsv1.ValuesReference) []string {
 
 func isTemplate(name string) bool { return strings.Contains(name, "{{") }
 
-// NameSources gives the sources of values the names that they have for this cluster. A failure is the add-on's.
-func (q Reader) NameSources(ctx context.Context, all []wanted.Addon) {
-	for i := range all {
-		a := &all[i]
-		if written := writtenNames(a.ValuesFrom); slices.ContainsFunc(written, isTemplate) {
-			a.Sources, a.Unnamed = q.namedSources(ctx, a, written)
-		}
+// Named returns the sources of an add-on's values with the names that they have for the cluster.
+func (r Reader) Named(ctx context.Context, a *addonsv1.Addon) ([]addonsv1.ValuesReference, error) {
+	written := writtenNames(a.ValuesFrom)
+	if !slices.ContainsFunc(written, isTemplate) {
+		return a.ValuesFrom, nil
 	}
-}
-
-// namedSources returns the add-on's sources with the names that the written ones make.
-func (q Reader) namedSources(ctx context.Context, a *wanted.Addon, written []string) ([]addonsv1.ValuesReference, error) {
 	field := fmt.Sprintf("addons[%s].valuesFrom", a.Name)
-	data, err := q.templateData(ctx, a, field, strings.Join(written, "\n"))
+	data, err := r.templateData(ctx, a, field, strings.Join(written, "\n"))
 	if err != nil {
 		return nil, err
 	}
-	names, err := q.Renderer.Names(ctx, job.Names{Field: field, Templates: written, Data: data})
+	names, err := r.Renderer.Names(ctx, job.Names{Field: field, Templates: written, Data: data})
 	if err != nil {
 		return nil, err // which begins with the field
 	}
