@@ -164,6 +164,8 @@ test-long: controlplane ## Let the manager die at each write, empty and restore 
 	CHANDLER_ROLLOUT_HISTORIES=100000 go test -count=1 -timeout 60m ./internal/rollout -run TestRandomHistories -v
 	CHANDLER_ROLLOUT_CLUSTERS=200 CHANDLER_ROLLOUT_KILLS=50 go test -count=1 -timeout 90m ./test/e2e -run 'TestRolloutThroughKills|TestRolloutOfAllAtOnce' -v
 	CHANDLER_ROLLOUT_CHANGES=300 CHANDLER_ROLLOUT_DEAD=30 go test -count=1 -timeout 60m ./test/e2e -run 'TestRolloutAmidChanges|TestRolloutBudget' -v
+	CHANDLER_E2E_INSTANCES=10 go test -count=1 -timeout 30m ./test/e2e -run TestTenInstancesShareOneLimit -v
+	KUBEBUILDER_ASSETS=$$(cd hack/controlplane/next && go run ../main.go) go test -count=1 -timeout 60m ./test/e2e ./internal/deliver
 	CHANDLER_EVERY_WRITE=1 go test -count=1 -timeout 60m ./internal/deliver -run 'TestCrash$$'
 	CHANDLER_MODEL_SEEDS=20 go test -count=1 -timeout 30m ./internal/deliver -run TestModel
 	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'
@@ -210,12 +212,23 @@ docker-buildx: ## Build the container image IMG for IMAGE_PLATFORMS, and push it
 
 # Texts before a version of Chandler in the pages, and in the overlays, whose users refer to a tag.
 BEFORE_VERSION := (chandler[:/-]|[?]ref=|VERSION=|chandler/releases/download/|team-a +)
-RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
+RELEASED := addon-components.yaml shared-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json notes.md
 CHART := chandler-$(VERSION:v%=%).tgz
 
 .PHONY: release
-release: release-version release-platforms release-manifests release-chart release-plugin sbom ## Write all files of a release into OUT, by default out/: manifests, Helm chart, kubectl-chandler, SBOM, and checksums of these.
+release: release-version release-platforms release-manifests release-chart release-plugin release-notes sbom ## Write all files of a release into OUT, by default out/: manifests, Helm chart, kubectl-chandler, notes, SBOM, and checksums of these.
 	cd $(OUT) && sha256sum $(RELEASED) $(CHART) chandler.yaml kubectl-chandler_*.tar.gz >checksums.txt
+
+.PHONY: release-modules
+release-modules: ## Have the product require the library of VERSION, whose tag is published: `go install` takes no module that replaces another one.
+	go mod edit -dropreplace=$(MODULE)/fleet -require=$(MODULE)/fleet@$(VERSION)
+	go mod tidy
+
+.PHONY: release-notes
+release-notes: ## Write the changes of VERSION into OUT.
+	mkdir -p $(OUT)
+	awk '/^## / {is = $$2 == "$(VERSION)"; next} is' CHANGELOG.md >$(OUT)/notes.md
+	@[[ -s $(OUT)/notes.md ]] || { echo "CHANGELOG.md has no section $(VERSION)"; exit 1; }
 
 .PHONY: release-platforms
 release-platforms: ## Check that the manager can be built for all of IMAGE_PLATFORMS.

@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -19,6 +21,7 @@ func TestSuites(t *testing.T) {
 	}
 	for suite, specs := range map[string]string{"kubeconfig": "11", "clusters": "2", "namespace": "7", "multi": "5", "file": "6"} {
 		t.Run(suite, func(t *testing.T) {
+			endWhatIsLeft(t)
 			out := run(t, "go", "test", "-count=1", "-vet=off", "-timeout=10m", "-overlay="+overlay(t, suite), "-v", "./"+suite)
 			ran := regexp.MustCompile(`Ran (\d+) of (\d+) Specs`).FindStringSubmatch(out)
 			if ran == nil || ran[1] != specs || ran[2] != specs {
@@ -52,6 +55,24 @@ func folder(t *testing.T, suite string) string {
 		t.Fatal(err)
 	}
 	return module.Dir
+}
+
+// endWhatIsLeft has a suite's temporary files in a folder of its own, and ends at last the processes that name that folder: control
+// planes that the suite didn't end.
+func endWhatIsLeft(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Cleanup(func() {
+		commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, path := range commands {
+			command, _ := os.ReadFile(path) // a process that has ended has none
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if strings.Contains(string(command), dir) && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				t.Logf("ended what the suite left: %s", filepath.Base(strings.Split(string(command), "\x00")[0]))
+			}
+		}
+	})
 }
 
 func exists(path string) bool {
