@@ -189,7 +189,7 @@ func allWrongInputs() (all []wrongInput) {
 	}
 	return append(all,
 		wrongInput{name: "a33", fields: noSuchWave + smallWith(""), told: warnedAndWaiting,
-			names: "spec.rollout.readyWithin|eu", out: "Raise it|region=mars"},
+			names: "spec.rollout.readyWithin|wave eu", out: "Raise it|optional: true"},
 		wrongInput{name: "b31", fields: "clusterSelector: {matchLabels: {env: prdo}}, " + smallWith(""),
 			told: onStack(addonsv1.ReadyCondition), names: "namespace NS|env=prdo", out: "env=prod"},
 		wrongInput{name: "b32", told: onStack(addonsv1.ReadyCondition), names: "NS-elsewhere has no Cluster", out: "own namespace"},
