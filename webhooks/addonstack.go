@@ -93,11 +93,17 @@ func (w *AddonStack) ValidateUpdate(ctx context.Context, before, after *addonsv1
 // readTimeout bounds the wait for the cache of Clusters: a warning holds no write up.
 const readTimeout = time.Second
 
-// warnings returns what is allowed, and probably a mistake.
-func (w *AddonStack) warnings(ctx context.Context, s *addonsv1.AddonStack) admission.Warnings {
-	all := stack.Warnings(&s.Spec)
+// warnings returns what is allowed, and probably a mistake. Clients show it without the object, and a file may have several stacks.
+func (w *AddonStack) warnings(ctx context.Context, s *addonsv1.AddonStack) (all admission.Warnings) {
+	for _, text := range append(stack.Warnings(&s.Spec), w.selectionWarnings(ctx, s)...) {
+		all = append(all, "AddonStack "+s.Name+": "+text)
+	}
+	return all
+}
+
+func (w *AddonStack) selectionWarnings(ctx context.Context, s *addonsv1.AddonStack) []string {
 	if w.Clusters == nil || len(s.Spec.ClusterKinds) > 0 { // which may be of other kinds
-		return all
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -108,7 +114,7 @@ func (w *AddonStack) warnings(ctx context.Context, s *addonsv1.AddonStack) admis
 	for i := range clusters.Items {
 		members[clusters.Items[i].Name] = member.OfCluster(&clusters.Items[i])
 	}
-	return append(all, stack.SelectionWarnings(s.Namespace, &s.Spec, members)...)
+	return stack.SelectionWarnings(s.Namespace, &s.Spec, members)
 }
 
 // cycles returns a problem if add-ons of the stack and of others depend on each other. If the
