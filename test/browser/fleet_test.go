@@ -15,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -88,8 +89,9 @@ func (f *fleet) makeStack(t *testing.T) {
 	of := func(label, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{label: value}}
 	}
+	all := intstr.FromString("100%")
 	s.Spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", ClusterSelector: of("canary", "yes")},
-		{Name: "europe", ClusterSelector: of("region", "eu")}, {Name: "world", Approval: addonsv1.RolloutApprovalRequired}}}
+		{Name: "europe", ClusterSelector: of("region", "eu")}, {Name: "world", Size: &all, Approval: addonsv1.RolloutApprovalRequired}}}
 	third := int32(f.clusters / 3)
 	s.Status = addonsv1.AddonStackStatus{
 		LatestRevision: "platform-2",
