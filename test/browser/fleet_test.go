@@ -15,7 +15,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,9 +88,8 @@ func (f *fleet) makeStack(t *testing.T) {
 	of := func(label, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{label: value}}
 	}
-	all := intstr.FromString("100%")
 	s.Spec.Rollout = &addonsv1.Rollout{Waves: []addonsv1.RolloutWave{{Name: "canary", ClusterSelector: of("canary", "yes")},
-		{Name: "europe", ClusterSelector: of("region", "eu")}, {Name: "world", Size: &all, Approval: addonsv1.RolloutApprovalRequired}}}
+		{Name: "europe", ClusterSelector: of("region", "eu")}, {Name: "world", ClusterSelector: of("env", "prod"), Approval: addonsv1.RolloutApprovalRequired}}}
 	third := int32(f.clusters / 3)
 	s.Status = addonsv1.AddonStackStatus{
 		LatestRevision: "platform-2",
@@ -165,7 +163,7 @@ func (f *fleet) makeCluster(t *testing.T, i int) {
 		is.Status = metav1.ConditionFalse
 	}
 	ca.Status.Conditions = []metav1.Condition{is, reachable}
-	ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: revision, State: state, Since: ago(30 * time.Minute), Started: ago(time.Hour)}}
+	ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: revision, State: state, Since: ago(5 * time.Minute), Started: ago(10 * time.Minute)}}
 	ca.Status.History = []addonsv1.AddonChange{{Time: ago(time.Hour), Addon: first.Name, Namespace: "kube-system", Stack: "platform", Cause: addonsv1.ChangeEdited, By: "anna", From: "1.0.0", To: version}}
 	create(t, c, ca)
 }
@@ -182,6 +180,9 @@ func create(t *testing.T, objects ...client.Object) {
 		switch o.(type) {
 		case *addonsv1.AddonStack, *addonsv1.ClusterAddon, *addonsv1.ProviderInstance:
 			status.SetResourceVersion(o.GetResourceVersion())
+			if ca, is := status.(*addonsv1.ClusterAddon); is {
+				ca.Status.ObservedUID, ca.Status.ObservedGeneration = o.GetUID(), o.GetGeneration()
+			}
 			if err := world.hub.Status().Update(t.Context(), status); err != nil {
 				t.Error(err)
 			}
