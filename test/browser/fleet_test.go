@@ -163,7 +163,7 @@ func (f *fleet) makeCluster(t *testing.T, i int) {
 		is.Status = metav1.ConditionFalse
 	}
 	ca.Status.Conditions = []metav1.Condition{is, reachable}
-	ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: revision, State: state, Since: ago(5 * time.Minute), Started: ago(10 * time.Minute)}}
+	ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: revision, State: state, Since: ago(20 * time.Minute), Started: ago(25 * time.Minute)}}
 	ca.Status.History = []addonsv1.AddonChange{{Time: ago(time.Hour), Addon: first.Name, Namespace: "kube-system", Stack: "platform", Cause: addonsv1.ChangeEdited, By: "anna", From: "1.0.0", To: version}}
 	create(t, c, ca)
 }
@@ -180,9 +180,6 @@ func create(t *testing.T, objects ...client.Object) {
 		switch o.(type) {
 		case *addonsv1.AddonStack, *addonsv1.ClusterAddon, *addonsv1.ProviderInstance:
 			status.SetResourceVersion(o.GetResourceVersion())
-			if ca, is := status.(*addonsv1.ClusterAddon); is {
-				ca.Status.ObservedUID, ca.Status.ObservedGeneration = o.GetUID(), o.GetGeneration()
-			}
 			if err := world.hub.Status().Update(t.Context(), status); err != nil {
 				t.Error(err)
 			}
