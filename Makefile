@@ -101,6 +101,12 @@ vuln: ## Look for known vulnerabilities in what the manager reaches. Needs acces
 # A folder for each release, with its CRDs.
 RELEASED_CRDS ?= config/crd/released
 
+.PHONY: outdated
+outdated: ## Fail if a direct module is behind, unless hack/outdated.txt has the reason. Needs a module proxy.
+	@go list -m -e -u -f '{{if and .Update (not .Indirect)}}{{.Path}} {{.Version}}, and there is {{.Update.Version}}{{end}}' all \
+		| awk 'NR == FNR {if ($$1 != "#") reasons[$$1]; next} $$1 in reasons {delete reasons[$$1]; next} {print; n++} \
+			END {for (m in reasons) {print m " isn\x27t behind, or no module proxy answers: hack/outdated.txt has it"; n++} exit n > 0}' hack/outdated.txt -
+
 .PHONY: verify-crds
 verify-crds: ## Fail if the CRDs lack a field that those of a release serve, or refuse more.
 	@for released in $$(find $(RELEASED_CRDS) -name '*.yaml' | sort); do \

@@ -4,7 +4,6 @@ package addonplan
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"sync"
 	"time"
@@ -26,15 +25,11 @@ const (
 	noteEvery  = 5 * time.Second
 )
 
-// errGone ends a plan that was deleted, and errLate one that has waited for its time to live.
-var (
-	errGone = errors.New("the plan is gone")
-	errLate = errors.New("other work took all of the plan's time to live")
-)
+// errLate ends a plan that has waited for its time to live.
+var errLate = errors.New("other work took all of the plan's time to live")
 
-// ask asks each cluster what becomes of it. Those that were slow come last. It returns nil if the plan is gone.
+// ask asks each cluster what becomes of it. Those that were slow come last.
 func (r *Reconciler) ask(ctx context.Context, p *addonsv1.AddonPlan, of *subject) (*plan.Sum, error) {
-	secret, key := []byte(rand.Text()), client.ObjectKeyFromObject(p)
 	var clusters, slow []string
 	for _, name := range of.Clusters {
 		if r.Clusters.IsSlow(client.ObjectKey{Namespace: p.Namespace, Name: name}) {
@@ -49,11 +44,11 @@ func (r *Reconciler) ask(ctx context.Context, p *addonsv1.AddonPlan, of *subject
 	each.SetLimit(atOnce)
 	for _, name := range append(clusters, slow...) {
 		each.Go(func() error {
-			if err := r.turn(ctx, key); err != nil {
+			if err := r.turn(ctx, client.ObjectKeyFromObject(p)); err != nil {
 				return err
 			}
 			request := plan.Request{
-				Cluster: client.ObjectKey{Namespace: p.Namespace, Name: name}, Stack: of.stack.Name, Revision: of.Revision, Inputs: of.inputs, Key: secret,
+				Cluster: client.ObjectKey{Namespace: p.Namespace, Name: name}, Stack: of.stack.Name, Revision: of.Revision, Inputs: of.inputs,
 				RecordedValues: p.Spec.RecordedValues,
 			}
 			if !of.leaves.Has(name) {
@@ -73,18 +68,14 @@ func (r *Reconciler) ask(ctx context.Context, p *addonsv1.AddonPlan, of *subject
 			return r.Statuses.Patch(ctx, before, p)
 		})
 	}
-	err := each.Wait()
-	if errors.Is(err, errGone) {
-		return nil, nil
-	}
-	return sum, err
+	return sum, each.Wait()
 }
 
 // preview asks one cluster. It says so if that fails. A panic would end the process.
-func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan.Cluster) {
+func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is []plan.Addon) {
 	defer func() {
 		if value := recover(); value != nil {
-			is = plan.Whole(plan.NotChecked, deliver.ReasonInternalError, deliver.Panicked(ctx, request.Cluster.String(), value))
+			is = []plan.Addon{plan.In(plan.NotChecked, deliver.ReasonInternalError, deliver.Panicked(ctx, request.Cluster.String(), value))}
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, ofACluster)
@@ -97,21 +88,18 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan
 		return plan.Silent()
 	case err != nil:
 		logf.FromContext(ctx).Error(err, "A cluster can't be planned", "cluster", request.Cluster.Name)
-		return plan.Whole(plan.NotChecked, "", "Asking the cluster failed: see the log of the provider instance")
+		return []plan.Addon{plan.In(plan.NotChecked, "", "Asking the cluster failed: see the log of the provider instance")}
 	}
 	return is
 }
 
-// turn waits until there is no other work. It fails if the plan is gone, or late.
+// turn waits until there is no other work. It fails if the plan is gone, which isn't found then, or late.
 func (r *Reconciler) turn(ctx context.Context, of client.ObjectKey) error {
 	for {
 		p := &addonsv1.AddonPlan{}
-		err := r.Client.Get(ctx, of, p)
-		switch {
-		case client.IgnoreNotFound(err) != nil:
-			return err
+		switch err := r.Client.Get(ctx, of, p); {
 		case err != nil:
-			return errGone
+			return err
 		case !r.IsBusy():
 			return nil
 		case r.left(p) <= 0:

@@ -4,6 +4,7 @@ package addonplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -137,15 +138,9 @@ func revisionOf(p *addonsv1.AddonPlan, of *subject) (*appsv1.ControllerRevision,
 func (r *Reconciler) fromTemplate(ctx context.Context, p *addonsv1.AddonPlan, of *subject) (*appsv1.ControllerRevision, error) {
 	edited := of.stack.DeepCopy()
 	edited.Spec = addonsv1.AddonStackSpec{}
-	strict, err := kjson.UnmarshalStrict(p.Spec.Template.Raw, &edited.Spec, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
-	var wrong []string
-	for _, err := range append(strict, err) {
-		if err != nil {
-			wrong = append(wrong, err.Error())
-		}
-	}
-	if len(wrong) > 0 {
-		return nil, failure.New(addonsv1.PlanInvalidTemplateReason, "spec.template isn't the spec of an AddonStack: %s", message.FirstFew(wrong))
+	strict, err := kjson.UnmarshalStrict(p.Spec.Template.Raw, &edited.Spec, kjson.DisallowUnknownFields)
+	if err = errors.Join(append(strict, err)...); err != nil {
+		return nil, failure.New(addonsv1.PlanInvalidTemplateReason, "spec.template isn't the spec of an AddonStack: %w", err)
 	}
 	edited.Generation++ // its bundle may have to be read
 	of.stack = edited

@@ -50,10 +50,10 @@ type clusters struct {
 	mu     sync.Mutex
 	asked  []string
 	slow   []string
-	answer func(ctx context.Context, r plan.Request) (plan.Cluster, error)
+	answer func(ctx context.Context, r plan.Request) ([]plan.Addon, error)
 }
 
-func (c *clusters) Preview(ctx context.Context, r plan.Request) (plan.Cluster, error) {
+func (c *clusters) Preview(ctx context.Context, r plan.Request) ([]plan.Addon, error) {
 	c.mu.Lock()
 	c.asked = append(c.asked, r.Cluster.Name)
 	c.mu.Unlock()
@@ -91,7 +91,7 @@ func newWorld(t *testing.T, fleetSize int) *world {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "plans-"}}
 	must.Succeed(t, server.Create(t.Context(), namespace))
 	w.namespace = namespace.Name
-	w.clusters.answer = func(context.Context, plan.Request) (plan.Cluster, error) { return changes("b"), nil }
+	w.clusters.answer = func(context.Context, plan.Request) ([]plan.Addon, error) { return changes("b"), nil }
 	w.Reconciler = &addonplan.Reconciler{
 		Client: server, Recorder: w.events, Members: &member.Inventory{Client: server, Fleet: fleet.NewProvider(fleet.Options{})},
 		Clusters: w.clusters, Stacks: stacks{}, Guard: stacks{}, IsBusy: func() bool { return false }, Clock: w.clock,
@@ -158,11 +158,14 @@ func (w *world) expect(p *addonsv1.AddonPlan, phase addonsv1.PlanPhase, conditio
 	}
 }
 
-func changes(value string) plan.Cluster {
-	return plan.Cluster{Addons: []plan.Addon{{Namespace: "web", Name: "web", State: plan.Changed, Changes: []plan.Change{{
-		Object: plan.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "web", Name: "web"}, Action: plan.Update, Restarts: true,
-		Fields: []plan.Field{plan.FieldOf([]byte("key"), ".spec.image", plan.ByManifest, "a", value, true, nil)},
-	}}}}}
+func changes(value string) []plan.Addon {
+	return []plan.Addon{{
+		PlanAddon: addonsv1.PlanAddon{Namespace: "web", Name: "web", State: plan.Changed},
+		Changes: []plan.Change{{
+			PlanChange: addonsv1.PlanChange{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "web", Name: "web", Action: plan.Update, Restarts: true},
+			Altered:    []plan.Field{plan.FieldOf(".spec.image", plan.ByManifest, "a", value, true, nil)},
+		}},
+	}}
 }
 
 // A plan asks each cluster that the target selects or leaves, those that were slow last, and writes nothing but its status.
@@ -173,17 +176,17 @@ func TestPlanOfAFleet(t *testing.T) {
 	must.Succeed(t, server.Create(t.Context(), &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "leaves"},
 		Spec: addonsv1.ClusterAddonSpec{ClusterName: "leaves", Stacks: []addonsv1.StackRevision{{Name: "platform", Revision: w.revision.Name}}}}))
 	w.clusters.slow = []string{"prod-00"}
-	w.clusters.answer = func(_ context.Context, r plan.Request) (plan.Cluster, error) {
-		if r.Stack != "platform" || r.Revision != w.revision.Name || len(r.Key) == 0 || (r.Spec == nil) != (r.Cluster.Name == "leaves") {
+	w.clusters.answer = func(_ context.Context, r plan.Request) ([]plan.Addon, error) {
+		if r.Stack != "platform" || r.Revision != w.revision.Name || (r.Spec == nil) != (r.Cluster.Name == "leaves") {
 			t.Errorf("asked %+v", r)
 		}
 		switch r.Cluster.Name {
 		case "prod-00":
 			return plan.Silent(), nil
 		case "prod-01":
-			return plan.Cluster{}, errors.New("sentinel-5f1c")
+			return nil, errors.New("sentinel-5f1c")
 		case "prod-02":
-			return plan.Cluster{Addons: []plan.Addon{{Name: "web", State: plan.Same}}}, nil
+			return []plan.Addon{plan.In(plan.Same, "", "")}, nil
 		}
 		return changes(r.Cluster.Name), nil
 	}
@@ -210,7 +213,7 @@ func TestPlanOfAFleet(t *testing.T) {
 // A selector may name clusters, and the values of releases that are taken over are asked for.
 func TestPlanOfNamedClusters(t *testing.T) {
 	w := newWorld(t, 3)
-	w.clusters.answer = func(_ context.Context, r plan.Request) (plan.Cluster, error) {
+	w.clusters.answer = func(_ context.Context, r plan.Request) ([]plan.Addon, error) {
 		if !r.RecordedValues {
 			t.Errorf("asked %+v", r)
 		}
@@ -303,7 +306,7 @@ func TestPlansThatCannotBegin(t *testing.T) {
 // A cluster whose answers lead to a fault of the program ends neither the process nor the plan.
 func TestPlansOutliveAPanic(t *testing.T) {
 	w := newWorld(t, 3)
-	w.clusters.answer = func(_ context.Context, r plan.Request) (plan.Cluster, error) {
+	w.clusters.answer = func(_ context.Context, r plan.Request) ([]plan.Addon, error) {
 		if r.Cluster.Name == "prod-01" {
 			panic("an unexpected answer")
 		}
@@ -350,7 +353,7 @@ func TestPlansGoStale(t *testing.T) {
 func TestPlansTakeTurns(t *testing.T) {
 	w := newWorld(t, 1)
 	begun, end := make(chan struct{}, 10), make(chan struct{})
-	w.clusters.answer = func(context.Context, plan.Request) (plan.Cluster, error) {
+	w.clusters.answer = func(context.Context, plan.Request) ([]plan.Addon, error) {
 		begun <- struct{}{}
 		<-end
 		return changes("b"), nil

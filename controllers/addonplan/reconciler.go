@@ -111,8 +111,8 @@ func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Res
 	if errors.Is(err, errLate) {
 		return r.stop(ctx, is, waits("%v", err))
 	}
-	if sum == nil || err != nil {
-		return ctrl.Result{}, err // of a plan that is gone there is none
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // the plan is gone
 	}
 	return r.complete(ctx, is, of, sum)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -53,7 +54,7 @@ func (r *Reconciler) complete(ctx context.Context, p *addonsv1.AddonPlan, of *su
 	s.Phase, s.Finished, s.ClustersDigest = addonsv1.PlanDone, r.now(), plan.DigestOf(of.Clusters)
 	s.Waves = r.waves(of)
 	var err error
-	if s.Removals, err = r.Guard.Removals(ctx, stackKey(p), of.Revision, of.spec); err != nil {
+	if s.Removals, err = r.Guard.Removals(ctx, client.ObjectKeyFromObject(of.stack), of.Revision, of.spec); err != nil {
 		return ctrl.Result{}, err
 	}
 	sum.Into(s, len(of.Clusters))

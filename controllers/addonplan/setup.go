@@ -71,7 +71,3 @@ func (r *Reconciler) plansOf(ctx context.Context, namespace string, isOne func(*
 	}
 	return keys
 }
-
-func stackKey(p *addonsv1.AddonPlan) client.ObjectKey {
-	return client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.StackName}
-}

@@ -29,7 +29,7 @@ import (
 func (r *Reconciler) IsSlow(cluster types.NamespacedName) bool { return r.lanes.IsSlow(cluster) }
 
 // Preview implements [plan.Previewer]. A cluster that is about to be connected, as after a restart, is waited for until the context ends.
-func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (plan.Cluster, error) {
+func (r *Reconciler) Preview(ctx context.Context, request plan.Request) ([]plan.Addon, error) {
 	for {
 		is, isComing, err := r.preview(ctx, request)
 		if !isComing {
@@ -45,7 +45,7 @@ func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (plan.Cl
 
 // preview gathers and decides as a reconcile does, with a memory of its own that is lost then. The cluster is coming if it was neither
 // found to be unreachable yet, nor looked at, or has no ClusterAddon yet.
-func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan.Cluster, isComing bool, err error) {
+func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is []plan.Addon, isComing bool, err error) {
 	ca := &addonsv1.ClusterAddon{}
 	if err := r.Client.Get(ctx, request.Cluster, ca); err != nil {
 		return is, apierrors.IsNotFound(err), err // it is made as soon as the Cluster is seen
@@ -71,7 +71,7 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan
 		return plan.Silent(), false, nil
 	} else if !same {
 		why := conditions.Get(ca, addonsv1.ClusterReachableCondition)
-		return plan.Whole(plan.Held, why.Reason, why.Message), false, nil
+		return []plan.Addon{plan.In(plan.Held, why.Reason, why.Message)}, false, nil
 	}
 	q.memory.proofs.Restore(q.stored, ca.UID)
 	reader := r.gather(q)
@@ -86,9 +86,9 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is plan
 		of := delivery.Preview{
 			Delivery: r.delivery(q, &seen, releases.Names(leaving)), Request: request, Coming: preview.NewComing(), Removed: leaving, Kept: kept,
 		}
-		is.Addons, err = of.All(ctx)
+		is, err = of.All(ctx)
 		if report.Gate(ca, cluster) {
-			hold(is.Addons, report.Blocks(ca))
+			hold(is, report.Blocks(ca))
 		}
 	}
 	if !known && err == nil || conn.Context().Err() != nil {

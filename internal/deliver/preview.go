@@ -30,12 +30,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/plan"
 )
 
-// Preview returns what Ensure would do to an add-on. It writes nothing, and has no session, so that it holds no add-on. The key is
-// that of the digests of fields. Coming gets the kinds and namespaces that the add-on brings. An error says nothing of the add-on.
-func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, key []byte, coming *preview.Coming) (plan.Addon, error) {
+// Preview returns what Ensure would do to an add-on. It writes nothing, and has no session, so that it holds no add-on. Coming gets
+// the kinds and namespaces that the add-on brings. An error says nothing of the add-on.
+func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, coming *preview.Coming) (plan.Addon, error) {
 	t = t.dry()
 	return d.foretell(ctx, t, want.Release, want.Proof, want.Sensitive, func(past *history.History) (plan.Addon, error) {
-		return d.preview(ctx, t, &want, past, key, coming)
+		return d.preview(ctx, t, &want, past, coming)
 	})
 }
 
@@ -66,7 +66,7 @@ func (d *Deliverer) foretell(
 	defer claimed.End()
 	defer func() {
 		if value := recover(); value != nil {
-			a, err = plan.Addon{State: plan.Refused, Reason: ReasonInternalError, Message: Panicked(ctx, t.Name, value)}, nil
+			a, err = plan.In(plan.Refused, ReasonInternalError, Panicked(ctx, t.Name, value)), nil
 		}
 		a.Namespace, a.Name = release.Namespace, release.Name
 	}()
@@ -82,16 +82,13 @@ func (d *Deliverer) foretell(
 		refusal, refused = failure.New(f.Reason, "%s", f.Message), true
 		refusal.Wait = f.Kind == object.Deferred
 	}
-	switch {
-	case !refused:
+	if !refused {
 		return a, past.Hidden.ConcealAll(err)
-	case refusal.Wait:
-		return plan.Addon{State: plan.Held, Reason: refusal.Reason, Message: past.Hidden.In(refusal.Error())}, nil
 	}
-	return plan.Addon{State: plan.Refused, Reason: refusal.Reason, Message: past.Hidden.In(refusal.Error())}, nil
+	return plan.Stopped(refusal, past.Hidden.In(refusal.Error())), nil
 }
 
-func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *history.History, key []byte, coming *preview.Coming) (plan.Addon, error) {
+func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *history.History, coming *preview.Coming) (plan.Addon, error) {
 	maker := d.maker(t, want, past)
 	digest, err := maker.WantedDigest(ctx)
 	if err != nil {
@@ -102,18 +99,18 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 	}
 	switch next := revision.Next(past.Records, digest, want, d.options.Clock.Now()); {
 	case next.Step == revision.Settled && past.IsProven(past.Records[0]):
-		return plan.Addon{State: plan.Same}, nil
+		return plan.In(plan.Same, "", ""), nil
 	case next.Step == revision.RolledBack:
 		o := rolledBackOutcome(past.Records[0], d.options.Clock.Now())
-		return plan.Addon{State: plan.Same, Reason: o.Reason, Message: past.Hidden.In(o.Message)}, nil
+		return plan.In(plan.Same, o.Reason, past.Hidden.In(o.Message)), nil
 	case next.Step == revision.Refuse:
 		return plan.Addon{}, next.Refusal
 	case want.Recorded:
-		return plan.Addon{State: plan.NotChecked, Reason: ReasonInputReplaced, Message: "A revision that a release record has is made again"}, nil
+		return plan.In(plan.NotChecked, ReasonInputReplaced, "A revision that a release record has is made again"), nil
 	}
 	made, err := maker.Draft(ctx)
 	if err != nil || made.IsDeployed {
-		return plan.Addon{State: plan.Same}, err
+		return plan.In(plan.Same, "", ""), err
 	}
 	past.Hidden.LearnRecord(made.Record)
 	lacks, err := maker.LacksNamespace(ctx)
@@ -122,14 +119,15 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 	}
 	var changes []plan.Change
 	if lacks {
-		changes = append(changes, plan.Change{Object: plan.Object{APIVersion: "v1", Kind: object.NamespaceKind.Kind, Name: want.Namespace}, Action: plan.Create})
+		namespace := preview.Of("v1", record.ObjectKey{Kind: object.NamespaceKind.Kind, Name: want.Namespace})
+		changes = append(changes, namespace.As(plan.Create, "", ""))
 		coming.Namespaces.Insert(want.Namespace)
 	} else if !coming.Namespaces.Has(want.Namespace) {
 		if err := maker.MayKeepRecords(ctx); err != nil {
 			return plan.Addon{}, err
 		}
 	}
-	p := d.previewer(t, want, past, key, coming)
+	p := d.previewer(t, want, past, coming)
 	of, err := p.Objects(ctx, made)
 	if err != nil {
 		return plan.Addon{}, err
@@ -146,22 +144,22 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 }
 
 // previewer returns what looks at objects for an add-on, nil as it is wanted for a removal.
-func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, key []byte, coming *preview.Coming) *preview.Previewer {
+func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, coming *preview.Coming) *preview.Previewer {
 	applier := apply.Applier{Client: t.Client, Scope: past.Scope}
 	return &preview.Previewer{
 		Applier: applier, Claimer: &claim.Claimer{Applier: applier, Adoption: want.Adoption, CRDPolicy: want.CRDPolicy, Leaving: want.Leaving},
 		Keeper: t.keeper(past.Scope, want.DataPolicy, func(types.UID) bool { return false }),
-		Hidden: past.Hidden, Ignore: want.Ignore, Seen: want.Seen, Recreate: want.Recreate, Conceals: want.TakesValues, Key: key, Coming: coming,
+		Hidden: past.Hidden, Ignore: want.Ignore, Seen: want.Seen, Recreate: want.Recreate, Conceals: want.TakesValues, Coming: coming,
 	}
 }
 
 func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.History, leaving []Release) (plan.Addon, error) {
 	if len(past.Records) == 0 || !past.Records[0].Owned {
-		return plan.Addon{State: plan.Same}, nil
+		return plan.In(plan.Same, "", ""), nil
 	}
 	rec, err := past.Load(ctx, past.Records[0])
 	if err == nil && !past.Believes(rec) {
-		return plan.Addon{State: plan.NotChecked, Message: "Nothing proves its release record"}, nil
+		return plan.In(plan.NotChecked, "", "Nothing proves its release record"), nil
 	}
 	if err != nil {
 		return plan.Addon{}, err
@@ -173,14 +171,12 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 	var changes []plan.Change
 	if rec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 		for _, e := range inventory {
-			changes = append(changes, plan.Change{
-				Object: preview.ObjectOf(e.GroupVersionKind().GroupVersion().String(), e.Key()),
-				Action: plan.Keep, Message: fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release),
-			})
+			c := preview.Of(e.GroupVersionKind().GroupVersion().String(), e.Key())
+			changes = append(changes, c.As(plan.Keep, "", fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release)))
 		}
 	} else {
 		calledOff := removal.IsCalledOff(rec, past.Records)
-		p := d.previewer(t, &Desired{Release: past.Scope.Release, Terms: rec.Terms}, past, nil, nil)
+		p := d.previewer(t, &Desired{Release: past.Scope.Release, Terms: rec.Terms}, past, nil)
 		if changes, err = p.Gone(ctx, inventory, past.Adopted, calledOff); err != nil {
 			return plan.Addon{}, err
 		}
@@ -198,10 +194,8 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 func hooksIn(rec *record.Record, past *history.History, events ...helmrelease.HookEvent) (all []plan.Change) {
 	for _, event := range events {
 		for _, h := range hooks.Objects(past.Scope, rec, event) {
-			all = append(all, plan.Change{
-				Object: preview.ObjectOf(h.GetAPIVersion(), record.KeyOf(h)),
-				Action: plan.Hook, Message: strings.ReplaceAll(event.String(), "-", " "),
-			})
+			c := preview.Of(h.GetAPIVersion(), record.KeyOf(h))
+			all = append(all, c.As(plan.Hook, "", strings.ReplaceAll(event.String(), "-", " ")))
 		}
 	}
 	return all

@@ -36,7 +36,7 @@ func (e *env) preview(want deliver.Desired) plan.Addon {
 	e.t.Helper()
 	want.Proof = e.proofs.of(want.Release)
 	e.meter.reset()
-	a, err := e.d.Preview(e.ctx, e.target, want, []byte("key"), preview.NewComing())
+	a, err := e.d.Preview(e.ctx, e.target, want, preview.NewComing())
 	e.Expect(err).NotTo(HaveOccurred())
 	e.expectWrites(0, "a plan")
 	return a
@@ -46,7 +46,7 @@ func (e *env) preview(want deliver.Desired) plan.Addon {
 func planned(a plan.Addon) []string {
 	var all []string
 	for _, c := range a.Changes {
-		all = append(all, fmt.Sprintf("%s %s %s", c.Action, c.Object.Kind, c.Object.Name))
+		all = append(all, fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.Name))
 	}
 	slices.Sort(all)
 	return all
@@ -54,7 +54,7 @@ func planned(a plan.Addon) []string {
 
 // changeOf returns what a plan says of an object.
 func changeOf(a plan.Addon, name string) plan.Change {
-	at := slices.IndexFunc(a.Changes, func(c plan.Change) bool { return c.Object.Name == name })
+	at := slices.IndexFunc(a.Changes, func(c plan.Change) bool { return c.Name == name })
 	if at < 0 {
 		return plan.Change{}
 	}
@@ -79,7 +79,7 @@ func (e *env) written() []string {
 // writes lists the objects that a delivery writes or deletes by a plan, and those that it may write.
 func writes(a plan.Addon) (written, maybe []string) {
 	for _, c := range a.Changes {
-		name := resourceOf(c.Object) + "/" + c.Object.Name
+		name := resourceOf(c) + "/" + c.Name
 		switch c.Action {
 		case plan.Keep, plan.Unknown, plan.Refuse: // its labels go; it is tried, and refused
 			maybe = append(maybe, name)
@@ -121,7 +121,7 @@ func TestPlanWithRecordedValues(t *testing.T) {
 	a := e.preview(want)
 	e.Expect(given).To(Equal([]map[string]any{{"token": "sentinel-one"}}))
 	e.Expect(planned(a)).To(Equal([]string{"Adopt ConfigMap a", "Refused ConfigMap fixed", "Refused Service odd"}))
-	e.Expect(changeOf(a, "a").Fields).To(ContainElement(And(HaveField("Path", ".data.key"), HaveField("New", plan.Hidden))))
+	e.Expect(changeOf(a, "a").Altered).To(ContainElement(And(HaveField("Path", ".data.key"), HaveField("New", plan.Hidden))))
 	e.Expect(strings.ToLower(fmt.Sprint(a))).NotTo(ContainSubstring("sentinel"))
 	want.TakesValues = false
 	e.preview(want)
@@ -142,7 +142,7 @@ func TestPlanIsTheDelivery(t *testing.T) {
 		by          func(*env, string)
 		want        func(*deliver.Desired)
 		planned     []string
-		state       plan.State
+		state       addonsv1.PlanState
 		check       func(*env, plan.Addon)
 	}{
 		"an installation": {
@@ -155,7 +155,7 @@ func TestPlanIsTheDelivery(t *testing.T) {
 			then:    chart{version: "2", manifest: configMap("a", "two") + configMap("b", "same") + configMap("e", "new") + kept, hooks: []job.Hook{hook}},
 			planned: []string{"Change ConfigMap a", "Create ConfigMap e", "Create ConfigMap kept", "Delete ConfigMap c", "Delete ConfigMap d", "Hook ConfigMap before"},
 			check: func(e *env, a plan.Addon) {
-				f := changeOf(a, "a").Fields
+				f := changeOf(a, "a").Altered
 				e.Expect(f).To(HaveLen(1))
 				e.Expect([]any{f[0].Path, f[0].Cause, f[0].Old, f[0].New}).To(Equal([]any{".data.key", plan.ByManifest, `"one"`, `"two"`}))
 			},
@@ -172,7 +172,7 @@ func TestPlanIsTheDelivery(t *testing.T) {
 			},
 			planned: []string{"Change ConfigMap a", "Change ConfigMap b"},
 			check: func(e *env, a plan.Addon) {
-				f := changeOf(a, "b").Fields
+				f := changeOf(a, "b").Altered
 				e.Expect(f).To(HaveLen(1))
 				e.Expect([]any{f[0].Path, f[0].Cause, f[0].Old, f[0].New}).To(Equal([]any{".data.key", plan.ByDrift, plan.Hidden, `"same"`}))
 			},
@@ -186,7 +186,7 @@ func TestPlanIsTheDelivery(t *testing.T) {
 				d.Ignore = drift.Rules{addonsv1.DriftIgnoreRule{Paths: []string{"/data/key"}}}
 			},
 			planned: []string{"Change ConfigMap a"},
-			check:   func(e *env, a plan.Addon) { e.Expect(changeOf(a, "a").Fields).To(BeEmpty()) },
+			check:   func(e *env, a plan.Addon) { e.Expect(changeOf(a, "a").Altered).To(BeEmpty()) },
 		},
 		"others' objects": {
 			then: configMaps("1", "one"), state: plan.Refused,
@@ -222,8 +222,8 @@ func TestPlanIsTheDelivery(t *testing.T) {
 			then:  chart{version: "2", manifest: configMap("a", "has sentinel-two in it") + secretOf("sentinel-two")},
 			state: plan.Changed, planned: []string{"Change ConfigMap a", "Change Secret s"},
 			check: func(e *env, a plan.Addon) {
-				e.Expect(changeOf(a, "s").Fields).To(HaveLen(1))
-				e.Expect(changeOf(a, "s").Fields[0].Path).To(Equal(".data.key"))
+				e.Expect(changeOf(a, "s").Altered).To(HaveLen(1))
+				e.Expect(changeOf(a, "s").Altered[0].Path).To(Equal(".data.key"))
 				for _, secret := range []string{"sentinel", "c2VudGluZWw"} {
 					e.Expect(fmt.Sprint(a)).NotTo(ContainSubstring(secret))
 				}
@@ -312,11 +312,11 @@ func TestPlanNamesTheClaims(t *testing.T) {
 			_ = e.ensure(want)
 			for name, was := range before {
 				c, is := changeOf(a, name), e.get("v1", "ConfigMap", ns, name)
-				var became plan.Action
+				var became addonsv1.PlanAction
 				switch {
 				case was == nil && is != nil:
 					became = plan.Create
-				case is.GetResourceVersion() == was.GetResourceVersion() && c.Action == plan.Update && len(c.Fields) == 0: // it has that value already
+				case is.GetResourceVersion() == was.GetResourceVersion() && c.Action == plan.Update && len(c.Altered) == 0: // it has that value already
 					became = plan.Update
 				case is.GetResourceVersion() == was.GetResourceVersion():
 					became = plan.Refuse
@@ -380,7 +380,7 @@ func (e *env) scatter(random *rand.Rand, ns, name string) {
 }
 
 // resourceOf returns the resource of an object.
-func resourceOf(o plan.Object) string {
+func resourceOf(o plan.Change) string {
 	resource, _ := apimeta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
 	return resource.Resource
 }

@@ -100,7 +100,7 @@ func TestPlanTellsOfPods(t *testing.T) {
 	a := e.preview(e.want(ns, chart{version: "2", manifest: text}))
 	e.Expect(planned(a)).To(Equal([]string{"Change Deployment app", "Change Deployment other"}))
 	e.Expect([]bool{changeOf(a, "app").Restarts, changeOf(a, "other").Restarts}).To(Equal([]bool{true, false}))
-	e.Expect(changeOf(a, "app").Fields).To(ConsistOf(And(
+	e.Expect(changeOf(a, "app").Altered).To(ConsistOf(And(
 		HaveField("Path", `.spec.template.spec.containers[name="c"].image`), HaveField("Old", `"example.com/app:1"`), HaveField("New", `"example.com/app:2"`))))
 }
 
@@ -116,7 +116,7 @@ func TestPlanHoldsNothing(t *testing.T) {
 	}
 	done := make(chan plan.Addon)
 	go func() {
-		a, _ := e.d.Preview(e.ctx, e.target, planned, nil, preview.NewComing())
+		a, _ := e.d.Preview(e.ctx, e.target, planned, preview.NewComing())
 		done <- a
 	}()
 	<-hangs

@@ -60,7 +60,7 @@ func TestPlanTellsWebhooksApart(t *testing.T) {
 	want := e.want(ns, configMaps("2", "two"))
 	a := e.preview(want)
 	e.Expect(planned(a)).To(Equal([]string{"Change ConfigMap a"}))
-	e.Expect(changeOf(a, "a").Fields).To(ConsistOf(
+	e.Expect(changeOf(a, "a").Altered).To(ConsistOf(
 		And(HaveField("Path", ".data.key"), HaveField("Cause", plan.ByManifest), HaveField("New", `"two"`)),
 		And(HaveField("Path", ".data.injected"), HaveField("Cause", plan.ByServer), HaveField("New", plan.Hidden)),
 	), "%+v", a)

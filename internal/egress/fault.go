@@ -43,7 +43,7 @@ func fault(reason, format string, args ...any) *Fault {
 
 // answered returns the fault of an answer that no caller can use.
 func answered(reason, host string, code int) *Fault {
-	wayOut := "; it is asked again"
+	wayOut := "; check the server. It is asked again"
 	switch {
 	case reason != failure.SourceUnavailable:
 		wayOut = "" // it is for who knows the credentials to say

@@ -49,8 +49,11 @@ func whyNoneRuns(pods []corev1.Pod) (found *Finding) {
 	for i := range pods {
 		if reason, container := whyNotRunning(&pods[i]); reason != "" {
 			text := fmt.Sprintf("Container %s of pod %s: %s", container.Name, pods[i].Name, reason)
-			if reason == ReasonImagePullBackOff {
+			switch reason {
+			case ReasonImagePullBackOff:
 				text += ", image " + message.Shorten(container.Image, maxImage)
+			case ReasonCrashLoopBackOff:
+				text += ", see its log"
 			}
 			found = &Finding{Reason: reason, Message: text}
 			if waits := container.State.Waiting; waits != nil && reason != ReasonCrashLoopBackOff { // of that it counts the seconds alone

@@ -20,8 +20,8 @@ func TestCacheOptionsLimitRequests(t *testing.T) {
 		stacks    = "cluster.x-k8s.io/watch-filter in (blue,shared)"
 		revisions = "addons.cluster.x-k8s.io/stack,cluster.x-k8s.io/watch-filter in (blue,shared)"
 	)
-	filtered := Scope{Namespaces: []string{"a", "b"}, WatchFilter: "blue"}.CacheOptions(time.Hour)
-	all := Scope{}.CacheOptions(time.Hour)
+	filtered := Scope{Namespaces: []string{"a", "b"}, WatchFilter: "blue"}.CacheOptions(time.Hour, Version)
+	all := Scope{}.CacheOptions(time.Hour, Version)
 	if len(filtered.DefaultNamespaces) != 2 || all.DefaultNamespaces != nil {
 		t.Errorf("namespaces: %v; with no flag: %v", filtered.DefaultNamespaces, all.DefaultNamespaces)
 	}
@@ -72,7 +72,7 @@ func TestLeaderElectionIDTellsScopesApart(t *testing.T) {
 func TestMetadataOnlyDropsCopiesOfContent(t *testing.T) {
 	secret := &corev1.Secret{}
 	secret.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "everything"}
-	if out, err := metadataOnly(secret); err != nil || len(out.(*corev1.Secret).Annotations) != 0 {
-		t.Errorf("metadataOnly() = %v, %v", out, err)
+	if out, err := Metadata(secret); err != nil || len(out.(*corev1.Secret).Annotations) != 0 {
+		t.Errorf("Metadata() = %v, %v", out, err)
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 	"github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
-	"github.com/cluster-chandler/chandler/internal/instance/versions"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
@@ -80,10 +79,11 @@ func managerOptions(config *rest.Config, o *Options) (manager.Options, webhook.S
 	scope, result := o.instance.Scope, o.manager
 	result.Scheme, result.Metrics = scheme, *metricsOptions
 	result.MapperProvider = instance.NewMapper
-	result.Cache, result.Client = scope.CacheOptions(o.syncPeriod), scope.ClientOptions()
-	if !slices.Contains(o.clusterSources, secrets.Name) { // which finds clusters by the Secrets' labels
-		result.NewCache = versions.New
+	keep := instance.Version
+	if slices.Contains(o.clusterSources, secrets.Name) { // which finds clusters by the Secrets' labels
+		keep = instance.Metadata
 	}
+	result.Cache, result.Client = scope.CacheOptions(o.syncPeriod, keep), scope.ClientOptions()
 	result.Controller.CacheSyncTimeout = cacheSyncTimeout
 	result.LeaderElection = o.elects()
 	result.LeaderElectionConfig = registration.OwnConnection(config)

@@ -43,3 +43,10 @@ func Shorten(text string, limit int) string {
 	right := len(text) - (limit - len(gap) - left)
 	return strings.ToValidUTF8(text[:left], "") + gap + strings.ToValidUTF8(text[right:], "")
 }
+
+// ShortenAll shortens each text to its limit.
+func ShortenAll(limits map[*string]int) {
+	for text, limit := range limits {
+		*text = Shorten(*text, limit)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/plan"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -77,10 +78,10 @@ func (f *Found) tell(p *Plan, is *addonsv1.AddonPlanStatus) {
 			}
 		}
 		for _, c := range g.Changes {
-			switch object := (plan.Object{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}); {
-			case c.Action == addonsv1.PlanAction(plan.Refuse):
+			switch object := (record.ObjectKey{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}); {
+			case c.Action == plan.Refuse:
 				f.problem("%s: %s: %s", &r, c.Reason, c.Message)
-			case c.Action == addonsv1.PlanAction(plan.Unknown):
+			case c.Action == plan.Unknown:
 				f.note("%s: what becomes of %s isn't known: %s", &r, object, c.Message)
 			case c.Restarts:
 				f.note("%s: the pods of %s restart", &r, object)

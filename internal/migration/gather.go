@@ -138,7 +138,7 @@ func (f *Found) show(ctx context.Context, r *Release) {
 		r.Template = ""
 	}
 	switch {
-	case r.From == nil && !same(r.Shown, r.Values):
+	case r.From == nil && !record.SameValues(r.Shown, r.Values):
 		r.Shown = nil
 	case r.Shown == nil:
 		r.Shown = map[string]any{}

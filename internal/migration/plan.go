@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -147,8 +148,8 @@ func (p *Plan) setValues(addon *addonsv1.Addon, releases []*Release) {
 	var common map[string]any
 	all := make([]map[string]any, len(releases))
 	for i, r := range releases {
-		if all[i] = plainJSON(r.Values); isShown {
-			all[i] = plainJSON(r.Shown)
+		if all[i] = r.Values; isShown {
+			all[i] = r.Shown
 		}
 		if common = shared(common, all[i]); i == 0 {
 			common = all[0]
@@ -160,7 +161,7 @@ func (p *Plan) setValues(addon *addonsv1.Addon, releases []*Release) {
 	} else if len(common) > 0 {
 		p.addSecret(addon, "", "", common)
 	}
-	if slices.ContainsFunc(all, func(values map[string]any) bool { return !same(values, common) }) {
+	if slices.ContainsFunc(all, func(values map[string]any) bool { return !record.SameValues(values, common) }) {
 		for i, r := range releases {
 			p.addSecret(addon, "-{{ .Cluster.metadata.name }}", "-"+r.Cluster, without(all[i], common))
 		}

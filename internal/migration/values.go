@@ -4,7 +4,6 @@ package migration
 
 import (
 	"context"
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 )
@@ -44,19 +44,7 @@ func (f *Found) makes(ctx context.Context, r *Release) bool {
 		return false
 	}
 	made, err := values.Read(&job.Values{Text: []byte(*text), Lenient: true})
-	return err == nil && same(made, r.Values)
-}
-
-// same reports whether values are equal in JSON. None are the same as an empty map.
-func same(a, b map[string]any) bool {
-	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(plainJSON(a), plainJSON(b))
-}
-
-// plainJSON returns values with the types that JSON is read into.
-func plainJSON(values map[string]any) (plain map[string]any) {
-	text, _ := json.Marshal(values) // it was read from JSON
-	_ = json.Unmarshal(text, &plain)
-	return plain
+	return err == nil && record.SameValues(made, r.Values)
 }
 
 // shared returns what values have in common. A map is split further if all have one with something equal in it.

@@ -3,34 +3,29 @@
 package plan
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"hash/maphash"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// Cause says who gives a field its new value.
-type Cause string
-
 // Causes of a field's value.
 const (
-	ByManifest Cause = "Manifest" // the change of the stack
-	ByServer   Cause = "Server"   // a default, or a webhook
-	ByDrift    Cause = "Drift"    // somebody edited it: it is set back
+	ByManifest addonsv1.PlanCause = "Manifest" // the change of the stack
+	ByServer   addonsv1.PlanCause = "Server"   // a default, or a webhook
+	ByDrift    addonsv1.PlanCause = "Drift"    // somebody edited it: it is set back
 )
 
-// Field is a field of an object that gets another value.
+// Field is a field of an object that gets another value. A value that mustn't be shown is [Hidden].
 type Field struct {
-	// Path as in ".spec.template.spec.containers[name=agent].image".
-	Path  string
-	Cause Cause
-	// Old and New are JSON of at most 128 bytes, "" for a field that comes or goes, [Hidden] for a value that mustn't be shown.
-	Old, New string
-	// Digest of the new value, under a key that nobody knows: it says whether two clusters get the same one.
-	Digest string
+	addonsv1.PlanField
+	// digest of the new value, 0 for none. It says whether two clusters get the same one, and is never written.
+	digest uint64
 }
+
+// seed is that of the digests. Nobody knows it.
+var seed = maphash.MakeSeed()
 
 // Hidden stands for a value that isn't shown.
 const Hidden = "(hidden)"
@@ -40,12 +35,11 @@ const maxValue = 128
 
 // FieldOf returns a field with its values; nil is that of one that isn't there. Secrets are taken out of what is shown. Without
 // show, as in a Secret, nothing is.
-func FieldOf(key []byte, path string, cause Cause, before, after any, show bool, secrets []string) Field {
-	is := Field{Path: path, Cause: cause, Old: shown(before, show, secrets), New: shown(after, show, secrets)}
+func FieldOf(path string, cause addonsv1.PlanCause, before, after any, show bool, secrets []string) Field {
+	is := Field{PlanField: addonsv1.PlanField{Path: path, Cause: cause, Old: shown(before, show, secrets), New: shown(after, show, secrets)}}
 	if after != nil {
-		mac := hmac.New(sha256.New, key)
-		_ = json.NewEncoder(mac).Encode(after) // a hash takes anything
-		is.Digest = hex.EncodeToString(mac.Sum(nil)[:8])
+		text, _ := json.Marshal(after) // it was read from JSON
+		is.digest = maphash.Bytes(seed, text)
 	}
 	return is
 }

@@ -16,7 +16,7 @@ const maxExamples = 5
 // Sum puts together what becomes of clusters, whatever their order. It keeps no object: of each group, it has the changes of one
 // cluster. The zero value is that of none.
 type Sum struct {
-	counts map[State]int32
+	counts map[addonsv1.PlanState]int32
 	groups map[[sha256.Size]byte]*group
 
 	restarts, removed int32
@@ -27,15 +27,15 @@ type group struct {
 	clusters int32
 	names    []string           // the first ones
 	sample   addonsv1.PlanGroup // of the first one
-	digests  []string           // of the sample's fields, in their order
+	digests  []uint64           // of the sample's fields, in their order
 	varies   []bool             // whether a cluster has another digest
 }
 
 // Add adds a cluster.
-func (s *Sum) Add(name string, c Cluster) {
+func (s *Sum) Add(name string, addons []Addon) {
 	state := Same
-	for i := range c.Addons {
-		a := &c.Addons[i]
+	for i := range addons {
+		a := &addons[i]
 		a.State = a.worst()
 		state = worse(state, a.State)
 		for _, change := range a.Changes {
@@ -47,10 +47,10 @@ func (s *Sum) Add(name string, c Cluster) {
 			}
 		}
 	}
-	sample, digests := shapeOf(c)
+	sample, digests := shapeOf(addons)
 	key := keyOf(sample)
 	if s.groups == nil {
-		s.counts, s.groups = map[State]int32{}, map[[sha256.Size]byte]*group{}
+		s.counts, s.groups = map[addonsv1.PlanState]int32{}, map[[sha256.Size]byte]*group{}
 	}
 	s.counts[state]++
 	g := s.groups[key]
@@ -99,21 +99,21 @@ func (s *Sum) Into(status *addonsv1.AddonPlanStatus, total int) {
 }
 
 // states are all states, the worst one last.
-var states = []State{Same, Held, Changed, NotChecked, Refused, Unreachable}
+var states = []addonsv1.PlanState{Same, Held, Changed, NotChecked, Refused, Unreachable}
 
-func worse(a, b State) State {
+func worse(a, b addonsv1.PlanState) addonsv1.PlanState {
 	return states[max(slices.Index(states, a), slices.Index(states, b), 0)]
 }
 
 // AddonOf returns an add-on on whose objects there are these changes. Its state is the worst one.
 func AddonOf(changes []Change) Addon {
-	a := Addon{State: Same, Changes: changes}
+	a := Addon{PlanAddon: addonsv1.PlanAddon{State: Same}, Changes: changes}
 	a.State = a.worst()
 	return a
 }
 
 // worst returns the state of the add-on, with that of its changes.
-func (a *Addon) worst() State {
+func (a *Addon) worst() addonsv1.PlanState {
 	state := a.State
 	for _, c := range a.Changes {
 		switch {

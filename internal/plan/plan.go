@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // Previewer finds out what a revision of a stack would do to one cluster.
 type Previewer interface {
 	// Preview asks the cluster by reads and dry runs. It writes nothing, and holds no add-on. Of a cluster that doesn't answer, or
-	// isn't connected, it returns [Silent]. With an error nothing is known.
-	Preview(ctx context.Context, r Request) (Cluster, error)
+	// isn't connected, it returns [Silent]. With an error nothing is known. The add-ons are those of the stack, those that leave included.
+	Preview(ctx context.Context, r Request) ([]Addon, error)
 	// IsSlow reports whether the cluster answered slowly, or not at all, when it was worked on last.
 	IsSlow(cluster types.NamespacedName) bool
 }
@@ -37,95 +38,70 @@ type Request struct {
 	Inputs stack.Inputs
 	// RecordedValues gives add-ons that take a release of Helm over the values that the release has.
 	RecordedValues bool
-	// Key is that of the digests of fields: see [FieldOf].
-	Key []byte
 }
-
-// Cluster is what a revision would do to a cluster.
-type Cluster struct {
-	// Addons are those of the stack, those that go included, in the order of the spec.
-	Addons []Addon
-}
-
-// State says what becomes of an add-on.
-type State string
 
 // States of an add-on, the worst one last.
 const (
 	// Same: no object is written or removed.
-	Same State = "Same"
+	Same addonsv1.PlanState = "Same"
 	// Held: nothing happens before something else does, as an upgrade of Kubernetes, values, or another add-on. The reason says which.
 	// If that is known, the changes say what happens then.
-	Held State = "Held"
+	Held addonsv1.PlanState = "Held"
 	// Changed: the changes say which objects are.
-	Changed State = "Changed"
+	Changed addonsv1.PlanState = "Changed"
 	// NotChecked: it can't be known, or not of some objects.
-	NotChecked State = "NotChecked"
+	NotChecked addonsv1.PlanState = "NotChecked"
 	// Refused: it would fail, of itself or for one of its objects.
-	Refused State = "Refused"
+	Refused addonsv1.PlanState = "Refused"
 	// Unreachable is that of a whole cluster: it doesn't answer.
-	Unreachable State = "Unreachable"
+	Unreachable addonsv1.PlanState = "Unreachable"
 )
 
-// Whole returns what becomes of a cluster of which nothing is known but this.
-func Whole(state State, reason, message string) Cluster {
-	return Cluster{Addons: []Addon{{State: state, Reason: reason, Message: message}}}
-}
-
-// Silent returns what becomes of a cluster that doesn't answer.
-func Silent() Cluster { return Whole(Unreachable, "", "The cluster doesn't answer") }
-
-// Addon is what becomes of an add-on on a cluster.
+// Addon is what becomes of an add-on on a cluster, or of all of them if it has no name.
 type Addon struct {
-	// Namespace and Name are those of the release.
-	Namespace, Name string
-	State           State
-	// Removed says that the stack has the add-on no more. Its objects are deleted or kept.
-	Removed bool
-	// Reason is one of docs/reasons.md, "" for none. It says why the add-on is held, refused or not checked as a whole.
-	Reason string
-	// Message says so to people. Nothing secret is in it.
-	Message string
+	addonsv1.PlanAddon
 	// Changes are of all objects but those that stay the same.
 	Changes []Change
 }
 
-// Object names an object of a cluster.
-type Object struct{ APIVersion, Kind, Namespace, Name string }
-
-func (o Object) String() string {
-	if o.Namespace == "" {
-		return o.Kind + " " + o.Name
-	}
-	return o.Kind + " " + o.Namespace + "/" + o.Name
+// In returns what becomes of an add-on, without its name. Nothing secret may be in the message.
+func In(state addonsv1.PlanState, reason, message string) Addon {
+	return Addon{PlanAddon: addonsv1.PlanAddon{State: state, Reason: reason, Message: message}}
 }
 
-// Action says what becomes of an object.
-type Action string
+// Stopped returns what becomes of an add-on that something stops: it waits for that, or is refused.
+func Stopped(by *failure.Error, message string) Addon {
+	if by.Wait {
+		return In(Held, by.Reason, message)
+	}
+	return In(Refused, by.Reason, message)
+}
+
+// Silent returns what becomes of the add-ons of a cluster that doesn't answer.
+func Silent() []Addon { return []Addon{In(Unreachable, "", "The cluster doesn't answer")} }
 
 // Actions on objects.
 const (
-	Create   Action = "Create"
-	Update   Action = "Change"   // fields get other values
-	Adopt    Action = "Adopt"    // it is there, of somebody else or of nobody
-	Recreate Action = "Recreate" // deleted, and created again
-	Keep     Action = "Keep"     // it stays, and isn't the add-on's any more
-	Delete   Action = "Delete"
-	Hook     Action = "Hook" // it runs
-	Refuse   Action = "Refused"
-	Unknown  Action = "NotChecked"
+	Create   addonsv1.PlanAction = "Create"
+	Update   addonsv1.PlanAction = "Change"   // fields get other values
+	Adopt    addonsv1.PlanAction = "Adopt"    // it is there, of somebody else or of nobody
+	Recreate addonsv1.PlanAction = "Recreate" // deleted, and created again
+	Keep     addonsv1.PlanAction = "Keep"     // it stays, and isn't the add-on's any more
+	Delete   addonsv1.PlanAction = "Delete"
+	Hook     addonsv1.PlanAction = "Hook" // it runs
+	Refuse   addonsv1.PlanAction = "Refused"
+	Unknown  addonsv1.PlanAction = "NotChecked"
 )
 
-// Change is what becomes of an object.
+// Change is what becomes of an object. Nothing secret, and nothing of an object of others, is in its message.
 type Change struct {
-	Object Object
-	Action Action
-	// Restarts says that the pods of a workload are replaced.
-	Restarts bool
-	// Reason is one of docs/reasons.md, "" for none, as of Keep, Refused and NotChecked.
-	Reason string
-	// Message says so to people. Nothing secret, and nothing of an object of others, is in it.
-	Message string
-	// Fields that get another value, come or go. Of a Secret they are its keys.
-	Fields []Field
+	addonsv1.PlanChange
+	// Altered are the fields that get another value, come or go. Of a Secret they are its keys.
+	Altered []Field
+}
+
+// As returns the change with what becomes of the object.
+func (c Change) As(action addonsv1.PlanAction, reason, message string) Change {
+	c.Action, c.Reason, c.Message = action, reason, message
+	return c
 }

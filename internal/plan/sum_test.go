@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,36 +16,34 @@ import (
 	"github.com/cluster-chandler/chandler/internal/plan"
 )
 
-var key = []byte("of one reconcile")
-
 // random returns what becomes of a cluster: one of few shapes, with values of its own.
-func random(r *rand.Rand, name string) plan.Cluster {
-	c := plan.Cluster{}
+func random(r *rand.Rand, name string) (all []plan.Addon) {
 	for i := range 1 + r.IntN(2) {
-		a := plan.Addon{Namespace: "web", Name: fmt.Sprintf("addon-%d", i), State: []plan.State{plan.Same, plan.Changed, plan.Held}[r.IntN(3)], Message: "of " + name}
+		a := plan.In([]addonsv1.PlanState{plan.Same, plan.Changed, plan.Held}[r.IntN(3)], "", "of "+name)
+		a.Namespace, a.Name = "web", fmt.Sprintf("addon-%d", i)
 		if a.State == plan.Changed {
 			for j := range 1 + r.IntN(2) {
-				change := plan.Change{
-					Object: plan.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprintf("object-%d", j)},
-					Action: []plan.Action{plan.Update, plan.Delete, plan.Refuse, plan.Unknown, plan.Create}[r.IntN(5)], Restarts: r.IntN(2) == 0, Message: "of " + name,
-				}
+				change := plan.Change{PlanChange: addonsv1.PlanChange{
+					APIVersion: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprintf("object-%d", j),
+					Action: []addonsv1.PlanAction{plan.Update, plan.Delete, plan.Refuse, plan.Unknown, plan.Create}[r.IntN(5)], Restarts: r.IntN(2) == 0, Message: "of " + name,
+				}}
 				if change.Action == plan.Update {
-					change.Fields = []plan.Field{
-						plan.FieldOf(key, ".data.same", plan.ByManifest, "a", "b", true, nil), plan.FieldOf(key, ".data.name", plan.ByManifest, "a", name, true, nil),
+					change.Altered = []plan.Field{
+						plan.FieldOf(".data.same", plan.ByManifest, "a", "b", true, nil), plan.FieldOf(".data.name", plan.ByManifest, "a", name, true, nil),
 					}
 				}
 				a.Changes = append(a.Changes, change)
 			}
 		}
-		c.Addons = append(c.Addons, a)
+		all = append(all, a)
 	}
-	return c
+	return all
 }
 
-func reversed(r *rand.Rand, c plan.Cluster) plan.Cluster {
-	is := plan.Cluster{Addons: append([]plan.Addon{}, c.Addons...)}
-	for i := range is.Addons {
-		a := &is.Addons[i]
+func reversed(r *rand.Rand, addons []plan.Addon) []plan.Addon {
+	is := slices.Clone(addons)
+	for i := range is {
+		a := &is[i]
 		a.Changes = append([]plan.Change{}, a.Changes...)
 		r.Shuffle(len(a.Changes), func(x, y int) { a.Changes[x], a.Changes[y] = a.Changes[y], a.Changes[x] })
 	}
@@ -56,7 +55,7 @@ func TestSumOfRandomClusters(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		n := 1 + r.IntN(60)
-		var results []plan.Cluster
+		var results [][]plan.Addon
 		for i := range n {
 			results = append(results, random(r, name(i)))
 		}
@@ -65,7 +64,7 @@ func TestSumOfRandomClusters(t *testing.T) {
 			sum, is := plan.Sum{}, addonsv1.AddonPlanStatus{}
 			for _, i := range r.Perm(n) {
 				if i%7 == 6 {
-					sum.Add(name(i), []plan.Cluster{plan.Silent(), plan.Whole(plan.NotChecked, "", "it is so")}[i%2])
+					sum.Add(name(i), [][]plan.Addon{plan.Silent(), {plan.In(plan.NotChecked, "", "it is so")}}[i%2])
 				} else {
 					sum.Add(name(i), reversed(r, results[i]))
 				}
@@ -105,18 +104,18 @@ func name(i int) string { return fmt.Sprintf("cluster-%03d", i) }
 
 // Clusters that are alike but for a value are one group, and each other way is another one. The worst of a cluster counts.
 func TestGroups(t *testing.T) {
-	changed := func(value string, more ...plan.Change) plan.Cluster {
-		c := plan.Change{Object: plan.Object{Kind: "Deployment", Name: "web"}, Action: plan.Update, Restarts: true}
-		c.Fields = []plan.Field{plan.FieldOf(key, ".spec.image", plan.ByManifest, "a", value, true, nil)}
-		return plan.Cluster{Addons: []plan.Addon{{Name: "web", State: plan.Changed, Changes: append([]plan.Change{c}, more...)}}}
+	changed := func(value string, more ...plan.Change) []plan.Addon {
+		c := plan.Change{PlanChange: addonsv1.PlanChange{Kind: "Deployment", Name: "web", Action: plan.Update, Restarts: true}}
+		c.Altered = []plan.Field{plan.FieldOf(".spec.image", plan.ByManifest, "a", value, true, nil)}
+		return []plan.Addon{{PlanAddon: addonsv1.PlanAddon{Name: "web", State: plan.Changed}, Changes: append([]plan.Change{c}, more...)}}
 	}
 	sum := plan.Sum{}
 	for i := range 197 {
 		sum.Add(name(i), changed(name(i)))
 	}
-	sum.Add("drifted", changed("b", plan.Change{Object: plan.Object{Kind: "Service", Name: "web"}, Action: plan.Update}))
-	sum.Add("old", changed("b", plan.Change{Object: plan.Object{Kind: "NetworkPolicy", Name: "web"}, Action: plan.Delete}))
-	sum.Add("theirs", changed("b", plan.Change{Object: plan.Object{Kind: "Service", Name: "web"}, Action: plan.Refuse}))
+	sum.Add("drifted", changed("b", plan.Change{PlanChange: addonsv1.PlanChange{Kind: "Service", Name: "web", Action: plan.Update}}))
+	sum.Add("old", changed("b", plan.Change{PlanChange: addonsv1.PlanChange{Kind: "NetworkPolicy", Name: "web", Action: plan.Delete}}))
+	sum.Add("theirs", changed("b", plan.Change{PlanChange: addonsv1.PlanChange{Kind: "Service", Name: "web", Action: plan.Refuse}}))
 	is := addonsv1.AddonPlanStatus{}
 	sum.Into(&is, 200)
 	if len(is.Groups) != 4 || is.Groups[0].Clusters != 197 || !is.Groups[0].Changes[0].Fields[0].Varies {
@@ -131,16 +130,16 @@ func TestGroups(t *testing.T) {
 func TestBound(t *testing.T) {
 	sum, fields := plan.Sum{}, []plan.Field(nil)
 	for i := range 30 {
-		fields = append(fields, plan.FieldOf(key, fmt.Sprintf(".%d.%s", i, strings.Repeat("p", 700)), plan.ByManifest, strings.Repeat("ü", 500), i, true, nil))
+		fields = append(fields, plan.FieldOf(fmt.Sprintf(".%d.%s", i, strings.Repeat("p", 700)), plan.ByManifest, strings.Repeat("ü", 500), i, true, nil))
 	}
 	for i := range 120 {
-		a := plan.Addon{Name: "web", State: plan.Changed}
+		a := plan.Addon{PlanAddon: addonsv1.PlanAddon{Name: "web", State: plan.Changed}}
 		for j := range 250 {
-			a.Changes = append(a.Changes, plan.Change{
-				Object: plan.Object{Kind: "ConfigMap", Name: fmt.Sprintf("%d-%d", i, j)}, Action: plan.Delete, Message: strings.Repeat("m", 600), Fields: fields,
-			})
+			a.Changes = append(a.Changes, plan.Change{Altered: fields, PlanChange: addonsv1.PlanChange{
+				Kind: "ConfigMap", Name: fmt.Sprintf("%d-%d", i, j), Action: plan.Delete, Message: strings.Repeat("m", 600),
+			}})
 		}
-		sum.Add(name(i), plan.Cluster{Addons: []plan.Addon{a}})
+		sum.Add(name(i), []plan.Addon{a})
 	}
 	is := addonsv1.AddonPlanStatus{}
 	for range 17 {
@@ -171,14 +170,14 @@ func TestBound(t *testing.T) {
 
 // Where there is no room for all changes, those that are refused or restart pods are there.
 func TestRestartsHaveRoom(t *testing.T) {
-	a := plan.Addon{Name: "web", State: plan.Changed}
+	a := plan.Addon{PlanAddon: addonsv1.PlanAddon{Name: "web", State: plan.Changed}}
 	for i := range 250 {
-		a.Changes = append(a.Changes, plan.Change{Object: plan.Object{Kind: "ConfigMap", Name: name(i)}, Action: plan.Adopt})
+		a.Changes = append(a.Changes, plan.Change{PlanChange: addonsv1.PlanChange{Kind: "ConfigMap", Name: name(i), Action: plan.Adopt}})
 	}
-	a.Changes = append(a.Changes, plan.Change{Object: plan.Object{Kind: "StatefulSet", Name: "db"}, Action: plan.Adopt, Restarts: true},
-		plan.Change{Object: plan.Object{Kind: "Role", Name: "web"}, Action: plan.Refuse})
+	a.Changes = append(a.Changes, plan.Change{PlanChange: addonsv1.PlanChange{Kind: "StatefulSet", Name: "db", Action: plan.Adopt, Restarts: true}},
+		plan.Change{PlanChange: addonsv1.PlanChange{Kind: "Role", Name: "web", Action: plan.Refuse}})
 	sum, is := plan.Sum{}, addonsv1.AddonPlanStatus{}
-	sum.Add("prod", plan.Cluster{Addons: []plan.Addon{a}})
+	sum.Add("prod", []plan.Addon{a})
 	sum.Into(&is, 1)
 	var first []string
 	for _, c := range is.Groups[0].Changes[:3] {
@@ -193,22 +192,25 @@ func TestRestartsHaveRoom(t *testing.T) {
 func TestFieldsHideSecrets(t *testing.T) {
 	const secret = "sentinel-7c1e"
 	for name, f := range map[string]plan.Field{
-		"of a Secret":       plan.FieldOf(key, ".data.password", plan.ByManifest, "old-"+secret, secret, false, nil),
-		"with a known part": plan.FieldOf(key, ".data.url", plan.ByManifest, "http://a:"+secret+"@b", "http://c:"+secret+"@b", true, []string{secret}),
-		"at a cut":          plan.FieldOf(key, ".data.text", plan.ByManifest, nil, strings.Repeat("a", 60)+secret+strings.Repeat("b", 90), true, []string{secret}),
+		"of a Secret":       plan.FieldOf(".data.password", plan.ByManifest, "old-"+secret, secret, false, nil),
+		"with a known part": plan.FieldOf(".data.url", plan.ByManifest, "http://a:"+secret+"@b", "http://c:"+secret+"@b", true, []string{secret}),
+		"at a cut":          plan.FieldOf(".data.text", plan.ByManifest, nil, strings.Repeat("a", 60)+secret+strings.Repeat("b", 90), true, []string{secret}),
 	} {
 		if text := fmt.Sprintf("%+v", f); strings.Contains(text, secret) || strings.Contains(text, secret[:8]) || strings.Contains(text, secret[8:]) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	one, other := plan.FieldOf(key, ".a", plan.ByManifest, 1, "x", false, nil), plan.FieldOf(key, ".a", plan.ByManifest, 1, "y", false, nil)
-	if one.Digest == other.Digest || one.Digest != plan.FieldOf(key, ".a", plan.ByManifest, 2, "x", false, nil).Digest {
-		t.Errorf("digests are %s and %s", one.Digest, other.Digest)
+	for value, varies := range map[string]bool{"x": false, "y": true} {
+		sum, is := plan.Sum{}, addonsv1.AddonPlanStatus{}
+		for name, value := range map[string]string{"one": "x", "other": value} {
+			c := plan.Change{Altered: []plan.Field{plan.FieldOf(".a", plan.ByManifest, 1, value, false, nil)}}
+			sum.Add(name, []plan.Addon{plan.AddonOf([]plan.Change{c})})
+		}
+		if sum.Into(&is, 2); len(is.Groups) != 1 || is.Groups[0].Changes[0].Fields[0].Varies != varies {
+			t.Errorf("with %s on the other cluster, the groups are %+v", value, is.Groups)
+		}
 	}
-	if again := plan.FieldOf([]byte("another"), ".a", plan.ByManifest, 1, "x", false, nil); again.Digest == one.Digest {
-		t.Error("a digest can be looked up")
-	}
-	if gone := plan.FieldOf(key, ".a", plan.ByManifest, 1, nil, true, nil); gone.New != "" || gone.Old != "1" {
+	if gone := plan.FieldOf(".a", plan.ByManifest, 1, nil, true, nil); gone.New != "" || gone.Old != "1" {
 		t.Errorf("a field that goes is %+v", gone)
 	}
 }

@@ -52,7 +52,7 @@ func Unmatched(namespace string, spec *addonsv1.AddonStackSpec, clusters map[str
 	text := fmt.Sprintf("No %s of namespace %s has %s", kind, namespace, strings.Join(asked, " and "))
 	switch {
 	case !isThere:
-		return fmt.Sprintf("Namespace %s has no %s", namespace, kind)
+		return fmt.Sprintf("Namespace %s has no %s. A stack selects those of its own namespace", namespace, kind)
 	case len(has) == 0:
 		return text + ", and none has another value there"
 	}

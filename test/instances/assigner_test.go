@@ -7,10 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/docs"
 	"github.com/cluster-chandler/chandler/test/kustomization"
@@ -61,6 +65,32 @@ func TestAssigner(t *testing.T) {
 	must.Succeed(t, green.last().Running())
 	user := serviceaccount.MakeUsername(deployment.Namespace, deployment.Spec.Template.Spec.ServiceAccountName)
 	expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(user), audit.Forbidden)), "nothing is asked for that it may not have")
+
+	t.Run("its account may change the watch filter alone", func(t *testing.T) {
+		config := rest.CopyConfig(w.Config())
+		config.Impersonate = rest.ImpersonationConfig{UserName: user}
+		assigner, err := client.New(config, client.Options{Scheme: apiserver.Scheme()})
+		must.Succeed(t, err)
+		for patch, allowed := range map[string]bool{
+			`{"metadata":{"labels":{"cluster.x-k8s.io/watch-filter":"green"}}}`:                    true,
+			`{"metadata":{"annotations":{"addons.cluster.x-k8s.io/moved-at":null}}}`:               true,
+			`{"metadata":{"labels":{"env":"prod"}}}`:                                               false,
+			`{"metadata":{"labels":{"cluster.x-k8s.io/watch-filter":"green","team":null}}}`:        false,
+			`{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`:                          false,
+			`{"metadata":{"annotations":{"note":null}}}`:                                           false,
+			`{"metadata":{"finalizers":["example.org/mine"]}}`:                                     false,
+			`{"spec":{"paused":true}}`:                                                             false,
+			`{"spec":{"controlPlaneEndpoint":{"host":"example.org","port":6443}}}`:                 false,
+			`{"metadata":{"labels":{"cluster.x-k8s.io/watch-filter":"x"}},"spec":{"paused":true}}`: false,
+		} {
+			c := clusterNamed("team-a", "c0")
+			must.Succeed(t, w.Patch(t.Context(), c, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"note":"a"}}}`))))
+			err := assigner.Patch(t.Context(), c, client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+			if allowed != (err == nil) || err != nil && !apierrors.IsForbidden(err) {
+				t.Errorf("%s: %v", patch, err)
+			}
+		}
+	})
 }
 
 // awaitLoads waits until so many Clusters have a namespace and a label.

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/preview"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/plan"
 )
@@ -44,15 +45,15 @@ func (p Preview) All(ctx context.Context) ([]plan.Addon, error) {
 }
 
 // given returns the objects that an add-on is refused, and that another one deletes with its change.
-func given(all []plan.Addon) sets.Set[plan.Object] {
-	deleted, refused := sets.New[plan.Object](), sets.New[plan.Object]()
+func given(all []plan.Addon) sets.Set[record.ObjectKey] {
+	deleted, refused := sets.New[record.ObjectKey](), sets.New[record.ObjectKey]()
 	for i := range all {
 		for _, c := range all[i].Changes {
 			switch {
 			case c.Action == plan.Delete && !all[i].Removed && goesOn(&all[i]):
-				deleted.Insert(c.Object)
+				deleted.Insert(preview.KeyOf(&c))
 			case c.Action == plan.Refuse && c.Reason == object.ReasonOwnedByOther:
-				refused.Insert(c.Object)
+				refused.Insert(preview.KeyOf(&c))
 			}
 		}
 	}
@@ -80,19 +81,21 @@ func (p Preview) each(ctx context.Context) (all []plan.Addon, err error) {
 		ready[a.Qualified()] = goesOn(&one)
 		all = append(all, one)
 	}
-	for _, record := range p.Removed {
-		if record.Stack != p.Request.Stack {
+	for _, removed := range p.Removed {
+		if removed.Stack != p.Request.Stack {
 			continue
 		}
-		one, err := p.leaving(ctx, record, all)
+		one, err := p.leaving(ctx, removed, all)
 		if err != nil {
-			return nil, fmt.Errorf("add-on %s: %w", record.Name, err)
+			return nil, fmt.Errorf("add-on %s: %w", removed.Name, err)
 		}
 		all = append(all, one)
 	}
 	for _, kept := range p.Kept {
 		if kept.Stack == p.Request.Stack {
-			all = append(all, plan.Addon{Namespace: kept.Namespace, Name: kept.Name, State: plan.Held, Removed: true, Reason: kept.Reason, Message: kept.Message})
+			one := plan.In(plan.Held, kept.Reason, kept.Message)
+			one.Namespace, one.Name, one.Removed = kept.Namespace, kept.Name, true
+			all = append(all, one)
 		}
 	}
 	return all, nil
@@ -113,9 +116,9 @@ func (p Preview) wanted(ctx context.Context, t *turn) (is plan.Addon, err error)
 			}
 			continue
 		case decide.KeepWanted:
-			return plan.Addon{State: plan.NotChecked, Message: "The revision doesn't select the cluster"}, nil
+			return plan.In(plan.NotChecked, "", "The revision doesn't select the cluster"), nil
 		case decide.Settle, decide.AwaitPostcondition:
-			return plan.Addon{State: plan.Same}, nil
+			return plan.In(plan.Same, "", ""), nil
 		case decide.Deliver, decide.GoBack:
 			return p.delivered(ctx, t)
 		case decide.ReportUnreadable:
@@ -123,10 +126,7 @@ func (p Preview) wanted(ctx context.Context, t *turn) (is plan.Addon, err error)
 			if !ok {
 				return is, t.err
 			}
-			if is = (plan.Addon{State: plan.Refused, Reason: failed.Reason, Message: result.Shorten(failed.Error())}); failed.Wait {
-				is.State = plan.Held
-			}
-			return is, nil
+			return plan.Stopped(failed, result.Shorten(failed.Error())), nil
 		case decide.RefuseTaken, decide.RefuseAccount, decide.RefuseVersion:
 			is.State = plan.Refused
 		default:
@@ -151,22 +151,22 @@ func (p Preview) delivered(ctx context.Context, t *turn) (plan.Addon, error) {
 	}
 	want := p.desired(t.in)
 	want.TakesValues = p.Request.RecordedValues
-	return p.Deliverer.Preview(ctx, target, want, p.Request.Key, p.Coming)
+	return p.Deliverer.Preview(ctx, target, want, p.Coming)
 }
 
 // leaving returns what the removal of an add-on does. The objects that others take over stay.
-func (p Preview) leaving(ctx context.Context, record deliver.Summary, others []plan.Addon) (plan.Addon, error) {
-	target, err := p.Workload.As(record.ServiceAccount)
+func (p Preview) leaving(ctx context.Context, removed deliver.Summary, others []plan.Addon) (plan.Addon, error) {
+	target, err := p.Workload.As(removed.ServiceAccount)
 	if err != nil {
 		return plan.Addon{}, err
 	}
-	is, err := p.Deliverer.PreviewRemoval(ctx, target, record.Release, p.Proofs.Of(record.Release), p.Leaving...)
+	is, err := p.Deliverer.PreviewRemoval(ctx, target, removed.Release, p.Proofs.Of(removed.Release), p.Leaving...)
 	for i := range is.Changes {
 		c := &is.Changes[i]
 		for _, other := range others {
-			takes := func(o plan.Change) bool { return o.Action == plan.Adopt && o.Object == c.Object }
+			takes := func(o plan.Change) bool { return o.Action == plan.Adopt && preview.KeyOf(&o) == preview.KeyOf(c) }
 			if c.Action == plan.Delete && slices.ContainsFunc(other.Changes, takes) {
-				c.Action, c.Message = plan.Keep, fmt.Sprintf("It goes over to add-on %s/%s", other.Namespace, other.Name)
+				*c = c.As(plan.Keep, "", fmt.Sprintf("It goes over to add-on %s/%s", other.Namespace, other.Name))
 			}
 		}
 	}

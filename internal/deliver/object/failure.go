@@ -107,7 +107,7 @@ func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind FailureKind,
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return Deferred, ReasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted", key.Namespace)
 	case WebhookUnavailable(status):
-		return Deferred, ReasonWaitingForWebhook, words
+		return Deferred, ReasonWaitingForWebhook, words + ". Check what serves this webhook"
 	case apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
 		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), status.Code >= http.StatusInternalServerError,
 		apierrors.IsConflict(err) && conflicts(status) == "":

@@ -26,7 +26,7 @@ import (
 // look returns what would become of an object of the revision, without an action if it stays the same.
 func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd bool) (plan.Change, error) {
 	key, gvk := record.KeyOf(o), o.GroupVersionKind()
-	c := plan.Change{Object: ObjectOf(o.GetAPIVersion(), key)}
+	c := Of(o.GetAPIVersion(), key)
 	unasked, same := p.unchanged[key]
 	if same && p.Seen != nil {
 		if seen, known := p.Seen(key); known && seen == unasked.Fields {
@@ -36,17 +36,16 @@ func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd 
 	}
 	switch {
 	case key.Name == "":
-		return refuse(c, object.ReasonObjectRejected, fmt.Sprintf("A %s has no name", key.Kind)), nil
+		return c.As(plan.Refuse, object.ReasonObjectRejected, fmt.Sprintf("A %s has no name", key.Kind)), nil
 	case p.Coming.Kinds.Has(gvk.GroupKind()):
-		return unchecked(c, object.ReasonWaitingForCRDs, "Its CustomResourceDefinition comes, or changes, with the plan"), nil
+		return c.As(plan.Unknown, object.ReasonWaitingForCRDs, "Its CustomResourceDefinition comes, or changes, with the plan"), nil
 	case p.Coming.Namespaces.Has(key.Namespace):
-		return unchecked(c, object.ReasonNamespaceMissing, "Its namespace comes with the plan"), nil
-	case p.Coming.Free.Has(c.Object):
-		c.Action, c.Message = plan.Create, "Another add-on deletes it first"
-		return c, nil
+		return c.As(plan.Unknown, object.ReasonNamespaceMissing, "Its namespace comes with the plan"), nil
+	case p.Coming.Free.Has(key):
+		return c.As(plan.Create, "", "Another add-on deletes it first"), nil
 	}
 	if aggregated, err := p.isAggregated(ctx, o); aggregated || err != nil {
-		return unchecked(c, "", "It is of an aggregated API server, of which it isn't known that it has dry runs"), err
+		return c.As(plan.Unknown, "", "It is of an aggregated API server, of which it isn't known that it has dry runs"), err
 	}
 	live, err := p.Applier.Get(ctx, o)
 	switch {
@@ -80,12 +79,11 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 	}
 	switch verdict, reason, message := p.Claimer.Decide(entry, crd, &m.ObjectMeta); verdict {
 	case object.ClaimRefuse:
-		return refuse(c, reason, p.Hidden.In(fmt.Sprintf("%s: %s", key, message))), nil
+		return c.As(plan.Refuse, reason, p.Hidden.In(fmt.Sprintf("%s: %s", key, message))), nil
 	case object.ClaimLeave:
 		return plan.Change{}, nil
 	case object.ClaimShare:
-		c.Action, c.Message = plan.Update, "It is a namespace of others: the fields that nobody else has are set"
-		return c, nil
+		return c.As(plan.Update, "", "It is a namespace of others: the fields that nobody else has are set"), nil
 	case object.ClaimIfEqual:
 		c.Action = plan.Adopt
 		if err := p.Applier.Differs(ctx, o, m); err != nil {
@@ -96,9 +94,9 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 		c.Action = plan.Update
 	case object.ClaimTakeOver:
 		from := object.OwnerOf(&m.ObjectMeta)
-		c.Action, c.Message = plan.Adopt, fmt.Sprintf("It goes over from add-on %s", from)
+		c = c.As(plan.Adopt, "", fmt.Sprintf("It goes over from add-on %s", from))
 		if from != p.Applier.Scope.Release && m.DeletionTimestamp != nil {
-			return unchecked(c, object.ReasonWaitingForDeletion, fmt.Sprintf("It was deleted with add-on %s, and isn't gone yet", from)), nil
+			return c.As(plan.Unknown, object.ReasonWaitingForDeletion, fmt.Sprintf("It was deleted with add-on %s, and isn't gone yet", from)), nil
 		}
 	default:
 		c.Action = plan.Adopt
@@ -112,7 +110,7 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 		}
 		return p.failed(c, key, err)
 	}
-	c.Fields, c.Restarts = p.fields(o, live, applied), revision.RestartsPods(live, applied) ||
+	c.Altered, c.Restarts = p.fields(o, live, applied), revision.RestartsPods(live, applied) ||
 		c.Action == plan.Adopt && revision.RestartsPods(p.before[key], o) // the dry run keeps what others had set
 	return c, nil
 }
@@ -128,14 +126,14 @@ func (p *Previewer) fields(o, live, applied *unstructured.Unstructured) []plan.F
 		if was != nil && reflect.DeepEqual(drift.ValueAt(was.Object, a.Path), drift.ValueAt(o.Object, a.Path)) {
 			cause = plan.ByDrift
 		}
-		f := plan.FieldOf(p.Key, a.Path.String(), cause, a.Before, a.After, show, secrets)
+		f := plan.FieldOf(a.Path.String(), cause, a.Before, a.After, show, secrets)
 		if !a.Owned && f.Old != "" {
 			f.Old = plan.Hidden
 		}
 		fields = append(fields, f)
 	}
 	for _, a := range others {
-		fields = append(fields, plan.FieldOf(p.Key, a.Path.String(), plan.ByServer, a.Before, a.After, false, nil))
+		fields = append(fields, plan.FieldOf(a.Path.String(), plan.ByServer, a.Before, a.After, false, nil))
 	}
 	return fields
 }
@@ -146,13 +144,13 @@ func (p *Previewer) failed(c plan.Change, key record.ObjectKey, err error) (plan
 	text := p.Hidden.In(f.Message)
 	switch {
 	case errors.Is(err, apply.ErrAnother):
-		return unchecked(c, "", "It was made again while it was looked at"), nil
+		return c.As(plan.Unknown, "", "It was made again while it was looked at"), nil
 	case f.Kind == object.Rejected && apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dry run"):
-		return unchecked(c, f.Reason, text), nil
+		return c.As(plan.Unknown, f.Reason, text), nil
 	case f.Kind == object.Rejected:
-		return refuse(c, f.Reason, text), nil
+		return c.As(plan.Refuse, f.Reason, text), nil
 	case f.Kind == object.Deferred:
-		return unchecked(c, f.Reason, text), nil
+		return c.As(plan.Unknown, f.Reason, text), nil
 	}
 	return c, f
 }
@@ -171,16 +169,6 @@ func (p *Previewer) isAggregated(ctx context.Context, o *unstructured.Unstructur
 		p.aggregated.Store(gvk.GroupVersion(), is)
 	}
 	return is, err
-}
-
-func refuse(c plan.Change, reason, message string) plan.Change {
-	c.Action, c.Reason, c.Message = plan.Refuse, reason, message
-	return c
-}
-
-func unchecked(c plan.Change, reason, message string) plan.Change {
-	c.Action, c.Reason, c.Message = plan.Unknown, reason, message
-	return c
 }
 
 func isOfSpec(f plan.Field) bool { return strings.HasPrefix(f.Path, ".spec.") }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/claim"
 	"github.com/cluster-chandler/chandler/internal/deliver/hidden"
@@ -31,7 +32,7 @@ type Coming struct {
 	Kinds      sets.Set[schema.GroupKind]
 	Namespaces sets.Set[string]
 	// Free are objects that other add-ons delete first.
-	Free sets.Set[plan.Object]
+	Free sets.Set[record.ObjectKey]
 }
 
 // NewComing returns none.
@@ -54,9 +55,7 @@ type Previewer struct {
 	Recreate bool
 	// Conceals has no value of a field shown.
 	Conceals bool
-	// Key is that of the digests of fields.
-	Key    []byte
-	Coming *Coming
+	Coming   *Coming
 
 	there      sync.Map                                        // types.UID of each object that the revision has
 	aggregated sync.Map                                        // schema.GroupVersion to whether another API server than the cluster's own has the kinds
@@ -68,12 +67,9 @@ type Previewer struct {
 // Objects returns what would become of a revision's objects, but for those that stay the same. CRDs and namespaces come first: the
 // cluster can't be asked about objects that need them.
 func (p *Previewer) Objects(ctx context.Context, made *revision.Made) ([]plan.Change, error) {
-	p.entries, p.before, p.unchanged = map[record.ObjectKey]record.Entry{}, map[record.ObjectKey]*unstructured.Unstructured{}, made.Unchanged
+	p.entries, p.before, p.unchanged = map[record.ObjectKey]record.Entry{}, record.ByKey(made.Previous), made.Unchanged
 	for _, e := range made.Inventory {
 		p.entries[e.Key()] = e
-	}
-	for _, o := range made.Previous {
-		p.before[record.KeyOf(o)] = o
 	}
 	var first, rest []*unstructured.Unstructured
 	for _, o := range made.Objects {
@@ -112,7 +108,7 @@ func (p *Previewer) note(o *unstructured.Unstructured, c plan.Change) {
 	switch gk := o.GroupVersionKind().GroupKind(); {
 	case gk == object.NamespaceKind && c.Action == plan.Create:
 		p.Coming.Namespaces.Insert(o.GetName())
-	case gk == object.CRDKind && (c.Action == plan.Create || c.Action == plan.Unknown || slices.ContainsFunc(c.Fields, isOfSpec)):
+	case gk == object.CRDKind && (c.Action == plan.Create || c.Action == plan.Unknown || slices.ContainsFunc(c.Altered, isOfSpec)):
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
 		p.Coming.Kinds.Insert(schema.GroupKind{Group: group, Kind: kind})
@@ -132,7 +128,7 @@ func (p *Previewer) Gone(ctx context.Context, entries []record.Entry, adopted *r
 }
 
 func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.AdoptedRelease, calledOff bool) (plan.Change, error) {
-	c := plan.Change{Object: ObjectOf(e.GroupVersionKind().GroupVersion().String(), e.Key())}
+	c := Of(e.GroupVersionKind().GroupVersion().String(), e.Key())
 	live, err := p.Applier.Scope.Metadata(ctx, p.Keeper.Reader, e)
 	if object.IsGone(err) {
 		return plan.Change{}, nil
@@ -150,14 +146,19 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 	case verdict == keep.Goes:
 		c.Action = plan.Delete
 	case why != "":
-		c.Action, c.Message = plan.Keep, p.Hidden.In("It "+why)
+		return c.As(plan.Keep, "", p.Hidden.In("It "+why)), nil
 	default:
 		return plan.Change{}, nil
 	}
 	return c, nil
 }
 
-// ObjectOf names an object of a version of an API.
-func ObjectOf(apiVersion string, key record.ObjectKey) plan.Object {
-	return plan.Object{APIVersion: apiVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+// Of returns a change of an object, of which nothing is known yet.
+func Of(apiVersion string, key record.ObjectKey) plan.Change {
+	return plan.Change{PlanChange: addonsv1.PlanChange{APIVersion: apiVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}}
+}
+
+// KeyOf returns the key of the object that is changed.
+func KeyOf(c *plan.Change) record.ObjectKey {
+	return record.ObjectKey{Group: schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 }

@@ -79,6 +79,15 @@ func KeyOf(o *unstructured.Unstructured) ObjectKey {
 	return ObjectKey{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
+// ByKey returns objects by their keys.
+func ByKey(objects []*unstructured.Unstructured) map[ObjectKey]*unstructured.Unstructured {
+	all := make(map[ObjectKey]*unstructured.Unstructured, len(objects))
+	for _, o := range objects {
+		all[KeyOf(o)] = o
+	}
+	return all
+}
+
 // EntryOf returns the object's entry, without its UID.
 func EntryOf(o *unstructured.Unstructured) Entry {
 	gvk := o.GroupVersionKind()

@@ -138,9 +138,7 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	if s.Owner != "" {
 		s.Stack = cmp.Or(s.Stack, noStack)
 	}
-	for field, length := range map[*string]int{&s.Stack: 253, &s.StackRevision: 253, &s.Version: 256, &s.Digest: 128, &s.ServiceAccount: 253, &s.Otherwise: 253} {
-		*field = message.Shorten(*field, length)
-	}
+	message.ShortenAll(map[*string]int{&s.Stack: 253, &s.StackRevision: 253, &s.Version: 256, &s.Digest: 128, &s.ServiceAccount: 253, &s.Otherwise: 253})
 	if list := notes[dependsOnAnnotation]; list != "" {
 		s.DependsOn = strings.SplitN(list, ",", maxDependencies+1)
 		s.DependsOn = s.DependsOn[:min(len(s.DependsOn), maxDependencies)]

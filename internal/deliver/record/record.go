@@ -3,7 +3,9 @@
 package record
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -194,4 +196,18 @@ func (s *State) JobDone(key ObjectKey) (Entry, bool) {
 		return Entry{}, false
 	}
 	return s.JobsDone[i], true
+}
+
+// SameValues reports whether values are the same in a record, which has them as JSON. None are the same as an empty map.
+func SameValues(a, b map[string]any) bool {
+	return len(a)+len(b) == 0 || reflect.DeepEqual(stored(a), stored(b))
+}
+
+// stored returns values as they are read from a record.
+func stored(values map[string]any) (is map[string]any) {
+	text, err := json.Marshal(values)
+	if err != nil || json.Unmarshal(text, &is) != nil {
+		return values // which equals nothing that is stored
+	}
+	return is
 }

@@ -124,7 +124,7 @@ func (m *Maker) deployedRecord(ctx context.Context) (*record.Record, error) {
 // SameAs returns the entries of those objects and CRDs of crds/ that are just the same as in the previous revision. Their
 // fields have to be known.
 func (made *Made) SameAs(crdsDigest string) map[record.ObjectKey]record.Entry {
-	same, previous := map[record.ObjectKey]record.Entry{}, byKey(made.Previous)
+	same, previous := map[record.ObjectKey]record.Entry{}, record.ByKey(made.Previous)
 	entries := make(map[record.ObjectKey]record.Entry, len(made.Inventory))
 	for _, e := range made.Inventory {
 		if e.UID != "" && e.Fields != 0 {

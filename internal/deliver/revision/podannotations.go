@@ -4,7 +4,6 @@ package revision
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 
@@ -35,7 +34,7 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 		return nil, err
 	}
 	var there map[record.ObjectKey]*unstructured.Unstructured
-	before, wanted := byKey(made.Previous), byKey(made.Objects)
+	before, wanted := record.ByKey(made.Previous), record.ByKey(made.Objects)
 	annotations := map[string]map[string]string{}
 	for _, o := range made.Objects {
 		is, was := PodTemplateOf(o), PodTemplateOf(before[record.KeyOf(o)])
@@ -50,7 +49,7 @@ func (m *Maker) keepPodAnnotations(ctx context.Context, rendering *Rendering, ma
 			if _, unreadable := errors.AsType[*failure.Error](err); err != nil && !unreadable {
 				return nil, err
 			}
-			there = byKey(objects)
+			there = record.ByKey(objects)
 			if !sameData(before, wanted, there) {
 				return nil, nil
 			}
@@ -83,17 +82,9 @@ func isUnasked(want *Desired, rendering *Rendering, p *record.Record) bool {
 		return !p.Transferred() && !p.IsRollback() && !want.Again && p.RenewAt.Equal(keptvalues.RenewAt(rendering.Generated)) &&
 			want.DigestBy(p.FactsUsed) == p.Digest
 	}
-	of, values, had := p.Helm.Chart, inJSON(rendering.Values), inJSON(p.Helm.Config)
+	of := p.Helm.Chart
 	return of != nil && of.Metadata != nil && of.Metadata.Name == rendering.Name && of.Metadata.Version == rendering.Version &&
-		(len(values)+len(had) == 0 || equality.Semantic.DeepEqual(values, had))
-}
-
-func byKey(objects []*unstructured.Unstructured) map[record.ObjectKey]*unstructured.Unstructured {
-	all := make(map[record.ObjectKey]*unstructured.Unstructured, len(objects))
-	for _, o := range objects {
-		all[record.KeyOf(o)] = o
-	}
-	return all
+		record.SameValues(rendering.Values, p.Helm.Config)
 }
 
 // PodTemplateOf returns the pod template in an object, as a part of it; nil if there is none.
@@ -144,15 +135,6 @@ func dataOf(o *unstructured.Unstructured) map[string]any {
 		}
 	}
 	return all
-}
-
-// inJSON returns values as a record has them.
-func inJSON(values map[string]any) (stored map[string]any) {
-	data, err := json.Marshal(values)
-	if err != nil || json.Unmarshal(data, &stored) != nil {
-		return values // which equals nothing that is stored
-	}
-	return stored
 }
 
 // RestartsPods reports whether the pods of a workload restart as its template changes. A CronJob's don't.

@@ -132,7 +132,7 @@ func (h *home) start(change ...processOption) *process {
 	for _, c := range change {
 		c(&o, &m)
 	}
-	m.Cache = o.Scope.CacheOptions(time.Hour)
+	m.Cache = o.Scope.CacheOptions(time.Hour, instance.Version)
 	mgr, err := manager.New(config, m)
 	h.Expect(err).NotTo(HaveOccurred())
 	p.Registration, err = registration.New(mgr, o)

@@ -4,7 +4,6 @@ package chart
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -147,7 +146,7 @@ func execute(ch *chart.Chart, values common.Values, rel job.Release, facts *inqu
 		return nil, full
 	}
 	if err != nil {
-		return nil, &failure.Error{Reason: job.ReasonTemplateFailed, Err: errors.New(err.Error())}
+		return nil, failure.New(job.ReasonTemplateFailed, "%s; correct the add-on's values, or the chart", err.Error())
 	}
 	return files, nil
 }

@@ -47,18 +47,16 @@ func OriginsOf(defaults Layer, given map[string]any, layers []Layer) []Origin {
 			return is
 		}
 		at := now.layer(key)
-		same := at >= 0 && equal(installed.values[key], now.values[key])
-		if same {
+		known := at >= 0 && equal(installed.values[key], now.values[key])
+		if at >= 0 {
 			is.From = append(is.From, layers[at].From)
 		}
 		for _, above := range layers[at+1:] {
-			if above.Problem != nil {
-				is.From = append(is.From, above.From)
+			if above.Problem != nil { // it may be the one
+				is.From, known = append(is.From, above.From), true
 			}
 		}
-		if is.Changed = len(is.From) == 0; is.Changed && at >= 0 {
-			is.From = append(is.From, layers[at].From)
-		}
+		is.Changed = !known
 		return is
 	})
 }

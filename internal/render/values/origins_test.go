@@ -48,7 +48,7 @@ func TestOriginsOf(t *testing.T) {
 		"one that can't be read may win over those below it alone": {
 			[]values.Layer{with(secret, tree{"a": 1.0, "b": 1.0}), hidden(written), with(template, tree{"c": 1.0})}, tree{"a": 1.0, "b": 2.0, "c": 1.0, "d": 1.0, "image": tree{"tag": "9"}},
 			[]values.Origin{
-				{"a", 1.0, from("Secret", "values"), false}, {"b", 2.0, from("values"), false}, {"c", 1.0, from("template"), false}, {"d", 1.0, from("values"), false},
+				{"a", 1.0, from("Secret", "values"), false}, {"b", 2.0, from("Secret", "values"), false}, {"c", 1.0, from("template"), false}, {"d", 1.0, from("values"), false},
 				{"image.repository", "r", from("chart"), false}, {"image.tag", "9", from("values"), false}, {"off", chart.Values["off"], from("chart"), false}, {"resources", chart.Values["resources"], from("chart"), false},
 			},
 		},

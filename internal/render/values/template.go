@@ -30,7 +30,7 @@ func RenderTemplate(req *job.Template, lim job.Limits) (*string, error) {
 	case errors.Is(err, errOutputTooLarge):
 		return nil, failure.New(job.ReasonOutputTooLarge, "%s: wrote more than %d bytes; make it smaller", req.Name, lim.OutputBytes)
 	case err != nil:
-		return nil, &failure.Error{Reason: job.ReasonValuesTemplateFailed, Err: err}
+		return nil, failure.New(job.ReasonValuesTemplateFailed, "%w; correct the template, or set on the Cluster what it asks for", err)
 	case !generator.IsRepeatable():
 		// Each restart, and each change of the Cluster, would make other values, and so a new revision.
 		return nil, failure.New(job.ReasonTemplateNotRepeatable,

@@ -138,7 +138,7 @@ func (c *call) confirm() *cobra.Command {
 	cmd := onRead(c, "confirm STACK", "Let a held removal through, on all clusters", cobra.ExactArgs(1), c.fleet, func(f *observed.Fleet) error {
 		held := slices.DeleteFunc(summary.StatusOf(f, false).Held, func(h summary.Held) bool { return h.Stack != c.args[0] })
 		if len(held) == 0 {
-			return fmt.Errorf("no removal of stack %s is held here", c.args[0])
+			return fmt.Errorf("no removal of stack %s is held here; kubectl chandler status lists those that are", c.args[0])
 		}
 		if err := c.write("WouldGo", held); err != nil {
 			return err

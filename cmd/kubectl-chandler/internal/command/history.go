@@ -128,7 +128,10 @@ func (c *call) undo() *cobra.Command {
 		if to != "" {
 			target = is.named(to)
 		}
-		if target == nil {
+		switch {
+		case target == nil && to == "":
+			return fmt.Errorf("AddonStack %s has no earlier revision; kubectl chandler history names those that are kept", is.Name)
+		case target == nil:
 			return fmt.Errorf("AddonStack %s has no such revision; kubectl chandler history names those that are kept", is.Name)
 		}
 		spec, after, err := is.undone(current, target, addon)

@@ -59,9 +59,7 @@ func (c *call) plan() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for i := range plans {
-			c.verdict = worse(c.verdict, verdictOf(&plans[i].Status))
-		}
+		c.verdict = verdictOf(plans)
 		return c.print("Plans", &addonsv1.AddonPlanList{Items: plans}, "Plans", plans)
 	})
 	cmd.Long = "Show what a change of a stack would do to its clusters, before it does it: of the revision that is rolled out, of another one,\n" +
@@ -75,14 +73,12 @@ func (c *call) plan() *cobra.Command {
 
 // stackIn returns the AddonStack in a file, of a namespace if it names none.
 func stackIn(file string, stdin io.Reader, namespace string) (is *unstructured.Unstructured, err error) {
-	from := io.NopCloser(stdin)
-	if file != "-" {
-		if from, err = os.Open(file); err != nil {
-			return nil, err
-		}
+	var text []byte
+	if file == "-" {
+		text, err = io.ReadAll(stdin)
+	} else {
+		text, err = os.ReadFile(file)
 	}
-	defer from.Close()
-	text, err := io.ReadAll(from)
 	if is = (&unstructured.Unstructured{}); err == nil {
 		err = yaml.UnmarshalStrict(text, &is.Object)
 	}
@@ -214,23 +210,18 @@ func progressOf(p *addonsv1.AddonPlan) string {
 	return fmt.Sprintf("asked %d of %s", c.Same+c.Changed+c.Held+c.Refused+c.NotChecked+c.Unreachable, printing.Number(c.Total, "cluster"))
 }
 
-// verdictOf returns whether something changes, or worse.
-func verdictOf(s *addonsv1.AddonPlanStatus) summary.Verdict {
-	switch c := s.Clusters; {
-	case c.Refused > 0, s.Removed > 0, s.Removals != nil:
-		return summary.Failed
-	case c.Same < c.Total:
-		return summary.Waiting
+// verdictOf returns whether something changes by one of the plans, or worse.
+func verdictOf(plans []addonsv1.AddonPlan) (is summary.Verdict) {
+	for i := range plans {
+		s := &plans[i].Status
+		switch c := s.Clusters; {
+		case c.Refused > 0, s.Removed > 0, s.Removals != nil:
+			return summary.Failed
+		case c.Same < c.Total:
+			is = summary.Waiting
+		}
 	}
-	return summary.Well
-}
-
-// worse returns the worse one of two verdicts.
-func worse(a, b summary.Verdict) summary.Verdict {
-	if a == summary.Failed || b == summary.Failed {
-		return summary.Failed
-	}
-	return max(a, b)
+	return is
 }
 
 // foretell writes the counts of a plan of a stack as it might be written. Who may make none is told so.

@@ -75,7 +75,7 @@ func (c *call) rollout() *cobra.Command {
 			return is.adds(approved, "has the approval of", waves), nil
 		}),
 		c.steering("retry STACK", "Try a rejected revision again", cobra.ExactArgs(1), func(is *steered) (mark, error) {
-			return is.drops(rejected, "is tried again", "isn't rejected")
+			return is.drops(rejected, "is tried again", "isn't rejected; a halted one continues by rollout resume")
 		}),
 		c.steering("resume STACK", "Let a halted rollout continue", cobra.ExactArgs(1), func(is *steered) (mark, error) {
 			return is.drops(halted, "continues", "isn't halted")

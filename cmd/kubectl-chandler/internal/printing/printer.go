@@ -68,13 +68,14 @@ func (p *Printer) Write(page string, of any) error {
 	t.Funcs(template.FuncMap{
 		"red": p.color("31"), "green": p.color("32"), "yellow": p.color("33"), // of ANSI terminals
 		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "three": p.three, "room": p.room, "versions": p.versions, "states": p.states,
-		"named": p.named, "json": p.json, "sign": sign, "state": p.state,
+		"named": p.named, "json": p.json, "state": p.state,
 		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": Clean,
 		"number": Number, "paragraph": paragraph, "join": strings.Join, "lower": strings.ToLower, "trim": strings.TrimSpace,
 		"shorten": func(text string, limit int) string { return Clean(message.Shorten(text, limit)) },
 		"phase": func(phase addonsv1.RolloutPhase) string {
 			return strings.ToLower(words.ReplaceAllString(string(phase), " $1"))
 		},
+		"sign":   func(action addonsv1.PlanAction) string { return cmp.Or(signs[action], "?") },
 		"since":  func(t metav1.MicroTime) *metav1.Time { return &metav1.Time{Time: t.Time} },
 		"stands": func(m rollout.Member) *metav1.Time { return &metav1.Time{Time: m.StandsSince()} },
 		"seen":   func(e *eventsv1.Event) string { return observed.LastSeen(e).UTC().Format("2006-01-02 15:04:05Z") },
@@ -171,28 +172,15 @@ func (p *Printer) json(value any) (string, error) {
 	return message.Shorten(string(data), mostOfValue), err
 }
 
-// sign returns the sign of an action, as those of a diff.
-func sign(action addonsv1.PlanAction) string {
-	switch plan.Action(action) {
-	case plan.Create, plan.Hook:
-		return "+"
-	case plan.Delete:
-		return "-"
-	case plan.Update, plan.Adopt, plan.Recreate:
-		return "~"
-	case plan.Refuse:
-		return "!"
-	case plan.Keep:
-		return "="
-	default:
-		return "?"
-	}
+// signs of actions are as those of a diff.
+var signs = map[addonsv1.PlanAction]string{
+	plan.Create: "+", plan.Hook: "+", plan.Delete: "-", plan.Update: "~", plan.Adopt: "~", plan.Recreate: "~", plan.Refuse: "!", plan.Keep: "=",
 }
 
 // state returns the state of an add-on in a plan, in a color.
 func (p *Printer) state(is addonsv1.PlanState) string {
 	text := strings.ToLower(words.ReplaceAllString(string(is), " $1"))
-	switch plan.State(is) {
+	switch is {
 	case plan.Refused:
 		return p.color("31")(text)
 	case plan.Same:

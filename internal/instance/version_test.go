@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package versions_test
+package instance_test
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/instance"
-	"github.com/cluster-chandler/chandler/internal/instance/versions"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/long"
@@ -31,7 +32,7 @@ import (
 var server *apiserver.Server
 
 func TestMain(m *testing.M) {
-	suite.Suite{Name: "versions", Parallel: 1, Prepare: func(ctx context.Context, _, dir string) (err error) {
+	suite.Suite{Name: "instance", Parallel: 1, Prepare: func(ctx context.Context, _, dir string) (err error) {
 		server, err = apiserver.Start(ctx, dir, controlplane.Options{Name: "shared"})
 		return err
 	}}.Run(m)
@@ -40,16 +41,18 @@ func TestMain(m *testing.M) {
 // start returns a running cache of some namespaces.
 func start(t *testing.T, config *rest.Config, namespaces ...string) cache.Cache {
 	t.Helper()
-	options := cache.Options{Scheme: apiserver.Scheme(), DefaultNamespaces: map[string]cache.Config{}}
+	options := instance.Scope{Namespaces: namespaces}.CacheOptions(time.Hour, instance.Version)
+	options.Scheme = apiserver.Scheme()
+	maps.DeleteFunc(options.ByObject, func(o client.Object, _ cache.ByObject) bool { // the server has no CRDs
+		_, isSecret := o.(*corev1.Secret)
+		return !isSecret
+	})
 	var err error
 	options.HTTPClient, err = rest.HTTPClientFor(config)
 	must.Succeed(t, err)
 	options.Mapper, err = instance.NewMapper(config, options.HTTPClient)
 	must.Succeed(t, err)
-	for _, namespace := range namespaces {
-		options.DefaultNamespaces[namespace] = cache.Config{}
-	}
-	c, err := versions.New(config, options)
+	c, err := cache.New(config, options)
 	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -112,6 +115,7 @@ func TestVersions(t *testing.T) {
 	must.Succeed(t, server.Create(t.Context(), early))
 	c := start(t, server.Config(), "team-a", "team-b")
 	events := listen(t, c, "Secret")
+	expect(t, events, "add team-a/early")
 	expectVersion := func(s *corev1.Secret) {
 		t.Helper()
 		is := metadataOf("Secret")
@@ -146,7 +150,7 @@ func TestVersions(t *testing.T) {
 // TestMemory bounds what 10,000 Secrets of other Clusters cost that are in the namespace.
 func TestMemory(t *testing.T) {
 	long.Test(t)
-	const secrets, most = 10_000, 2 << 20
+	const secrets, most = 10_000, 8 << 20
 	must.Succeed(t, server.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "large"}}))
 	c := start(t, server.Config(), "large")
 	events := listen(t, c, "Secret")
