@@ -36,7 +36,9 @@ type fleet struct {
 	version   string
 }
 
-func ago(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d).Truncate(time.Second)) }
+func ago(d time.Duration) metav1.Time {
+	return metav1.NewTime(time.Now().Add(-d).Truncate(time.Second))
+}
 
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: ago(9 * time.Minute)}
