@@ -59,12 +59,14 @@ func (f *fleet) make(t *testing.T) {
 	}
 	workers.Wait()
 	pi := &addonsv1.ProviderInstance{ObjectMeta: f.named("chandler")}
-	pi.Spec = addonsv1.ProviderInstanceSpec{Version: "v0.9.0", APIVersions: []string{"v1beta1"}, Holder: "chandler-0", Claim: addonsv1.ScopeClaiming, ExpirySeconds: 60}
+	pi.Spec = addonsv1.ProviderInstanceSpec{Version: "v0.9.0", APIVersions: []string{"v1beta1"},
+		Holder: "chandler-0", Claim: addonsv1.ScopeClaiming, ExpirySeconds: 60}
 	pi.Status.HeartbeatTime = metav1.NowMicro()
 	pi.Status.Conditions = []metav1.Condition{condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "NotReady", f.message)}
 	plan := &addonsv1.AddonPlan{ObjectMeta: f.named("platform"), Spec: addonsv1.AddonPlanSpec{StackName: "platform"}}
-	create(t, pi, plan, &eventsv1.Event{ObjectMeta: f.named("failed"), EventTime: metav1.NowMicro(), Type: "Warning", Reason: "AddonFailed", Note: f.message,
-		Action: "Deliver", ReportingController: "chandler", ReportingInstance: "chandler-0",
+	create(t, pi, plan, &eventsv1.Event{ObjectMeta: f.named("failed"), EventTime: metav1.NowMicro(), Type: "Warning",
+		Reason: "AddonFailed", Note: f.message, Action: "Deliver",
+		ReportingController: "chandler", ReportingInstance: "chandler-0",
 		Regarding: corev1.ObjectReference{APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterAddon", Namespace: f.namespace, Name: f.cluster(3)}})
 }
 
@@ -81,7 +83,8 @@ func (f *fleet) makeStack(t *testing.T) {
 	s := &addonsv1.AddonStack{ObjectMeta: f.named("platform")}
 	s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	for i, name := range f.addons {
-		a := addonsv1.Addon{Name: name, Chart: addonsv1.ChartSource{Version: f.version, Helm: &addonsv1.HelmSource{URL: "https://charts.example.org", Chart: name}}}
+		a := addonsv1.Addon{Name: name}
+		a.Chart = addonsv1.ChartSource{Version: f.version, Helm: &addonsv1.HelmSource{URL: "https://charts.example.org", Chart: name}}
 		if i > 0 {
 			a.DependsOn = f.addons[:1]
 		}
@@ -96,14 +99,16 @@ func (f *fleet) makeStack(t *testing.T) {
 	s.Status = addonsv1.AddonStackStatus{
 		LatestRevision: "platform-2",
 		Clusters:       &addonsv1.ClusterCounts{Total: int32(f.clusters), Ready: int32(f.clusters) - 3, Failed: 1, Waiting: 2},
-		Rollout:        &addonsv1.RolloutStatus{Revision: "platform-2", Completed: "platform-1", Phase: addonsv1.RolloutProgressing, Since: ago(time.Hour), Wave: "europe", WavesDone: 1},
-		Conditions:     []metav1.Condition{condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "NotReady", f.word)},
+		Rollout: &addonsv1.RolloutStatus{Revision: "platform-2", Completed: "platform-1", Phase: addonsv1.RolloutProgressing,
+			Since: ago(time.Hour), Wave: "europe", WavesDone: 1},
+		Conditions: []metav1.Condition{condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "NotReady", f.word)},
 		Sources: []addonsv1.StackSource{{Addon: f.addons[0], Address: "https://charts.example.org/" + f.addons[0], Conditions: []metav1.Condition{
 			condition(addonsv1.SourceAvailableCondition, metav1.ConditionFalse, "ArtifactNotFound", f.message)}}},
 		History: []addonsv1.StackChange{{Time: ago(time.Hour), Cause: addonsv1.ChangeEdited, By: "anna", From: "platform-1", To: "platform-2",
 			Versions: f.addons[0] + " 1.0.0 -> " + f.version}},
 	}
-	for _, w := range []addonsv1.RolloutWaveStatus{{Name: "canary", Total: 2, Updated: 2, Done: 2}, {Name: "europe", Total: third, Updated: 2, Failed: 1}, {Name: "world", Total: third}} {
+	for _, w := range []addonsv1.RolloutWaveStatus{{Name: "canary", Total: 2, Updated: 2, Done: 2},
+		{Name: "europe", Total: third, Updated: 2, Failed: 1}, {Name: "world", Total: third}} {
 		s.Status.Rollout.Waves = append(s.Status.Rollout.Waves, w)
 	}
 	spec := s.Spec.DeepCopy()
@@ -112,7 +117,8 @@ func (f *fleet) makeStack(t *testing.T) {
 		spec.Rollout, spec.Addons[0].Chart.Version = nil, version
 		data, err := json.Marshal(spec)
 		must.Succeed(t, err)
-		r := &appsv1.ControllerRevision{ObjectMeta: f.named(fmt.Sprintf("platform-%d", number+1)), Revision: int64(number + 1), Data: runtime.RawExtension{Raw: data}}
+		r := &appsv1.ControllerRevision{ObjectMeta: f.named(fmt.Sprintf("platform-%d", number+1)), Revision: int64(number + 1),
+			Data: runtime.RawExtension{Raw: data}}
 		r.Labels = map[string]string{addonsv1.StackNameLabel: s.Name}
 		r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, addonsv1.GroupVersion.WithKind("AddonStack"))}
 		attempt := &rollout.Attempt{Number: r.Revision, Cause: rollout.Edited, Started: ago(time.Hour).Time, Waves: s.Spec.Rollout.Waves}
@@ -136,11 +142,12 @@ func (f *fleet) makeCluster(t *testing.T, i int) {
 	if i < 2 || i == 3 || i == 6 {
 		revision, version = "platform-2", f.version
 	}
-	ca := &addonsv1.ClusterAddon{ObjectMeta: f.named(c.Name), Spec: addonsv1.ClusterAddonSpec{ClusterName: c.Name, Stacks: []addonsv1.StackRevision{{Name: "platform", Revision: revision}}}}
+	ca := &addonsv1.ClusterAddon{ObjectMeta: f.named(c.Name)}
+	ca.Spec = addonsv1.ClusterAddonSpec{ClusterName: c.Name, Stacks: []addonsv1.StackRevision{{Name: "platform", Revision: revision}}}
 	reachable, ready := condition(addonsv1.ClusterReachableCondition, metav1.ConditionTrue, "Reachable", ""), len(f.addons)
 	for _, name := range f.addons {
-		a := addonsv1.AddonStatus{Name: name, Namespace: "kube-system", Stack: "platform", Phase: addonsv1.AddonReady, Since: ago(time.Hour), Version: f.version, Objects: &addonsv1.ObjectCounts{Total: 20, Ready: 20}}
-		ca.Status.Addons = append(ca.Status.Addons, a)
+		ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: name, Namespace: "kube-system", Stack: "platform",
+			Phase: addonsv1.AddonReady, Since: ago(time.Hour), Version: f.version, Objects: &addonsv1.ObjectCounts{Total: 20, Ready: 20}})
 	}
 	first, last := &ca.Status.Addons[0], &ca.Status.Addons[ready-1]
 	first.Version = version
@@ -165,8 +172,10 @@ func (f *fleet) makeCluster(t *testing.T, i int) {
 		is.Status = metav1.ConditionFalse
 	}
 	ca.Status.Conditions = []metav1.Condition{is, reachable}
-	ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: revision, State: state, Since: ago(20 * time.Minute), Started: ago(25 * time.Minute)}}
-	ca.Status.History = []addonsv1.AddonChange{{Time: ago(time.Hour), Addon: first.Name, Namespace: "kube-system", Stack: "platform", Cause: addonsv1.ChangeEdited, By: "anna", From: "1.0.0", To: version}}
+	ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: revision, State: state,
+		Since: ago(20 * time.Minute), Started: ago(25 * time.Minute)}}
+	ca.Status.History = []addonsv1.AddonChange{{Time: ago(time.Hour), Addon: first.Name, Namespace: "kube-system", Stack: "platform",
+		Cause: addonsv1.ChangeEdited, By: "anna", From: "1.0.0", To: version}}
 	create(t, c, ca)
 }
 

@@ -42,8 +42,10 @@ func refreshes(t *testing.T, origin string) {
 			t.Error("what was unfolded is folded again, or lost the focus")
 		}
 		b.visit("/")
-		b.do(chromedp.Evaluate(`window.changes = true; const [, matrix] = document.querySelectorAll(".scroll"); matrix.scrollLeft = 300; matrix.focus()`, nil))
-		if !eval[bool](b, `refresh().then(() => { const [, now] = document.querySelectorAll(".scroll"); return now !== matrix && now.scrollLeft === 300 && now === document.activeElement; })`) {
+		b.do(chromedp.Evaluate(`window.changes = true; const [, matrix] = document.querySelectorAll(".scroll");
+			matrix.scrollLeft = 300; matrix.focus()`, nil))
+		if !eval[bool](b, `refresh().then(() => { const [, now] = document.querySelectorAll(".scroll");
+			return now !== matrix && now.scrollLeft === 300 && now === document.activeElement; })`) {
 			t.Error("the matrix was scrolled back, or lost the focus")
 		}
 	})

@@ -90,7 +90,8 @@ func (b *tab) do(actions ...chromedp.Action) {
 // as has the page shown in a scheme of colors, "light" or "dark", and at a width in pixels.
 func (b *tab) as(scheme string, width int64) {
 	b.t.Helper()
-	b.do(chromedp.EmulateViewport(width, 900), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+	b.do(chromedp.EmulateViewport(width, 900),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 }
 
 // visit opens a view, and returns its status.
