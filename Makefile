@@ -46,8 +46,8 @@ export CGO_ENABLED ?= 0
 PKG      ?= ./...
 TEST_P   ?= 4
 FLEETS   := /test/(e2e|instances|clusterctl|topology)$$
-# The library is a module of its own, and so are what shows its use, and other projects' tests of it.
-MODULES  := . fleet examples test/suites
+# The library is a module of its own, and so are what shows its use, other projects' tests of it, and tests with a browser.
+MODULES  := . fleet examples test/suites test/browser
 # Counted: the end of a duration can fail a run by itself (golang/go#75804), and minimizing would take most of it.
 FUZZRUNS ?= 2000
 
@@ -149,6 +149,10 @@ test test-all:
 .PHONY: test-library
 test-library: ## Run the tests of the library, whose examples need a control plane.
 	KUBEBUILDER_ASSETS=$$(go -C hack/controlplane run .) go -C fleet test -vet=off -p $(TEST_P) -timeout 30m ./...
+
+.PHONY: test-browser
+test-browser: controlplane ## Look at the plugin's page of 1,000 clusters with Chromium. Skipped where there is none.
+	go -C test/browser test -vet=off -count=1 -timeout 30m -v .
 
 .PHONY: test-race
 test-race: controlplane ## Run all tests with the race detector.
