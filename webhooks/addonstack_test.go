@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 	if err := os.WriteFile(file, append([]byte("apiVersion: addons.cluster.x-k8s.io/v1beta1\nkind: AddonStack\n"), written...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if printed, err := kubectl("apply", "--server-side", "-f", file); err != nil || !bytes.Contains(printed, []byte("Warning: spec.addons[0].manifests.version")) {
+	if printed, err := kubectl("apply", "--server-side", "-f", file); err != nil || !bytes.Contains(printed, []byte("Warning: AddonStack moving: spec.addons[0].manifests.version")) {
 		t.Errorf("kubectl prints %s, %v; want a warning", printed, err)
 	}
 	good.Spec.Addons[0].DependsOn = []string{"b"}
