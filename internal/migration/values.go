@@ -43,7 +43,7 @@ func (f *Found) makes(ctx context.Context, r *Release) bool {
 	if err != nil {
 		return false
 	}
-	made, err := values.Read(&job.Values{Text: []byte(*text), Lenient: true})
+	made, err := values.ReadOutside(&job.Values{Text: []byte(*text), Lenient: true})
 	return err == nil && record.SameValues(made, r.Values)
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
 	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // Reader reads from the management cluster.
@@ -121,10 +120,7 @@ func (r Reader) object(ctx context.Context, root string, ref clusterv1.ContractV
 type inProcess struct{}
 
 func (inProcess) Values(_ context.Context, req job.Values) (map[string]any, error) {
-	if err := yamllimit.Manifest.Check(req.Text); err != nil {
-		return nil, err
-	}
-	return values.Read(&req)
+	return values.ReadOutside(&req)
 }
 
 func (inProcess) Names(_ context.Context, req job.Names) ([]string, error) {
