@@ -107,9 +107,8 @@ func (f *fleet) makeStack(t *testing.T) {
 		History: []addonsv1.StackChange{{Time: ago(time.Hour), Cause: addonsv1.ChangeEdited, By: "anna", From: "platform-1", To: "platform-2",
 			Versions: f.addons[0] + " 1.0.0 -> " + f.version}},
 	}
-	for _, w := range []addonsv1.RolloutWaveStatus{{Name: "canary", Total: 2, Updated: 2, Done: 2},
-		{Name: "europe", Total: third, Updated: 2, Failed: 1}, {Name: "world", Total: third}} {
-		s.Status.Rollout.Waves = append(s.Status.Rollout.Waves, w)
+	s.Status.Rollout.Waves = []addonsv1.RolloutWaveStatus{
+		{Name: "canary", Total: 2, Updated: 2, Done: 2}, {Name: "europe", Total: third, Updated: 2, Failed: 1}, {Name: "world", Total: third},
 	}
 	spec := s.Spec.DeepCopy()
 	create(t, s)

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -94,7 +95,7 @@ func serve(t *testing.T, args ...string) string {
 	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context ends it
 	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 	return strings.TrimSuffix(strings.TrimSpace(address), "/")
