@@ -6,44 +6,30 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/render/job"
-	"github.com/cluster-chandler/chandler/internal/render/values"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/valuesource/layers"
 )
-
-// templateLimits are those of the values that a template makes.
-var templateLimits = job.Limits{OutputBytes: 4 << 20, GeneratedBytes: 1 << 20}
 
 // makes reports whether the template of a release makes its values, as Chandler would have it do.
 func (f *Found) makes(ctx context.Context, r *Release) bool {
 	at := slices.IndexFunc(f.Clusters, func(c unstructured.Unstructured) bool { return c.GetName() == r.Cluster })
-	data := map[string]any{"Cluster": f.Clusters[at].Object}
-	for root, field := range map[string]string{"ControlPlane": "controlPlaneRef", "InfraCluster": "infrastructureRef"} {
-		ref, _, _ := unstructured.NestedStringMap(data, "Cluster", "spec", field)
-		if len(ref) == 0 || !strings.Contains(r.Template, root) {
-			continue
-		}
-		kind, err := f.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref["apiGroup"], Kind: ref["kind"]})
-		if err != nil {
-			return false
-		}
-		o := newObject(kind.GroupVersionKind, f.Namespace, ref["name"])
-		if f.Client.Get(ctx, client.ObjectKeyFromObject(o), o) != nil {
-			return false
-		}
-		data[root] = o.Object
-	}
-	text, err := values.RenderTemplate(&job.Template{Name: "valuesTemplate", Text: r.Template, Data: data}, templateLimits)
-	if err != nil {
+	cluster := &clusterv1.Cluster{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(f.Clusters[at].Object, cluster) != nil {
 		return false
 	}
-	made, err := values.ReadOutside(&job.Values{Text: []byte(*text), Lenient: true})
+	reader := layers.Reader{
+		Renderer: layers.InProcess{}, Namespace: f.Namespace, Cluster: member.OfCluster(cluster), Object: layers.ObjectsBy(f.Client, f.Namespace),
+	}
+	made, _, err := reader.Read(ctx, layers.Layer{Field: "valuesTemplate", Template: &addonsv1.Addon{
+		ValuesTemplate: r.Template, ValuesTemplateMode: addonsv1.ValuesTemplateModeLenient,
+	}})
 	return err == nil && record.SameValues(made, r.Values)
 }
 

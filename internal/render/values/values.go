@@ -17,7 +17,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/strictyaml"
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // Limits of values: above what people write (Cilium's values.yaml has 0.15 MiB and 3000
@@ -27,14 +26,6 @@ const (
 	maxValuesCount = 150_000
 	maxValuesDepth = 200
 )
-
-// ReadOutside is [Read] for a process whose memory isn't limited as a worker's is: text that would take much is refused before.
-func ReadOutside(req *job.Values) (map[string]any, error) {
-	if err := yamllimit.Manifest.Check(req.Text); err != nil {
-		return nil, err
-	}
-	return Read(req)
-}
 
 // Read reads values, within a worker.
 func Read(req *job.Values) (map[string]any, error) {

@@ -32,6 +32,11 @@ type Layer struct {
 	written  []byte // JSON of the field values
 }
 
+// IsTemplated reports whether a template makes the values, or the name of their source.
+func (l Layer) IsTemplated() bool {
+	return l.Template != nil || l.Source != nil && isTemplate(l.Source.Name)
+}
+
 // Of returns the layers of an add-on's values, each of which is merged over those before it. The sources are those of
 // valuesFrom, with the names that they have for a cluster.
 func Of(a *addonsv1.Addon, sources []addonsv1.ValuesReference) (all []Layer) {

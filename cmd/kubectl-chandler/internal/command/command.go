@@ -129,6 +129,15 @@ func (c *call) begin(args []string) (err error) {
 	return err
 }
 
+// everyKind returns a client that knows all kinds of the management cluster.
+func (c *call) everyKind() (client.Client, error) {
+	is, err := client.New(c.server, client.Options{Scheme: c.client.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", c.server.Host, err)
+	}
+	return is, nil
+}
+
 // inAllNamespaces gives a command the flag -A.
 func (c *call) inAllNamespaces(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "look in all namespaces")

@@ -39,8 +39,8 @@ func (c *call) migrate() *cobra.Command {
 				ca.Namespace, ca.Name, ca.Spec.ClusterName = c.namespace, cluster, cluster
 				return observed.Workload(ctx, c.client, ca, "")
 			}
-			if m.Client, err = client.New(c.server, client.Options{Scheme: c.client.Scheme()}); err != nil {
-				return fmt.Errorf("making a client for %s: %w", c.server.Host, err)
+			if m.Client, err = c.everyKind(); err != nil {
+				return err
 			}
 			if c.selector != "" {
 				if m.Selector, err = metav1.ParseToLabelSelector(c.selector); err != nil {

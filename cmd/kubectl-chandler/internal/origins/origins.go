@@ -7,17 +7,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
@@ -27,8 +23,8 @@ import (
 // Reader reads from the management cluster.
 type Reader struct {
 	Client client.Client
-	// Server is the same for kinds that the client doesn't know.
-	Server *rest.Config
+	// Others is one that knows all kinds: it reads the objects that a Cluster refers to.
+	Others client.Client
 	// Cluster is the one whose add-ons are asked for.
 	Cluster *addonsv1.ClusterAddon
 }
@@ -41,7 +37,8 @@ func (r Reader) Layers(ctx context.Context, of, revision, addon string) (all []v
 	}
 	m, noTemplates := r.member(ctx)
 	given := layers.Reader{
-		Renderer: inProcess{}, Sources: valuesource.NewReader(r.Client, r.Client, nil), Namespace: r.Cluster.Namespace, Cluster: m, Object: r.object,
+		Renderer: layers.InProcess{}, Sources: valuesource.NewReader(r.Client, r.Client, nil), Namespace: r.Cluster.Namespace, Cluster: m,
+		Object: layers.ObjectsBy(r.Others, r.Cluster.Namespace),
 	}
 	sources := a.ValuesFrom
 	if noTemplates == nil {
@@ -54,7 +51,7 @@ func (r Reader) Layers(ctx context.Context, of, revision, addon string) (all []v
 		if layer.Source != nil {
 			l.From = fmt.Sprintf("%s %s, key %s", layer.Source.Kind, layer.Source.Name, stack.ValuesKey(*layer.Source))
 		}
-		if layer.Template != nil || layer.Source != nil && strings.Contains(layer.Source.Name, "{{") {
+		if layer.IsTemplated() {
 			l.Problem = noTemplates
 		}
 		if l.Problem == nil {
@@ -96,41 +93,4 @@ func (r Reader) member(ctx context.Context) (*member.Member, error) {
 		return nil, fmt.Errorf("reading Cluster %s: %w", r.Cluster.Spec.ClusterName, err)
 	}
 	return member.OfCluster(cluster), nil
-}
-
-// object reads an object that the Cluster refers to.
-func (r Reader) object(ctx context.Context, root string, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
-	is := &unstructured.Unstructured{}
-	others, err := client.New(r.Server, client.Options{})
-	if err != nil {
-		return nil, err
-	}
-	mapping, err := others.RESTMapper().RESTMapping(ref.GroupKind())
-	if err == nil {
-		is.SetGroupVersionKind(mapping.GroupVersionKind)
-		err = others.Get(ctx, client.ObjectKey{Namespace: r.Cluster.Namespace, Name: ref.Name}, is)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading .%s, %s %s: %w", root, ref.Kind, ref.Name, err)
-	}
-	return is, nil
-}
-
-// inProcess reads values and executes templates without a worker, whose memory is limited.
-type inProcess struct{}
-
-func (inProcess) Values(_ context.Context, req job.Values) (map[string]any, error) {
-	return values.ReadOutside(&req)
-}
-
-func (inProcess) Names(_ context.Context, req job.Names) ([]string, error) {
-	return values.RenderNames(&req, job.MostMade)
-}
-
-func (inProcess) Template(_ context.Context, req job.Template) (string, error) {
-	text, err := values.RenderTemplate(&req, job.MostMade)
-	if err != nil {
-		return "", err
-	}
-	return *text, nil
 }
