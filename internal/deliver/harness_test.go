@@ -21,6 +21,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -452,8 +453,14 @@ func (e *env) apply(manager, text string) {
 	objects, err := record.ParseManifest(text)
 	e.Expect(err).NotTo(HaveOccurred())
 	for _, o := range objects {
-		e.Expect(e.target.Client.Apply(e.ctx, client.ApplyConfigurationFromUnstructured(o),
-			client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
+		// A server tells of a new kind a moment after it says that the CRD is established.
+		e.Eventually(func() error {
+			err := e.target.Client.Apply(e.ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(manager), client.ForceOwnership)
+			if err != nil && !meta.IsNoMatchError(err) {
+				return StopTrying("the object is refused").Wrap(err)
+			}
+			return err
+		}).WithTimeout(time.Minute).Should(Succeed())
 	}
 }
 
