@@ -24,6 +24,7 @@ type Renderer struct {
 	queue   *queue
 	pauses  pauses
 	answers *sharedAnswers
+	lookups *knownLookups
 }
 
 // New returns a Renderer. Workers are started when they are needed first.
@@ -39,6 +40,7 @@ func New(opts Options) *Renderer {
 			closing: pool.closing,
 		},
 		answers: newSharedAnswers(opts.Memory),
+		lookups: newKnownLookups(opts.Memory),
 		pauses:  newPauses(),
 	}
 }

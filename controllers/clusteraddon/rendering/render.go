@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/unpack"
 )
 
 // Renderer renders the add-ons of one cluster, and tells whether that is needed.
@@ -41,11 +42,11 @@ func (q Renderer) Render(ctx context.Context, in *inputs.Inputs, r deliver.Rende
 		of := *in
 		of.Values, of.Secrets, in = r.Values, job.StringsIn(nil, r.Values), &of
 	}
-	artifact, err := q.Sources.Fetch(ctx, in.Chart, in.Artifact)
+	from, err := q.Sources.Fetch(ctx, in.Chart, in.Artifact)
 	if err != nil {
 		return nil, inputs.OfAddon(in.Addon, err)
 	}
-	result, err := q.build(ctx, in, artifact.Files, r)
+	result, err := q.build(ctx, in, from, r)
 	if err != nil {
 		return nil, inputs.OfAddon(in.Addon, err)
 	}
@@ -57,14 +58,14 @@ func (q Renderer) Render(ctx context.Context, in *inputs.Inputs, r deliver.Rende
 }
 
 // build makes the add-on's objects of its files.
-func (q Renderer) build(ctx context.Context, in *inputs.Inputs, files []artifact.File, r deliver.RenderInput) (*job.Result, error) {
+func (q Renderer) build(ctx context.Context, in *inputs.Inputs, from *unpack.Artifact, r deliver.RenderInput) (*job.Result, error) {
 	release := job.Release{Name: in.Name, Namespace: in.Release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
 	if in.Chart.Kind != artifact.KindChart {
 		plain := job.Files{
-			Files: files, Directory: in.Directory(), Release: release, Version: in.FilesVersion(), Edits: in.Edits(),
+			Files: from.Files, Directory: in.Directory(), Release: release, Version: in.FilesVersion(), Edits: in.Edits(),
 			Kustomization: in.Chart.Kind == artifact.KindKustomization,
 		}
-		if artifact.IsPlain(files) {
+		if artifact.IsPlain(from.Files) {
 			plain.Single = in.Chart.Subject()
 		}
 		return q.Renderer.Files(ctx, plain)
@@ -75,7 +76,8 @@ func (q Renderer) build(ctx context.Context, in *inputs.Inputs, files []artifact
 		return nil, err
 	}
 	return q.Renderer.Chart(ctx, job.Chart{
-		Files:      files,
+		Files:      from.Files,
+		Digest:     from.Digest,
 		Release:    release,
 		Values:     in.Values,
 		Facts:      facts,

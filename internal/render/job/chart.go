@@ -21,7 +21,9 @@ type Release struct {
 
 // Chart is the rendering of a chart.
 type Chart struct {
-	Files   []artifact.File
+	Files []artifact.File
+	// Digest identifies the files. The renderer remembers by it which lookups the chart makes; "": nothing is remembered.
+	Digest  string `cbor:"-"`
 	Release Release
 	// Values are the user's, of the types that JSON is decoded into; the chart's own defaults are
 	// coalesced below them, as Helm does.
