@@ -102,10 +102,14 @@ vuln: ## Look for known vulnerabilities in what the manager reaches. Needs acces
 RELEASED_CRDS ?= config/crd/released
 
 .PHONY: outdated
-outdated: ## Fail if a direct module is behind, unless hack/outdated.txt has the reason. Needs a module proxy.
-	@go list -m -e -u -f '{{if and .Update (not .Indirect)}}{{.Path}} {{.Version}}, and there is {{.Update.Version}}{{end}}' all \
-		| awk 'NR == FNR {if ($$1 != "#") reasons[$$1]; next} $$1 in reasons {delete reasons[$$1]; next} {print; n++} \
-			END {for (m in reasons) {print m " isn\x27t behind, or no module proxy answers: hack/outdated.txt has it"; n++} exit n > 0}' hack/outdated.txt -
+outdated: ## Fail if a direct module or a tool is behind, unless hack/outdated.txt has the reason. Needs a module proxy.
+	@{ for m in $(MODULES); do go -C $$m list -m -e -u -f '{{if and .Update (not .Indirect)}}{{.Path}} {{.Version}}, and there is {{.Update.Version}}{{end}}' all; done; \
+		for m in $$(git ls-files 'hack/*/go.mod' | xargs -n1 dirname); do \
+			tools=$$(go -C $$m list -f '{{with .Module}}{{.Path}}{{end}}' tool 2>/dev/null | sort -u); \
+			[ -z "$$tools" ] || go -C $$m list -m -e -u -f "{{if .Update}}$$m:{{.Path}} {{.Version}}, and there is {{.Update.Version}}{{end}}" $$tools; \
+		done; } | sort -u \
+		| awk 'NR == FNR {if ($$1 != "#") reasons[$$1]; next} $$1 in reasons {held[$$1]; next} {print; n++} \
+			END {for (m in reasons) if (!(m in held)) {print m " isn\x27t behind, or no module proxy answers: hack/outdated.txt has it"; n++} exit n > 0}' hack/outdated.txt -
 
 .PHONY: verify-crds
 verify-crds: ## Fail if the CRDs lack a field that those of a release serve, or refuse more.
