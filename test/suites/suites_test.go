@@ -3,6 +3,7 @@
 package suites_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -19,7 +20,7 @@ func TestSuites(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("KUBEBUILDER_ASSETS names no kube-apiserver and etcd")
 	}
-	for suite, specs := range map[string]string{"kubeconfig": "11", "clusters": "2", "namespace": "7", "multi": "5", "file": "6"} {
+	for suite, specs := range map[string]string{"kubeconfig": "11", "clusters": "2", "namespace": "7", "multi": "5", "file": "6", "cluster-inventory-api": "16"} {
 		t.Run(suite, func(t *testing.T) {
 			endWhatIsLeft(t)
 			out := run(t, "go", "test", "-count=1", "-vet=off", "-timeout=10m", "-overlay="+overlay(t, suite), "-v", "./"+suite)
@@ -80,7 +81,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// overlay puts the test files of a provider into the folder of the package that takes its place.
+// overlay puts the test files of a provider into the folder of the package that takes its place, and has them import the packages
+// below that one.
 func overlay(t *testing.T, suite string) string {
 	t.Helper()
 	here, err := os.Getwd()
@@ -91,15 +93,24 @@ func overlay(t *testing.T, suite string) string {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests of %s: %v", suite, err)
 	}
-	replace := map[string]string{}
+	replace, dir := map[string]string{}, t.TempDir()
 	for _, file := range files {
-		replace[filepath.Join(here, suite, filepath.Base(file))] = file
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(file)
+		text = bytes.ReplaceAll(text, []byte("sigs.k8s.io/multicluster-runtime/providers/"+suite+"/"), []byte("github.com/cluster-chandler/chandler/test/suites/"+suite+"/"))
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(here, suite, name)] = filepath.Join(dir, name)
 	}
 	data, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "overlay.json")
+	path := filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
