@@ -185,6 +185,7 @@ test-long: controlplane ## Let the manager die at each write, empty and restore 
 	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'
 	CHANDLER_E2E_CLUSTERS=20 CHANDLER_RESTORES=200 go test -count=1 -timeout 90m ./test/e2e -run 'TestLargeRemovalIsHeld|TestRestore$$' -v
 	CHANDLER_E2E_CLUSTERS_AT_REST=1000 go test -count=1 -timeout 30m ./test/e2e -run TestManyClustersAtRest -v
+	CHANDLER_E2E_GIT_CLUSTERS=20 go test -count=1 -timeout 60m ./test/e2e -run TestGitOfAFleet -v
 	KUBEBUILDER_ASSETS=$$(go -C hack/controlplane run .) go -C test/suites test -count=1 -timeout 60m -v .
 	CHANDLER_ENGAGEMENTS=1000 go -C fleet test -count=1 -timeout 30m -run TestEngagementsLeaveNothing -v .
 	CHANDLER_REPLACEMENTS=1000 CGO_ENABLED=1 go -C fleet test -race -count=1 -timeout 30m -run TestEngageEndsBeforeTheNext -v .

@@ -158,8 +158,8 @@ var DefaultRemovalLimit = intstr.FromString("10%")
 // Updates says how newer versions are taken.
 // +kubebuilder:validation:MinProperties=1
 type Updates struct {
-	// interval is the time between two looks for newer versions. Each stack has its
-	// own moment within it, so that sources aren't asked in step. Defaults to 10m.
+	// interval is the time between two looks for newer versions. Each source has its
+	// own moment within it, which the stacks that follow it share. Defaults to 10m.
 	// From 1m to 24h.
 	// +optional
 	// +kubebuilder:validation:Type=string

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -172,15 +171,15 @@ func (f Follower) pin(pin Pin) {
 	}
 }
 
-// NextPoll returns when a stack's sources are looked at next: once in each interval, at a moment that
-// depends on the stack alone. So a restart makes no wave of requests.
-func NextPoll(uid types.UID, updates *addonsv1.Updates, after time.Time) time.Time {
+// NextPoll returns when a source is looked at next: once in each interval, at a moment that depends on the source alone. So all
+// stacks that follow the source share a look, and a restart makes no wave of requests.
+func NextPoll(source string, updates *addonsv1.Updates, after time.Time) time.Time {
 	interval := addonsv1.DefaultUpdateInterval
 	if updates != nil && updates.Interval != nil && updates.Interval.Duration > 0 {
 		interval = updates.Interval.Duration
 	}
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(uid)) // it never fails
+	_, _ = sum.Write([]byte(source)) // it never fails
 	phase := time.Duration(sum.Sum64() % uint64(interval))
 	return after.Add(interval - (time.Duration(after.UnixNano())-phase)%interval)
 }

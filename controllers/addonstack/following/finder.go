@@ -46,6 +46,7 @@ func (r Finder) Follow(ctx context.Context, s *addonsv1.AddonStack, p *Poll, loo
 	current := stack.PinsOf(&s.Spec, kept)
 	settled := len(current) == len(followers) && !slices.ContainsFunc(followers, stack.Follower.IsWatched) && stack.Generation(&revisions[0]) == s.Generation &&
 		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
+	p.Source = referenceOf(s.Namespace, followers[0]).Source()
 	p.Plan(s, Trigger{s.Generation, lookNow, r.keys(ctx, s.Namespace, followers)}, now, settled)
 	if p.Running && r.poll(ctx, s, followers, current, p) {
 		p.Finish(s, r.Clock.Now(), Resolve(s, followers, current, p).Waits())

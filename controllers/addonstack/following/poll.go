@@ -23,6 +23,7 @@ const SharedAnswers = 30 * time.Second
 // Lost with it: they are asked once more. What was taken is in the revisions.
 type Poll struct {
 	Trigger Trigger
+	Source  string           // of the first follower: stacks that have it in common look at the same time
 	Results map[string]Found // by follower
 
 	Running   bool
@@ -56,7 +57,7 @@ func (p *Poll) Plan(s *addonsv1.AddonStack, t Trigger, now time.Time, settled bo
 	switch {
 	case first && settled:
 		p.Results = map[string]Found{}
-		p.Next = stack.NextPoll(s.UID, s.Spec.Updates, now)
+		p.Next = stack.NextPoll(p.Source, s.Spec.Updates, now)
 	case first, t.Generation != last.Generation:
 		p.Results = map[string]Found{}
 		p.begin(now, SharedAnswers)
@@ -75,7 +76,7 @@ func (p *Poll) begin(now time.Time, age time.Duration) {
 // Finish plans the next poll, after one that came to an end. After a failure it comes sooner, and soon while no version is
 // known yet. Sources bound their requests themselves: a poll that comes too early repeats the error.
 func (p *Poll) Finish(s *addonsv1.AddonStack, now time.Time, waiting bool) {
-	p.Running, p.Next = false, stack.NextPoll(s.UID, s.Spec.Updates, now)
+	p.Running, p.Next = false, stack.NextPoll(p.Source, s.Spec.Updates, now)
 	for _, result := range p.Results {
 		if result.Err == nil {
 			continue

@@ -51,8 +51,8 @@ func TestPlan(t *testing.T) {
 			if p.Running != tc.running || tc.running && !p.NotBefore.Equal(now.Add(-tc.age)) || (len(p.Results) == 0) != tc.forgets {
 				t.Errorf("got %+v", p)
 			}
-			if turn := stack.NextPoll(s.UID, nil, now); tc.settled && !p.Next.Equal(turn) {
-				t.Errorf("the next poll is at %s, want the stack's own turn, %s", p.Next, turn)
+			if turn := stack.NextPoll("", nil, now); tc.settled && !p.Next.Equal(turn) {
+				t.Errorf("the next poll is at %s, want the source's turn, %s", p.Next, turn)
 			}
 			again := p
 			if again.Plan(s, tc.trigger, now.Add(time.Second), tc.settled); again.Running != tc.running || !again.Begun.Equal(p.Begun) {
@@ -69,7 +69,7 @@ func TestPollEndsWhenAllHaveAnswered(t *testing.T) {
 	if p.Plan(s, p.Trigger, now, true); !p.Running || !p.Answered.Has("web") || p.Pause(now) != retry.Source {
 		t.Errorf("it begins again: %+v", p)
 	}
-	turn := stack.NextPoll(s.UID, nil, now)
+	turn := stack.NextPoll("", nil, now)
 	p.Finish(s, turn, false)
 	if p.Running || p.Pause(turn) != addonsv1.DefaultUpdateInterval {
 		t.Errorf("got %+v, want the next poll at the next turn", p)
@@ -78,7 +78,7 @@ func TestPollEndsWhenAllHaveAnswered(t *testing.T) {
 
 func TestPauseAfterAFailure(t *testing.T) {
 	s := stacks.Following()
-	now := stack.NextPoll(s.UID, nil, time.Unix(1e9, 0))
+	now := stack.NextPoll("", nil, time.Unix(1e9, 0))
 	for name, tc := range map[string]struct {
 		after   time.Duration
 		waiting bool
