@@ -48,7 +48,7 @@ func inFlux(namespace, kind, name, version, digest string) reference.Reference {
 	return reference.ChartOf(namespace, addonsv1.ChartSource{Flux: &addonsv1.FluxSource{Kind: kind, Name: name, Revision: version, Digest: digest}})
 }
 
-const ofFlux = versions.Latest("the artifact of Flux")
+var ofFlux = versions.Latest{What: "artifact of Flux"}
 
 // TestFlux follows artifacts of charts, a kustomization, manifests and a bundle, each of which is fetched once.
 func TestFlux(t *testing.T) {

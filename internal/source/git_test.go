@@ -61,8 +61,8 @@ func newestOf(t testing.TB, sources *source.Sources, ref reference.Reference, li
 }
 
 var (
-	ofMain = versions.CommitsOf(addonsv1.GitBranches, "main", addonsv1.GitCommit, true)
-	ofV1   = versions.CommitsOf(addonsv1.GitTags, "v1.0.0", addonsv1.GitCommit, false)
+	ofMain = versions.Latest{What: "branch main", Prefix: addonsv1.GitBranches + "main" + addonsv1.GitCommit}
+	ofV1   = versions.Latest{What: "tag v1.0.0", Prefix: addonsv1.GitTags + "v1.0.0" + addonsv1.GitCommit, Fixed: true}
 )
 
 // TestGitByEachProtocol follows a branch, a tag and a range, and fetches charts, a kustomization, manifests and a bundle.
@@ -90,8 +90,9 @@ func TestGitByEachProtocol(t *testing.T) {
 				ref := inGit(url, "", "charts/demo")
 				must.Equal(t, "heads/main@sha1:"+first, newestOf(t, sources, ref, ofMain, time.Time{}), "newest")
 				must.Equal(t, "tags/v1.0.0@sha1:"+first, newestOf(t, sources, ref, ofV1, time.Time{}), "newest")
-				allowed, err := versions.CommitsIn(addonsv1.GitTags, "1.x", addonsv1.GitCommit)
+				tags, err := versions.ParseRange("1.x")
 				must.Succeed(t, err)
+				allowed := versions.Within{Line: tags, Before: addonsv1.GitTags, After: addonsv1.GitCommit}
 				must.Equal(t, "tags/v1.1.0@sha1:"+first, newestOf(t, sources, ref, allowed, time.Time{}), "newest of the range, whose tag is annotated")
 
 				digest, err := sources.Pin(t.Context(), ref, "heads/main@sha1:"+first, time.Time{})

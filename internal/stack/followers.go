@@ -150,13 +150,14 @@ func lineOf(source named) (versions.Line, error) {
 	case source.Version() != "":
 		return nil, nil
 	case git == nil:
-		return versions.Latest("the artifact of Flux"), nil
+		return versions.Latest{What: "artifact of Flux"}, nil
 	case git.Semver != "":
-		return versions.CommitsIn(addonsv1.GitTags, git.Semver, addonsv1.GitCommit)
+		tags, err := versions.ParseRange(git.Semver)
+		return versions.Within{Line: tags, Before: addonsv1.GitTags, After: addonsv1.GitCommit}, err
 	case git.Tag != "":
-		return versions.CommitsOf(addonsv1.GitTags, git.Tag, addonsv1.GitCommit, false), nil
+		return versions.Latest{What: "tag " + git.Tag, Prefix: addonsv1.GitTags + git.Tag + addonsv1.GitCommit, Fixed: true}, nil
 	}
-	return versions.CommitsOf(addonsv1.GitBranches, git.Branch, addonsv1.GitCommit, true), nil
+	return versions.Latest{What: "branch " + git.Branch, Prefix: addonsv1.GitBranches + git.Branch + addonsv1.GitCommit}, nil
 }
 
 // pin names one version, and takes out what says how it is found.

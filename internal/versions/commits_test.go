@@ -11,8 +11,9 @@ import (
 
 func TestCommits(t *testing.T) {
 	published := []string{"heads/main@2", "heads/v1.0.0@3", "tags/v1.0.0@1", "tags/v1.1.0@2", "tags/main@9", "tags/v2.0.0@2"}
-	inRange, err := versions.CommitsIn("tags/", "1.x", "@")
+	tags, err := versions.ParseRange("1.x")
 	must.Succeed(t, err)
+	inRange := versions.Within{Line: tags, Before: "tags/", After: "@"}
 	for name, tc := range map[string]struct {
 		line   versions.Line
 		newest string
@@ -22,10 +23,11 @@ func TestCommits(t *testing.T) {
 		// other is of another line.
 		other string
 	}{
-		"a branch":                 {versions.CommitsOf("heads/", "main", "@", true), "heads/main@2", "heads/main@1", true, "tags/main@9"},
-		"a branch that stays":      {versions.CommitsOf("heads/", "main", "@", true), "heads/main@2", "heads/main@2", false, "heads/mai@2"},
-		"a tag":                    {versions.CommitsOf("tags/", "v1.0.0", "@", false), "tags/v1.0.0@1", "tags/v1.0.0@1", false, "heads/v1.0.0@3"},
-		"a tag that moved":         {versions.CommitsOf("tags/", "v1.0.0", "@", false), "tags/v1.0.0@1", "tags/v1.0.0@7", false, "tags/v1.0@1"},
+		"a branch":                 {versions.Latest{Prefix: "heads/main@"}, "heads/main@2", "heads/main@1", true, "tags/main@9"},
+		"a branch that stays":      {versions.Latest{Prefix: "heads/main@"}, "heads/main@2", "heads/main@2", false, "heads/mai@2"},
+		"a tag":                    {versions.Latest{Prefix: "tags/v1.0.0@", Fixed: true}, "tags/v1.0.0@1", "tags/v1.0.0@1", false, "heads/v1.0.0@3"},
+		"a tag that moved":         {versions.Latest{Prefix: "tags/v1.0.0@", Fixed: true}, "tags/v1.0.0@1", "tags/v1.0.0@7", false, "tags/v1.0@1"},
+		"an artifact":              {versions.Latest{}, "heads/main@2", "x", true, ""},
 		"a range":                  {inRange, "tags/v1.1.0@2", "tags/v1.0.0@1", true, "tags/v2.0.0@2"},
 		"a range with a tag moved": {inRange, "tags/v1.1.0@2", "tags/v1.1.0@1", false, "heads/v1.0.0@3"},
 	} {

@@ -2,25 +2,41 @@
 
 package versions
 
-import "errors"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
-// Latest is the line of a source that has one version at a time, and says of none which is newer. It is a [Line]; the text
-// says of what.
-type Latest string
+// Latest is the line of what has one version at a time, and no order: a branch, whose commits are each newer than any other, a tag, or
+// an artifact of Flux. The version that is published is taken. It is a [Line].
+type Latest struct {
+	// What has the version, for people.
+	What string
+	// Prefix of its versions.
+	Prefix string
+	// Fixed says that another version isn't taken, once one is.
+	Fixed bool
+}
 
 // String implements [Line].
-func (l Latest) String() string { return string(l) }
+func (l Latest) String() string { return l.What }
 
 // Allows implements [Line].
-func (Latest) Allows(version string) bool { return version != "" }
+func (l Latest) Allows(version string) bool {
+	return version != "" && strings.HasPrefix(version, l.Prefix)
+}
 
-// Newer implements [Line]. Each version is newer than any other, as the one that is published is taken.
-func (Latest) Newer(one, than string) bool { return one != "" && one != than }
+// Newer implements [Line].
+func (l Latest) Newer(one, than string) bool {
+	return l.Allows(one) && (!l.Allows(than) || !l.Fixed && one != than)
+}
 
 // Newest implements [Line].
 func (l Latest) Newest(published []string) (string, error) {
-	if len(published) == 0 {
-		return "", errors.New(string(l) + " isn't there")
+	at := slices.IndexFunc(published, l.Allows)
+	if at < 0 {
+		return "", fmt.Errorf("the source has no %s; push it, or correct its name", l.What)
 	}
-	return published[0], nil
+	return published[at], nil
 }
